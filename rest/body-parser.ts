@@ -1,0 +1,84 @@
+import { isUtf8 } from 'node:buffer';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { MAX_JSON_DEPTH } from '../src/graphql/constraints.ts';
+import { ApiError } from '../src/graphql/errors.ts';
+import { ValidationFailure } from './errors.ts';
+import type { ValidationItem } from './issues.ts';
+import { jsonFault } from './json-fault.ts';
+
+const JSON_TYPE = /^application\/(?:[\w!#$&^.+-]+\+)?json(?:\s*;|$)/i;
+const CHARSET = /;\s*charset\s*=\s*"?([^";\s]+)/i;
+
+/** For routes with a body: only JSON in UTF-8 is read, and everything that is wrong with it has the shape of the spec. */
+export function acceptJson(server: FastifyInstance): void {
+  server.removeAllContentTypeParsers();
+  server.addContentTypeParser(JSON_TYPE, { parseAs: 'buffer' }, (request, body, done) => {
+    try {
+      done(null, parseBody(request, body as Buffer));
+    } catch (error) {
+      done(error as Error);
+    }
+  });
+}
+
+/** For routes without one: whatever is sent stays unread. */
+export function ignoreBody(server: FastifyInstance): void {
+  server.removeAllContentTypeParsers();
+  server.addContentTypeParser('*', (_request, _payload, done) => done(null));
+}
+
+function parseBody(request: FastifyRequest, body: Buffer): unknown {
+  const charset = CHARSET.exec(request.headers['content-type'] ?? '')?.[1] ?? 'utf-8';
+  const encoding = request.headers['content-encoding'] ?? 'identity';
+  if (!/^utf-?8$/i.test(charset) || encoding.toLowerCase() !== 'identity') {
+    throw new ApiError('UNSUPPORTED_MEDIA_TYPE', { expected: 'application/json' });
+  }
+  if (body.length === 0) return undefined;
+  if (!isUtf8(body)) throw malformed(0, 'The body is not valid UTF-8');
+  const text = body.toString('utf8');
+  const value = parseJson(text);
+  const refusal = hostility(value);
+  if (refusal) throw new ValidationFailure([refusal]);
+  return value;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    const { position, reason } = jsonFault(text);
+    throw malformed(position, reason);
+  }
+}
+
+const malformed = (position: number, reason: string) =>
+  new ValidationFailure([{ type: 'json_invalid', loc: ['body', position], msg: 'JSON decode error', input: {}, ctx: { error: reason } }]);
+
+const item = (type: string, msg: string, ctx?: Record<string, unknown>): ValidationItem => ({ type, loc: ['body'], msg, input: {}, ...(ctx ? { ctx } : {}) });
+
+/**
+ * What makes a parsed body dangerous wherever it stands: nesting that overflows the stacks behind us, and keys that reach
+ * a prototype. Iterative, because the body may be ten thousand levels deep.
+ */
+function hostility(body: unknown): ValidationItem | null {
+  if (typeof body !== 'object' || body === null) return null;
+  let level: object[] = [body];
+  for (let depth = 1; level.length > 0; depth++) {
+    if (depth > MAX_JSON_DEPTH) return item('recursion_loop', `JSON should be nested at most ${MAX_JSON_DEPTH} levels deep`, { max_depth: MAX_JSON_DEPTH });
+    const next: object[] = [];
+    for (const value of level) {
+      for (const key of Object.keys(value)) {
+        const child = (value as Record<string, unknown>)[key];
+        if (key === '__proto__' || (key === 'constructor' && isObject(child) && Object.hasOwn(child, 'prototype'))) {
+          return item('invalid_key', `Keys should be valid strings, ${key} is not allowed`);
+        }
+        if (isObject(child)) next.push(child);
+      }
+    }
+    level = next;
+  }
+  return null;
+}
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;

@@ -1,0 +1,97 @@
+import { GraphQLInt, getNullableType, isEnumType, isInputObjectType, isListType, isNonNullType } from 'graphql';
+import type { GraphQLInputObjectType, GraphQLInputType } from 'graphql';
+import { checkConstraints, expectation } from '../src/graphql/constraints.ts';
+import type { Constraints } from '../src/graphql/constraints.ts';
+import { at } from './issues.ts';
+import type { At, Issues } from './issues.ts';
+import { restFields } from './names.ts';
+import { constraintsOf } from './parameters.ts';
+import { readScalar } from './scalars.ts';
+
+/**
+ * Reads one present value into the form that graphql-js takes for a variable. Failures go to `issues`; the result is then
+ * of no use.
+ */
+export type Reader = (value: unknown, where: At, issues: Issues) => unknown;
+
+/** The reader of a type. Texts of the URL and values of a body are read alike: pydantic's lax mode. */
+export function readerOf(type: GraphQLInputType, constraints: Constraints): Reader {
+  const read = nonNullReaderOf(getNullableType(type), constraints);
+  // a null for a non-null type fails as a wrong type
+  return isNonNullType(type) ? read : (value, where, issues) => (value === null ? null : read(value, where, issues));
+}
+
+function nonNullReaderOf(type: GraphQLInputType, constraints: Constraints): Reader {
+  if (isListType(type)) return listReader(readerOf(type.ofType as GraphQLInputType, constraints.item ?? {}), constraints);
+  if (isInputObjectType(type)) return objectReader(type);
+  if (isEnumType(type)) return literalReader(type.getValues().map((value) => value.name));
+  return bounded(readScalar(type), type === GraphQLInt ? int32(constraints) : constraints);
+}
+
+/** What neither GraphQL's Int nor the database's can hold is out of bounds. */
+const int32 = (constraints: Constraints): Constraints => ({ min: -(2 ** 31), max: 2 ** 31 - 1, ...constraints });
+
+/** Applies the schema's constraints to what the reader gives, in the order of pydantic: type first, then bounds. */
+function bounded(read: Reader, constraints: Constraints): Reader {
+  return (value, where, issues) => {
+    const before = issues.items.length;
+    const result = read(value, where, issues);
+    if (issues.items.length > before) return undefined;
+    for (const issue of checkConstraints(result, constraints)) {
+      // shown as it was sent: "0", not 0. Deeper in, checkConstraints has the better view (it may stand in for the value)
+      const input = issue.path.length === 0 && typeof value !== 'object' ? value : issue.input;
+      issues.add(where, issue.type, issue.msg, input, issue.ctx, issue.path);
+    }
+    return result;
+  };
+}
+
+function literalReader(values: readonly string[]): Reader {
+  const expected = expectation(values);
+  return (value, where, issues) => {
+    if (typeof value === 'string' && values.includes(value)) return value;
+    issues.add(where, 'literal_error', `Input should be ${expected}`, value, { expected });
+    return undefined;
+  };
+}
+
+function listReader(item: Reader, { item: _, ...own }: Constraints): Reader {
+  const isBounded = own.minItems !== undefined || own.maxItems !== undefined;
+  return (value, where, issues) => {
+    if (!Array.isArray(value)) {
+      issues.add(where, 'list_type', 'Input should be a valid list', value);
+      return undefined;
+    }
+    if (isBounded) {
+      const [wrong] = checkConstraints(value, { ...own, item: {} }).filter((issue) => issue.path.length === 0);
+      if (wrong) {
+        issues.add(where, wrong.type, wrong.msg, value, wrong.ctx);
+        return undefined;
+      }
+    }
+    return value.map((element: unknown, index) => item(element, at(where, index), issues));
+  };
+}
+
+function objectReader(type: GraphQLInputObjectType): Reader {
+  const fields = [...restFields(type)].map(([key, field]) => ({
+    key,
+    name: field.name,
+    isRequired: isNonNullType(field.type) && field.defaultValue === undefined,
+    read: readerOf(field.type, constraintsOf(field)),
+  }));
+  return (value, where, issues) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+      issues.add(where, 'model_attributes_type', 'Input should be a valid dictionary or object to extract fields from', value);
+      return undefined;
+    }
+    const given = value as Record<string, unknown>;
+    const result: Record<string, unknown> = {};
+    for (const { key, name, isRequired, read } of fields) {
+      // what is left out stays left out: a resolver must be able to tell it from null
+      if (Object.hasOwn(given, key)) result[name] = read(given[key], at(where, key), issues);
+      else if (isRequired) issues.add(at(where, key), 'missing', 'Field required', value);
+    }
+    return result;
+  };
+}

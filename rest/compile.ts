@@ -1,0 +1,140 @@
+import { Kind, NoUnusedFragmentsRule, specifiedRules, validate, visit } from 'graphql';
+import type { DocumentNode, FieldNode, FragmentDefinitionNode, GraphQLSchema } from 'graphql';
+import { bodyFieldOf, misplaced } from './body-field.ts';
+import { facadeSchema, restOf } from './directives.ts';
+import { CompileError, problemAt, problemOf, readDocuments } from './documents.ts';
+import type { OperationSource } from './documents.ts';
+import { executionOf, isPublic } from './execution.ts';
+import { failureOf } from './failure.ts';
+import { inputReader } from './input.ts';
+import { jitSchema, operationOf } from './jit.ts';
+import { Locator } from './locate.ts';
+import type { CompiledOperation } from './operation.ts';
+import { parametersOf } from './parameters.ts';
+import { bodyReader, responseOf } from './response.ts';
+import { rewrite } from './selection.ts';
+import { pathProblems, routeKey, toUrl } from './template.ts';
+
+type Fragments = ReadonlyMap<string, FragmentDefinitionNode>;
+
+interface Schemas {
+  product: GraphQLSchema;
+  facade: GraphQLSchema;
+  jit: GraphQLSchema;
+}
+
+/**
+ * Compiles every operation document below `dir`.
+ * @throws CompileError naming file, line and column of every mistake found
+ */
+export function compileOperations(schema: GraphQLSchema, dir: string): CompiledOperation[] {
+  const { operations, fragments, problems } = readDocuments(dir);
+  const schemas = { product: schema, facade: facadeSchema(schema), jit: jitSchema(schema) };
+  problems.push(...fragmentProblems(schemas.facade, fragments));
+  if (problems.length > 0) throw new CompileError(problems);
+  const compiled: CompiledOperation[] = [];
+  const routes = new Map<string, OperationSource>();
+  for (const source of operations) {
+    const operation = compileOperation(schemas, source, fragments, problems);
+    if (!operation) continue;
+    const key = routeKey(operation.method, operation.path);
+    const other = routes.get(key);
+    if (other) problems.push(problemAt(source.node, `The route ${operation.method} ${operation.path} is already that of ${problemAt(other.node, other.name)}.`));
+    routes.set(key, source);
+    compiled.push(operation);
+  }
+  if (problems.length > 0) throw new CompileError(problems);
+  return compiled;
+}
+
+function fragmentProblems(facade: GraphQLSchema, fragments: Fragments): string[] {
+  const definitions = [...fragments.values()];
+  const problems: string[] = [];
+  // variables are known only together with the operation
+  const rules = specifiedRules.filter((rule) => rule !== NoUnusedFragmentsRule);
+  if (definitions.length > 0) problems.push(...validate(facade, { kind: Kind.DOCUMENT, definitions }, rules).map(problemOf));
+  for (const definition of definitions) {
+    visit(definition, {
+      Field(node: FieldNode) {
+        problems.push(...misplaced(node));
+      },
+    });
+  }
+  return problems;
+}
+
+/** The operation with the fragments that it uses, directly or not. */
+function documentOf({ node }: OperationSource, fragments: Fragments): DocumentNode {
+  const used = new Set<FragmentDefinitionNode>();
+  const follow = (from: OperationSource['node'] | FragmentDefinitionNode) =>
+    visit(from, {
+      FragmentSpread({ name }) {
+        const fragment = fragments.get(name.value);
+        if (!fragment || used.has(fragment)) return;
+        used.add(fragment);
+        follow(fragment);
+      },
+    });
+  follow(node);
+  return { kind: Kind.DOCUMENT, definitions: [node, ...used] };
+}
+
+function compileOperation(schemas: Schemas, source: OperationSource, fragments: Fragments, allProblems: string[]): CompiledOperation | null {
+  const { node } = source;
+  const written = documentOf(source, fragments);
+  const problems = validate(schemas.facade, written).map(problemOf);
+  const rest = problems.length === 0 ? restOf(node) : undefined;
+  if (problems.length === 0 && !rest) problems.push(problemAt(node, `Operation '${source.name}' has no @rest.`));
+  if (!rest) {
+    allProblems.push(...problems);
+    return null;
+  }
+  problems.push(...pathProblems(node, rest.path));
+  const parameters = parametersOf(schemas.facade, written, node, rest.path, problems);
+  if (parameters.body && (rest.method === 'GET' || rest.method === 'DELETE')) problems.push(problemAt(node, `A ${rest.method} has no body.`));
+  if (node.operation === 'subscription' && rest.method !== 'GET') problems.push(problemAt(node, 'A subscription is a GET route.'));
+  const bodyField = bodyFieldOf(schemas.product, node, problems);
+  const response = bodyField && responseOf(schemas.product, fragments, bodyField, node.operation, rest.status, problems);
+  const document = rewrite(written);
+  // names that REST makes equal
+  if (problems.length === 0) problems.push(...validate(schemas.product, document).map(problemOf));
+  if (problems.length > 0 || !bodyField || !response) {
+    allProblems.push(...problems);
+    return null;
+  }
+  const runs = tryTo(() => executionOf(schemas.product, schemas.jit, document), node, allProblems);
+  if (!runs) return null;
+  const operation = operationOf(document);
+  const reader = inputReader(parameters);
+  const locator = new Locator(schemas.product, document, operation, parameters);
+  return {
+    name: source.name,
+    type: node.operation,
+    method: rest.method,
+    path: rest.path,
+    url: toUrl(rest.path),
+    file: source.file,
+    line: source.line,
+    comment: source.comment,
+    errors: rest.errors,
+    status: rest.status ?? (response.kind === 'empty' ? 204 : 200),
+    isPublic: isPublic(schemas.product, written, node.operation),
+    isAddition: source.file.startsWith('additions/'),
+    ...parameters,
+    response,
+    description: bodyField.root.description ?? '',
+    document,
+    read: reader.read,
+    ...runs,
+    bodyOf: bodyReader(bodyField, response, node.operation, parameters.parameters, (errors, request) => failureOf(errors, locator, reader.echo, request)),
+  };
+}
+
+function tryTo<Result>(work: () => Result, node: OperationSource['node'], problems: string[]): Result | null {
+  try {
+    return work();
+  } catch (error) {
+    problems.push(problemAt(node, error instanceof Error ? error.message : String(error)));
+    return null;
+  }
+}

@@ -1,0 +1,111 @@
+import {
+  DirectiveLocation,
+  GraphQLDirective,
+  GraphQLEnumType,
+  GraphQLFloat,
+  GraphQLInt,
+  GraphQLList,
+  GraphQLNonNull,
+  GraphQLSchema,
+  GraphQLString,
+  getDirectiveValues,
+} from 'graphql';
+import type { ASTNode, DirectiveNode } from 'graphql';
+
+const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
+const errorSets = ['A', 'A0', 'B', 'C', 'S', 'S0'] as const;
+
+/** The HTTP methods a route may have. */
+export type RestMethod = (typeof methods)[number];
+/** The error sets of the spec's Errors part. */
+export type ErrorSet = (typeof errorSets)[number];
+
+const enumOf = (name: string, values: readonly string[]) =>
+  new GraphQLEnumType({ name, values: Object.fromEntries(values.map((value) => [value, {}])) });
+const { QUERY, MUTATION, SUBSCRIPTION, FIELD, VARIABLE_DEFINITION } = DirectiveLocation;
+const text = { type: new GraphQLNonNull(GraphQLString) };
+
+const rest = new GraphQLDirective({
+  name: 'rest',
+  description: 'The route that this operation is.',
+  locations: [QUERY, MUTATION, SUBSCRIPTION],
+  args: {
+    method: { type: new GraphQLNonNull(enumOf('RestMethod', methods)) },
+    path: { ...text, description: 'Path template: `/v1/orgs/{org_id}`. Each `{name}` is a variable of the operation.' },
+    errors: { type: enumOf('RestErrorSet', errorSets), defaultValue: 'B', description: 'Error set of the spec.' },
+    status: { type: GraphQLInt, description: 'Status of success; 204 answers without a body. Default 200.' },
+  },
+});
+const body = new GraphQLDirective({
+  name: 'body',
+  description: 'On a variable: the JSON body as one input object. On a field: its value is the response body.',
+  locations: [VARIABLE_DEFINITION, FIELD],
+});
+const range = new GraphQLDirective({
+  name: 'range',
+  description: 'Inclusive bounds of a number.',
+  locations: [VARIABLE_DEFINITION],
+  args: { min: { type: GraphQLFloat }, max: { type: GraphQLFloat } },
+});
+const oneOf = new GraphQLDirective({
+  name: 'oneOf',
+  description: 'Closed set of strings.',
+  locations: [VARIABLE_DEFINITION],
+  args: { values: { type: new GraphQLNonNull(new GraphQLList(new GraphQLNonNull(GraphQLString))) } },
+});
+const header = new GraphQLDirective({
+  name: 'header',
+  description: 'The value of the variable comes from this request header.',
+  locations: [VARIABLE_DEFINITION],
+  args: { name: text },
+});
+const commaList = new GraphQLDirective({
+  name: 'commaList',
+  description: 'The list is one query parameter with commas instead of a repeated one.',
+  locations: [VARIABLE_DEFINITION],
+});
+const flatten = new GraphQLDirective({
+  name: 'flatten',
+  description: 'Lifts the fields of the nested object into its parent; a null object gives null fields.',
+  locations: [FIELD],
+});
+const empty = new GraphQLDirective({
+  name: 'empty',
+  description: 'On the `@body` field: success is 204 without a body.',
+  locations: [FIELD],
+});
+const nothing = new GraphQLDirective({
+  name: 'nothing',
+  description: 'On the `@body` field: the response body is the JSON text `null`, whatever the field says.',
+  locations: [FIELD],
+});
+
+/** The directives of the façade's document language (design §1). They are stripped before execution. */
+export const facadeDirectives: readonly GraphQLDirective[] = [rest, body, range, oneOf, header, commaList, flatten, empty, nothing];
+const facadeNames = new Set(facadeDirectives.map((directive) => directive.name));
+
+/** The schema against which façade documents are written: the product's schema plus {@link facadeDirectives}. */
+export function facadeSchema(schema: GraphQLSchema): GraphQLSchema {
+  // graphql-js has an `@oneOf` of its own, for input object definitions only; documents cannot mean that one
+  const others = schema.getDirectives().filter((directive) => !facadeNames.has(directive.name));
+  return new GraphQLSchema({ ...schema.toConfig(), directives: [...others, ...facadeDirectives] });
+}
+
+export const isFacadeDirective = (node: DirectiveNode): boolean => facadeNames.has(node.name.value);
+
+type Directed = ASTNode & { readonly directives?: readonly DirectiveNode[] };
+
+/** The arguments of `@rest`, or undefined when the operation has none. */
+export const restOf = (node: Directed) =>
+  getDirectiveValues(rest, node) as { method: RestMethod; path: string; errors: ErrorSet; status?: number | null } | undefined;
+export const rangeOf = (node: Directed) => getDirectiveValues(range, node) as { min?: number | null; max?: number | null } | undefined;
+export const oneOfOf = (node: Directed) => getDirectiveValues(oneOf, node) as { values: string[] } | undefined;
+export const headerOf = (node: Directed) => getDirectiveValues(header, node) as { name: string } | undefined;
+
+/** Whether a directive without arguments stands on the node. */
+export const has = (node: Directed, name: 'body' | 'commaList' | 'flatten' | 'empty' | 'nothing'): boolean =>
+  node.directives?.some((directive) => directive.name.value === name) ?? false;
+
+/** The directive's own node, for error positions. */
+export const directiveNode = (node: Directed, name: string): DirectiveNode | undefined =>
+  node.directives?.find((directive) => directive.name.value === name);

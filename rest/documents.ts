@@ -1,0 +1,102 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, relative, sep } from 'node:path';
+import { GraphQLError, getLocation, Kind, parse, Source } from 'graphql';
+import type { ASTNode, FragmentDefinitionNode, OperationDefinitionNode } from 'graphql';
+
+/** Mistakes in the operation documents. The message has one line per mistake: `file:line:column message`. */
+export class CompileError extends Error {
+  override readonly name = 'CompileError';
+  readonly problems: readonly string[];
+
+  constructor(problems: Iterable<string>) {
+    const unique = [...new Set(problems)];
+    super(`The REST operations cannot be compiled:\n${unique.join('\n')}`);
+    this.problems = unique;
+  }
+}
+
+/** `file:line:column message` for a node of a document read by {@link readDocuments}. */
+export function problemAt(node: ASTNode | undefined, message: string): string {
+  if (!node?.loc) return message;
+  const { line, column } = getLocation(node.loc.source, node.loc.start);
+  return `${node.loc.source.name}:${line}:${column} ${message}`;
+}
+
+/** The same for an error of graphql-js. */
+export function problemOf(error: GraphQLError): string {
+  const [at] = error.locations ?? [];
+  return at && error.source ? `${error.source.name}:${at.line}:${at.column} ${error.message}` : error.message;
+}
+
+export interface OperationSource {
+  node: OperationDefinitionNode;
+  name: string;
+  /** Path of the file, below the folder that was read, with `/`. */
+  file: string;
+  /** 1-based line of the operation. */
+  line: number;
+  /** The `#` comment lines directly above the operation. */
+  comment: string;
+}
+
+export interface Documents {
+  operations: OperationSource[];
+  fragments: Map<string, FragmentDefinitionNode>;
+  problems: string[];
+}
+
+/** Reads every `*.graphql` below `dir`. Syntax errors and names used twice are returned as `problems`. */
+export function readDocuments(dir: string): Documents {
+  const found: Documents = { operations: [], fragments: new Map(), problems: [] };
+  const names = new Map<string, OperationSource>();
+  const files = readdirSync(dir, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.graphql'));
+  for (const path of files.sort()) {
+    const file = join(dir, path);
+    const source = new Source(readFileSync(file, 'utf8'), file);
+    try {
+      for (const node of parse(source).definitions) {
+        if (node.kind === Kind.FRAGMENT_DEFINITION) addFragment(found, node);
+        else if (node.kind === Kind.OPERATION_DEFINITION) addOperation(found, names, node, source, relative(dir, file).split(sep).join('/'));
+        else found.problems.push(problemAt(node, 'Only operations and fragments may stand here.'));
+      }
+    } catch (error) {
+      if (!(error instanceof GraphQLError)) throw error;
+      found.problems.push(problemOf(error));
+    }
+  }
+  if (files.length === 0) found.problems.push(`${dir} holds no *.graphql file.`);
+  return found;
+}
+
+function addFragment({ fragments, problems }: Documents, node: FragmentDefinitionNode): void {
+  const other = fragments.get(node.name.value);
+  if (other) problems.push(problemAt(node, `Fragment '${node.name.value}' is already defined at ${problemAt(other, '').trim()}.`));
+  else fragments.set(node.name.value, node);
+}
+
+function addOperation(
+  { operations, problems }: Documents,
+  names: Map<string, OperationSource>,
+  node: OperationDefinitionNode,
+  source: Source,
+  file: string,
+): void {
+  const name = node.name?.value;
+  if (!name || !node.loc) {
+    problems.push(problemAt(node, 'An operation needs a name.'));
+    return;
+  }
+  const other = names.get(name);
+  if (other) problems.push(problemAt(node, `Operation '${name}' is already defined at ${problemAt(other.node, '').trim()}.`));
+  const { line } = getLocation(source, node.loc.start);
+  const operation = { node, name, file, line, comment: commentAbove(source.body, line) };
+  names.set(name, operation);
+  operations.push(operation);
+}
+
+function commentAbove(body: string, line: number): string {
+  const lines = body.split('\n').slice(0, line - 1);
+  const comment: string[] = [];
+  for (let last = lines.pop()?.trim(); last?.startsWith('#'); last = lines.pop()?.trim()) comment.unshift(last.replace(/^#+ ?/, ''));
+  return comment.join('\n').trim();
+}

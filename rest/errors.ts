@@ -1,0 +1,141 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { ApiError, errorCatalogue } from '../src/graphql/errors.ts';
+import type { ErrorCode, ErrorDetails } from '../src/graphql/errors.ts';
+import type { ValidationItem } from './issues.ts';
+import { allowedMethods, rememberRoutes } from './routes.ts';
+
+const statuses: Record<ErrorCode, number> = {
+  INVALID_REQUEST: 400,
+  AUTHENTICATION_FAILED: 401,
+  FORBIDDEN: 403,
+  RESOURCE_NOT_FOUND: 404,
+  METHOD_NOT_ALLOWED: 405,
+  RESOURCE_ALREADY_EXISTS: 409,
+  RESOURCE_CONFLICT: 409,
+  IDEMPOTENCY_CONFLICT: 409,
+  PRECONDITION_FAILED: 412,
+  PAYLOAD_TOO_LARGE: 413,
+  UNSUPPORTED_MEDIA_TYPE: 415,
+  RATE_LIMIT_EXCEEDED: 429,
+  INTERNAL_SERVER_ERROR: 500,
+  UPSTREAM_ERROR: 502,
+  SERVICE_UNAVAILABLE: 503,
+  UPSTREAM_TIMEOUT: 504,
+};
+
+/** The HTTP status of a code of the catalogue (defaults §0.3). The only place that knows. */
+export const statusOf = (code: ErrorCode): number => statuses[code];
+
+/** The spec's standard error, keys in the order of the wire. */
+export interface ErrorBody {
+  error: string;
+  message: string;
+  details: ErrorDetails;
+  /** ISO 8601 without a zone (it is UTC), with microseconds. */
+  timestamp: string;
+  status_code: number;
+}
+
+export const errorBody = (code: ErrorCode, message: string = errorCatalogue[code], details: ErrorDetails = {}, status: number = statusOf(code)): ErrorBody => ({
+  error: code,
+  message,
+  details,
+  timestamp: timestamp(),
+  status_code: status,
+});
+
+function timestamp(): string {
+  const now = performance.timeOrigin + performance.now();
+  const micros = Math.floor((now % 1) * 1000);
+  return new Date(now).toISOString().replace('Z', String(micros).padStart(3, '0'));
+}
+
+/** Invalid parameters or body: answered with 422 and `{ detail }`. */
+export class ValidationFailure extends Error {
+  override readonly name = 'ValidationFailure';
+  readonly detail: readonly ValidationItem[];
+
+  constructor(detail: readonly ValidationItem[]) {
+    super(detail.map((item) => `${item.loc.join('.')}: ${item.msg}`).join('; '));
+    this.detail = detail;
+  }
+}
+
+export interface ErrorAnswer {
+  status: number;
+  headers: Record<string, string>;
+  body: ErrorBody | { detail: readonly ValidationItem[] };
+}
+
+/** The answer to an error of the catalogue; `null` for everything else, which is a fault of ours. */
+export function answerOf(error: unknown): ErrorAnswer | null {
+  if (error instanceof ValidationFailure) return { status: 422, headers: {}, body: { detail: error.detail } };
+  if (typeof error !== 'object' || error === null) return null;
+  const { message, extensions } = error as { message?: string; extensions?: { code?: unknown; details?: ErrorDetails } };
+  const code = extensions?.code;
+  // an internal error that names itself so is masked like any other
+  if (!isErrorCode(code) || code === 'INTERNAL_SERVER_ERROR') return null;
+  return catalogueAnswer(code, message, extensions?.details);
+}
+
+const isErrorCode = (code: unknown): code is ErrorCode => typeof code === 'string' && Object.hasOwn(errorCatalogue, code);
+
+function catalogueAnswer(code: ErrorCode, message?: string, details: ErrorDetails = {}): ErrorAnswer {
+  const headers: Record<string, string> = {};
+  if (code === 'AUTHENTICATION_FAILED') headers['www-authenticate'] = 'Bearer';
+  if (code === 'METHOD_NOT_ALLOWED' && Array.isArray(details.allowed)) headers.allow = details.allowed.join(', ');
+  if (typeof details.retry_after === 'number') headers['retry-after'] = String(details.retry_after);
+  else if (code === 'RATE_LIMIT_EXCEEDED' || code === 'SERVICE_UNAVAILABLE') return catalogueAnswer(code, message, { ...details, retry_after: 1 });
+  return { status: statusOf(code), headers, body: errorBody(code, message, details) };
+}
+
+/** What Fastify itself refuses, in words of the catalogue; `null` for what is no refusal of a request. */
+function refusalOf(error: unknown, request: FastifyRequest): ApiError | null {
+  const { code, statusCode } = error as { code?: string; statusCode?: number };
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new ApiError('PAYLOAD_TOO_LARGE', { limit_bytes: request.routeOptions.bodyLimit });
+  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return new ApiError('UNSUPPORTED_MEDIA_TYPE', { expected: 'application/json' });
+  if (code === 'FST_ERR_MAX_PARAM_LENGTH') return unknownRoute(request);
+  if (statusCode === undefined || statusCode < 400 || statusCode >= 500 || !code?.startsWith('FST_')) return null;
+  return new ApiError('INVALID_REQUEST', { reason: code.replace(/^FST_(?:ERR_)?(?:CTP_)?/, '').toLowerCase() });
+}
+
+const MAX_ROUTE_TEXT = 256;
+
+/** 404 for a path that no route has. */
+export function unknownRoute(request: FastifyRequest): ApiError {
+  const [path = ''] = request.url.split('?', 1);
+  const route = `${request.method} ${path}`.slice(0, MAX_ROUTE_TEXT);
+  return new ApiError('RESOURCE_NOT_FOUND', { resource_type: 'route', resource_id: route }, `There is no route '${route}'.`);
+}
+
+export type OnFault = (error: unknown, request: FastifyRequest) => void;
+
+/** Answers an error of any kind. What is not of the catalogue goes to `onFault` and is masked. */
+export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply, onFault: OnFault): FastifyReply {
+  const answer = answerOf(error) ?? answerOf(refusalOf(error, request));
+  if (!answer) onFault(error, request);
+  const { status, headers, body } = answer ?? { status: 500, headers: {}, body: errorBody('INTERNAL_SERVER_ERROR') };
+  return reply.code(status).headers(headers).type('application/json; charset=utf-8').send(JSON.stringify(body));
+}
+
+/**
+ * Gives every answer of the server that is an error the shapes of the spec: thrown errors, unknown routes (404) and known
+ * paths with another method (405). Call it before any route is registered.
+ */
+export function registerErrorShapes(server: FastifyInstance, { onFault }: { onFault: OnFault }): void {
+  rememberRoutes(server);
+  server.setErrorHandler((error, request, reply) => sendError(error, request, reply, onFault));
+  server.setNotFoundHandler((request, reply) => {
+    const allowed = allowedMethods(server, request.url);
+    // a path of the request's own method was found and then turned down, as a folder does for a file that it lacks
+    const isOther = allowed.length > 0 && !allowed.includes(request.method);
+    const error = isOther ? new ApiError('METHOD_NOT_ALLOWED', { allowed }) : unknownRoute(request);
+    return sendError(error, request, reply, onFault);
+  });
+}
+
+/** For the Fastify constructor: what the router refuses before any hook runs (a bad escape in the path, a parameter too long). */
+export function frameworkErrors(error: Error, request: FastifyRequest, reply: FastifyReply): void {
+  const refusal = refusalOf(error, request) ?? new ApiError('INVALID_REQUEST', { reason: 'unreadable' });
+  sendError(refusal, request, reply, () => undefined);
+}

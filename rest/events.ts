@@ -1,0 +1,91 @@
+import { Readable } from 'node:stream';
+import type { ExecutionResult } from 'graphql';
+
+/** A comment goes out this often, so that proxies do not close an idle stream. */
+const PING_MS = 15_000;
+
+interface EventSourceOptions {
+  /** The value of the `@body` field of one result. Throws when the result has errors. */
+  valueOf(result: ExecutionResult): unknown;
+  /** The text that ends a stream whose source failed after the first byte. */
+  farewell(error: unknown): string;
+}
+
+/**
+ * Server-sent events from a GraphQL subscription. It asks the source for the next event only when the client took the one
+ * before, and lets go of the source as soon as the client is gone.
+ */
+export class EventStream extends Readable {
+  readonly #source: AsyncIterator<ExecutionResult, void, void>;
+  readonly #options: EventSourceOptions;
+  readonly #ping: NodeJS.Timeout;
+  #isReading = false;
+  #isOver = false;
+
+  constructor(source: AsyncGenerator<ExecutionResult, void, void>, options: EventSourceOptions) {
+    super();
+    this.#source = source;
+    this.#options = options;
+    // a client that does not read gets no pings either: they would only pile up
+    this.#ping = setInterval(() => {
+      if (this.readableLength === 0 && !this.#isOver) this.push(': ping\n\n');
+    }, PING_MS);
+    this.push('retry: 3000\n\n');
+  }
+
+  override _read(): void {
+    if (this.#isReading) return;
+    this.#isReading = true;
+    this.#pump().catch((error: unknown) => this.destroy(error instanceof Error ? error : new Error(String(error))));
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    this.#isOver = true;
+    clearInterval(this.#ping);
+    Promise.resolve(this.#source.return?.()).then(
+      () => done(error),
+      (failure: unknown) => done(error ?? (failure instanceof Error ? failure : new Error(String(failure)))),
+    );
+  }
+
+  /** Ends the stream in good order, after what is already on its way. */
+  close(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.push(null);
+  }
+
+  async #pump(): Promise<void> {
+    let wantsMore = true;
+    while (wantsMore) {
+      const frame = await this.#next();
+      if (this.#isOver) return;
+      if (frame.isLast) {
+        if (frame.text) this.push(frame.text);
+        this.close();
+        return;
+      }
+      wantsMore = this.push(frame.text);
+    }
+    this.#isReading = false;
+  }
+
+  async #next(): Promise<{ text: string; isLast: boolean }> {
+    try {
+      const step = await this.#source.next();
+      if (step.done) return { text: '', isLast: true };
+      return { text: frameOf(this.#options.valueOf(step.value)), isLast: false };
+    } catch (error) {
+      return { text: this.#options.farewell(error), isLast: true };
+    }
+  }
+}
+
+/** One event. Keys `id` and `type` of the value, where it has them, are the event's own id and name. */
+export function frameOf(value: unknown): string {
+  const { id, type } = (typeof value === 'object' && value !== null ? value : {}) as { id?: unknown; type?: unknown };
+  const line = (name: string, content: unknown) => (isWord(content) ? `${name}: ${String(content).replace(/[\r\n\0]/g, ' ')}\n` : '');
+  return `${line('id', id)}${line('event', type)}data: ${JSON.stringify(value ?? null)}\n\n`;
+}
+
+const isWord = (value: unknown): value is string | number => typeof value === 'string' || typeof value === 'number';

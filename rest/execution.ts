@@ -1,0 +1,34 @@
+import { execute, Kind, subscribe } from 'graphql';
+import type { DocumentNode, GraphQLSchema, OperationTypeNode, SelectionSetNode } from 'graphql';
+import { compilePlan, operationOf } from './jit.ts';
+import type { Run } from './jit.ts';
+import type { CompiledOperation } from './operation.ts';
+
+/**
+ * How an operation is executed: a query by a compiled plan, anything else by graphql-js.
+ * @throws Error when graphql-jit cannot compile the query
+ */
+export function executionOf(schema: GraphQLSchema, forJit: GraphQLSchema, document: DocumentNode): Pick<CompiledOperation, 'run' | 'subscribe'> {
+  const isQuery = operationOf(document).operation === 'query';
+  const interpreted: Run = (contextValue, variableValues) => execute({ schema, document, contextValue, variableValues });
+  return {
+    run: isQuery ? compilePlan(schema, forJit, document) : interpreted,
+    subscribe: async (contextValue, variableValues) => subscribe({ schema, document, contextValue, variableValues }) as ReturnType<CompiledOperation['subscribe']>,
+  };
+}
+
+/** Public means: every field that is asked of the root may be asked by a stranger. */
+export function isPublic(schema: GraphQLSchema, document: DocumentNode, type: OperationTypeNode): boolean {
+  const root = schema.getRootType(type);
+  const fields = root?.getFields() ?? {};
+  const names: string[] = [];
+  const fragments = new Map(document.definitions.flatMap((node) => (node.kind === Kind.FRAGMENT_DEFINITION ? [[node.name.value, node] as const] : [])));
+  const walk = (set: SelectionSetNode | undefined): void => {
+    for (const node of set?.selections ?? []) {
+      if (node.kind === Kind.FIELD) names.push(node.name.value);
+      else walk(node.kind === Kind.INLINE_FRAGMENT ? node.selectionSet : fragments.get(node.name.value)?.selectionSet);
+    }
+  };
+  walk(operationOf(document).selectionSet);
+  return names.every((name) => fields[name]?.extensions.access === 'public');
+}

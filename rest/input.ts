@@ -1,0 +1,88 @@
+import { GraphQLNonNull, getNamedType, getNullableType, isInputObjectType, isListType } from 'graphql';
+import type { GraphQLInputType } from 'graphql';
+import { readerOf } from './coerce.ts';
+import { at, echoOf, Issues } from './issues.ts';
+import type { Echo } from './issues.ts';
+import { restName } from './names.ts';
+import { constraintsOf } from './parameters.ts';
+import type { Parameter, Parameters } from './parameters.ts';
+
+/** The parts of a request that an operation reads. `body` is `undefined` when there was none. */
+export interface RequestParts {
+  params: unknown;
+  query: unknown;
+  headers: Record<string, string | string[] | undefined>;
+  body: unknown;
+}
+
+export interface Input {
+  variables: Record<string, unknown>;
+  /** Everything that is wrong, in the order path, query, header, body; empty when the variables may be used. */
+  issues: Issues;
+}
+
+type Values = Record<string, unknown>;
+type Step = (request: RequestParts, variables: Values, issues: Issues) => void;
+
+/**
+ * Compiles the variables of an operation into one function that reads and validates a request. `echo` prepares values for
+ * errors that come later, under the same rules.
+ */
+export function inputReader({ parameters, body }: Parameters): { read: (request: RequestParts) => Input; echo: Echo } {
+  const echo = echoOf(sensitiveNames({ parameters, body }));
+  const steps: Step[] = parameters.map(parameterStep);
+  if (body) {
+    const where = at(null, 'body');
+    const read = readerOf(body.isRequired ? new GraphQLNonNull(body.type) : body.type, {});
+    steps.push((request, variables, issues) => {
+      if (request.body !== undefined) variables[body.name] = read(request.body, where, issues);
+      else if (body.isRequired) issues.add(where, 'missing', 'Field required', null);
+    });
+  }
+  const readAll = (request: RequestParts): Input => {
+    const variables: Values = {};
+    const issues = new Issues(echo);
+    for (const step of steps) step(request, variables, issues);
+    return { variables, issues };
+  };
+  return { read: readAll, echo };
+}
+
+const container = { path: 'params', query: 'query', header: 'headers' } as const;
+
+function parameterStep(parameter: Parameter): Step {
+  const { name, wireName, isRequired } = parameter;
+  const where = at(at(null, parameter.in), wireName);
+  const read = readerOf(parameter.type, parameter.constraints);
+  const text = textOf(parameter);
+  const from = container[parameter.in];
+  return (request, variables, issues) => {
+    const raw = (request[from] as Values | undefined)?.[wireName] as string | string[] | undefined;
+    if (raw !== undefined) variables[name] = read(text(raw), where, issues);
+    else if (isRequired) issues.add(where, 'missing', 'Field required', null);
+  };
+}
+
+/** A parameter sent several times is a list where a list is wanted; else the last one counts. */
+function textOf({ type, isCommaList }: Parameter): (raw: string | string[]) => unknown {
+  const last = (raw: string | string[]) => (Array.isArray(raw) ? raw.at(-1) : raw);
+  if (!isListType(getNullableType(type))) return last;
+  if (!isCommaList) return (raw) => [raw].flat();
+  return (raw) => {
+    const items = (last(raw) ?? '').split(',').map((item) => item.trim());
+    return items.filter((item) => item !== '');
+  };
+}
+
+/** Names of the values that the schema marks as never to be shown. */
+function sensitiveNames({ parameters, body }: Parameters): string[] {
+  const own = parameters.filter((parameter) => parameter.constraints.sensitive).map((parameter) => parameter.wireName);
+  return body ? [...own, ...sensitiveFields(body.type)] : own;
+}
+
+function sensitiveFields(type: GraphQLInputType): string[] {
+  const named = getNamedType(type);
+  if (!isInputObjectType(named)) return [];
+  return Object.values(named.getFields()).flatMap((field) => (constraintsOf(field).sensitive ? [restName(field.name)] : sensitiveFields(field.type)));
+}
+

@@ -1,0 +1,96 @@
+/** Where a value stands in the request: `["body", "tags", 3]`. */
+export type Location = readonly (string | number)[];
+
+/** One item of a validation error, keys in the order of the wire. */
+export interface ValidationItem {
+  type: string;
+  loc: (string | number)[];
+  msg: string;
+  input: unknown;
+  ctx?: Record<string, unknown>;
+}
+
+/** A location as a chain, so that the happy path builds no arrays. */
+export interface At {
+  readonly up: At | null;
+  readonly key: string | number;
+}
+
+export const at = (up: At | null, key: string | number): At => ({ up, key });
+
+function locationOf(where: At | null): (string | number)[] {
+  const loc: (string | number)[] = [];
+  for (let step = where; step; step = step.up) loc.unshift(step.key);
+  return loc;
+}
+
+const MAX_ITEMS = 100;
+
+/** Collects what is wrong with one request. It keeps the first hundred failures: a hostile list may have a million. */
+export class Issues {
+  readonly items: ValidationItem[] = [];
+  readonly #echo: Echo;
+
+  constructor(echo: Echo) {
+    this.#echo = echo;
+  }
+
+  add(where: At, type: string, msg: string, input: unknown, ctx?: Record<string, unknown>, more: Location = []): void {
+    this.addAt([...locationOf(where), ...more], type, msg, input, ctx);
+  }
+
+  addAt(loc: (string | number)[], type: string, msg: string, input: unknown, ctx?: Record<string, unknown>): void {
+    if (this.items.length >= MAX_ITEMS) return;
+    this.items.push({ type, loc, msg, input: this.#echo(input, loc), ...(ctx ? { ctx } : {}) });
+  }
+}
+
+/** The form of an input that may be shown to the caller. */
+export type Echo = (input: unknown, loc: Location) => unknown;
+
+/** Names whose values are never shown (defaults §0.2). */
+const SECRET = ['password', 'new_password', 'token', 'refresh_token', 'value', 'api_key', 'code', 'state'];
+const REDACTED = '[redacted]';
+const MAX_TEXT = 256;
+const MAX_NODES = 200;
+const MAX_DEPTH = 6;
+
+/**
+ * Makes the function that prepares `input` for an answer: secrets are redacted, also inside of a shown object, and what is
+ * long, wide or deep is cut short. `sensitive` are further names, those that the schema marks.
+ */
+export function echoOf(sensitive: Iterable<string> = []): Echo {
+  const secret = new Set<string | number>([...SECRET, ...sensitive]);
+  return (input, loc) => {
+    // null tells nothing, and the caller should see that it was null
+    if (input === null || input === undefined) return null;
+    return loc.slice(1).some((part) => secret.has(part)) ? REDACTED : copy(input, { nodes: MAX_NODES }, MAX_DEPTH, secret);
+  };
+}
+
+function copy(value: unknown, budget: { nodes: number }, depth: number, secret: ReadonlySet<string | number>): unknown {
+  budget.nodes -= 1;
+  if (typeof value === 'string') return shorten(value);
+  if (typeof value !== 'object' || value === null) return value;
+  if (depth === 0) return '…';
+  const shown: Record<string, unknown> = {};
+  const list: unknown[] = [];
+  for (const key of Object.keys(value)) {
+    const child = (value as Record<string, unknown>)[key];
+    if (budget.nodes <= 0) {
+      if (Array.isArray(value)) list.push('…');
+      else shown['…'] = '…';
+      break;
+    }
+    const hidden = !Array.isArray(value) && secret.has(key) && child !== null;
+    const visible = hidden ? REDACTED : copy(child, budget, depth - 1, secret);
+    if (Array.isArray(value)) list.push(visible);
+    else shown[shorten(key)] = visible;
+  }
+  return Array.isArray(value) ? list : shown;
+}
+
+/** Cut, and well-formed: half of a surrogate pair is no text to the client's parser. */
+function shorten(text: string): string {
+  return (text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text).toWellFormed();
+}

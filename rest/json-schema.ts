@@ -1,0 +1,134 @@
+import { getNullableType, isEnumType, isInputObjectType, isListType, isNonNullType, isScalarType } from 'graphql';
+import type { GraphQLInputObjectType, GraphQLInputType, GraphQLOutputType } from 'graphql';
+import type { Constraints } from '../src/graphql/constraints.ts';
+import { restFields } from './names.ts';
+import { constraintsOf, externalDefault } from './parameters.ts';
+import { jsonTypeOf } from './scalars.ts';
+import type { FieldShape, ObjectShape } from './selection.ts';
+
+/** A JSON Schema of OpenAPI 3.1. */
+export type JsonSchema = { [keyword: string]: unknown };
+
+const reference = (name: string): JsonSchema => ({ $ref: `#/components/schemas/${name}` });
+
+const byJsonType: Record<ReturnType<typeof jsonTypeOf>, JsonSchema> = {
+  string: { type: 'string' },
+  'date-time': { type: 'string', format: 'date-time' },
+  integer: { type: 'integer', format: 'int32' },
+  number: { type: 'number' },
+  boolean: { type: 'boolean' },
+  object: { type: 'object', additionalProperties: true },
+  any: {},
+};
+
+/** The same schema, `null` allowed too. */
+export function nullable(schema: JsonSchema): JsonSchema {
+  if (Array.isArray(schema.enum)) return { ...schema, ...(schema.type ? { type: [schema.type, 'null'] } : {}), enum: [...(schema.enum as unknown[]), null] };
+  if (typeof schema.type === 'string') return { ...schema, type: [schema.type, 'null'] };
+  return schema.$ref ? { anyOf: [schema, { type: 'null' }] } : schema;
+}
+
+const described = (schema: JsonSchema, description: string | null | undefined): JsonSchema => (description ? { ...schema, description } : schema);
+
+/** Collects the named schemas of a document while it builds the ones that refer to them. */
+export class Schemas {
+  readonly components: Record<string, JsonSchema> = {};
+
+  /** Schema of an input as a client sends it. `isText`: it comes in the URL or a header, where there is no null. */
+  input(type: GraphQLInputType, constraints: Constraints, isText = false): JsonSchema {
+    const schema = this.#nonNullInput(getNullableType(type), constraints, isText);
+    return isNonNullType(type) || isText ? schema : nullable(schema);
+  }
+
+  #nonNullInput(type: GraphQLInputType, constraints: Constraints, isText: boolean): JsonSchema {
+    if (isListType(type)) {
+      const items = this.input(type.ofType as GraphQLInputType, constraints.item ?? {}, isText);
+      return { type: 'array', items, ...bounds({ minItems: constraints.minItems, maxItems: constraints.maxItems }) };
+    }
+    if (isInputObjectType(type)) return this.inputObject(type);
+    if (isEnumType(type)) return { type: 'string', enum: type.getValues().map((value) => value.name) };
+    const schema = { ...byJsonType[jsonTypeOf(type)], ...(type.specifiedByURL ? { externalDocs: { url: type.specifiedByURL } } : {}) };
+    return { ...schema, ...keywords(schema, constraints) };
+  }
+
+  inputObject(type: GraphQLInputObjectType): JsonSchema {
+    if (!(type.name in this.components)) {
+      const schema: JsonSchema = described({ type: 'object' }, type.description);
+      this.components[type.name] = schema;
+      const properties: Record<string, JsonSchema> = {};
+      const required: string[] = [];
+      for (const [key, field] of restFields(type)) {
+        const fallback = externalDefault(field);
+        const property = this.input(field.type, constraintsOf(field));
+        properties[key] = described(fallback === undefined ? property : { ...property, default: fallback }, field.description);
+        if (isNonNullType(field.type) && fallback === undefined) required.push(key);
+      }
+      Object.assign(schema, { properties }, required.length > 0 ? { required } : {});
+    }
+    return reference(type.name);
+  }
+
+  /** Schema of a field of a response, from its type and, for objects, what was selected of them. */
+  output(type: GraphQLOutputType, shape: ObjectShape | null): JsonSchema {
+    const schema = this.#nonNullOutput(getNullableType(type) as GraphQLOutputType, shape);
+    return isNonNullType(type) ? schema : nullable(schema);
+  }
+
+  #nonNullOutput(type: GraphQLOutputType, shape: ObjectShape | null): JsonSchema {
+    if (isListType(type)) return { type: 'array', items: this.output(type.ofType as GraphQLOutputType, shape) };
+    if (isEnumType(type)) return { type: 'string', enum: type.getValues().map((value) => value.name) };
+    if (isScalarType(type)) return { ...byJsonType[jsonTypeOf(type)] };
+    if (!shape) return { type: 'object' };
+    return shape.fragment === null ? this.#object(shape) : this.#fragment(shape.fragment, shape);
+  }
+
+  /** A fragment that is a whole selection becomes a component of its name. */
+  #fragment(fragment: string, shape: ObjectShape): JsonSchema {
+    // an input type may have the name already
+    const name = fragment in this.components && !this.#fragments.has(fragment) ? `${fragment}Output` : fragment;
+    if (!this.#fragments.has(fragment)) {
+      this.#fragments.set(fragment, name);
+      this.components[name] = described(this.#object(shape), shape.type.description);
+    }
+    return reference(this.#fragments.get(fragment) ?? name);
+  }
+  readonly #fragments = new Map<string, string>();
+
+  #object({ fields }: ObjectShape): JsonSchema {
+    const properties: Record<string, JsonSchema> = {};
+    const required: string[] = [];
+    this.#addProperties(fields, false, false, properties, required);
+    return { type: 'object', properties, ...(required.length > 0 ? { required } : {}) };
+  }
+
+  #addProperties(fields: readonly FieldShape[], inNullable: boolean, inOptional: boolean, properties: Record<string, JsonSchema>, required: string[]): void {
+    for (const { key, field, type, object, isFlattened, isOptional } of fields) {
+      const optional = inOptional || isOptional;
+      if (isFlattened && object && type) {
+        this.#addProperties(object.fields, inNullable || !isNonNullType(type), optional, properties, required);
+        continue;
+      }
+      const schema = type ? this.output(type, object) : { type: 'string' };
+      const isAlreadyNullable = !type || !isNonNullType(type);
+      properties[key] = described(inNullable && !isAlreadyNullable ? nullable(schema) : schema, field?.description);
+      if (!optional) required.push(key);
+    }
+  }
+}
+
+/** The keywords of the constraints that say something of a scalar's schema. */
+function keywords(schema: JsonSchema, c: Constraints): JsonSchema {
+  if (schema.type === 'object') return c.item ? { additionalProperties: { type: 'string', ...keywords({ type: 'string' }, c.item) } } : {};
+  if (schema.type === 'integer' || schema.type === 'number') return bounds({ minimum: c.min, maximum: c.max });
+  if (schema.type !== 'string') return {};
+  return bounds({
+    minLength: c.minLength,
+    maxLength: c.maxLength,
+    pattern: c.pattern === undefined ? undefined : `^(?:${c.pattern})$`,
+    enum: c.oneOf,
+    format: c.format ?? (c.sensitive ? 'password' : undefined),
+  });
+}
+
+const bounds = (all: JsonSchema): JsonSchema => Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
+

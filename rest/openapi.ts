@@ -1,0 +1,175 @@
+import type { GraphQLSchema } from 'graphql';
+import type { ErrorSet } from './directives.ts';
+import { Schemas } from './json-schema.ts';
+import type { JsonSchema } from './json-schema.ts';
+import type { CompiledOperation } from './operation.ts';
+import type { Parameter } from './parameters.ts';
+
+export interface OpenApiOptions {
+  info: { title: string; version: string; description: string };
+  /** Where clients reach the service; without it the document's own origin. */
+  publicUrl?: string | undefined;
+}
+
+type Json = { [key: string]: unknown };
+
+/** An OpenAPI 3.1 document, ready to be serialised. */
+export interface OpenApiDocument extends Json {
+  openapi: '3.1.0';
+  info: OpenApiOptions['info'];
+  paths: Record<string, Record<string, Json>>;
+  components: Json & { schemas: Record<string, JsonSchema> };
+}
+
+/** The bodies that each error set of the spec lists. */
+const errorSets: Record<ErrorSet, readonly (keyof typeof responses)[]> = {
+  A: ['401', '403', '422', '429', '500'],
+  A0: ['401', '403', '429', '500'],
+  B: ['401', '403', '404', '422', '500'],
+  C: ['422'],
+  S: ['422', '429'],
+  S0: ['429'],
+};
+
+const json = (schema: JsonSchema): Json => ({ 'application/json': { schema } });
+const component = (kind: string, name: string): Json => ({ $ref: `#/components/${kind}/${name}` });
+
+/** status -> name of the shared response and what it says. */
+const responses = {
+  '401': ['AuthenticationFailed', 'Authentication is missing or invalid.'],
+  '403': ['Forbidden', 'The caller lacks the permission in `details.required_permission`.'],
+  '404': ['NotFound', 'The resource does not exist or is hidden from the caller.'],
+  '422': ['InvalidInput', 'Invalid parameters or body.'],
+  '429': ['RateLimited', 'Too many requests; `details.retry_after` says for how many seconds to wait.'],
+  '500': ['InternalError', 'A fault of the service.'],
+} as const;
+
+const errorSchemas: Record<string, JsonSchema> = {
+  Error: {
+    type: 'object',
+    description: 'Every error except invalid input.',
+    properties: {
+      error: { type: 'string', description: 'Machine code.' },
+      message: { type: 'string', description: 'Human text.' },
+      details: { type: 'object', additionalProperties: true, description: 'Content by code, may be empty.' },
+      timestamp: { type: 'string', description: 'ISO 8601 without a zone suffix (UTC), microseconds.' },
+      status_code: { type: 'integer', description: 'The HTTP status.' },
+    },
+    required: ['error', 'message', 'details', 'timestamp', 'status_code'],
+  },
+  ValidationError: {
+    type: 'object',
+    description: 'Invalid parameters or body: all failures at once.',
+    properties: {
+      detail: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: {
+            type: { type: 'string' },
+            loc: { type: 'array', items: { type: ['string', 'integer'] }, description: 'Path to the value; starts with path, query, header or body.' },
+            msg: { type: 'string' },
+            input: { description: 'The value, where it may be shown.' },
+            ctx: { type: 'object', additionalProperties: true },
+          },
+          required: ['type', 'loc', 'msg', 'input'],
+        },
+      },
+    },
+    required: ['detail'],
+  },
+};
+
+const headers: Record<string, Json> = {
+  Authorization: { name: 'authorization', in: 'header', required: false, description: 'Access token: `Bearer <token>`.', schema: { type: ['string', 'null'] } },
+  TraceId: {
+    name: 'x-trace-id',
+    in: 'header',
+    required: false,
+    description: 'Correlates logs and activity records; echoed in the answer.',
+    schema: { type: ['string', 'null'], maxLength: 128 },
+  },
+};
+
+/** Derives the OpenAPI document of the REST API from its compiled operations. */
+export function buildOpenApi(operations: readonly CompiledOperation[], _schema: GraphQLSchema, options: OpenApiOptions): OpenApiDocument {
+  const schemas = new Schemas();
+  Object.assign(schemas.components, structuredClone(errorSchemas));
+  const paths: OpenApiDocument['paths'] = {};
+  for (const operation of operations) {
+    const path = (paths[operation.path] ??= {});
+    path[operation.method.toLowerCase()] = pathItem(operation, schemas);
+  }
+  const tags = [...new Set(operations.map(tagOf))];
+  return {
+    openapi: '3.1.0',
+    info: options.info,
+    servers: [{ url: options.publicUrl ?? '/' }],
+    tags: tags.map((name) => ({ name })),
+    security: [{ bearer: [] }],
+    paths,
+    components: {
+      securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } },
+      parameters: headers,
+      responses: Object.fromEntries(
+        Object.entries(responses).map(([status, [name, description]]) => [
+          name,
+          { description, content: json(component('schemas', status === '422' ? 'ValidationError' : 'Error')) },
+        ]),
+      ),
+      schemas: schemas.components,
+    },
+  };
+}
+
+const tagOf = ({ file }: CompiledOperation): string => (file.split('/').at(-1) ?? file).replace(/\.graphql$/, '');
+
+function pathItem(operation: CompiledOperation, schemas: Schemas): Json {
+  const text = operation.comment || operation.description;
+  const [summary = ''] = text.split(/\n|(?<=\.) /, 1);
+  const errors = errorSets[operation.errors].map((status) => [status, component('responses', responses[status][0])] as const);
+  return {
+    operationId: operation.name,
+    tags: [tagOf(operation)],
+    ...(summary ? { summary: summary.replace(/\.$/, '') } : {}),
+    ...(text ? { description: text } : {}),
+    ...(operation.isAddition ? { 'x-addition': true } : {}),
+    ...(operation.isPublic ? { security: [] } : {}),
+    parameters: [...operation.parameters.map((parameter) => parameterObject(parameter, schemas)), ...headersOf(operation)],
+    ...(operation.body
+      ? { requestBody: { required: operation.body.isRequired, ...(operation.body.description ? { description: operation.body.description } : {}), content: json(schemas.inputObject(operation.body.type)) } }
+      : {}),
+    responses: { [operation.status]: success(operation, schemas), ...Object.fromEntries(errors) },
+  };
+}
+
+/** The headers that every operation takes, unless one of its own variables is that header. */
+function headersOf({ parameters }: CompiledOperation): Json[] {
+  const own = new Set(parameters.map((parameter) => parameter.wireName));
+  return Object.entries(headers).flatMap(([key, { name }]) => (own.has(String(name)) ? [] : [component('parameters', key)]));
+}
+
+function parameterObject(parameter: Parameter, schemas: Schemas): Json {
+  const schema = schemas.input(parameter.type, parameter.constraints, true);
+  return {
+    name: parameter.wireName,
+    in: parameter.in,
+    required: parameter.isRequired,
+    ...(parameter.description ? { description: parameter.description } : {}),
+    ...(parameter.isCommaList ? { style: 'form', explode: false } : {}),
+    schema: parameter.defaultValue === undefined ? schema : { ...schema, default: parameter.defaultValue },
+  };
+}
+
+function success({ response }: CompiledOperation, schemas: Schemas): Json {
+  switch (response.kind) {
+    case 'empty':
+      return { description: 'Done; there is no body.' };
+    case 'nothing':
+      return { description: 'Done; the body is `null`.', content: json({ type: 'null' }) };
+    case 'events':
+      return { description: 'A stream of server-sent events; the schema is that of `data`.', content: { 'text/event-stream': { schema: schemas.output(response.type, response.shape) } } };
+    default:
+      return { description: 'Success.', content: json(schemas.output(response.type, response.shape)) };
+  }
+}

@@ -1,0 +1,59 @@
+import type { DocumentNode, ExecutionResult, GraphQLOutputType } from 'graphql';
+import type { ErrorSet, RestMethod } from './directives.ts';
+import type { Input, RequestParts } from './input.ts';
+import type { Run } from './jit.ts';
+import type { BodyParameter, Parameter } from './parameters.ts';
+import type { ObjectShape } from './selection.ts';
+
+/** What a success answers. */
+export interface ResponseBody {
+  /** `empty`: no body (204). `nothing`: the JSON text `null`. `events`: a stream of server-sent events of this value. */
+  kind: 'value' | 'empty' | 'nothing' | 'events';
+  /** Type of the `@body` field. */
+  type: GraphQLOutputType;
+  /** Shape of its (innermost) object; `null` for leaves. */
+  shape: ObjectShape | null;
+}
+
+/** One route of the REST API, compiled from one operation document. */
+export interface CompiledOperation {
+  name: string;
+  type: 'query' | 'mutation' | 'subscription';
+  method: RestMethod;
+  /** Path template as in the spec: `/v1/orgs/{org_id}`. */
+  path: string;
+  /** The same for Fastify: `/v1/orgs/:org_id`. */
+  url: string;
+  /** Path of the document below the operations folder, and the 1-based line of the operation in it. */
+  file: string;
+  line: number;
+  comment: string;
+  errors: ErrorSet;
+  /** Status of success. */
+  status: number;
+  /** Every root field may be used without a principal. */
+  isPublic: boolean;
+  /** Not part of the spec: the document lies below `additions/`. */
+  isAddition: boolean;
+  /** In the order path, query, header. */
+  parameters: Parameter[];
+  body: BodyParameter | null;
+  response: ResponseBody;
+  /** Descriptions of the root field that leads to the body, from the schema. */
+  description: string;
+  /** The executed document: façade directives gone, REST names as aliases. */
+  document: DocumentNode;
+
+  /** Reads and validates the variables of a request. */
+  read(request: RequestParts): Input;
+  /** Executes a query (compiled) or a mutation. */
+  run: Run;
+  /** Starts a subscription: a stream of results, or one result with the errors that prevented it. */
+  subscribe(context: object, variables: Record<string, unknown>): Promise<AsyncGenerator<ExecutionResult, void, void> | ExecutionResult>;
+  /**
+   * The response body of a result.
+   * @throws ValidationFailure, an error of the catalogue or the resolver's own error when the result has errors
+   * @throws ApiError RESOURCE_NOT_FOUND when a query finds null where an object should be
+   */
+  bodyOf(result: ExecutionResult, request: RequestParts): unknown;
+}

@@ -1,0 +1,62 @@
+import { lift } from './selection.ts';
+import type { FieldShape, ObjectShape } from './selection.ts';
+
+type Json = Record<string, unknown>;
+type Reshape = (value: unknown) => unknown;
+
+/**
+ * What remains to be done to a result after execution: lifting the fields of `@flatten`. `null` when nothing does, which
+ * is the rule: names are already right, because the executed document has aliases.
+ */
+export function reshapeOf(shape: ObjectShape | null): Reshape | null {
+  if (!shape) return null;
+  const object = shape.fields.some((field) => field.isFlattened) ? rebuild(shape.fields) : touch(shape.fields);
+  return object && ((value) => each(value, object));
+}
+
+function each(value: unknown, reshape: (object: Json) => Json): unknown {
+  if (Array.isArray(value)) return value.map((item: unknown) => each(item, reshape));
+  return value === null || value === undefined ? value : reshape(value as Json);
+}
+
+/** No own field is flattened: only the fields that hold something flattened are replaced, in place. */
+function touch(fields: readonly FieldShape[]): ((object: Json) => Json) | null {
+  const steps = fields.flatMap(({ key, object }) => {
+    const reshape = reshapeOf(object);
+    return reshape ? [{ key, reshape }] : [];
+  });
+  if (steps.length === 0) return null;
+  return (object) => {
+    for (const { key, reshape } of steps) if (key in object) object[key] = reshape(object[key]);
+    return object;
+  };
+}
+
+type Step = (from: Json, to: Json) => void;
+
+/** A new object with the lifted fields in their place. */
+function rebuild(fields: readonly FieldShape[]): (object: Json) => Json {
+  const steps = fields.map(stepOf);
+  return (from) => {
+    const to: Json = {};
+    for (const step of steps) step(from, to);
+    return to;
+  };
+}
+
+function stepOf({ key, object, isFlattened, isOptional }: FieldShape): Step {
+  if (isFlattened && object) {
+    const steps = object.fields.map(stepOf);
+    const keys = lift(object.fields).map((field) => field.key);
+    return (from, to) => {
+      const nested = from[key] as Json | null | undefined;
+      if (nested) for (const step of steps) step(nested, to);
+      else if (nested === null || !isOptional) for (const name of keys) to[name] = null;
+    };
+  }
+  const reshape = reshapeOf(object);
+  return (from, to) => {
+    const value = from[key];
+    if (value !== undefined) to[key] = reshape ? reshape(value) : value;
+  };
+}

@@ -1,0 +1,140 @@
+import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest, FastifyServerOptions, RouteHandlerMethod } from 'fastify';
+import type { ExecutionResult, GraphQLSchema } from 'graphql';
+import { unauthenticated } from '../src/graphql/errors.ts';
+import { acceptJson, ignoreBody } from './body-parser.ts';
+import { compileOperations } from './compile.ts';
+import { answerOf, errorBody, frameworkErrors, sendError, unknownRoute, ValidationFailure } from './errors.ts';
+import { docsPlugin } from './docs.ts';
+import { EventStream } from './events.ts';
+import { buildOpenApi } from './openapi.ts';
+import type { OpenApiOptions } from './openapi.ts';
+import type { CompiledOperation } from './operation.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Name of the operation document behind the route. */
+    operation?: string;
+    /** The route answers strangers. */
+    isPublic?: boolean;
+    /** Path template as in the spec. */
+    template?: string;
+  }
+}
+
+/** What `context` is told of the operation. */
+export interface OperationFacts {
+  name: string;
+  method: string;
+  /** Path template. */
+  path: string;
+  successStatus: number;
+  type: 'query' | 'mutation' | 'subscription';
+}
+
+export interface RestOptions {
+  schema: GraphQLSchema;
+  /** Folder of `*.graphql` documents, read recursively; what lies below `additions/` is marked `x-addition` in OpenAPI. */
+  operationsDir: string;
+  /** Who calls; `null` is a stranger. Called once per request, after the body was parsed. Must not throw for bad tokens. */
+  principal(request: FastifyRequest): unknown;
+  /** The GraphQL context of this request. */
+  context(request: FastifyRequest, principal: unknown, operation: OperationFacts): object;
+  /** For the OpenAPI document, which this plugin serves at `/openapi.json`, with an API reference at `/docs`. */
+  info: OpenApiOptions['info'];
+  publicUrl?: string | undefined;
+  /** Told of every error that is not of the catalogue; the caller sees a masked 500. */
+  onFault(error: unknown, request: FastifyRequest): void;
+}
+
+/** The options of the Fastify constructor that the façade's promises rest on. */
+export const fastifyOptions = {
+  routerOptions: { ignoreTrailingSlash: true, maxParamLength: 1024 },
+  bodyLimit: 2 * 1024 * 1024,
+  onProtoPoisoning: 'error',
+  onConstructorPoisoning: 'error',
+  forceCloseConnections: true,
+  frameworkErrors,
+} satisfies FastifyServerOptions;
+
+/**
+ * Registers one route per operation document, and the OpenAPI document with its reference page.
+ * The server must have been made with {@link fastifyOptions}, and `registerErrorShapes` be called on it before.
+ * @throws CompileError when a document has a mistake: the service does not start
+ */
+export const restPlugin: FastifyPluginAsync<RestOptions> = async (server, options) => {
+  const streams = new Set<EventStream>();
+  const operations = compileOperations(options.schema, options.operationsDir);
+  server.setErrorHandler((error, request, reply) => sendError(error, request, reply, options.onFault));
+  server.addHook('preClose', () => {
+    for (const stream of streams) stream.close();
+  });
+  const register = (scope: FastifyInstance, withBody: boolean) => {
+    if (withBody) acceptJson(scope);
+    else ignoreBody(scope);
+    for (const operation of operations) {
+      if ((operation.body !== null) === withBody) addRoute(scope, operation, options, streams);
+    }
+  };
+  await server.register(async (scope) => register(scope, true));
+  await server.register(async (scope) => register(scope, false));
+  await server.register(docsPlugin, { document: buildOpenApi(operations, options.schema, options) });
+};
+
+function addRoute(server: FastifyInstance, operation: CompiledOperation, options: RestOptions, streams: Set<EventStream>): void {
+  const { name, method, path, status: successStatus, type, isPublic } = operation;
+  const facts: OperationFacts = { name, method, path, successStatus, type };
+  const inPath = operation.parameters.flatMap((parameter) => (parameter.in === 'path' ? parameter.name : []));
+  const admit = async (request: FastifyRequest) => {
+    // the router lets `/orgs//users` through
+    if (inPath.some((variable) => (request.params as Record<string, unknown>)[variable] === '')) throw unknownRoute(request);
+    const principal = (await options.principal(request)) ?? null;
+    if (principal === null && !isPublic) throw unauthenticated();
+    const { variables, issues } = operation.read(request);
+    if (issues.items.length > 0) throw new ValidationFailure(issues.items);
+    return { context: options.context(request, principal, facts), variables };
+  };
+  server.route({
+    method,
+    url: operation.url,
+    config: { operation: name, isPublic, template: path },
+    // a HEAD would open a stream that nobody reads
+    exposeHeadRoute: method === 'GET' && type !== 'subscription',
+    handler: type === 'subscription' ? streamHandler(operation, options, admit, streams) : valueHandler(operation, admit),
+  });
+}
+
+type Admit = (request: FastifyRequest) => Promise<{ context: object; variables: Record<string, unknown> }>;
+
+function valueHandler(operation: CompiledOperation, admit: Admit): RouteHandlerMethod {
+  const { status, response } = operation;
+  return async (request, reply) => {
+    const { context, variables } = await admit(request);
+    const body = operation.bodyOf(await operation.run(context, variables), request);
+    reply.code(status);
+    if (response.kind === 'empty') return reply.send();
+    return reply.type('application/json; charset=utf-8').send(response.kind === 'nothing' ? 'null' : JSON.stringify(body));
+  };
+}
+
+function streamHandler(operation: CompiledOperation, options: RestOptions, admit: Admit, streams: Set<EventStream>): RouteHandlerMethod {
+  return async (request, reply): Promise<FastifyReply> => {
+    const { context, variables } = await admit(request);
+    const source = await operation.subscribe(context, variables);
+    if (!(Symbol.asyncIterator in source)) {
+      operation.bodyOf(source, request);
+      throw new Error(`The subscription '${operation.name}' gave neither events nor an error.`);
+    }
+    const stream = new EventStream(source, {
+      valueOf: (result: ExecutionResult) => operation.bodyOf(result, request),
+      farewell(error) {
+        const answer = answerOf(error);
+        if (!answer) options.onFault(error, request);
+        return `event: error\ndata: ${JSON.stringify(answer?.body ?? errorBody('INTERNAL_SERVER_ERROR'))}\n\n`;
+      },
+    });
+    streams.add(stream);
+    stream.once('close', () => streams.delete(stream));
+    reply.headers({ 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' });
+    return reply.code(operation.status).type('text/event-stream; charset=utf-8').send(stream);
+  };
+}

@@ -1,0 +1,138 @@
+import { getNamedType, isAbstractType, isCompositeType, isInterfaceType, isListType, isNonNullType, isObjectType, Kind, typeFromAST, visit } from 'graphql';
+import type {
+  ASTNode,
+  DirectiveNode,
+  FieldNode,
+  FragmentDefinitionNode,
+  GraphQLCompositeType,
+  GraphQLField,
+  GraphQLOutputType,
+  GraphQLSchema,
+  SelectionSetNode,
+} from 'graphql';
+import { has, isFacadeDirective } from './directives.ts';
+import { problemAt } from './documents.ts';
+import { restName } from './names.ts';
+
+/** A field of a response as REST shows it. */
+export interface FieldShape {
+  /** Key in the result of the execution. For a flattened field it never reaches the client. */
+  key: string;
+  node: FieldNode;
+  /** `null` for `__typename`. */
+  field: GraphQLField<unknown, unknown> | null;
+  type: GraphQLOutputType | null;
+  /** Shape of the (innermost) object, `null` for leaves. */
+  object: ObjectShape | null;
+  isFlattened: boolean;
+  /** May be missing: it stands under a narrower type condition, `@include` or `@skip`. */
+  isOptional: boolean;
+}
+
+export interface ObjectShape {
+  type: GraphQLCompositeType;
+  fields: FieldShape[];
+  /** The fragment that is the whole selection, if it is exactly one. */
+  fragment: string | null;
+}
+
+/** Key of a field in the result of the execution, once {@link rewrite} was applied. */
+export function resultKey(node: FieldNode): string {
+  const key = node.alias?.value ?? restName(node.name.value);
+  return has(node, 'flatten') ? `_flat_${key}` : key;
+}
+
+const kept = (directives: readonly DirectiveNode[] | undefined) => directives?.filter((directive) => !isFacadeDirective(directive));
+
+/** The executable form: every field gets its REST name as alias, façade directives are gone. Locations stay. */
+export function rewrite<Node extends ASTNode>(node: Node): Node {
+  return visit(node, {
+    Field: {
+      enter(field) {
+        const key = resultKey(field);
+        const alias = key === field.name.value ? undefined : { kind: Kind.NAME as const, value: key, loc: field.loc };
+        return { ...field, alias, directives: kept(field.directives) };
+      },
+    },
+    VariableDefinition: (definition) => ({ ...definition, directives: kept(definition.directives) }),
+    OperationDefinition: { enter: (operation) => ({ ...operation, directives: kept(operation.directives) }) },
+  }) as Node;
+}
+
+interface Collected {
+  nodes: [FieldNode, ...FieldNode[]];
+  parent: GraphQLCompositeType;
+  isOptional: boolean;
+}
+
+/** Reads selections against the schema. Mistakes that only the façade knows of are added to `problems`. */
+export class SelectionReader {
+  readonly #schema: GraphQLSchema;
+  readonly #fragments: ReadonlyMap<string, FragmentDefinitionNode>;
+  readonly #problems: string[];
+
+  constructor(schema: GraphQLSchema, fragments: ReadonlyMap<string, FragmentDefinitionNode>, problems: string[]) {
+    this.#schema = schema;
+    this.#fragments = fragments;
+    this.#problems = problems;
+  }
+
+  /** The shape that the (valid) selections of one object give in REST. */
+  shapeOf(type: GraphQLCompositeType, sets: readonly SelectionSetNode[]): ObjectShape {
+    const collected = new Map<string, Collected>();
+    for (const set of sets) this.#collect(type, type, set, false, collected);
+    const fields = [...collected].map(([key, found]) => this.#field(key, found));
+    const [only, ...more] = sets.flatMap((set) => set.selections);
+    const fragment = only?.kind === Kind.FRAGMENT_SPREAD && more.length === 0 ? only.name.value : null;
+    this.#refuseDuplicates(fields);
+    return { type, fields, fragment };
+  }
+
+  #collect(owner: GraphQLCompositeType, type: GraphQLCompositeType, set: SelectionSetNode, isOptional: boolean, into: Map<string, Collected>): void {
+    for (const node of set.selections) {
+      const optional = isOptional || (node.directives?.some(({ name }) => name.value === 'include' || name.value === 'skip') ?? false);
+      if (node.kind === Kind.FIELD) {
+        const found = into.get(resultKey(node));
+        if (found) {
+          found.nodes.push(node);
+          found.isOptional &&= optional;
+        } else into.set(resultKey(node), { nodes: [node], parent: type, isOptional: optional });
+        continue;
+      }
+      const fragment = node.kind === Kind.FRAGMENT_SPREAD ? this.#fragments.get(node.name.value) : node;
+      if (!fragment) continue; // reported by graphql-js
+      const condition = fragment.typeCondition ? typeFromAST(this.#schema, fragment.typeCondition) : type;
+      if (!isCompositeType(condition)) continue; // likewise
+      // documents are valid, so a condition on an object is that object or something it belongs to
+      const alwaysHolds = condition === owner || isObjectType(owner) || (isInterfaceType(owner) && isAbstractType(condition) && this.#schema.isSubType(condition, owner));
+      this.#collect(owner, condition, fragment.selectionSet, optional || !alwaysHolds, into);
+    }
+  }
+
+  #field(key: string, { nodes, parent, isOptional }: Collected): FieldShape {
+    const [node] = nodes;
+    const field = ('getFields' in parent && parent.getFields()[node.name.value]) || null;
+    const named = field && getNamedType(field.type);
+    const sets = nodes.flatMap(({ selectionSet }) => selectionSet ?? []);
+    const object = isCompositeType(named) && sets.length > 0 ? this.shapeOf(named, sets) : null;
+    const isFlattened = has(node, 'flatten');
+    if (isFlattened && (!object || isListType(field && (isNonNullType(field.type) ? field.type.ofType : field.type)))) {
+      this.#problems.push(problemAt(node, `@flatten needs a field that is one object, '${node.name.value}' is not.`));
+    }
+    return { key, node, field, type: field?.type ?? null, object, isFlattened: isFlattened && object !== null, isOptional };
+  }
+
+  #refuseDuplicates(fields: readonly FieldShape[]): void {
+    const seen = new Map<string, FieldNode>();
+    for (const { key, node } of lift(fields)) {
+      const other = seen.get(key);
+      if (other) this.#problems.push(problemAt(node, `The response key '${key}' is also given at ${problemAt(other, '').trim()}.`));
+      seen.set(key, node);
+    }
+  }
+}
+
+/** The fields as the client sees them: those of flattened objects stand in place of the object. */
+export function lift(fields: readonly FieldShape[]): FieldShape[] {
+  return fields.flatMap((field) => (field.isFlattened && field.object ? lift(field.object.fields) : field));
+}

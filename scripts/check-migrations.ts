@@ -1,0 +1,17 @@
+// Fails when the migrations do not give what prisma/schema says.
+import path from 'node:path';
+import { migrate } from '../src/infra/migrate.ts';
+import { migrationsDir, projectRoot } from '../src/paths.ts';
+import { diffToSchema, readSchema } from './schema-engine.ts';
+import { withScratchDatabase } from './scratch-database.ts';
+
+const drift = await withScratchDatabase(async (url) => {
+  await migrate(url, migrationsDir);
+  return diffToSchema(url, readSchema(path.join(projectRoot, 'prisma', 'schema')));
+});
+
+if (drift !== '') {
+  console.error(`The migrations do not give what prisma/schema says. Run \`npm run migrate:new NAME\`. Missing:\n\n${drift}`);
+  process.exit(1);
+}
+console.log('The migrations give what prisma/schema says.');

@@ -1,0 +1,21 @@
+import { rm } from 'node:fs/promises';
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { createLogger } from '../src/infra/logger.ts';
+import { startEmbeddedPostgres } from '../src/infra/postgres-embedded.ts';
+
+/** Gives the work an empty PostgreSQL of its own, and removes it afterwards. */
+export async function withScratchDatabase<T>(work: (url: string) => Promise<T>): Promise<T> {
+  const dir = await mkdtemp(path.join(tmpdir(), 'scratch-'));
+  try {
+    const server = await startEmbeddedPostgres({ dir: path.join(dir, 'postgres'), isDurable: false, logger: createLogger({ logLevel: 'error' }) });
+    try {
+      return await work(server.url);
+    } finally {
+      await server.stop();
+    }
+  } finally {
+    await rm(dir, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,50 @@
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** Folder of package.json. */
+export const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
+
+/**
+ * All files below a path, or the path itself if it is a file; nothing if it does not exist. Sorted.
+ * @param {string} start
+ * @returns {string[]}
+ */
+export function filesBelow(start) {
+  if (!existsSync(start)) return [];
+  if (statSync(start).isFile()) return [start];
+  return readdirSync(start, { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.join(entry.parentPath, entry.name))
+    .sort();
+}
+
+/**
+ * Hash of the names and contents of files, given as paths relative to the root.
+ * @param {readonly string[]} inputs files or folders
+ * @returns {string}
+ */
+export function hashOf(inputs) {
+  const hash = createHash('sha256');
+  for (const file of inputs.flatMap((input) => filesBelow(path.join(root, input)))) {
+    hash.update(`${path.relative(root, file)}\0`).update(readFileSync(file)).update('\0');
+  }
+  return hash.digest('hex');
+}
+
+/**
+ * Runs `make` unless it ran before on the same inputs and all outputs are still there.
+ * @param {{ name: string, inputs: readonly string[], outputs: readonly string[], make: () => void }} step
+ * @returns {boolean} whether it ran
+ */
+export function makeIfChanged({ name, inputs, outputs, make }) {
+  const stamp = path.join(root, 'node_modules', '.cache', 'stamps', name);
+  const hash = hashOf(inputs);
+  const isCurrent = existsSync(stamp) && readFileSync(stamp, 'utf8') === hash && outputs.every((output) => existsSync(path.join(root, output)));
+  if (isCurrent) return false;
+  make();
+  mkdirSync(path.dirname(stamp), { recursive: true });
+  writeFileSync(stamp, hash);
+  return true;
+}

@@ -1,0 +1,10 @@
+// `npm start`: builds what changed, then runs the service in this same process, which so receives its signals.
+import { buildIfChanged } from './build.mjs';
+
+try {
+  buildIfChanged();
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exit(1);
+}
+await import(new URL('../dist/src/main.js', import.meta.url).href);

@@ -1,0 +1,84 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { decodeProtectedHeader, errors, jwtVerify, SignJWT } from 'jose';
+import { LRUCache } from 'lru-cache';
+import type { SigningKeys } from './signing-keys.ts';
+
+/** What an access token says. Roles are not in it: they are looked up live, so that a change acts at once. */
+export interface AccessClaims {
+  userId: string;
+  orgId: string | null;
+  sessionId: string;
+  expiresAtMs: number;
+}
+
+const ISSUER = 'platform-management-api';
+const AUDIENCE = 'platform-management-api';
+const TYPE = 'at+jwt';
+const MAX_TOKEN_LENGTH = 8_192;
+
+/** Access tokens: JWT signed with Ed25519 (defaults §1). */
+export class AccessTokens {
+  readonly #keys: SigningKeys;
+  readonly #ttlSeconds: number;
+  // by the SHA-256 of the token: verifying a signature at each request would triple what a small one costs
+  readonly #verified = new LRUCache<string, AccessClaims>({ max: 20_000 });
+
+  constructor(keys: SigningKeys, ttlSeconds: number) {
+    this.#keys = keys;
+    this.#ttlSeconds = ttlSeconds;
+  }
+
+  get ttlSeconds(): number {
+    return this.#ttlSeconds;
+  }
+
+  async issue(session: { userId: string; orgId: string | null; sessionId: string }): Promise<string> {
+    const { kid, privateKey } = await this.#keys.current();
+    return new SignJWT({ org_id: session.orgId, sid: session.sessionId, typ: 'access' })
+      .setProtectedHeader({ alg: 'EdDSA', kid, typ: TYPE })
+      .setIssuer(ISSUER)
+      .setAudience(AUDIENCE)
+      .setSubject(session.userId)
+      .setJti(randomUUID())
+      .setIssuedAt()
+      .setExpirationTime(`${this.#ttlSeconds} s`)
+      .sign(privateKey);
+  }
+
+  /** The claims of a token that is genuine and has not expired; `null` otherwise. Whether its session lives is another question. */
+  async verify(token: string): Promise<AccessClaims | null> {
+    if (token.length > MAX_TOKEN_LENGTH) return null;
+    const key = createHash('sha256').update(token).digest('base64');
+    const known = this.#verified.get(key);
+    if (known) return known.expiresAtMs > Date.now() ? known : null;
+    const claims = await this.#verifyAnew(token);
+    if (claims) this.#verified.set(key, claims, { ttl: Math.max(1, claims.expiresAtMs - Date.now()) });
+    return claims;
+  }
+
+  async #verifyAnew(token: string): Promise<AccessClaims | null> {
+    try {
+      const { kid } = decodeProtectedHeader(token);
+      const publicKey = typeof kid === 'string' ? await this.#keys.verifying(kid) : null;
+      if (!publicKey) return null;
+      const { payload } = await jwtVerify(token, publicKey, {
+        algorithms: ['EdDSA'],
+        issuer: ISSUER,
+        audience: AUDIENCE,
+        typ: TYPE,
+        requiredClaims: ['sub', 'sid', 'jti', 'iat', 'exp'],
+      });
+      if (payload.typ !== 'access' || typeof payload.sid !== 'string' || typeof payload.sub !== 'string' || payload.exp === undefined) return null;
+      return {
+        userId: payload.sub,
+        orgId: typeof payload.org_id === 'string' ? payload.org_id : null,
+        sessionId: payload.sid,
+        expiresAtMs: payload.exp * 1000,
+      };
+    } catch (error) {
+      // whatever is wrong with a token has one answer; anything else is a fault of ours
+      if (error instanceof errors.JOSEError || error instanceof TypeError) return null;
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,32 @@
+import type { Principal } from './principal.ts';
+
+/** What is known of a request before it is understood: written into activity records and logs. */
+export interface RequestInfo {
+  traceId: string;
+  method: string;
+  /** Path without the query. */
+  path: string;
+  /** Client address after trusted proxies. */
+  ip: string;
+  /** The status that the answer will have if all goes well. */
+  successStatus: number;
+  /** `performance.now()` at arrival. */
+  startedAt: number;
+  /** Set once a change has written the request's activity record in its transaction. */
+  recorded: boolean;
+  /** A request of the façade is recorded when it was answered, if it failed: only then its status is known. */
+  isRest: boolean;
+}
+
+/** Whoever calls: perhaps a stranger. */
+export interface Caller {
+  principal: Principal | null;
+  /** Who has just proven to be somebody, by registering or signing in: the answer shows this user as the user sees it. */
+  signedInAs?: { userId: string; username: string };
+  request: RequestInfo;
+}
+
+/** A caller who is known. Every read and every change takes one first, so that an unscoped one cannot be written by accident. */
+export interface Actor extends Caller {
+  principal: Principal;
+}

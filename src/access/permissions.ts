@@ -1,0 +1,83 @@
+/**
+ * Who may do what (defaults §13), as data: each permission with the least role that grants it. `own` means that the role grants it
+ * for content that the caller created. Permissions of organization-wide resources are judged by the role in the organization,
+ * the others by the role in the workspace.
+ */
+export const roles = ['viewer', 'member', 'editor', 'admin', 'owner'] as const;
+export type Role = (typeof roles)[number];
+
+export type Grant = 'all' | 'own' | 'none';
+
+interface Rule {
+  /** The least role that may do it to everything. */
+  from: Role;
+  /** The least role that may do it to what it created, where that is a lower one. */
+  ownFrom?: Role;
+  /** For a workspace's permission: the least role in its organization that also grants it. */
+  organizationFrom?: Role;
+}
+
+export const permissionTable = {
+  'organization:access': { from: 'viewer' },
+  'organization:update': { from: 'admin' },
+  'organization:delete': { from: 'owner' },
+  'organization_member:read': { from: 'viewer' },
+  'organization_member:create': { from: 'admin' },
+  'organization_member:update': { from: 'admin' },
+  'organization_member:delete': { from: 'admin' },
+  'invitation:read': { from: 'admin' },
+  'invitation:create': { from: 'admin' },
+  'invitation:update': { from: 'admin' },
+  'invitation:delete': { from: 'admin' },
+  'user:read': { from: 'viewer' },
+  'user:create': { from: 'admin' },
+  'user:update': { from: 'admin' },
+  'user:delete': { from: 'admin' },
+  'workspace:read': { from: 'viewer' },
+  'workspace:create': { from: 'admin' },
+  'workspace:update': { from: 'admin' },
+  'workspace:delete': { from: 'owner', organizationFrom: 'admin' },
+  'workspace_member:read': { from: 'viewer' },
+  'workspace_member:create': { from: 'admin' },
+  'workspace_member:update': { from: 'admin' },
+  'workspace_member:delete': { from: 'admin' },
+  'namespace:read': { from: 'viewer' },
+  'namespace:create': { from: 'editor' },
+  'namespace:update': { from: 'editor' },
+  'namespace:delete': { from: 'editor' },
+  'app:read': { from: 'viewer' },
+  'app:create': { from: 'editor' },
+  'app:update': { from: 'editor' },
+  'app:delete': { from: 'editor' },
+  'release:read': { from: 'viewer' },
+  'release:create': { from: 'editor' },
+  'release:delete': { from: 'editor' },
+  'thread:read': { from: 'viewer' },
+  'thread:create': { from: 'member' },
+  'thread:update': { from: 'editor', ownFrom: 'member' },
+  'thread:delete': { from: 'editor', ownFrom: 'member' },
+  'sync:subscribe': { from: 'viewer' },
+} as const satisfies Record<string, Rule>;
+
+export type Permission = keyof typeof permissionTable;
+
+const rank: Record<Role, number> = { viewer: 0, member: 1, editor: 2, admin: 3, owner: 4 };
+
+/** Whether the text names a role. */
+export const isRole = (text: string): text is Role => text in rank;
+
+/** Whether `role` is at least `least`. */
+export const atLeast = (role: Role, least: Role): boolean => rank[role] >= rank[least];
+
+/** The higher of two roles; `null` is none. */
+export function higherRole(a: Role | null, b: Role | null): Role | null {
+  if (!a || !b) return a ?? b;
+  return rank[a] >= rank[b] ? a : b;
+}
+
+/** What a role is granted of a permission: everything, its own content, or nothing. */
+export function granted(role: Role, permission: Permission): Grant {
+  const rule: Rule = permissionTable[permission];
+  if (atLeast(role, rule.from)) return 'all';
+  return rule.ownFrom && atLeast(role, rule.ownFrom) ? 'own' : 'none';
+}

@@ -1,0 +1,127 @@
+import { randomUUID } from 'node:crypto';
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, statSync, writeSync } from 'node:fs';
+import path from 'node:path';
+import { type CryptoKey, exportJWK, generateKeyPair, importJWK, type JSONWebKeySet, type JWK } from 'jose';
+import { keyFile } from '../infra/keys.ts';
+
+/** A private signing key as it is kept. */
+interface StoredKey {
+  jwk: JWK;
+  /** When a newer key took over; it goes on verifying until the tokens that it signed have expired. */
+  retiredAt?: string;
+}
+
+interface LoadedKey {
+  kid: string;
+  privateKey: CryptoKey;
+  publicKey: CryptoKey;
+  publicJwk: JWK;
+}
+
+/** A key that was retired longer ago is forgotten at the next rotation: `ACCESS_TOKEN_TTL_SECONDS` is at most a day. */
+const FORGET_AFTER_MS = 25 * 3600 * 1000;
+const REFRESH_MS = 5_000;
+// made-up key ids must not make the service read its disk at every request
+const UNKNOWN_KEY_REFRESH_MS = 250;
+
+/**
+ * The keys that sign access tokens, in `KEYS_DIR/jwt.json` (mode 0600). The first signs, all verify. Rotation puts a new one in front; a
+ * running service notices, and a token signed by a key that it does not know makes it look again: nobody is logged out.
+ */
+export class SigningKeys {
+  readonly #file: string;
+  #keys: LoadedKey[] = [];
+  #mtimeMs = 0;
+  #lookedAt = 0;
+
+  private constructor(file: string) {
+    this.#file = file;
+  }
+
+  /** The keys of the folder; the first is made on first start. */
+  static async open(keysDir: string): Promise<SigningKeys> {
+    const keys = new SigningKeys(path.join(keysDir, 'jwt.json'));
+    if (!existsSync(keys.#file)) {
+      const first = JSON.stringify([await newKey()]);
+      keyFile(keys.#file, () => first);
+    }
+    await keys.#load();
+    return keys;
+  }
+
+  /** Puts a new key in front and forgets those that no living token needs. @returns its id */
+  static async rotate(keysDir: string, now = new Date()): Promise<string> {
+    await SigningKeys.open(keysDir);
+    const file = path.join(keysDir, 'jwt.json');
+    const kept = read(file)
+      .map((key) => ({ ...key, retiredAt: key.retiredAt ?? now.toISOString() }))
+      .filter((key) => now.getTime() - Date.parse(key.retiredAt) < FORGET_AFTER_MS);
+    const fresh = await newKey();
+    replaceFile(file, JSON.stringify([fresh, ...kept]));
+    return String(fresh.jwk.kid);
+  }
+
+  /** The key that signs now. */
+  async current(): Promise<{ kid: string; privateKey: CryptoKey }> {
+    await this.#refresh(REFRESH_MS);
+    return this.#keys[0]!;
+  }
+
+  /** The public key with this id; `null` when there is none. */
+  async verifying(kid: string): Promise<CryptoKey | null> {
+    const find = () => this.#keys.find((key) => key.kid === kid)?.publicKey ?? null;
+    await this.#refresh(REFRESH_MS);
+    const known = find();
+    if (known) return known;
+    await this.#refresh(UNKNOWN_KEY_REFRESH_MS);
+    return find();
+  }
+
+  /** What `/.well-known/jwks.json` shows. */
+  async jwks(): Promise<JSONWebKeySet> {
+    await this.#refresh(REFRESH_MS);
+    return { keys: this.#keys.map((key) => key.publicJwk) };
+  }
+
+  async #refresh(olderThanMs: number): Promise<void> {
+    const now = Date.now();
+    if (now - this.#lookedAt < olderThanMs) return;
+    this.#lookedAt = now;
+    if (statSync(this.#file).mtimeMs !== this.#mtimeMs) await this.#load();
+  }
+
+  async #load(): Promise<void> {
+    const { mtimeMs } = statSync(this.#file);
+    const loaded = await Promise.all(read(this.#file).map(loadKey));
+    if (loaded.length === 0) throw new Error(`${this.#file} holds no signing key.`);
+    this.#keys = loaded;
+    this.#mtimeMs = mtimeMs;
+  }
+}
+
+const read = (file: string) => JSON.parse(readFileSync(file, 'utf8')) as StoredKey[];
+
+async function newKey(): Promise<StoredKey> {
+  const { privateKey } = await generateKeyPair('EdDSA', { extractable: true });
+  return { jwk: { ...(await exportJWK(privateKey)), kid: randomUUID(), alg: 'EdDSA', use: 'sig' } };
+}
+
+async function loadKey({ jwk }: StoredKey): Promise<LoadedKey> {
+  const { d: _private, ...publicJwk } = jwk;
+  const [privateKey, publicKey] = await Promise.all([importJWK(jwk, 'EdDSA'), importJWK(publicJwk, 'EdDSA')]);
+  if (privateKey instanceof Uint8Array || publicKey instanceof Uint8Array || !jwk.kid) throw new Error('A signing key is not an Ed25519 key with an id.');
+  return { kid: jwk.kid, privateKey, publicKey, publicJwk };
+}
+
+/** A crash leaves the old file or the new one, never half of it. */
+function replaceFile(file: string, text: string): void {
+  const draft = `${file}.${process.pid}.new`;
+  const handle = openSync(draft, 'w', 0o600);
+  try {
+    writeSync(handle, text);
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+  renameSync(draft, file);
+}

@@ -1,0 +1,14 @@
+import { createHash, createHmac, randomBytes } from 'node:crypto';
+
+/** A new random token of 256 bits, base64url. */
+export const randomToken = (): string => randomBytes(32).toString('base64url');
+
+/** What is stored of a token: its SHA-256. Tokens are random, so a plain hash is enough and can be looked up. */
+export const tokenHash = (token: string): string => createHash('sha256').update(token).digest('hex');
+
+/**
+ * The successor of a refresh token, derived from it: whoever repeats a refresh within the grace time gets the very same
+ * successor, although only hashes are stored.
+ */
+export const successorOf = (refreshToken: string, secret: Buffer): string =>
+  createHmac('sha256', secret).update('refresh ').update(refreshToken).digest('base64url');

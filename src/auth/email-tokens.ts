@@ -1,0 +1,37 @@
+import { randomToken, tokenHash } from '../access/tokens.ts';
+import type { Prisma } from '../generated/prisma/client.ts';
+
+export type EmailPurpose = 'verify_email' | 'reset_password';
+
+const LIFETIME_HOURS: Record<EmailPurpose, number> = { verify_email: 24, reset_password: 1 };
+
+type Db = Prisma.TransactionClient;
+
+/** A new token for the address; older ones of the same purpose die with it. @returns the token to mail */
+export async function issueEmailToken(db: Db, user: { id: string; email: string }, purpose: EmailPurpose): Promise<string> {
+  const token = randomToken();
+  await db.emailToken.deleteMany({ where: { userId: user.id, purpose, usedAt: null } });
+  await db.emailToken.create({
+    data: {
+      hash: tokenHash(token),
+      userId: user.id,
+      purpose,
+      email: user.email,
+      expiresAt: new Date(Date.now() + LIFETIME_HOURS[purpose] * 3_600_000),
+    },
+  });
+  return token;
+}
+
+/**
+ * Uses a token up. One statement decides which of many equal requests wins.
+ * @returns the user, or `null` when the token is unknown, used, expired or was sent to an address that is no longer the user's
+ */
+export async function useEmailToken(db: Db, token: string, purpose: EmailPurpose): Promise<{ userId: string } | null> {
+  const [row] = await db.$queryRaw<{ userId: string }[]>`
+    update email_tokens t set used_at = now() from users u
+    where t.hash = ${tokenHash(token)} and t.purpose = ${purpose} and t.used_at is null and t.expires_at > now()
+      and u.id = t.user_id and u.email = t.email and u.is_active
+    returning t.user_id as "userId"`;
+  return row ?? null;
+}

@@ -1,0 +1,46 @@
+import type { PrismaClient } from '../generated/prisma/client.ts';
+import { rateLimited } from '../graphql/errors.ts';
+
+const MAX_FAILURES = 10;
+const WINDOW_SECONDS = 15 * 60;
+const FIRST_LOCK_SECONDS = 15 * 60;
+const LONGEST_LOCK_SECONDS = 4 * 3600;
+
+/**
+ * Locks an account after ten failed sign-ins in 15 minutes: 15 minutes, then double each time, at most four hours (defaults §0.5).
+ * A name without an account locks alike, so that a lock tells nothing.
+ */
+export class Lockout {
+  readonly #prisma: PrismaClient;
+
+  constructor(prisma: PrismaClient) {
+    this.#prisma = prisma;
+  }
+
+  /** @throws RATE_LIMIT_EXCEEDED while locked, even with the right password */
+  async check(key: string): Promise<void> {
+    const row = await this.#prisma.loginFailure.findUnique({ where: { key }, select: { lockedUntil: true } });
+    const seconds = row?.lockedUntil ? (row.lockedUntil.getTime() - Date.now()) / 1000 : 0;
+    if (seconds > 0) throw rateLimited(seconds, 'Too many failed sign-ins. Try again later.');
+  }
+
+  /** Counts a failure, and locks at the tenth. One statement, so that parallel guesses are all counted. */
+  async failed(key: string): Promise<void> {
+    await this.#prisma.$executeRaw`
+      insert into login_failures as f (key, failures, window_start) values (${key}, 1, now())
+      on conflict (key) do update set
+        failures = case when f.window_start < now() - make_interval(secs => ${WINDOW_SECONDS}) then 1
+          when f.failures + 1 >= ${MAX_FAILURES} then 0 else f.failures + 1 end,
+        window_start = case when f.window_start < now() - make_interval(secs => ${WINDOW_SECONDS}) then now() else f.window_start end,
+        locked_until = case when f.failures + 1 >= ${MAX_FAILURES} and f.window_start >= now() - make_interval(secs => ${WINDOW_SECONDS})
+          then now() + make_interval(secs => least(${LONGEST_LOCK_SECONDS}, ${FIRST_LOCK_SECONDS} * power(2, f.lock_count)))
+          else f.locked_until end,
+        lock_count = case when f.failures + 1 >= ${MAX_FAILURES} and f.window_start >= now() - make_interval(secs => ${WINDOW_SECONDS})
+          then f.lock_count + 1 else f.lock_count end`;
+  }
+
+  /** A right password forgets the failures. */
+  async succeeded(key: string): Promise<void> {
+    await this.#prisma.loginFailure.deleteMany({ where: { key } });
+  }
+}

@@ -1,0 +1,158 @@
+import type { Caller } from '../access/caller.ts';
+import type { Role } from '../access/permissions.ts';
+import { tokenHash } from '../access/tokens.ts';
+import type { User } from '../generated/prisma/client.ts';
+import { alreadyExists, forbidden, invalidInput } from '../graphql/errors.ts';
+import { brokenUnique, type Tx } from '../infra/change.ts';
+import { newId } from '../infra/ids.ts';
+import { Budget } from '../infra/throttle.ts';
+import { acceptInvitation, findPendingInvitation } from '../organizations/invitation-token.ts';
+import { joinOrganization } from '../organizations/membership.ts';
+import { insertWorkspace } from '../workspaces/workspace.service.ts';
+import type { AuthDeps, SignIn } from './auth.service.ts';
+import { issueEmailToken } from './email-tokens.ts';
+import { ensureGoodPassword } from './password-policy.ts';
+
+export interface NewAccount {
+  email: string;
+  username: string;
+  password: string;
+  fullName?: string | null;
+}
+
+/** Any number that all nodes share: whoever holds this lock is alone in asking whether the instance is empty. */
+const FIRST_ACCOUNT_LOCK = 7_206_001;
+
+/** How accounts come to be: by registering, or made by an administrator. */
+export class RegistrationService {
+  readonly #deps: AuthDeps;
+  readonly #byClient: Budget;
+
+  constructor(deps: AuthDeps) {
+    this.#deps = deps;
+    this.#byClient = new Budget(deps.config.registrationsPerMinute || Number.MAX_SAFE_INTEGER, 60);
+  }
+
+  /** Whether anyone may register without an invitation. */
+  get isOpen(): boolean {
+    return this.#deps.config.allowRegistration;
+  }
+
+  /** Whom an invitation link is for; an unknown or dead one is not valid. */
+  async inviteInfo(token: string): Promise<{ email: string; valid: boolean }> {
+    const invitation = await findPendingInvitation(this.#deps.prisma, tokenHash(token));
+    return invitation ? { email: invitation.email, valid: true } : { email: '', valid: false };
+  }
+
+  /**
+   * Makes an account and signs it in. Without an invitation it gets an organization of its own with a default workspace; with
+   * one it joins the organization that invited it. The first account of an empty instance administers the platform.
+   * @throws FORBIDDEN `user:create` where registration is closed, RESOURCE_ALREADY_EXISTS, RATE_LIMIT_EXCEEDED
+   */
+  async register(caller: Caller, input: NewAccount & { inviteToken?: string | null }): Promise<SignIn> {
+    const { prisma, changes, sessions, mail, config } = this.#deps;
+    await this.#byClient.demand(caller.request.ip);
+    const invitation = input.inviteToken ? await findPendingInvitation(prisma, tokenHash(input.inviteToken)) : null;
+    if (input.inviteToken && !invitation) throw invalidInput(['input', 'inviteToken'], 'the invitation is unknown, used or expired');
+    if (!invitation && !config.allowRegistration) throw forbidden('user:create', 'Registration is closed: ask for an invitation.');
+    if (invitation && invitation.emailKey !== input.email.toLowerCase()) throw invalidInput(['input', 'email'], 'the invitation was sent to another address');
+    const passwordHash = await this.#prepare(input, ['input', 'password']);
+    return this.#unique(input, () =>
+      changes.run(caller, async (tx) => {
+        const isFirst = await this.#isFirstAccount(tx);
+        const user = await insertUser(tx, input, { passwordHash, isVerified: invitation !== null, isPlatformAdmin: isFirst });
+        caller.signedInAs = { userId: user.id, username: user.username };
+        const orgId = invitation
+          ? await acceptInvitation(tx, this.#deps.access, invitation, user)
+          : await this.#foundOrganization(tx, user);
+        const pair = await sessions.open(tx.db, { userId: user.id, orgId });
+        if (!user.isVerified) {
+          const token = await issueEmailToken(tx.db, user, 'verify_email');
+          tx.afterCommit(() => mail.verification(user, token));
+        }
+        return { ...pair, userId: user.id, orgId };
+      }),
+    );
+  }
+
+  /**
+   * Makes an account for somebody else, as a member of `orgId`, which from then on manages it.
+   * @throws RESOURCE_ALREADY_EXISTS
+   */
+  async createFor(caller: Caller, orgId: string, input: NewAccount & { role: Role }): Promise<string> {
+    const { changes, access, mail } = this.#deps;
+    const passwordHash = await this.#prepare(input, ['input', 'password']);
+    return this.#unique(input, () =>
+      changes.run(caller, async (tx) => {
+        const user = await insertUser(tx, input, { passwordHash, isVerified: false, isPlatformAdmin: false, homeOrgId: orgId });
+        tx.audit({ action: 'create', resourceType: 'user', resourceId: user.id, orgId });
+        await joinOrganization(tx, access, { orgId, userId: user.id, role: input.role, addedBy: caller.principal?.userId ?? null });
+        const token = await issueEmailToken(tx.db, user, 'verify_email');
+        tx.afterCommit(() => mail.verification(user, token));
+        return user.id;
+      }),
+    );
+  }
+
+  /** Checks what can be checked before the costly hash. @returns the hash */
+  async #prepare(input: NewAccount, path: string[]): Promise<string> {
+    ensureGoodPassword(input.password, input, this.#deps.config.passwordBlocklist, path);
+    await this.#refuseTaken(input);
+    return this.#deps.passwords.hash(input.password);
+  }
+
+  async #refuseTaken({ email, username }: NewAccount): Promise<void> {
+    const taken = await this.#deps.prisma.user.findFirst({
+      where: { OR: [{ emailKey: email.toLowerCase() }, { usernameKey: username.toLowerCase() }] },
+      select: { emailKey: true },
+    });
+    if (!taken) return;
+    throw taken.emailKey === email.toLowerCase() ? alreadyExists('user', 'email', email) : alreadyExists('user', 'username', username);
+  }
+
+  /** Of many at once exactly one wins; the others get the answer of those who come late. */
+  async #unique<T>(input: NewAccount, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!brokenUnique(error)) throw error;
+      await this.#refuseTaken(input);
+      throw error;
+    }
+  }
+
+  async #isFirstAccount(tx: Tx): Promise<boolean> {
+    if (await tx.db.user.findFirst({ select: { id: true } })) return false;
+    await tx.db.$executeRaw`select pg_advisory_xact_lock(${FIRST_ACCOUNT_LOCK})`;
+    return (await tx.db.user.findFirst({ select: { id: true } })) === null;
+  }
+
+  async #foundOrganization(tx: Tx, user: User): Promise<string> {
+    const orgId = newId('organization');
+    const name = `${user.fullName ?? user.username}'s organization`;
+    await tx.db.organization.create({ data: { id: orgId, name, createdBy: user.id } });
+    await joinOrganization(tx, this.#deps.access, { orgId, userId: user.id, role: 'owner', addedBy: user.id });
+    const workspace = await insertWorkspace(tx, { orgId, ownerId: user.id, name: 'Default workspace' });
+    await tx.db.user.update({ where: { id: user.id }, data: { defaultWorkspaceId: workspace.id, homeOrgId: orgId } });
+    tx.audit({ action: 'create', resourceType: 'organization', resourceId: orgId, orgId, userId: user.id });
+    return orgId;
+  }
+}
+
+async function insertUser(
+  tx: Tx,
+  input: NewAccount,
+  state: { passwordHash: string; isVerified: boolean; isPlatformAdmin: boolean; homeOrgId?: string },
+): Promise<User> {
+  return tx.db.user.create({
+    data: {
+      id: newId('user'),
+      email: input.email,
+      emailKey: input.email.toLowerCase(),
+      username: input.username,
+      usernameKey: input.username.toLowerCase(),
+      fullName: input.fullName ?? null,
+      ...state,
+    },
+  });
+}

@@ -1,0 +1,107 @@
+import type { StreamEvent } from '../infra/events.ts';
+import type { Sql } from '../infra/sql.ts';
+import { EventQueue } from './event-queue.ts';
+
+interface TailRow extends StreamEvent {
+  xid: string;
+}
+
+/**
+ * In the order of commits: a transaction's events become visible when it ends, so only those of transactions older than every running
+ * one are taken. `id > last` alone would skip an event whose transaction took its number early and committed late.
+ */
+const NEXT = `select seq::text, xid::text, id, org_id as "orgId", workspace_id as "workspaceId", type, actor,
+    resource_type as "resourceType", resource_id as "resourceId", data, trace_id as "traceId", timestamp
+  from events where (xid, seq) > ($1::xid8, $2::bigint) and xid < pg_snapshot_xmin(pg_current_snapshot())
+  order by xid, seq limit 500`;
+const NOW = 'select pg_snapshot_xmin(pg_current_snapshot())::text as xid';
+
+const BATCH = 500;
+
+/** Reads the outbox for all streams of this process: one short poll, hurried by a nudge after each commit of this node. */
+export class EventTail {
+  readonly #sql: Sql;
+  readonly #pollMs: number;
+  readonly #onFault: (error: unknown, what: string) => void;
+  readonly #queues = new Map<string, Set<EventQueue>>();
+  #position: { xid: string; seq: string } | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  #reading = false;
+  #nudged = false;
+  #closed = false;
+
+  constructor(sql: Sql, pollMs: number, onFault: (error: unknown, what: string) => void) {
+    this.#sql = sql;
+    this.#pollMs = pollMs;
+    this.#onFault = onFault;
+  }
+
+  /** The number of open streams. */
+  get size(): number {
+    let size = 0;
+    for (const queues of this.#queues.values()) size += queues.size;
+    return size;
+  }
+
+  /** Events of a workspace from now on. The caller ends the queue when nobody reads it any more. */
+  async subscribe(workspaceId: string): Promise<EventQueue> {
+    if (!this.#position) this.#position = { xid: (await this.#sql.read<{ xid: string }>(NOW, []))[0]!.xid, seq: '0' };
+    const queues = this.#queues.get(workspaceId) ?? new Set();
+    this.#queues.set(workspaceId, queues);
+    const queue = new EventQueue(() => {
+      queues.delete(queue);
+      if (queues.size === 0 && this.#queues.get(workspaceId) === queues) this.#queues.delete(workspaceId);
+      if (this.#queues.size === 0) this.#rest();
+    });
+    queues.add(queue);
+    this.#schedule(0);
+    return queue;
+  }
+
+  /** An event of this node was committed. */
+  nudge(): void {
+    if (this.#queues.size === 0) return;
+    this.#nudged = true;
+    this.#schedule(0);
+  }
+
+  /** Ends all streams. */
+  close(): void {
+    this.#closed = true;
+    for (const queues of [...this.#queues.values()]) for (const queue of [...queues]) queue.end();
+    this.#rest();
+  }
+
+  #rest(): void {
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#position = null;
+  }
+
+  #schedule(delayMs: number): void {
+    if (this.#closed || this.#reading) return;
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.#read(), delayMs);
+  }
+
+  async #read(): Promise<void> {
+    this.#reading = true;
+    this.#nudged = false;
+    let isMore = false;
+    try {
+      const position = this.#position;
+      if (!position) return;
+      const rows = await this.#sql.read<TailRow>(NEXT, [position.xid, position.seq]);
+      const last = rows.at(-1);
+      if (last && this.#position === position) this.#position = { xid: last.xid, seq: last.seq };
+      for (const row of rows) for (const queue of this.#queues.get(row.workspaceId ?? '') ?? []) queue.push(row);
+      isMore = rows.length === BATCH;
+    } catch (error) {
+      this.#onFault(error, 'events could not be read');
+    } finally {
+      this.#reading = false;
+      // a nudged event may still hide behind another transaction that runs: look again soon
+      if (this.#position) this.#schedule(isMore ? 0 : this.#nudged ? 10 : this.#pollMs);
+    }
+  }
+}

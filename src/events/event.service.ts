@@ -1,0 +1,59 @@
+import type { Access } from '../access/access.ts';
+import type { Authentication } from '../access/authentication.ts';
+import type { Actor } from '../access/caller.ts';
+import { ApiError } from '../graphql/errors.ts';
+import type { StreamEvent } from '../infra/events.ts';
+import type { EventTail } from './event-tail.ts';
+
+/** How often a silent stream asks whether its reader may still read. */
+const RECHECK_MS = 900;
+
+/** The live events of workspaces. */
+export class EventService {
+  readonly #tail: EventTail;
+  readonly #access: Access;
+  readonly #authentication: Authentication;
+
+  constructor(deps: { tail: EventTail; access: Access; authentication: Authentication }) {
+    this.#tail = deps.tail;
+    this.#access = deps.access;
+    this.#authentication = deps.authentication;
+  }
+
+  /** Events of a workspace from now on. Ends when the session or the membership does. */
+  async subscribe(actor: Actor, orgId: string, workspaceId: string): Promise<AsyncIterable<StreamEvent>> {
+    const queue = await this.#tail.subscribe(workspaceId);
+    const mayRead = () => this.#mayRead(actor, orgId, workspaceId);
+    const watch = setInterval(() => {
+      mayRead().then(
+        (allowed) => allowed || queue.end(),
+        // the database is away: the next look decides
+        () => undefined,
+      );
+    }, RECHECK_MS);
+    return {
+      [Symbol.asyncIterator]: () => ({
+        next: async () => {
+          const result = await queue.next();
+          if (result.done || (await mayRead())) return result;
+          return queue.return();
+        },
+        return: async () => {
+          clearInterval(watch);
+          return queue.return();
+        },
+      }),
+    };
+  }
+
+  async #mayRead(actor: Actor, orgId: string, workspaceId: string): Promise<boolean> {
+    if (!(await this.#authentication.isAlive(actor.principal))) return false;
+    try {
+      await this.#access.requireWorkspace(actor, orgId, workspaceId, 'sync:subscribe');
+      return true;
+    } catch (error) {
+      if (error instanceof ApiError) return false;
+      throw error;
+    }
+  }
+}

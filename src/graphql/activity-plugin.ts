@@ -1,0 +1,90 @@
+import SchemaBuilder, { BasePlugin, type PothosOutputFieldConfig, type SchemaTypes } from '@pothos/core';
+import type { GraphQLFieldResolver } from 'graphql';
+import type { ActivityEntry } from '../infra/activity.ts';
+import { callerError } from '../infra/faults.ts';
+import type { Requirement } from './access-plugin.ts';
+import type { Context } from './context.ts';
+import { ApiError, InputError } from './errors.ts';
+
+/** How a root field appears in the audit trail. */
+export interface ActivityLabel {
+  action: string;
+  resourceType: string;
+}
+
+declare global {
+  export namespace PothosSchemaTypes {
+    export interface Plugins<Types extends SchemaTypes> {
+      activity: ActivityPlugin<Types>;
+    }
+    export interface FieldOptions {
+      /** The field's name in the audit trail; derived from its permission unless told. `false`: not recorded. */
+      activity?: ActivityLabel | false;
+    }
+  }
+}
+
+/**
+ * Records each root operation of a known caller, success or not (defaults §9). A change writes its record in its own transaction; reads
+ * and failures are handed to the recorder, which writes them in batches. Faults of the database become the catalogue's 503.
+ */
+export class ActivityPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
+  override onOutputFieldConfig(fieldConfig: PothosOutputFieldConfig<Types>): PothosOutputFieldConfig<Types> {
+    if (!isRecorded(fieldConfig.parentType)) return fieldConfig;
+    return { ...fieldConfig, extensions: { ...fieldConfig.extensions, activity: labelOf(fieldConfig) } };
+  }
+
+  override wrapResolve(
+    resolver: GraphQLFieldResolver<unknown, Types['Context'], object>,
+    fieldConfig: PothosOutputFieldConfig<Types>,
+  ): GraphQLFieldResolver<unknown, Types['Context'], object> {
+    if (!isRecorded(fieldConfig.parentType)) return resolver;
+    const label = labelOf(fieldConfig);
+    return async (parent, args, context, info) => {
+      const { caller, services } = context as unknown as Context;
+      try {
+        const result: unknown = await resolver(parent, args, context, info);
+        if (label && caller.principal && !caller.request.recorded) services.activity.record(caller, entryOf(label, caller, args), { statusCode: caller.request.successStatus });
+        return result;
+      } catch (error) {
+        // a REST request is recorded when it was answered: only then its status is known
+        const shown = callerError(error);
+        if (label && caller.principal && !caller.request.isRest) services.activity.record(caller, entryOf(label, caller, args), services.outcomeOf(shown));
+        throw shown;
+      }
+    };
+  }
+}
+
+const isRecorded = (parentType: string) => parentType === 'Query' || parentType === 'Mutation';
+
+/** Ids that a root field was asked with, as the record of the operation names them. */
+export function entryOf(label: ActivityLabel, caller: Context['caller'], args: object): ActivityEntry {
+  const { orgId, workspaceId, appId, id } = args as { orgId?: string; workspaceId?: string; appId?: string; id?: string };
+  const isWorkspace = label.resourceType === 'workspace';
+  return {
+    ...label,
+    resourceId: id ?? null,
+    orgId: orgId ?? (label.resourceType === 'organization' ? id : undefined) ?? caller.principal?.orgId ?? null,
+    workspaceId: workspaceId ?? (isWorkspace ? id : undefined) ?? null,
+    appId: appId ?? null,
+  };
+}
+
+/** The error code of an activity record: that of the catalogue, or that of a fault. */
+export function errorCodeOf(error: unknown): string {
+  if (error instanceof ApiError) return error.code;
+  return error instanceof InputError ? 'VALIDATION_ERROR' : 'INTERNAL_SERVER_ERROR';
+}
+
+function labelOf<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldConfig<Types>): ActivityLabel | null {
+  const { authorize, activity } = fieldConfig.pothosOptions as { authorize?: Requirement; activity?: ActivityLabel | false };
+  if (activity !== undefined) return activity || null;
+  if (typeof authorize !== 'object') return null;
+  const permission = 'organization' in authorize ? authorize.organization : authorize.workspace;
+  const [resourceType, verb] = permission.split(':') as [string, string];
+  const isList = 'first' in fieldConfig.args;
+  return { resourceType, action: verb === 'read' && isList ? 'list' : verb === 'access' ? 'read' : verb };
+}
+
+SchemaBuilder.registerPlugin('activity', ActivityPlugin);

@@ -1,0 +1,36 @@
+import SchemaBuilder from '@pothos/core';
+import DataloaderPlugin from '@pothos/plugin-dataloader';
+import PrismaPlugin from '@pothos/plugin-prisma';
+import type PrismaTypes from '../generated/pothos-prisma.ts';
+import { getDatamodel } from '../generated/pothos-prisma.ts';
+import type { Context } from './context.ts';
+import './access-plugin.ts';
+import './activity-plugin.ts';
+import './constraints-plugin.ts';
+
+/** The schema builder. It defines no types: each resource folder does. */
+export const builder = new SchemaBuilder<{
+  Context: Context;
+  PrismaTypes: PrismaTypes;
+  DefaultFieldNullability: false;
+  Scalars: {
+    ID: { Input: string; Output: string };
+    DateTime: { Input: Date; Output: Date };
+    JSON: { Input: unknown; Output: unknown };
+    JSONObject: { Input: Record<string, unknown>; Output: unknown };
+  };
+}>({
+  // wrapped from last to first: access is asked before constraints are checked, so that a stranger learns nothing of the input
+  plugins: ['activity', 'access', 'constraints', DataloaderPlugin, PrismaPlugin],
+  defaultFieldNullability: false,
+  prisma: {
+    client: (context) => context.prisma(),
+    dmmf: getDatamodel(),
+    exposeDescriptions: false,
+    onUnusedQuery: null,
+  },
+});
+
+builder.queryType({ description: 'Reads.' });
+builder.mutationType({ description: 'Changes.' });
+builder.subscriptionType({ description: 'Live events.' });

@@ -1,0 +1,102 @@
+import SchemaBuilder, { BasePlugin, type PothosInputFieldConfig, type PothosOutputFieldConfig, type SchemaTypes } from '@pothos/core';
+import {
+  type GraphQLArgument,
+  type GraphQLFieldResolver,
+  type GraphQLInputType,
+  getNamedType,
+  getNullableType,
+  isInputObjectType,
+  isListType,
+} from 'graphql';
+import { checkConstraints, type Constraints } from './constraints.ts';
+import { InputError, type InputIssue } from './errors.ts';
+
+declare global {
+  export namespace PothosSchemaTypes {
+    export interface Plugins<Types extends SchemaTypes> {
+      constraints: ConstraintsPlugin<Types>;
+    }
+    export interface InputFieldOptions {
+      /** Bounds of the value, enforced over GraphQL and REST alike and shown in OpenAPI. */
+      constraints?: Constraints;
+    }
+  }
+}
+
+/** Enforces the `constraints` of arguments and input fields, all failures at once, before a resolver runs. */
+export class ConstraintsPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
+  override onInputFieldConfig(fieldConfig: PothosInputFieldConfig<Types>): PothosInputFieldConfig<Types> {
+    const { constraints } = fieldConfig.pothosOptions as { constraints?: Constraints };
+    return constraints ? { ...fieldConfig, extensions: { ...fieldConfig.extensions, constraints } } : fieldConfig;
+  }
+
+  override wrapResolve(
+    resolver: GraphQLFieldResolver<unknown, Types['Context'], object>,
+    fieldConfig: PothosOutputFieldConfig<Types>,
+  ): GraphQLFieldResolver<unknown, Types['Context'], object> {
+    if (fieldConfig.parentType === 'Subscription' || Object.keys(fieldConfig.args).length === 0) return resolver;
+    return (parent, args, context, info) => {
+      checkArguments(info.parentType.getFields()[info.fieldName]?.args ?? [], args as Record<string, unknown>);
+      return resolver(parent, args, context, info);
+    };
+  }
+
+  override wrapSubscribe(
+    subscriber: GraphQLFieldResolver<unknown, Types['Context'], object> | undefined,
+  ): GraphQLFieldResolver<unknown, Types['Context'], object> | undefined {
+    if (!subscriber) return subscriber;
+    return (parent, args, context, info) => {
+      checkArguments(info.parentType.getFields()[info.fieldName]?.args ?? [], args as Record<string, unknown>);
+      return subscriber(parent, args, context, info);
+    };
+  }
+}
+
+function checkArguments(declared: readonly GraphQLArgument[], args: Record<string, unknown>): void {
+  let issues: InputIssue[] | undefined;
+  for (const argument of declared) {
+    const found = check(args[argument.name], argument.type, argument.extensions.constraints as Constraints | undefined, [argument.name]);
+    if (found.length > 0) (issues ??= []).push(...found);
+  }
+  if (issues) throw new InputError(issues);
+}
+
+const NONE: InputIssue[] = [];
+
+function check(value: unknown, type: GraphQLInputType, constraints: Constraints | undefined, path: (string | number)[]): InputIssue[] {
+  if (value === undefined) return NONE;
+  if (value === null) return constraints?.notNull ? [nullIssue(type, path)] : NONE;
+  const nullable = getNullableType(type);
+  const own = constraints || typeof value !== 'number' ? checkOwn(value, nullable, constraints ?? {}, path) : NONE;
+  if (isInputObjectType(nullable)) return [...own, ...checkFields(value as Record<string, unknown>, nullable.getFields(), path)];
+  if (isListType(nullable) && isInputObjectType(getNullableType(nullable.ofType))) {
+    return [...own, ...(value as unknown[]).flatMap((item, index) => check(item, nullable.ofType, undefined, [...path, index]))];
+  }
+  return own;
+}
+
+function nullIssue(type: GraphQLInputType, path: (string | number)[]): InputIssue {
+  const word = isListType(type) ? 'list' : typeWords[getNamedType(type).name] ?? 'value';
+  return { path, type: `${word === 'boolean' ? 'bool' : word === 'integer' ? 'int' : word}_type`, msg: `Input should be a valid ${word}`, input: null };
+}
+
+const typeWords: Record<string, string> = { String: 'string', ID: 'string', Int: 'integer', Float: 'number', Boolean: 'boolean', DateTime: 'datetime', JSONObject: 'dictionary' };
+
+function checkOwn(value: unknown, type: GraphQLInputType, constraints: Constraints, path: (string | number)[]): InputIssue[] {
+  if (isInputObjectType(type) || typeof value === 'boolean' || value instanceof Date) return NONE;
+  return checkConstraints(value, constraints).map((issue) => ({
+    ...issue,
+    path: [...path, ...issue.path],
+    ...(constraints.sensitive ? { input: '[redacted]' } : {}),
+  }));
+}
+
+type Fields = Record<string, { type: GraphQLInputType; extensions: Readonly<Record<string, unknown>> }>;
+
+function checkFields(value: Record<string, unknown>, fields: Fields, path: (string | number)[]): InputIssue[] {
+  return Object.entries(fields).flatMap(([name, field]) =>
+    check(value[name], field.type, field.extensions.constraints as Constraints | undefined, [...path, name]),
+  );
+}
+
+SchemaBuilder.registerPlugin('constraints', ConstraintsPlugin);

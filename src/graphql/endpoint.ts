@@ -1,0 +1,138 @@
+import { EnvelopArmor } from '@escape.tech/graphql-armor';
+import type { WebsocketHandler } from '@fastify/websocket';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { type DocumentNode, type ExecutionArgs, type ExecutionResult, GraphQLError, type GraphQLSchema, NoSchemaIntrospectionCustomRule } from 'graphql';
+import { createYoga, type Plugin } from 'graphql-yoga';
+import type { Config } from '../config.ts';
+import type { CallerLimit } from '../http/rate-limit.ts';
+import type { Services } from '../services.ts';
+import { Context } from './context.ts';
+import { errorCatalogue } from './errors.ts';
+import { measureOperation } from './limits.ts';
+
+/** What the transports (HTTP, SSE, WebSocket) have in common. */
+export interface GraphQLOptions {
+  schema: GraphQLSchema;
+  services: Services;
+  limit: CallerLimit;
+  config: Pick<Config, 'graphiql' | 'graphqlIntrospection' | 'graphqlMaxAliases' | 'graphqlMaxCost' | 'graphqlMaxDepth' | 'graphqlMaxTokens'>;
+  onFault: (error: unknown, traceId: string) => void;
+}
+
+export type GraphQLEndpoint = ReturnType<typeof createEndpoint>;
+
+/** The executor behind `/graphql`: limits, masking and all, for every transport alike. */
+export function createEndpoint({ schema, services, limit, config, onFault }: GraphQLOptions) {
+  const armor = new EnvelopArmor({
+    maxDepth: { n: config.graphqlMaxDepth, flattenFragments: true },
+    maxAliases: { n: config.graphqlMaxAliases, allowList: [] },
+    maxTokens: { n: config.graphqlMaxTokens },
+    maxDirectives: { n: 50 },
+    costLimit: { maxCost: config.graphqlMaxCost },
+    blockFieldSuggestion: { enabled: true },
+  }).protect();
+  return createYoga<{ req: FastifyRequest; reply: FastifyReply }, Record<never, never>>({
+    schema,
+    graphqlEndpoint: '/graphql',
+    batching: false,
+    landingPage: false,
+    logging: false,
+    cors: false, // the server's own, for every path alike
+    graphiql: config.graphiql ? { title: 'Platform management', defaultQuery: '{ me { id username organizations { id name role } } }' } : false,
+    context: ({ req }) => ({ context: new Context(req.caller, services) }),
+    plugins: [
+      ...(armor.plugins as Plugin[]),
+      ...(config.graphqlIntrospection ? [] : [{ onValidate: ({ addValidationRule }) => addValidationRule(NoSchemaIntrospectionCustomRule) } as Plugin]),
+      ownContext(),
+      measured(limit),
+      masked(onFault),
+    ],
+  });
+}
+
+const contextOf = (args: { contextValue?: unknown }) => args.contextValue as Context;
+
+/** Resolvers get the product's context, not yoga's, which carries it inside. */
+function ownContext(): Plugin {
+  const unwrap = ({ args }: { args: { contextValue?: unknown } }) => {
+    args.contextValue = (args.contextValue as { context: Context }).context;
+  };
+  return { onExecute: unwrap, onSubscribe: unwrap };
+}
+
+/** Counts root fields against the caller's budget, and refuses operations that ask for too much. */
+function measured(limit: CallerLimit): Plugin {
+  const measure = (args: ExecutionArgs) => {
+    const { rootFields } = measureOperation(args.schema, args.document as DocumentNode, args.operationName, args.variableValues ?? {});
+    if (rootFields > 1) limit.demand(contextOf(args).caller, rootFields - 1); // the request itself was counted on arrival
+  };
+  const refused = (error: unknown): ExecutionResult => {
+    if (error instanceof GraphQLError) return { errors: [error] };
+    throw error;
+  };
+  return {
+    onExecute({ args, setResultAndStopExecution }) {
+      try {
+        measure(args);
+      } catch (error) {
+        setResultAndStopExecution(refused(error));
+      }
+    },
+    onSubscribe({ args, setResultAndStopExecution }) {
+      try {
+        measure(args);
+      } catch (error) {
+        setResultAndStopExecution(refused(error));
+      }
+    },
+  };
+}
+
+/** Errors outside the catalogue are bugs: logged with their trace id, shown as an internal error. */
+function masked(onFault: GraphQLOptions['onFault']): Plugin {
+  const mask = (args: ExecutionArgs, result: ExecutionResult): ExecutionResult =>
+    result.errors ? { ...result, errors: result.errors.map((error) => maskError(error, contextOf(args).caller.request.traceId, onFault)) } : result;
+  return {
+    onExecute: ({ args }) => ({
+      onExecuteDone({ result, setResult }) {
+        if (!(Symbol.asyncIterator in result)) setResult(mask(args, result));
+      },
+    }),
+    onSubscribe: ({ args }) => ({
+      onSubscribeResult({ result, setResult }) {
+        if (!(Symbol.asyncIterator in result)) {
+          setResult(mask(args, result));
+          return {};
+        }
+        return { onNext: ({ result: next, setResult: setNext }) => setNext(mask(args, next as ExecutionResult)) };
+      },
+    }),
+  };
+}
+
+function maskError(error: GraphQLError, traceId: string, onFault: GraphQLOptions['onFault']): GraphQLError {
+  const { originalError } = error;
+  if (!originalError || originalError instanceof GraphQLError) return error;
+  onFault(originalError, traceId);
+  const { nodes, path } = error;
+  return new GraphQLError(errorCatalogue.INTERNAL_SERVER_ERROR, { nodes, path, extensions: { code: 'INTERNAL_SERVER_ERROR', details: {}, trace_id: traceId } });
+}
+
+/** `/graphql`: POST, GET for queries, subscriptions as SSE and over WebSocket. */
+export function addGraphQL(server: FastifyInstance, endpoint: GraphQLEndpoint, socket: WebsocketHandler): void {
+  void server.register(async (scope) => {
+    // yoga reads the body itself, and answers what it cannot read as GraphQL over HTTP wants it
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser('*', (_request, _payload, done) => done(null));
+    const handler = async (req: FastifyRequest, reply: FastifyReply) => {
+      const response = await endpoint.handleNodeRequestAndResponse(req, reply, { req, reply });
+      reply.status(response.status);
+      response.headers.forEach((value, name) => {
+        reply.header(name, value);
+      });
+      return reply.send(response.body ?? '');
+    };
+    scope.route({ url: '/graphql', method: 'GET', exposeHeadRoute: false, handler, wsHandler: socket });
+    scope.route({ url: '/graphql', method: ['POST', 'OPTIONS'], handler });
+  });
+}

@@ -1,0 +1,16 @@
+import type { Constraints } from './constraints.ts';
+
+/** Bounds that many inputs share (defaults §0.5). */
+export const bounds = {
+  name: { minLength: 1, maxLength: 255 },
+  /** A name that an update may leave out, but not clear. */
+  keptName: { minLength: 1, maxLength: 255, notNull: true },
+  description: { maxLength: 4_000 },
+  tags: { maxItems: 50, item: { minLength: 1, maxLength: 64 }, notNull: true },
+  id: { minLength: 1, maxLength: 128 },
+  /** A value of an open set (defaults §0.3). */
+  open: { pattern: '[a-z][a-z0-9_.:-]{0,63}' },
+  slug: { pattern: '[a-z0-9]+(?:-[a-z0-9]+)*', maxLength: 64 },
+  json: { maxBytes: 256 * 1024, notNull: true },
+  role: { oneOf: ['owner', 'admin', 'editor', 'member', 'viewer'] },
+} as const satisfies Record<string, Constraints>;

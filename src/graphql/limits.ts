@@ -1,0 +1,87 @@
+import {
+  type DocumentNode,
+  type FragmentDefinitionNode,
+  GraphQLError,
+  type GraphQLObjectType,
+  type GraphQLSchema,
+  getNamedType,
+  Kind,
+  type OperationDefinitionNode,
+  type SelectionSetNode,
+  isObjectType,
+  isInterfaceType,
+} from 'graphql';
+
+/** The most rows that one operation may ask for, counted over nested lists: `first` times `first`. */
+export const MAX_NODES = 50_000;
+
+interface Scan {
+  schema: GraphQLSchema;
+  fragments: Map<string, FragmentDefinitionNode>;
+  variables: Record<string, unknown>;
+  nodes: number;
+  rootFields: number;
+  credentials: number;
+}
+
+/** What an operation asks for, before it runs. */
+export interface OperationSize {
+  /** Rows that it can lead to. */
+  nodes: number;
+  rootFields: number;
+}
+
+/**
+ * Measures an operation that was validated (so it has no fragment cycles).
+ * @throws GraphQLError when it asks for too many rows, or for more than one thing that takes a password or a mailed token: aliases
+ *   must not guess in bulk
+ */
+export function measureOperation(schema: GraphQLSchema, document: DocumentNode, operationName: string | null | undefined, variables: Record<string, unknown>): OperationSize {
+  const operations = document.definitions.filter((node): node is OperationDefinitionNode => node.kind === Kind.OPERATION_DEFINITION);
+  const operation = operationName ? operations.find((node) => node.name?.value === operationName) : operations[0];
+  const root = operation && schema.getRootType(operation.operation);
+  if (!operation || !root) return { nodes: 0, rootFields: 0 };
+  const fragments = new Map(
+    document.definitions.filter((node): node is FragmentDefinitionNode => node.kind === Kind.FRAGMENT_DEFINITION).map((node) => [node.name.value, node]),
+  );
+  const scan: Scan = { schema, fragments, variables, nodes: 0, rootFields: 0, credentials: 0 };
+  visitSelection(scan, root, operation.selectionSet, 1, true);
+  if (scan.credentials > 1) throw refusal('A request may hold only one operation that takes a credential.');
+  if (scan.nodes > MAX_NODES) throw refusal(`The operation asks for up to ${scan.nodes} rows; at most ${MAX_NODES} are allowed. Ask for smaller pages.`);
+  return { nodes: scan.nodes, rootFields: scan.rootFields };
+}
+
+const refusal = (message: string) => new GraphQLError(message, { extensions: { code: 'OPERATION_TOO_LARGE' } });
+
+function visitSelection(scan: Scan, type: GraphQLObjectType, selections: SelectionSetNode, factor: number, isRoot: boolean): void {
+  for (const node of selections.selections) {
+    if (node.kind === Kind.FIELD) visitField(scan, type, node, factor, isRoot);
+    else {
+      const fragment = node.kind === Kind.FRAGMENT_SPREAD ? scan.fragments.get(node.name.value) : node;
+      if (!fragment) continue;
+      const on = fragment.typeCondition ? scan.schema.getType(fragment.typeCondition.name.value) : type;
+      visitSelection(scan, isObjectType(on) ? on : type, fragment.selectionSet, factor, isRoot);
+    }
+    if (scan.nodes > MAX_NODES) return;
+  }
+}
+
+type FieldNode = Extract<SelectionSetNode['selections'][number], { kind: Kind.FIELD }>;
+
+function visitField(scan: Scan, type: GraphQLObjectType, node: FieldNode, factor: number, isRoot: boolean): void {
+  const field = type.getFields()[node.name.value];
+  if (isRoot) scan.rootFields++;
+  if (isRoot && field?.extensions.isCredential) scan.credentials++;
+  if (!field || !node.selectionSet) return;
+  const first = field.args.some((arg) => arg.name === 'first') ? pageSize(node, scan.variables) : 0;
+  const inner = first > 0 ? factor * first : factor;
+  if (first > 0) scan.nodes += inner;
+  const named = getNamedType(field.type);
+  if (isObjectType(named) || isInterfaceType(named)) visitSelection(scan, named as GraphQLObjectType, node.selectionSet, inner, false);
+}
+
+function pageSize(node: FieldNode, variables: Record<string, unknown>): number {
+  const value = node.arguments?.find((argument) => argument.name.value === 'first')?.value;
+  const given = value?.kind === Kind.INT ? Number(value.value) : value?.kind === Kind.VARIABLE ? Number(variables[value.name.value] ?? 50) : 50;
+  return Number.isFinite(given) ? Math.max(1, given) : 50;
+}

@@ -1,0 +1,10 @@
+import './scalars.ts';
+import '../auth/auth.graph.ts';
+import '../events/event.graph.ts';
+import '../users/user.graph.ts';
+import '../workspaces/workspace.graph.ts';
+import '../workspaces/workspace-member.graph.ts';
+import { builder } from './builder.ts';
+
+/** The schema: the product. Each resource's `.graph.ts` is named above; a test fails when one is forgotten. */
+export const schema = builder.toSchema({ sortSchema: true });

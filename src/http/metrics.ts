@@ -1,0 +1,43 @@
+import type { FastifyInstance } from 'fastify';
+import type pg from 'pg';
+import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { Services } from '../services.ts';
+
+/** `/metrics` in Prometheus' format: requests per route, event-loop delay, pool use, depth of the queues. */
+export function addMetrics(server: FastifyInstance, services: Services, pool: pg.Pool): void {
+  const registry = new Registry();
+  const stopDefaults = collectDefaultMetrics({ register: registry });
+  const durations = new Histogram({
+    name: 'http_request_duration_seconds',
+    help: 'Time from the arrival of a request to the end of its answer.',
+    labelNames: ['method', 'route', 'status'],
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    registers: [registry],
+  });
+  const gauge = (name: string, help: string, read: () => number) =>
+    new Gauge({
+      name,
+      help,
+      registers: [registry],
+      collect() {
+        this.set(read());
+      },
+    });
+  gauge('database_pool_connections', 'Open database connections.', () => pool.totalCount);
+  gauge('database_pool_idle_connections', 'Open database connections that nobody uses.', () => pool.idleCount);
+  gauge('database_pool_waiting_requests', 'Requests that wait for a database connection.', () => pool.waitingCount);
+  gauge('activity_queue_depth', 'Activity records that are not written yet.', () => services.activity.depth);
+  gauge('background_queue_depth', 'Pieces of background work under way.', () => services.background.depth);
+  gauge('password_queue_depth', 'Password hashes that wait.', () => services.passwords.queueDepth);
+  gauge('event_streams', 'Open event streams.', () => services.tail.size);
+
+  server.addHook('onResponse', async (request, reply) => {
+    const route = request.routeOptions.config.template ?? request.routeOptions.url ?? 'unknown';
+    durations.observe({ method: request.method, route, status: reply.statusCode }, reply.elapsedTime / 1000);
+  });
+  server.addHook('onClose', async () => {
+    registry.clear();
+    return stopDefaults;
+  });
+  server.get('/metrics', async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()));
+}

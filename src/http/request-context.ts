@@ -1,0 +1,64 @@
+import { randomUUID } from 'node:crypto';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { Caller } from '../access/caller.ts';
+import { callerError } from '../infra/faults.ts';
+import type { Services } from '../services.ts';
+import { ClientAddress } from './client-address.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Who calls, found once per request. */
+    caller: Caller;
+  }
+}
+
+const TRACE_ID = /^[A-Za-z0-9._-]{1,128}$/;
+const TRACEPARENT = /^00-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}$/;
+
+/** `x-trace-id` where it is usable, else the trace of `traceparent`, else a new one (defaults §0.5). */
+export function traceIdOf(headers: Record<string, string | string[] | undefined>): string {
+  const given = headers['x-trace-id'];
+  if (typeof given === 'string' && TRACE_ID.test(given)) return given;
+  const parent = headers.traceparent;
+  return (typeof parent === 'string' && TRACEPARENT.exec(parent)?.[1]) || randomUUID();
+}
+
+/** Path of a request without its query. */
+export const pathOf = (url: string): string => {
+  const end = url.indexOf('?');
+  return end < 0 ? url : url.slice(0, end);
+};
+
+/** Finds out who calls, for every route alike, and answers with the trace id. */
+export function addRequestContext(server: FastifyInstance, services: Services, trustedProxies: readonly string[]): void {
+  const clients = new ClientAddress(trustedProxies);
+  server.decorateRequest('caller', null as unknown as Caller);
+  server.addHook('onRequest', async (request, reply) => {
+    const traceId = request.id;
+    reply.header('x-trace-id', traceId);
+    request.caller = {
+      principal: null,
+      request: {
+        traceId,
+        method: request.method,
+        path: pathOf(request.url),
+        ip: ClientAddress.limitKey(clients.of(request.raw)),
+        successStatus: 200,
+        startedAt: performance.now(),
+        recorded: false,
+        isRest: request.routeOptions.config.operation !== undefined,
+      },
+    };
+    request.caller.principal = await authenticated(services, request);
+  });
+}
+
+async function authenticated(services: Services, request: FastifyRequest) {
+  const { authorization } = request.headers;
+  if (!authorization) return null;
+  try {
+    return await services.authentication.authenticate(authorization);
+  } catch (error) {
+    throw callerError(error);
+  }
+}

@@ -1,0 +1,148 @@
+import type { Caller } from '../access/caller.ts';
+import type { Prisma } from '../generated/prisma/client.ts';
+import { newId } from './ids.ts';
+import type { Sql } from './sql.ts';
+
+/** What was done to what, as a service says it. */
+export interface ActivityEntry {
+  /** `create`, `read`, `list`, `update`, `delete`, `login`, … (defaults §9). */
+  action: string;
+  /** Resource word of defaults §13. */
+  resourceType: string;
+  resourceId: string | null;
+  orgId: string | null;
+  workspaceId?: string | null;
+  appId?: string | null;
+  /** Who did it, where nobody is signed in: the account that a mailed token belongs to. */
+  userId?: string | null;
+  metadata?: Record<string, unknown>;
+}
+
+/** How it ended. */
+export interface Outcome {
+  statusCode: number;
+  errorCode?: string | null;
+}
+
+/** Columns of `activity` that are written, in the order of the insert. */
+const columns = {
+  id: 'text',
+  timestamp: 'timestamptz',
+  trace_id: 'text',
+  org_id: 'text',
+  user_id: 'text',
+  workspace_id: 'text',
+  app_id: 'text',
+  principal_type: 'text',
+  principal_id: 'text',
+  method: 'text',
+  path: 'text',
+  resource_type: 'text',
+  resource_id: 'text',
+  action: 'text',
+  status_code: 'int',
+  success: 'boolean',
+  error_code: 'text',
+  duration_ms: 'int',
+  metadata: 'jsonb',
+} as const;
+
+export type ActivityRow = Record<keyof typeof columns, unknown>;
+
+/** The record of an operation (spec, Activity record). Bodies are never stored. */
+export function activityRow(caller: Caller, entry: ActivityEntry, outcome?: Outcome): ActivityRow {
+  const { request, principal } = caller;
+  const statusCode = outcome?.statusCode ?? request.successStatus;
+  const userId = principal?.userId ?? caller.signedInAs?.userId ?? entry.userId ?? null;
+  return {
+    id: newId('activity'),
+    timestamp: new Date(),
+    trace_id: request.traceId,
+    org_id: entry.orgId,
+    user_id: userId,
+    workspace_id: entry.workspaceId ?? null,
+    app_id: entry.appId ?? null,
+    principal_type: principal?.type ?? (userId ? 'user' : 'anonymous'),
+    principal_id: userId,
+    method: request.method,
+    path: request.path,
+    resource_type: entry.resourceType,
+    resource_id: entry.resourceId,
+    action: entry.action,
+    status_code: statusCode,
+    success: statusCode < 400,
+    error_code: outcome?.errorCode ?? null,
+    duration_ms: Math.round(performance.now() - request.startedAt),
+    metadata: JSON.stringify(entry.metadata ?? {}),
+  };
+}
+
+const names = Object.keys(columns) as (keyof typeof columns)[];
+const INSERT = `insert into activity (${names.join(', ')})
+  select * from unnest(${names.map((name, index) => `$${index + 1}::${columns[name]}[]`).join(', ')})`;
+
+const parameters = (rows: readonly ActivityRow[]) => names.map((name) => rows.map((row) => row[name]));
+
+/** Writes records within the transaction of the change that they tell of. */
+export async function insertActivity(db: Prisma.TransactionClient, rows: readonly ActivityRow[]): Promise<void> {
+  await db.$executeRawUnsafe(INSERT, ...parameters(rows));
+}
+
+/**
+ * Reads and failures are recorded too, but outside the request's way: collected and written in batches (an awaited insert doubles
+ * what a small request costs, a batch costs 3 %). What cannot be written is kept and tried again, within a bound.
+ */
+export class ActivityRecorder {
+  readonly #sql: Sql;
+  readonly #onFault: (error: unknown, lost: number) => void;
+  #pending: ActivityRow[] = [];
+  #flushing: Promise<void> | null = null;
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(sql: Sql, onFault: (error: unknown, lost: number) => void) {
+    this.#sql = sql;
+    this.#onFault = onFault;
+  }
+
+  /** Records that are not written yet. */
+  get depth(): number {
+    return this.#pending.length;
+  }
+
+  record(caller: Caller, entry: ActivityEntry, outcome: Outcome): void {
+    this.#pending.push(activityRow(caller, entry, outcome));
+    if (this.#pending.length >= MAX_BATCH) void this.flush();
+    else this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS);
+  }
+
+  /** Writes everything that was recorded before the call. A clean stop awaits it, so that no record is lost. */
+  async flush(): Promise<void> {
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#timer = null;
+    await this.#flushing;
+    if (this.#pending.length === 0) return;
+    this.#flushing = this.#writeAll();
+    await this.#flushing;
+    this.#flushing = null;
+  }
+
+  async #writeAll(): Promise<void> {
+    while (this.#pending.length > 0) {
+      const batch = this.#pending.splice(0, MAX_BATCH);
+      try {
+        await this.#sql.write(INSERT, parameters(batch));
+      } catch (error) {
+        const kept = batch.slice(0, Math.max(0, MAX_KEPT - this.#pending.length));
+        this.#pending.unshift(...kept);
+        this.#onFault(error, batch.length - kept.length);
+        this.#timer ??= setTimeout(() => void this.flush(), RETRY_MS);
+        return;
+      }
+    }
+  }
+}
+
+const MAX_BATCH = 500;
+const MAX_KEPT = 20_000;
+const FLUSH_MS = 100;
+const RETRY_MS = 1_000;

@@ -1,0 +1,73 @@
+import type { Caller } from '../access/caller.ts';
+import type { Prisma } from '../generated/prisma/client.ts';
+import { newId } from './ids.ts';
+
+/** An event as a service says it (defaults §10). */
+export interface EventEntry {
+  /** `<resource>.created`, `<resource>.updated`, … */
+  type: string;
+  orgId: string;
+  workspaceId?: string | null;
+  resourceType: string;
+  resourceId: string;
+  data?: Record<string, unknown>;
+}
+
+/** An event as it stands in the outbox and travels on streams. */
+export interface StreamEvent {
+  seq: string;
+  id: string;
+  orgId: string;
+  workspaceId: string | null;
+  type: string;
+  actor: { principal_type: string; principal_id: string | null; username: string | null };
+  resourceType: string;
+  resourceId: string;
+  data: Record<string, unknown>;
+  traceId: string | null;
+  timestamp: Date;
+}
+
+const columns = {
+  id: 'text',
+  org_id: 'text',
+  workspace_id: 'text',
+  type: 'text',
+  actor: 'jsonb',
+  resource_type: 'text',
+  resource_id: 'text',
+  data: 'jsonb',
+  trace_id: 'text',
+} as const;
+
+export type EventRow = Record<keyof typeof columns, unknown>;
+
+/** The outbox row of an event. */
+export function eventRow(caller: Caller, event: EventEntry): EventRow {
+  const { request } = caller;
+  const who = caller.principal ?? caller.signedInAs;
+  return {
+    id: newId('event'),
+    org_id: event.orgId,
+    workspace_id: event.workspaceId ?? null,
+    type: event.type,
+    actor: JSON.stringify({
+      principal_type: caller.principal?.type ?? (who ? 'user' : 'system'),
+      principal_id: who?.userId ?? null,
+      username: who?.username ?? null,
+    }),
+    resource_type: event.resourceType,
+    resource_id: event.resourceId,
+    data: JSON.stringify(event.data ?? {}),
+    trace_id: request.traceId,
+  };
+}
+
+const names = Object.keys(columns) as (keyof typeof columns)[];
+const INSERT = `insert into events (${names.join(', ')})
+  select * from unnest(${names.map((name, index) => `$${index + 1}::${columns[name]}[]`).join(', ')})`;
+
+/** Writes events within the transaction of the change that they tell of. */
+export async function insertEvents(db: Prisma.TransactionClient, rows: readonly EventRow[]): Promise<void> {
+  await db.$executeRawUnsafe(INSERT, ...names.map((name) => rows.map((row) => row[name])));
+}

@@ -1,0 +1,131 @@
+import { execFileSync } from 'node:child_process';
+import { linkSync, readFileSync, readlinkSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
+
+const HEARTBEAT_MS = 2_000;
+const HEARTBEAT_PATIENCE_MS = 10_000;
+
+/** The folder belongs to a live process. */
+export class FolderInUseError extends Error {
+  override readonly name = 'FolderInUseError';
+}
+
+/** Held until `release()`, or until the process ends in whatever way. */
+export interface FolderLock {
+  release(): void;
+}
+
+interface Owner {
+  /** Host name and process-id namespace: where `pid` means something. */
+  realm: string;
+  pid: number;
+  /** When the process began, as the system writes it: a process id is used again, the pair is not. */
+  started: string;
+}
+
+function errorCode(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error ? String(error.code) : undefined;
+}
+
+function realm(): string {
+  if (process.platform !== 'linux') return hostname();
+  return `${hostname()} ${readlinkSync('/proc/self/ns/pid')}`;
+}
+
+function startOf(pid: number): string | undefined {
+  try {
+    if (process.platform !== 'linux') return execFileSync('/bin/ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8', stdio: 'pipe' }).trim();
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    const [state, ...rest] = stat.slice(stat.lastIndexOf(')') + 2).split(' '); // the name before it may hold blanks
+    return state === 'Z' ? undefined : rest[18];
+  } catch {
+    return undefined; // no such process: both ways of asking fail then
+  }
+}
+
+/** Another container or machine over a shared folder cannot be asked, but its heartbeat can be seen. */
+async function beats(file: string): Promise<boolean> {
+  const seen = statSync(file).mtimeMs;
+  for (let waited = 0; waited < HEARTBEAT_PATIENCE_MS; waited += 250) {
+    await delay(250);
+    if (statSync(file, { throwIfNoEntry: false })?.mtimeMs !== seen) return true;
+  }
+  return false;
+}
+
+async function isAlive(content: string, file: string): Promise<boolean> {
+  let owner: Partial<Owner>;
+  try {
+    owner = JSON.parse(content) as Partial<Owner>;
+  } catch {
+    return false; // cut off by a crash of the machine
+  }
+  if (owner.realm === realm()) return owner.pid !== undefined && startOf(owner.pid) === owner.started;
+  return beats(file);
+}
+
+function readIfThere(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** Appears whole or not at all; false if the file is already there. */
+function publish(file: string, content: string): boolean {
+  const draft = `${file}.${process.pid}`;
+  writeFileSync(draft, content);
+  try {
+    linkSync(draft, file);
+    return true;
+  } catch (error) {
+    if (errorCode(error) === 'EEXIST') return false;
+    throw error;
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+function removeStale(file: string, judged: string): void {
+  const aside = `${file}.stale.${process.pid}`;
+  try {
+    renameSync(file, aside);
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return;
+    throw error;
+  }
+  const taken = readFileSync(aside, 'utf8');
+  if (taken !== judged) publish(file, taken); // someone else was quicker: give theirs back
+  rmSync(aside);
+}
+
+/**
+ * Takes the lock file for this process. The lock of a dead process is taken over.
+ * @throws FolderInUseError when its owner lives, naming the process
+ */
+export async function lockFolder(file: string): Promise<FolderLock> {
+  const mine = JSON.stringify({ realm: realm(), pid: process.pid, started: startOf(process.pid) ?? '' } satisfies Owner);
+  for (;;) {
+    if (publish(file, mine)) return hold(file, mine);
+    const theirs = readIfThere(file);
+    if (theirs === undefined) continue;
+    if (await isAlive(theirs, file)) throw new FolderInUseError(`the lock ${file} is held by a live process: ${theirs}`);
+    removeStale(file, theirs);
+  }
+}
+
+function hold(file: string, mine: string): FolderLock {
+  const heartbeat = setInterval(() => {
+    const now = new Date();
+    if (readIfThere(file) === mine) utimesSync(file, now, now);
+  }, HEARTBEAT_MS).unref();
+  return {
+    release: () => {
+      clearInterval(heartbeat);
+      if (readIfThere(file) === mine) rmSync(file, { force: true });
+    },
+  };
+}

@@ -1,0 +1,49 @@
+import { LRUCache } from 'lru-cache';
+
+/**
+ * What access checks read, kept for less than a second: so that a revocation acts within a second on every node, while this
+ * node drops the entry at once. A load that was under way when its key was dropped is not kept.
+ */
+export class FreshCache<Value extends object> {
+  readonly #entries: LRUCache<string, Value>;
+  readonly #loading = new Map<string, Promise<Value>>();
+
+  constructor(options: { ttlMs?: number; max?: number } = {}) {
+    this.#entries = new LRUCache({ max: options.max ?? 50_000, ttl: options.ttlMs ?? 900, ttlResolution: 20 });
+  }
+
+  /** The kept value, or what `load` gives; equal loads at the same time are one. */
+  get(key: string, load: () => Promise<Value>): Value | Promise<Value> {
+    return this.#entries.get(key) ?? this.#loading.get(key) ?? this.#load(key, load);
+  }
+
+  /** Drops a value: the next `get` loads anew. */
+  drop(key: string): void {
+    this.#entries.delete(key);
+    this.#loading.delete(key);
+  }
+
+  /** Drops everything. */
+  clear(): void {
+    this.#entries.clear();
+    this.#loading.clear();
+  }
+
+  #load(key: string, load: () => Promise<Value>): Promise<Value> {
+    const pending = load().then(
+      (value) => {
+        if (this.#loading.get(key) === pending) {
+          this.#loading.delete(key);
+          this.#entries.set(key, value);
+        }
+        return value;
+      },
+      (error: unknown) => {
+        if (this.#loading.get(key) === pending) this.#loading.delete(key);
+        throw error;
+      },
+    );
+    this.#loading.set(key, pending);
+    return pending;
+  }
+}

@@ -1,0 +1,101 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import pg from 'pg';
+
+/** The number that Prisma's own engine locks, so that it and we wait for each other. */
+const MIGRATION_LOCK = 72_707_369;
+
+/** The table of Prisma's own engine, which so agrees with us about what was applied. */
+const HISTORY_TABLE = `create table if not exists _prisma_migrations (
+  id varchar(36) primary key not null,
+  checksum varchar(64) not null,
+  finished_at timestamptz,
+  migration_name varchar(255) not null,
+  logs text,
+  rolled_back_at timestamptz,
+  started_at timestamptz not null default now(),
+  applied_steps_count integer not null default 0
+)`;
+
+/** A migration of the project. */
+export interface Migration {
+  /** Name of its folder: UTC time stamp, underscore, subject. */
+  name: string;
+  sql: string;
+  /** SHA-256 of the script, hexadecimal. */
+  checksum: string;
+}
+
+/** All migrations of a folder in the order in which they apply. */
+export function readMigrations(dir: string): Migration[] {
+  if (!existsSync(dir)) return [];
+  return readdirSync(dir)
+    .sort()
+    .filter((name) => existsSync(path.join(dir, name, 'migration.sql')))
+    .map((name) => {
+      const sql = readFileSync(path.join(dir, name, 'migration.sql'), 'utf8');
+      return { name, sql, checksum: createHash('sha256').update(sql).digest('hex') };
+    });
+}
+
+/**
+ * Applies the migrations that the database has not seen. Several processes may call this at once: one works, the others wait for it.
+ * Each script commits together with its line in the history, so a killed run leaves either both or neither.
+ * @returns the names of those applied now
+ * @throws Error when a migration was changed after it was applied, or its script fails (named in the message)
+ */
+export async function migrate(url: string, dir: string): Promise<string[]> {
+  const migrations = readMigrations(dir);
+  const client = new pg.Client({ connectionString: url, application_name: 'migrate', connectionTimeoutMillis: 10_000 });
+  await client.connect();
+  try {
+    const done: string[] = [];
+    for (let name = await applyNext(client, migrations); name !== undefined; name = await applyNext(client, migrations)) done.push(name);
+    return done;
+  } finally {
+    await client.end(); // ends a transaction that failed, too
+  }
+}
+
+/** The lock ends with the transaction, not with the session: that works through a transaction pooler, and after a kill. */
+async function applyNext(client: pg.Client, migrations: readonly Migration[]): Promise<string | undefined> {
+  await client.query('begin');
+  // the server notices within a second when this process is killed, even while a statement runs
+  await client.query(`set local client_connection_check_interval = '1s'`);
+  await client.query('select pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
+  await client.query(HISTORY_TABLE);
+  const applied = await readHistory(client);
+  const next = migrations.filter((migration) => !isApplied(migration, applied))[0];
+  if (next) await apply(client, next);
+  await client.query('commit');
+  return next?.name;
+}
+
+async function readHistory(client: pg.Client): Promise<ReadonlyMap<string, string>> {
+  const { rows } = await client.query<{ migration_name: string; checksum: string }>(
+    'select migration_name, checksum from _prisma_migrations where finished_at is not null and rolled_back_at is null',
+  );
+  return new Map(rows.map((row) => [row.migration_name, row.checksum]));
+}
+
+function isApplied({ name, checksum }: Migration, applied: ReadonlyMap<string, string>): boolean {
+  const known = applied.get(name);
+  if (known !== undefined && known !== checksum) {
+    throw new Error(`The migration ${name} was changed after it was applied to this database. Restore its script and put the change into a new migration.`);
+  }
+  return known !== undefined;
+}
+
+async function apply(client: pg.Client, { name, sql, checksum }: Migration): Promise<void> {
+  try {
+    await client.query(sql);
+  } catch (cause) {
+    throw new Error(`The migration ${name} failed: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+  }
+  await client.query(
+    `insert into _prisma_migrations (id, checksum, migration_name, started_at, finished_at, applied_steps_count)
+     values ($1, $2, $3, now(), clock_timestamp(), 1)`,
+    [randomUUID(), checksum, name],
+  );
+}

@@ -1,0 +1,89 @@
+import type { Sql } from './sql.ts';
+
+/** A list that is walked by key. Column and table names come from code only. */
+export interface PageSource<Row> {
+  /** Table expression with its alias `t`, joins included: `workspaces t`. */
+  from: string;
+  /** Columns to read, by property. */
+  columns: Readonly<Record<keyof Row & string, string>>;
+  /** Column of the key; ids sort by time. */
+  key: string;
+  order: 'asc' | 'desc';
+  /** Conditions with `$1`, `$2`… for the values of the scope and the filters, in the order of `values`. */
+  where: readonly string[];
+}
+
+export interface PageRequest {
+  /** Values of the conditions. */
+  values: readonly unknown[];
+  /** Key of the last row of the page before; `null` for the first page. */
+  after: string | null;
+  limit: number;
+}
+
+export interface Page<Row> {
+  rows: Row[];
+  hasMore: boolean;
+}
+
+const select = (columns: Readonly<Record<string, string>>) => Object.entries(columns).map(([property, column]) => `${column} as "${property}"`).join(', ');
+
+/**
+ * One page. The condition on the key is written only where there is a cursor, so that PostgreSQL walks the index from there
+ * and the cost does not grow with the table or the depth.
+ */
+export async function readPage<Row extends object>(sql: Sql, source: PageSource<Row>, request: PageRequest): Promise<Page<Row>> {
+  const values = [...request.values];
+  const where = [...source.where];
+  if (request.after !== null) where.push(`${source.key} ${source.order === 'desc' ? '<' : '>'} $${values.push(request.after)}`);
+  const text = `select ${select(source.columns)} from ${source.from}${where.length > 0 ? ` where ${where.join(' and ')}` : ''}
+    order by ${source.key} ${source.order} limit $${values.push(request.limit + 1)}`;
+  const rows = await sql.read<Row>(text, values);
+  const hasMore = rows.length > request.limit;
+  return { rows: hasMore ? rows.slice(0, request.limit) : rows, hasMore };
+}
+
+/**
+ * The same page for many parents in one statement: what a nested list costs does not depend on how many parents there are.
+ * The first value of `where` (`$1`) is the parent's key.
+ */
+export async function readPages<Row extends object>(
+  sql: Sql,
+  source: PageSource<Row>,
+  parents: readonly string[],
+  request: PageRequest,
+): Promise<Page<Row>[]> {
+  if (parents.length === 1) return [await readPage(sql, source, { ...request, values: [parents[0], ...request.values] })];
+  const values: unknown[] = [parents, ...request.values];
+  const where = source.where.map((condition) => condition.replaceAll(/\$1\b/g, 'p.id'));
+  if (request.after !== null) where.push(`${source.key} ${source.order === 'desc' ? '<' : '>'} $${values.push(request.after)}`);
+  const text = `select p.at as "$parent", r.* from unnest($1::text[]) with ordinality p(id, at) cross join lateral (
+    select ${select(source.columns)} from ${source.from} where ${where.join(' and ')}
+    order by ${source.key} ${source.order} limit $${values.push(request.limit + 1)}) r order by p.at`;
+  const pages: Page<Row>[] = parents.map(() => ({ rows: [], hasMore: false }));
+  for (const { $parent, ...row } of await sql.read<Row & { $parent: string }>(text, values)) {
+    const page = pages[Number($parent) - 1]!;
+    if (page.rows.length < request.limit) page.rows.push(row as unknown as Row);
+    else page.hasMore = true;
+  }
+  return pages;
+}
+
+/** How many rows the conditions give, counted now. For lists that stay small; see `resource_counts` for the others. */
+export async function countRows<Row>(sql: Sql, source: PageSource<Row>, values: readonly unknown[]): Promise<number> {
+  const where = source.where.length > 0 ? ` where ${source.where.join(' and ')}` : '';
+  const [row] = await sql.read<{ n: number }>(`select count(*)::int as n from ${source.from}${where}`, [...values]);
+  return row?.n ?? 0;
+}
+
+/** The kept count of a tenant's rows: its cost does not grow with the table. */
+export async function keptCount(sql: Sql, orgId: string, resource: string): Promise<number> {
+  const [row] = await sql.read<{ n: number }>('select coalesce(sum(n), 0)::int as n from resource_counts where org_id = $1 and resource = $2', [orgId, resource]);
+  return row?.n ?? 0;
+}
+
+/** `{ orgId: 't.org_id', … }` for properties whose columns are their snake-case names. */
+export function columnsOf<Property extends string>(properties: readonly Property[], alias = 't'): Record<Property, string> {
+  const column = (property: string) => `${alias}.${property.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`;
+  return Object.fromEntries(properties.map((property) => [property, column(property)])) as Record<Property, string>;
+}

@@ -1,0 +1,52 @@
+import { createHash } from 'node:crypto';
+import type pg from 'pg';
+
+const names = new Map<string, string>();
+
+/** A name for the prepared statement of a text. Texts come from code, never from callers, so their number is bounded. */
+function statementName(text: string): string {
+  let name = names.get(text);
+  if (!name) {
+    name = `s${createHash('sha256').update(text).digest('hex').slice(0, 24)}`;
+    names.set(text, name);
+  }
+  return name;
+}
+
+// a connection that was ended under us (57P01..03, 08xxx), or a plan that a migration made stale (0A000): safe to read again
+const READ_AGAIN = /^(57P0[123]|08...|0A000)$/;
+
+function codeOf(error: unknown): string {
+  return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
+}
+
+function isConnectionLoss(error: unknown): boolean {
+  return READ_AGAIN.test(codeOf(error)) || (error instanceof Error && error.message === 'Connection terminated unexpectedly');
+}
+
+/** Hand-written reads through the service's pool, prepared by name. */
+export class Sql {
+  readonly #pool: pg.Pool;
+  readonly #prepared: boolean;
+
+  constructor(pool: pg.Pool, options: { prepared: boolean } = { prepared: true }) {
+    this.#pool = pool;
+    this.#prepared = options.prepared;
+  }
+
+  /** The rows of a read. Done once more if its connection was lost; never use it for a write. */
+  async read<Row extends object>(text: string, values: unknown[]): Promise<Row[]> {
+    const query = this.#prepared ? { name: statementName(text), text, values } : { text, values };
+    try {
+      return (await this.#pool.query<Row>(query)).rows;
+    } catch (error) {
+      if (!isConnectionLoss(error)) throw error;
+      return (await this.#pool.query<Row>(query)).rows;
+    }
+  }
+
+  /** One statement that writes, in its own transaction, with the number of rows it touched. */
+  async write(text: string, values: unknown[]): Promise<number> {
+    return (await this.#pool.query({ text, values })).rowCount ?? 0;
+  }
+}

@@ -1,0 +1,42 @@
+import type { Access } from '../access/access.ts';
+import type { Role } from '../access/permissions.ts';
+import type { Invitation, Prisma, User } from '../generated/prisma/client.ts';
+import { invalidInput } from '../graphql/errors.ts';
+import type { Tx } from '../infra/change.ts';
+import { newId } from '../infra/ids.ts';
+import { joinOrganization } from './membership.ts';
+
+/** An invitation that can still be accepted, by the hash of its token. */
+export async function findPendingInvitation(db: Prisma.TransactionClient, hash: string): Promise<Invitation | null> {
+  return db.invitation.findFirst({
+    where: { tokenHash: hash, status: 'pending', expiresAt: { gt: new Date() }, organization: { deletedAt: null } },
+  });
+}
+
+/**
+ * Uses an invitation up for a user, who joins the organization and the workspace that it names. @returns the organization
+ * @throws InputError when it was used by somebody else in the meantime
+ */
+export async function acceptInvitation(tx: Tx, access: Access, invitation: Invitation, user: Pick<User, 'id'>): Promise<string> {
+  const { id, orgId, workspaceId } = invitation;
+  const { count } = await tx.db.invitation.updateMany({
+    where: { id, status: 'pending' },
+    data: { status: 'accepted', acceptedAt: new Date(), acceptedBy: user.id },
+  });
+  if (count === 0) throw invalidInput(['input', 'inviteToken'], 'the invitation is unknown, used or expired');
+  await joinOrganization(tx, access, { orgId, userId: user.id, role: invitation.role as Role, addedBy: invitation.invitedBy });
+  const workspace = workspaceId ? await tx.db.workspace.findFirst({ where: { id: workspaceId, orgId, deletedAt: null } }) : null;
+  if (workspace) {
+    await tx.db.workspaceMember.createMany({
+      data: [{ id: newId('workspace_member'), orgId, workspaceId: workspace.id, userId: user.id, role: invitation.workspaceRole ?? 'member', addedBy: invitation.invitedBy }],
+      skipDuplicates: true,
+    });
+    await tx.db.user.updateMany({ where: { id: user.id, defaultWorkspaceId: null }, data: { defaultWorkspaceId: workspace.id } });
+    tx.emit({ type: 'workspace_member.created', orgId, workspaceId: workspace.id, resourceType: 'workspace_member', resourceId: user.id });
+    tx.afterCommit(() => access.workspaceChanged(orgId, workspace.id, user.id));
+  }
+  await tx.db.user.updateMany({ where: { id: user.id, homeOrgId: null }, data: { homeOrgId: orgId } });
+  tx.audit({ action: 'update', resourceType: 'invitation', resourceId: id, orgId, workspaceId, userId: user.id, metadata: { accepted: true } });
+  tx.emit({ type: 'invitation.accepted', orgId, resourceType: 'invitation', resourceId: id });
+  return orgId;
+}

@@ -1,0 +1,83 @@
+import { Access } from './access/access.ts';
+import { AccessTokens } from './access/access-tokens.ts';
+import { Authentication } from './access/authentication.ts';
+import { Passwords } from './access/passwords.ts';
+import type { SigningKeys } from './access/signing-keys.ts';
+import { AccountMail } from './auth/account-mail.ts';
+import { AuthService } from './auth/auth.service.ts';
+import { RegistrationService } from './auth/registration.service.ts';
+import { Sessions } from './auth/sessions.ts';
+import type { Config } from './config.ts';
+import { EventService } from './events/event.service.ts';
+import { EventTail } from './events/event-tail.ts';
+import { Cursors } from './graphql/cursor.ts';
+import { ActivityRecorder, type Outcome } from './infra/activity.ts';
+import { Background } from './infra/background.ts';
+import { Changes } from './infra/change.ts';
+import type { Database } from './infra/database.ts';
+import type { Mailer } from './infra/mail.ts';
+import { Sql } from './infra/sql.ts';
+import { UserService } from './users/user.service.ts';
+import { WorkspaceMemberService } from './workspaces/workspace-member.service.ts';
+import { WorkspaceService } from './workspaces/workspace.service.ts';
+
+/** What every resource builds on. */
+export interface ServiceDeps {
+  sql: Sql;
+  changes: Changes;
+  access: Access;
+  cursors: Cursors;
+}
+
+/** What the process brings along. */
+export interface ProcessDeps {
+  config: Config;
+  database: Database;
+  mailer: Mailer;
+  keys: SigningKeys;
+  appSecret: Buffer;
+  /** Address under which clients reach the service; known when it listens. */
+  publicUrl: () => string;
+  onFault: (error: unknown, what: string) => void;
+  /** Outcome of a failed operation, as its activity record shows it. */
+  outcomeOf: (error: unknown) => Outcome;
+}
+
+export type Services = ReturnType<typeof createServices>;
+
+/** The rules of each resource, made once per process. */
+export function createServices(process: ProcessDeps) {
+  const { config, mailer, publicUrl, onFault } = process;
+  const { pool, prisma } = process.database;
+  const sql = new Sql(pool);
+  const access = new Access(sql);
+  const tail = new EventTail(sql, config.eventPollMs, onFault);
+  const changes = new Changes(prisma, () => tail.nudge());
+  const deps: ServiceDeps = { sql, changes, access, cursors: new Cursors(process.appSecret) };
+  const background = new Background(onFault);
+  const activity = new ActivityRecorder(sql, (error, lost) => onFault(error, `activity records could not be written (${lost} lost)`));
+  const tokens = new AccessTokens(process.keys, config.accessTokenTtlSeconds);
+  const authentication = new Authentication(tokens, sql);
+  const sessions = new Sessions({ prisma, tokens, authentication, secret: process.appSecret, config });
+  const mail = new AccountMail({ mailer, background, publicUrl });
+  const passwords = new Passwords();
+  const auth = { config, prisma, changes, access, authentication, tokens, passwords, sessions, mail, background, activity };
+  const registration = new RegistrationService(auth);
+  return {
+    prisma,
+    sql,
+    access,
+    authentication,
+    activity,
+    background,
+    passwords,
+    outcomeOf: process.outcomeOf,
+    tail,
+    events: new EventService({ tail, access, authentication }),
+    auth: new AuthService(auth),
+    registration,
+    users: new UserService({ ...deps, registration, sessions, authentication, mail }),
+    workspaces: new WorkspaceService(deps),
+    workspaceMembers: new WorkspaceMemberService(deps),
+  };
+}

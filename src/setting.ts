@@ -1,0 +1,78 @@
+import { isIP } from 'node:net';
+import { z } from 'zod';
+
+/** One environment variable: how its text becomes a value, and how to say what is wrong with it. */
+export interface Setting<T> {
+  readonly variable: string;
+  readonly schema: z.ZodType<T, string>;
+  /** Completes the sentence "`NAME` must be …". */
+  readonly mustBe: string;
+  /** Text used when the variable is unset or empty; absent = the setting is then `undefined`. */
+  readonly default?: string;
+  /** The default in words for the documentation, where the text is not one. */
+  readonly defaultText?: string;
+  readonly description: string;
+  /** The value never appears in an error. */
+  readonly secret?: boolean;
+}
+
+/** A kind of value: what it must be, and how it is read. */
+export interface Kind<T> {
+  readonly mustBe: string;
+  readonly schema: z.ZodType<T, string>;
+}
+
+/** Any text that is not empty. */
+export const text: Kind<string> = { mustBe: 'text', schema: z.string() };
+
+/** A decimal integer within inclusive bounds. */
+export function integer(min: number, max: number): Kind<number> {
+  const schema = z
+    .string()
+    .regex(/^-?\d{1,15}$/)
+    .transform(Number)
+    .refine((value) => value >= min && value <= max);
+  return { mustBe: `an integer from ${min} to ${max}`, schema };
+}
+
+/** true/false, 1/0, yes/no, on/off in any case. */
+export const flag: Kind<boolean> = {
+  mustBe: 'one of true, false, 1, 0, yes, no, on, off',
+  schema: z.stringbool({ truthy: ['true', '1', 'yes', 'on'], falsy: ['false', '0', 'no', 'off'] }),
+};
+
+/** One of a closed set of words. */
+export function choice<const T extends string>(values: readonly T[]): Kind<T> {
+  return { mustBe: `one of ${values.join(', ')}`, schema: z.enum(values as readonly [T, ...T[]]) as z.ZodType<T, string> };
+}
+
+/** An absolute URL with one of the schemes; a single slash at the end is dropped. */
+export function url(...schemes: string[]): Kind<string> {
+  const schema = z
+    .string()
+    .refine((value) => URL.canParse(value) && schemes.includes(new URL(value).protocol.slice(0, -1)))
+    .transform((value) => value.replace(/\/$/, ''));
+  return { mustBe: `a URL that starts with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`, schema };
+}
+
+/** Items between commas, spaces around them dropped; each has to pass `check`. */
+export function list(mustBe: string, check: (item: string) => boolean): Kind<string[]> {
+  const schema = z
+    .string()
+    .transform((value) => value.split(',').map((item) => item.trim()).filter((item) => item !== ''))
+    .refine((items) => items.every(check));
+  return { mustBe, schema };
+}
+
+/** `10.0.0.0/8`, `::1` or `192.0.2.7`: an address, alone or with the length of its prefix. */
+export function isAddressRange(item: string): boolean {
+  const [address = '', bits, ...rest] = item.split('/');
+  const family = isIP(address);
+  if (family === 0 || rest.length > 0) return false;
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
+}
+
+/** `https://app.example.com`: scheme and authority, nothing behind; or `*`. */
+export function isOrigin(item: string): boolean {
+  return item === '*' || (URL.canParse(item) && /^https?:$/.test(new URL(item).protocol) && new URL(item).origin === item);
+}

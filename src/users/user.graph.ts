@@ -1,0 +1,176 @@
+import type { Role } from '../access/permissions.ts';
+import { passwordBounds } from '../auth/password-policy.ts';
+import { builder } from '../graphql/builder.ts';
+import { connectionType, pageArgs } from '../graphql/connections.ts';
+import type { Context } from '../graphql/context.ts';
+import { bounds } from '../graphql/inputs.ts';
+import type { UserView } from './user.reads.ts';
+
+export const emailBounds = { minLength: 3, maxLength: 320, format: 'email' } as const;
+export const usernameBounds = { minLength: 3, maxLength: 64, pattern: '[A-Za-z0-9_.@+-]+' } as const;
+
+const isSelf = (user: UserView, { caller }: Context) => caller.principal?.userId === user.id || caller.signedInAs?.userId === user.id;
+
+export const User = builder.objectRef<UserView>('User').implement({
+  description: 'A person who can sign in. What is private (preferences, settings, hasPassword) is shown to the user alone.',
+  fields: (t) => ({
+    id: t.exposeID('id', { description: 'Identifier, `usr_…`.' }),
+    email: t.exposeString('email', { description: 'E-mail address.' }),
+    username: t.exposeString('username', { description: 'Name to sign in with.' }),
+    fullName: t.exposeString('fullName', { nullable: true, description: 'Name to show.' }),
+    authProvider: t.exposeString('authProvider', { description: 'Where the account signs in: `local`, `saml`, `oidc` or `scim`.' }),
+    avatarUrl: t.exposeString('avatarUrl', { nullable: true, description: 'Picture.' }),
+    bio: t.exposeString('bio', { nullable: true, description: 'About the user.' }),
+    timezone: t.exposeString('timezone', { nullable: true, description: 'IANA time zone.' }),
+    locale: t.exposeString('locale', { nullable: true, description: 'BCP 47 language tag.' }),
+    defaultWorkspaceId: t.exposeID('defaultWorkspaceId', { nullable: true, description: 'Where the user starts.' }),
+    isActive: t.exposeBoolean('isActive', { description: 'Whether the account can sign in.' }),
+    isVerified: t.exposeBoolean('isVerified', { description: 'Whether the e-mail address is proven.' }),
+    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When the account was made.' }),
+    updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When the account last changed.' }),
+    lastLogin: t.expose('lastLogin', { type: 'DateTime', nullable: true, description: 'When the user last signed in.' }),
+    roles: t.stringList({
+      authorize: 'inherited',
+      description: 'Roles in the current organization; `platform_admin` too where it applies.',
+      resolve: async (user, _args, { roles }) => {
+        const role = user.contextOrgId ? await roles.load({ userId: user.id, orgId: user.contextOrgId }) : null;
+        return [...(role ? [role] : []), ...(user.isPlatformAdmin ? ['platform_admin'] : [])];
+      },
+    }),
+    preferences: t.field({
+      type: 'JSONObject',
+      authorize: 'inherited',
+      description: 'What the user prefers, with free keys; empty for others.',
+      resolve: (user, _args, context) => (isSelf(user, context) ? user.preferences : {}),
+    }),
+    settings: t.field({
+      type: 'JSONObject',
+      authorize: 'inherited',
+      description: '`current_org_id` and `organizations` (`org_id`, `name`, `role`) of the user; empty for others.',
+      resolve: async (user, _args, context) => {
+        if (!isSelf(user, context)) return {};
+        const organizations = await context.services.users.reads.organizationsOf(user.id);
+        return { current_org_id: user.contextOrgId, organizations };
+      },
+    }),
+    hasPassword: t.boolean({
+      nullable: true,
+      authorize: 'inherited',
+      description: 'Whether the user can sign in with a password; null for others.',
+      resolve: (user, _args, context) => (isSelf(user, context) ? user.hasPassword : null),
+    }),
+  }),
+});
+
+export const UserConnection = connectionType('User', User);
+
+builder.queryFields((t) => ({
+  me: t.field({
+    type: User,
+    description: 'The caller.',
+    authorize: 'signedIn',
+    activity: { action: 'read', resourceType: 'user' },
+    resolve: (_root, _args, { actor, services }) => services.users.me(actor),
+  }),
+  user: t.field({
+    type: User,
+    description: 'Oneself, or a user who shares an organization with the caller.',
+    authorize: 'signedIn',
+    activity: { action: 'read', resourceType: 'user' },
+    args: {
+      id: t.arg.id({ required: true, description: 'The user.' }),
+      workspaceId: t.arg.id({ description: 'Workspace in whose context the permission is checked.' }),
+    },
+    resolve: (_root, { id, workspaceId }, { actor, services }) => services.users.get(actor, id, workspaceId),
+  }),
+  users: t.field({
+    type: UserConnection,
+    description: 'The active members of a workspace, newest accounts first.',
+    authorize: 'signedIn',
+    activity: { action: 'list', resourceType: 'user' },
+    args: {
+      workspaceId: t.arg.id({ required: true, description: 'The workspace.' }),
+      search: t.arg.string({ constraints: { maxLength: 255 }, description: 'Part of a name or e-mail address.' }),
+      ...pageArgs(),
+    },
+    resolve: (_root, args, { actor, services }) => services.users.list(actor, args),
+  }),
+}));
+
+const CreateUserInput = builder.inputType('CreateUserInput', {
+  description: 'A new account in the organization that the session works in.',
+  fields: (t) => ({
+    email: t.string({ required: true, constraints: emailBounds, description: 'E-mail address; a verification link is sent there.' }),
+    username: t.string({ required: true, constraints: usernameBounds, description: 'Name to sign in with, unique ignoring case.' }),
+    password: t.string({ required: true, constraints: passwordBounds, description: '8 to 128 characters.' }),
+    fullName: t.string({ constraints: { maxLength: 255 }, description: 'Name to show.' }),
+    role: t.string({ constraints: bounds.role, description: 'Role in the organization; `member` unless told, never above the own.' }),
+  }),
+});
+
+const UpdateUserInput = builder.inputType('UpdateUserInput', {
+  description: 'What to change; what is left out stays, null clears.',
+  fields: (t) => ({
+    email: t.string({ constraints: { ...emailBounds, notNull: true }, description: 'A new address must be verified again.' }),
+    username: t.string({ constraints: { ...usernameBounds, notNull: true }, description: 'Name to sign in with.' }),
+    fullName: t.string({ constraints: { maxLength: 255 }, description: 'Name to show.' }),
+    avatarUrl: t.string({ constraints: { maxLength: 2048, format: 'uri' }, description: 'Picture.' }),
+    bio: t.string({ constraints: bounds.description, description: 'About the user.' }),
+    timezone: t.string({ constraints: { maxLength: 64, pattern: '[A-Za-z0-9_+/-]+' }, description: 'IANA time zone.' }),
+    locale: t.string({ constraints: { maxLength: 35, pattern: '[A-Za-z0-9_-]+' }, description: 'BCP 47 language tag.' }),
+    defaultWorkspaceId: t.id({ constraints: bounds.id, description: 'Where the user starts.' }),
+    isActive: t.boolean({ constraints: { notNull: true }, description: 'Whether the account can sign in; for administrators.' }),
+  }),
+});
+
+const UpdatePreferencesInput = builder.inputType('UpdatePreferencesInput', {
+  description: 'Preferences to merge.',
+  fields: (t) => ({
+    preferences: t.field({
+      type: 'JSONObject',
+      required: true,
+      constraints: { maxBytes: bounds.json.maxBytes },
+      description: 'Top-level keys are merged; a key set to null is dropped.',
+    }),
+  }),
+});
+
+builder.mutationFields((t) => ({
+  createUser: t.field({
+    type: User,
+    description: 'Makes an account, which the current organization of the session then manages.',
+    authorize: 'signedIn',
+    activity: { action: 'create', resourceType: 'user' },
+    args: { input: t.arg({ type: CreateUserInput, required: true, description: 'The account.' }) },
+    resolve: (_root, { input }, { actor, services }) => services.users.create(actor, { ...input, role: input.role as Role | null | undefined }),
+  }),
+  updateUser: t.field({
+    type: User,
+    description: 'Changes the own profile, or an account that the caller administers.',
+    authorize: 'signedIn',
+    activity: { action: 'update', resourceType: 'user' },
+    args: {
+      id: t.arg.id({ required: true, description: 'The user.' }),
+      input: t.arg({ type: UpdateUserInput, required: true, description: 'The changes.' }),
+    },
+    resolve: (_root, { id, input }, { actor, services }) => services.users.update(actor, id, input),
+  }),
+  updatePreferences: t.field({
+    type: User,
+    description: "Merges the caller's preferences.",
+    authorize: 'signedIn',
+    activity: { action: 'update', resourceType: 'user' },
+    args: { input: t.arg({ type: UpdatePreferencesInput, required: true, description: 'The preferences.' }) },
+    resolve: (_root, { input }, { actor, services }) => services.users.updatePreferences(actor, input.preferences),
+  }),
+  deleteUser: t.boolean({
+    description: 'Deactivates an account at once; its personal data is purged after 30 days.',
+    authorize: 'signedIn',
+    activity: { action: 'delete', resourceType: 'user' },
+    args: { id: t.arg.id({ required: true, description: 'The user.' }) },
+    resolve: async (_root, { id }, { actor, services }) => {
+      await services.users.delete(actor, id);
+      return true;
+    },
+  }),
+}));

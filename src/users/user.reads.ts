@@ -1,0 +1,118 @@
+import DataLoader from 'dataloader';
+import type { Actor } from '../access/caller.ts';
+import type { Role } from '../access/permissions.ts';
+import { Prisma, type User as UserRow } from '../generated/prisma/client.ts';
+import { type Connection, connection } from '../graphql/connections.ts';
+import { columnsOf, countRows, type PageSource, readPage } from '../infra/pages.ts';
+import type { ServiceDeps } from '../services.ts';
+
+/** A user as others and the user may see it: without the password, and within an organization that gives `roles` their meaning. */
+export interface UserView extends Omit<UserRow, 'passwordHash'> {
+  hasPassword: boolean;
+  /** The organization in whose context the user was found. */
+  contextOrgId: string | null;
+}
+
+/** A membership as `settings.organizations` shows it. */
+export interface OwnOrganization {
+  org_id: string;
+  name: string;
+  role: Role;
+}
+
+const { passwordHash: _never, ...userColumns } = columnsOf(Object.values(Prisma.UserScalarFieldEnum));
+const shown = { ...userColumns, hasPassword: 't.password_hash is not null' };
+const select = Object.entries(shown)
+  .map(([property, column]) => `${column} as "${property}"`)
+  .join(', ');
+
+/** The active members of a workspace, newest accounts first. */
+const ofWorkspace: PageSource<Omit<UserView, 'contextOrgId'>> = {
+  from: 'workspace_members m join users t on t.id = m.user_id',
+  columns: shown,
+  key: 't.id',
+  order: 'desc',
+  where: ['m.workspace_id = $1', 't.is_active'],
+};
+
+/** The same, where name or address contains a text. */
+const found: typeof ofWorkspace = {
+  ...ofWorkspace,
+  where: [...ofWorkspace.where, `(t.username ilike $2 or t.email ilike $2 or t.full_name ilike $2)`],
+};
+
+/** `%text%` with its metacharacters taken literally. */
+const containing = (text: string) => `%${text.replaceAll(/[\\%_]/g, (c) => `\\${c}`)}%`;
+
+export class UserReads {
+  readonly #deps: ServiceDeps;
+
+  constructor(deps: ServiceDeps) {
+    this.#deps = deps;
+  }
+
+  /** An active user; `null` when there is none. */
+  async find(id: string, contextOrgId: string | null): Promise<UserView | null> {
+    const [row] = await this.#deps.sql.read<Omit<UserView, 'contextOrgId'>>(`select ${select} from users t where t.id = $1 and t.is_active`, [id]);
+    return row ? { ...row, contextOrgId } : null;
+  }
+
+  /** A user, active or not. */
+  async findAny(id: string, contextOrgId: string | null): Promise<UserView | null> {
+    const [row] = await this.#deps.sql.read<Omit<UserView, 'contextOrgId'>>(`select ${select} from users t where t.id = $1`, [id]);
+    return row ? { ...row, contextOrgId } : null;
+  }
+
+  async page(args: { workspaceId: string; orgId: string; search?: string | null; first: number; after?: string | null }): Promise<Connection<UserView>> {
+    const { sql, cursors } = this.#deps;
+    const values = args.search ? [args.workspaceId, containing(args.search)] : [args.workspaceId];
+    const source = args.search ? found : ofWorkspace;
+    const scope = { list: 'users', filters: values };
+    const after = cursors.decode(scope, args.after);
+    const { rows, hasMore } = await readPage(sql, source, { values, after, limit: args.first });
+    const views = rows.map((row) => ({ ...row, contextOrgId: args.orgId }));
+    return connection(cursors, scope, { rows: views, hasMore }, after, () => countRows(sql, source, values));
+  }
+
+  /** The organization of a workspace that is not deleted. */
+  async organizationOf(workspaceId: string): Promise<string | null> {
+    const [row] = await this.#deps.sql.read<{ orgId: string }>('select org_id as "orgId" from workspaces where id = $1 and deleted_at is null', [workspaceId]);
+    return row?.orgId ?? null;
+  }
+
+  /** An organization that both belong to, the preferred one first; `null` when they share none. */
+  async sharedOrganization(actor: Actor, userId: string): Promise<string | null> {
+    const [row] = await this.#deps.sql.read<{ orgId: string }>(
+      `select a.org_id as "orgId" from organization_members a join organization_members b on b.org_id = a.org_id
+       join organizations o on o.id = a.org_id
+       where a.user_id = $1 and b.user_id = $2 and o.deleted_at is null order by (a.org_id = $3) desc, a.id limit 1`,
+      [actor.principal.userId, userId, actor.principal.orgId ?? ''],
+    );
+    return row?.orgId ?? null;
+  }
+
+  /** The organizations of a user, oldest membership first. */
+  async organizationsOf(userId: string): Promise<OwnOrganization[]> {
+    return this.#deps.sql.read<OwnOrganization>(
+      `select o.id as org_id, o.name, m.role from organization_members m join organizations o on o.id = m.org_id
+       where m.user_id = $1 and o.deleted_at is null order by m.id`,
+      [userId],
+    );
+  }
+
+  /** Loads roles of users within organizations, many at once. */
+  roleLoader(): DataLoader<{ userId: string; orgId: string }, Role | null, string> {
+    return new DataLoader(
+      async (keys) => {
+        const rows = await this.#deps.sql.read<{ role: Role; orgId: string; userId: string }>(
+          `select m.role, m.org_id as "orgId", m.user_id as "userId" from organization_members m
+           join (select distinct * from unnest($1::text[], $2::text[]) k(org_id, user_id)) k on k.org_id = m.org_id and k.user_id = m.user_id`,
+          [keys.map((key) => key.orgId), keys.map((key) => key.userId)],
+        );
+        const roles = new Map(rows.map((row) => [`${row.orgId} ${row.userId}`, row.role]));
+        return keys.map((key) => roles.get(`${key.orgId} ${key.userId}`) ?? null);
+      },
+      { cacheKeyFn: ({ orgId, userId }) => `${orgId} ${userId}` },
+    );
+  }
+}

@@ -1,0 +1,240 @@
+import type { Authentication } from '../access/authentication.ts';
+import type { Actor } from '../access/caller.ts';
+import { atLeast, type Permission, type Role } from '../access/permissions.ts';
+import type { AccountMail } from '../auth/account-mail.ts';
+import { issueEmailToken } from '../auth/email-tokens.ts';
+import type { NewAccount, RegistrationService } from '../auth/registration.service.ts';
+import type { Sessions } from '../auth/sessions.ts';
+import type { Connection } from '../graphql/connections.ts';
+import { alreadyExists, ApiError, conflict, forbidden, invalidInput, notFound } from '../graphql/errors.ts';
+import { brokenUnique, type Tx } from '../infra/change.ts';
+import type { ServiceDeps } from '../services.ts';
+import { UserReads, type UserView } from './user.reads.ts';
+
+export interface UpdateUser {
+  email?: string | null;
+  username?: string | null;
+  fullName?: string | null;
+  avatarUrl?: string | null;
+  bio?: string | null;
+  timezone?: string | null;
+  locale?: string | null;
+  defaultWorkspaceId?: string | null;
+  isActive?: boolean | null;
+}
+
+export interface UserDeps extends ServiceDeps {
+  registration: RegistrationService;
+  sessions: Sessions;
+  authentication: Authentication;
+  mail: AccountMail;
+}
+
+/** Users in a workspace's context (spec, Users). */
+export class UserService {
+  readonly reads: UserReads;
+  readonly #deps: UserDeps;
+
+  constructor(deps: UserDeps) {
+    this.#deps = deps;
+    this.reads = new UserReads(deps);
+  }
+
+  /** The caller. */
+  async me(actor: Actor): Promise<UserView> {
+    return this.view(actor.principal.userId, actor.principal.orgId);
+  }
+
+  /** A user by id, whoever asks: for callers that have checked. @throws RESOURCE_NOT_FOUND */
+  async view(id: string, contextOrgId: string | null): Promise<UserView> {
+    const user = await this.reads.find(id, contextOrgId);
+    if (!user) throw notFound('user', id);
+    return user;
+  }
+
+  /** The members of a workspace. @throws FORBIDDEN `user:read`, whether or not the workspace exists */
+  async list(actor: Actor, args: { workspaceId: string; search?: string | null; first: number; after?: string | null }): Promise<Connection<UserView>> {
+    return this.reads.page({ ...args, orgId: await this.#contextOf(actor, args.workspaceId) });
+  }
+
+  /** Oneself, a user of the workspace's organization, or of any organization that both share. @throws RESOURCE_NOT_FOUND */
+  async get(actor: Actor, id: string, workspaceId?: string | null): Promise<UserView> {
+    const orgId = workspaceId ? await this.#contextOf(actor, workspaceId) : null;
+    if (id === actor.principal.userId) return this.view(id, orgId ?? actor.principal.orgId);
+    const shared = orgId ? await this.#roleIn(orgId, id) : await this.reads.sharedOrganization(actor, id);
+    if (!shared) throw notFound('user', id);
+    return this.view(id, orgId ?? shared);
+  }
+
+  /** Makes an account in the organization that the caller's session works in. */
+  async create(actor: Actor, input: NewAccount & { role?: Role | null }): Promise<UserView> {
+    const orgId = this.#currentOrganization(actor, 'user:create');
+    await this.#deps.access.requireOrganization(actor, orgId, 'user:create');
+    const role = input.role ?? 'member';
+    const own = await this.#deps.access.organizationRole(actor, orgId);
+    if (!own || !atLeast(own, role)) throw forbidden('user:create', `You cannot grant the role '${role}': it is above your own.`);
+    const id = await this.#deps.registration.createFor(actor, orgId, { ...input, role });
+    return this.view(id, orgId);
+  }
+
+  /** Changes what is given: one's own profile, or that of an account which the caller's organization manages. */
+  async update(actor: Actor, id: string, input: UpdateUser): Promise<UserView> {
+    const contextOrgId = await this.#mayManage(actor, id, 'user:update');
+    const isSelf = id === actor.principal.userId;
+    if (isSelf && input.isActive === false) throw invalidInput(['input', 'isActive'], 'you cannot deactivate yourself: delete the account instead');
+    if (input.defaultWorkspaceId) await this.#ensureWorkspaceOf(id, input.defaultWorkspaceId);
+    await this.#deps.changes
+      .run(actor, (tx) => this.#write(tx, id, input, contextOrgId))
+      .catch(async (error: unknown) => {
+        throw brokenUnique(error) ? await this.#takenError(input) : error;
+      });
+    return this.#anyView(id, contextOrgId);
+  }
+
+  /** Merges top-level keys into the caller's preferences; a key set to null is dropped. */
+  async updatePreferences(actor: Actor, preferences: Record<string, unknown>): Promise<UserView> {
+    const { userId, orgId } = actor.principal;
+    await this.#deps.changes.run(actor, async (tx) => {
+      const dropped = Object.keys(preferences).filter((key) => preferences[key] === null);
+      const kept = JSON.stringify(Object.fromEntries(Object.entries(preferences).filter(([, value]) => value !== null)));
+      const [row] = await tx.db.$queryRaw<{ bytes: number }[]>`
+        update users set preferences = (preferences - ${dropped}::text[]) || ${kept}::jsonb, updated_at = now()
+        where id = ${userId} returning octet_length(preferences::text) as bytes`;
+      if ((row?.bytes ?? 0) > MAX_PREFERENCES_BYTES) throw invalidInput(['input', 'preferences'], `all preferences together may have ${MAX_PREFERENCES_BYTES} bytes`);
+      tx.audit({ action: 'update', resourceType: 'user', resourceId: userId, orgId, metadata: { preferences: Object.keys(preferences) } });
+    });
+    return this.me(actor);
+  }
+
+  /** Deactivates an account: its sessions end at once, its personal data is purged after 30 days. @throws RESOURCE_CONFLICT `last_owner` */
+  async delete(actor: Actor, id: string): Promise<void> {
+    const contextOrgId = await this.#mayManage(actor, id, 'user:delete');
+    await this.#deps.changes.run(actor, async (tx) => {
+      await ensureNoLastOwner(tx, id);
+      await tx.db.user.update({ where: { id }, data: { isActive: false, deactivatedAt: new Date() } });
+      await this.#endSessions(tx, id, 'user_deleted');
+      tx.audit({ action: 'delete', resourceType: 'user', resourceId: id, orgId: contextOrgId });
+    });
+  }
+
+  /** Organization of a workspace that the actor may see users of. */
+  async #contextOf(actor: Actor, workspaceId: string): Promise<string> {
+    const orgId = await this.reads.organizationOf(workspaceId);
+    const role = orgId ? await this.#deps.access.workspaceRole(actor, orgId, workspaceId) : null;
+    // one answer for no such workspace, a foreign one and one without membership
+    if (!orgId || !role) throw forbidden('user:read');
+    await this.#deps.access.requireWorkspace(actor, orgId, workspaceId, 'user:read');
+    return orgId;
+  }
+
+  #currentOrganization(actor: Actor, permission: Permission): string {
+    if (!actor.principal.orgId) throw forbidden(permission, 'Switch to an organization first.');
+    return actor.principal.orgId;
+  }
+
+  async #roleIn(orgId: string, userId: string): Promise<Role | null> {
+    const [key] = await this.reads.roleLoader().loadMany([{ orgId, userId }]);
+    if (key instanceof Error) throw key;
+    return key ?? null;
+  }
+
+  /**
+   * Oneself always; another account only for administrators of the organization that manages it, and not above their own role: else
+   * an administrator of one organization could take over the account of a guest from another.
+   * @returns the organization in whose context that is
+   */
+  async #mayManage(actor: Actor, id: string, permission: Permission): Promise<string | null> {
+    if (id === actor.principal.userId) return actor.principal.orgId;
+    const [target] = await this.#deps.sql.read<{ homeOrgId: string | null }>(
+      'select home_org_id as "homeOrgId" from users where id = $1 and deactivated_at is null',
+      [id],
+    );
+    const shared = target ? await this.reads.sharedOrganization(actor, id) : null;
+    if (!target || !shared) throw notFound('user', id);
+    const { homeOrgId } = target;
+    const own = homeOrgId ? await this.#deps.access.organizationRole(actor, homeOrgId) : null;
+    if (!homeOrgId || !own) throw forbidden(permission, 'Only administrators of the organization that manages this account may change it.');
+    await this.#deps.access.requireOrganization(actor, homeOrgId, permission);
+    const theirs = await this.#roleIn(homeOrgId, id);
+    if (theirs && !atLeast(own, theirs)) throw forbidden(permission, 'You cannot change an account whose role is above your own.');
+    return homeOrgId;
+  }
+
+  async #write(tx: Tx, id: string, input: UpdateUser, orgId: string | null): Promise<void> {
+    const before = await tx.db.user.findUnique({ where: { id } });
+    if (!before || before.deactivatedAt) throw notFound('user', id);
+    const newEmail = input.email && input.email !== before.email ? input.email : undefined;
+    const user = await tx.db.user.update({
+      where: { id },
+      data: {
+        email: newEmail,
+        emailKey: newEmail?.toLowerCase(),
+        isVerified: newEmail ? false : undefined,
+        username: input.username ?? undefined,
+        usernameKey: input.username?.toLowerCase(),
+        fullName: input.fullName,
+        avatarUrl: input.avatarUrl,
+        bio: input.bio,
+        timezone: input.timezone,
+        locale: input.locale,
+        defaultWorkspaceId: input.defaultWorkspaceId,
+        isActive: input.isActive ?? undefined,
+      },
+    });
+    if (input.isActive === false && before.isActive) {
+      await ensureNoLastOwner(tx, id);
+      await this.#endSessions(tx, id, 'user_deactivated');
+    }
+    if (newEmail) {
+      const token = await issueEmailToken(tx.db, user, 'verify_email');
+      tx.afterCommit(() => {
+        this.#deps.mail.emailChanged(before, newEmail);
+        this.#deps.mail.verification(user, token);
+      });
+    }
+    tx.audit({ action: 'update', resourceType: 'user', resourceId: id, orgId, metadata: { fields: Object.keys(input) } });
+    tx.afterCommit(() => this.#deps.authentication.sessionsChanged());
+  }
+
+  async #endSessions(tx: Tx, id: string, reason: string): Promise<void> {
+    await this.#deps.sessions.revokeAll(tx.db, id, reason);
+    tx.afterCommit(() => this.#deps.authentication.sessionsChanged());
+  }
+
+  async #ensureWorkspaceOf(userId: string, workspaceId: string): Promise<void> {
+    const [row] = await this.#deps.sql.read<object>(
+      `select 1 from workspaces w join organization_members o on o.org_id = w.org_id and o.user_id = $1
+       left join workspace_members m on m.workspace_id = w.id and m.user_id = $1
+       where w.id = $2 and w.deleted_at is null and (m.user_id is not null or o.role in ('owner', 'admin'))`,
+      [userId, workspaceId],
+    );
+    if (!row) throw invalidInput(['input', 'defaultWorkspaceId'], 'the user has no such workspace');
+  }
+
+  async #takenError(input: UpdateUser): Promise<ApiError> {
+    const [row] = await this.#deps.sql.read<object>('select 1 from users where email_key = $1', [input.email?.toLowerCase() ?? '']);
+    return row ? alreadyExists('user', 'email', input.email ?? '') : alreadyExists('user', 'username', input.username ?? '');
+  }
+
+  /** A user who was just changed, perhaps deactivated. */
+  async #anyView(id: string, contextOrgId: string | null): Promise<UserView> {
+    const user = await this.reads.findAny(id, contextOrgId);
+    if (!user) throw notFound('user', id);
+    return user;
+  }
+}
+
+const MAX_PREFERENCES_BYTES = 256 * 1024;
+
+/** Holds the organizations that the user owns. @throws RESOURCE_CONFLICT `last_owner` when one of them has no other owner */
+async function ensureNoLastOwner(tx: Tx, userId: string): Promise<void> {
+  const owned = await tx.db.$queryRaw<{ id: string; name: string }[]>`
+    select o.id, o.name from organizations o join organization_members m on m.org_id = o.id and m.user_id = ${userId} and m.role = 'owner'
+    where o.deleted_at is null order by o.id for update of o`;
+  for (const { id, name } of owned) {
+    const others = await tx.db.organizationMember.count({ where: { orgId: id, role: 'owner', userId: { not: userId }, user: { isActive: true } } });
+    if (others === 0) {
+      throw conflict('user', userId, 'last_owner', `The user is the last owner of '${name}': make somebody else an owner, or delete that organization first.`, { references: [id] });
+    }
+  }
+}

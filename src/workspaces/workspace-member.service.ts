@@ -1,0 +1,137 @@
+import type { Actor } from '../access/caller.ts';
+import { atLeast, type Permission, type Role } from '../access/permissions.ts';
+import { Prisma, type WorkspaceMember as MemberRow } from '../generated/prisma/client.ts';
+import { type Connection, connection } from '../graphql/connections.ts';
+import { alreadyExists, conflict, forbidden, notFound } from '../graphql/errors.ts';
+import { brokenUnique, type Tx } from '../infra/change.ts';
+import { newId } from '../infra/ids.ts';
+import { columnsOf, countRows, type PageSource, readPage } from '../infra/pages.ts';
+import { joinOrganization } from '../organizations/membership.ts';
+import type { ServiceDeps } from '../services.ts';
+import { lockWorkspace } from './workspace.service.ts';
+
+/** A membership with what lists show of its user. */
+export interface WorkspaceMember extends MemberRow {
+  username: string;
+  email: string;
+  fullName: string | null;
+  avatarUrl: string | null;
+}
+
+/** The members of a workspace, oldest first. */
+const source: PageSource<WorkspaceMember> = {
+  from: 'workspace_members t join users u on u.id = t.user_id',
+  columns: {
+    ...columnsOf(Object.values(Prisma.WorkspaceMemberScalarFieldEnum)),
+    ...columnsOf(['username', 'email', 'fullName', 'avatarUrl'], 'u'),
+  },
+  key: 't.id',
+  order: 'asc',
+  where: ['t.workspace_id = $1', 't.org_id = $2'],
+};
+
+const oneSource: PageSource<WorkspaceMember> = { ...source, where: [...source.where, 't.user_id = $3'] };
+
+interface Target {
+  orgId: string;
+  workspaceId: string;
+  userId: string;
+}
+
+/** Who belongs to a workspace, and as what. */
+export class WorkspaceMemberService {
+  readonly #deps: ServiceDeps;
+
+  constructor(deps: ServiceDeps) {
+    this.#deps = deps;
+  }
+
+  async list(args: { orgId: string; workspaceId: string; first: number; after?: string | null }): Promise<Connection<WorkspaceMember>> {
+    const { sql, cursors } = this.#deps;
+    const values = [args.workspaceId, args.orgId];
+    const scope = { list: 'workspace_members', filters: values };
+    const after = cursors.decode(scope, args.after);
+    const page = await readPage(sql, source, { values, after, limit: args.first });
+    return connection(cursors, scope, page, after, () => countRows(sql, source, values));
+  }
+
+  /** @throws RESOURCE_NOT_FOUND */
+  async get({ orgId, workspaceId, userId }: Target): Promise<WorkspaceMember> {
+    const { rows } = await readPage(this.#deps.sql, oneSource, { values: [workspaceId, orgId, userId], after: null, limit: 1 });
+    if (!rows[0]) throw notFound('workspace_member', userId);
+    return rows[0];
+  }
+
+  /** Adds a user, who also becomes a member of the organization if need be. @throws RESOURCE_ALREADY_EXISTS */
+  async add(actor: Actor, { orgId, workspaceId, userId }: Target, role: Role = 'member'): Promise<WorkspaceMember> {
+    await this.#mayGrant(actor, orgId, workspaceId, role, 'workspace_member:create');
+    await this.#deps.changes
+      .run(actor, async (tx) => {
+        await lockWorkspace(tx, orgId, workspaceId);
+        const user = await tx.db.user.findUnique({ where: { id: userId }, select: { isActive: true } });
+        if (!user?.isActive) throw notFound('user', userId);
+        await joinOrganization(tx, this.#deps.access, { orgId, userId, role: 'member', addedBy: actor.principal.userId });
+        await tx.db.workspaceMember.create({
+          data: { id: newId('workspace_member'), orgId, workspaceId, userId, role, addedBy: actor.principal.userId },
+        });
+        this.#record(tx, 'create', 'created', { orgId, workspaceId, userId }, { role });
+      })
+      .catch((error: unknown) => {
+        throw brokenUnique(error) ? alreadyExists('workspace_member', 'user_id', userId, userId) : error;
+      });
+    return this.get({ orgId, workspaceId, userId });
+  }
+
+  /** @throws FORBIDDEN for a role above one's own, RESOURCE_CONFLICT `last_owner` */
+  async changeRole(actor: Actor, target: Target, role: Role): Promise<WorkspaceMember> {
+    const { orgId, workspaceId, userId } = target;
+    await this.#mayGrant(actor, orgId, workspaceId, role, 'workspace_member:update');
+    await this.#deps.changes.run(actor, async (tx) => {
+      const before = await this.#lockMember(tx, target);
+      await this.#mayGrant(actor, orgId, workspaceId, before, 'workspace_member:update');
+      if (before === 'owner' && role !== 'owner') await this.#ensureAnotherOwner(tx, target);
+      await tx.db.workspaceMember.update({ where: { workspaceId_userId: { workspaceId, userId } }, data: { role } });
+      this.#record(tx, 'update', 'updated', target, { before: { role: before }, after: { role } });
+    });
+    return this.get(target);
+  }
+
+  /** Removes a member; leaving oneself is always allowed, unless one is the last owner. */
+  async remove(actor: Actor, target: Target): Promise<void> {
+    const { orgId, workspaceId, userId } = target;
+    const isSelf = userId === actor.principal.userId;
+    if (!isSelf) await this.#deps.access.requireWorkspace(actor, orgId, workspaceId, 'workspace_member:delete');
+    await this.#deps.changes.run(actor, async (tx) => {
+      const role = await this.#lockMember(tx, target);
+      if (!isSelf) await this.#mayGrant(actor, orgId, workspaceId, role, 'workspace_member:delete');
+      if (role === 'owner') await this.#ensureAnotherOwner(tx, target);
+      await tx.db.workspaceMember.delete({ where: { workspaceId_userId: { workspaceId, userId } } });
+      this.#record(tx, 'delete', 'deleted', target, { role });
+    });
+  }
+
+  /** Nobody hands out, changes or takes away a role above their own. */
+  async #mayGrant(actor: Actor, orgId: string, workspaceId: string, role: Role, permission: Permission): Promise<void> {
+    const own = await this.#deps.access.workspaceRole(actor, orgId, workspaceId);
+    if (!own || !atLeast(own, role)) throw forbidden(permission, `You cannot grant, change or remove the role '${role}': it is above your own.`);
+  }
+
+  /** The member's role, with the workspace held: owners cannot demote each other at the same time. */
+  async #lockMember(tx: Tx, { orgId, workspaceId, userId }: Target): Promise<Role> {
+    await lockWorkspace(tx, orgId, workspaceId);
+    const member = await tx.db.workspaceMember.findUnique({ where: { workspaceId_userId: { workspaceId, userId } } });
+    if (member?.orgId !== orgId) throw notFound('workspace_member', userId);
+    return member.role as Role;
+  }
+
+  async #ensureAnotherOwner(tx: Tx, { workspaceId, userId }: Target): Promise<void> {
+    const others = await tx.db.workspaceMember.count({ where: { workspaceId, role: 'owner', userId: { not: userId } } });
+    if (others === 0) throw conflict('workspace_member', userId, 'last_owner', 'A workspace needs an owner: make somebody else an owner first.');
+  }
+
+  #record(tx: Tx, action: string, verb: string, { orgId, workspaceId, userId }: Target, metadata: Record<string, unknown>): void {
+    tx.audit({ action, resourceType: 'workspace_member', resourceId: userId, orgId, workspaceId, metadata });
+    tx.emit({ type: `workspace_member.${verb}`, orgId, workspaceId, resourceType: 'workspace_member', resourceId: userId });
+    tx.afterCommit(() => this.#deps.access.workspaceChanged(orgId, workspaceId, userId));
+  }
+}

@@ -1,0 +1,93 @@
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { type ConfigError, configVariables, loadConfig } from '../src/config.ts';
+
+function problemsOf(env: NodeJS.ProcessEnv): readonly string[] {
+  try {
+    loadConfig(env);
+  } catch (error) {
+    return (error as ConfigError).problems;
+  }
+  return [];
+}
+
+describe('loadConfig', () => {
+  it('needs nothing: every variable has a default or may be absent', () => {
+    const config = loadConfig({});
+    expect(config).toMatchObject({ host: '127.0.0.1', port: 4000, dataDir: path.resolve('.data'), rateLimitRps: 500, bodyLimitBytes: 2_097_152 });
+    expect(config.publicUrl).toBeUndefined();
+    expect(config.keysDir).toBe(path.resolve('.data/keys'));
+  });
+
+  it('says what is wrong with every bad variable at once', () => {
+    expect(
+      problemsOf({
+        PORT: 'abc',
+        PUBLIC_URL: 'example.com',
+        ALLOW_REGISTRATION: 'maybe',
+        LOG_LEVEL: 'loud',
+        TRUSTED_PROXIES: '10.0.0.0/8, 300.1.1.1',
+        CORS_ORIGINS: 'https://app.example.com/path',
+        GRAPHQL_MAX_DEPTH: '1.5',
+      }),
+    ).toEqual([
+      "PORT must be an integer from 0 to 65535, not 'abc'.",
+      "PUBLIC_URL must be a URL that starts with http:// or https://, not 'example.com'.",
+      "TRUSTED_PROXIES must be addresses or CIDR ranges between commas, not '10.0.0.0/8, 300.1.1.1'.",
+      "CORS_ORIGINS must be origins like https://app.example.com between commas, or *, not 'https://app.example.com/path'.",
+      "LOG_LEVEL must be one of trace, debug, info, warn, error, fatal, silent, not 'loud'.",
+      "ALLOW_REGISTRATION must be one of true, false, 1, 0, yes, no, on, off, not 'maybe'.",
+      "GRAPHQL_MAX_DEPTH must be an integer from 1 to 1000, not '1.5'.",
+    ]);
+  });
+
+  it.each(['65536', '-1', '0x10', '4e3', ' 80', '99999999999999999999'])('refuses %j as a port', (PORT) => {
+    expect(problemsOf({ PORT })).toEqual([`PORT must be an integer from 0 to 65535, not '${PORT}'.`]);
+  });
+
+  it('never repeats a secret', () => {
+    expect(problemsOf({ APP_SECRET: 'hunter2', DATABASE_URL: 'mysql://u:hunter2@h/d', SMTP_URL: 'http://u:hunter2@h' })).toEqual([
+      'DATABASE_URL must be a URL that starts with postgresql:// or postgres://.',
+      'SMTP_URL must be a URL that starts with smtp:// or smtps://.',
+      'APP_SECRET must be at least 32 characters long.',
+    ]);
+  });
+
+  it('reports a contradiction of two variables', () => {
+    expect(problemsOf({ REFRESH_TOKEN_IDLE_DAYS: '31' })).toEqual(['REFRESH_TOKEN_ABSOLUTE_DAYS must not be less than REFRESH_TOKEN_IDLE_DAYS (31).']);
+  });
+
+  it('treats an empty variable as unset', () => {
+    expect(loadConfig({ PORT: '', DATABASE_URL: '', SMTP_URL: '' })).toEqual(loadConfig({}));
+  });
+
+  it.each([
+    ['true', true],
+    ['1', true],
+    ['YES', true],
+    ['On', true],
+    ['false', false],
+    ['0', false],
+    ['no', false],
+    ['OFF', false],
+  ])('reads %j as %j', (ALLOW_REGISTRATION, expected) => {
+    expect(loadConfig({ ALLOW_REGISTRATION }).allowRegistration).toBe(expected);
+  });
+
+  it('is safer in production', () => {
+    expect(loadConfig({ NODE_ENV: 'production' })).toMatchObject({ isProduction: true, passwordBlocklist: true, graphiql: false });
+    expect(loadConfig({})).toMatchObject({ isProduction: false, passwordBlocklist: false, graphiql: true });
+  });
+
+  it('reads lists between commas, and a proxy with or without a prefix', () => {
+    const config = loadConfig({ TRUSTED_PROXIES: '10.0.0.0/8, ::1 ,fd00::/8', CORS_ORIGINS: 'https://a.example,http://localhost:5173' });
+    expect(config.trustedProxies).toEqual(['10.0.0.0/8', '::1', 'fd00::/8']);
+    expect(config.corsOrigins).toEqual(['https://a.example', 'http://localhost:5173']);
+  });
+
+  it('documents each variable once', () => {
+    const names = configVariables.map(({ name }) => name);
+    expect(new Set(names).size).toBe(names.length);
+    for (const { name, description } of configVariables) expect(`${name}: ${description}`).toMatch(/^[A-Z_]+: .+\.$|NODE_ENV/);
+  });
+});

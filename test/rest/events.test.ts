@@ -1,0 +1,160 @@
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { forbidden } from '../../src/graphql/errors.ts';
+import { EventStream, frameOf } from '../../rest/events.ts';
+import { removeFolders, toyServer } from './toy.ts';
+import type { ToyServer } from './toy.ts';
+
+const documents = `
+  subscription Stream($item_id: ID!, $last: Int @header(name: "last-event-id")) @rest(method: GET, path: "/v1/items/{item_id}/stream") {
+    events(itemId: $item_id, last: $last) @body { id type itemId data }
+  }
+`;
+
+/** A source under the control of the test. */
+class Source implements AsyncGenerator<unknown, void, void> {
+  readonly #waiting: ((step: IteratorResult<unknown, void>) => void)[] = [];
+  pulled = 0;
+  #end: () => void = () => undefined;
+  readonly ended = new Promise<void>((resolve) => {
+    this.#end = resolve;
+  });
+
+  async next(): Promise<IteratorResult<unknown, void>> {
+    this.pulled += 1;
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+  async return(): Promise<IteratorResult<unknown, void>> {
+    this.#end();
+    return { done: true, value: undefined };
+  }
+  async throw(error: unknown): Promise<never> {
+    throw error;
+  }
+  emit(step: IteratorResult<unknown, void>): void {
+    this.#waiting.shift()?.(step);
+  }
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.return();
+  }
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+}
+
+let toy: ToyServer | undefined;
+afterEach(async () => {
+  await toy?.server.close();
+  toy = undefined;
+  removeFolders();
+});
+
+async function listen(subscribe: () => AsyncGenerator<unknown> | Source): Promise<string> {
+  toy = await toyServer(documents, { subscribe });
+  await toy.server.listen({ port: 0, host: '127.0.0.1' });
+  return `http://127.0.0.1:${(toy.server.server.address() as AddressInfo).port}/v1/items/i1/stream`;
+}
+const headers = { authorization: 'me' };
+
+describe('an event stream', () => {
+  it('sends the events of the subscription, named and numbered, and ends with it', async () => {
+    const url = await listen(async function* () {
+      yield { id: '1', type: 'item.created', itemId: 'i1', data: { aB: 1 } };
+      yield { id: '2', type: 'item.deleted', itemId: null, data: null };
+    });
+    const answer = await fetch(url, { headers });
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
+    expect(answer.headers.get('cache-control')).toBe('no-cache, no-transform');
+    expect(answer.headers.get('x-accel-buffering')).toBe('no');
+    expect(await answer.text()).toBe(
+      'retry: 3000\n\n' +
+        'id: 1\nevent: item.created\ndata: {"id":"1","type":"item.created","item_id":"i1","data":{"aB":1}}\n\n' +
+        'id: 2\nevent: item.deleted\ndata: {"id":"2","type":"item.deleted","item_id":null,"data":null}\n\n',
+    );
+  });
+
+  it('lets go of its source as soon as the client is gone', async () => {
+    const source = new Source();
+    const url = await listen(() => source);
+    const client = new AbortController();
+    const answer = await fetch(url, { headers, signal: client.signal });
+    expect(answer.status).toBe(200);
+    client.abort();
+    await source.ended;
+  });
+
+  it('ends in good order when the server closes', async () => {
+    const source = new Source();
+    const url = await listen(() => source);
+    const answer = await fetch(url, { headers });
+    const text = answer.text();
+    await toy?.server.close();
+    expect(await text).toBe('retry: 3000\n\n');
+    await source.ended;
+  });
+
+  it('answers errors before the first byte like any other operation', async () => {
+    await listen(() => {
+      throw forbidden('sync:subscribe');
+    });
+    expect(await toy?.get('/v1/items/i1/stream')).toMatchObject({ status: 403, body: { error: 'FORBIDDEN', details: { required_permission: 'sync:subscribe' } } });
+    expect(await toy?.send({ url: '/v1/items/i1/stream', as: null })).toMatchObject({ status: 401 });
+    expect(await toy?.send({ url: '/v1/items/i1/stream', headers: { 'last-event-id': 'x' } })).toMatchObject({ status: 422, body: { detail: [{ loc: ['header', 'last-event-id'] }] } });
+    expect(await toy?.send({ method: 'HEAD', url: '/v1/items/i1/stream' })).toMatchObject({ status: 405 });
+  });
+
+  it('says masked what went wrong after it, and reports it', async () => {
+    const url = await listen(async function* () {
+      yield { id: '1', type: 'a' };
+      throw new Error('secret');
+    });
+    const text = await (await fetch(url, { headers })).text();
+    expect(text).toMatch(/data: {"id":"1".*\n\nevent: error\ndata: {"error":"INTERNAL_SERVER_ERROR",.*"details":{}.*}\n\n$/s);
+    expect(text).not.toContain('secret');
+    expect(toy?.faults).toHaveLength(1);
+  });
+});
+
+describe('EventStream', () => {
+  const options = { valueOf: ({ data }: { data?: unknown }) => data, farewell: () => 'never' };
+
+  it('asks for no more than the client takes', async () => {
+    const source = new Source();
+    const stream = new EventStream(source as never, options);
+    stream.read(0);
+    const big = { done: false, value: { data: 'x'.repeat(70_000) } } as const;
+    for (let i = 0; i < 5; i++) {
+      source.emit(big);
+      await new Promise(setImmediate);
+    }
+    expect(source.pulled).toBe(1);
+    while (stream.read() !== null);
+    expect(source.pulled).toBe(2);
+    stream.destroy();
+    await source.ended;
+  });
+
+  it('pings an idle client every 15 seconds, but not one that does not read', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    try {
+      const stream = new EventStream(new Source() as never, options);
+      expect(String(stream.read())).toBe('retry: 3000\n\n');
+      vi.advanceTimersByTime(14_999);
+      expect(stream.readableLength).toBe(0);
+      vi.advanceTimersByTime(1);
+      vi.advanceTimersByTime(60_000);
+      expect(String(stream.read())).toBe(': ping\n\n');
+      stream.destroy();
+      expect(vi.getTimerCount()).toBe(0);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('writes one frame per event, and lets no value break out of its line', () => {
+    expect(frameOf({ id: 'a\nevent: x', type: 'b\r\n' })).toBe('id: a event: x\nevent: b  \ndata: {"id":"a\\nevent: x","type":"b\\r\\n"}\n\n');
+    expect(frameOf('text')).toBe('data: "text"\n\n');
+    expect(frameOf(null)).toBe('data: null\n\n');
+  });
+});

@@ -1,0 +1,189 @@
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { compileOperations } from '../../rest/compile.ts';
+import { buildOpenApi } from '../../rest/openapi.ts';
+import type { OpenApiDocument } from '../../rest/openapi.ts';
+import { folderOf, removeFolders, toySchema } from './toy.ts';
+
+afterAll(removeFolders);
+
+let document: OpenApiDocument;
+beforeAll(() => {
+  const schema = toySchema({
+    constraints: {
+      'Shop.items.first': { min: 1, max: 200 },
+      'ItemInput.displayName': { minLength: 2, maxLength: 5, pattern: '[a-z]+' },
+      'ItemInput.tags': { maxItems: 50, item: { maxLength: 64 } },
+      'ItemInput.count': { min: 0 },
+      'ItemInput.password': { sensitive: true },
+      'UpdateItemInput.description': { format: 'email' },
+      'Query.echo.text': { oneOf: ['a', 'b'] },
+    },
+  });
+  const dir = folderOf({
+    'items.graphql': `
+      query ListItems($shop_id: ID!, $limit: Int @range(max: 100), $cursor: String, $colour: Colour, $tags: [String!]) @rest(method: GET, path: "/v1/shops/{shop_id}/items", errors: B) {
+        shop(id: $shop_id) { items(first: $limit, after: $cursor, colour: $colour, tags: $tags) @body { items: nodes { ...Item } ...Page } }
+      }
+      # Makes an item.
+      # It is yours.
+      mutation CreateItem($body: ItemInput! @body) @rest(method: POST, path: "/v1/items", errors: A, status: 201) { createItem(input: $body) @body { ...Item } }
+      mutation UpdateItem($item_id: ID!, $body: UpdateItemInput! @body) @rest(method: PUT, path: "/v1/items/{item_id}", errors: C) { updateItem(id: $item_id, input: $body) @body }
+      mutation RemoveItem($item_id: ID!) @rest(method: DELETE, path: "/v1/items/{item_id}", status: 204, errors: S) { removeItem(id: $item_id) @body }
+      mutation TouchItem($item_id: ID!) @rest(method: POST, path: "/v1/items/{item_id}/touch", errors: S0) { removeItem(id: $item_id) @body @nothing }
+      subscription Stream($item_id: ID!, $trace: Int @header(name: "x-trace-id")) @rest(method: GET, path: "/v1/items/{item_id}/stream", errors: A0) {
+        events(itemId: $item_id, last: $trace) @body { id type }
+      }
+      fragment Item on Item { item_id: id name ownerId colour tags metadata createdAt owner @flatten { owner_name: name } others { ...Owner } owner { ...Owner } }
+      fragment Owner on Owner { name }
+      fragment Page on ItemConnection { total: totalCount pageInfo @flatten { has_more: hasNextPage next_cursor: endCursor } }
+    `,
+    'additions/health.graphql': 'query Health($word: String! = "a", $ids: [ID!] @commaList) @rest(method: GET, path: "/v1/health") { health @body echo(text: $word, ids: $ids) }',
+  });
+  document = buildOpenApi(compileOperations(schema, dir), schema, { info: { title: 'Shop', version: '1', description: 'A toy.' }, publicUrl: 'https://shop.test' });
+});
+
+const operation = (path: string, method: string) => document.paths[path]?.[method] as { parameters: object[]; responses: Record<string, unknown> } & Record<string, unknown>;
+const schemaOf = (name: string) => document.components.schemas[name] as { properties: Record<string, object>; required?: string[] };
+
+describe('the OpenAPI document', () => {
+  it('is valid OpenAPI 3.1', async () => {
+    const result = await new Validator().validate(structuredClone(document));
+    expect(result).toMatchObject({ valid: true });
+    expect(document.openapi).toBe('3.1.0');
+    expect(document.servers).toEqual([{ url: 'https://shop.test' }]);
+  });
+
+  it('has a validator that can fail', async () => {
+    const broken = structuredClone(document) as unknown as { paths: Record<string, { get: { responses: unknown } }> };
+    const path = broken.paths['/v1/health'];
+    if (path) path.get.responses = 'none';
+    expect(await new Validator().validate(broken)).toMatchObject({ valid: false });
+  });
+
+  it('has an entry for every operation, named after it and tagged by its file', () => {
+    const entries = Object.entries(document.paths).flatMap(([path, methods]) => Object.entries(methods).map(([method, { operationId, tags }]) => [method, path, operationId, tags]));
+    expect(entries).toEqual([
+      ['get', '/v1/health', 'Health', ['health']],
+      ['get', '/v1/shops/{shop_id}/items', 'ListItems', ['items']],
+      ['post', '/v1/items', 'CreateItem', ['items']],
+      ['put', '/v1/items/{item_id}', 'UpdateItem', ['items']],
+      ['delete', '/v1/items/{item_id}', 'RemoveItem', ['items']],
+      ['post', '/v1/items/{item_id}/touch', 'TouchItem', ['items']],
+      ['get', '/v1/items/{item_id}/stream', 'Stream', ['items']],
+    ]);
+  });
+
+  it('describes by the comment of the document, else by the schema', () => {
+    expect(operation('/v1/items', 'post')).toMatchObject({ summary: 'Makes an item', description: 'Makes an item.\nIt is yours.' });
+    expect(operation('/v1/shops/{shop_id}/items', 'get')).toMatchObject({ summary: 'A shop', description: 'A shop.' });
+  });
+
+  it('states parameters with bounds, defaults, enumerations and descriptions, and the headers of every operation', () => {
+    expect(operation('/v1/shops/{shop_id}/items', 'get').parameters).toEqual([
+      { name: 'shop_id', in: 'path', required: true, schema: { type: 'string' } },
+      { name: 'limit', in: 'query', required: false, description: 'How many.', schema: { type: 'integer', format: 'int32', minimum: 1, maximum: 100, default: 20 } },
+      { name: 'cursor', in: 'query', required: false, schema: { type: 'string' } },
+      { name: 'colour', in: 'query', required: false, schema: { type: 'string', enum: ['red', 'green', 'blue'] } },
+      { name: 'tags', in: 'query', required: false, schema: { type: 'array', items: { type: 'string' } } },
+      { $ref: '#/components/parameters/Authorization' },
+      { $ref: '#/components/parameters/TraceId' },
+    ]);
+    expect(operation('/v1/health', 'get').parameters.slice(0, 2)).toEqual([
+      { name: 'word', in: 'query', required: false, schema: { type: 'string', enum: ['a', 'b'], default: 'a' } },
+      { name: 'ids', in: 'query', required: false, style: 'form', explode: false, schema: { type: 'array', items: { type: 'string' } } },
+    ]);
+    expect(operation('/v1/items/{item_id}/stream', 'get').parameters.filter((parameter) => 'in' in parameter && parameter.in === 'header')).toHaveLength(1);
+  });
+
+  it('states bodies in the names of REST, with constraints, nullability and what is required', () => {
+    expect(operation('/v1/items', 'post').requestBody).toEqual({ required: true, content: { 'application/json': { schema: { $ref: '#/components/schemas/ItemInput' } } } });
+    const { properties, required } = schemaOf('ItemInput');
+    expect(required).toEqual(['display_name']);
+    expect(properties).toMatchObject({
+      display_name: { type: 'string', minLength: 2, maxLength: 5, pattern: '^(?:[a-z]+)$', description: 'Shown to everybody.' },
+      max_cost_per_1k_tokens: { type: ['number', 'null'] },
+      count: { type: ['integer', 'null'], minimum: 0 },
+      colour: { type: ['string', 'null'], enum: ['red', 'green', 'blue', null] },
+      tags: { type: ['array', 'null'], maxItems: 50, items: { type: 'string', maxLength: 64 } },
+      parts: { type: ['array', 'null'], items: { $ref: '#/components/schemas/PartInput' } },
+      metadata: { type: ['object', 'null'], additionalProperties: true },
+      due_at: { type: ['string', 'null'], format: 'date-time' },
+      password: { type: ['string', 'null'], format: 'password' },
+      size: { type: 'integer', default: 3 },
+    });
+    expect(properties.anything).toEqual({});
+    expect(schemaOf('UpdateItemInput')).toMatchObject({ properties: { description: { format: 'email' } } });
+    expect(schemaOf('UpdateItemInput').required).toBeUndefined();
+  });
+
+  it('states responses in their real shape', () => {
+    expect(operation('/v1/shops/{shop_id}/items', 'get').responses['200']).toEqual({
+      description: 'Success.',
+      content: {
+        'application/json': {
+          schema: {
+            type: 'object',
+            properties: {
+              items: { type: 'array', items: { $ref: '#/components/schemas/Item' } },
+              total: { type: 'integer', format: 'int32' },
+              has_more: { type: 'boolean' },
+              next_cursor: { type: ['string', 'null'] },
+            },
+            required: ['items', 'total', 'has_more', 'next_cursor'],
+          },
+        },
+      },
+    });
+    expect(schemaOf('Item')).toEqual({
+      type: 'object',
+      properties: {
+        item_id: { type: 'string' },
+        name: { type: 'string' },
+        owner_id: { type: ['string', 'null'] },
+        colour: { type: ['string', 'null'], enum: ['red', 'green', 'blue', null] },
+        tags: { type: 'array', items: { type: 'string' } },
+        metadata: {},
+        created_at: { type: ['string', 'null'], format: 'date-time' },
+        // of a nullable object
+        owner_name: { type: ['string', 'null'] },
+        others: { type: 'array', items: { $ref: '#/components/schemas/Owner' } },
+        owner: { anyOf: [{ $ref: '#/components/schemas/Owner' }, { type: 'null' }] },
+      },
+      required: ['item_id', 'name', 'owner_id', 'colour', 'tags', 'metadata', 'created_at', 'owner_name', 'others', 'owner'],
+    });
+  });
+
+  it('states the status of success and what it carries', () => {
+    expect(Object.keys(operation('/v1/items', 'post').responses)).toContain('201');
+    expect(operation('/v1/items/{item_id}', 'delete').responses['204']).toEqual({ description: 'Done; there is no body.' });
+    expect(operation('/v1/items/{item_id}/touch', 'post').responses['200']).toMatchObject({ content: { 'application/json': { schema: { type: 'null' } } } });
+    expect(operation('/v1/items/{item_id}/stream', 'get').responses['200']).toMatchObject({ content: { 'text/event-stream': { schema: { type: 'object' } } } });
+  });
+
+  it.each([
+    ['A', '/v1/items', 'post', ['201', '401', '403', '422', '429', '500']],
+    ['A0', '/v1/items/{item_id}/stream', 'get', ['200', '401', '403', '429', '500']],
+    ['B', '/v1/shops/{shop_id}/items', 'get', ['200', '401', '403', '404', '422', '500']],
+    ['C', '/v1/items/{item_id}', 'put', ['200', '422']],
+    ['S', '/v1/items/{item_id}', 'delete', ['204', '422', '429']],
+    ['S0', '/v1/items/{item_id}/touch', 'post', ['200', '429']],
+  ])('states the error set %s', (_set, path, method, statuses) => {
+    expect(Object.keys(operation(path, method).responses)).toEqual(statuses);
+  });
+
+  it('uses two error bodies', () => {
+    expect(document.components.responses).toMatchObject({
+      InvalidInput: { content: { 'application/json': { schema: { $ref: '#/components/schemas/ValidationError' } } } },
+      NotFound: { content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } } },
+    });
+    expect(schemaOf('Error').required).toEqual(['error', 'message', 'details', 'timestamp', 'status_code']);
+  });
+
+  it('tells additions and public operations apart', () => {
+    expect(operation('/v1/health', 'get')).toMatchObject({ 'x-addition': true });
+    expect(operation('/v1/items', 'post')).not.toHaveProperty('x-addition');
+    expect(operation('/v1/items', 'post')).not.toHaveProperty('security');
+    expect(document.security).toEqual([{ bearer: [] }]);
+  });
+});

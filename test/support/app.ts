@@ -1,0 +1,74 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import type { AddressInfo } from 'node:net';
+import { type App, buildApp } from '../../src/app.ts';
+import { loadConfig } from '../../src/config.ts';
+import { type Database, openDatabase } from '../../src/infra/database.ts';
+import type { Logger } from '../../src/infra/logger.ts';
+import { createMailer, type Mail, type Mailer } from '../../src/infra/mail.ts';
+import { createTestDatabase } from './database.ts';
+import { quietLogger } from './quiet-logger.ts';
+
+export interface TestApp extends App {
+  database: Database;
+  /** Mails that were handed over, newest last; none of them leaves when no SMTP_URL is set. */
+  mails: Mail[];
+  /** `http://127.0.0.1:PORT` once `listen` was awaited. */
+  url: string;
+  listen(): Promise<string>;
+  close(): Promise<void>;
+}
+
+export interface TestAppOptions {
+  /** Environment variables of the service. */
+  env?: Record<string, string>;
+  /** An existing database: a second node over it. */
+  databaseUrl?: string;
+  logger?: Logger;
+}
+
+/** The real app over a database of its own. Limits that tests would run into are off unless `env` sets them. */
+export async function startTestApp({ env = {}, databaseUrl, logger = quietLogger }: TestAppOptions = {}): Promise<TestApp> {
+  const dataDir = env.DATA_DIR ?? mkdtempSync(path.join(os.tmpdir(), 'platform-test-'));
+  const config = loadConfig({ DATA_DIR: dataDir, RATE_LIMIT_RPS: '0', REGISTRATIONS_PER_MINUTE: '0', LOGIN_FAILURES_PER_MINUTE: '0', PORT: '0', EVENT_POLL_MS: '20', ...env });
+  const own = databaseUrl ? null : await createTestDatabase();
+  const database = openDatabase({ url: databaseUrl ?? own!.url, poolSize: config.databasePoolSize, logger });
+  const mails: Mail[] = [];
+  const mailer = recording(createMailer({ config, logger }), mails, config.smtpUrl !== undefined);
+  const app = await buildApp({ config, database, mailer, logger });
+  await app.server.ready();
+  const test: TestApp = {
+    ...app,
+    database,
+    mails,
+    url: '',
+    async listen() {
+      await app.server.listen({ host: '127.0.0.1', port: 0 });
+      test.url = `http://127.0.0.1:${(app.server.server.address() as AddressInfo).port}`;
+      return test.url;
+    },
+    async close() {
+      await app.server.close();
+      await app.stop();
+      await mailer.close();
+      await database.close();
+      await own?.drop();
+      if (!env.DATA_DIR) rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+  return test;
+}
+
+function recording(mailer: Mailer, mails: Mail[], isReal: boolean): Mailer {
+  return {
+    async send(mail) {
+      mails.push(mail);
+      if (isReal) await mailer.send(mail);
+    },
+    get pending() {
+      return mailer.pending;
+    },
+    close: () => mailer.close(),
+  };
+}
