@@ -1,5 +1,13 @@
+import type {
+  FieldNode,
+  GraphQLCompositeType,
+  GraphQLField,
+  GraphQLOutputType,
+  GraphQLSchema,
+  OperationDefinitionNode,
+  SelectionSetNode,
+} from 'graphql';
 import { getNamedType, getNullableType, isCompositeType, isListType, Kind, typeFromAST } from 'graphql';
-import type { FieldNode, GraphQLCompositeType, GraphQLField, GraphQLOutputType, GraphQLSchema, OperationDefinitionNode, SelectionSetNode } from 'graphql';
 import { directiveNode, has } from './directives.ts';
 import { problemAt } from './documents.ts';
 import { resultKey } from './selection.ts';
@@ -20,7 +28,11 @@ interface Step {
 }
 
 /** Finds the one `@body` field. Mistakes are added to `problems`. */
-export function bodyFieldOf(schema: GraphQLSchema, operation: OperationDefinitionNode, problems: string[]): BodyField | null {
+export function bodyFieldOf(
+  schema: GraphQLSchema,
+  operation: OperationDefinitionNode,
+  problems: string[],
+): BodyField | null {
   const root = schema.getRootType(operation.operation);
   if (!root) return null; // reported by graphql-js
   const found: Step[][] = [];
@@ -28,7 +40,8 @@ export function bodyFieldOf(schema: GraphQLSchema, operation: OperationDefinitio
   const [steps, ...more] = found;
   const name = operation.name?.value ?? '';
   if (!steps) problems.push(problemAt(operation, `Operation '${name}' has no @body field.`));
-  for (const extra of more) problems.push(problemAt(extra.at(-1)?.node, `Operation '${name}' has more than one @body field.`));
+  for (const extra of more)
+    problems.push(problemAt(extra.at(-1)?.node, `Operation '${name}' has more than one @body field.`));
   const [first] = steps ?? [];
   const last = steps?.at(-1);
   if (!steps || !first || !last) return null;
@@ -38,10 +51,21 @@ export function bodyFieldOf(schema: GraphQLSchema, operation: OperationDefinitio
   for (const { node } of steps) {
     if (has(node, 'flatten')) problems.push(problemAt(node, '@flatten changes nothing on the way to the @body field.'));
   }
-  return { node: last.node, type: last.field.type, path: steps.map(({ node, field }) => ({ key: resultKey(node), type: field.type })), root: first.field };
+  return {
+    node: last.node,
+    type: last.field.type,
+    path: steps.map(({ node, field }) => ({ key: resultKey(node), type: field.type })),
+    root: first.field,
+  };
 }
 
-function search(schema: GraphQLSchema, type: GraphQLCompositeType, set: SelectionSetNode, above: Step[], found: Step[][]): void {
+function search(
+  schema: GraphQLSchema,
+  type: GraphQLCompositeType,
+  set: SelectionSetNode,
+  above: Step[],
+  found: Step[][],
+): void {
   for (const node of set.selections) {
     if (node.kind === Kind.FRAGMENT_SPREAD) continue;
     if (node.kind === Kind.INLINE_FRAGMENT) {

@@ -53,9 +53,17 @@ function parseJson(text: string): unknown {
 }
 
 const malformed = (position: number, reason: string) =>
-  new ValidationFailure([{ type: 'json_invalid', loc: ['body', position], msg: 'JSON decode error', input: {}, ctx: { error: reason } }]);
+  new ValidationFailure([
+    { type: 'json_invalid', loc: ['body', position], msg: 'JSON decode error', input: {}, ctx: { error: reason } },
+  ]);
 
-const item = (type: string, msg: string, ctx?: Record<string, unknown>): ValidationItem => ({ type, loc: ['body'], msg, input: {}, ...(ctx ? { ctx } : {}) });
+const item = (type: string, msg: string, ctx?: Record<string, unknown>): ValidationItem => ({
+  type,
+  loc: ['body'],
+  msg,
+  input: {},
+  ...(ctx ? { ctx } : {}),
+});
 
 /**
  * What makes a parsed body dangerous wherever it stands: nesting that overflows the stacks behind us, and keys that reach
@@ -65,7 +73,10 @@ function hostility(body: unknown): ValidationItem | null {
   if (typeof body !== 'object' || body === null) return null;
   let level: object[] = [body];
   for (let depth = 1; level.length > 0; depth++) {
-    if (depth > MAX_JSON_DEPTH) return item('recursion_loop', `JSON should be nested at most ${MAX_JSON_DEPTH} levels deep`, { max_depth: MAX_JSON_DEPTH });
+    if (depth > MAX_JSON_DEPTH)
+      return item('recursion_loop', `JSON should be nested at most ${MAX_JSON_DEPTH} levels deep`, {
+        max_depth: MAX_JSON_DEPTH,
+      });
     const next: object[] = [];
     for (const value of level) {
       for (const key of Object.keys(value)) {

@@ -1,12 +1,12 @@
-import { GraphQLInt, getNullableType, isEnumType, isInputObjectType, isListType, isNonNullType } from 'graphql';
 import type { GraphQLInputObjectType, GraphQLInputType } from 'graphql';
-import { checkConstraints, expectation } from '../src/graphql/constraints.ts';
+import { GraphQLInt, getNullableType, isEnumType, isInputObjectType, isListType, isNonNullType } from 'graphql';
 import type { Constraints } from '../src/graphql/constraints.ts';
-import { at } from './issues.ts';
+import { checkConstraints, expectation } from '../src/graphql/constraints.ts';
 import type { At, Issues } from './issues.ts';
+import { at } from './issues.ts';
 import { restFields } from './names.ts';
-import { constraintsOf } from './parameters.ts';
 import { readScalar } from './scalars.ts';
+import { constraintsOf } from './targets.ts';
 
 /**
  * Reads one present value into the form that graphql-js takes for a variable. Failures go to `issues`; the result is then
@@ -22,7 +22,8 @@ export function readerOf(type: GraphQLInputType, constraints: Constraints): Read
 }
 
 function nonNullReaderOf(type: GraphQLInputType, constraints: Constraints): Reader {
-  if (isListType(type)) return listReader(readerOf(type.ofType as GraphQLInputType, constraints.item ?? {}), constraints);
+  if (isListType(type))
+    return listReader(readerOf(type.ofType as GraphQLInputType, constraints.item ?? {}), constraints);
   if (isInputObjectType(type)) return objectReader(type);
   if (isEnumType(type)) return literalReader(type.getValues().map((value) => value.name));
   return bounded(readScalar(type), type === GraphQLInt ? int32(constraints) : constraints);
@@ -55,15 +56,16 @@ function literalReader(values: readonly string[]): Reader {
   };
 }
 
-function listReader(item: Reader, { item: _, ...own }: Constraints): Reader {
-  const isBounded = own.minItems !== undefined || own.maxItems !== undefined;
+function listReader(item: Reader, { minItems, maxItems }: Constraints): Reader {
+  const isBounded = minItems !== undefined || maxItems !== undefined;
   return (value, where, issues) => {
     if (!Array.isArray(value)) {
       issues.add(where, 'list_type', 'Input should be a valid list', value);
       return undefined;
     }
     if (isBounded) {
-      const [wrong] = checkConstraints(value, { ...own, item: {} }).filter((issue) => issue.path.length === 0);
+      // the items are the item reader's matter
+      const [wrong] = checkConstraints(value, { minItems, maxItems }).filter((issue) => issue.path.length === 0);
       if (wrong) {
         issues.add(where, wrong.type, wrong.msg, value, wrong.ctx);
         return undefined;
@@ -82,7 +84,12 @@ function objectReader(type: GraphQLInputObjectType): Reader {
   }));
   return (value, where, issues) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-      issues.add(where, 'model_attributes_type', 'Input should be a valid dictionary or object to extract fields from', value);
+      issues.add(
+        where,
+        'model_attributes_type',
+        'Input should be a valid dictionary or object to extract fields from',
+        value,
+      );
       return undefined;
     }
     const given = value as Record<string, unknown>;

@@ -1,9 +1,16 @@
-import { Kind, NoUnusedFragmentsRule, specifiedRules, validate, visit } from 'graphql';
-import type { DocumentNode, FieldNode, FragmentDefinitionNode, GraphQLSchema } from 'graphql';
+import type { DocumentNode, FieldNode, FragmentDefinitionNode, OperationDefinitionNode, GraphQLSchema } from 'graphql';
+import {
+  Kind,
+  NoUnusedFragmentsRule,
+  OverlappingFieldsCanBeMergedRule,
+  specifiedRules,
+  validate,
+  visit,
+} from 'graphql';
 import { bodyFieldOf, misplaced } from './body-field.ts';
 import { facadeSchema, restOf } from './directives.ts';
-import { CompileError, problemAt, problemOf, readDocuments } from './documents.ts';
 import type { OperationSource } from './documents.ts';
+import { CompileError, problemAt, problemOf, readDocuments } from './documents.ts';
 import { executionOf, isPublic } from './execution.ts';
 import { failureOf } from './failure.ts';
 import { inputReader } from './input.ts';
@@ -39,7 +46,13 @@ export function compileOperations(schema: GraphQLSchema, dir: string): CompiledO
     if (!operation) continue;
     const key = routeKey(operation.method, operation.path);
     const other = routes.get(key);
-    if (other) problems.push(problemAt(source.node, `The route ${operation.method} ${operation.path} is already that of ${problemAt(other.node, other.name)}.`));
+    if (other)
+      problems.push(
+        problemAt(
+          source.node,
+          `The route ${operation.method} ${operation.path} is already that of ${problemAt(other.node, other.name)}.`,
+        ),
+      );
     routes.set(key, source);
     compiled.push(operation);
   }
@@ -52,7 +65,8 @@ function fragmentProblems(facade: GraphQLSchema, fragments: Fragments): string[]
   const problems: string[] = [];
   // variables are known only together with the operation
   const rules = specifiedRules.filter((rule) => rule !== NoUnusedFragmentsRule);
-  if (definitions.length > 0) problems.push(...validate(facade, { kind: Kind.DOCUMENT, definitions }, rules).map(problemOf));
+  if (definitions.length > 0)
+    problems.push(...validate(facade, { kind: Kind.DOCUMENT, definitions }, rules).map(problemOf));
   for (const definition of definitions) {
     visit(definition, {
       Field(node: FieldNode) {
@@ -79,7 +93,12 @@ function documentOf({ node }: OperationSource, fragments: Fragments): DocumentNo
   return { kind: Kind.DOCUMENT, definitions: [node, ...used] };
 }
 
-function compileOperation(schemas: Schemas, source: OperationSource, fragments: Fragments, allProblems: string[]): CompiledOperation | null {
+function compileOperation(
+  schemas: Schemas,
+  source: OperationSource,
+  fragments: Fragments,
+  allProblems: string[],
+): CompiledOperation | null {
   const { node } = source;
   const written = documentOf(source, fragments);
   const problems = validate(schemas.facade, written).map(problemOf);
@@ -91,13 +110,17 @@ function compileOperation(schemas: Schemas, source: OperationSource, fragments: 
   }
   problems.push(...pathProblems(node, rest.path));
   const parameters = parametersOf(schemas.facade, written, node, rest.path, problems);
-  if (parameters.body && (rest.method === 'GET' || rest.method === 'DELETE')) problems.push(problemAt(node, `A ${rest.method} has no body.`));
-  if (node.operation === 'subscription' && rest.method !== 'GET') problems.push(problemAt(node, 'A subscription is a GET route.'));
+  if (parameters.body && (rest.method === 'GET' || rest.method === 'DELETE'))
+    problems.push(problemAt(node, `A ${rest.method} has no body.`));
+  if (node.operation === 'subscription' && rest.method !== 'GET')
+    problems.push(problemAt(node, 'A subscription is a GET route.'));
   const bodyField = bodyFieldOf(schemas.product, node, problems);
-  const response = bodyField && responseOf(schemas.product, fragments, bodyField, node.operation, rest.status, problems);
+  const response =
+    bodyField && responseOf(schemas.product, fragments, bodyField, node.operation, rest.status, problems);
   const document = rewrite(written);
   // names that REST makes equal
-  if (problems.length === 0) problems.push(...validate(schemas.product, document).map(problemOf));
+  if (problems.length === 0)
+    problems.push(...validate(schemas.product, document, [OverlappingFieldsCanBeMergedRule]).map(problemOf));
   if (problems.length > 0 || !bodyField || !response) {
     allProblems.push(...problems);
     return null;
@@ -124,9 +147,12 @@ function compileOperation(schemas: Schemas, source: OperationSource, fragments: 
     response,
     description: bodyField.root.description ?? '',
     document,
+    rootField: rootFieldOf(operation),
     read: reader.read,
     ...runs,
-    bodyOf: bodyReader(bodyField, response, node.operation, parameters.parameters, (errors, request) => failureOf(errors, locator, reader.echo, request)),
+    bodyOf: bodyReader(bodyField, response, node.operation, parameters.parameters, (errors, request) =>
+      failureOf(errors, locator, reader.echo, request),
+    ),
   };
 }
 
@@ -137,4 +163,9 @@ function tryTo<Result>(work: () => Result, node: OperationSource['node'], proble
     problems.push(problemAt(node, error instanceof Error ? error.message : String(error)));
     return null;
   }
+}
+
+function rootFieldOf(operation: OperationDefinitionNode): string {
+  const field = operation.selectionSet.selections.find((selection) => selection.kind === Kind.FIELD);
+  return field?.kind === Kind.FIELD ? field.name.value : '';
 }

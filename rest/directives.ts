@@ -1,3 +1,4 @@
+import type { ASTNode, DirectiveNode } from 'graphql';
 import {
   DirectiveLocation,
   GraphQLDirective,
@@ -10,7 +11,6 @@ import {
   GraphQLString,
   getDirectiveValues,
 } from 'graphql';
-import type { ASTNode, DirectiveNode } from 'graphql';
 
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 const errorSets = ['A', 'A0', 'B', 'C', 'S', 'S0'] as const;
@@ -81,7 +81,17 @@ const nothing = new GraphQLDirective({
 });
 
 /** The directives of the façade's document language (design §1). They are stripped before execution. */
-export const facadeDirectives: readonly GraphQLDirective[] = [rest, body, range, oneOf, header, commaList, flatten, empty, nothing];
+export const facadeDirectives: readonly GraphQLDirective[] = [
+  rest,
+  body,
+  range,
+  oneOf,
+  header,
+  commaList,
+  flatten,
+  empty,
+  nothing,
+];
 const facadeNames = new Set(facadeDirectives.map((directive) => directive.name));
 
 /** The schema against which façade documents are written: the product's schema plus {@link facadeDirectives}. */
@@ -97,8 +107,11 @@ type Directed = ASTNode & { readonly directives?: readonly DirectiveNode[] };
 
 /** The arguments of `@rest`, or undefined when the operation has none. */
 export const restOf = (node: Directed) =>
-  getDirectiveValues(rest, node) as { method: RestMethod; path: string; errors: ErrorSet; status?: number | null } | undefined;
-export const rangeOf = (node: Directed) => getDirectiveValues(range, node) as { min?: number | null; max?: number | null } | undefined;
+  getDirectiveValues(rest, node) as
+    | { method: RestMethod; path: string; errors: ErrorSet; status?: number | null }
+    | undefined;
+export const rangeOf = (node: Directed) =>
+  getDirectiveValues(range, node) as { min?: number | null; max?: number | null } | undefined;
 export const oneOfOf = (node: Directed) => getDirectiveValues(oneOf, node) as { values: string[] } | undefined;
 export const headerOf = (node: Directed) => getDirectiveValues(header, node) as { name: string } | undefined;
 

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
-import { GraphQLError, getLocation, Kind, parse, Source } from 'graphql';
 import type { ASTNode, FragmentDefinitionNode, OperationDefinitionNode } from 'graphql';
+import { GraphQLError, getLocation, Kind, parse, Source } from 'graphql';
 
 /** Mistakes in the operation documents. The message has one line per mistake: `file:line:column message`. */
 export class CompileError extends Error {
@@ -56,7 +56,8 @@ export function readDocuments(dir: string): Documents {
     try {
       for (const node of parse(source).definitions) {
         if (node.kind === Kind.FRAGMENT_DEFINITION) addFragment(found, node);
-        else if (node.kind === Kind.OPERATION_DEFINITION) addOperation(found, names, node, source, relative(dir, file).split(sep).join('/'));
+        else if (node.kind === Kind.OPERATION_DEFINITION)
+          addOperation(found, names, node, source, relative(dir, file).split(sep).join('/'));
         else found.problems.push(problemAt(node, 'Only operations and fragments may stand here.'));
       }
     } catch (error) {
@@ -70,7 +71,10 @@ export function readDocuments(dir: string): Documents {
 
 function addFragment({ fragments, problems }: Documents, node: FragmentDefinitionNode): void {
   const other = fragments.get(node.name.value);
-  if (other) problems.push(problemAt(node, `Fragment '${node.name.value}' is already defined at ${problemAt(other, '').trim()}.`));
+  if (other)
+    problems.push(
+      problemAt(node, `Fragment '${node.name.value}' is already defined at ${problemAt(other, '').trim()}.`),
+    );
   else fragments.set(node.name.value, node);
 }
 
@@ -87,7 +91,8 @@ function addOperation(
     return;
   }
   const other = names.get(name);
-  if (other) problems.push(problemAt(node, `Operation '${name}' is already defined at ${problemAt(other.node, '').trim()}.`));
+  if (other)
+    problems.push(problemAt(node, `Operation '${name}' is already defined at ${problemAt(other.node, '').trim()}.`));
   const { line } = getLocation(source, node.loc.start);
   const operation = { node, name, file, line, comment: commentAbove(source.body, line) };
   names.set(name, operation);
@@ -97,6 +102,7 @@ function addOperation(
 function commentAbove(body: string, line: number): string {
   const lines = body.split('\n').slice(0, line - 1);
   const comment: string[] = [];
-  for (let last = lines.pop()?.trim(); last?.startsWith('#'); last = lines.pop()?.trim()) comment.unshift(last.replace(/^#+ ?/, ''));
+  for (let last = lines.pop()?.trim(); last?.startsWith('#'); last = lines.pop()?.trim())
+    comment.unshift(last.replace(/^#+ ?/, ''));
   return comment.join('\n').trim();
 }

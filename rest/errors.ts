@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { ApiError, errorCatalogue } from '../src/graphql/errors.ts';
 import type { ErrorCode, ErrorDetails } from '../src/graphql/errors.ts';
+import { ApiError, errorCatalogue } from '../src/graphql/errors.ts';
 import type { ValidationItem } from './issues.ts';
 import { allowedMethods, rememberRoutes } from './routes.ts';
 
@@ -23,6 +23,13 @@ const statuses: Record<ErrorCode, number> = {
   UPSTREAM_TIMEOUT: 504,
 };
 
+declare module 'fastify' {
+  interface FastifyReply {
+    /** The code of the error that was answered; `VALIDATION_ERROR` for invalid input. */
+    errorCode?: string;
+  }
+}
+
 /** The HTTP status of a code of the catalogue (defaults §0.3). The only place that knows. */
 export const statusOf = (code: ErrorCode): number => statuses[code];
 
@@ -36,7 +43,12 @@ export interface ErrorBody {
   status_code: number;
 }
 
-export const errorBody = (code: ErrorCode, message: string = errorCatalogue[code], details: ErrorDetails = {}, status: number = statusOf(code)): ErrorBody => ({
+export const errorBody = (
+  code: ErrorCode,
+  message: string = errorCatalogue[code],
+  details: ErrorDetails = {},
+  status: number = statusOf(code),
+): ErrorBody => ({
   error: code,
   message,
   details,
@@ -71,29 +83,36 @@ export interface ErrorAnswer {
 export function answerOf(error: unknown): ErrorAnswer | null {
   if (error instanceof ValidationFailure) return { status: 422, headers: {}, body: { detail: error.detail } };
   if (typeof error !== 'object' || error === null) return null;
-  const { message, extensions } = error as { message?: string; extensions?: { code?: unknown; details?: ErrorDetails } };
+  const { message, extensions } = error as {
+    message?: string;
+    extensions?: { code?: unknown; details?: ErrorDetails };
+  };
   const code = extensions?.code;
   // an internal error that names itself so is masked like any other
   if (!isErrorCode(code) || code === 'INTERNAL_SERVER_ERROR') return null;
   return catalogueAnswer(code, message, extensions?.details);
 }
 
-const isErrorCode = (code: unknown): code is ErrorCode => typeof code === 'string' && Object.hasOwn(errorCatalogue, code);
+const isErrorCode = (code: unknown): code is ErrorCode =>
+  typeof code === 'string' && Object.hasOwn(errorCatalogue, code);
 
 function catalogueAnswer(code: ErrorCode, message?: string, details: ErrorDetails = {}): ErrorAnswer {
   const headers: Record<string, string> = {};
   if (code === 'AUTHENTICATION_FAILED') headers['www-authenticate'] = 'Bearer';
   if (code === 'METHOD_NOT_ALLOWED' && Array.isArray(details.allowed)) headers.allow = details.allowed.join(', ');
   if (typeof details.retry_after === 'number') headers['retry-after'] = String(details.retry_after);
-  else if (code === 'RATE_LIMIT_EXCEEDED' || code === 'SERVICE_UNAVAILABLE') return catalogueAnswer(code, message, { ...details, retry_after: 1 });
+  else if (code === 'RATE_LIMIT_EXCEEDED' || code === 'SERVICE_UNAVAILABLE')
+    return catalogueAnswer(code, message, { ...details, retry_after: 1 });
   return { status: statusOf(code), headers, body: errorBody(code, message, details) };
 }
 
 /** What Fastify itself refuses, in words of the catalogue; `null` for what is no refusal of a request. */
 function refusalOf(error: unknown, request: FastifyRequest): ApiError | null {
   const { code, statusCode } = error as { code?: string; statusCode?: number };
-  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new ApiError('PAYLOAD_TOO_LARGE', { limit_bytes: request.routeOptions.bodyLimit });
-  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return new ApiError('UNSUPPORTED_MEDIA_TYPE', { expected: 'application/json' });
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE')
+    return new ApiError('PAYLOAD_TOO_LARGE', { limit_bytes: request.routeOptions.bodyLimit });
+  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE')
+    return new ApiError('UNSUPPORTED_MEDIA_TYPE', { expected: 'application/json' });
   if (code === 'FST_ERR_MAX_PARAM_LENGTH') return unknownRoute(request);
   if (statusCode === undefined || statusCode < 400 || statusCode >= 500 || !code?.startsWith('FST_')) return null;
   return new ApiError('INVALID_REQUEST', { reason: code.replace(/^FST_(?:ERR_)?(?:CTP_)?/, '').toLowerCase() });
@@ -105,16 +124,26 @@ const MAX_ROUTE_TEXT = 256;
 export function unknownRoute(request: FastifyRequest): ApiError {
   const [path = ''] = request.url.split('?', 1);
   const route = `${request.method} ${path}`.slice(0, MAX_ROUTE_TEXT);
-  return new ApiError('RESOURCE_NOT_FOUND', { resource_type: 'route', resource_id: route }, `There is no route '${route}'.`);
+  return new ApiError(
+    'RESOURCE_NOT_FOUND',
+    { resource_type: 'route', resource_id: route },
+    `There is no route '${route}'.`,
+  );
 }
 
 export type OnFault = (error: unknown, request: FastifyRequest) => void;
 
 /** Answers an error of any kind. What is not of the catalogue goes to `onFault` and is masked. */
-export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply, onFault: OnFault): FastifyReply {
+export function sendError(
+  error: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  onFault: OnFault,
+): FastifyReply {
   const answer = answerOf(error) ?? answerOf(refusalOf(error, request));
   if (!answer) onFault(error, request);
   const { status, headers, body } = answer ?? { status: 500, headers: {}, body: errorBody('INTERNAL_SERVER_ERROR') };
+  reply.errorCode = 'error' in body ? body.error : 'VALIDATION_ERROR';
   return reply.code(status).headers(headers).type('application/json; charset=utf-8').send(JSON.stringify(body));
 }
 

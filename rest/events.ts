@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import { callbackify } from 'node:util';
 import type { ExecutionResult } from 'graphql';
 
 /** A comment goes out this often, so that proxies do not close an idle stream. */
@@ -12,8 +13,8 @@ interface EventSourceOptions {
 }
 
 /**
- * Server-sent events from a GraphQL subscription. It asks the source for the next event only when the client took the one
- * before, and lets go of the source as soon as the client is gone.
+ * Server-sent events from a GraphQL subscription. It asks the source for the next event only while the client takes
+ * them (16 KiB may wait here), and lets go of the source as soon as the client is gone.
  */
 export class EventStream extends Readable {
   readonly #source: AsyncIterator<ExecutionResult, void, void>;
@@ -42,10 +43,10 @@ export class EventStream extends Readable {
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     this.#isOver = true;
     clearInterval(this.#ping);
-    Promise.resolve(this.#source.return?.()).then(
-      () => done(error),
-      (failure: unknown) => done(error ?? (failure instanceof Error ? failure : new Error(String(failure)))),
-    );
+    const release = callbackify(async () => {
+      await this.#source.return?.();
+    });
+    release((failure) => done(error ?? failure));
   }
 
   /** Ends the stream in good order, after what is already on its way. */
@@ -84,7 +85,8 @@ export class EventStream extends Readable {
 /** One event. Keys `id` and `type` of the value, where it has them, are the event's own id and name. */
 export function frameOf(value: unknown): string {
   const { id, type } = (typeof value === 'object' && value !== null ? value : {}) as { id?: unknown; type?: unknown };
-  const line = (name: string, content: unknown) => (isWord(content) ? `${name}: ${String(content).replace(/[\r\n\0]/g, ' ')}\n` : '');
+  const line = (name: string, content: unknown) =>
+    isWord(content) ? `${name}: ${String(content).replace(/[\r\n\0]/g, ' ')}\n` : '';
   return `${line('id', id)}${line('event', type)}data: ${JSON.stringify(value ?? null)}\n\n`;
 }
 

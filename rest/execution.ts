@@ -1,19 +1,25 @@
-import { execute, Kind, subscribe } from 'graphql';
 import type { DocumentNode, GraphQLSchema, OperationTypeNode, SelectionSetNode } from 'graphql';
-import { compilePlan, operationOf } from './jit.ts';
+import { execute, Kind, subscribe } from 'graphql';
 import type { Run } from './jit.ts';
+import { compilePlan, operationOf } from './jit.ts';
 import type { CompiledOperation } from './operation.ts';
 
 /**
  * How an operation is executed: a query by a compiled plan, anything else by graphql-js.
  * @throws Error when graphql-jit cannot compile the query
  */
-export function executionOf(schema: GraphQLSchema, forJit: GraphQLSchema, document: DocumentNode): Pick<CompiledOperation, 'run' | 'subscribe'> {
+export function executionOf(
+  schema: GraphQLSchema,
+  forJit: GraphQLSchema,
+  document: DocumentNode,
+): Pick<CompiledOperation, 'run' | 'subscribe'> {
   const isQuery = operationOf(document).operation === 'query';
-  const interpreted: Run = (contextValue, variableValues) => execute({ schema, document, contextValue, variableValues });
+  const interpreted: Run = (contextValue, variableValues) =>
+    execute({ schema, document, contextValue, variableValues });
   return {
     run: isQuery ? compilePlan(schema, forJit, document) : interpreted,
-    subscribe: async (contextValue, variableValues) => subscribe({ schema, document, contextValue, variableValues }) as ReturnType<CompiledOperation['subscribe']>,
+    subscribe: async (contextValue, variableValues) =>
+      subscribe({ schema, document, contextValue, variableValues }) as ReturnType<CompiledOperation['subscribe']>,
   };
 }
 
@@ -22,7 +28,11 @@ export function isPublic(schema: GraphQLSchema, document: DocumentNode, type: Op
   const root = schema.getRootType(type);
   const fields = root?.getFields() ?? {};
   const names: string[] = [];
-  const fragments = new Map(document.definitions.flatMap((node) => (node.kind === Kind.FRAGMENT_DEFINITION ? [[node.name.value, node] as const] : [])));
+  const fragments = new Map(
+    document.definitions.flatMap((node) =>
+      node.kind === Kind.FRAGMENT_DEFINITION ? [[node.name.value, node] as const] : [],
+    ),
+  );
   const walk = (set: SelectionSetNode | undefined): void => {
     for (const node of set?.selections ?? []) {
       if (node.kind === Kind.FIELD) names.push(node.name.value);

@@ -1,24 +1,30 @@
-import { Kind } from 'graphql';
 import type { GraphQLError } from 'graphql';
+import { Kind } from 'graphql';
 import type { InputIssue } from '../src/graphql/errors.ts';
 import { ValidationFailure } from './errors.ts';
 import type { RequestParts } from './input.ts';
-import { Issues } from './issues.ts';
 import type { Echo } from './issues.ts';
+import { Issues } from './issues.ts';
 import type { Locator } from './locate.ts';
 
 /**
  * What to throw for the errors of an execution: a REST answer never carries partial data. The first error by path order
  * wins, and when it is about the input, all that are about the input are collected.
  */
-export function failureOf(errors: readonly GraphQLError[], locator: Locator, echo: Echo, request: RequestParts): unknown {
+export function failureOf(
+  errors: readonly GraphQLError[],
+  locator: Locator,
+  echo: Echo,
+  request: RequestParts,
+): unknown {
   const sorted = locator.sort(errors);
   const [first] = sorted;
   if (!first) throw new Error('An execution failed without an error.');
   if (!isInputError(first)) return causeOf(first);
   const issues = new Issues(echo);
   for (const error of sorted.filter(isInputError)) {
-    for (const { loc, type, msg, input, ctx } of locator.locate(error, issuesOf(error, locator), request)) issues.addAt(loc, type, msg, input, ctx);
+    for (const { loc, type, msg, input, ctx } of locator.locate(error, issuesOf(error, locator), request))
+      issues.addAt(loc, type, msg, input, ctx);
   }
   return new ValidationFailure(issues.items);
 }
@@ -29,13 +35,16 @@ const refusedVariable = (error: GraphQLError): string | undefined => {
   return node?.kind === Kind.VARIABLE_DEFINITION ? node.variable.name.value : undefined;
 };
 
-const isInputError = (error: GraphQLError): boolean => error.extensions?.code === 'VALIDATION_ERROR' || refusedVariable(error) !== undefined;
+const isInputError = (error: GraphQLError): boolean =>
+  error.extensions?.code === 'VALIDATION_ERROR' || refusedVariable(error) !== undefined;
 
 function issuesOf(error: GraphQLError, locator: Locator): InputIssue[] {
   const variable = refusedVariable(error);
   if (variable === undefined) return (error.extensions.details as { issues: InputIssue[] }).issues;
   const path = locator.variable(variable, []) ?? [variable];
-  return [{ path: path.slice(1), type: 'value_error', msg: 'Value error, invalid value', ctx: { error: 'invalid value' } }];
+  return [
+    { path: path.slice(1), type: 'value_error', msg: 'Value error, invalid value', ctx: { error: 'invalid value' } },
+  ];
 }
 
 /** The error that was thrown, below what graphql wrapped around it. */

@@ -1,11 +1,11 @@
-import { GraphQLNonNull, getNamedType, getNullableType, isInputObjectType, isListType } from 'graphql';
 import type { GraphQLInputType } from 'graphql';
+import { GraphQLNonNull, getNamedType, getNullableType, isInputObjectType, isListType } from 'graphql';
 import { readerOf } from './coerce.ts';
-import { at, echoOf, Issues } from './issues.ts';
 import type { Echo } from './issues.ts';
+import { at, echoOf, Issues } from './issues.ts';
 import { restName } from './names.ts';
-import { constraintsOf } from './parameters.ts';
 import type { Parameter, Parameters } from './parameters.ts';
+import { constraintsOf } from './targets.ts';
 
 /** The parts of a request that an operation reads. `body` is `undefined` when there was none. */
 export interface RequestParts {
@@ -83,6 +83,7 @@ function sensitiveNames({ parameters, body }: Parameters): string[] {
 function sensitiveFields(type: GraphQLInputType): string[] {
   const named = getNamedType(type);
   if (!isInputObjectType(named)) return [];
-  return Object.values(named.getFields()).flatMap((field) => (constraintsOf(field).sensitive ? [restName(field.name)] : sensitiveFields(field.type)));
+  return Object.values(named.getFields()).flatMap((field) =>
+    constraintsOf(field).sensitive ? [restName(field.name)] : sensitiveFields(field.type),
+  );
 }
-

@@ -64,7 +64,9 @@ export function echoOf(sensitive: Iterable<string> = []): Echo {
   return (input, loc) => {
     // null tells nothing, and the caller should see that it was null
     if (input === null || input === undefined) return null;
-    return loc.slice(1).some((part) => secret.has(part)) ? REDACTED : copy(input, { nodes: MAX_NODES }, MAX_DEPTH, secret);
+    return loc.slice(1).some((part) => secret.has(part))
+      ? REDACTED
+      : copy(input, { nodes: MAX_NODES }, MAX_DEPTH, secret);
   };
 }
 

@@ -1,4 +1,3 @@
-import { GraphQLError, GraphQLScalarType, GraphQLSchema, getVariableValues, Kind, specifiedScalarTypes, TypeInfo, valueFromAST, visit, visitWithTypeInfo } from 'graphql';
 import type {
   DocumentNode,
   ExecutionResult,
@@ -8,9 +7,25 @@ import type {
   ValueNode,
   VariableDefinitionNode,
 } from 'graphql';
+import {
+  GraphQLError,
+  GraphQLScalarType,
+  GraphQLSchema,
+  getVariableValues,
+  Kind,
+  specifiedScalarTypes,
+  TypeInfo,
+  valueFromAST,
+  visit,
+  visitWithTypeInfo,
+} from 'graphql';
 import { compileQuery, isCompiledQuery } from 'graphql-jit';
 
-const coercedScalar = new GraphQLScalarType({ name: '_Coerced', serialize: (value) => value, parseValue: (value) => value });
+const coercedScalar = new GraphQLScalarType({
+  name: '_Coerced',
+  serialize: (value) => value,
+  parseValue: (value) => value,
+});
 const coercedType: TypeNode = { kind: Kind.NAMED_TYPE, name: { kind: Kind.NAME, value: coercedScalar.name } };
 const builtIn = new Set(specifiedScalarTypes.map((type) => type.name));
 
@@ -44,23 +59,29 @@ export function compilePlan(schema: GraphQLSchema, forJit: GraphQLSchema, docume
   const { rewritten, lifted } = liftLiterals(schema, document);
   const operation = operationOf(rewritten);
   const variableDefinitions: VariableDefinitionNode[] = [
-    ...declared.map((definition) => (builtIn.has(nameOf(definition.type)) ? definition : { ...definition, defaultValue: undefined, type: coercedType })),
+    ...declared.map((definition) =>
+      builtIn.has(nameOf(definition.type)) ? definition : { ...definition, defaultValue: undefined, type: coercedType },
+    ),
     ...lifted.map(({ name }) => ({
       kind: Kind.VARIABLE_DEFINITION as const,
       variable: { kind: Kind.VARIABLE as const, name: { kind: Kind.NAME as const, value: name } },
       type: coercedType,
     })),
   ];
-  const definitions = rewritten.definitions.map((definition) => (definition === operation ? { ...operation, variableDefinitions } : definition));
+  const definitions = rewritten.definitions.map((definition) =>
+    definition === operation ? { ...operation, variableDefinitions } : definition,
+  );
   const plan = compileQuery(forJit, { ...rewritten, definitions });
-  if (!isCompiledQuery(plan)) throw new Error(`graphql-jit: ${plan.errors?.[0]?.message ?? 'the operation does not compile'}`);
+  if (!isCompiledQuery(plan))
+    throw new Error(`graphql-jit: ${plan.errors?.[0]?.message ?? 'the operation does not compile'}`);
   return (context, raw) => {
     const read = getVariableValues(schema, declared, raw, { maxErrors: 50 });
     if (read.errors) return { errors: read.errors };
     const variables: Record<string, unknown> = { ...read.coerced };
     for (const { name, node, type } of lifted) {
       const value: unknown = valueFromAST(node, type, read.coerced);
-      if (value === undefined) return { errors: [new GraphQLError('An argument has an invalid value.', { nodes: node })] };
+      if (value === undefined)
+        return { errors: [new GraphQLError('An argument has an invalid value.', { nodes: node })] };
       variables[name] = value;
     }
     return plan.query(undefined, context, variables);

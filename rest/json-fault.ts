@@ -33,7 +33,11 @@ export function jsonFault(text: string): JsonFault {
     at = end(SPACE, text, at) ?? at;
     const char = text[at];
     if (char === undefined) return { position: at, reason: reasons[expected] };
-    if ((char === '}' && expected === 'key or }') || (char === ']' && expected === 'value or ]') || (expected === ', or end' && char === (open.at(-1) === '{' ? '}' : ']'))) {
+    if (
+      (char === '}' && expected === 'key or }') ||
+      (char === ']' && expected === 'value or ]') ||
+      (expected === ', or end' && char === (open.at(-1) === '{' ? '}' : ']'))
+    ) {
       open.pop();
       expected = closed();
       at += 1;

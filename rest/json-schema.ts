@@ -1,10 +1,10 @@
-import { getNullableType, isEnumType, isInputObjectType, isListType, isNonNullType, isScalarType } from 'graphql';
 import type { GraphQLInputObjectType, GraphQLInputType, GraphQLOutputType } from 'graphql';
+import { getNullableType, isEnumType, isInputObjectType, isListType, isNonNullType, isScalarType } from 'graphql';
 import type { Constraints } from '../src/graphql/constraints.ts';
 import { restFields } from './names.ts';
-import { constraintsOf, externalDefault } from './parameters.ts';
 import { jsonTypeOf } from './scalars.ts';
 import type { FieldShape, ObjectShape } from './selection.ts';
+import { constraintsOf, externalDefault } from './targets.ts';
 
 /** A JSON Schema of OpenAPI 3.1. */
 export type JsonSchema = { [keyword: string]: unknown };
@@ -23,12 +23,18 @@ const byJsonType: Record<ReturnType<typeof jsonTypeOf>, JsonSchema> = {
 
 /** The same schema, `null` allowed too. */
 export function nullable(schema: JsonSchema): JsonSchema {
-  if (Array.isArray(schema.enum)) return { ...schema, ...(schema.type ? { type: [schema.type, 'null'] } : {}), enum: [...(schema.enum as unknown[]), null] };
+  if (Array.isArray(schema.enum))
+    return {
+      ...schema,
+      ...(schema.type ? { type: [schema.type, 'null'] } : {}),
+      enum: [...(schema.enum as unknown[]), null],
+    };
   if (typeof schema.type === 'string') return { ...schema, type: [schema.type, 'null'] };
   return schema.$ref ? { anyOf: [schema, { type: 'null' }] } : schema;
 }
 
-const described = (schema: JsonSchema, description: string | null | undefined): JsonSchema => (description ? { ...schema, description } : schema);
+const described = (schema: JsonSchema, description: string | null | undefined): JsonSchema =>
+  description ? { ...schema, description } : schema;
 
 /** Collects the named schemas of a document while it builds the ones that refer to them. */
 export class Schemas {
@@ -47,7 +53,10 @@ export class Schemas {
     }
     if (isInputObjectType(type)) return this.inputObject(type);
     if (isEnumType(type)) return { type: 'string', enum: type.getValues().map((value) => value.name) };
-    const schema = { ...byJsonType[jsonTypeOf(type)], ...(type.specifiedByURL ? { externalDocs: { url: type.specifiedByURL } } : {}) };
+    const schema = {
+      ...byJsonType[jsonTypeOf(type)],
+      ...(type.specifiedByURL ? { externalDocs: { url: type.specifiedByURL } } : {}),
+    };
     return { ...schema, ...keywords(schema, constraints) };
   }
 
@@ -60,7 +69,10 @@ export class Schemas {
       for (const [key, field] of restFields(type)) {
         const fallback = externalDefault(field);
         const property = this.input(field.type, constraintsOf(field));
-        properties[key] = described(fallback === undefined ? property : { ...property, default: fallback }, field.description);
+        properties[key] = described(
+          fallback === undefined ? property : { ...property, default: fallback },
+          field.description,
+        );
         if (isNonNullType(field.type) && fallback === undefined) required.push(key);
       }
       Object.assign(schema, { properties }, required.length > 0 ? { required } : {});
@@ -101,7 +113,13 @@ export class Schemas {
     return { type: 'object', properties, ...(required.length > 0 ? { required } : {}) };
   }
 
-  #addProperties(fields: readonly FieldShape[], inNullable: boolean, inOptional: boolean, properties: Record<string, JsonSchema>, required: string[]): void {
+  #addProperties(
+    fields: readonly FieldShape[],
+    inNullable: boolean,
+    inOptional: boolean,
+    properties: Record<string, JsonSchema>,
+    required: string[],
+  ): void {
     for (const { key, field, type, object, isFlattened, isOptional } of fields) {
       const optional = inOptional || isOptional;
       if (isFlattened && object && type) {
@@ -118,7 +136,8 @@ export class Schemas {
 
 /** The keywords of the constraints that say something of a scalar's schema. */
 function keywords(schema: JsonSchema, c: Constraints): JsonSchema {
-  if (schema.type === 'object') return c.item ? { additionalProperties: { type: 'string', ...keywords({ type: 'string' }, c.item) } } : {};
+  if (schema.type === 'object')
+    return c.item ? { additionalProperties: { type: 'string', ...keywords({ type: 'string' }, c.item) } } : {};
   if (schema.type === 'integer' || schema.type === 'number') return bounds({ minimum: c.min, maximum: c.max });
   if (schema.type !== 'string') return {};
   return bounds({
@@ -130,5 +149,5 @@ function keywords(schema: JsonSchema, c: Constraints): JsonSchema {
   });
 }
 
-const bounds = (all: JsonSchema): JsonSchema => Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
-
+const bounds = (all: JsonSchema): JsonSchema =>
+  Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));

@@ -1,5 +1,25 @@
-import { getNamedType, getNullableType, isCompositeType, isInputObjectType, isListType, Kind, typeFromAST } from 'graphql';
-import type { DocumentNode, FieldNode, FragmentDefinitionNode, GraphQLCompositeType, GraphQLError, GraphQLField, GraphQLInputType, GraphQLSchema, OperationDefinitionNode, SelectionSetNode, ValueNode } from 'graphql';
+import type {
+  DocumentNode,
+  FieldNode,
+  FragmentDefinitionNode,
+  GraphQLCompositeType,
+  GraphQLError,
+  GraphQLField,
+  GraphQLInputType,
+  GraphQLSchema,
+  OperationDefinitionNode,
+  SelectionSetNode,
+  ValueNode,
+} from 'graphql';
+import {
+  getNamedType,
+  getNullableType,
+  isCompositeType,
+  isInputObjectType,
+  isListType,
+  Kind,
+  typeFromAST,
+} from 'graphql';
 import type { InputIssue } from '../src/graphql/errors.ts';
 import type { RequestParts } from './input.ts';
 import { restName } from './names.ts';
@@ -31,13 +51,22 @@ export class Locator {
   readonly #parameters: Parameters;
 
   /** `document` is the executed one: with the REST names as aliases. */
-  constructor(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode, parameters: Parameters) {
+  constructor(
+    schema: GraphQLSchema,
+    document: DocumentNode,
+    operation: OperationDefinitionNode,
+    parameters: Parameters,
+  ) {
     const root = schema.getRootType(operation.operation);
     if (!root) throw new Error(`The schema has no ${operation.operation} type.`);
     this.#schema = schema;
     this.#operation = operation;
     this.#root = root;
-    this.#fragments = new Map(document.definitions.flatMap((node) => (node.kind === Kind.FRAGMENT_DEFINITION ? [[node.name.value, node] as const] : [])));
+    this.#fragments = new Map(
+      document.definitions.flatMap((node) =>
+        node.kind === Kind.FRAGMENT_DEFINITION ? [[node.name.value, node] as const] : [],
+      ),
+    );
     this.#parameters = parameters;
   }
 
@@ -116,9 +145,13 @@ export class Locator {
     return found;
   }
 
-  #fieldsOf(type: GraphQLCompositeType, set: SelectionSetNode): { node: FieldNode; field: GraphQLField<unknown, unknown> | undefined }[] {
+  #fieldsOf(
+    type: GraphQLCompositeType,
+    set: SelectionSetNode,
+  ): { node: FieldNode; field: GraphQLField<unknown, unknown> | undefined }[] {
     return set.selections.flatMap((node) => {
-      if (node.kind === Kind.FIELD) return [{ node, field: 'getFields' in type ? type.getFields()[node.name.value] : undefined }];
+      if (node.kind === Kind.FIELD)
+        return [{ node, field: 'getFields' in type ? type.getFields()[node.name.value] : undefined }];
       const fragment = node.kind === Kind.FRAGMENT_SPREAD ? this.#fragments.get(node.name.value) : node;
       const condition = fragment?.typeCondition ? typeFromAST(this.#schema, fragment.typeCondition) : type;
       return fragment && isCompositeType(condition) ? this.#fieldsOf(condition, fragment.selectionSet) : [];
@@ -138,7 +171,8 @@ function compare(a: readonly number[], b: readonly number[]): number {
 function renamed([step, ...rest]: Path, type: GraphQLInputType): (string | number)[] {
   if (step === undefined) return [];
   const nullable = getNullableType(type);
-  if (typeof step === 'number' && isListType(nullable)) return [step, ...renamed(rest, nullable.ofType as GraphQLInputType)];
+  if (typeof step === 'number' && isListType(nullable))
+    return [step, ...renamed(rest, nullable.ofType as GraphQLInputType)];
   const field = isInputObjectType(nullable) ? nullable.getFields()[String(step)] : undefined;
   return field ? [restName(field.name), ...renamed(rest, field.type)] : [step, ...rest];
 }
@@ -146,7 +180,8 @@ function renamed([step, ...rest]: Path, type: GraphQLInputType): (string | numbe
 function valueAt(request: RequestParts, [place, ...rest]: Path): unknown {
   let value: unknown = request[container[place as keyof typeof container]];
   for (const step of rest) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, step)) return typeof step === 'number' ? value : null;
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, step))
+      return typeof step === 'number' ? value : null;
     value = (value as Record<string | number, unknown>)[step];
   }
   return value;

@@ -13,7 +13,10 @@ export function restName(name: string): string {
 }
 
 /** REST name -> field, in declaration order. Throws when two fields would share one REST name. */
-export function restFields<Field extends { name: string }>(owner: { name: string; getFields(): Record<string, Field> }): Map<string, Field> {
+export function restFields<Field extends { name: string }>(owner: {
+  name: string;
+  getFields(): Record<string, Field>;
+}): Map<string, Field> {
   const byRestName = new Map<string, Field>();
   for (const field of Object.values(owner.getFields())) {
     const key = restName(field.name);

@@ -1,7 +1,6 @@
-import type { GraphQLSchema } from 'graphql';
 import type { ErrorSet } from './directives.ts';
-import { Schemas } from './json-schema.ts';
 import type { JsonSchema } from './json-schema.ts';
+import { Schemas } from './json-schema.ts';
 import type { CompiledOperation } from './operation.ts';
 import type { Parameter } from './parameters.ts';
 
@@ -67,7 +66,11 @@ const errorSchemas: Record<string, JsonSchema> = {
           type: 'object',
           properties: {
             type: { type: 'string' },
-            loc: { type: 'array', items: { type: ['string', 'integer'] }, description: 'Path to the value; starts with path, query, header or body.' },
+            loc: {
+              type: 'array',
+              items: { type: ['string', 'integer'] },
+              description: 'Path to the value; starts with path, query, header or body.',
+            },
             msg: { type: 'string' },
             input: { description: 'The value, where it may be shown.' },
             ctx: { type: 'object', additionalProperties: true },
@@ -81,7 +84,13 @@ const errorSchemas: Record<string, JsonSchema> = {
 };
 
 const headers: Record<string, Json> = {
-  Authorization: { name: 'authorization', in: 'header', required: false, description: 'Access token: `Bearer <token>`.', schema: { type: ['string', 'null'] } },
+  Authorization: {
+    name: 'authorization',
+    in: 'header',
+    required: false,
+    description: 'Access token: `Bearer <token>`.',
+    schema: { type: ['string', 'null'] },
+  },
   TraceId: {
     name: 'x-trace-id',
     in: 'header',
@@ -92,13 +101,15 @@ const headers: Record<string, Json> = {
 };
 
 /** Derives the OpenAPI document of the REST API from its compiled operations. */
-export function buildOpenApi(operations: readonly CompiledOperation[], _schema: GraphQLSchema, options: OpenApiOptions): OpenApiDocument {
+export function buildOpenApi(operations: readonly CompiledOperation[], options: OpenApiOptions): OpenApiDocument {
   const schemas = new Schemas();
   Object.assign(schemas.components, structuredClone(errorSchemas));
   const paths: OpenApiDocument['paths'] = {};
   for (const operation of operations) {
-    const path = (paths[operation.path] ??= {});
-    path[operation.method.toLowerCase()] = pathItem(operation, schemas);
+    paths[operation.path] = {
+      ...paths[operation.path],
+      [operation.method.toLowerCase()]: pathItem(operation, schemas),
+    };
   }
   const tags = [...new Set(operations.map(tagOf))];
   return {
@@ -127,7 +138,9 @@ const tagOf = ({ file }: CompiledOperation): string => (file.split('/').at(-1) ?
 function pathItem(operation: CompiledOperation, schemas: Schemas): Json {
   const text = operation.comment || operation.description;
   const [summary = ''] = text.split(/\n|(?<=\.) /, 1);
-  const errors = errorSets[operation.errors].map((status) => [status, component('responses', responses[status][0])] as const);
+  const errors = errorSets[operation.errors].map(
+    (status) => [status, component('responses', responses[status][0])] as const,
+  );
   return {
     operationId: operation.name,
     tags: [tagOf(operation)],
@@ -135,9 +148,18 @@ function pathItem(operation: CompiledOperation, schemas: Schemas): Json {
     ...(text ? { description: text } : {}),
     ...(operation.isAddition ? { 'x-addition': true } : {}),
     ...(operation.isPublic ? { security: [] } : {}),
-    parameters: [...operation.parameters.map((parameter) => parameterObject(parameter, schemas)), ...headersOf(operation)],
+    parameters: [
+      ...operation.parameters.map((parameter) => parameterObject(parameter, schemas)),
+      ...headersOf(operation),
+    ],
     ...(operation.body
-      ? { requestBody: { required: operation.body.isRequired, ...(operation.body.description ? { description: operation.body.description } : {}), content: json(schemas.inputObject(operation.body.type)) } }
+      ? {
+          requestBody: {
+            required: operation.body.isRequired,
+            ...(operation.body.description ? { description: operation.body.description } : {}),
+            content: json(schemas.inputObject(operation.body.type)),
+          },
+        }
       : {}),
     responses: { [operation.status]: success(operation, schemas), ...Object.fromEntries(errors) },
   };
@@ -146,7 +168,9 @@ function pathItem(operation: CompiledOperation, schemas: Schemas): Json {
 /** The headers that every operation takes, unless one of its own variables is that header. */
 function headersOf({ parameters }: CompiledOperation): Json[] {
   const own = new Set(parameters.map((parameter) => parameter.wireName));
-  return Object.entries(headers).flatMap(([key, { name }]) => (own.has(String(name)) ? [] : [component('parameters', key)]));
+  return Object.entries(headers).flatMap(([key, { name }]) =>
+    own.has(String(name)) ? [] : [component('parameters', key)],
+  );
 }
 
 function parameterObject(parameter: Parameter, schemas: Schemas): Json {
@@ -168,8 +192,11 @@ function success({ response }: CompiledOperation, schemas: Schemas): Json {
     case 'nothing':
       return { description: 'Done; the body is `null`.', content: json({ type: 'null' }) };
     case 'events':
-      return { description: 'A stream of server-sent events; the schema is that of `data`.', content: { 'text/event-stream': { schema: schemas.output(response.type, response.shape) } } };
-    default:
+      return {
+        description: 'A stream of server-sent events; the schema is that of `data`.',
+        content: { 'text/event-stream': { schema: schemas.output(response.type, response.shape) } },
+      };
+    case 'value':
       return { description: 'Success.', content: json(schemas.output(response.type, response.shape)) };
   }
 }

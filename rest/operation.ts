@@ -41,6 +41,8 @@ export interface CompiledOperation {
   response: ResponseBody;
   /** Descriptions of the root field that leads to the body, from the schema. */
   description: string;
+  /** The schema's root field that the operation asks for; its first, where it asks for several. */
+  rootField: string;
   /** The executed document: façade directives gone, REST names as aliases. */
   document: DocumentNode;
 
@@ -49,7 +51,10 @@ export interface CompiledOperation {
   /** Executes a query (compiled) or a mutation. */
   run: Run;
   /** Starts a subscription: a stream of results, or one result with the errors that prevented it. */
-  subscribe(context: object, variables: Record<string, unknown>): Promise<AsyncGenerator<ExecutionResult, void, void> | ExecutionResult>;
+  subscribe(
+    context: object,
+    variables: Record<string, unknown>,
+  ): Promise<AsyncGenerator<ExecutionResult, void, void> | ExecutionResult>;
   /**
    * The response body of a result.
    * @throws ValidationFailure, an error of the catalogue or the resolver's own error when the result has errors

@@ -1,5 +1,5 @@
-import { lift } from './selection.ts';
 import type { FieldShape, ObjectShape } from './selection.ts';
+import { lift } from './selection.ts';
 
 type Json = Record<string, unknown>;
 type Reshape = (value: unknown) => unknown;

@@ -1,19 +1,31 @@
-import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest, FastifyServerOptions, RouteHandlerMethod } from 'fastify';
+import { setTimeout } from 'node:timers/promises';
+import type {
+  FastifyInstance,
+  FastifyPluginAsync,
+  FastifyReply,
+  FastifyRequest,
+  FastifyServerOptions,
+  RouteHandlerMethod,
+} from 'fastify';
 import type { ExecutionResult, GraphQLSchema } from 'graphql';
 import { unauthenticated } from '../src/graphql/errors.ts';
 import { acceptJson, ignoreBody } from './body-parser.ts';
+import { clientErrorHandler } from './client-errors.ts';
 import { compileOperations } from './compile.ts';
-import { answerOf, errorBody, frameworkErrors, sendError, unknownRoute, ValidationFailure } from './errors.ts';
 import { docsPlugin } from './docs.ts';
+import type { OnFault } from './errors.ts';
+import { answerOf, errorBody, frameworkErrors, sendError, unknownRoute, ValidationFailure } from './errors.ts';
 import { EventStream } from './events.ts';
-import { buildOpenApi } from './openapi.ts';
 import type { OpenApiOptions } from './openapi.ts';
+import { buildOpenApi } from './openapi.ts';
 import type { CompiledOperation } from './operation.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** Name of the operation document behind the route. */
     operation?: string;
+    /** The schema's root field that the operation asks for. */
+    rootField?: string;
     /** The route answers strangers. */
     isPublic?: boolean;
     /** Path template as in the spec. */
@@ -43,7 +55,7 @@ export interface RestOptions {
   info: OpenApiOptions['info'];
   publicUrl?: string | undefined;
   /** Told of every error that is not of the catalogue; the caller sees a masked 500. */
-  onFault(error: unknown, request: FastifyRequest): void;
+  onFault: OnFault;
 }
 
 /** The options of the Fastify constructor that the façade's promises rest on. */
@@ -54,7 +66,11 @@ export const fastifyOptions = {
   onConstructorPoisoning: 'error',
   forceCloseConnections: true,
   frameworkErrors,
+  clientErrorHandler,
 } satisfies FastifyServerOptions;
+
+/** How long event streams may take to end by themselves when the server closes. */
+const CLOSING_MS = 500;
 
 /**
  * Registers one route per operation document, and the OpenAPI document with its reference page.
@@ -65,7 +81,10 @@ export const restPlugin: FastifyPluginAsync<RestOptions> = async (server, option
   const streams = new Set<EventStream>();
   const operations = compileOperations(options.schema, options.operationsDir);
   server.setErrorHandler((error, request, reply) => sendError(error, request, reply, options.onFault));
-  server.addHook('preClose', () => {
+  server.addHook('preClose', async () => {
+    // a source that was told of the end says its last word itself
+    const ended = Promise.all([...streams].map((stream) => new Promise((resolve) => stream.once('close', resolve))));
+    await Promise.race([ended, setTimeout(CLOSING_MS, undefined, { ref: false })]);
     for (const stream of streams) stream.close();
   });
   const register = (scope: FastifyInstance, withBody: boolean) => {
@@ -77,16 +96,22 @@ export const restPlugin: FastifyPluginAsync<RestOptions> = async (server, option
   };
   await server.register(async (scope) => register(scope, true));
   await server.register(async (scope) => register(scope, false));
-  await server.register(docsPlugin, { document: buildOpenApi(operations, options.schema, options) });
+  await server.register(docsPlugin, { document: buildOpenApi(operations, options) });
 };
 
-function addRoute(server: FastifyInstance, operation: CompiledOperation, options: RestOptions, streams: Set<EventStream>): void {
+function addRoute(
+  server: FastifyInstance,
+  operation: CompiledOperation,
+  options: RestOptions,
+  streams: Set<EventStream>,
+): void {
   const { name, method, path, status: successStatus, type, isPublic } = operation;
   const facts: OperationFacts = { name, method, path, successStatus, type };
   const inPath = operation.parameters.flatMap((parameter) => (parameter.in === 'path' ? parameter.name : []));
   const admit = async (request: FastifyRequest) => {
     // the router lets `/orgs//users` through
-    if (inPath.some((variable) => (request.params as Record<string, unknown>)[variable] === '')) throw unknownRoute(request);
+    if (inPath.some((variable) => (request.params as Record<string, unknown>)[variable] === ''))
+      throw unknownRoute(request);
     const principal = (await options.principal(request)) ?? null;
     if (principal === null && !isPublic) throw unauthenticated();
     const { variables, issues } = operation.read(request);
@@ -96,10 +121,11 @@ function addRoute(server: FastifyInstance, operation: CompiledOperation, options
   server.route({
     method,
     url: operation.url,
-    config: { operation: name, isPublic, template: path },
+    config: { operation: name, rootField: operation.rootField, isPublic, template: path },
     // a HEAD would open a stream that nobody reads
     exposeHeadRoute: method === 'GET' && type !== 'subscription',
-    handler: type === 'subscription' ? streamHandler(operation, options, admit, streams) : valueHandler(operation, admit),
+    handler:
+      type === 'subscription' ? streamHandler(operation, options, admit, streams) : valueHandler(operation, admit),
   });
 }
 
@@ -112,11 +138,18 @@ function valueHandler(operation: CompiledOperation, admit: Admit): RouteHandlerM
     const body = operation.bodyOf(await operation.run(context, variables), request);
     reply.code(status);
     if (response.kind === 'empty') return reply.send();
-    return reply.type('application/json; charset=utf-8').send(response.kind === 'nothing' ? 'null' : JSON.stringify(body));
+    return reply
+      .type('application/json; charset=utf-8')
+      .send(response.kind === 'nothing' ? 'null' : JSON.stringify(body));
   };
 }
 
-function streamHandler(operation: CompiledOperation, options: RestOptions, admit: Admit, streams: Set<EventStream>): RouteHandlerMethod {
+function streamHandler(
+  operation: CompiledOperation,
+  options: RestOptions,
+  admit: Admit,
+  streams: Set<EventStream>,
+): RouteHandlerMethod {
   return async (request, reply): Promise<FastifyReply> => {
     const { context, variables } = await admit(request);
     const source = await operation.subscribe(context, variables);

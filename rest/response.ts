@@ -1,5 +1,5 @@
-import { getNamedType, getNullableType, isCompositeType, isListType } from 'graphql';
 import type { FragmentDefinitionNode, GraphQLError, GraphQLOutputType, GraphQLSchema } from 'graphql';
+import { getNamedType, getNullableType, isCompositeType, isListType } from 'graphql';
 import { notFound } from '../src/graphql/errors.ts';
 import type { BodyField } from './body-field.ts';
 import { has } from './directives.ts';
@@ -12,21 +12,38 @@ import type { Parameter } from './parameters.ts';
 import { SelectionReader } from './selection.ts';
 
 /** What the operation answers. Mistakes are added to `problems`. */
-export function responseOf(schema: GraphQLSchema, fragments: ReadonlyMap<string, FragmentDefinitionNode>, field: BodyField, type: string, status: number | null | undefined, problems: string[]): ResponseBody {
+export function responseOf(
+  schema: GraphQLSchema,
+  fragments: ReadonlyMap<string, FragmentDefinitionNode>,
+  field: BodyField,
+  type: string,
+  status: number | null | undefined,
+  problems: string[],
+): ResponseBody {
   const { node } = field;
   const named = getNamedType(field.type);
-  const shape = isCompositeType(named) && node.selectionSet ? new SelectionReader(schema, fragments, problems).shapeOf(named, [node.selectionSet]) : null;
+  const shape =
+    isCompositeType(named) && node.selectionSet
+      ? new SelectionReader(schema, fragments, problems).shapeOf(named, [node.selectionSet])
+      : null;
   const isEmpty = has(node, 'empty') || status === 204;
   const isNothing = has(node, 'nothing');
   if (isNothing && isEmpty) problems.push(problemAt(node, '@nothing answers a body, 204 and @empty do not.'));
-  if (has(node, 'empty') && status && status !== 204) problems.push(problemAt(node, `@empty answers 204, not ${status}.`));
+  if (has(node, 'empty') && status && status !== 204)
+    problems.push(problemAt(node, `@empty answers 204, not ${status}.`));
   if (status && (status < 200 || status > 299)) problems.push(problemAt(node, `${status} is no status of success.`));
   const kind = type === 'subscription' ? 'events' : isEmpty ? 'empty' : isNothing ? 'nothing' : 'value';
   return { kind, type: field.type, shape };
 }
 
 /** Compiles the way from the result of an execution to the response body; see {@link CompiledOperation.bodyOf}. */
-export function bodyReader(field: BodyField, response: ResponseBody, type: string, parameters: readonly Parameter[], fail: (errors: readonly GraphQLError[], request: RequestParts) => unknown): CompiledOperation['bodyOf'] {
+export function bodyReader(
+  field: BodyField,
+  response: ResponseBody,
+  type: string,
+  parameters: readonly Parameter[],
+  fail: (errors: readonly GraphQLError[], request: RequestParts) => unknown,
+): CompiledOperation['bodyOf'] {
   const reshape = reshapeOf(response.shape);
   const inPath = parameters.filter((parameter) => parameter.in === 'path');
   const lastInPath = inPath.at(-1)?.name;
@@ -45,4 +62,5 @@ export function bodyReader(field: BodyField, response: ResponseBody, type: strin
   };
 }
 
-const isObjectLike = (type: GraphQLOutputType): boolean => isCompositeType(getNamedType(type)) && !isListType(getNullableType(type));
+const isObjectLike = (type: GraphQLOutputType): boolean =>
+  isCompositeType(getNamedType(type)) && !isListType(getNullableType(type));

@@ -1,5 +1,5 @@
-import { GraphQLError, isScalarType } from 'graphql';
 import type { GraphQLInputType, GraphQLScalarType } from 'graphql';
+import { GraphQLError, isScalarType } from 'graphql';
 import type { InputIssue } from '../src/graphql/errors.ts';
 import type { Reader } from './coerce.ts';
 import type { At, Issues } from './issues.ts';
@@ -25,7 +25,20 @@ export function jsonTypeOf(scalar: GraphQLScalarType): JsonType {
 const INT = /^[+-]?\d+$/;
 const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
 const truth = new Map(
-  Object.entries({ true: true, t: true, yes: true, y: true, on: true, 1: true, false: false, f: false, no: false, n: false, off: false, 0: false }),
+  Object.entries({
+    true: true,
+    t: true,
+    yes: true,
+    y: true,
+    on: true,
+    1: true,
+    false: false,
+    f: false,
+    no: false,
+    n: false,
+    off: false,
+    0: false,
+  }),
 );
 
 /** The reader of a scalar, without its constraints. */
@@ -39,16 +52,19 @@ export function readScalar(type: GraphQLInputType): Reader {
     case 'boolean':
       return readBoolean;
     case 'string':
-      return type.name === 'ID' || type.name === 'String' ? readString : (value, where, issues) => parsed(type, readString(value, where, issues), where, issues);
+      return type.name === 'ID' || type.name === 'String'
+        ? readString
+        : (value, where, issues) => parsed(type, readString(value, where, issues), where, issues);
     case 'date-time':
       return dateTimeReader(type);
     case 'object':
       return (value, where, issues) => {
-        if (typeof value === 'object' && value !== null && !Array.isArray(value)) return parsed(type, value, where, issues);
+        if (typeof value === 'object' && value !== null && !Array.isArray(value))
+          return parsed(type, value, where, issues);
         issues.add(where, 'dict_type', 'Input should be a valid dictionary', value);
         return undefined;
       };
-    default:
+    case 'any':
       return (value, where, issues) => parsed(type, value, where, issues);
   }
 }
@@ -70,7 +86,8 @@ function readInt(value: unknown, where: At, issues: Issues): unknown {
   }
   const number = Number(value);
   if (!Number.isFinite(number)) issues.add(where, 'finite_number', 'Input should be a finite number', String(value));
-  else if (!Number.isInteger(number)) issues.add(where, 'int_from_float', 'Input should be a valid integer, got a number with a fractional part', value);
+  else if (!Number.isInteger(number))
+    issues.add(where, 'int_from_float', 'Input should be a valid integer, got a number with a fractional part', value);
   return number === 0 ? 0 : number; // no -0
 }
 
@@ -133,7 +150,11 @@ function parsed(type: GraphQLScalarType, value: unknown, where: At, issues: Issu
 }
 
 function refuse(error: Error, value: unknown, where: At, issues: Issues): void {
-  const found = error instanceof GraphQLError ? ((error.extensions.details as { issues?: InputIssue[] } | undefined)?.issues ?? []) : [];
+  const found =
+    error instanceof GraphQLError
+      ? ((error.extensions.details as { issues?: InputIssue[] } | undefined)?.issues ?? [])
+      : [];
   for (const issue of found) issues.add(where, issue.type, issue.msg, issue.input ?? null, issue.ctx, issue.path);
-  if (found.length === 0) issues.add(where, 'value_error', `Value error, ${error.message}`, value, { error: error.message });
+  if (found.length === 0)
+    issues.add(where, 'value_error', `Value error, ${error.message}`, value, { error: error.message });
 }

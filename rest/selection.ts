@@ -1,4 +1,3 @@
-import { getNamedType, isAbstractType, isCompositeType, isInterfaceType, isListType, isNonNullType, isObjectType, Kind, typeFromAST, visit } from 'graphql';
 import type {
   ASTNode,
   DirectiveNode,
@@ -9,6 +8,18 @@ import type {
   GraphQLOutputType,
   GraphQLSchema,
   SelectionSetNode,
+} from 'graphql';
+import {
+  getNamedType,
+  isAbstractType,
+  isCompositeType,
+  isInterfaceType,
+  isListType,
+  isNonNullType,
+  isObjectType,
+  Kind,
+  typeFromAST,
+  visit,
 } from 'graphql';
 import { has, isFacadeDirective } from './directives.ts';
 import { problemAt } from './documents.ts';
@@ -42,7 +53,8 @@ export function resultKey(node: FieldNode): string {
   return has(node, 'flatten') ? `_flat_${key}` : key;
 }
 
-const kept = (directives: readonly DirectiveNode[] | undefined) => directives?.filter((directive) => !isFacadeDirective(directive));
+const kept = (directives: readonly DirectiveNode[] | undefined) =>
+  directives?.filter((directive) => !isFacadeDirective(directive));
 
 /** The executable form: every field gets its REST name as alias, façade directives are gone. Locations stay. */
 export function rewrite<Node extends ASTNode>(node: Node): Node {
@@ -88,9 +100,16 @@ export class SelectionReader {
     return { type, fields, fragment };
   }
 
-  #collect(owner: GraphQLCompositeType, type: GraphQLCompositeType, set: SelectionSetNode, isOptional: boolean, into: Map<string, Collected>): void {
+  #collect(
+    owner: GraphQLCompositeType,
+    type: GraphQLCompositeType,
+    set: SelectionSetNode,
+    isOptional: boolean,
+    into: Map<string, Collected>,
+  ): void {
     for (const node of set.selections) {
-      const optional = isOptional || (node.directives?.some(({ name }) => name.value === 'include' || name.value === 'skip') ?? false);
+      const optional =
+        isOptional || (node.directives?.some(({ name }) => name.value === 'include' || name.value === 'skip') ?? false);
       if (node.kind === Kind.FIELD) {
         const found = into.get(resultKey(node));
         if (found) {
@@ -104,7 +123,10 @@ export class SelectionReader {
       const condition = fragment.typeCondition ? typeFromAST(this.#schema, fragment.typeCondition) : type;
       if (!isCompositeType(condition)) continue; // likewise
       // documents are valid, so a condition on an object is that object or something it belongs to
-      const alwaysHolds = condition === owner || isObjectType(owner) || (isInterfaceType(owner) && isAbstractType(condition) && this.#schema.isSubType(condition, owner));
+      const alwaysHolds =
+        condition === owner ||
+        isObjectType(owner) ||
+        (isInterfaceType(owner) && isAbstractType(condition) && this.#schema.isSubType(condition, owner));
       this.#collect(owner, condition, fragment.selectionSet, optional || !alwaysHolds, into);
     }
   }
@@ -119,14 +141,25 @@ export class SelectionReader {
     if (isFlattened && (!object || isListType(field && (isNonNullType(field.type) ? field.type.ofType : field.type)))) {
       this.#problems.push(problemAt(node, `@flatten needs a field that is one object, '${node.name.value}' is not.`));
     }
-    return { key, node, field, type: field?.type ?? null, object, isFlattened: isFlattened && object !== null, isOptional };
+    return {
+      key,
+      node,
+      field,
+      type: field?.type ?? null,
+      object,
+      isFlattened: isFlattened && object !== null,
+      isOptional,
+    };
   }
 
   #refuseDuplicates(fields: readonly FieldShape[]): void {
     const seen = new Map<string, FieldNode>();
     for (const { key, node } of lift(fields)) {
       const other = seen.get(key);
-      if (other) this.#problems.push(problemAt(node, `The response key '${key}' is also given at ${problemAt(other, '').trim()}.`));
+      if (other)
+        this.#problems.push(
+          problemAt(node, `The response key '${key}' is also given at ${problemAt(other, '').trim()}.`),
+        );
       seen.set(key, node);
     }
   }

@@ -11,12 +11,23 @@ export function pathProblems(node: OperationDefinitionNode, path: string): strin
   const problems: string[] = [];
   const declared = new Set(node.variableDefinitions?.map((definition) => definition.variable.name.value));
   const names = templateVariables(path);
-  if (!path.startsWith('/') || path.endsWith('/') || !path.slice(1).split('/').every((segment) => SEGMENT.test(segment))) {
-    problems.push(problemAt(where, `'${path}' is no path template: '/', then segments that are plain or one {variable}.`));
+  if (
+    !path.startsWith('/') ||
+    path.endsWith('/') ||
+    !path
+      .slice(1)
+      .split('/')
+      .every((segment) => SEGMENT.test(segment))
+  ) {
+    problems.push(
+      problemAt(where, `'${path}' is no path template: '/', then segments that are plain or one {variable}.`),
+    );
   }
   for (const name of new Set(names)) {
-    if (!declared.has(name)) problems.push(problemAt(where, `The path variable '{${name}}' is not declared as '$${name}'.`));
-    if (names.indexOf(name) !== names.lastIndexOf(name)) problems.push(problemAt(where, `The path has '{${name}}' twice.`));
+    if (!declared.has(name))
+      problems.push(problemAt(where, `The path variable '{${name}}' is not declared as '$${name}'.`));
+    if (names.indexOf(name) !== names.lastIndexOf(name))
+      problems.push(problemAt(where, `The path has '{${name}}' twice.`));
   }
   return problems;
 }

@@ -22,7 +22,11 @@ function compile() {
   const tsc = path.join(root, 'node_modules', '.bin', 'tsc');
   if (!existsSync(tsc)) throw new Error('The compiler is not installed. Run `npm ci --include=dev`.');
   rmSync(path.join(root, 'dist'), { recursive: true, force: true }); // modules of sources that are gone
-  const run = spawnSync(tsc, ['-p', 'tsconfig.build.json'], { cwd: root, encoding: 'utf8', shell: process.platform === 'win32' });
+  const run = spawnSync(tsc, ['-p', 'tsconfig.build.json'], {
+    cwd: root,
+    encoding: 'utf8',
+    shell: process.platform === 'win32',
+  });
   if (run.error) throw run.error;
   if (run.status !== 0) throw new Error(`The build failed:\n${run.stdout}${run.stderr}`);
 }

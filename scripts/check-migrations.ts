@@ -11,7 +11,9 @@ const drift = await withScratchDatabase(async (url) => {
 });
 
 if (drift !== '') {
-  console.error(`The migrations do not give what prisma/schema says. Run \`npm run migrate:new NAME\`. Missing:\n\n${drift}`);
+  console.error(
+    `The migrations do not give what prisma/schema says. Run \`npm run migrate:new NAME\`. Missing:\n\n${drift}`,
+  );
   process.exit(1);
 }
 console.log('The migrations give what prisma/schema says.');

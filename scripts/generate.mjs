@@ -17,7 +17,11 @@ export function generateIfChanged() {
 }
 
 function prismaGenerate() {
-  const cli = path.join(path.dirname(createRequire(import.meta.url).resolve('prisma/package.json')), 'build', 'index.js');
+  const cli = path.join(
+    path.dirname(createRequire(import.meta.url).resolve('prisma/package.json')),
+    'build',
+    'index.js',
+  );
   const run = spawnSync(process.execPath, [cli, 'generate', '--no-hints'], {
     cwd: root,
     encoding: 'utf8',

@@ -8,7 +8,9 @@ import { withScratchDatabase } from './scratch-database.ts';
 
 const name = process.argv[2] ?? '';
 if (!/^[a-z][a-z0-9_]*$/.test(name)) {
-  console.error('Give the migration a name of lower case letters, digits and underscores: npm run migrate:new add_apps');
+  console.error(
+    'Give the migration a name of lower case letters, digits and underscores: npm run migrate:new add_apps',
+  );
   process.exit(1);
 }
 
@@ -25,4 +27,6 @@ const stamp = new Date().toISOString().replace(/\D/g, '').slice(0, 14);
 const file = path.join(migrationsDir, `${stamp}_${name}`, 'migration.sql');
 mkdirSync(path.dirname(file), { recursive: true });
 writeFileSync(file, `${sql}\n`);
-console.log(`Wrote ${path.relative(projectRoot, file)}. Read it, and complete it by hand where Prisma cannot express what you mean.`);
+console.log(
+  `Wrote ${path.relative(projectRoot, file)}. Read it, and complete it by hand where Prisma cannot express what you mean.`,
+);

@@ -2,7 +2,12 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { PrismaPg } from '@prisma/adapter-pg';
-import { bindMigrationAwareSqlAdapterFactory, ColumnTypeEnum, DriverAdapterError, type SqlQuery } from '@prisma/driver-adapter-utils';
+import {
+  bindMigrationAwareSqlAdapterFactory,
+  ColumnTypeEnum,
+  DriverAdapterError,
+  type SqlQuery,
+} from '@prisma/driver-adapter-utils';
 import * as engine from '@prisma/schema-engine-wasm/schema_engine_bg';
 import pg from 'pg';
 import { filesBelow } from './stamp.mjs';
@@ -32,14 +37,18 @@ function mend(adapter: Adapter): Adapter {
   const chars = new WeakMap<SqlQuery, ReadonlySet<number>>();
   inner.performIO = async (query) => {
     const result = await performIO(query);
-    const found = (result.fields ?? []).map((field, index) => ({ field, index })).filter(({ field }) => field.dataTypeID === CATALOGUE_CHAR);
+    const found = (result.fields ?? [])
+      .map((field, index) => ({ field, index }))
+      .filter(({ field }) => field.dataTypeID === CATALOGUE_CHAR);
     for (const { field } of found) field.dataTypeID = BLANK_PADDED_CHAR;
     chars.set(query, new Set(found.map(({ index }) => index)));
     return result;
   };
   adapter.queryRaw = async (query) => {
     const result = await queryRaw(query);
-    const columnTypes = result.columnTypes.map((type, index) => (chars.get(query)?.has(index) ? ColumnTypeEnum.Character : type));
+    const columnTypes = result.columnTypes.map((type, index) =>
+      chars.get(query)?.has(index) ? ColumnTypeEnum.Character : type,
+    );
     return { ...result, columnTypes };
   };
   adapter.executeScript = async (script) => {
@@ -74,7 +83,9 @@ function load(): void {
   const module = new WebAssembly.Module(readFileSync(path.join(dir, 'schema_engine_bg.wasm')));
   const { exports } = new WebAssembly.Instance(module, { './schema_engine_bg.js': engine });
   engine.__wbg_set_wasm(exports);
-  Object.assign(globalThis, { PRISMA_WASM_PANIC_REGISTRY: { set_message: (message: string) => console.error(message) } });
+  Object.assign(globalThis, {
+    PRISMA_WASM_PANIC_REGISTRY: { set_message: (message: string) => console.error(message) },
+  });
   exports.__wbindgen_start();
   isLoaded = true;
 }
@@ -93,9 +104,21 @@ export function readSchema(dir: string): SchemaFile[] {
 export async function diffToSchema(url: string, files: SchemaFile[]): Promise<string> {
   load();
   const { host, port, user, password, database } = new pg.Client({ connectionString: url });
-  const adapter = new EngineAdapter({ host, port, user, password: password ?? undefined, database, max: 1, idleTimeoutMillis: 100 });
+  const adapter = new EngineAdapter({
+    host,
+    port,
+    user,
+    password: password ?? undefined,
+    database,
+    max: 1,
+    idleTimeoutMillis: 100,
+  });
   const datamodels = files.map((file): [string, string] => [file.path, file.content]);
-  const instance = await engine.SchemaEngine.new({ datamodels }, () => undefined, bindMigrationAwareSqlAdapterFactory(adapter));
+  const instance = await engine.SchemaEngine.new(
+    { datamodels },
+    () => undefined,
+    bindMigrationAwareSqlAdapterFactory(adapter),
+  );
   try {
     const { stdout } = await instance.diff({
       from: { tag: 'schemaDatasource', files, configDir: '.' },

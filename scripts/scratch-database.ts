@@ -1,5 +1,4 @@
-import { rm } from 'node:fs/promises';
-import { mkdtemp } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createLogger } from '../src/infra/logger.ts';
@@ -9,7 +8,11 @@ import { startEmbeddedPostgres } from '../src/infra/postgres-embedded.ts';
 export async function withScratchDatabase<T>(work: (url: string) => Promise<T>): Promise<T> {
   const dir = await mkdtemp(path.join(tmpdir(), 'scratch-'));
   try {
-    const server = await startEmbeddedPostgres({ dir: path.join(dir, 'postgres'), isDurable: false, logger: createLogger({ logLevel: 'error' }) });
+    const server = await startEmbeddedPostgres({
+      dir: path.join(dir, 'postgres'),
+      isDurable: false,
+      logger: createLogger({ logLevel: 'error' }),
+    });
     try {
       return await work(server.url);
     } finally {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -28,7 +28,10 @@ export function filesBelow(start) {
 export function hashOf(inputs) {
   const hash = createHash('sha256');
   for (const file of inputs.flatMap((input) => filesBelow(path.join(root, input)))) {
-    hash.update(`${path.relative(root, file)}\0`).update(readFileSync(file)).update('\0');
+    hash
+      .update(`${path.relative(root, file)}\0`)
+      .update(readFileSync(file))
+      .update('\0');
   }
   return hash.digest('hex');
 }
@@ -41,8 +44,12 @@ export function hashOf(inputs) {
 export function makeIfChanged({ name, inputs, outputs, make }) {
   const stamp = path.join(root, 'node_modules', '.cache', 'stamps', name);
   const hash = hashOf(inputs);
-  const isCurrent = existsSync(stamp) && readFileSync(stamp, 'utf8') === hash && outputs.every((output) => existsSync(path.join(root, output)));
+  const isCurrent =
+    existsSync(stamp) &&
+    readFileSync(stamp, 'utf8') === hash &&
+    outputs.every((output) => existsSync(path.join(root, output)));
   if (isCurrent) return false;
+  rmSync(stamp, { force: true }); // a make that fails half-way is never taken for done
   make();
   mkdirSync(path.dirname(stamp), { recursive: true });
   writeFileSync(stamp, hash);

@@ -15,12 +15,16 @@ import { schema } from './graphql/schema.ts';
 import { socketHandler } from './graphql/websocket.ts';
 import { addFailureRecords } from './http/activity.ts';
 import { addHealth } from './http/health.ts';
+import { addIdempotency } from './http/idempotency.ts';
 import { addMetrics } from './http/metrics.ts';
 import { addRateLimit, CallerLimit } from './http/rate-limit.ts';
 import { addRequestContext, traceIdOf } from './http/request-context.ts';
 import type { Database } from './infra/database.ts';
 import { appSecret } from './infra/keys.ts';
 import type { Logger } from './infra/logger.ts';
+import { Maintenance } from './infra/maintenance.ts';
+import { enforceRetention } from './infra/retention.ts';
+import { Seal } from './infra/seal.ts';
 import type { Mailer } from './infra/mail.ts';
 import { projectRoot } from './paths.ts';
 import { createServices, type Services } from './services.ts';
@@ -42,6 +46,7 @@ export interface App {
 /** The whole service but the process: it reads no environment and listens to nothing yet. */
 export async function buildApp({ config, database, mailer, logger }: AppDeps): Promise<App> {
   const keys = await SigningKeys.open(config.keysDir);
+  const secret = Buffer.from(appSecret(config));
   let isStopping = false;
   const server = Fastify({
     ...fastifyOptions,
@@ -58,7 +63,7 @@ export async function buildApp({ config, database, mailer, logger }: AppDeps): P
     database,
     mailer,
     keys,
-    appSecret: Buffer.from(appSecret(config)),
+    appSecret: secret,
     publicUrl: () => config.publicUrl ?? listeningUrl(server, config),
     onFault: (error, what) => logger.error({ err: error }, what),
     outcomeOf: (error) => ({ statusCode: statusOfError(error), errorCode: errorCodeOf(error) }),
@@ -74,6 +79,7 @@ export async function buildApp({ config, database, mailer, logger }: AppDeps): P
   addRequestContext(server, services, config.trustedProxies);
   const limit = new CallerLimit(config);
   addRateLimit(server, limit);
+  addIdempotency(server, database.prisma, new Seal(secret, 'idempotency'));
   addMetrics(server, services, database.pool);
   addFailureRecords(server, services, schema);
   addHealth(server, { database, keys, isStopping: () => isStopping });
@@ -99,11 +105,20 @@ export async function buildApp({ config, database, mailer, logger }: AppDeps): P
     isStopping = true;
     services.tail.close();
   });
+  const onTaskFault = (error: unknown, what: string) => logger.error({ err: error }, what);
+  const maintenance = new Maintenance(
+    [
+      { name: 'buckets', everyMs: 1_000, run: () => services.buckets.provisionPending() },
+      { name: 'retention', everyMs: 3_600_000, run: () => enforceRetention(services.sql) },
+    ],
+    onTaskFault,
+  );
   return {
     server,
     services,
     stop: async () => {
       services.tail.close();
+      await maintenance.stop();
       await services.background.drain();
       await services.activity.flush();
     },

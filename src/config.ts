@@ -1,11 +1,27 @@
 import path from 'node:path';
 import type { z } from 'zod';
-import { choice, flag, integer, isAddressRange, isOrigin, type Kind, list, type Setting, text, url } from './setting.ts';
+import {
+  choice,
+  flag,
+  integer,
+  isAddressRange,
+  isOrigin,
+  type Kind,
+  list,
+  type Setting,
+  text,
+  url,
+} from './setting.ts';
 
 type Details = Pick<Setting<unknown>, 'default' | 'defaultText' | 'secret'>;
 type WithDefault<T> = Setting<T> & { readonly default: string };
 
-function setting<T>(variable: string, kind: Kind<T>, description: string, details: Details & { default: string }): WithDefault<T>;
+function setting<T>(
+  variable: string,
+  kind: Kind<T>,
+  description: string,
+  details: Details & { default: string },
+): WithDefault<T>;
 function setting<T>(variable: string, kind: Kind<T>, description: string, details?: Details): Setting<T>;
 function setting<T>(variable: string, kind: Kind<T>, description: string, details: Details = {}): Setting<T> {
   return { variable, ...kind, description, ...details };
@@ -16,13 +32,22 @@ const outsideProduction = { defaultText: 'false when `NODE_ENV=production`, else
 
 /** Every variable that the service reads, by the name it has in {@link Config}. */
 const settings = {
-  environment: setting('NODE_ENV', text, '`production` switches to safer defaults (marked below).', { default: 'development' }),
+  environment: setting('NODE_ENV', text, '`production` switches to safer defaults (marked below).', {
+    default: 'development',
+  }),
 
   host: setting('HOST', text, 'Address to listen on.', { default: '127.0.0.1' }),
-  port: setting('PORT', integer(0, 65_535), 'Port to listen on; 0 takes a free one and prints it.', { default: '4000' }),
-  publicUrl: setting('PUBLIC_URL', url('http', 'https'), 'Address under which clients reach the service; links in mails start with it.', {
-    defaultText: '`http://HOST:PORT`',
+  port: setting('PORT', integer(0, 65_535), 'Port to listen on; 0 takes a free one and prints it.', {
+    default: '4000',
   }),
+  publicUrl: setting(
+    'PUBLIC_URL',
+    url('http', 'https'),
+    'Address under which clients reach the service; links in mails start with it.',
+    {
+      defaultText: '`http://HOST:PORT`',
+    },
+  ),
   trustedProxies: setting(
     'TRUSTED_PROXIES',
     list('addresses or CIDR ranges between commas', isAddressRange),
@@ -35,20 +60,39 @@ const settings = {
     'Web origins that may call the service from a browser.',
     { default: '', defaultText: 'none' },
   ),
-  shutdownTimeoutSeconds: setting('SHUTDOWN_TIMEOUT_SECONDS', integer(0, 3_600), 'How long a stop waits for requests in flight.', {
+  shutdownTimeoutSeconds: setting(
+    'SHUTDOWN_TIMEOUT_SECONDS',
+    integer(0, 3_600),
+    'How long a stop waits for requests in flight.',
+    {
+      default: '10',
+    },
+  ),
+
+  dataDir: setting('DATA_DIR', text, 'Folder of the embedded database, keys, files and unsent mail.', {
+    default: './.data',
+  }),
+  databaseUrl: setting(
+    'DATABASE_URL',
+    url('postgresql', 'postgres'),
+    'PostgreSQL 15 or newer to use instead of the embedded one.',
+    {
+      defaultText: 'embedded PostgreSQL in `DATA_DIR/postgres`',
+      secret: true,
+    },
+  ),
+  databasePoolSize: setting('DATABASE_POOL_SIZE', integer(1, 500), 'Most database connections of this process.', {
     default: '10',
   }),
 
-  dataDir: setting('DATA_DIR', text, 'Folder of the embedded database, keys, files and unsent mail.', { default: './.data' }),
-  databaseUrl: setting('DATABASE_URL', url('postgresql', 'postgres'), 'PostgreSQL 15 or newer to use instead of the embedded one.', {
-    defaultText: 'embedded PostgreSQL in `DATA_DIR/postgres`',
-    secret: true,
-  }),
-  databasePoolSize: setting('DATABASE_POOL_SIZE', integer(1, 500), 'Most database connections of this process.', { default: '10' }),
-
-  logLevel: setting('LOG_LEVEL', choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']), 'Least severe level that is logged.', {
-    default: 'info',
-  }),
+  logLevel: setting(
+    'LOG_LEVEL',
+    choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),
+    'Least severe level that is logged.',
+    {
+      default: 'info',
+    },
+  ),
 
   smtpUrl: setting('SMTP_URL', url('smtp', 'smtps'), 'Mail server, like `smtp://user:password@mail.example.com:587`.', {
     defaultText: 'mails become files in `DATA_DIR/mail`',
@@ -56,24 +100,61 @@ const settings = {
   }),
   mailFrom: setting('MAIL_FROM', text, 'Sender of mails.', { default: 'Platform <no-reply@localhost>' }),
 
-  allowRegistration: setting('ALLOW_REGISTRATION', flag, 'Whether anyone may register; if not, only with an invitation.', { default: 'true' }),
-  requireVerifiedEmail: setting('REQUIRE_VERIFIED_EMAIL', flag, 'Whether an account must verify its address before it may sign in.', {
-    default: 'false',
+  allowRegistration: setting(
+    'ALLOW_REGISTRATION',
+    flag,
+    'Whether anyone may register; if not, only with an invitation.',
+    { default: 'true' },
+  ),
+  requireVerifiedEmail: setting(
+    'REQUIRE_VERIFIED_EMAIL',
+    flag,
+    'Whether an account must verify its address before it may sign in.',
+    {
+      default: 'false',
+    },
+  ),
+  allowMemberWorkspaces: setting(
+    'ALLOW_MEMBER_WORKSPACES',
+    flag,
+    'Whether plain members of an organization may create workspaces.',
+    {
+      default: 'false',
+    },
+  ),
+  passwordBlocklist: setting(
+    'PASSWORD_BLOCKLIST',
+    flag,
+    'Whether the most common passwords are refused.',
+    inProduction,
+  ),
+  accessTokenTtlSeconds: setting('ACCESS_TOKEN_TTL_SECONDS', integer(10, 86_400), 'Lifetime of an access token.', {
+    default: '1800',
   }),
-  allowMemberWorkspaces: setting('ALLOW_MEMBER_WORKSPACES', flag, 'Whether plain members of an organization may create workspaces.', {
-    default: 'false',
-  }),
-  passwordBlocklist: setting('PASSWORD_BLOCKLIST', flag, 'Whether the most common passwords are refused.', inProduction),
-  accessTokenTtlSeconds: setting('ACCESS_TOKEN_TTL_SECONDS', integer(10, 86_400), 'Lifetime of an access token.', { default: '1800' }),
-  refreshTokenIdleDays: setting('REFRESH_TOKEN_IDLE_DAYS', integer(1, 3_650), 'A session ends after so many days without a refresh.', {
-    default: '7',
-  }),
-  refreshTokenAbsoluteDays: setting('REFRESH_TOKEN_ABSOLUTE_DAYS', integer(1, 3_650), 'A session ends after so many days in any case.', {
-    default: '30',
-  }),
-  keysDir: setting('KEYS_DIR', text, 'Folder of the signing keys; made on the first start, mode 0600. Nodes of one service share it.', {
-    defaultText: '`DATA_DIR/keys`',
-  }),
+  refreshTokenIdleDays: setting(
+    'REFRESH_TOKEN_IDLE_DAYS',
+    integer(1, 3_650),
+    'A session ends after so many days without a refresh.',
+    {
+      default: '7',
+    },
+  ),
+  refreshTokenAbsoluteDays: setting(
+    'REFRESH_TOKEN_ABSOLUTE_DAYS',
+    integer(1, 3_650),
+    'A session ends after so many days in any case.',
+    {
+      default: '30',
+    },
+  ),
+  keysDir: setting(
+    'KEYS_DIR',
+    text,
+    'Folder of the signing keys; made on the first start, mode 0600. Nodes of one service share it.',
+    {
+      defaultText: '`DATA_DIR/keys`',
+    },
+  ),
   appSecret: setting(
     'APP_SECRET',
     { mustBe: 'at least 32 characters long', schema: text.schema.refine((value) => value.length >= 32) },
@@ -81,28 +162,60 @@ const settings = {
     { defaultText: 'made on the first start in `KEYS_DIR/app.key`', secret: true },
   ),
 
-  rateLimitRps: setting('RATE_LIMIT_RPS', integer(0, 1_000_000), 'Requests per second of one caller; 0 = no limit.', { default: '500' }),
-  rateLimitBurst: setting('RATE_LIMIT_BURST', integer(1, 1_000_000), 'Requests that a caller may send at once.', { default: '1000' }),
-  loginFailuresPerMinute: setting('LOGIN_FAILURES_PER_MINUTE', integer(0, 1_000_000), 'Failed sign-ins per client address; 0 = no limit.', {
+  rateLimitRps: setting('RATE_LIMIT_RPS', integer(0, 1_000_000), 'Requests per second of one caller; 0 = no limit.', {
+    default: '500',
+  }),
+  rateLimitBurst: setting('RATE_LIMIT_BURST', integer(1, 1_000_000), 'Requests that a caller may send at once.', {
+    default: '1000',
+  }),
+  loginFailuresPerMinute: setting(
+    'LOGIN_FAILURES_PER_MINUTE',
+    integer(0, 1_000_000),
+    'Failed sign-ins per client address; 0 = no limit.',
+    {
+      default: '30',
+    },
+  ),
+  registrationsPerMinute: setting(
+    'REGISTRATIONS_PER_MINUTE',
+    integer(0, 1_000_000),
+    'Registrations per client address; 0 = no limit.',
+    {
+      default: '300',
+    },
+  ),
+  bodyLimitBytes: setting('BODY_LIMIT_BYTES', integer(1_024, 1_073_741_824), 'Largest request body.', {
+    default: String(2 * 1024 * 1024),
+  }),
+
+  graphqlIntrospection: setting('GRAPHQL_INTROSPECTION', flag, 'Whether clients may read the schema.', {
+    default: 'true',
+  }),
+  graphiql: setting('GRAPHIQL', flag, 'Whether `/graphql` shows GraphiQL to a browser.', outsideProduction),
+  graphqlMaxDepth: setting('GRAPHQL_MAX_DEPTH', integer(1, 1_000), 'Deepest nesting of a GraphQL operation.', {
+    default: '12',
+  }),
+  graphqlMaxAliases: setting('GRAPHQL_MAX_ALIASES', integer(0, 10_000), 'Most aliases in a GraphQL operation.', {
     default: '30',
   }),
-  registrationsPerMinute: setting('REGISTRATIONS_PER_MINUTE', integer(0, 1_000_000), 'Registrations per client address; 0 = no limit.', {
-    default: '300',
+  graphqlMaxCost: setting('GRAPHQL_MAX_COST', integer(1, 10_000_000), 'Highest cost of a GraphQL operation.', {
+    default: '2000',
   }),
-  bodyLimitBytes: setting('BODY_LIMIT_BYTES', integer(1_024, 1_073_741_824), 'Largest request body.', { default: String(2 * 1024 * 1024) }),
-
-  graphqlIntrospection: setting('GRAPHQL_INTROSPECTION', flag, 'Whether clients may read the schema.', { default: 'true' }),
-  graphiql: setting('GRAPHIQL', flag, 'Whether `/graphql` shows GraphiQL to a browser.', outsideProduction),
-  graphqlMaxDepth: setting('GRAPHQL_MAX_DEPTH', integer(1, 1_000), 'Deepest nesting of a GraphQL operation.', { default: '12' }),
-  graphqlMaxAliases: setting('GRAPHQL_MAX_ALIASES', integer(0, 10_000), 'Most aliases in a GraphQL operation.', { default: '30' }),
-  graphqlMaxCost: setting('GRAPHQL_MAX_COST', integer(1, 10_000_000), 'Highest cost of a GraphQL operation.', { default: '2000' }),
-  graphqlMaxTokens: setting('GRAPHQL_MAX_TOKENS', integer(1, 1_000_000), 'Most lexical tokens in a GraphQL document.', { default: '2000' }),
-  eventPollMs: setting('EVENT_POLL_MS', integer(10, 60_000), 'Pause between looks for events of other nodes.', { default: '250' }),
+  graphqlMaxTokens: setting('GRAPHQL_MAX_TOKENS', integer(1, 1_000_000), 'Most lexical tokens in a GraphQL document.', {
+    default: '2000',
+  }),
+  eventPollMs: setting('EVENT_POLL_MS', integer(10, 60_000), 'Pause between looks for events of other nodes.', {
+    default: '250',
+  }),
 } as const;
 
 type Settings = typeof settings;
 type Output<S> = S extends { schema: z.ZodType<infer T, string> } ? T : never;
-type Read = { readonly [K in keyof Settings]: Settings[K] extends { default: string } ? Output<Settings[K]> : Output<Settings[K]> | undefined };
+type Read = {
+  readonly [K in keyof Settings]: Settings[K] extends { default: string }
+    ? Output<Settings[K]>
+    : Output<Settings[K]> | undefined;
+};
 
 /** Settings whose default follows from others are always there. */
 type Derived = { readonly [K in 'passwordBlocklist' | 'graphiql' | 'keysDir']: NonNullable<Read[K]> } & {
@@ -164,7 +277,9 @@ function readAll(env: NodeJS.ProcessEnv): { values: Read; problems: string[] } {
 export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
   const { values, problems } = readAll(env);
   if (values.refreshTokenAbsoluteDays < values.refreshTokenIdleDays) {
-    problems.push(`REFRESH_TOKEN_ABSOLUTE_DAYS must not be less than REFRESH_TOKEN_IDLE_DAYS (${values.refreshTokenIdleDays}).`);
+    problems.push(
+      `REFRESH_TOKEN_ABSOLUTE_DAYS must not be less than REFRESH_TOKEN_IDLE_DAYS (${values.refreshTokenIdleDays}).`,
+    );
   }
   if (problems.length > 0) throw new ConfigError(problems);
   const isProduction = values.environment === 'production';

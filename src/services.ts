@@ -18,6 +18,7 @@ import type { Database } from './infra/database.ts';
 import type { Mailer } from './infra/mail.ts';
 import { Sql } from './infra/sql.ts';
 import { UserService } from './users/user.service.ts';
+import { Buckets } from './workspaces/buckets.ts';
 import { WorkspaceMemberService } from './workspaces/workspace-member.service.ts';
 import { WorkspaceService } from './workspaces/workspace.service.ts';
 
@@ -73,6 +74,7 @@ export function createServices(process: ProcessDeps) {
     passwords,
     outcomeOf: process.outcomeOf,
     tail,
+    buckets: new Buckets({ prisma, changes, dataDir: config.dataDir }),
     events: new EventService({ tail, access, authentication }),
     auth: new AuthService(auth),
     registration,

@@ -43,7 +43,10 @@ export const flag: Kind<boolean> = {
 
 /** One of a closed set of words. */
 export function choice<const T extends string>(values: readonly T[]): Kind<T> {
-  return { mustBe: `one of ${values.join(', ')}`, schema: z.enum(values as readonly [T, ...T[]]) as z.ZodType<T, string> };
+  return {
+    mustBe: `one of ${values.join(', ')}`,
+    schema: z.enum(values as readonly [T, ...T[]]) as z.ZodType<T, string>,
+  };
 }
 
 /** An absolute URL with one of the schemes; a single slash at the end is dropped. */
@@ -59,7 +62,12 @@ export function url(...schemes: string[]): Kind<string> {
 export function list(mustBe: string, check: (item: string) => boolean): Kind<string[]> {
   const schema = z
     .string()
-    .transform((value) => value.split(',').map((item) => item.trim()).filter((item) => item !== ''))
+    .transform((value) =>
+      value
+        .split(',')
+        .map((item) => item.trim())
+        .filter((item) => item !== ''),
+    )
     .refine((items) => items.every(check));
   return { mustBe, schema };
 }
@@ -74,5 +82,7 @@ export function isAddressRange(item: string): boolean {
 
 /** `https://app.example.com`: scheme and authority, nothing behind; or `*`. */
 export function isOrigin(item: string): boolean {
-  return item === '*' || (URL.canParse(item) && /^https?:$/.test(new URL(item).protocol) && new URL(item).origin === item);
+  return (
+    item === '*' || (URL.canParse(item) && /^https?:$/.test(new URL(item).protocol) && new URL(item).origin === item)
+  );
 }

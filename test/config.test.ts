@@ -14,7 +14,13 @@ function problemsOf(env: NodeJS.ProcessEnv): readonly string[] {
 describe('loadConfig', () => {
   it('needs nothing: every variable has a default or may be absent', () => {
     const config = loadConfig({});
-    expect(config).toMatchObject({ host: '127.0.0.1', port: 4000, dataDir: path.resolve('.data'), rateLimitRps: 500, bodyLimitBytes: 2_097_152 });
+    expect(config).toMatchObject({
+      host: '127.0.0.1',
+      port: 4000,
+      dataDir: path.resolve('.data'),
+      rateLimitRps: 500,
+      bodyLimitBytes: 2_097_152,
+    });
     expect(config.publicUrl).toBeUndefined();
     expect(config.keysDir).toBe(path.resolve('.data/keys'));
   });
@@ -46,7 +52,9 @@ describe('loadConfig', () => {
   });
 
   it('never repeats a secret', () => {
-    expect(problemsOf({ APP_SECRET: 'hunter2', DATABASE_URL: 'mysql://u:hunter2@h/d', SMTP_URL: 'http://u:hunter2@h' })).toEqual([
+    expect(
+      problemsOf({ APP_SECRET: 'hunter2', DATABASE_URL: 'mysql://u:hunter2@h/d', SMTP_URL: 'http://u:hunter2@h' }),
+    ).toEqual([
       'DATABASE_URL must be a URL that starts with postgresql:// or postgres://.',
       'SMTP_URL must be a URL that starts with smtp:// or smtps://.',
       'APP_SECRET must be at least 32 characters long.',
@@ -54,7 +62,9 @@ describe('loadConfig', () => {
   });
 
   it('reports a contradiction of two variables', () => {
-    expect(problemsOf({ REFRESH_TOKEN_IDLE_DAYS: '31' })).toEqual(['REFRESH_TOKEN_ABSOLUTE_DAYS must not be less than REFRESH_TOKEN_IDLE_DAYS (31).']);
+    expect(problemsOf({ REFRESH_TOKEN_IDLE_DAYS: '31' })).toEqual([
+      'REFRESH_TOKEN_ABSOLUTE_DAYS must not be less than REFRESH_TOKEN_IDLE_DAYS (31).',
+    ]);
   });
 
   it('treats an empty variable as unset', () => {
@@ -75,12 +85,19 @@ describe('loadConfig', () => {
   });
 
   it('is safer in production', () => {
-    expect(loadConfig({ NODE_ENV: 'production' })).toMatchObject({ isProduction: true, passwordBlocklist: true, graphiql: false });
+    expect(loadConfig({ NODE_ENV: 'production' })).toMatchObject({
+      isProduction: true,
+      passwordBlocklist: true,
+      graphiql: false,
+    });
     expect(loadConfig({})).toMatchObject({ isProduction: false, passwordBlocklist: false, graphiql: true });
   });
 
   it('reads lists between commas, and a proxy with or without a prefix', () => {
-    const config = loadConfig({ TRUSTED_PROXIES: '10.0.0.0/8, ::1 ,fd00::/8', CORS_ORIGINS: 'https://a.example,http://localhost:5173' });
+    const config = loadConfig({
+      TRUSTED_PROXIES: '10.0.0.0/8, ::1 ,fd00::/8',
+      CORS_ORIGINS: 'https://a.example,http://localhost:5173',
+    });
     expect(config.trustedProxies).toEqual(['10.0.0.0/8', '::1', 'fd00::/8']);
     expect(config.corsOrigins).toEqual(['https://a.example', 'http://localhost:5173']);
   });
@@ -88,6 +105,7 @@ describe('loadConfig', () => {
   it('documents each variable once', () => {
     const names = configVariables.map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
-    for (const { name, description } of configVariables) expect(`${name}: ${description}`).toMatch(/^[A-Z_]+: .+\.$|NODE_ENV/);
+    for (const { name, description } of configVariables)
+      expect(`${name}: ${description}`).toMatch(/^[A-Z_]+: .+\.$|NODE_ENV/);
   });
 });

@@ -12,6 +12,8 @@ export interface RequestInfo {
   successStatus: number;
   /** `performance.now()` at arrival. */
   startedAt: number;
+  /** The row of the request's Idempotency-Key, where it has one: its change marks it in the same transaction. */
+  idempotencyId?: string;
   /** Set once a change has written the request's activity record in its transaction. */
   recorded: boolean;
   /** A request of the façade is recorded when it was answered, if it failed: only then its status is known. */

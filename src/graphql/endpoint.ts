@@ -50,14 +50,15 @@ export function createEndpoint({ schema, services, limit, config, onFault }: Gra
   });
 }
 
-const contextOf = (args: { contextValue?: unknown }) => args.contextValue as Context;
+/** The product's context, which yoga's carries inside. */
+const contextOf = (args: { contextValue?: unknown }) => (args.contextValue as { context: Context }).context;
 
-/** Resolvers get the product's context, not yoga's, which carries it inside. */
+/** Resolvers get the product's context, not yoga's. */
 function ownContext(): Plugin {
-  const unwrap = ({ args }: { args: { contextValue?: unknown } }) => {
-    args.contextValue = (args.contextValue as { context: Context }).context;
+  return {
+    onExecute: ({ executeFn, setExecuteFn }) => setExecuteFn((args) => executeFn({ ...args, contextValue: contextOf(args) })),
+    onSubscribe: ({ subscribeFn, setSubscribeFn }) => setSubscribeFn((args) => subscribeFn({ ...args, contextValue: contextOf(args) })),
   };
-  return { onExecute: unwrap, onSubscribe: unwrap };
 }
 
 /** Counts root fields against the caller's budget, and refuses operations that ask for too much. */

@@ -58,6 +58,7 @@ export class Changes {
           afterCommit: (action) => after.push(action),
         });
         if (activities.length > 0) await insertActivity(db, activities.map((entry) => activityRow(caller, entry)));
+        if (caller.request.idempotencyId) await db.idempotencyKey.updateMany({ where: { id: caller.request.idempotencyId }, data: { committedAt: new Date() } });
         if (events.length > 0) await insertEvents(db, events.map((event) => eventRow(caller, event)));
         return value;
       },

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { PrismaClient } from '../generated/prisma/client.ts';
@@ -29,13 +30,19 @@ export interface DatabaseOptions {
  * Opens the pool that everything shares. Connects to nothing yet: a database that is away is an error of the first statement.
  * Statements end after 30 s, waits for a lock after 10 s, transactions that do nothing after 30 s, waits for a free connection after 5 s.
  */
-export function openDatabase({ url, poolSize, logger, applicationName = 'platform-management-api' }: DatabaseOptions): Database {
+export function openDatabase({
+  url,
+  poolSize,
+  logger,
+  applicationName = 'platform-management-api',
+}: DatabaseOptions): Database {
   const pool = new pg.Pool({
     connectionString: url,
     max: poolSize,
     application_name: applicationName,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     idleTimeoutMillis: 60_000,
+    // oxlint-disable-next-line typescript/no-misused-promises -- the pool waits for it, which its types do not know
     onConnect: async (client) => {
       await client.query(SESSION_LIMITS);
     },
@@ -53,4 +60,38 @@ export function openDatabase({ url, poolSize, logger, applicationName = 'platfor
       await pool.end();
     },
   };
+}
+
+/** A database that has not come up yet, or is going down: worth another try. */
+const AWAY = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', '57P01', '57P02', '57P03']);
+
+/**
+ * Waits until the database takes connections: services and their databases are often started together.
+ * @throws Error saying why not, after the time is over, or at once when waiting would not help
+ */
+export async function waitForDatabase(url: string, logger: Logger, timeoutSeconds = 30): Promise<void> {
+  const deadline = Date.now() + timeoutSeconds * 1_000;
+  for (;;) {
+    const problem = await tryConnection(url);
+    if (!problem) return;
+    if (!AWAY.has(problem.code) || Date.now() > deadline)
+      throw new Error(`The database does not answer: ${problem.reason}`);
+    logger.warn({ reason: problem.reason }, 'the database does not answer yet');
+    await delay(1_000);
+  }
+}
+
+async function tryConnection(url: string): Promise<{ code: string; reason: string } | undefined> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: CONNECT_TIMEOUT_MS });
+  try {
+    await client.connect();
+    return undefined;
+  } catch (error) {
+    // `localhost` stands for two addresses: the error is then a bundle without a message
+    const cause: unknown = error instanceof AggregateError ? error.errors[0] : error;
+    if (!(cause instanceof Error)) throw error;
+    return { code: 'code' in cause ? String(cause.code) : '', reason: cause.message };
+  } finally {
+    await client.end();
+  }
 }

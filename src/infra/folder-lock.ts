@@ -35,7 +35,8 @@ function realm(): string {
 
 function startOf(pid: number): string | undefined {
   try {
-    if (process.platform !== 'linux') return execFileSync('/bin/ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8', stdio: 'pipe' }).trim();
+    if (process.platform !== 'linux')
+      return execFileSync('/bin/ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8', stdio: 'pipe' }).trim();
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     const [state, ...rest] = stat.slice(stat.lastIndexOf(')') + 2).split(' '); // the name before it may hold blanks
     return state === 'Z' ? undefined : rest[18];
@@ -107,12 +108,17 @@ function removeStale(file: string, judged: string): void {
  * @throws FolderInUseError when its owner lives, naming the process
  */
 export async function lockFolder(file: string): Promise<FolderLock> {
-  const mine = JSON.stringify({ realm: realm(), pid: process.pid, started: startOf(process.pid) ?? '' } satisfies Owner);
+  const mine = JSON.stringify({
+    realm: realm(),
+    pid: process.pid,
+    started: startOf(process.pid) ?? '',
+  } satisfies Owner);
   for (;;) {
     if (publish(file, mine)) return hold(file, mine);
     const theirs = readIfThere(file);
     if (theirs === undefined) continue;
-    if (await isAlive(theirs, file)) throw new FolderInUseError(`the lock ${file} is held by a live process: ${theirs}`);
+    if (await isAlive(theirs, file))
+      throw new FolderInUseError(`the lock ${file} is held by a live process: ${theirs}`);
     removeStale(file, theirs);
   }
 }

@@ -1,4 +1,4 @@
-import { type Logger as PinoLogger, type LoggerOptions, pino } from 'pino';
+import { type LoggerOptions, type Logger as PinoLogger, pino } from 'pino';
 import type { Config } from '../config.ts';
 
 /** The process's log: one JSON object per line on standard output. */
@@ -29,8 +29,7 @@ const SECRET_PATHS = SECRET_KEYS.flatMap((key) => [
   `*.query.${key}`,
 ]);
 
-/** Options for pino, also usable as Fastify's logger options. Records of a request carry its `trace_id`. */
-export function loggerOptions({ logLevel }: Pick<Config, 'logLevel'>): LoggerOptions {
+function loggerOptions({ logLevel }: Pick<Config, 'logLevel'>): LoggerOptions {
   return {
     level: logLevel,
     base: undefined,
@@ -44,12 +43,7 @@ function quoteDashes(keyPath: string): string {
   return keyPath.replace(/\.?([a-z]+-[a-z-]+)$/, '["$1"]');
 }
 
-/** The logger of the process. */
+/** The logger of the process. Values under the names of secrets are redacted, up to one level deep and in headers, body and query. */
 export function createLogger(config: Pick<Config, 'logLevel'>): Logger {
   return pino(loggerOptions(config));
-}
-
-/** A logger for the records of one request or one unit of background work. */
-export function traced(logger: Logger, traceId: string): Logger {
-  return logger.child({ trace_id: traceId });
 }

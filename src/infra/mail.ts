@@ -52,12 +52,18 @@ export interface MailerOptions {
 
 /** Mails go to `SMTP_URL`; without one they become `.eml` files in `DATA_DIR/mail`, and a log line with the link. */
 export function createMailer({ config, logger, retryDelaysMs = RETRY_DELAYS_MS }: MailerOptions): Mailer {
-  const carrier = config.smtpUrl ? smtpCarrier(config.smtpUrl, config.mailFrom) : fileCarrier(path.join(config.dataDir, 'mail'), config.mailFrom, logger);
+  const carrier = config.smtpUrl
+    ? smtpCarrier(config.smtpUrl, config.mailFrom)
+    : fileCarrier(path.join(config.dataDir, 'mail'), config.mailFrom, logger);
   return new QueueingMailer(carrier, logger, retryDelaysMs);
 }
 
 function smtpCarrier(url: string, from: string): Carrier {
-  const timeouts = { connectionTimeout: SMTP_TIMEOUT_MS, greetingTimeout: SMTP_TIMEOUT_MS, socketTimeout: SMTP_TIMEOUT_MS };
+  const timeouts = {
+    connectionTimeout: SMTP_TIMEOUT_MS,
+    greetingTimeout: SMTP_TIMEOUT_MS,
+    socketTimeout: SMTP_TIMEOUT_MS,
+  };
   const transport = createTransport({ url, pool: true, maxConnections: CONCURRENCY, ...timeouts }, { from });
   return {
     deliver: async ({ to, subject, text, html }) => {
@@ -115,7 +121,10 @@ class QueueingMailer implements Mailer {
   async close(): Promise<void> {
     this.closing.abort();
     const late = new AbortController();
-    await Promise.race([this.drain(), delay(DRAIN_TIMEOUT_MS, undefined, { signal: late.signal }).catch(() => undefined)]); // aborted below
+    await Promise.race([
+      this.drain(),
+      delay(DRAIN_TIMEOUT_MS, undefined, { signal: late.signal }).catch(() => undefined),
+    ]); // aborted below
     late.abort();
     if (this.pending > 0) this.logger.error({ pending: this.pending }, 'mails were not sent before the stop');
     this.waiting.length = 0;

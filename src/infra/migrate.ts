@@ -51,7 +51,8 @@ export async function migrate(url: string, dir: string): Promise<string[]> {
   await client.connect();
   try {
     const done: string[] = [];
-    for (let name = await applyNext(client, migrations); name !== undefined; name = await applyNext(client, migrations)) done.push(name);
+    for (let name = await applyNext(client, migrations); name !== undefined; name = await applyNext(client, migrations))
+      done.push(name);
     return done;
   } finally {
     await client.end(); // ends a transaction that failed, too
@@ -82,7 +83,9 @@ async function readHistory(client: pg.Client): Promise<ReadonlyMap<string, strin
 function isApplied({ name, checksum }: Migration, applied: ReadonlyMap<string, string>): boolean {
   const known = applied.get(name);
   if (known !== undefined && known !== checksum) {
-    throw new Error(`The migration ${name} was changed after it was applied to this database. Restore its script and put the change into a new migration.`);
+    throw new Error(
+      `The migration ${name} was changed after it was applied to this database. Restore its script and put the change into a new migration.`,
+    );
   }
   return known !== undefined;
 }
@@ -91,7 +94,9 @@ async function apply(client: pg.Client, { name, sql, checksum }: Migration): Pro
   try {
     await client.query(sql);
   } catch (cause) {
-    throw new Error(`The migration ${name} failed: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    throw new Error(`The migration ${name} failed: ${cause instanceof Error ? cause.message : String(cause)}`, {
+      cause,
+    });
   }
   await client.query(
     `insert into _prisma_migrations (id, checksum, migration_name, started_at, finished_at, applied_steps_count)

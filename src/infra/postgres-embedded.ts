@@ -1,12 +1,29 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
-import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync } from 'node:fs';
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { FolderInUseError, type FolderLock, lockFolder } from './folder-lock.ts';
 import type { Logger } from './logger.ts';
-import { asServerUser, type Binaries, CLEAN_ENV, findBinaries, type SystemUser, serverUser } from './postgres-binaries.ts';
+import {
+  asServerUser,
+  type Binaries,
+  CLEAN_ENV,
+  findBinaries,
+  type SystemUser,
+  serverUser,
+} from './postgres-binaries.ts';
 
 const START_TIMEOUT_MS = 300_000; // recovery after a crash replays up to a gigabyte
 const STOP_TIMEOUT_MS = 30_000;
@@ -15,7 +32,8 @@ const SOCKET_NAME = '.s.PGSQL.5432.lock';
 
 // However our process ends, the pipe on the shell's standard input closes, and the server is told to stop.
 // The shell gives its standard error away: when that closes, the server and all its children are gone.
-const KEEPER = '"$@" </dev/null & server=$!; exec 2>&-; trap "" INT TERM HUP; read -r line; kill -INT $server; wait $server';
+const KEEPER =
+  '"$@" </dev/null & server=$!; exec 2>&-; trap "" INT TERM HUP; read -r line; kill -INT $server; wait $server';
 
 /** How to start a server. */
 export interface EmbeddedPostgresOptions {
@@ -82,7 +100,8 @@ async function own(dir: string): Promise<FolderLock> {
 function initialise(dir: string, { initdb, postgres }: Binaries, user: SystemUser | undefined): void {
   if (existsSync(path.join(dir, 'PG_VERSION'))) return;
   if (existsSync(dir)) {
-    if (readdirSync(dir).length > 0) throw new Error(`The folder ${dir} is not empty, but holds no PostgreSQL database.`);
+    if (readdirSync(dir).length > 0)
+      throw new Error(`The folder ${dir} is not empty, but holds no PostgreSQL database.`);
     rmdirSync(dir);
   }
   const draft = `${dir}.new`;
@@ -90,7 +109,14 @@ function initialise(dir: string, { initdb, postgres }: Binaries, user: SystemUse
   mkdirSync(draft, { mode: 0o700 });
   if (user) chownSync(draft, user.uid, user.gid);
   const locale = ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'];
-  const command = asServerUser(user, [draft, postgres], initdb, ['-D', draft, '-U', 'postgres', '--auth=trust', ...locale]);
+  const command = asServerUser(user, [draft, postgres], initdb, [
+    '-D',
+    draft,
+    '-U',
+    'postgres',
+    '--auth=trust',
+    ...locale,
+  ]);
   const run = spawnSync(command.file, command.args, { ...command.options, encoding: 'utf8' });
   if (run.error) throw run.error;
   if (run.status !== 0) throw new Error(`The embedded PostgreSQL could not be initialised:\n${run.stderr}`);
@@ -189,12 +215,13 @@ class Server implements EmbeddedPostgres {
       const log = await Promise.race([run.ended, ready(run, deadline - Date.now())]);
       if (log === true) {
         this.run = run;
-        run.ended.then((end) => this.onEnd(end));
+        void run.ended.then((end) => this.onEnd(end));
         return;
       }
       // children of a killed server may outlive it for a moment; PostgreSQL refuses to start beside them
       const isBusy = /shared memory block|lock file "postmaster.pid" already exists/.test(log);
-      if (!isBusy || Date.now() > deadline || this.stopping.signal.aborted) throw new Error(`The embedded PostgreSQL did not start:\n${log}`);
+      if (!isBusy || Date.now() > deadline || this.stopping.signal.aborted)
+        throw new Error(`The embedded PostgreSQL did not start:\n${log}`);
       await delay(100);
     }
   }
@@ -218,12 +245,23 @@ class Server implements EmbeddedPostgres {
       max_parallel_workers_per_gather: '0', // containers have little /dev/shm, which parallel plans need
       ...(isDurable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
     };
-    const args = ['-D', dir, '-k', this.socketDir, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])];
+    const args = [
+      '-D',
+      dir,
+      '-k',
+      this.socketDir,
+      ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+    ];
     const { postgres } = this.binaries;
     const command = asServerUser(this.user, [dir, postgres], '/bin/sh', ['-c', KEEPER, 'sh', postgres, ...args]);
     // a lock file of an earlier life may name a process id that we have now; PostgreSQL knows its parent, and this way us
     const env = { ...CLEAN_ENV, PG_GRANDPARENT_PID: String(process.pid) };
-    const keeper = spawn(command.file, command.args, { ...command.options, env, detached: true, stdio: ['pipe', 'ignore', 'pipe'] });
+    const keeper = spawn(command.file, command.args, {
+      ...command.options,
+      env,
+      detached: true,
+      stdio: ['pipe', 'ignore', 'pipe'],
+    });
     keeper.stdin?.on('error', () => keeper.stdin?.destroy()); // the keeper was killed
     return { keeper, ended: this.follow(keeper) };
   }
@@ -245,7 +283,10 @@ class Server implements EmbeddedPostgres {
   private onEnd(log: string): void {
     this.run = undefined;
     if (this.stopping.signal.aborted) return;
-    this.options.logger.error({ component: 'postgres', log }, 'the embedded PostgreSQL ended unexpectedly and is started again');
+    this.options.logger.error(
+      { component: 'postgres', log },
+      'the embedded PostgreSQL ended unexpectedly and is started again',
+    );
     this.restarting = this.restart();
   }
 
@@ -256,7 +297,10 @@ class Server implements EmbeddedPostgres {
         this.options.logger.info({ component: 'postgres' }, 'the embedded PostgreSQL runs again');
         return;
       } catch (error) {
-        this.options.logger.error({ component: 'postgres', err: error }, 'the embedded PostgreSQL could not be started again');
+        this.options.logger.error(
+          { component: 'postgres', err: error },
+          'the embedded PostgreSQL could not be started again',
+        );
         await delay(pauseMs, undefined, { signal: this.stopping.signal }).catch(() => undefined); // a stop ends the pause
       }
     }

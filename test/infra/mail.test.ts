@@ -8,7 +8,12 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createMailer, type Mail, type Mailer } from '../../src/infra/mail.ts';
 import { type MailServer, startMailServer } from '../support/mail-server.ts';
 
-const mail: Mail = { to: 'ada@example.com', subject: 'Grüße', text: 'Follow https://example.com/verify?token=t0k3n', link: 'https://example.com/verify?token=t0k3n' };
+const mail: Mail = {
+  to: 'ada@example.com',
+  subject: 'Grüße',
+  text: 'Follow https://example.com/verify?token=t0k3n',
+  link: 'https://example.com/verify?token=t0k3n',
+};
 
 let dataDir: string;
 let server: MailServer;
@@ -34,7 +39,11 @@ function open(smtpUrl: string | undefined, retryDelaysMs: number[] = [1, 1]): Ma
       done();
     },
   });
-  mailer = createMailer({ config: { smtpUrl, mailFrom: 'Platform <no-reply@example.com>', dataDir }, logger: pino(log), retryDelaysMs });
+  mailer = createMailer({
+    config: { smtpUrl, mailFrom: 'Platform <no-reply@example.com>', dataDir },
+    logger: pino(log),
+    retryDelaysMs,
+  });
   return mailer;
 }
 

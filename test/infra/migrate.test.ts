@@ -50,7 +50,10 @@ describe('migrate', () => {
   });
 
   it('accepts function bodies and DO blocks with semicolons', async () => {
-    await write('1_f', `create function one() returns int language plpgsql as $$ begin return 1; end; $$; do $$ begin perform one(); end $$;`);
+    await write(
+      '1_f',
+      `create function one() returns int language plpgsql as $$ begin return 1; end; $$; do $$ begin perform one(); end $$;`,
+    );
     await migrate(database.url, dir);
     expect(await query('select one()')).toEqual([{ one: 1 }]);
   });
@@ -65,8 +68,12 @@ describe('migrate', () => {
   it('leaves nothing of a script that fails, keeps those before it, and applies it once it is mended', async () => {
     await write('1_make', 'create table a (b text)');
     await write('2_bad', 'create table c (d text); select nonsense');
-    await expect(migrate(database.url, dir)).rejects.toThrow('The migration 2_bad failed: column "nonsense" does not exist');
-    expect(await query(`select to_regclass('a') is not null as a, to_regclass('c') is null as c`)).toEqual([{ a: true, c: true }]);
+    await expect(migrate(database.url, dir)).rejects.toThrow(
+      'The migration 2_bad failed: column "nonsense" does not exist',
+    );
+    expect(await query(`select to_regclass('a') is not null as a, to_regclass('c') is null as c`)).toEqual([
+      { a: true, c: true },
+    ]);
     await write('2_bad', 'create table c (d text)');
     expect(await migrate(database.url, dir)).toEqual(['2_bad']);
   });

@@ -38,7 +38,9 @@ async function stop(server: EmbeddedPostgres): Promise<void> {
 }
 
 async function startOwner(): Promise<{ owner: ChildProcess; url: string; pid: number }> {
-  const owner = fork(path.join(import.meta.dirname, 'postgres-owner.fixture.ts'), [dir], { execArgv: ['--import', 'tsx'] });
+  const owner = fork(path.join(import.meta.dirname, 'postgres-owner.fixture.ts'), [dir], {
+    execArgv: ['--import', 'tsx'],
+  });
   owners.add(owner);
   const [message] = (await once(owner, 'message')) as [{ url: string; pid: number }];
   return { owner, ...message };
@@ -113,7 +115,9 @@ describe('startEmbeddedPostgres', () => {
     await query(server.url, `create table kept as select 'row' as text`);
     const pid = server.pid;
     process.kill(pid, 'SIGKILL');
-    await vi.waitFor(async () => expect(await query(server.url, 'select text from kept')).toEqual([{ text: 'row' }]), { timeout: 20_000 });
+    await vi.waitFor(async () => expect(await query(server.url, 'select text from kept')).toEqual([{ text: 'row' }]), {
+      timeout: 20_000,
+    });
     expect(server.pid).not.toBe(pid);
   });
 

@@ -1,6 +1,6 @@
 import helmet from '@fastify/helmet';
-import Fastify from 'fastify';
 import type { FastifyInstance } from 'fastify';
+import Fastify from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { registerErrorShapes } from '../../rest/errors.ts';
 import { fastifyOptions, restPlugin } from '../../rest/plugin.ts';
@@ -33,7 +33,10 @@ describe('the API reference', () => {
   it('serves the document to anybody', async () => {
     const answer = await server.inject('/openapi.json');
     expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
-    expect(answer.json()).toMatchObject({ openapi: '3.1.0', paths: { '/v1/health': { get: { operationId: 'Health' } } } });
+    expect(answer.json()).toMatchObject({
+      openapi: '3.1.0',
+      paths: { '/v1/health': { get: { operationId: 'Health' } } },
+    });
     expect((await server.inject('/docs/json')).json()).toEqual(answer.json());
   });
 

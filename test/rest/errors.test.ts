@@ -1,10 +1,22 @@
+import type { AddressInfo } from 'node:net';
+import { connect } from 'node:net';
 import { GraphQLError } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { alreadyExists, ApiError, conflict, errorCatalogue, forbidden, InputError, invalidInput, notFound, rateLimited } from '../../src/graphql/errors.ts';
-import type { ErrorCode } from '../../src/graphql/errors.ts';
 import { answerOf, errorBody, statusOf } from '../../rest/errors.ts';
-import { removeFolders, toyServer } from './toy.ts';
+import type { ErrorCode } from '../../src/graphql/errors.ts';
+import {
+  ApiError,
+  alreadyExists,
+  conflict,
+  errorCatalogue,
+  forbidden,
+  InputError,
+  invalidInput,
+  notFound,
+  rateLimited,
+} from '../../src/graphql/errors.ts';
 import type { ToyServer } from './toy.ts';
+import { removeFolders, toyServer } from './toy.ts';
 
 let toy: ToyServer;
 /** What the resolver of the next request throws. */
@@ -32,7 +44,14 @@ beforeAll(async () => {
   `,
     {
       resolvers: {
-        Query: { fault: fail, search: fail, item: () => ({ name: 'n', others: [{ id: 'a' }, { id: 'b' }] }), shop: () => ({}), several: () => ({}), health: () => 'ok' },
+        Query: {
+          fault: fail,
+          search: fail,
+          item: () => ({ name: 'n', others: [{ id: 'a' }, { id: 'b' }] }),
+          shop: () => ({}),
+          several: () => ({}),
+          health: () => 'ok',
+        },
         Shop: { items: fail },
         Owner: { fullName: ({ id }: { id: string }) => (id === 'b' ? fail() : 'x') },
         Several: {
@@ -49,7 +68,10 @@ beforeAll(async () => {
     },
   );
 });
-afterAll(removeFolders);
+afterAll(async () => {
+  await toy.server.close();
+  removeFolders();
+});
 
 const TIMESTAMP = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}$/;
 const failing = async (error: unknown, url = '/v1/fault') => {
@@ -69,14 +91,24 @@ describe('errors of the catalogue', () => {
   it.each<[ApiError, number, object]>([
     [forbidden('user:read'), 403, { required_permission: 'user:read' }],
     [notFound('workspace', 'ws_1'), 404, { resource_type: 'workspace', resource_id: 'ws_1' }],
-    [alreadyExists('user', 'email', 'a@b.c'), 409, { resource_type: 'user', field: 'email', value: 'a@b.c', resource_id: null }],
+    [
+      alreadyExists('user', 'email', 'a@b.c'),
+      409,
+      { resource_type: 'user', field: 'email', value: 'a@b.c', resource_id: null },
+    ],
     [conflict('tool', 't', 'in_use', 'In use.'), 409, { resource_type: 'tool', resource_id: 't', reason: 'in_use' }],
     [new ApiError('PRECONDITION_FAILED', { current_version: 3 }), 412, { current_version: 3 }],
     [rateLimited(1.2), 429, { retry_after: 2 }],
     [new ApiError('UPSTREAM_TIMEOUT', { upstream: 'idp' }), 504, { upstream: 'idp' }],
   ])('are mapped: %s', async (error, status, details) => {
     const answer = await failing(error);
-    expect(answer.body).toEqual({ error: error.code, message: error.message, details, timestamp: expect.stringMatching(TIMESTAMP) as string, status_code: status });
+    expect(answer.body).toEqual({
+      error: error.code,
+      message: error.message,
+      details,
+      timestamp: expect.stringMatching(TIMESTAMP) as string,
+      status_code: status,
+    });
     expect(answer.status).toBe(status);
     expect(toy.faults).toEqual([]);
   });
@@ -89,7 +121,11 @@ describe('errors of the catalogue', () => {
   it('tell how to go on in headers', async () => {
     expect((await failing(rateLimited(7))).headers).toMatchObject({ 'retry-after': '7' });
     const unavailable = await failing(new ApiError('SERVICE_UNAVAILABLE'));
-    expect(unavailable).toMatchObject({ status: 503, headers: { 'retry-after': '1' }, body: { details: { retry_after: 1 } } });
+    expect(unavailable).toMatchObject({
+      status: 503,
+      headers: { 'retry-after': '1' },
+      body: { details: { retry_after: 1 } },
+    });
     expect((await toy.send({ url: '/v1/fault', as: null })).headers).toMatchObject({ 'www-authenticate': 'Bearer' });
   });
 
@@ -105,7 +141,13 @@ describe('strangers', () => {
     const { status, body } = await toy.send({ url: '/v1/fault', as: null });
     expect([status, body]).toEqual([
       401,
-      { error: 'AUTHENTICATION_FAILED', message: errorCatalogue.AUTHENTICATION_FAILED, details: {}, timestamp: expect.stringMatching(TIMESTAMP) as string, status_code: 401 },
+      {
+        error: 'AUTHENTICATION_FAILED',
+        message: errorCatalogue.AUTHENTICATION_FAILED,
+        details: {},
+        timestamp: expect.stringMatching(TIMESTAMP) as string,
+        status_code: 401,
+      },
     ]);
     expect((await toy.send({ url: '/v1/health', as: null })).status).toBe(200);
   });
@@ -116,31 +158,47 @@ describe('strangers', () => {
 });
 
 describe('faults', () => {
-  it.each([new Error('password=hunter2'), new TypeError('x of undefined'), new GraphQLError('raw'), new GraphQLError('raw', { extensions: { code: 'P2002' } }), new ApiError('INTERNAL_SERVER_ERROR', { secret: 1 }, 'secret')])(
-    'are masked and reported: %s',
-    async (error) => {
-      toy.faults.length = 0;
-      const { status, body } = await failing(error);
-      expect([status, body]).toEqual([
-        500,
-        { error: 'INTERNAL_SERVER_ERROR', message: errorCatalogue.INTERNAL_SERVER_ERROR, details: {}, timestamp: expect.stringMatching(TIMESTAMP) as string, status_code: 500 },
-      ]);
-      expect(toy.faults).toEqual([error]);
-      toy.faults.length = 0;
-    },
-  );
+  it.each([
+    new Error('password=hunter2'),
+    new TypeError('x of undefined'),
+    new GraphQLError('raw'),
+    new GraphQLError('raw', { extensions: { code: 'P2002' } }),
+    new ApiError('INTERNAL_SERVER_ERROR', { secret: 1 }, 'secret'),
+  ])('are masked and reported: %s', async (error) => {
+    toy.faults.length = 0;
+    const { status, body } = await failing(error);
+    expect([status, body]).toEqual([
+      500,
+      {
+        error: 'INTERNAL_SERVER_ERROR',
+        message: errorCatalogue.INTERNAL_SERVER_ERROR,
+        details: {},
+        timestamp: expect.stringMatching(TIMESTAMP) as string,
+        status_code: 500,
+      },
+    ]);
+    expect(toy.faults).toEqual([error]);
+    toy.faults.length = 0;
+  });
 });
 
 describe('routes', () => {
   it.each(['/v1/nope', '/', '/v1/items/1/2', '/v1//items', '/v1/orgs//search'])('unknown: %s is 404', async (url) => {
     const { status, body } = await toy.send({ url: `${url}?secret=1` });
-    expect([status, body]).toMatchObject([404, { error: 'RESOURCE_NOT_FOUND', details: { resource_type: 'route', resource_id: `GET ${url}` }, status_code: 404 }]);
+    expect([status, body]).toMatchObject([
+      404,
+      { error: 'RESOURCE_NOT_FOUND', details: { resource_type: 'route', resource_id: `GET ${url}` }, status_code: 404 },
+    ]);
   });
 
   it('known with another method: 405 with Allow', async () => {
     for (const as of ['me', null]) {
       const answer = await toy.send({ method: 'PATCH', url: '/v1/items/1', as });
-      expect(answer).toMatchObject({ status: 405, headers: { allow: 'DELETE, GET, HEAD' }, body: { error: 'METHOD_NOT_ALLOWED', details: { allowed: ['DELETE', 'GET', 'HEAD'] }, status_code: 405 } });
+      expect(answer).toMatchObject({
+        status: 405,
+        headers: { allow: 'DELETE, GET, HEAD' },
+        body: { error: 'METHOD_NOT_ALLOWED', details: { allowed: ['DELETE', 'GET', 'HEAD'] }, status_code: 405 },
+      });
     }
   });
 
@@ -150,20 +208,54 @@ describe('routes', () => {
   });
 
   it('refuse a bad escape with 400 and a parameter past all ids with 404', async () => {
-    expect(await toy.send({ url: '/v1/items/%ff' })).toMatchObject({ status: 400, body: { error: 'INVALID_REQUEST', status_code: 400 } });
-    expect(await toy.send({ url: `/v1/items/${'x'.repeat(2000)}` })).toMatchObject({ status: 404, body: { error: 'RESOURCE_NOT_FOUND', details: { resource_type: 'route' } } });
+    expect(await toy.send({ url: '/v1/items/%ff' })).toMatchObject({
+      status: 400,
+      body: { error: 'INVALID_REQUEST', status_code: 400 },
+    });
+    expect(await toy.send({ url: `/v1/items/${'x'.repeat(2000)}` })).toMatchObject({
+      status: 404,
+      body: { error: 'RESOURCE_NOT_FOUND', details: { resource_type: 'route' } },
+    });
   });
 
   it('know their operation', async () => {
-    const seen = await toyServer('query Item($item_id: ID!) @rest(method: GET, path: "/v1/items/{item_id}") { item(id: $item_id) @body { id } }', {}, {
-      principal: (request) => request.routeOptions.config,
-    });
+    const seen = await toyServer(
+      'query Item($item_id: ID!) @rest(method: GET, path: "/v1/items/{item_id}") { item(id: $item_id) @body { id } }',
+      {},
+      {
+        principal: (request) => request.routeOptions.config,
+      },
+    );
     await seen.get('/v1/items/1');
     expect(seen.contexts).toMatchObject([
       {
         principal: { operation: 'Item', isPublic: false, template: '/v1/items/{item_id}' },
         operation: { name: 'Item', method: 'GET', path: '/v1/items/{item_id}', successStatus: 200, type: 'query' },
       },
+    ]);
+  });
+});
+
+describe('what is no HTTP', () => {
+  const raw = async (text: string) => {
+    const socket = connect((toy.server.server.address() as AddressInfo).port, '127.0.0.1');
+    socket.write(text);
+    let answer = '';
+    for await (const chunk of socket) answer += String(chunk);
+    const [head = '', body = ''] = answer.split('\r\n\r\n');
+    return [Number(head.split(' ')[1]), JSON.parse(body) as unknown];
+  };
+
+  it('is answered in the same shape', async () => {
+    await toy.server.listen({ port: 0, host: '127.0.0.1' });
+    expect(await raw('nonsense\r\n\r\n')).toMatchObject([
+      400,
+      { error: 'INVALID_REQUEST', details: { reason: 'malformed_http' }, status_code: 400 },
+    ]);
+    const long = `GET / HTTP/1.1\r\nhost: x\r\nx-long: ${'x'.repeat(100_000)}\r\n\r\n`;
+    expect(await raw(long)).toMatchObject([
+      431,
+      { error: 'INVALID_REQUEST', details: { reason: 'headers_too_large' }, status_code: 431 },
     ]);
   });
 });
@@ -199,7 +291,13 @@ describe('input errors of the schema', () => {
       { path: ['input', 'password'], type: 't', msg: 'm' },
       { path: ['input', 'count'], type: 't', msg: 'm', input: 'given' },
     ]);
-    const input = { display_name: 'x', max_cost_per_1k_tokens: 1, parts: [{ part_name: 'p' }, { part_name: 'q' }], metadata: { someKey: { aB: 2 } }, password: 'geheim' };
+    const input = {
+      display_name: 'x',
+      max_cost_per_1k_tokens: 1,
+      parts: [{ part_name: 'p' }, { part_name: 'q' }],
+      metadata: { someKey: { aB: 2 } },
+      password: 'geheim',
+    };
     const { status, body } = await toy.post('/v1/items', input);
     expect([status, body]).toEqual([
       422,

@@ -1,9 +1,9 @@
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { forbidden } from '../../src/graphql/errors.ts';
 import { EventStream, frameOf } from '../../rest/events.ts';
-import { removeFolders, toyServer } from './toy.ts';
+import { forbidden } from '../../src/graphql/errors.ts';
 import type { ToyServer } from './toy.ts';
+import { removeFolders, toyServer } from './toy.ts';
 
 const documents = `
   subscription Stream($item_id: ID!, $last: Int @header(name: "last-event-id")) @rest(method: GET, path: "/v1/items/{item_id}/stream") {
@@ -94,13 +94,31 @@ describe('an event stream', () => {
     await source.ended;
   });
 
+  it('lets a source that knows of the end say its last word', async () => {
+    const source = new Source();
+    const url = await listen(() => source);
+    const text = (await fetch(url, { headers })).text();
+    const closing = toy?.server.close();
+    source.emit({ done: false, value: { id: '9', type: 'stream.closing' } });
+    await new Promise(setImmediate);
+    source.emit({ done: true, value: undefined });
+    await closing;
+    expect(await text).toContain('id: 9\nevent: stream.closing\n');
+  });
+
   it('answers errors before the first byte like any other operation', async () => {
     await listen(() => {
       throw forbidden('sync:subscribe');
     });
-    expect(await toy?.get('/v1/items/i1/stream')).toMatchObject({ status: 403, body: { error: 'FORBIDDEN', details: { required_permission: 'sync:subscribe' } } });
+    expect(await toy?.get('/v1/items/i1/stream')).toMatchObject({
+      status: 403,
+      body: { error: 'FORBIDDEN', details: { required_permission: 'sync:subscribe' } },
+    });
     expect(await toy?.send({ url: '/v1/items/i1/stream', as: null })).toMatchObject({ status: 401 });
-    expect(await toy?.send({ url: '/v1/items/i1/stream', headers: { 'last-event-id': 'x' } })).toMatchObject({ status: 422, body: { detail: [{ loc: ['header', 'last-event-id'] }] } });
+    expect(await toy?.send({ url: '/v1/items/i1/stream', headers: { 'last-event-id': 'x' } })).toMatchObject({
+      status: 422,
+      body: { detail: [{ loc: ['header', 'last-event-id'] }] },
+    });
     expect(await toy?.send({ method: 'HEAD', url: '/v1/items/i1/stream' })).toMatchObject({ status: 405 });
   });
 
@@ -110,7 +128,9 @@ describe('an event stream', () => {
       throw new Error('secret');
     });
     const text = await (await fetch(url, { headers })).text();
-    expect(text).toMatch(/data: {"id":"1".*\n\nevent: error\ndata: {"error":"INTERNAL_SERVER_ERROR",.*"details":{}.*}\n\n$/s);
+    expect(text).toMatch(
+      /data: {"id":"1".*\n\nevent: error\ndata: {"error":"INTERNAL_SERVER_ERROR",.*"details":{}.*}\n\n$/s,
+    );
     expect(text).not.toContain('secret');
     expect(toy?.faults).toHaveLength(1);
   });
@@ -153,7 +173,9 @@ describe('EventStream', () => {
   });
 
   it('writes one frame per event, and lets no value break out of its line', () => {
-    expect(frameOf({ id: 'a\nevent: x', type: 'b\r\n' })).toBe('id: a event: x\nevent: b  \ndata: {"id":"a\\nevent: x","type":"b\\r\\n"}\n\n');
+    expect(frameOf({ id: 'a\nevent: x', type: 'b\r\n' })).toBe(
+      'id: a event: x\nevent: b  \ndata: {"id":"a\\nevent: x","type":"b\\r\\n"}\n\n',
+    );
     expect(frameOf('text')).toBe('data: "text"\n\n');
     expect(frameOf(null)).toBe('data: null\n\n');
   });

@@ -23,7 +23,9 @@ describe('jsonFault', () => {
   });
 
   it('points into every text that the engine refuses, and behind every text that it takes', () => {
-    const cut = fc.tuple(fc.json(), fc.nat(), fc.string({ maxLength: 2 })).map(([json, n, extra]) => json.slice(0, n % (json.length + 1)) + extra);
+    const cut = fc
+      .tuple(fc.json(), fc.nat(), fc.string({ maxLength: 2 }))
+      .map(([json, n, extra]) => json.slice(0, n % (json.length + 1)) + extra);
     fc.assert(
       fc.property(fc.oneof(fc.string(), cut), (text) => {
         const { position } = jsonFault(text);

@@ -1,8 +1,8 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { compileOperations } from '../../rest/compile.ts';
-import { buildOpenApi } from '../../rest/openapi.ts';
 import type { OpenApiDocument } from '../../rest/openapi.ts';
+import { buildOpenApi } from '../../rest/openapi.ts';
 import { folderOf, removeFolders, toySchema } from './toy.ts';
 
 afterAll(removeFolders);
@@ -38,13 +38,22 @@ beforeAll(() => {
       fragment Owner on Owner { name }
       fragment Page on ItemConnection { total: totalCount pageInfo @flatten { has_more: hasNextPage next_cursor: endCursor } }
     `,
-    'additions/health.graphql': 'query Health($word: String! = "a", $ids: [ID!] @commaList) @rest(method: GET, path: "/v1/health") { health @body echo(text: $word, ids: $ids) }',
+    'additions/health.graphql':
+      'query Health($word: String! = "a", $ids: [ID!] @commaList) @rest(method: GET, path: "/v1/health") { health @body echo(text: $word, ids: $ids) }',
   });
-  document = buildOpenApi(compileOperations(schema, dir), schema, { info: { title: 'Shop', version: '1', description: 'A toy.' }, publicUrl: 'https://shop.test' });
+  document = buildOpenApi(compileOperations(schema, dir), {
+    info: { title: 'Shop', version: '1', description: 'A toy.' },
+    publicUrl: 'https://shop.test',
+  });
 });
 
-const operation = (path: string, method: string) => document.paths[path]?.[method] as { parameters: object[]; responses: Record<string, unknown> } & Record<string, unknown>;
-const schemaOf = (name: string) => document.components.schemas[name] as { properties: Record<string, object>; required?: string[] };
+const operation = (path: string, method: string) =>
+  document.paths[path]?.[method] as { parameters: object[]; responses: Record<string, unknown> } & Record<
+    string,
+    unknown
+  >;
+const schemaOf = (name: string) =>
+  document.components.schemas[name] as { properties: Record<string, object>; required?: string[] };
 
 describe('the OpenAPI document', () => {
   it('is valid OpenAPI 3.1', async () => {
@@ -62,7 +71,9 @@ describe('the OpenAPI document', () => {
   });
 
   it('has an entry for every operation, named after it and tagged by its file', () => {
-    const entries = Object.entries(document.paths).flatMap(([path, methods]) => Object.entries(methods).map(([method, { operationId, tags }]) => [method, path, operationId, tags]));
+    const entries = Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, { operationId, tags }]) => [method, path, operationId, tags]),
+    );
     expect(entries).toEqual([
       ['get', '/v1/health', 'Health', ['health']],
       ['get', '/v1/shops/{shop_id}/items', 'ListItems', ['items']],
@@ -75,14 +86,23 @@ describe('the OpenAPI document', () => {
   });
 
   it('describes by the comment of the document, else by the schema', () => {
-    expect(operation('/v1/items', 'post')).toMatchObject({ summary: 'Makes an item', description: 'Makes an item.\nIt is yours.' });
+    expect(operation('/v1/items', 'post')).toMatchObject({
+      summary: 'Makes an item',
+      description: 'Makes an item.\nIt is yours.',
+    });
     expect(operation('/v1/shops/{shop_id}/items', 'get')).toMatchObject({ summary: 'A shop', description: 'A shop.' });
   });
 
   it('states parameters with bounds, defaults, enumerations and descriptions, and the headers of every operation', () => {
     expect(operation('/v1/shops/{shop_id}/items', 'get').parameters).toEqual([
       { name: 'shop_id', in: 'path', required: true, schema: { type: 'string' } },
-      { name: 'limit', in: 'query', required: false, description: 'How many.', schema: { type: 'integer', format: 'int32', minimum: 1, maximum: 100, default: 20 } },
+      {
+        name: 'limit',
+        in: 'query',
+        required: false,
+        description: 'How many.',
+        schema: { type: 'integer', format: 'int32', minimum: 1, maximum: 100, default: 20 },
+      },
       { name: 'cursor', in: 'query', required: false, schema: { type: 'string' } },
       { name: 'colour', in: 'query', required: false, schema: { type: 'string', enum: ['red', 'green', 'blue'] } },
       { name: 'tags', in: 'query', required: false, schema: { type: 'array', items: { type: 'string' } } },
@@ -91,17 +111,37 @@ describe('the OpenAPI document', () => {
     ]);
     expect(operation('/v1/health', 'get').parameters.slice(0, 2)).toEqual([
       { name: 'word', in: 'query', required: false, schema: { type: 'string', enum: ['a', 'b'], default: 'a' } },
-      { name: 'ids', in: 'query', required: false, style: 'form', explode: false, schema: { type: 'array', items: { type: 'string' } } },
+      {
+        name: 'ids',
+        in: 'query',
+        required: false,
+        style: 'form',
+        explode: false,
+        schema: { type: 'array', items: { type: 'string' } },
+      },
     ]);
-    expect(operation('/v1/items/{item_id}/stream', 'get').parameters.filter((parameter) => 'in' in parameter && parameter.in === 'header')).toHaveLength(1);
+    expect(
+      operation('/v1/items/{item_id}/stream', 'get').parameters.filter(
+        (parameter) => 'in' in parameter && parameter.in === 'header',
+      ),
+    ).toHaveLength(1);
   });
 
   it('states bodies in the names of REST, with constraints, nullability and what is required', () => {
-    expect(operation('/v1/items', 'post').requestBody).toEqual({ required: true, content: { 'application/json': { schema: { $ref: '#/components/schemas/ItemInput' } } } });
+    expect(operation('/v1/items', 'post').requestBody).toEqual({
+      required: true,
+      content: { 'application/json': { schema: { $ref: '#/components/schemas/ItemInput' } } },
+    });
     const { properties, required } = schemaOf('ItemInput');
     expect(required).toEqual(['display_name']);
     expect(properties).toMatchObject({
-      display_name: { type: 'string', minLength: 2, maxLength: 5, pattern: '^(?:[a-z]+)$', description: 'Shown to everybody.' },
+      display_name: {
+        type: 'string',
+        minLength: 2,
+        maxLength: 5,
+        pattern: '^(?:[a-z]+)$',
+        description: 'Shown to everybody.',
+      },
       max_cost_per_1k_tokens: { type: ['number', 'null'] },
       count: { type: ['integer', 'null'], minimum: 0 },
       colour: { type: ['string', 'null'], enum: ['red', 'green', 'blue', null] },
@@ -150,15 +190,32 @@ describe('the OpenAPI document', () => {
         others: { type: 'array', items: { $ref: '#/components/schemas/Owner' } },
         owner: { anyOf: [{ $ref: '#/components/schemas/Owner' }, { type: 'null' }] },
       },
-      required: ['item_id', 'name', 'owner_id', 'colour', 'tags', 'metadata', 'created_at', 'owner_name', 'others', 'owner'],
+      required: [
+        'item_id',
+        'name',
+        'owner_id',
+        'colour',
+        'tags',
+        'metadata',
+        'created_at',
+        'owner_name',
+        'others',
+        'owner',
+      ],
     });
   });
 
   it('states the status of success and what it carries', () => {
     expect(Object.keys(operation('/v1/items', 'post').responses)).toContain('201');
-    expect(operation('/v1/items/{item_id}', 'delete').responses['204']).toEqual({ description: 'Done; there is no body.' });
-    expect(operation('/v1/items/{item_id}/touch', 'post').responses['200']).toMatchObject({ content: { 'application/json': { schema: { type: 'null' } } } });
-    expect(operation('/v1/items/{item_id}/stream', 'get').responses['200']).toMatchObject({ content: { 'text/event-stream': { schema: { type: 'object' } } } });
+    expect(operation('/v1/items/{item_id}', 'delete').responses['204']).toEqual({
+      description: 'Done; there is no body.',
+    });
+    expect(operation('/v1/items/{item_id}/touch', 'post').responses['200']).toMatchObject({
+      content: { 'application/json': { schema: { type: 'null' } } },
+    });
+    expect(operation('/v1/items/{item_id}/stream', 'get').responses['200']).toMatchObject({
+      content: { 'text/event-stream': { schema: { type: 'object' } } },
+    });
   });
 
   it.each([

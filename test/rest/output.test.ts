@@ -1,12 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { removeFolders, toyServer } from './toy.ts';
 import type { ToyServer } from './toy.ts';
+import { removeFolders, toyServer } from './toy.ts';
 
 afterAll(removeFolders);
 
 let toy: ToyServer;
 let item: unknown;
-const page = (over: object = {}) => ({ nodes: [], totalCount: 0, pageInfo: { hasNextPage: false, endCursor: null }, ...over });
+const page = (over: object = {}) => ({
+  nodes: [],
+  totalCount: 0,
+  pageInfo: { hasNextPage: false, endCursor: null },
+  ...over,
+});
 let connection: unknown;
 
 beforeAll(async () => {
@@ -50,8 +55,26 @@ beforeAll(async () => {
   );
 });
 
-const full = { id: '1', name: 'n', ownerId: 'o', maxCostPer1kTokens: 1.5, colour: 'red', tags: ['t'], metadata: { camelCase: [{ aB: null }] }, createdAt: new Date(0) };
-const shown = { item_id: '1', name: 'n', owner_id: 'o', max_cost_per_1k_tokens: 1.5, colour: 'red', tags: ['t'], metadata: { camelCase: [{ aB: null }] }, created_at: '1970-01-01T00:00:00.000Z' };
+const full = {
+  id: '1',
+  name: 'n',
+  ownerId: 'o',
+  maxCostPer1kTokens: 1.5,
+  colour: 'red',
+  tags: ['t'],
+  metadata: { camelCase: [{ aB: null }] },
+  createdAt: new Date(0),
+};
+const shown = {
+  item_id: '1',
+  name: 'n',
+  owner_id: 'o',
+  max_cost_per_1k_tokens: 1.5,
+  colour: 'red',
+  tags: ['t'],
+  metadata: { camelCase: [{ aB: null }] },
+  created_at: '1970-01-01T00:00:00.000Z',
+};
 
 describe('a response', () => {
   it('has the names of REST in the order of the document; keys of free JSON stay', async () => {
@@ -63,7 +86,16 @@ describe('a response', () => {
 
   it('has every field, null where there is nothing', async () => {
     item = { id: '1', name: 'n', tags: [] };
-    expect((await toy.get('/v1/shops/s/items/1')).body).toEqual({ item_id: '1', name: 'n', owner_id: null, max_cost_per_1k_tokens: null, colour: null, tags: [], metadata: null, created_at: null });
+    expect((await toy.get('/v1/shops/s/items/1')).body).toEqual({
+      item_id: '1',
+      name: 'n',
+      owner_id: null,
+      max_cost_per_1k_tokens: null,
+      colour: null,
+      tags: [],
+      metadata: null,
+      created_at: null,
+    });
   });
 
   it('lifts flattened fields into their place, on the page and in each row; a null object gives nulls', async () => {
@@ -114,16 +146,28 @@ describe('a response', () => {
 describe('null where an object should be', () => {
   it('is 404 for a query, with the type and the last id of the path', async () => {
     item = null;
-    expect(await toy.get('/v1/shops/s/items/i1')).toMatchObject({ status: 404, body: { error: 'RESOURCE_NOT_FOUND', details: { resource_type: 'item', resource_id: 'i1' } } });
+    expect(await toy.get('/v1/shops/s/items/i1')).toMatchObject({
+      status: 404,
+      body: { error: 'RESOURCE_NOT_FOUND', details: { resource_type: 'item', resource_id: 'i1' } },
+    });
   });
 
   it('is 404 on the way to the body, too', async () => {
-    expect(await toy.get('/v1/shops/none/items')).toMatchObject({ status: 404, body: { details: { resource_type: 'shop', resource_id: 'none' } } });
+    expect(await toy.get('/v1/shops/none/items')).toMatchObject({
+      status: 404,
+      body: { details: { resource_type: 'shop', resource_id: 'none' } },
+    });
   });
 });
 
 describe('success', () => {
-  const send = (method: 'POST' | 'PUT' | 'DELETE', url: string, body?: object) => toy.send({ method, url, payload: body && JSON.stringify(body), headers: body ? { 'content-type': 'application/json' } : {} });
+  const send = (method: 'POST' | 'PUT' | 'DELETE', url: string, body?: object) =>
+    toy.send({
+      method,
+      url,
+      payload: body && JSON.stringify(body),
+      headers: body ? { 'content-type': 'application/json' } : {},
+    });
 
   it('has the status of the document', async () => {
     item = full;

@@ -1,14 +1,14 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import Fastify from 'fastify';
 import type { FastifyInstance, InjectOptions } from 'fastify';
-import { GraphQLError, GraphQLScalarType, buildSchema, isInputObjectType, isObjectType } from 'graphql';
+import Fastify from 'fastify';
 import type { GraphQLFieldResolver, GraphQLSchema } from 'graphql';
-import type { Constraints } from '../../src/graphql/constraints.ts';
+import { buildSchema, GraphQLError, type GraphQLScalarType, isInputObjectType, isObjectType } from 'graphql';
 import { registerErrorShapes } from '../../rest/errors.ts';
-import { fastifyOptions, restPlugin } from '../../rest/plugin.ts';
 import type { RestOptions } from '../../rest/plugin.ts';
+import { fastifyOptions, restPlugin } from '../../rest/plugin.ts';
+import type { Constraints } from '../../src/graphql/constraints.ts';
 
 /** A small shop: enough of every kind of type for the façade. */
 const sdl = /* GraphQL */ `
@@ -97,7 +97,12 @@ export interface Toy {
   subscribe?: GraphQLFieldResolver<unknown, object>;
 }
 
-export function toySchema({ resolvers = {}, constraints = {}, publicFields = ['health'], subscribe }: Toy = {}): GraphQLSchema {
+export function toySchema({
+  resolvers = {},
+  constraints = {},
+  publicFields = ['health'],
+  subscribe,
+}: Toy = {}): GraphQLSchema {
   const schema = buildSchema(sdl);
   for (const [type, fields] of Object.entries(resolvers)) {
     const object = schema.getType(type);
@@ -105,7 +110,8 @@ export function toySchema({ resolvers = {}, constraints = {}, publicFields = ['h
     for (const [name, resolve] of Object.entries(fields)) Object.assign(object.getFields()[name] ?? {}, { resolve });
   }
   for (const root of [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()]) {
-    for (const field of Object.values(root?.getFields() ?? {})) field.extensions = { access: publicFields.includes(field.name) ? 'public' : 'signed-in' };
+    for (const field of Object.values(root?.getFields() ?? {}))
+      field.extensions = { access: publicFields.includes(field.name) ? 'public' : 'signed-in' };
   }
   for (const [path, value] of Object.entries(constraints)) {
     const [typeName = '', fieldName = '', argument] = path.split('.');
@@ -118,12 +124,14 @@ export function toySchema({ resolvers = {}, constraints = {}, publicFields = ['h
     if (!target) throw new Error(`no input ${path}`);
     target.extensions = { constraints: value };
   }
-  const scalar = (name: string, behaviour: Partial<GraphQLScalarType>) => Object.assign(schema.getType(name) ?? {}, behaviour);
+  const scalar = (name: string, behaviour: Partial<GraphQLScalarType>) =>
+    Object.assign(schema.getType(name) ?? {}, behaviour);
   scalar('DateTime', {
     serialize: (value) => (value instanceof Date ? value.toISOString() : value),
     parseValue(value) {
       const date = new Date(String(value));
-      if (Number.isNaN(date.getTime())) throw new GraphQLError('Input should be a valid datetime, invalid character or missing part');
+      if (Number.isNaN(date.getTime()))
+        throw new GraphQLError('Input should be a valid datetime, invalid character or missing part');
       return date;
     },
   });
@@ -141,7 +149,9 @@ export function toySchema({ resolvers = {}, constraints = {}, publicFields = ['h
 /** Writes operation documents into a folder of their own. A string is the content of `shop.graphql`. */
 export function folderOf(documents: string | Record<string, string>): string {
   const dir = mkdtempSync(join(tmpdir(), 'operations-'));
-  for (const [name, text] of Object.entries(typeof documents === 'string' ? { 'shop.graphql': documents } : documents)) {
+  for (const [name, text] of Object.entries(
+    typeof documents === 'string' ? { 'shop.graphql': documents } : documents,
+  )) {
     mkdirSync(dirname(join(dir, name)), { recursive: true });
     writeFileSync(join(dir, name), text);
   }
@@ -159,12 +169,18 @@ export interface ToyServer {
   faults: unknown[];
   contexts: { operation: unknown; principal: unknown }[];
   /** The answer: status, headers and the parsed body (`undefined` without one). As a signed-in caller, unless told otherwise. */
-  send(options: InjectOptions & { as?: string | null }): Promise<{ status: number; body: unknown; text: string; headers: Record<string, unknown> }>;
+  send(
+    options: InjectOptions & { as?: string | null },
+  ): Promise<{ status: number; body: unknown; text: string; headers: Record<string, unknown> }>;
   get(url: string): Promise<{ status: number; body: unknown }>;
   post(url: string, body: unknown): Promise<{ status: number; body: unknown }>;
 }
 
-export async function toyServer(documents: string | Record<string, string>, toy: Toy = {}, more: Partial<RestOptions> = {}): Promise<ToyServer> {
+export async function toyServer(
+  documents: string | Record<string, string>,
+  toy: Toy = {},
+  more: Partial<RestOptions> = {},
+): Promise<ToyServer> {
   const server = Fastify(fastifyOptions);
   const faults: unknown[] = [];
   const contexts: ToyServer['contexts'] = [];
@@ -184,9 +200,17 @@ export async function toyServer(documents: string | Record<string, string>, toy:
   });
   await server.ready();
   const send: ToyServer['send'] = async ({ as = 'somebody', ...options }) => {
-    const answer = await server.inject({ ...options, headers: { ...(as === null ? {} : { authorization: as }), ...options.headers } });
+    const answer = await server.inject({
+      ...options,
+      headers: { ...(as === null ? {} : { authorization: as }), ...options.headers },
+    });
     const isJson = String(answer.headers['content-type']).startsWith('application/json');
-    return { status: answer.statusCode, body: isJson && answer.body ? (JSON.parse(answer.body) as unknown) : undefined, text: answer.body, headers: answer.headers };
+    return {
+      status: answer.statusCode,
+      body: isJson && answer.body ? (JSON.parse(answer.body) as unknown) : undefined,
+      text: answer.body,
+      headers: answer.headers,
+    };
   };
   const brief = async (options: InjectOptions) => {
     const { status, body } = await send(options);
@@ -198,6 +222,7 @@ export async function toyServer(documents: string | Record<string, string>, toy:
     contexts,
     send,
     get: (url) => brief({ url }),
-    post: (url, body) => brief({ method: 'POST', url, payload: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+    post: (url, body) =>
+      brief({ method: 'POST', url, payload: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
   };
 }

@@ -30,7 +30,11 @@ async function asAdmin(sql: string): Promise<void> {
 }
 
 /** A new database with all migrations applied; `template: 'template0'` gives an empty one. */
-export async function createTestDatabase({ template = TEMPLATE_DATABASE }: { template?: string } = {}): Promise<TestDatabase> {
+export async function createTestDatabase({
+  template = TEMPLATE_DATABASE,
+}: {
+  template?: string;
+} = {}): Promise<TestDatabase> {
   const name = `test_${randomBytes(6).toString('hex')}`;
   await asAdmin(`create database ${name} template ${template}`);
   return {

@@ -33,7 +33,11 @@ export default async function setup(project: TestProject): Promise<() => Promise
 
 async function startServer(): Promise<{ url: string; stop(): Promise<void> }> {
   const dir = await mkdtemp(path.join(tmpdir(), 'test-'));
-  const server = await startEmbeddedPostgres({ dir: path.join(dir, 'postgres'), isDurable: false, logger: quietLogger });
+  const server = await startEmbeddedPostgres({
+    dir: path.join(dir, 'postgres'),
+    isDurable: false,
+    logger: quietLogger,
+  });
   const stop = async (): Promise<void> => {
     await server.stop();
     rmSync(dir, { recursive: true, force: true });

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createLogger } from '../../src/infra/logger.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await startTestApp();
+  app = await startTestApp({ logger: createLogger({ logLevel: 'error' }) });
 });
 afterAll(() => app.close());
 

@@ -93,6 +93,7 @@ CREATE TABLE "resource_counts" (
 CREATE TABLE "idempotency_keys" (
     "id" TEXT NOT NULL,
     "request_hash" TEXT NOT NULL,
+    "committed_at" TIMESTAMPTZ(3),
     "status_code" INTEGER,
     "response" BYTEA,
     "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
@@ -419,7 +420,8 @@ ALTER TABLE "namespaces" ADD CONSTRAINT "namespaces_workspace_id_fkey" FOREIGN K
 -- AddForeignKey
 ALTER TABLE "threads" ADD CONSTRAINT "threads_namespace_id_fkey" FOREIGN KEY ("namespace_id") REFERENCES "namespaces"("id") ON DELETE CASCADE ON UPDATE CASCADE;
 
--- The outbox is read in the order of commits: see src/events/event-tail.ts.
+-- What the bucket worker looks for.
+CREATE INDEX workspaces_bucket_pending ON workspaces (id) WHERE bucket_status = 'pending';
 
 -- Counts of rows of a tenant that are not deleted, kept with the rows themselves. A slot per writer keeps writers from waiting for
 -- one another; a count is the sum of its slots.

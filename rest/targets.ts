@@ -1,0 +1,111 @@
+import type { DocumentNode, GraphQLInputType, GraphQLSchema, ValueNode } from 'graphql';
+import {
+  getNullableType,
+  isEnumType,
+  isInputObjectType,
+  isListType,
+  isScalarType,
+  Kind,
+  TypeInfo,
+  visit,
+  visitWithTypeInfo,
+} from 'graphql';
+import type { Constraints } from '../src/graphql/constraints.ts';
+import { restName } from './names.ts';
+
+/** What the schema says of the argument or input field that a variable feeds. */
+export interface Target {
+  constraints: Constraints;
+  description: string;
+  defaultValue: unknown;
+}
+
+/** What each variable feeds, through arguments, object literals and list literals. */
+export function targetsOf(schema: GraphQLSchema, document: DocumentNode): Map<string, Target[]> {
+  const targets = new Map<string, Target[]>();
+  const info = new TypeInfo(schema);
+  const walk = (value: ValueNode, type: GraphQLInputType, target: Target): void => {
+    const nullable = getNullableType(type);
+    if (value.kind === Kind.VARIABLE) {
+      const known = targets.get(value.name.value) ?? [];
+      targets.set(value.name.value, [...known, target]);
+    } else if (value.kind === Kind.LIST && isListType(nullable)) {
+      for (const item of value.values)
+        walk(item, nullable.ofType as GraphQLInputType, {
+          ...target,
+          constraints: target.constraints.item ?? {},
+          defaultValue: undefined,
+        });
+    } else if (value.kind === Kind.OBJECT && isInputObjectType(nullable)) {
+      for (const { name, value: child } of value.fields) {
+        const field = nullable.getFields()[name.value];
+        if (field) walk(child, field.type, targetOf(field));
+      }
+    }
+  };
+  visit(
+    document,
+    visitWithTypeInfo(info, {
+      Argument(node) {
+        const argument = info.getDirective() ? null : info.getArgument();
+        if (argument) walk(node.value, argument.type, targetOf(argument));
+      },
+    }),
+  );
+  return targets;
+}
+
+/** The constraints that the schema states on an argument or input field. */
+export const constraintsOf = (element: { extensions: Readonly<Record<string, unknown>> }): Constraints =>
+  (element.extensions.constraints as Constraints | undefined) ?? {};
+
+interface Element {
+  type: GraphQLInputType;
+  extensions: Readonly<Record<string, unknown>>;
+  description?: string | null;
+  defaultValue?: unknown;
+}
+
+function targetOf(element: Element): Target {
+  return {
+    constraints: constraintsOf(element),
+    description: element.description ?? '',
+    defaultValue: externalDefault(element),
+  };
+}
+
+/** A schema element's default in the form in which a client would send it; `undefined` without one. */
+export function externalDefault({ type, defaultValue }: Element): unknown {
+  return defaultValue === undefined ? undefined : external(defaultValue, type);
+}
+
+function external(value: unknown, type: GraphQLInputType): unknown {
+  const nullable = getNullableType(type);
+  if (value === null || value === undefined) return null;
+  if (isListType(nullable)) return [value].flat().map((item) => external(item, nullable.ofType as GraphQLInputType));
+  if (!isInputObjectType(nullable))
+    return isEnumType(nullable) || isScalarType(nullable) ? nullable.serialize(value) : value;
+  const given = value as Record<string, unknown>;
+  const fields = Object.values(nullable.getFields()).filter((field) => given[field.name] !== undefined);
+  return Object.fromEntries(fields.map((field) => [restName(field.name), external(given[field.name], field.type)]));
+}
+
+/** The JSON value of a literal. */
+export function plain(node: ValueNode): unknown {
+  switch (node.kind) {
+    case Kind.INT:
+    case Kind.FLOAT:
+      return Number(node.value);
+    case Kind.STRING:
+    case Kind.BOOLEAN:
+    case Kind.ENUM:
+      return node.value;
+    case Kind.LIST:
+      return node.values.map(plain);
+    case Kind.OBJECT:
+      return Object.fromEntries(node.fields.map((field) => [field.name.value, plain(field.value)]));
+    case Kind.NULL:
+    case Kind.VARIABLE: // never inside of a default
+      return null;
+  }
+}

@@ -1,0 +1,44 @@
+// Fails when a module imports what `.dependency-cruiser.mjs` forbids, or when the check read too little to mean anything.
+import path from 'node:path';
+import { cruise } from 'dependency-cruiser';
+import { imports, options, runtime } from '../.dependency-cruiser.mjs';
+import { buildIfChanged } from './build.mjs';
+import { filesBelow, root } from './stamp.mjs';
+
+/**
+ * @param {string[]} folders
+ * @param {string} extension of the modules that have to be read
+ * @param {typeof imports} forbidden
+ * @returns {Promise<string[]>} what is wrong
+ */
+async function check(folders, extension, forbidden) {
+  const { output } = await cruise(folders, { ...options, ruleSet: { forbidden }, validate: true, baseDir: root });
+  if (typeof output === 'string') throw new Error(output);
+  const { modules, summary } = output;
+  const seen = new Set(modules.map(({ source }) => source));
+  const sources = folders
+    .flatMap((folder) => filesBelow(path.join(root, folder)))
+    .map((file) => path.relative(root, file))
+    .filter(
+      (file) => file.endsWith(extension) && !file.startsWith('src/generated/') && !file.startsWith('rest/generated/'),
+    );
+  const edges = modules.flatMap(({ source, dependencies }) =>
+    dependencies.map((dependency) => ({ source, dependency })),
+  );
+  console.log(`${folders.join(', ')}: ${sources.length} modules, ${edges.length} imports.`);
+  return [
+    ...summary.violations.map(
+      ({ rule, from, to, cycle }) => `${rule.name}: ${from} → ${cycle?.map(({ name }) => name).join(' → ') ?? to}`,
+    ),
+    ...sources.filter((file) => !seen.has(file)).map((file) => `not read: ${file}`),
+    ...edges
+      .filter(({ dependency }) => dependency.couldNotResolve)
+      .map(({ source, dependency }) => `not found: ${source} → ${dependency.module}`),
+    ...(edges.length === 0 ? ['no import was seen at all'] : []),
+  ];
+}
+
+buildIfChanged();
+const problems = [...(await check(['src', 'rest'], '.ts', imports)), ...(await check(['dist'], '.js', runtime))];
+for (const problem of problems) console.error(problem);
+process.exitCode = problems.length > 0 ? 1 : 0;

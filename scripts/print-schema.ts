@@ -1,0 +1,9 @@
+// Writes schema.graphql from the schema in src/; sorted, so that its diff shows what changed and nothing else.
+// With --check it writes nothing and fails when the file is stale.
+import path from 'node:path';
+import { lexicographicSortSchema, printSchema } from 'graphql';
+import { schema } from '../src/graphql/schema.ts';
+import { projectRoot } from '../src/paths.ts';
+import { writeOrCheck } from './write-or-check.ts';
+
+writeOrCheck(path.join(projectRoot, 'schema.graphql'), `${printSchema(lexicographicSortSchema(schema))}\n`);

@@ -1,0 +1,131 @@
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { FastifyInstance } from 'fastify';
+import { buildApp } from './app.ts';
+import { type Config, ConfigError, loadConfig } from './config.ts';
+import { openDatabase, waitForDatabase } from './infra/database.ts';
+import { createLogger, type Logger } from './infra/logger.ts';
+import { createMailer } from './infra/mail.ts';
+import { migrate } from './infra/migrate.ts';
+import { startEmbeddedPostgres } from './infra/postgres-embedded.ts';
+import { migrationsDir } from './paths.ts';
+import { Teardown } from './teardown.ts';
+
+const STEP_TIMEOUT_SECONDS = 15;
+const DATABASE_STOP_TIMEOUT_SECONDS = 60;
+
+function readConfig(): Config {
+  try {
+    return loadConfig();
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    for (const problem of error.problems) console.error(problem);
+    process.exit(1);
+  }
+}
+
+/** @returns the connection URL */
+async function provideDatabase(config: Config, logger: Logger, teardown: Teardown): Promise<string> {
+  if (config.databaseUrl) {
+    await waitForDatabase(config.databaseUrl, logger);
+    return config.databaseUrl;
+  }
+  const embedded = await startEmbeddedPostgres({ dir: path.join(config.dataDir, 'postgres'), logger });
+  teardown.add('the embedded PostgreSQL', () => embedded.stop(), DATABASE_STOP_TIMEOUT_SECONDS);
+  return embedded.url;
+}
+
+/** Stops accepting at once; requests in flight have so many seconds, then their connections are cut. */
+async function closeServer(server: FastifyInstance, graceSeconds: number): Promise<void> {
+  const closed = new AbortController();
+  const cut = delay(graceSeconds * 1_000, undefined, { signal: closed.signal }).then(
+    () => server.server.closeAllConnections(),
+    () => undefined, // aborted, because all requests were finished
+  );
+  await server.close();
+  closed.abort();
+  await cut;
+}
+
+async function start(config: Config, logger: Logger, teardown: Teardown): Promise<void> {
+  const url = await provideDatabase(config, logger, teardown);
+  const applied = await migrate(url, migrationsDir);
+  if (applied.length > 0) logger.info({ migrations: applied }, 'migrations applied');
+
+  const database = openDatabase({ url, poolSize: config.databasePoolSize, logger });
+  teardown.add('the database connections', () => database.close(), STEP_TIMEOUT_SECONDS);
+  const mailer = createMailer({ config, logger });
+  teardown.add('the mailer', () => mailer.close(), STEP_TIMEOUT_SECONDS);
+  const app = await buildApp({ config, database, mailer, logger });
+  teardown.add('the background work', () => app.stop(), STEP_TIMEOUT_SECONDS);
+  teardown.add(
+    'the server',
+    () => closeServer(app.server, config.shutdownTimeoutSeconds),
+    config.shutdownTimeoutSeconds + STEP_TIMEOUT_SECONDS,
+  );
+
+  await app.server.listen({ host: config.host, port: config.port });
+  announce(config, app.server.server.address() as AddressInfo);
+}
+
+function announce({ host, publicUrl }: Config, { port }: AddressInfo): void {
+  const name = ['0.0.0.0', '::'].includes(host) ? 'localhost' : host.includes(':') ? `[${host}]` : host;
+  const base = publicUrl ?? `http://${name}:${port}`;
+  const listening = publicUrl ? ` (listening on ${host}, port ${port})` : '';
+  console.log(
+    `Platform management API is ready${listening}.\n  REST       ${base}/v1\n  GraphQL    ${base}/graphql\n  Reference  ${base}/docs`,
+  );
+}
+
+function explain(error: unknown, { host, port }: Config): string {
+  if (!(error instanceof Error)) return String(error);
+  const code = 'code' in error ? error.code : undefined;
+  if (code === 'EADDRINUSE') return `Port ${port} of ${host} is in use. Stop the other process, or set PORT.`;
+  if (code === 'EACCES' && 'syscall' in error && error.syscall === 'listen')
+    return `This user may not listen on port ${port}. Set PORT to 1024 or higher.`;
+  return error.message;
+}
+
+/** Runs the service until a signal or a fault ends it; the process exits with 0 after a clean stop that was asked for, else with 1. */
+async function main(): Promise<void> {
+  const config = readConfig();
+  const logger = createLogger(config);
+  const teardown = new Teardown();
+  let isStopping = false;
+
+  const stop = async (exitCode: number): Promise<void> => {
+    isStopping = true;
+    await starting.catch(() => undefined); // reported where it is awaited
+    const isClean = await teardown.run(logger);
+    process.exit(isClean ? exitCode : 1);
+  };
+  const onSignal = (signal: NodeJS.Signals): void => {
+    if (isStopping) {
+      logger.warn({ signal }, 'second signal: exit without waiting');
+      process.exit(1);
+    }
+    logger.info({ signal }, 'stopping');
+    void stop(0);
+  };
+  const onFault = (error: unknown): void => {
+    logger.fatal({ err: error }, 'a fault that nothing handled');
+    if (!isStopping) void stop(1);
+  };
+  const starting = start(config, logger, teardown);
+  process
+    .on('SIGTERM', onSignal)
+    .on('SIGINT', onSignal)
+    .on('uncaughtException', onFault)
+    .on('unhandledRejection', onFault);
+
+  try {
+    await starting;
+  } catch (error) {
+    console.error(`The service could not start. ${explain(error, config)}`);
+    logger.debug({ err: error }, 'the service could not start');
+    if (!isStopping) await stop(1);
+  }
+}
+
+await main();

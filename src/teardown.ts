@@ -1,0 +1,45 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from './infra/logger.ts';
+
+interface Step {
+  what: string;
+  undo: () => Promise<void>;
+  timeoutSeconds: number;
+}
+
+/** Undoes what a start did, the last first. Each step has its time, so that a stuck one does not keep the others from their turn. */
+export class Teardown {
+  private readonly steps: Step[] = [];
+
+  /** `what` completes "stopping …" in the log. */
+  add(what: string, undo: () => Promise<void>, timeoutSeconds: number): void {
+    this.steps.push({ what, undo, timeoutSeconds });
+  }
+
+  /** Runs all steps, once. @returns whether all of them succeeded in time */
+  async run(logger: Logger): Promise<boolean> {
+    let isClean = true;
+    for (let step = this.steps.pop(); step; step = this.steps.pop()) {
+      const problem = await runStep(step);
+      if (problem === undefined) continue;
+      isClean = false;
+      logger.error({ err: problem }, `stopping ${step.what} failed`);
+    }
+    return isClean;
+  }
+}
+
+async function runStep({ undo, timeoutSeconds }: Step): Promise<unknown> {
+  const late = new AbortController();
+  const timeout = delay(timeoutSeconds * 1_000, undefined, { signal: late.signal }).then(
+    () => new Error(`not done after ${timeoutSeconds} s`),
+    () => undefined, // aborted, because the step was quicker
+  );
+  try {
+    return await Promise.race([undo().then(() => undefined), timeout]);
+  } catch (error) {
+    return error;
+  } finally {
+    late.abort();
+  }
+}

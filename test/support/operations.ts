@@ -1,0 +1,30 @@
+import { compileOperations } from '../../rest/compile.ts';
+import type { CompiledOperation } from '../../rest/operation.ts';
+import { schema } from '../../src/graphql/schema.ts';
+import { operationsDir } from '../../src/paths.ts';
+
+/** Every route of the REST API, as the service itself compiles it: what is added tomorrow is in here tomorrow. */
+export const operations: readonly CompiledOperation[] = compileOperations(schema, operationsDir);
+
+/** `GET /v1/users/{user_id}`, for titles and tables. */
+export const routeOf = ({ method, path }: Pick<CompiledOperation, 'method' | 'path'>): string => `${method} ${path}`;
+
+/** The operation of a route. @throws Error when there is none */
+export function operationAt(method: string, path: string): CompiledOperation {
+  const found = operations.find((operation) => operation.method === method && operation.path === path);
+  if (!found) throw new Error(`There is no operation document for ${method} ${path}.`);
+  return found;
+}
+
+/** Names of the variables of a path template, in order. */
+export const pathVariables = (path: string): string[] => [...path.matchAll(/\{([^}]*)\}/g)].map(([, name]) => name!);
+
+/**
+ * Operations in an order in which each finds what it needs: reads first, then changes, then deletions from the innermost outwards,
+ * and last what ends the caller's own session.
+ */
+export function gentlestFirst(list: readonly CompiledOperation[] = operations): CompiledOperation[] {
+  const rank = ({ method, path }: CompiledOperation) =>
+    path === '/v1/auth/logout' ? 1_000 : method === 'GET' ? 0 : method === 'DELETE' ? 100 - path.length / 100 : 10;
+  return [...list].sort((a, b) => rank(a) - rank(b));
+}

@@ -1,0 +1,39 @@
+import type pg from 'pg';
+
+/** SQL statements that were sent while something ran. */
+export interface QueryLog {
+  /** Texts of the statements that `work` sent, in order, without those that background tasks send in between. */
+  during(work: () => Promise<unknown>): Promise<string[]>;
+}
+
+const BACKGROUND = /insert into activity|from events where|pg_snapshot_xmin|^set |resource_counts.*delete/i;
+
+/** Writes down every statement that goes through a pool, whoever sends it: hand-written SQL and Prisma share the pool. */
+export function logQueries(pool: pg.Pool): QueryLog {
+  let current: string[] | null = null;
+  const seen = new WeakSet<pg.PoolClient>();
+  pool.on('acquire', (client) => {
+    if (seen.has(client)) return;
+    seen.add(client);
+    const query = client.query.bind(client) as (...args: unknown[]) => unknown;
+    Object.defineProperty(client, 'query', {
+      value: (...args: unknown[]) => {
+        const [first] = args;
+        const text = typeof first === 'string' ? first : ((first as { text?: string }).text ?? '');
+        if (current && !BACKGROUND.test(text)) current.push(text);
+        return query(...args);
+      },
+    });
+  });
+  return {
+    async during(work) {
+      const statements: string[] = (current = []);
+      try {
+        await work();
+      } finally {
+        current = null;
+      }
+      return statements;
+    },
+  };
+}

@@ -1,0 +1,154 @@
+import {
+  type GraphQLInputObjectType,
+  type GraphQLInputType,
+  getNullableType,
+  isEnumType,
+  isInputObjectType,
+  isListType,
+  isNonNullType,
+} from 'graphql';
+import type { Constraints } from '../../src/graphql/constraints.ts';
+import { snakeCase } from './names.ts';
+
+/** What samples are made from. */
+export interface SampleSource {
+  /** Stands in every free text, so that a byte of it in a foreign answer shows. Lower-case letters and digits. */
+  marker: string;
+  /** Ids by the name of their path variable. */
+  ids: Readonly<Record<string, string>>;
+  /** The credentials of the caller. */
+  username: string;
+  password: string;
+  /** Counts up: makes values unique. */
+  next(): number;
+}
+
+/** Leave the field out. */
+const absent = Symbol('absent');
+
+/**
+ * Values that types and constraints do not tell, by `InputType.field` or `*.field`. THE place to add one when a suite says that it
+ * cannot make up a value.
+ */
+const special: Record<string, (source: SampleSource) => unknown> = {
+  '*.password': ({ password }) => password,
+  '*.newPassword': ({ password }) => password,
+  '*.currentPassword': ({ password }) => password,
+  '*.inviteToken': () => absent,
+  'LoginInput.username': ({ username }) => username,
+  'TokenInput.token': () => 'nobody-was-mailed-this-token',
+  'RefreshInput.refreshToken': () => 'nobody-was-given-this-token',
+  'AddWorkspaceMemberInput.userId': ({ ids }) => ids.guest_user_id,
+  'AddOrganizationMemberInput.userId': ({ ids }) => ids.stranger_user_id,
+  'UpdateUserInput.isActive': () => absent,
+  'CreateUserInput.role': () => 'viewer',
+};
+
+/** Texts that fit most patterns. Add one where a new pattern needs it. */
+const texts = (marker: string, n: number) => [`${marker}${n}`, `${marker}-${n}`, 'default', 'en-US', 'UTC', '1.0.0', 'A'.repeat(64)];
+
+/** Path and query variables that are no id of the world, by name. */
+const variables: Record<string, (source: SampleSource) => unknown> = {
+  token: () => 'nobody-was-mailed-this-token',
+  cursor: () => absent,
+  after: () => absent,
+  organization_id: ({ ids }) => ids.org_id,
+};
+
+/** Optional fields too, or only what must be there. */
+export interface SampleOptions {
+  requiredOnly?: boolean;
+  overrides?: Record<string, unknown>;
+}
+
+/** A valid value of an input type, in GraphQL names. `overrides` replace fields of the outermost object. */
+export function sampleInput(type: GraphQLInputObjectType, source: SampleSource, options: SampleOptions = {}): Record<string, unknown> {
+  const sample: Record<string, unknown> = {};
+  for (const field of Object.values(type.getFields())) {
+    if (options.requiredOnly && !isNonNullType(field.type)) continue;
+    const value = fieldSample(type.name, field.name, field.type, constraintsOf(field), source, options.requiredOnly ?? false);
+    if (value !== absent) sample[field.name] = value;
+  }
+  return { ...sample, ...options.overrides };
+}
+
+/** A valid value of a variable or argument; `undefined` where it is better left out. */
+export function sampleArgument(name: string, type: GraphQLInputType, constraints: Constraints, source: SampleSource): unknown {
+  const rest = snakeCase(name);
+  const known = variables[rest];
+  const value = known ? known(source) : valueOf(rest, type, constraints, source, `the variable '${rest}'`, false);
+  return value === absent ? undefined : value;
+}
+
+/** The id of the world that a name means: `default_workspace_id` is a `workspace_id`. */
+export function idNamed(name: string, ids: Readonly<Record<string, string>>): string | undefined {
+  const singular = name.replace(/_ids$/, '_id');
+  const words = singular.split('_');
+  for (let i = 0; i < words.length - 1; i++) {
+    const id = ids[words.slice(i).join('_')];
+    if (id !== undefined) return id;
+  }
+  return undefined;
+}
+
+/** Constraints of an argument or input field. */
+export const constraintsOf = (of: { extensions: Readonly<Record<string, unknown>> }): Constraints =>
+  (of.extensions.constraints as Constraints | undefined) ?? {};
+
+function fieldSample(
+  owner: string,
+  name: string,
+  type: GraphQLInputType,
+  constraints: Constraints,
+  source: SampleSource,
+  requiredOnly: boolean,
+): unknown {
+  const made = special[`${owner}.${name}`] ?? special[`*.${name}`];
+  if (made) return made(source);
+  return valueOf(snakeCase(name), type, constraints, source, `${owner}.${name}`, requiredOnly);
+}
+
+function valueOf(name: string, type: GraphQLInputType, constraints: Constraints, source: SampleSource, what: string, requiredOnly: boolean): unknown {
+  const nullable = getNullableType(type);
+  if (isListType(nullable)) {
+    const count = Math.max(1, constraints.minItems ?? 1);
+    return Array.from({ length: count }, () => valueOf(name, nullable.ofType, constraints.item ?? {}, source, what, requiredOnly));
+  }
+  if (isInputObjectType(nullable)) return sampleInput(nullable, source, { requiredOnly });
+  if (isEnumType(nullable)) return nullable.getValues().at(-1)!.name;
+  switch (nullable.name) {
+    case 'ID':
+      return idNamed(name, source.ids) ?? missing(what, 'ids of the world (test/support/world.ts) or `special` in test/support/samples.ts');
+    case 'Int':
+    case 'Float':
+      return Math.min(Math.max(1, constraints.min ?? 1), constraints.max ?? Number.MAX_SAFE_INTEGER);
+    case 'Boolean':
+      return true;
+    case 'String':
+      return textOf(name, constraints, source, what);
+    case 'DateTime':
+      return new Date(Date.now() + 86_400_000).toISOString();
+    case 'JSON':
+    case 'JSONObject':
+      return { [source.marker]: { note: source.marker } };
+    case 'StringMap':
+      return { [source.marker]: source.marker };
+    default:
+      return missing(what, `the scalars of \`valueOf\` in test/support/samples.ts (it is a ${nullable.name})`);
+  }
+}
+
+function textOf(name: string, c: Constraints, { marker, next }: SampleSource, what: string): string {
+  const n = next();
+  if (c.oneOf) return c.oneOf.at(-1)!;
+  if (c.format === 'email') return `${marker}.${n}@example.test`;
+  if (c.format === 'uri') return `https://example.test/${marker}/${n}`;
+  const fits = (text: string) =>
+    text.length >= (c.minLength ?? 0) && text.length <= (c.maxLength ?? Infinity) && (c.pattern === undefined || new RegExp(`^(?:${c.pattern})$`, 'u').test(text));
+  const candidates = c.pattern === undefined ? [`${marker} ${name} ${n}`.padEnd(c.minLength ?? 0, 'x').slice(0, c.maxLength)] : texts(marker, n);
+  return candidates.find(fits) ?? missing(what, `\`texts\` in test/support/samples.ts: none fits ${JSON.stringify(c)}`);
+}
+
+function missing(what: string, where: string): never {
+  throw new Error(`The suites cannot make up a value for ${what}: add one to ${where}.`);
+}

@@ -1,0 +1,46 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import path from 'node:path';
+import { projectRoot } from '../../src/paths.ts';
+
+/** The service in a process of its own. */
+export interface Service {
+  readonly child: ChildProcess;
+  /** Everything that it printed so far, both outputs. */
+  output(): string;
+  /** Base URL, as soon as it prints it. @throws Error with the output when it ends before. */
+  url(): Promise<string>;
+  /** Exit code, when it has ended; `null` when a signal killed it. */
+  exited(): Promise<number | null>;
+}
+
+/** Starts `src/main.ts` with these variables and nothing of the test's own but PATH. */
+export function startService(env: Record<string, string>): Service {
+  const child = spawn(process.execPath, ['--import', 'tsx', path.join(projectRoot, 'src', 'main.ts')], {
+    cwd: projectRoot,
+    env: { PATH: process.env.PATH, PORT: '0', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  const ended = once(child, 'close').then(() => child.exitCode);
+  const ready = new Promise<string>((resolve) => {
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (chunk: string) => {
+        output += chunk;
+        const url = /REST +(\S+)\/v1/.exec(output)?.[1];
+        if (url) resolve(url);
+      });
+    }
+  });
+  return {
+    child,
+    output: () => output,
+    url: () => {
+      const failed = ended.then((code) => {
+        throw new Error(`the service ended with ${code}:\n${output}`);
+      });
+      return Promise.race([ready, failed]);
+    },
+    exited: () => ended,
+  };
+}
