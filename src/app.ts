@@ -1,7 +1,7 @@
 import cors from '@fastify/cors';
 import helmet from '@fastify/helmet';
 import websocket from '@fastify/websocket';
-import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest } from 'fastify';
+import Fastify, { LogController, type FastifyBaseLogger, type FastifyInstance, type FastifyRequest } from 'fastify';
 import path from 'node:path';
 import { registerErrorShapes, statusOf } from '../rest/errors.ts';
 import { fastifyOptions, restPlugin } from '../rest/plugin.ts';
@@ -13,11 +13,13 @@ import { addGraphQL, createEndpoint } from './graphql/endpoint.ts';
 import { ApiError, InputError } from './graphql/errors.ts';
 import { schema } from './graphql/schema.ts';
 import { socketHandler } from './graphql/websocket.ts';
+import { addAccountPages } from './http/account-pages.ts';
 import { addFailureRecords } from './http/activity.ts';
 import { addHealth } from './http/health.ts';
 import { addIdempotency } from './http/idempotency.ts';
 import { addMetrics } from './http/metrics.ts';
 import { addRateLimit, CallerLimit } from './http/rate-limit.ts';
+import { addRequestLog } from './http/request-log.ts';
 import { addRequestContext, traceIdOf } from './http/request-context.ts';
 import type { Database } from './infra/database.ts';
 import { appSecret } from './infra/keys.ts';
@@ -52,9 +54,8 @@ export async function buildApp({ config, database, mailer, logger }: AppDeps): P
     ...fastifyOptions,
     bodyLimit: config.bodyLimitBytes,
     loggerInstance: logger as FastifyBaseLogger,
-    disableRequestLogging: true,
     genReqId: (request) => traceIdOf(request.headers),
-    requestIdLogLabel: 'trace_id',
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'trace_id' }),
     requestTimeout: 60_000,
     connectionTimeout: 0,
   });
@@ -81,7 +82,9 @@ export async function buildApp({ config, database, mailer, logger }: AppDeps): P
   addRateLimit(server, limit);
   addIdempotency(server, database.prisma, new Seal(secret, 'idempotency'));
   addMetrics(server, services, database.pool);
+  addRequestLog(server, logger);
   addFailureRecords(server, services, schema);
+  addAccountPages(server);
   addHealth(server, { database, keys, isStopping: () => isStopping });
   const endpoint = createEndpoint({ schema, services, limit, config, onFault: (error, traceId) => logger.error({ err: error, trace_id: traceId }, 'a resolver failed') });
   addGraphQL(server, endpoint, socketHandler(endpoint, services));

@@ -12,5 +12,8 @@ function rootAbove(start: string): string {
 /** The folder of `package.json`: the same when this file runs from `src/` and from `dist/src/`. */
 export const projectRoot = rootAbove(path.dirname(fileURLToPath(import.meta.url)));
 
+/** The folder of the façade's operation documents (`*.graphql`, also in sub-folders). */
+export const operationsDir = path.join(projectRoot, 'rest', 'operations');
+
 /** The folder of the Prisma migrations (`<name>/migration.sql`), applied on start. */
 export const migrationsDir = path.join(projectRoot, 'prisma', 'migrations');

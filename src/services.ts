@@ -1,3 +1,4 @@
+import { AppService } from './apps/app.service.ts';
 import { Access } from './access/access.ts';
 import { AccessTokens } from './access/access-tokens.ts';
 import { Authentication } from './access/authentication.ts';
@@ -17,6 +18,12 @@ import { Changes } from './infra/change.ts';
 import type { Database } from './infra/database.ts';
 import type { Mailer } from './infra/mail.ts';
 import { Sql } from './infra/sql.ts';
+import { NamespaceService } from './namespaces/namespace.service.ts';
+import { InvitationService } from './organizations/invitation.service.ts';
+import { OrganizationMemberService } from './organizations/organization-member.service.ts';
+import { OrganizationService } from './organizations/organization.service.ts';
+import { ReleaseService } from './releases/release.service.ts';
+import { ThreadService } from './threads/thread.service.ts';
 import { UserService } from './users/user.service.ts';
 import { Buckets } from './workspaces/buckets.ts';
 import { WorkspaceMemberService } from './workspaces/workspace-member.service.ts';
@@ -51,7 +58,7 @@ export function createServices(process: ProcessDeps) {
   const { config, mailer, publicUrl, onFault } = process;
   const { pool, prisma } = process.database;
   const sql = new Sql(pool);
-  const access = new Access(sql);
+  const access = new Access(sql, config);
   const tail = new EventTail(sql, config.eventPollMs, onFault);
   const changes = new Changes(prisma, () => tail.nudge());
   const deps: ServiceDeps = { sql, changes, access, cursors: new Cursors(process.appSecret) };
@@ -64,6 +71,7 @@ export function createServices(process: ProcessDeps) {
   const passwords = new Passwords();
   const auth = { config, prisma, changes, access, authentication, tokens, passwords, sessions, mail, background, activity };
   const registration = new RegistrationService(auth);
+  const apps = new AppService(deps);
   return {
     prisma,
     sql,
@@ -78,8 +86,15 @@ export function createServices(process: ProcessDeps) {
     events: new EventService({ tail, access, authentication }),
     auth: new AuthService(auth),
     registration,
+    organizations: new OrganizationService(deps),
+    organizationMembers: new OrganizationMemberService(deps),
+    invitations: new InvitationService({ ...deps, prisma, mail }),
     users: new UserService({ ...deps, registration, sessions, authentication, mail }),
     workspaces: new WorkspaceService(deps),
     workspaceMembers: new WorkspaceMemberService(deps),
+    namespaces: new NamespaceService(deps),
+    threads: new ThreadService(deps),
+    apps,
+    releases: new ReleaseService({ ...deps, apps }),
   };
 }

@@ -11,17 +11,27 @@ export interface AccessClaims {
   expiresAtMs: number;
 }
 
+interface Verified extends AccessClaims {
+  /** The key that signed it. */
+  kid: string;
+}
+
 const ISSUER = 'platform-management-api';
 const AUDIENCE = 'platform-management-api';
 const TYPE = 'at+jwt';
 const MAX_TOKEN_LENGTH = 8_192;
+/** Longer than `ACCESS_TOKEN_TTL_SECONDS` may be: no token of ours lives so long. */
+const MAX_LIFETIME_SECONDS = 86_400;
+/** A header of ours says this and nothing else: no `jwk`, `jku` or `crit` is ever looked at. */
+const HEADER_NAMES = 'alg kid typ';
+const COMPACT = /^[\w-]+\.[\w-]+\.([\w-]{86})$/;
 
 /** Access tokens: JWT signed with Ed25519 (defaults §1). */
 export class AccessTokens {
   readonly #keys: SigningKeys;
   readonly #ttlSeconds: number;
   // by the SHA-256 of the token: verifying a signature at each request would triple what a small one costs
-  readonly #verified = new LRUCache<string, AccessClaims>({ max: 20_000 });
+  readonly #verified = new LRUCache<string, Verified>({ max: 20_000 });
 
   constructor(keys: SigningKeys, ttlSeconds: number) {
     this.#keys = keys;
@@ -50,16 +60,20 @@ export class AccessTokens {
     if (token.length > MAX_TOKEN_LENGTH) return null;
     const key = createHash('sha256').update(token).digest('base64');
     const known = this.#verified.get(key);
-    if (known) return known.expiresAtMs > Date.now() ? known : null;
+    // a key that was taken away takes its tokens along
+    if (known) return known.expiresAtMs > Date.now() && (await this.#keys.verifying(known.kid)) ? known : null;
     const claims = await this.#verifyAnew(token);
     if (claims) this.#verified.set(key, claims, { ttl: Math.max(1, claims.expiresAtMs - Date.now()) });
     return claims;
   }
 
-  async #verifyAnew(token: string): Promise<AccessClaims | null> {
+  async #verifyAnew(token: string): Promise<Verified | null> {
+    if (!isCanonical(token)) return null;
     try {
-      const { kid } = decodeProtectedHeader(token);
-      const publicKey = typeof kid === 'string' ? await this.#keys.verifying(kid) : null;
+      const header = decodeProtectedHeader(token);
+      const { kid } = header;
+      if (typeof kid !== 'string' || Object.keys(header).sort().join(' ') !== HEADER_NAMES) return null;
+      const publicKey = await this.#keys.verifying(kid);
       if (!publicKey) return null;
       const { payload } = await jwtVerify(token, publicKey, {
         algorithms: ['EdDSA'],
@@ -68,12 +82,15 @@ export class AccessTokens {
         typ: TYPE,
         requiredClaims: ['sub', 'sid', 'jti', 'iat', 'exp'],
       });
-      if (payload.typ !== 'access' || typeof payload.sid !== 'string' || typeof payload.sub !== 'string' || payload.exp === undefined) return null;
+      const { iat, exp } = payload;
+      if (payload.typ !== 'access' || typeof payload.sid !== 'string' || typeof payload.sub !== 'string') return null;
+      if (!isSecond(iat) || !isSecond(exp) || exp - iat > MAX_LIFETIME_SECONDS) return null;
       return {
+        kid,
         userId: payload.sub,
         orgId: typeof payload.org_id === 'string' ? payload.org_id : null,
         sessionId: payload.sid,
-        expiresAtMs: payload.exp * 1000,
+        expiresAtMs: exp * 1000,
       };
     } catch (error) {
       // whatever is wrong with a token has one answer; anything else is a fault of ours
@@ -81,4 +98,12 @@ export class AccessTokens {
       throw error;
     }
   }
+}
+
+const isSecond = (value: unknown): value is number => Number.isSafeInteger(value);
+
+/** The one spelling of a token: base64url has several for the same signature (padding, unused bits), and a token is known by its text. */
+function isCanonical(token: string): boolean {
+  const signature = COMPACT.exec(token)?.[1];
+  return signature !== undefined && Buffer.from(signature, 'base64url').toString('base64url') === signature;
 }

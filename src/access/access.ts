@@ -1,3 +1,5 @@
+import DataLoader from 'dataloader';
+import type { Config } from '../config.ts';
 import { forbidden, notFound } from '../graphql/errors.ts';
 import { FreshCache } from '../infra/fresh-cache.ts';
 import type { Sql } from '../infra/sql.ts';
@@ -21,6 +23,12 @@ const WORKSPACE_ROLE = `select w.deleted_at is null as exists,
   (select m.role from workspace_members m where m.workspace_id = w.id and m.user_id = $3) as role
   from workspaces w where w.org_id = $1 and w.id = $2`;
 
+// the same questions asked many times at once, as the rows of a list do: one statement for all
+const ORGANIZATION_ROLES = `select (${ORGANIZATION_ROLE.replace('$1', 'k.org_id').replace('$2', 'k.user_id')}) as role
+  from unnest($1::text[], $2::text[]) with ordinality k(org_id, user_id, at) order by k.at`;
+const WORKSPACE_ROLES = `select r.* from unnest($1::text[], $2::text[], $3::text[]) with ordinality k(org_id, workspace_id, user_id, at)
+  left join lateral (${WORKSPACE_ROLE.replace('$1', 'k.org_id').replace('$2', 'k.workspace_id').replace('$3', 'k.user_id')}) r on true order by k.at`;
+
 /**
  * May this caller do that here? Reads memberships live, with a cache of under a second that this node's own changes drop at
  * once. Answers 403 alike for an organization or workspace that one is no member of, whether or not it exists (defaults §0.3).
@@ -29,9 +37,16 @@ export class Access {
   readonly #sql: Sql;
   readonly #organizations = new FreshCache<OrganizationAccess>();
   readonly #workspaces = new FreshCache<WorkspaceAccess>();
+  // gathers what is asked at the same moment; it keeps nothing, that is the caches' task
+  readonly #organizationLoads = new DataLoader<string[], OrganizationAccess>((keys) => this.#readOrganizations(keys), { cache: false });
+  readonly #workspaceLoads = new DataLoader<string[], WorkspaceAccess>((keys) => this.#readWorkspaces(keys), { cache: false });
 
-  constructor(sql: Sql) {
+  readonly #demandsVerified: boolean;
+
+  /** @param options.requireVerifiedEmail accounts that have not proven their address reach no organization */
+  constructor(sql: Sql, { requireVerifiedEmail }: Pick<Config, 'requireVerifiedEmail'>) {
     this.#sql = sql;
+    this.#demandsVerified = requireVerifiedEmail;
   }
 
   /** The caller's role in an organization; `null` for a stranger to it. */
@@ -89,19 +104,30 @@ export class Access {
   }
 
   #organization(actor: Actor, orgId: string): OrganizationAccess | Promise<OrganizationAccess> {
-    const { userId } = actor.principal;
-    return this.#organizations.get(`${orgId} ${userId}`, async () => {
-      const [row] = await this.#sql.read<{ role: Role }>(ORGANIZATION_ROLE, [orgId, userId]);
-      return { role: row?.role ?? null };
-    });
+    const { userId, isVerified } = actor.principal;
+    if (this.#demandsVerified && !isVerified) throw forbidden('account:verified', 'Confirm your e-mail address first.');
+    return this.#organizations.get(`${orgId} ${userId}`, () => this.#organizationLoads.load([orgId, userId]));
   }
 
   #workspace(actor: Actor, orgId: string, workspaceId: string): WorkspaceAccess | Promise<WorkspaceAccess> {
     const { userId } = actor.principal;
-    return this.#workspaces.get(`${orgId} ${workspaceId} ${userId}`, async () => {
-      const [row] = await this.#sql.read<WorkspaceAccess>(WORKSPACE_ROLE, [orgId, workspaceId, userId]);
-      return row ?? { exists: false, role: null };
-    });
+    return this.#workspaces.get(`${orgId} ${workspaceId} ${userId}`, () => this.#workspaceLoads.load([orgId, workspaceId, userId]));
+  }
+
+  async #readOrganizations(keys: readonly string[][]): Promise<OrganizationAccess[]> {
+    const rows = await this.#readEach<{ role: Role | null }>(keys, ORGANIZATION_ROLE, ORGANIZATION_ROLES);
+    return keys.map((_, index) => ({ role: rows[index]?.role ?? null }));
+  }
+
+  async #readWorkspaces(keys: readonly string[][]): Promise<WorkspaceAccess[]> {
+    const rows = await this.#readEach<WorkspaceAccess>(keys, WORKSPACE_ROLE, WORKSPACE_ROLES);
+    return keys.map((_, index) => ({ exists: rows[index]?.exists ?? false, role: rows[index]?.role ?? null }));
+  }
+
+  /** One row for each key: of `one` where there is a single key, else of `many`, which takes the columns of the keys as arrays. */
+  async #readEach<Row extends object>(keys: readonly string[][], one: string, many: string): Promise<Row[]> {
+    if (keys.length === 1) return this.#sql.read<Row>(one, keys[0]!);
+    return this.#sql.read<Row>(many, keys[0]!.map((_, column) => keys.map((key) => key[column])));
   }
 
   #requireWorkspace(actor: Actor, organization: OrganizationAccess, orgId: string, workspaceId: string, permission: Permission) {

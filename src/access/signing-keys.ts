@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, statSync, writeSync } from 'node:fs';
 import path from 'node:path';
 import { type CryptoKey, exportJWK, generateKeyPair, importJWK, type JSONWebKeySet, type JWK } from 'jose';
+import { lockFolder } from '../infra/folder-lock.ts';
 import { keyFile } from '../infra/keys.ts';
 
 /** A private signing key as it is kept. */
@@ -20,9 +21,8 @@ interface LoadedKey {
 
 /** A key that was retired longer ago is forgotten at the next rotation: `ACCESS_TOKEN_TTL_SECONDS` is at most a day. */
 const FORGET_AFTER_MS = 25 * 3600 * 1000;
+/** How soon a node that only signs and verifies with keys it knows notices a rotation. */
 const REFRESH_MS = 5_000;
-// made-up key ids must not make the service read its disk at every request
-const UNKNOWN_KEY_REFRESH_MS = 250;
 
 /**
  * The keys that sign access tokens, in `KEYS_DIR/jwt.json` (mode 0600). The first signs, all verify. Rotation puts a new one in front; a
@@ -31,8 +31,9 @@ const UNKNOWN_KEY_REFRESH_MS = 250;
 export class SigningKeys {
   readonly #file: string;
   #keys: LoadedKey[] = [];
-  #mtimeMs = 0;
+  #version = '';
   #lookedAt = 0;
+  #loading: Promise<void> | null = null;
 
   private constructor(file: string) {
     this.#file = file;
@@ -49,16 +50,21 @@ export class SigningKeys {
     return keys;
   }
 
-  /** Puts a new key in front and forgets those that no living token needs. @returns its id */
+  /** Puts a new key in front and forgets those that no living token needs. @returns its id @throws FolderInUseError while another rotates */
   static async rotate(keysDir: string, now = new Date()): Promise<string> {
     await SigningKeys.open(keysDir);
     const file = path.join(keysDir, 'jwt.json');
-    const kept = read(file)
-      .map((key) => ({ ...key, retiredAt: key.retiredAt ?? now.toISOString() }))
-      .filter((key) => now.getTime() - Date.parse(key.retiredAt) < FORGET_AFTER_MS);
-    const fresh = await newKey();
-    replaceFile(file, JSON.stringify([fresh, ...kept]));
-    return String(fresh.jwk.kid);
+    const lock = await lockFolder(`${file}.lock`);
+    try {
+      const kept = read(file)
+        .map((key) => ({ ...key, retiredAt: key.retiredAt ?? now.toISOString() }))
+        .filter((key) => now.getTime() - Date.parse(key.retiredAt) < FORGET_AFTER_MS);
+      const fresh = await newKey();
+      replaceFile(file, JSON.stringify([fresh, ...kept]));
+      return String(fresh.jwk.kid);
+    } finally {
+      lock.release();
+    }
   }
 
   /** The key that signs now. */
@@ -73,7 +79,8 @@ export class SigningKeys {
     await this.#refresh(REFRESH_MS);
     const known = find();
     if (known) return known;
-    await this.#refresh(UNKNOWN_KEY_REFRESH_MS);
+    // perhaps another node rotated a moment ago. A made-up id costs no more than a look at the file's date.
+    await this.#refresh(0);
     return find();
   }
 
@@ -84,19 +91,32 @@ export class SigningKeys {
   }
 
   async #refresh(olderThanMs: number): Promise<void> {
-    const now = Date.now();
-    if (now - this.#lookedAt < olderThanMs) return;
-    this.#lookedAt = now;
-    if (statSync(this.#file).mtimeMs !== this.#mtimeMs) await this.#load();
+    if (!this.#loading) {
+      const now = Date.now();
+      if (now - this.#lookedAt < olderThanMs) return;
+      this.#lookedAt = now;
+      if (versionOf(this.#file) === this.#version) return;
+      this.#loading = this.#load().finally(() => {
+        this.#loading = null;
+      });
+    }
+    // whoever comes while the new keys are read waits for them: it may carry a token that one of them signed
+    await this.#loading;
   }
 
   async #load(): Promise<void> {
-    const { mtimeMs } = statSync(this.#file);
+    const version = versionOf(this.#file);
     const loaded = await Promise.all(read(this.#file).map(loadKey));
     if (loaded.length === 0) throw new Error(`${this.#file} holds no signing key.`);
     this.#keys = loaded;
-    this.#mtimeMs = mtimeMs;
+    this.#version = version;
   }
+}
+
+/** Changes whenever the file is replaced. */
+function versionOf(file: string): string {
+  const { ino, mtimeMs, size } = statSync(file);
+  return `${ino} ${mtimeMs} ${size}`;
 }
 
 const read = (file: string) => JSON.parse(readFileSync(file, 'utf8')) as StoredKey[];

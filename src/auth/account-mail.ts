@@ -27,7 +27,8 @@ export class AccountMail {
   }
 
   invitation(email: string, organization: string, invitedBy: string, token: string): void {
-    this.#send(email, `You are invited to ${organization}`, `Hello,\n\n${invitedBy} invites you to join '${organization}'. Open this link to accept. It works for 7 days.`, `/account/accept-invitation?token=${token}`);
+    const [name, sender] = [oneLine(organization), oneLine(invitedBy)];
+    this.#send(email, `You are invited to ${name}`, `Hello,\n\n${sender} invites you to join '${name}'. Open this link to accept. It works for 7 days.`, `/account/accept-invitation?token=${token}`);
   }
 
   passwordChanged(to: Recipient): void {
@@ -43,3 +44,6 @@ export class AccountMail {
     this.#background.run(`mail: ${subject}`, () => this.#mailer.send({ to, subject, text: link ? `${text}\n\n${link}\n` : `${text}\n`, ...(link ? { link } : {}) }));
   }
 }
+
+/** Names are chosen by strangers: they must not shape the mail. */
+const oneLine = (name: string): string => name.replaceAll(/[\s\p{C}]+/gu, ' ').slice(0, 100);

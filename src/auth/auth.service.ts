@@ -6,16 +6,16 @@ import type { Passwords } from '../access/passwords.ts';
 import { tokenHash } from '../access/tokens.ts';
 import type { Config } from '../config.ts';
 import type { PrismaClient, User } from '../generated/prisma/client.ts';
-import { forbidden, unauthenticated } from '../graphql/errors.ts';
+import { type ApiError, forbidden, unauthenticated } from '../graphql/errors.ts';
 import type { ActivityRecorder } from '../infra/activity.ts';
 import type { Background } from '../infra/background.ts';
 import type { Changes } from '../infra/change.ts';
 import { Budget } from '../infra/throttle.ts';
 import type { AccountMail } from './account-mail.ts';
-import { issueEmailToken, useEmailToken } from './email-tokens.ts';
-import { Lockout } from './lockout.ts';
+import { findEmailToken, issueEmailToken, useEmailToken } from './email-tokens.ts';
+import { lockedOut, Lockout } from './lockout.ts';
 import { ensureGoodPassword } from './password-policy.ts';
-import type { Sessions, TokenPair } from './sessions.ts';
+import type { SessionFacts, Sessions, TokenPair } from './sessions.ts';
 
 export interface AuthDeps {
   config: Config;
@@ -58,30 +58,21 @@ export class AuthService {
    */
   async login(caller: Caller, { username, password }: { username: string; password: string }): Promise<SignIn> {
     const { prisma, passwords, config } = this.#deps;
-    await this.#failuresByAddress.check(caller.request.ip);
-    const name = username.toLowerCase();
-    const user = await prisma.user.findFirst({ where: { OR: [{ usernameKey: name }, { emailKey: name }] } });
-    const lockKey = user?.id ?? `name:${tokenHash(name)}`;
+    const { ip } = caller.request;
+    await this.#failuresByAddress.check(ip);
+    const user = await findByName(prisma, username.toLowerCase());
+    const lockKey = user?.id ?? `name:${tokenHash(username.toLowerCase())}`;
     await this.#lockout.check(lockKey);
     const isRight = await passwords.verify(user?.isActive ? user.passwordHash : null, password);
-    if (!user || !isRight) {
-      await this.#lockout.failed(lockKey);
-      await this.#failuresByAddress.take(caller.request.ip);
-      this.#deps.activity.record(
-        caller,
-        { action: 'login', resourceType: 'user', resourceId: null, orgId: null, userId: user?.id ?? null },
-        { statusCode: 401, errorCode: 'AUTHENTICATION_FAILED' },
-      );
-      throw unauthenticated();
-    }
+    if (!user || !isRight) throw await this.#refusal(caller, lockKey, user);
+    // of many guesses at once, the right one must not tell more than the wrong ones once these have locked the account
+    await this.#failuresByAddress.check(ip);
+    await this.#lockout.check(lockKey);
     if (config.requireVerifiedEmail && !user.isVerified) {
       throw forbidden('account:verified', 'Confirm your e-mail address before you sign in.');
     }
     await this.#lockout.succeeded(lockKey);
-    if (passwords.isOutdated(user.passwordHash!)) {
-      await prisma.user.update({ where: { id: user.id }, data: { passwordHash: await passwords.hash(password) } });
-    }
-    return this.#signIn(caller, user);
+    return this.#signIn(caller, await this.#withFreshHash(user, password));
   }
 
   /** Ends the caller's session: the access token dies at once. */
@@ -96,8 +87,16 @@ export class AuthService {
 
   /** @throws AUTHENTICATION_FAILED for whatever is wrong with the token */
   async refresh(caller: Caller, refreshToken: string): Promise<TokenPair> {
-    const { userId, orgId, sessionId: _session, ...pair } = await this.#deps.sessions.refresh(refreshToken);
-    this.#deps.activity.record(caller, { action: 'refresh', resourceType: 'user', resourceId: userId, orgId, userId }, { statusCode: 200 });
+    const { activity, sessions } = this.#deps;
+    const entry = ({ userId, orgId }: SessionFacts) => ({ action: 'refresh', resourceType: 'user', resourceId: userId, orgId });
+    const { userId, orgId, sessionId, ...pair } = await sessions.refresh(refreshToken, (stolen) =>
+      activity.record(
+        asStranger(caller),
+        { ...entry(stolen), metadata: { session_ended: 'refresh_token_reuse' } },
+        { statusCode: 401, errorCode: 'AUTHENTICATION_FAILED' },
+      ),
+    );
+    activity.record(asStranger(caller), { ...entry({ userId, orgId, sessionId }), userId }, { statusCode: 200 });
     return pair;
   }
 
@@ -142,9 +141,10 @@ export class AuthService {
   /** Sets a new password and ends all sessions. @throws AUTHENTICATION_FAILED for a token that is unknown, used or expired */
   async resetPassword(caller: Caller, { token, newPassword }: { token: string; newPassword: string }): Promise<void> {
     const { prisma, changes, passwords, sessions, authentication, config, mail } = this.#deps;
-    const known = await prisma.emailToken.findUnique({ where: { hash: tokenHash(token) }, include: { user: true } });
+    const known = await findEmailToken(prisma, token, 'reset_password');
     if (!known) throw unauthenticated();
-    ensureGoodPassword(newPassword, known.user, config.passwordBlocklist, ['input', 'newPassword']);
+    const owner = await prisma.user.findUniqueOrThrow({ where: { id: known.userId } });
+    ensureGoodPassword(newPassword, owner, config.passwordBlocklist, ['input', 'newPassword']);
     const passwordHash = await passwords.hash(newPassword);
     await changes.run(caller, async (tx) => {
       const used = await useEmailToken(tx.db, token, 'reset_password');
@@ -169,13 +169,16 @@ export class AuthService {
     const user = await prisma.user.findUniqueOrThrow({ where: { id: userId } });
     await this.#lockout.check(userId);
     if (!(await passwords.verify(user.passwordHash, currentPassword))) {
-      await this.#lockout.failed(userId);
-      throw unauthenticated();
+      const wait = await this.#lockout.failed(userId);
+      throw wait > 0 ? lockedOut(wait) : unauthenticated();
     }
+    await this.#lockout.check(userId);
     ensureGoodPassword(newPassword, user, config.passwordBlocklist, ['input', 'newPassword']);
     const passwordHash = await passwords.hash(newPassword);
+    await this.#lockout.succeeded(userId);
     await changes.run(actor, async (tx) => {
-      await tx.db.user.update({ where: { id: userId }, data: { passwordHash } });
+      const { count } = await tx.db.user.updateMany({ where: { id: userId, passwordHash: user.passwordHash }, data: { passwordHash } });
+      if (count === 0) throw unauthenticated(); // somebody else changed it in the meantime
       await sessions.revokeAll(tx.db, userId, 'password_changed', sessionId);
       await tx.db.emailToken.deleteMany({ where: { userId, purpose: 'reset_password', usedAt: null } });
       tx.audit({ action: 'update', resourceType: 'user', resourceId: userId, orgId: null, metadata: { password: 'changed' } });
@@ -186,16 +189,44 @@ export class AuthService {
     });
   }
 
+  /** Counts and records a failed sign-in. @returns the answer */
+  async #refusal(caller: Caller, lockKey: string, user: User | null): Promise<ApiError> {
+    const wait = Math.max(await this.#failuresByAddress.take(caller.request.ip), await this.#lockout.failed(lockKey));
+    const [error, statusCode] = wait > 0 ? [lockedOut(wait), 429] : [unauthenticated(), 401];
+    this.#deps.activity.record(
+      asStranger(caller),
+      { action: 'login', resourceType: 'user', resourceId: user?.id ?? null, orgId: null },
+      { statusCode, errorCode: error.code },
+    );
+    return error;
+  }
+
+  /** The user with a hash made with today's parameters. */
+  async #withFreshHash(user: User, password: string): Promise<User> {
+    const { prisma, passwords } = this.#deps;
+    if (!user.passwordHash || !passwords.isOutdated(user.passwordHash)) return user;
+    const passwordHash = await passwords.hash(password);
+    // not if the password was changed in the meantime
+    await prisma.user.updateMany({ where: { id: user.id, passwordHash: user.passwordHash }, data: { passwordHash } });
+    return { ...user, passwordHash };
+  }
+
+  /** @throws AUTHENTICATION_FAILED when the password was reset or the account deactivated since the password was verified */
   async #signIn(caller: Caller, user: User): Promise<SignIn> {
     const { changes, prisma, sessions } = this.#deps;
     const orgId = await homeOf(prisma, user);
-    caller.signedInAs = { userId: user.id, username: user.username };
-    return changes.run(caller, async (tx) => {
+    const signedIn: Caller = { ...asStranger(caller), signedInAs: { userId: user.id, username: user.username } };
+    const signIn = await changes.run(signedIn, async (tx) => {
+      // holds the account: a reset that comes now waits, and then ends the new session too
+      const stillTrue = await tx.db.$executeRaw`
+        update users set last_login = now() where id = ${user.id} and is_active and password_hash = ${user.passwordHash}`;
+      if (stillTrue === 0) throw unauthenticated();
       const pair = await sessions.open(tx.db, { userId: user.id, orgId });
-      await tx.db.user.update({ where: { id: user.id }, data: { lastLogin: new Date() } });
       tx.audit({ action: 'login', resourceType: 'user', resourceId: user.id, orgId });
       return { ...pair, userId: user.id, orgId };
     });
+    caller.signedInAs = signedIn.signedInAs;
+    return signIn;
   }
 
   async #requestMail(caller: Caller, email: string, send: (user: User) => Promise<void>): Promise<void> {
@@ -207,6 +238,18 @@ export class AuthService {
       if (user?.isActive) await send(user);
     });
   }
+}
+
+/** A caller who proves to be somebody else than the bearer of the request's token, if it has one: records must not name the bearer. */
+const asStranger = (caller: Caller): Caller => ({ ...caller, principal: null });
+
+/**
+ * By user name or e-mail address, in lower case. Whoever took another's address as user name does not stand in the way: the owner of the
+ * address comes first.
+ */
+async function findByName(prisma: PrismaClient, name: string): Promise<User | null> {
+  const users = await prisma.user.findMany({ where: { OR: [{ emailKey: name }, { usernameKey: name }] } });
+  return users.find((user) => user.emailKey === name) ?? users[0] ?? null;
 }
 
 /** The organization that a new session works in: that of the default workspace, else the oldest membership. */

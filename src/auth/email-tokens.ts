@@ -23,6 +23,14 @@ export async function issueEmailToken(db: Db, user: { id: string; email: string 
   return token;
 }
 
+/** Whether a token could be used now, and whose it is: for what is worth doing only then. `null` as below. */
+export async function findEmailToken(db: Db, token: string, purpose: EmailPurpose): Promise<{ userId: string } | null> {
+  const [row] = await db.$queryRaw<{ userId: string }[]>`
+    select t.user_id as "userId" from email_tokens t join users u on u.id = t.user_id and u.email = t.email and u.is_active
+    where t.hash = ${tokenHash(token)} and t.purpose = ${purpose} and t.used_at is null and t.expires_at > now()`;
+  return row ?? null;
+}
+
 /**
  * Uses a token up. One statement decides which of many equal requests wins.
  * @returns the user, or `null` when the token is unknown, used, expired or was sent to an address that is no longer the user's

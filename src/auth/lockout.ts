@@ -6,6 +6,12 @@ const WINDOW_SECONDS = 15 * 60;
 const FIRST_LOCK_SECONDS = 15 * 60;
 const LONGEST_LOCK_SECONDS = 4 * 3600;
 
+/** What callers get while locked. */
+export const lockedOut = (seconds: number) => rateLimited(seconds, 'Too many failed sign-ins. Try again later.');
+
+/** Four hours are reached long before; the count itself goes on. */
+const MOST_DOUBLINGS = 10;
+
 /**
  * Locks an account after ten failed sign-ins in 15 minutes: 15 minutes, then double each time, at most four hours (defaults §0.5).
  * A name without an account locks alike, so that a lock tells nothing.
@@ -19,28 +25,37 @@ export class Lockout {
 
   /** @throws RATE_LIMIT_EXCEEDED while locked, even with the right password */
   async check(key: string): Promise<void> {
-    const row = await this.#prisma.loginFailure.findUnique({ where: { key }, select: { lockedUntil: true } });
-    const seconds = row?.lockedUntil ? (row.lockedUntil.getTime() - Date.now()) / 1000 : 0;
-    if (seconds > 0) throw rateLimited(seconds, 'Too many failed sign-ins. Try again later.');
+    const seconds = await this.#secondsLeft(key);
+    if (seconds > 0) throw lockedOut(seconds);
   }
 
-  /** Counts a failure, and locks at the tenth. One statement, so that parallel guesses are all counted. */
-  async failed(key: string): Promise<void> {
-    await this.#prisma.$executeRaw`
+  /**
+   * Counts a failure, and locks at the tenth. One statement, so that parallel guesses are all counted and the eleventh learns nothing.
+   * @returns seconds that it is still locked when others had locked it in the meantime, else 0
+   */
+  async failed(key: string): Promise<number> {
+    const counted = await this.#prisma.$executeRaw`
       insert into login_failures as f (key, failures, window_start) values (${key}, 1, now())
       on conflict (key) do update set
         failures = case when f.window_start < now() - make_interval(secs => ${WINDOW_SECONDS}) then 1
           when f.failures + 1 >= ${MAX_FAILURES} then 0 else f.failures + 1 end,
         window_start = case when f.window_start < now() - make_interval(secs => ${WINDOW_SECONDS}) then now() else f.window_start end,
         locked_until = case when f.failures + 1 >= ${MAX_FAILURES} and f.window_start >= now() - make_interval(secs => ${WINDOW_SECONDS})
-          then now() + make_interval(secs => least(${LONGEST_LOCK_SECONDS}, ${FIRST_LOCK_SECONDS} * power(2, f.lock_count)))
+          then now() + make_interval(secs => least(${LONGEST_LOCK_SECONDS}, ${FIRST_LOCK_SECONDS} * power(2, least(${MOST_DOUBLINGS}, f.lock_count))))
           else f.locked_until end,
         lock_count = case when f.failures + 1 >= ${MAX_FAILURES} and f.window_start >= now() - make_interval(secs => ${WINDOW_SECONDS})
-          then f.lock_count + 1 else f.lock_count end`;
+          then f.lock_count + 1 else f.lock_count end
+      where f.locked_until is null or f.locked_until <= now()`;
+    return counted === 0 ? this.#secondsLeft(key) : 0;
   }
 
   /** A right password forgets the failures. */
   async succeeded(key: string): Promise<void> {
     await this.#prisma.loginFailure.deleteMany({ where: { key } });
+  }
+
+  async #secondsLeft(key: string): Promise<number> {
+    const row = await this.#prisma.loginFailure.findUnique({ where: { key }, select: { lockedUntil: true } });
+    return row?.lockedUntil ? Math.max(0, (row.lockedUntil.getTime() - Date.now()) / 1000) : 0;
   }
 }

@@ -57,14 +57,17 @@ export class RegistrationService {
     if (!invitation && !config.allowRegistration) throw forbidden('user:create', 'Registration is closed: ask for an invitation.');
     if (invitation && invitation.emailKey !== input.email.toLowerCase()) throw invalidInput(['input', 'email'], 'the invitation was sent to another address');
     const passwordHash = await this.#prepare(input, ['input', 'password']);
-    return this.#unique(input, () =>
-      changes.run(caller, async (tx) => {
+    // whoever registers is nobody yet, whatever token the request carries
+    const newcomer: Caller = { ...caller, principal: null };
+    const signIn = await this.#unique(input, () =>
+      changes.run(newcomer, async (tx) => {
         const isFirst = await this.#isFirstAccount(tx);
         const user = await insertUser(tx, input, { passwordHash, isVerified: invitation !== null, isPlatformAdmin: isFirst });
-        caller.signedInAs = { userId: user.id, username: user.username };
+        newcomer.signedInAs = { userId: user.id, username: user.username };
         const orgId = invitation
           ? await acceptInvitation(tx, this.#deps.access, invitation, user)
           : await this.#foundOrganization(tx, user);
+        tx.audit({ action: 'create', resourceType: 'user', resourceId: user.id, orgId });
         const pair = await sessions.open(tx.db, { userId: user.id, orgId });
         if (!user.isVerified) {
           const token = await issueEmailToken(tx.db, user, 'verify_email');
@@ -73,6 +76,8 @@ export class RegistrationService {
         return { ...pair, userId: user.id, orgId };
       }),
     );
+    caller.signedInAs = newcomer.signedInAs;
+    return signIn;
   }
 
   /**

@@ -15,6 +15,13 @@ export interface TokenPair {
   expiresIn: number;
 }
 
+/** Whose session it is, and the organization that it works in. */
+export interface SessionFacts {
+  sessionId: string;
+  userId: string;
+  orgId: string | null;
+}
+
 type Db = Prisma.TransactionClient;
 
 /** For so long the parent of the newest refresh token is still honoured: the answer to it may have been lost on its way. */
@@ -56,12 +63,13 @@ export class Sessions {
   /**
    * Exchanges a refresh token for its successor. Repeating it within a minute gives the very same successor; a token that was
    * used before that ends the whole family, because somebody else has it.
+   * @param onReuse told of the session that was ended for that
    * @throws AUTHENTICATION_FAILED for whatever is wrong with the token
    */
-  async refresh(refreshToken: string): Promise<TokenPair & { userId: string; orgId: string | null; sessionId: string }> {
+  async refresh(refreshToken: string, onReuse: (session: SessionFacts) => void): Promise<TokenPair & SessionFacts> {
     const hash = tokenHash(refreshToken);
     const successor = successorOf(refreshToken, this.#deps.secret);
-    const session = (await this.#rotate(hash, successor)) ?? (await this.#repeat(hash, successor));
+    const session = (await this.#rotate(hash, tokenHash(successor))) ?? (await this.#repeat(hash, tokenHash(successor), onReuse));
     if (!session) throw unauthenticated();
     return { ...(await this.#pair(session, successor)), ...session };
   }
@@ -79,34 +87,33 @@ export class Sessions {
     });
   }
 
-  /** One statement decides which of many equal refreshes rotates. */
-  async #rotate(hash: string, successor: string) {
-    const { prisma } = this.#deps;
-    return prisma.$transaction(async (db) => {
-      const [session] = await db.$queryRaw<{ sessionId: string; userId: string; orgId: string | null }[]>`
+  /** One statement decides which of many equal refreshes rotates; the token and its successor change together. */
+  async #rotate(hash: string, successorHash: string): Promise<SessionFacts | null> {
+    const [session] = await this.#deps.prisma.$queryRaw<SessionFacts[]>`
+      with rotated as (
         update refresh_tokens r set replaced_at = now() from sessions s join users u on u.id = s.user_id
         where r.hash = ${hash} and r.replaced_at is null and r.expires_at > now()
           and s.id = r.session_id and s.revoked_at is null and s.expires_at > now() and u.is_active
-        returning s.id as "sessionId", s.user_id as "userId", s.org_id as "orgId"`;
-      if (!session) return null;
-      await db.refreshToken.create({ data: { hash: tokenHash(successor), sessionId: session.sessionId, expiresAt: this.#idleEnd() } });
-      return session;
-    });
+        returning s.id, s.user_id, s.org_id
+      ), successor as (
+        insert into refresh_tokens (hash, session_id, expires_at) select ${successorHash}, id, ${this.#idleEnd()}::timestamptz from rotated
+      )
+      select id as "sessionId", user_id as "userId", org_id as "orgId" from rotated`;
+    return session ?? null;
   }
 
   /** A token that was rotated already: a repetition, or theft. */
-  async #repeat(hash: string, successor: string) {
+  async #repeat(hash: string, successorHash: string, onReuse: (session: SessionFacts) => void): Promise<SessionFacts | null> {
     const { prisma } = this.#deps;
     const used = await prisma.refreshToken.findUnique({ where: { hash }, include: { session: { include: { user: true } } } });
     if (!used?.replacedAt || used.session.revokedAt || used.session.expiresAt < new Date() || !used.session.user.isActive) return null;
-    const child = await prisma.refreshToken.findUnique({ where: { hash: tokenHash(successor) } });
-    const isRepetition = child && !child.replacedAt && Date.now() - used.replacedAt.getTime() <= GRACE_MS;
-    if (!isRepetition) {
-      await this.revoke(prisma, used.sessionId, 'refresh_token_reuse');
-      this.#deps.authentication.sessionChanged(used.sessionId);
-      return null;
-    }
-    return { sessionId: used.sessionId, userId: used.session.userId, orgId: used.session.orgId };
+    const session = { sessionId: used.sessionId, userId: used.session.userId, orgId: used.session.orgId };
+    const child = await prisma.refreshToken.findUnique({ where: { hash: successorHash } });
+    if (child && !child.replacedAt && Date.now() - used.replacedAt.getTime() <= GRACE_MS) return session;
+    await this.revoke(prisma, used.sessionId, 'refresh_token_reuse');
+    this.#deps.authentication.sessionChanged(used.sessionId);
+    onReuse(session);
+    return null;
   }
 
   async #pair(session: { userId: string; orgId: string | null; sessionId: string }, refreshToken: string): Promise<TokenPair> {

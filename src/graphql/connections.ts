@@ -70,6 +70,9 @@ export const pageArgs = (bounds: Constraints = LIMIT, defaultValue = 50) =>
     after: builder.args((t) => ({ after: t.string({ description: 'Cursor of the row to continue after.', constraints: { maxLength: 512 } }) })).after,
   }) as const;
 
+/** A page of nothing, for those who may not see a list of somebody else's. */
+export const emptyConnection: Connection<never> = { nodes: [], hasNextPage: false, hasPreviousPage: false, cursorOf: () => '', total: () => 0 };
+
 /** Puts a page that was read into the form of a connection. */
 export function connection<Row extends { id: string }>(
   cursors: Cursors,

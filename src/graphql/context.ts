@@ -2,12 +2,13 @@ import type { Actor, Caller } from '../access/caller.ts';
 import type { Services } from '../services.ts';
 import type { UserReads } from '../users/user.reads.ts';
 import { unauthenticated } from './errors.ts';
+import type { RequestMemory } from './nested-connection.ts';
 
 /** What resolvers get: who calls, and what they may delegate to. One per request, or per socket operation. */
-export class Context {
+export class Context implements RequestMemory {
   readonly caller: Caller;
   readonly services: Services;
-  #roles: ReturnType<UserReads['roleLoader']> | undefined;
+  readonly #kept = new Map<string, unknown>();
 
   constructor(caller: Caller, services: Services) {
     this.caller = caller;
@@ -22,8 +23,23 @@ export class Context {
 
   /** Roles of users within organizations, loaded many at once. */
   get roles(): ReturnType<UserReads['roleLoader']> {
-    this.#roles ??= this.services.users.reads.roleLoader();
-    return this.#roles;
+    return this.once('roles', () => this.services.users.reads.roleLoader());
+  }
+
+  /** What the `settings` of users show of their organizations, loaded many at once. */
+  get ownOrganizations(): ReturnType<UserReads['organizationsLoader']> {
+    return this.once('ownOrganizations', () => this.services.users.reads.organizationsLoader());
+  }
+
+  /** Users as members of organizations, loaded many at once. */
+  get colleagues(): ReturnType<UserReads['colleagueLoader']> {
+    return this.once('colleagues', () => this.services.users.reads.colleagueLoader());
+  }
+
+  /** What the request needs once, such as a loader: made at its first use. */
+  once<T>(key: string, make: () => T): T {
+    if (!this.#kept.has(key)) this.#kept.set(key, make());
+    return this.#kept.get(key) as T;
   }
 
   /** For the Prisma plugin, which loads relations that a resolver did not bring along. */

@@ -2,6 +2,7 @@ import { EnvelopArmor } from '@escape.tech/graphql-armor';
 import type { WebsocketHandler } from '@fastify/websocket';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type DocumentNode, type ExecutionArgs, type ExecutionResult, GraphQLError, type GraphQLSchema, NoSchemaIntrospectionCustomRule } from 'graphql';
+import { renderGraphiQL } from '@graphql-yoga/render-graphiql';
 import { createYoga, type Plugin } from 'graphql-yoga';
 import type { Config } from '../config.ts';
 import type { CallerLimit } from '../http/rate-limit.ts';
@@ -38,6 +39,7 @@ export function createEndpoint({ schema, services, limit, config, onFault }: Gra
     landingPage: false,
     logging: false,
     cors: false, // the server's own, for every path alike
+    renderGraphiQL, // with its script inside: yoga's own page asks a CDN for it
     graphiql: config.graphiql ? { title: 'Platform management', defaultQuery: '{ me { id username organizations { id name role } } }' } : false,
     context: ({ req }) => ({ context: new Context(req.caller, services) }),
     plugins: [

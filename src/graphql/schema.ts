@@ -1,6 +1,13 @@
 import './scalars.ts';
+import '../apps/app.graph.ts';
 import '../auth/auth.graph.ts';
 import '../events/event.graph.ts';
+import '../namespaces/namespace.graph.ts';
+import '../organizations/invitation.graph.ts';
+import '../organizations/organization.graph.ts';
+import '../organizations/organization-member.graph.ts';
+import '../releases/release.graph.ts';
+import '../threads/thread.graph.ts';
 import '../users/user.graph.ts';
 import '../workspaces/workspace.graph.ts';
 import '../workspaces/workspace-member.graph.ts';

@@ -1,6 +1,6 @@
 import type { Caller } from '../access/caller.ts';
-import { errorCatalogue } from '../graphql/errors.ts';
 import type { Prisma, PrismaClient } from '../generated/prisma/client.ts';
+import { errorCatalogue } from '../graphql/errors.ts';
 import { type ActivityEntry, activityRow, insertActivity } from './activity.ts';
 import { type EventEntry, eventRow, insertEvents } from './events.ts';
 
@@ -57,9 +57,21 @@ export class Changes {
           emit: (event) => events.push(event),
           afterCommit: (action) => after.push(action),
         });
-        if (activities.length > 0) await insertActivity(db, activities.map((entry) => activityRow(caller, entry)));
-        if (caller.request.idempotencyId) await db.idempotencyKey.updateMany({ where: { id: caller.request.idempotencyId }, data: { committedAt: new Date() } });
-        if (events.length > 0) await insertEvents(db, events.map((event) => eventRow(caller, event)));
+        if (activities.length > 0)
+          await insertActivity(
+            db,
+            activities.map((entry) => activityRow(caller, entry)),
+          );
+        if (caller.request.idempotencyId)
+          await db.idempotencyKey.updateMany({
+            where: { id: caller.request.idempotencyId },
+            data: { committedAt: new Date() },
+          });
+        if (events.length > 0)
+          await insertEvents(
+            db,
+            events.map((event) => eventRow(caller, event)),
+          );
         return value;
       },
       { maxWait: 5_000, timeout: 20_000 },

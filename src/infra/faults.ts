@@ -1,24 +1,27 @@
 import { ApiError } from '../graphql/errors.ts';
 
-const AWAY = /^(57P0[123]|08...|53300|ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|ETIMEDOUT|P1001|P1002|P1008|P1017|P2024)$/;
-const AWAY_MESSAGES = [
-  'Connection terminated',
-  'timeout exceeded when trying to connect',
-  'Unable to start a transaction in the given time',
-  "Can't reach database server",
-  'Cannot use a pool after calling end',
-];
-const MAX_CAUSES = 5;
+// connection failures of PostgreSQL (class 08, shutdown, start-up, no slot left), of sockets, and Prisma's names for them
+const AWAY = /^(57P0[123]|08...|53300|ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|ETIMEDOUT|P1001|P1002|P1008|P1017|P2024|P2028)$/;
+// where a layer between keeps only the words
+const AWAY_WORDS =
+  /Code: `(57P0[123]|08...|53300)`|terminating connection|Connection terminated|the database system is |timeout exceeded when trying to connect|Can't reach database server|is not queryable|Cannot use a pool after calling end/;
+const MAX_CAUSES = 6;
+
+interface Cause {
+  code?: unknown;
+  originalCode?: unknown;
+  message?: unknown;
+  cause?: unknown;
+  originalError?: unknown;
+}
 
 /** Whether an error means that the database cannot be reached or has no connection left: nothing that a caller did. */
 export function isDatabaseAway(error: unknown): boolean {
   let at: unknown = error;
-  for (let depth = 0; depth < MAX_CAUSES && at instanceof Error; depth++) {
-    const code = 'code' in at ? String(at.code) : '';
-    const { message } = at;
-    if (AWAY.test(code) || AWAY_MESSAGES.some((text) => message.includes(text))) return true;
-    if ('originalError' in at && at.originalError) at = at.originalError;
-    else at = at.cause;
+  for (let depth = 0; depth < MAX_CAUSES && typeof at === 'object' && at !== null; depth++) {
+    const { code, originalCode, message, cause, originalError }: Cause = at;
+    if (AWAY.test(String(code)) || AWAY.test(String(originalCode)) || AWAY_WORDS.test(String(message))) return true;
+    at = originalError ?? cause;
   }
   return false;
 }

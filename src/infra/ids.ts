@@ -35,7 +35,9 @@ export function newId(kind: IdKind): string {
   return `${idPrefixes[kind]}_${text}`;
 }
 
-const kindOfPrefix = new Map<string, IdKind>(Object.entries(idPrefixes).map(([kind, prefix]) => [prefix, kind as IdKind]));
+const kindOfPrefix = new Map<string, IdKind>(
+  Object.entries(idPrefixes).map(([kind, prefix]) => [prefix, kind as IdKind]),
+);
 
 /** The resource word that an identifier's prefix stands for; `null` when there is none. */
 export function kindOfId(id: string): IdKind | null {

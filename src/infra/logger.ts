@@ -1,12 +1,13 @@
-import { type LoggerOptions, type Logger as PinoLogger, pino } from 'pino';
+import { type DestinationStream, type LoggerOptions, type Logger as PinoLogger, pino } from 'pino';
 import type { Config } from '../config.ts';
 
 /** The process's log: one JSON object per line on standard output. */
 export type Logger = PinoLogger;
 
-const SECRET_KEYS = [
+const SECRETS = [
   'authorization',
   'cookie',
+  '["set-cookie"]',
   'password',
   'new_password',
   'newPassword',
@@ -18,32 +19,25 @@ const SECRET_KEYS = [
   'api_key',
   'apiKey',
   'secret',
-  'code',
 ];
 
-// `code` of an error object is its class ('ECONNREFUSED'), not a secret: it is redacted only where requests are logged.
-const SECRET_PATHS = SECRET_KEYS.flatMap((key) => [
-  ...(key === 'code' ? [] : [key, `*.${key}`]),
-  `*.headers.${key}`,
-  `*.body.${key}`,
-  `*.query.${key}`,
-]);
+const under = (parent: string, name: string): string => `${parent}${name.startsWith('[') ? '' : '.'}${name}`;
 
-function loggerOptions({ logLevel }: Pick<Config, 'logLevel'>): LoggerOptions {
-  return {
+const SECRET_PATHS = [
+  ...SECRETS.flatMap((name) => [name, ...['*', '*.headers', '*.body', '*.query'].map((parent) => under(parent, name))]),
+  // the `code` of an error is its class ('ECONNREFUSED'), the one of a request is a secret
+  '*.body.code',
+  '*.query.code',
+];
+
+/** The logger of the process. Values under the names of secrets are redacted: at the top, one level down, in headers, body and query. */
+export function createLogger({ logLevel }: Pick<Config, 'logLevel'>, destination?: DestinationStream): Logger {
+  const options: LoggerOptions = {
     level: logLevel,
     base: undefined,
     timestamp: () => `,"time":"${new Date().toISOString()}"`,
     formatters: { level: (label) => ({ level: label }) },
-    redact: { paths: ['set-cookie', '*.set-cookie', ...SECRET_PATHS].map(quoteDashes), censor: '[redacted]' },
+    redact: { paths: SECRET_PATHS, censor: '[redacted]' },
   };
-}
-
-function quoteDashes(keyPath: string): string {
-  return keyPath.replace(/\.?([a-z]+-[a-z-]+)$/, '["$1"]');
-}
-
-/** The logger of the process. Values under the names of secrets are redacted, up to one level deep and in headers, body and query. */
-export function createLogger(config: Pick<Config, 'logLevel'>): Logger {
-  return pino(loggerOptions(config));
+  return destination ? pino(options, destination) : pino(options);
 }

@@ -97,18 +97,11 @@ export function asServerUser(user: SystemUser | undefined, targets: string[], fi
         'Run as another user, move the project and DATA_DIR to folders that every user may enter, or set DATABASE_URL.',
     );
   }
-  const become = [
-    '--reuid',
-    String(user.uid),
-    '--regid',
-    String(user.gid),
-    '--clear-groups',
-    '--inh-caps',
-    `+${capability}`,
-    '--ambient-caps',
-    `+${capability}`,
-  ];
-  return { file: setpriv, args: [...become, file, ...args], options: { env: CLEAN_ENV } };
+  const identity = ['--reuid', String(user.uid), '--regid', String(user.gid), '--clear-groups'];
+  const grant = ['--inh-caps', `+${capability}`, '--ambient-caps', `+${capability}`];
+  // otherwise access(2), by which PostgreSQL looks for its programs, disregards the capability
+  const keep = ['--securebits', '+no_setuid_fixup'];
+  return { file: setpriv, args: [...identity, ...grant, ...keep, file, ...args], options: { env: CLEAN_ENV } };
 }
 
 /** Passing closed folders takes DAC_READ_SEARCH; containers usually have only the wider DAC_OVERRIDE. */

@@ -1,15 +1,5 @@
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
-import {
-  chownSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmdirSync,
-  rmSync,
-} from 'node:fs';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { chownSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -24,6 +14,7 @@ import {
   type SystemUser,
   serverUser,
 } from './postgres-binaries.ts';
+import { initialise, serverPid, stopLeftover } from './postgres-folder.ts';
 
 const START_TIMEOUT_MS = 300_000; // recovery after a crash replays up to a gigabyte
 const STOP_TIMEOUT_MS = 30_000;
@@ -93,61 +84,6 @@ async function own(dir: string): Promise<FolderLock> {
       `The database in ${dir} is in use by another service that is running. Stop it, or give this one a DATA_DIR of its own, or share one database through DATABASE_URL.`,
       { cause: error },
     );
-  }
-}
-
-/** Makes the files of a new database beside the folder and moves them in at the end: a killed run leaves no half of one. */
-function initialise(dir: string, { initdb, postgres }: Binaries, user: SystemUser | undefined): void {
-  if (existsSync(path.join(dir, 'PG_VERSION'))) return;
-  if (existsSync(dir)) {
-    if (readdirSync(dir).length > 0)
-      throw new Error(`The folder ${dir} is not empty, but holds no PostgreSQL database.`);
-    rmdirSync(dir);
-  }
-  const draft = `${dir}.new`;
-  rmSync(draft, { recursive: true, force: true });
-  mkdirSync(draft, { mode: 0o700 });
-  if (user) chownSync(draft, user.uid, user.gid);
-  const locale = ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'];
-  const command = asServerUser(user, [draft, postgres], initdb, [
-    '-D',
-    draft,
-    '-U',
-    'postgres',
-    '--auth=trust',
-    ...locale,
-  ]);
-  const run = spawnSync(command.file, command.args, { ...command.options, encoding: 'utf8' });
-  if (run.error) throw run.error;
-  if (run.status !== 0) throw new Error(`The embedded PostgreSQL could not be initialised:\n${run.stderr}`);
-  renameSync(draft, dir);
-}
-
-/** Process id of the server that runs on the folder; undefined if none does. */
-function serverPid(dir: string): number | undefined {
-  const file = path.join(dir, 'postmaster.pid');
-  if (!existsSync(file)) return undefined;
-  const pid = Number(readFileSync(file, 'utf8').split('\n')[0]);
-  try {
-    const isLinux = process.platform === 'linux';
-    const line = isLinux
-      ? readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
-      : execFileSync('/bin/ps', ['-o', 'command=', '-p', String(pid)], { encoding: 'utf8', stdio: 'pipe' });
-    return line.includes(` -D ${dir} `) ? pid : undefined;
-  } catch {
-    return undefined; // no such process: both ways of asking fail then
-  }
-}
-
-/** A server whose service and keeper were both killed. The caller holds the lock, so nobody owns it. */
-async function stopLeftover(dir: string): Promise<void> {
-  const begin = Date.now();
-  for (let told: NodeJS.Signals | undefined; ; await delay(20)) {
-    const pid = serverPid(dir);
-    if (pid === undefined) return;
-    const signal = Date.now() - begin < STOP_TIMEOUT_MS ? 'SIGINT' : 'SIGQUIT';
-    if (signal !== told) process.kill(pid, signal);
-    told = signal;
   }
 }
 

@@ -21,7 +21,9 @@ export class Seal {
   /** @throws Error when it was sealed with another secret or for another context */
   open(sealed: Uint8Array, context: string): string {
     const bytes = Buffer.from(sealed);
-    const decipher = createDecipheriv('aes-256-gcm', this.#key, bytes.subarray(0, NONCE_BYTES)).setAAD(Buffer.from(context));
+    const decipher = createDecipheriv('aes-256-gcm', this.#key, bytes.subarray(0, NONCE_BYTES)).setAAD(
+      Buffer.from(context),
+    );
     decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
     return Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()]).toString('utf8');
   }

@@ -21,7 +21,9 @@ function codeOf(error: unknown): string {
 }
 
 function isConnectionLoss(error: unknown): boolean {
-  return READ_AGAIN.test(codeOf(error)) || (error instanceof Error && error.message === 'Connection terminated unexpectedly');
+  return (
+    READ_AGAIN.test(codeOf(error)) || (error instanceof Error && error.message === 'Connection terminated unexpectedly')
+  );
 }
 
 /** Hand-written reads through the service's pool, prepared by name. */

@@ -15,15 +15,21 @@ export async function findPendingInvitation(db: Prisma.TransactionClient, hash: 
 
 /**
  * Uses an invitation up for a user, who joins the organization and the workspace that it names. @returns the organization
- * @throws InputError when it was used by somebody else in the meantime
+ * @throws InputError at `tokenPath` when it was used or revoked in the meantime
  */
-export async function acceptInvitation(tx: Tx, access: Access, invitation: Invitation, user: Pick<User, 'id'>): Promise<string> {
-  const { id, orgId, workspaceId } = invitation;
+export async function acceptInvitation(
+  tx: Tx,
+  access: Access,
+  invitation: Invitation,
+  user: Pick<User, 'id'>,
+  tokenPath: string[] = ['input', 'inviteToken'],
+): Promise<string> {
+  const { id, orgId, workspaceId, tokenHash } = invitation;
   const { count } = await tx.db.invitation.updateMany({
-    where: { id, status: 'pending' },
+    where: { id, status: 'pending', tokenHash },
     data: { status: 'accepted', acceptedAt: new Date(), acceptedBy: user.id },
   });
-  if (count === 0) throw invalidInput(['input', 'inviteToken'], 'the invitation is unknown, used or expired');
+  if (count === 0) throw invalidInput(tokenPath, 'the invitation is unknown, used or expired');
   await joinOrganization(tx, access, { orgId, userId: user.id, role: invitation.role as Role, addedBy: invitation.invitedBy });
   const workspace = workspaceId ? await tx.db.workspace.findFirst({ where: { id: workspaceId, orgId, deletedAt: null } }) : null;
   if (workspace) {

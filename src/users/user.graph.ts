@@ -4,15 +4,18 @@ import { builder } from '../graphql/builder.ts';
 import { connectionType, pageArgs } from '../graphql/connections.ts';
 import type { Context } from '../graphql/context.ts';
 import { bounds } from '../graphql/inputs.ts';
+import { Node, registerNode } from '../graphql/node.ts';
 import type { UserView } from './user.reads.ts';
 
 export const emailBounds = { minLength: 3, maxLength: 320, format: 'email' } as const;
 export const usernameBounds = { minLength: 3, maxLength: 64, pattern: '[A-Za-z0-9_.@+-]+' } as const;
 
-const isSelf = (user: UserView, { caller }: Context) => caller.principal?.userId === user.id || caller.signedInAs?.userId === user.id;
+/** Whether a user is the caller: what is private is shown to the user alone. */
+export const isSelf = (user: UserView, { caller }: Context) => caller.principal?.userId === user.id || caller.signedInAs?.userId === user.id;
 
 export const User = builder.objectRef<UserView>('User').implement({
-  description: 'A person who can sign in. What is private (preferences, settings, hasPassword) is shown to the user alone.',
+  description: 'A person who can sign in. What is private (preferences, settings, organizations, hasPassword) is shown to the user alone.',
+  interfaces: [Node],
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `usr_…`.' }),
     email: t.exposeString('email', { description: 'E-mail address.' }),
@@ -23,7 +26,13 @@ export const User = builder.objectRef<UserView>('User').implement({
     bio: t.exposeString('bio', { nullable: true, description: 'About the user.' }),
     timezone: t.exposeString('timezone', { nullable: true, description: 'IANA time zone.' }),
     locale: t.exposeString('locale', { nullable: true, description: 'BCP 47 language tag.' }),
-    defaultWorkspaceId: t.exposeID('defaultWorkspaceId', { nullable: true, description: 'Where the user starts.' }),
+    defaultWorkspaceId: t.id({
+      nullable: true,
+      authorize: 'inherited',
+      description: 'Where the user starts; null for those outside the organization that manages the account.',
+      // a guest's home is another tenant's affair
+      resolve: (user, _args, context) => (isSelf(user, context) || user.homeOrgId === user.contextOrgId ? user.defaultWorkspaceId : null),
+    }),
     isActive: t.exposeBoolean('isActive', { description: 'Whether the account can sign in.' }),
     isVerified: t.exposeBoolean('isVerified', { description: 'Whether the e-mail address is proven.' }),
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When the account was made.' }),
@@ -49,7 +58,7 @@ export const User = builder.objectRef<UserView>('User').implement({
       description: '`current_org_id` and `organizations` (`org_id`, `name`, `role`) of the user; empty for others.',
       resolve: async (user, _args, context) => {
         if (!isSelf(user, context)) return {};
-        const organizations = await context.services.users.reads.organizationsOf(user.id);
+        const organizations = await context.ownOrganizations.load(user.id);
         return { current_org_id: user.contextOrgId, organizations };
       },
     }),
@@ -63,6 +72,8 @@ export const User = builder.objectRef<UserView>('User').implement({
 });
 
 export const UserConnection = connectionType('User', User);
+
+registerNode('user', User, ({ actor, services }, id) => services.users.get(actor, id));
 
 builder.queryFields((t) => ({
   me: t.field({
@@ -85,7 +96,7 @@ builder.queryFields((t) => ({
   }),
   users: t.field({
     type: UserConnection,
-    description: 'The active members of a workspace, newest accounts first.',
+    description: 'The members of a workspace, newest accounts first.',
     authorize: 'signedIn',
     activity: { action: 'list', resourceType: 'user' },
     args: {

@@ -3,7 +3,7 @@ import type { Actor } from '../access/caller.ts';
 import type { Role } from '../access/permissions.ts';
 import { Prisma, type User as UserRow } from '../generated/prisma/client.ts';
 import { type Connection, connection } from '../graphql/connections.ts';
-import { columnsOf, countRows, type PageSource, readPage } from '../infra/pages.ts';
+import { columnsOf, countRows, type PageSource, type ParentKey, readPage, readPages } from '../infra/pages.ts';
 import type { ServiceDeps } from '../services.ts';
 
 /** A user as others and the user may see it: without the password, and within an organization that gives `roles` their meaning. */
@@ -26,19 +26,28 @@ const select = Object.entries(shown)
   .map(([property, column]) => `${column} as "${property}"`)
   .join(', ');
 
-/** The active members of a workspace, newest accounts first. */
+/** The members of a workspace whose accounts are not deleted, newest accounts first. */
 const ofWorkspace: PageSource<Omit<UserView, 'contextOrgId'>> = {
   from: 'workspace_members m join users t on t.id = m.user_id',
   columns: shown,
   key: 't.id',
   order: 'desc',
-  where: ['m.workspace_id = $1', 't.is_active'],
+  where: ['m.workspace_id = $1', 't.deactivated_at is null'],
 };
 
 /** The same, where name or address contains a text. */
 const found: typeof ofWorkspace = {
   ...ofWorkspace,
   where: [...ofWorkspace.where, `(t.username ilike $2 or t.email ilike $2 or t.full_name ilike $2)`],
+};
+
+/** An active member of an organization. */
+const colleague: PageSource<UserView> = {
+  from: 'organization_members m join users t on t.id = m.user_id',
+  columns: { ...shown, contextOrgId: 'm.org_id' },
+  key: 't.id',
+  order: 'asc',
+  where: ['m.org_id = $1', 'm.user_id = $2', 't.is_active'],
 };
 
 /** `%text%` with its metacharacters taken literally. */
@@ -51,15 +60,9 @@ export class UserReads {
     this.#deps = deps;
   }
 
-  /** An active user; `null` when there is none. */
+  /** A user whose account is not deleted, perhaps suspended; `null` when there is none. */
   async find(id: string, contextOrgId: string | null): Promise<UserView | null> {
-    const [row] = await this.#deps.sql.read<Omit<UserView, 'contextOrgId'>>(`select ${select} from users t where t.id = $1 and t.is_active`, [id]);
-    return row ? { ...row, contextOrgId } : null;
-  }
-
-  /** A user, active or not. */
-  async findAny(id: string, contextOrgId: string | null): Promise<UserView | null> {
-    const [row] = await this.#deps.sql.read<Omit<UserView, 'contextOrgId'>>(`select ${select} from users t where t.id = $1`, [id]);
+    const [row] = await this.#deps.sql.read<Omit<UserView, 'contextOrgId'>>(`select ${select} from users t where t.id = $1 and t.deactivated_at is null`, [id]);
     return row ? { ...row, contextOrgId } : null;
   }
 
@@ -91,12 +94,29 @@ export class UserReads {
     return row?.orgId ?? null;
   }
 
-  /** The organizations of a user, oldest membership first. */
-  async organizationsOf(userId: string): Promise<OwnOrganization[]> {
-    return this.#deps.sql.read<OwnOrganization>(
-      `select o.id as org_id, o.name, m.role from organization_members m join organizations o on o.id = m.org_id
-       where m.user_id = $1 and o.deleted_at is null order by m.id`,
-      [userId],
+  /** Loads the organizations of users, oldest membership first, many at once; it keeps nothing, because a request may change them. */
+  organizationsLoader(): DataLoader<string, OwnOrganization[]> {
+    return new DataLoader(
+      async (userIds) => {
+        const rows = await this.#deps.sql.read<OwnOrganization & { user_id: string }>(
+          `select m.user_id, o.id as org_id, o.name, m.role from organization_members m join organizations o on o.id = m.org_id
+           where m.user_id = any($1) and o.deleted_at is null order by m.id`,
+          [[...new Set(userIds)]],
+        );
+        return userIds.map((userId) => rows.flatMap(({ user_id, ...own }) => (user_id === userId ? own : [])));
+      },
+      { cache: false },
+    );
+  }
+
+  /** Loads active users by organization and id, many at once; `null` for one who is no member of it. */
+  colleagueLoader(): DataLoader<ParentKey, UserView | null, string> {
+    return new DataLoader(
+      async (keys) => {
+        const pages = await readPages<UserView>(this.#deps.sql, colleague, keys, { values: [], after: null, limit: 1 });
+        return pages.map((page) => page.rows[0] ?? null);
+      },
+      { cacheKeyFn: (key) => key.join(' ') },
     );
   }
 
@@ -106,7 +126,8 @@ export class UserReads {
       async (keys) => {
         const rows = await this.#deps.sql.read<{ role: Role; orgId: string; userId: string }>(
           `select m.role, m.org_id as "orgId", m.user_id as "userId" from organization_members m
-           join (select distinct * from unnest($1::text[], $2::text[]) k(org_id, user_id)) k on k.org_id = m.org_id and k.user_id = m.user_id`,
+           join (select distinct * from unnest($1::text[], $2::text[]) k(org_id, user_id)) k on k.org_id = m.org_id and k.user_id = m.user_id
+           join organizations o on o.id = m.org_id and o.deleted_at is null`,
           [keys.map((key) => key.orgId), keys.map((key) => key.userId)],
         );
         const roles = new Map(rows.map((row) => [`${row.orgId} ${row.userId}`, row.role]));

@@ -61,9 +61,13 @@ export class UserService {
   async get(actor: Actor, id: string, workspaceId?: string | null): Promise<UserView> {
     const orgId = workspaceId ? await this.#contextOf(actor, workspaceId) : null;
     if (id === actor.principal.userId) return this.view(id, orgId ?? actor.principal.orgId);
-    const shared = orgId ? await this.#roleIn(orgId, id) : await this.reads.sharedOrganization(actor, id);
-    if (!shared) throw notFound('user', id);
-    return this.view(id, orgId ?? shared);
+    if (orgId) {
+      if (!(await this.#roleIn(orgId, id))) throw notFound('user', id);
+      return this.view(id, orgId);
+    }
+    const shared = await this.reads.sharedOrganization(actor, id);
+    if (!shared || !(await this.#deps.access.organizationRole(actor, shared))) throw notFound('user', id);
+    return this.view(id, shared);
   }
 
   /** Makes an account in the organization that the caller's session works in. */
@@ -82,13 +86,14 @@ export class UserService {
     const contextOrgId = await this.#mayManage(actor, id, 'user:update');
     const isSelf = id === actor.principal.userId;
     if (isSelf && input.isActive === false) throw invalidInput(['input', 'isActive'], 'you cannot deactivate yourself: delete the account instead');
+    if (Object.values(input).every((value) => value === undefined)) return this.view(id, contextOrgId);
     if (input.defaultWorkspaceId) await this.#ensureWorkspaceOf(id, input.defaultWorkspaceId);
     await this.#deps.changes
       .run(actor, (tx) => this.#write(tx, id, input, contextOrgId))
       .catch(async (error: unknown) => {
         throw brokenUnique(error) ? await this.#takenError(input) : error;
       });
-    return this.#anyView(id, contextOrgId);
+    return this.view(id, contextOrgId);
   }
 
   /** Merges top-level keys into the caller's preferences; a key set to null is dropped. */
@@ -101,7 +106,7 @@ export class UserService {
         update users set preferences = (preferences - ${dropped}::text[]) || ${kept}::jsonb, updated_at = now()
         where id = ${userId} returning octet_length(preferences::text) as bytes`;
       if ((row?.bytes ?? 0) > MAX_PREFERENCES_BYTES) throw invalidInput(['input', 'preferences'], `all preferences together may have ${MAX_PREFERENCES_BYTES} bytes`);
-      tx.audit({ action: 'update', resourceType: 'user', resourceId: userId, orgId, metadata: { preferences: Object.keys(preferences) } });
+      tx.audit({ action: 'update', resourceType: 'user', resourceId: userId, orgId, metadata: { fields: ['preferences'] } });
     });
     return this.me(actor);
   }
@@ -145,8 +150,8 @@ export class UserService {
    */
   async #mayManage(actor: Actor, id: string, permission: Permission): Promise<string | null> {
     if (id === actor.principal.userId) return actor.principal.orgId;
-    const [target] = await this.#deps.sql.read<{ homeOrgId: string | null }>(
-      'select home_org_id as "homeOrgId" from users where id = $1 and deactivated_at is null',
+    const [target] = await this.#deps.sql.read<{ homeOrgId: string | null; isPlatformAdmin: boolean }>(
+      'select home_org_id as "homeOrgId", is_platform_admin as "isPlatformAdmin" from users where id = $1 and deactivated_at is null',
       [id],
     );
     const shared = target ? await this.reads.sharedOrganization(actor, id) : null;
@@ -156,7 +161,9 @@ export class UserService {
     if (!homeOrgId || !own) throw forbidden(permission, 'Only administrators of the organization that manages this account may change it.');
     await this.#deps.access.requireOrganization(actor, homeOrgId, permission);
     const theirs = await this.#roleIn(homeOrgId, id);
-    if (theirs && !atLeast(own, theirs)) throw forbidden(permission, 'You cannot change an account whose role is above your own.');
+    // one who left is nobody's to manage any more
+    if (!theirs || !atLeast(own, theirs)) throw forbidden(permission, 'You cannot change an account whose role is above your own.');
+    if (target.isPlatformAdmin && !actor.principal.isPlatformAdmin) throw forbidden(permission, 'Only administrators of the platform may change this account.');
     return homeOrgId;
   }
 
@@ -214,13 +221,6 @@ export class UserService {
   async #takenError(input: UpdateUser): Promise<ApiError> {
     const [row] = await this.#deps.sql.read<object>('select 1 from users where email_key = $1', [input.email?.toLowerCase() ?? '']);
     return row ? alreadyExists('user', 'email', input.email ?? '') : alreadyExists('user', 'username', input.username ?? '');
-  }
-
-  /** A user who was just changed, perhaps deactivated. */
-  async #anyView(id: string, contextOrgId: string | null): Promise<UserView> {
-    const user = await this.reads.findAny(id, contextOrgId);
-    if (!user) throw notFound('user', id);
-    return user;
   }
 }
 

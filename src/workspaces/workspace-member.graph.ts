@@ -2,10 +2,13 @@ import type { Role } from '../access/permissions.ts';
 import { builder } from '../graphql/builder.ts';
 import { connectionType, pageArgs } from '../graphql/connections.ts';
 import { bounds } from '../graphql/inputs.ts';
+import { Node, readableInWorkspace, registerNode } from '../graphql/node.ts';
+import { Workspace } from './workspace.graph.ts';
 import type { WorkspaceMember as WorkspaceMemberRow } from './workspace-member.service.ts';
 
 export const WorkspaceMember = builder.objectRef<WorkspaceMemberRow>('WorkspaceMember').implement({
   description: 'A user as a member of a workspace.',
+  interfaces: [Node],
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier of the membership.' }),
     workspaceId: t.exposeID('workspaceId', { description: 'The workspace.' }),
@@ -23,6 +26,20 @@ export const WorkspaceMember = builder.objectRef<WorkspaceMemberRow>('WorkspaceM
 });
 
 export const WorkspaceMemberConnection = connectionType('WorkspaceMember', WorkspaceMember);
+
+registerNode('workspace_member', WorkspaceMember, async (context, id) =>
+  readableInWorkspace(context, 'workspace_member:read', await context.services.workspaceMembers.findAnywhere(id)),
+);
+
+builder.prismaObjectField(Workspace, 'members', (t) =>
+  t.field({
+    type: WorkspaceMemberConnection,
+    description: 'The members, oldest first.',
+    authorize: { workspace: 'workspace_member:read' },
+    args: pageArgs(),
+    resolve: (workspace, args, context) => context.services.workspaceMembers.nested(context, workspace, args),
+  }),
+);
 
 builder.queryFields((t) => ({
   workspaceMembers: t.field({

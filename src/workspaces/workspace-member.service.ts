@@ -1,11 +1,12 @@
 import type { Actor } from '../access/caller.ts';
 import { atLeast, type Permission, type Role } from '../access/permissions.ts';
 import { Prisma, type WorkspaceMember as MemberRow } from '../generated/prisma/client.ts';
-import { type Connection, connection } from '../graphql/connections.ts';
+import type { Connection } from '../graphql/connections.ts';
 import { alreadyExists, conflict, forbidden, notFound } from '../graphql/errors.ts';
+import { NestedList, type PageArgs, type RequestMemory } from '../graphql/nested-connection.ts';
 import { brokenUnique, type Tx } from '../infra/change.ts';
 import { newId } from '../infra/ids.ts';
-import { columnsOf, countRows, type PageSource, readPage } from '../infra/pages.ts';
+import { columnsOf, type PageSource, readPage } from '../infra/pages.ts';
 import { joinOrganization } from '../organizations/membership.ts';
 import type { ServiceDeps } from '../services.ts';
 import { lockWorkspace } from './workspace.service.ts';
@@ -31,6 +32,7 @@ const source: PageSource<WorkspaceMember> = {
 };
 
 const oneSource: PageSource<WorkspaceMember> = { ...source, where: [...source.where, 't.user_id = $3'] };
+const anywhere: PageSource<WorkspaceMember> = { ...source, where: ['t.id = $1'] };
 
 interface Target {
   orgId: string;
@@ -41,18 +43,26 @@ interface Target {
 /** Who belongs to a workspace, and as what. */
 export class WorkspaceMemberService {
   readonly #deps: ServiceDeps;
+  readonly #list: NestedList<WorkspaceMember>;
 
   constructor(deps: ServiceDeps) {
     this.#deps = deps;
+    this.#list = new NestedList(deps, 'workspace_members', source);
   }
 
-  async list(args: { orgId: string; workspaceId: string; first: number; after?: string | null }): Promise<Connection<WorkspaceMember>> {
-    const { sql, cursors } = this.#deps;
-    const values = [args.workspaceId, args.orgId];
-    const scope = { list: 'workspace_members', filters: values };
-    const after = cursors.decode(scope, args.after);
-    const page = await readPage(sql, source, { values, after, limit: args.first });
-    return connection(cursors, scope, page, after, () => countRows(sql, source, values));
+  async list({ orgId, workspaceId, ...args }: PageArgs & { orgId: string; workspaceId: string }): Promise<Connection<WorkspaceMember>> {
+    return this.#list.page([workspaceId, orgId], args);
+  }
+
+  /** The same list below a workspace of a list. */
+  async nested(memory: RequestMemory, { orgId, id }: { orgId: string; id: string }, args: PageArgs): Promise<Connection<WorkspaceMember>> {
+    return this.#list.nested(memory, [id, orgId], args);
+  }
+
+  /** A membership by its own id, of any workspace: whoever asks has to check. */
+  async findAnywhere(id: string): Promise<WorkspaceMember | null> {
+    const { rows } = await readPage(this.#deps.sql, anywhere, { values: [id], after: null, limit: 1 });
+    return rows[0] ?? null;
   }
 
   /** @throws RESOURCE_NOT_FOUND */

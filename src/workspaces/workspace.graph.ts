@@ -1,16 +1,26 @@
 import { builder } from '../graphql/builder.ts';
 import { connectionType, pageArgs } from '../graphql/connections.ts';
 import { bounds } from '../graphql/inputs.ts';
+import { Node, registerNode } from '../graphql/node.ts';
 import { MessageResult } from '../graphql/results.ts';
+import { User } from '../users/user.graph.ts';
 
 export const Workspace = builder.prismaObject('Workspace', {
   description: 'A workspace: where an organization keeps namespaces, apps and everything in them.',
+  interfaces: [Node],
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `ws_…`.' }),
     orgId: t.exposeID('orgId', { description: 'The organization it belongs to.' }),
     name: t.exposeString('name', { description: 'A label; names may repeat.' }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
     ownerId: t.exposeID('ownerId', { nullable: true, description: 'The user who owns it; null after that account is gone.' }),
+    owner: t.field({
+      type: User,
+      nullable: true,
+      authorize: { organization: 'user:read' },
+      description: 'The user who owns it; null after that user has left the organization.',
+      resolve: ({ orgId, ownerId }, _args, context) => (ownerId ? context.colleagues.load([orgId, ownerId]) : null),
+    }),
     subscriptionPlanId: t.exposeString('subscriptionPlanId', { description: 'The plan it is billed under.' }),
     region: t.exposeString('region', { description: 'Where it is hosted.' }),
     storageBucket: t.exposeString('storageBucket', { description: 'Where its files are kept.' }),
@@ -23,6 +33,12 @@ export const Workspace = builder.prismaObject('Workspace', {
 });
 
 export const WorkspaceConnection = connectionType('Workspace', Workspace);
+
+registerNode('workspace', Workspace, async ({ actor, services }, id) => {
+  const workspace = await services.workspaces.reads.findAnywhere(id);
+  if (workspace) await services.access.requireWorkspace(actor, workspace.orgId, id, 'workspace:read');
+  return workspace;
+});
 
 builder.queryFields((t) => ({
   workspace: t.field({

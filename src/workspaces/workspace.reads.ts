@@ -1,8 +1,9 @@
 import type { Actor } from '../access/caller.ts';
 import { atLeast, type Role } from '../access/permissions.ts';
 import { Prisma, type Workspace } from '../generated/prisma/client.ts';
-import { type Connection, connection } from '../graphql/connections.ts';
-import { countRows, columnsOf, keptCount, type PageSource, readPage } from '../infra/pages.ts';
+import type { Connection } from '../graphql/connections.ts';
+import { NestedList, nestedRow, type PageArgs, type RequestMemory } from '../graphql/nested-connection.ts';
+import { columnsOf, keptCounts, type PageSource } from '../infra/pages.ts';
 import type { ServiceDeps } from '../services.ts';
 
 const columns = columnsOf(Object.values(Prisma.WorkspaceScalarFieldEnum));
@@ -25,16 +26,24 @@ const own: PageSource<Workspace> = {
   where: ['m.org_id = $1', 'm.user_id = $2', 't.deleted_at is null'],
 };
 
-const BY_ID = `select ${Object.entries(columns)
+const byId: PageSource<Workspace> = { ...all, where: [...all.where, 't.id = $2'] };
+
+const SELECT = `select ${Object.entries(columns)
   .map(([property, column]) => `${column} as "${property}"`)
-  .join(', ')} from workspaces t where t.org_id = $1 and t.id = $2 and t.deleted_at is null`;
+  .join(', ')} from workspaces t`;
+const BY_ID = `${SELECT} where t.org_id = $1 and t.id = $2 and t.deleted_at is null`;
+const ANYWHERE = `${SELECT} where t.id = $1 and t.deleted_at is null`;
 
 /** Reads of workspaces. Written by hand because they are the hottest: the tests hold them against Prisma's rows. */
 export class WorkspaceReads {
   readonly #deps: ServiceDeps;
+  readonly #all: NestedList<Workspace>;
+  readonly #own: NestedList<Workspace>;
 
   constructor(deps: ServiceDeps) {
     this.#deps = deps;
+    this.#all = new NestedList(deps, 'workspaces', all, (parents) => keptCounts(deps.sql, parents.map(([orgId]) => orgId!), 'workspace'));
+    this.#own = new NestedList(deps, 'own_workspaces', own);
   }
 
   /** A workspace that is not deleted; `null` when there is none in this organization. */
@@ -43,17 +52,25 @@ export class WorkspaceReads {
     return row ?? null;
   }
 
-  /** What the actor may read of an organization's workspaces, newest first. */
-  async page(actor: Actor, role: Role | null, page: { orgId: string; first: number; after?: string | null }): Promise<Connection<Workspace>> {
-    const { sql, cursors } = this.#deps;
-    const { orgId } = page;
+  /** The same, read together with all that are asked for in this request. */
+  async nested(memory: RequestMemory, orgId: string, id: string): Promise<Workspace | null> {
+    return nestedRow(memory, this.#deps.sql, 'workspace', byId, [orgId, id]);
+  }
+
+  /** A workspace of any organization: whoever asks has to check. */
+  async findAnywhere(id: string): Promise<Workspace | null> {
+    const [row] = await this.#deps.sql.read<Workspace>(ANYWHERE, [id]);
+    return row ?? null;
+  }
+
+  /**
+   * What the actor may read of an organization's workspaces, newest first. With a `memory` the page is read together with those of
+   * all organizations that are asked for in this request.
+   */
+  async page(actor: Actor, role: Role | null, orgId: string, args: PageArgs, memory?: RequestMemory): Promise<Connection<Workspace>> {
     const seesAll = role !== null && atLeast(role, 'admin');
-    const source = seesAll ? all : own;
-    const values = seesAll ? [orgId] : [orgId, actor.principal.userId];
-    const scope = { list: 'workspaces', filters: values };
-    const after = cursors.decode(scope, page.after);
-    const rows = await readPage(sql, source, { values, after, limit: page.first });
-    const total = () => (seesAll ? keptCount(sql, orgId, 'workspace') : countRows(sql, source, values));
-    return connection(cursors, scope, rows, after, total);
+    const list = seesAll ? this.#all : this.#own;
+    const parent = seesAll ? [orgId] : [orgId, actor.principal.userId];
+    return memory ? list.nested(memory, parent, args) : list.page(parent, args);
   }
 }

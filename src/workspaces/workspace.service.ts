@@ -2,6 +2,7 @@ import type { Actor } from '../access/caller.ts';
 import type { Workspace } from '../generated/prisma/client.ts';
 import type { Connection } from '../graphql/connections.ts';
 import { invalidInput, notFound } from '../graphql/errors.ts';
+import type { PageArgs, RequestMemory } from '../graphql/nested-connection.ts';
 import type { Tx } from '../infra/change.ts';
 import { newId } from '../infra/ids.ts';
 import type { ServiceDeps } from '../services.ts';
@@ -40,10 +41,22 @@ export class WorkspaceService {
     return workspace;
   }
 
+  /** The same, read together with all that are asked for in this request. @throws RESOURCE_NOT_FOUND */
+  async nestedOne(memory: RequestMemory, orgId: string, id: string): Promise<Workspace> {
+    const workspace = await this.reads.nested(memory, orgId, id);
+    if (!workspace) throw notFound('workspace', id);
+    return workspace;
+  }
+
   /** The workspaces that the actor may read. @throws InputError when `organizationId` is not `orgId` */
   async list(actor: Actor, args: { orgId: string; organizationId?: string | null; first: number; after?: string | null }): Promise<Connection<Workspace>> {
     sameOrganization(args.orgId, args.organizationId, ['organizationId']);
-    return this.reads.page(actor, await this.#deps.access.organizationRole(actor, args.orgId), args);
+    return this.reads.page(actor, await this.#deps.access.organizationRole(actor, args.orgId), args.orgId, args);
+  }
+
+  /** The same list below an organization of a list. */
+  async nested(actor: Actor, memory: RequestMemory, orgId: string, args: PageArgs): Promise<Connection<Workspace>> {
+    return this.reads.page(actor, await this.#deps.access.organizationRole(actor, orgId), orgId, args, memory);
   }
 
   async create(actor: Actor, orgId: string, input: CreateWorkspace): Promise<Workspace> {

@@ -11,7 +11,7 @@ import { quietLogger } from '../support/quiet-logger.ts';
 let base: string;
 let dir: string;
 const running = new Set<EmbeddedPostgres>();
-const owners = new Set<ChildProcess>();
+const owners = new Map<ChildProcess, number>();
 
 beforeEach(async () => {
   base = await mkdtemp(path.join(tmpdir(), 'embedded-')); // mode 0700: as root this also proves that closed folders are no obstacle
@@ -19,8 +19,11 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
-  for (const owner of owners) owner.kill('SIGKILL');
   for (const server of running) await server.stop();
+  for (const [owner, pid] of owners) {
+    owner.kill('SIGKILL');
+    await vi.waitFor(() => expect(isRunning(pid)).toBe(false), { timeout: 10_000 }); // it stops by itself
+  }
   owners.clear();
   running.clear();
   await rm(base, { recursive: true, force: true });
@@ -41,8 +44,8 @@ async function startOwner(): Promise<{ owner: ChildProcess; url: string; pid: nu
   const owner = fork(path.join(import.meta.dirname, 'postgres-owner.fixture.ts'), [dir], {
     execArgv: ['--import', 'tsx'],
   });
-  owners.add(owner);
   const [message] = (await once(owner, 'message')) as [{ url: string; pid: number }];
+  owners.set(owner, message.pid);
   return { owner, ...message };
 }
 

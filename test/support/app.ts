@@ -12,8 +12,12 @@ import { quietLogger } from './quiet-logger.ts';
 
 export interface TestApp extends App {
   database: Database;
+  /** `DATA_DIR` of the app. */
+  dataDir: string;
   /** Mails that were handed over, newest last; none of them leaves when no SMTP_URL is set. */
   mails: Mail[];
+  /** Folder of the keys that sign access tokens. */
+  keysDir: string;
   /** `http://127.0.0.1:PORT` once `listen` was awaited. */
   url: string;
   listen(): Promise<string>;
@@ -41,7 +45,9 @@ export async function startTestApp({ env = {}, databaseUrl, logger = quietLogger
   const test: TestApp = {
     ...app,
     database,
+    dataDir,
     mails,
+    keysDir: config.keysDir,
     url: '',
     async listen() {
       await app.server.listen({ host: '127.0.0.1', port: 0 });

@@ -1,3 +1,4 @@
+import { Kind } from 'graphql';
 import { compileOperations } from '../../rest/compile.ts';
 import type { CompiledOperation } from '../../rest/operation.ts';
 import { schema } from '../../src/graphql/schema.ts';
@@ -27,4 +28,13 @@ export function gentlestFirst(list: readonly CompiledOperation[] = operations): 
   const rank = ({ method, path }: CompiledOperation) =>
     path === '/v1/auth/logout' ? 1_000 : method === 'GET' ? 0 : method === 'DELETE' ? 100 - path.length / 100 : 10;
   return [...list].sort((a, b) => rank(a) - rank(b));
+}
+
+/** Name of the root field that an operation asks for. */
+export function rootFieldOf({ document, name }: CompiledOperation): string {
+  for (const node of document.definitions) {
+    const [root] = node.kind === Kind.OPERATION_DEFINITION ? node.selectionSet.selections : [];
+    if (root?.kind === Kind.FIELD) return root.name.value;
+  }
+  throw new Error(`Operation '${name}' asks for no root field.`);
 }

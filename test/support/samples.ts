@@ -52,7 +52,6 @@ const variables: Record<string, (source: SampleSource) => unknown> = {
   token: () => 'nobody-was-mailed-this-token',
   cursor: () => absent,
   after: () => absent,
-  organization_id: ({ ids }) => ids.org_id,
 };
 
 /** Optional fields too, or only what must be there. */
@@ -82,7 +81,7 @@ export function sampleArgument(name: string, type: GraphQLInputType, constraints
 
 /** The id of the world that a name means: `default_workspace_id` is a `workspace_id`. */
 export function idNamed(name: string, ids: Readonly<Record<string, string>>): string | undefined {
-  const singular = name.replace(/_ids$/, '_id');
+  const singular = name.replace(/_ids$/, '_id').replace(/^organization_id$/, 'org_id');
   const words = singular.split('_');
   for (let i = 0; i < words.length - 1; i++) {
     const id = ids[words.slice(i).join('_')];

@@ -1,0 +1,12 @@
+// Puts a new signing key in front. Running services notice by themselves; tokens that older keys signed stay valid until they expire.
+import { SigningKeys } from '../src/access/signing-keys.ts';
+import { loadConfig } from '../src/config.ts';
+
+try {
+  const { keysDir } = loadConfig();
+  const kid = await SigningKeys.rotate(keysDir);
+  console.log(`Access tokens are signed by the new key ${kid} of ${keysDir} within a few seconds.`);
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+}

@@ -1,0 +1,32 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import type { FastifyInstance } from 'fastify';
+import { projectRoot } from '../paths.ts';
+
+const folder = path.join(projectRoot, 'public', 'account');
+
+/** Where the links in mails lead. A page shows a button or a form; only its script, on a click, uses the token of the link up. */
+const pages = ['verify-email', 'reset-password', 'accept-invitation'];
+const assets = { 'account.js': 'text/javascript; charset=utf-8', 'account.css': 'text/css; charset=utf-8' };
+
+/** Nothing but the page's own script and style runs, nothing frames it, and the link with its token goes nowhere else. */
+const headers = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
+  'referrer-policy': 'no-referrer',
+  'cache-control': 'no-store',
+  'x-frame-options': 'DENY',
+};
+
+/**
+ * The pages behind the links in mails: `/account/verify-email`, `/account/reset-password`, `/account/accept-invitation`. They are the same
+ * for every token, so that a mail scanner that follows a link neither uses its token up nor learns anything.
+ */
+export function addAccountPages(server: FastifyInstance): void {
+  const serve = (url: string, file: string, type: string) => {
+    const text = readFileSync(path.join(folder, file), 'utf8');
+    server.get(url, (_request, reply) => reply.headers(headers).type(type).send(text));
+  };
+  for (const page of pages) serve(`/account/${page}`, `${page}.html`, 'text/html; charset=utf-8');
+  for (const [file, type] of Object.entries(assets)) serve(`/account/assets/${file}`, file, type);
+}

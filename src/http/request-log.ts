@@ -1,0 +1,27 @@
+import type { FastifyInstance } from 'fastify';
+import type { Logger } from '../infra/logger.ts';
+
+/**
+ * One line per answered request, with its trace id: changes and failures at `info`, successful reads at `debug`. Only the path is
+ * logged, never the query, headers or bodies: tokens travel there.
+ */
+export function addRequestLog(server: FastifyInstance, logger: Logger): void {
+  server.addHook('onResponse', async (request, reply) => {
+    const { caller } = request;
+    if (!caller) return; // refused before it was looked at, and answered in the promised shape
+    const { statusCode } = reply;
+    const level = statusCode >= 500 ? 'warn' : statusCode >= 400 || (request.method !== 'GET' && request.method !== 'HEAD') ? 'info' : 'debug';
+    if (!logger.isLevelEnabled(level)) return; // a line that nobody sees must cost nothing
+    request.log[level](
+      {
+        method: request.method,
+        path: caller.request.path.startsWith('/account/') ? '/account/…' : caller.request.path,
+        status: statusCode,
+        duration_ms: Math.round(reply.elapsedTime * 10) / 10,
+        user_id: caller.principal?.userId,
+        ...(reply.errorCode ? { error: reply.errorCode } : {}),
+      },
+      'request',
+    );
+  });
+}

@@ -1,0 +1,199 @@
+import type { Actor } from '../access/caller.ts';
+import { atLeast, type Permission, type Role } from '../access/permissions.ts';
+import { randomToken, tokenHash } from '../access/tokens.ts';
+import type { AccountMail } from '../auth/account-mail.ts';
+import { Prisma, type PrismaClient, type Invitation as InvitationRow } from '../generated/prisma/client.ts';
+import type { Connection } from '../graphql/connections.ts';
+import { alreadyExists, conflict, forbidden, invalidInput, notFound } from '../graphql/errors.ts';
+import { NestedList, type PageArgs, type RequestMemory } from '../graphql/nested-connection.ts';
+import type { Tx } from '../infra/change.ts';
+import { newId } from '../infra/ids.ts';
+import { columnsOf, type PageSource, readPage } from '../infra/pages.ts';
+import { Budget } from '../infra/throttle.ts';
+import type { ServiceDeps } from '../services.ts';
+import { acceptInvitation, findPendingInvitation } from './invitation-token.ts';
+import { lockOrganization } from './organization.service.ts';
+
+/** An invitation as its organization sees it: without the token, which only the mail has. */
+export type Invitation = Omit<InvitationRow, 'tokenHash' | 'emailKey'>;
+
+export interface CreateInvitation {
+  email: string;
+  role?: Role | null;
+  workspaceId?: string | null;
+  workspaceRole?: Role | null;
+}
+
+export interface InvitationDeps extends ServiceDeps {
+  prisma: PrismaClient;
+  mail: AccountMail;
+}
+
+const LIFETIME_DAYS = 7;
+const expiry = () => new Date(Date.now() + LIFETIME_DAYS * 86_400_000);
+
+const { tokenHash: _never, emailKey: _key, ...columns } = columnsOf(Object.values(Prisma.InvitationScalarFieldEnum));
+const STATUS = `case when t.status = 'pending' and t.expires_at <= now() then 'expired' else t.status end`;
+
+/** The invitations of an organization with some status or any, newest first. */
+const source: PageSource<Invitation> = {
+  from: 'invitations t',
+  columns: { ...columns, status: STATUS },
+  key: 't.id',
+  order: 'desc',
+  where: ['t.org_id = $1', `($2::text is null or ${STATUS} = $2)`],
+};
+const anywhere: PageSource<Invitation> = { ...source, where: ['t.id = $1'] };
+
+/** Invitations by e-mail to join an organization. */
+export class InvitationService {
+  readonly #deps: InvitationDeps;
+  readonly #list: NestedList<Invitation>;
+  // whoever invites, an address is not flooded; administrators are told, as they know the address anyway
+  readonly #mailsByAddress = new Budget(3, 3600);
+
+  constructor(deps: InvitationDeps) {
+    this.#deps = deps;
+    this.#list = new NestedList(deps, 'invitations', source);
+  }
+
+  async list({ orgId, status, ...args }: PageArgs & { orgId: string; status?: string | null }): Promise<Connection<Invitation>> {
+    return this.#list.page([orgId], args, [status ?? null]);
+  }
+
+  /** The same list below an organization of a list. */
+  async nested(memory: RequestMemory, orgId: string, { status, ...args }: PageArgs & { status?: string | null }): Promise<Connection<Invitation>> {
+    return this.#list.nested(memory, [orgId], args, [status ?? null]);
+  }
+
+  /** An invitation of any organization: whoever asks has to check. */
+  async findAnywhere(id: string): Promise<Invitation | null> {
+    const { rows } = await readPage(this.#deps.sql, anywhere, { values: [id], after: null, limit: 1 });
+    return rows[0] ?? null;
+  }
+
+  /** @throws RESOURCE_NOT_FOUND */
+  async get(orgId: string, id: string): Promise<Invitation> {
+    const invitation = await this.findAnywhere(id);
+    if (invitation?.orgId !== orgId) throw notFound('invitation', id);
+    return invitation;
+  }
+
+  /**
+   * Mails a link that works once, for seven days.
+   * @throws RESOURCE_ALREADY_EXISTS for a member and for an address with a pending invitation, RATE_LIMIT_EXCEEDED
+   */
+  async create(actor: Actor, orgId: string, input: CreateInvitation): Promise<Invitation> {
+    const role = input.role ?? 'member';
+    const workspaceRole = input.workspaceId ? (input.workspaceRole ?? 'member') : null;
+    if (input.workspaceRole && !input.workspaceId) throw invalidInput(['input', 'workspaceRole'], 'it needs a workspace_id');
+    await this.#mayGrant(actor, orgId, role, 'invitation:create');
+    if (input.workspaceId) await this.#mayInviteInto(actor, orgId, input.workspaceId, workspaceRole!);
+    await this.#refuseKnown(this.#deps.prisma, orgId, input.email);
+    await this.#mailsByAddress.demand(input.email.toLowerCase());
+    const id = newId('invitation');
+    await this.#deps.changes.run(actor, async (tx) => {
+      await lockOrganization(tx, orgId);
+      await this.#refuseKnown(tx.db, orgId, input.email);
+      const token = randomToken();
+      const data = { id, orgId, email: input.email, emailKey: input.email.toLowerCase(), role, workspaceId: input.workspaceId, workspaceRole };
+      await tx.db.invitation.create({ data: { ...data, tokenHash: tokenHash(token), invitedBy: actor.principal.userId, expiresAt: expiry() } });
+      this.#record(tx, 'create', 'created', orgId, id, { role });
+      await this.#mailAfter(tx, actor, orgId, input.email, token);
+    });
+    return this.get(orgId, id);
+  }
+
+  /** Mails a new link, which works for seven days; the old one is dead. @throws RESOURCE_CONFLICT unless it is pending */
+  async resend(actor: Actor, orgId: string, id: string): Promise<Invitation> {
+    const known = await this.#pending(actor, orgId, id, 'invitation:update');
+    await this.#mailsByAddress.demand(known.email.toLowerCase());
+    await this.#deps.changes.run(actor, async (tx) => {
+      const token = randomToken();
+      await this.#whilePending(tx, orgId, id, { tokenHash: tokenHash(token), expiresAt: expiry() });
+      this.#record(tx, 'update', 'updated', orgId, id, { resent: true });
+      await this.#mailAfter(tx, actor, orgId, known.email, token);
+    });
+    return this.get(orgId, id);
+  }
+
+  /** The link is dead at once. @throws RESOURCE_CONFLICT unless it is pending */
+  async revoke(actor: Actor, orgId: string, id: string): Promise<void> {
+    await this.#pending(actor, orgId, id, 'invitation:delete');
+    await this.#deps.changes.run(actor, async (tx) => {
+      await this.#whilePending(tx, orgId, id, { status: 'revoked' });
+      this.#record(tx, 'revoke', 'revoked', orgId, id, {});
+    });
+  }
+
+  /**
+   * Joins the organization that the link is from. The link was mailed to an address: only the account with that address may use it.
+   * @returns the organization @throws InputError for a link that is dead or somebody else's
+   */
+  async accept(actor: Actor, token: string): Promise<string> {
+    const path = ['input', 'token'];
+    const { prisma, changes, access } = this.#deps;
+    const { userId } = actor.principal;
+    const invitation = await findPendingInvitation(prisma, tokenHash(token));
+    if (!invitation) throw invalidInput(path, 'the invitation is unknown, used or expired');
+    const user = await prisma.user.findUniqueOrThrow({ where: { id: userId }, select: { id: true, emailKey: true } });
+    if (user.emailKey !== invitation.emailKey) throw invalidInput(path, 'the invitation was sent to another address: sign in with the account of that address');
+    return changes.run(actor, (tx) => acceptInvitation(tx, access, invitation, user, path));
+  }
+
+  async #mayGrant(actor: Actor, orgId: string, role: Role, permission: Permission): Promise<void> {
+    const own = await this.#deps.access.organizationRole(actor, orgId);
+    if (!own || !atLeast(own, role)) throw forbidden(permission, `You cannot invite as '${role}': it is above your own role.`);
+  }
+
+  async #mayInviteInto(actor: Actor, orgId: string, workspaceId: string, role: Role): Promise<void> {
+    await this.#deps.access.requireWorkspace(actor, orgId, workspaceId, 'workspace_member:create');
+    const own = await this.#deps.access.workspaceRole(actor, orgId, workspaceId);
+    if (!own || !atLeast(own, role)) throw forbidden('workspace_member:create', `You cannot invite as '${role}': it is above your own role.`);
+  }
+
+  /** @throws RESOURCE_ALREADY_EXISTS for members and for those who are invited already */
+  async #refuseKnown(db: Prisma.TransactionClient, orgId: string, email: string): Promise<void> {
+    const emailKey = email.toLowerCase();
+    const member = await db.organizationMember.findFirst({ where: { orgId, user: { emailKey } }, select: { userId: true } });
+    if (member) throw alreadyExists('organization_member', 'email', email, member.userId);
+    const pending = await db.invitation.findFirst({ where: { orgId, emailKey, status: 'pending', expiresAt: { gt: new Date() } }, select: { id: true } });
+    if (pending) throw alreadyExists('invitation', 'email', email, pending.id);
+  }
+
+  /** An invitation that can still be accepted and whose role is not above the actor's. */
+  async #pending(actor: Actor, orgId: string, id: string, permission: Permission): Promise<Invitation> {
+    const invitation = await this.get(orgId, id);
+    await this.#mayGrant(actor, orgId, invitation.role as Role, permission);
+    if (invitation.status !== 'pending') throw notPending(invitation);
+    return invitation;
+  }
+
+  /** Of a change, an acceptance and a revocation at the same time, one wins. */
+  async #whilePending(tx: Tx, orgId: string, id: string, data: Prisma.InvitationUpdateManyMutationInput): Promise<void> {
+    const { count } = await tx.db.invitation.updateMany({ where: { id, orgId, status: 'pending' }, data });
+    if (count === 0) throw notPending(await this.get(orgId, id));
+  }
+
+  async #mailAfter(tx: Tx, actor: Actor, orgId: string, email: string, token: string): Promise<void> {
+    const { name } = await tx.db.organization.findUniqueOrThrow({ where: { id: orgId }, select: { name: true } });
+    tx.afterCommit(() => this.#deps.mail.invitation(email, name, actor.principal.username, token));
+  }
+
+  #record(tx: Tx, action: string, verb: string, orgId: string, id: string, metadata: Record<string, unknown>): void {
+    tx.audit({ action, resourceType: 'invitation', resourceId: id, orgId, metadata });
+    tx.emit({ type: `invitation.${verb}`, orgId, resourceType: 'invitation', resourceId: id });
+  }
+}
+
+const endings: Record<string, { reason: string; message: string }> = {
+  accepted: { reason: 'already_accepted', message: 'The invitation was accepted already.' },
+  revoked: { reason: 'already_revoked', message: 'The invitation was revoked: create a new one.' },
+  expired: { reason: 'expired', message: 'The invitation has expired: create a new one.' },
+};
+
+function notPending({ id, status }: Invitation) {
+  const ending = endings[status];
+  if (!ending) throw new Error(`The invitation '${id}' is '${status}', which is no ending.`);
+  return conflict('invitation', id, ending.reason, ending.message);
+}

@@ -1,0 +1,149 @@
+import type { Actor } from '../access/caller.ts';
+import { atLeast, type Permission, type Role } from '../access/permissions.ts';
+import { type OrganizationMember as MemberRow, Prisma } from '../generated/prisma/client.ts';
+import type { Connection } from '../graphql/connections.ts';
+import { alreadyExists, conflict, forbidden, notFound } from '../graphql/errors.ts';
+import { NestedList, type PageArgs, type RequestMemory } from '../graphql/nested-connection.ts';
+import type { Tx } from '../infra/change.ts';
+import { columnsOf, type PageSource, readPage } from '../infra/pages.ts';
+import type { ServiceDeps } from '../services.ts';
+import { joinOrganization } from './membership.ts';
+import { lockOrganization } from './organization.service.ts';
+
+/** A membership with what lists show of its user. */
+export interface OrganizationMember extends MemberRow {
+  username: string;
+  email: string;
+  fullName: string | null;
+  avatarUrl: string | null;
+}
+
+/** The members of an organization, oldest first. */
+const source: PageSource<OrganizationMember> = {
+  from: 'organization_members t join users u on u.id = t.user_id',
+  columns: {
+    ...columnsOf(Object.values(Prisma.OrganizationMemberScalarFieldEnum)),
+    ...columnsOf(['username', 'email', 'fullName', 'avatarUrl'], 'u'),
+  },
+  key: 't.id',
+  order: 'asc',
+  where: ['t.org_id = $1'],
+};
+
+const oneSource: PageSource<OrganizationMember> = { ...source, where: [...source.where, 't.user_id = $2'] };
+const anywhere: PageSource<OrganizationMember> = { ...source, where: ['t.id = $1'] };
+
+interface Target {
+  orgId: string;
+  userId: string;
+}
+
+/** Who belongs to an organization, and as what. */
+export class OrganizationMemberService {
+  readonly #deps: ServiceDeps;
+  readonly #list: NestedList<OrganizationMember>;
+
+  constructor(deps: ServiceDeps) {
+    this.#deps = deps;
+    this.#list = new NestedList(deps, 'organization_members', source);
+  }
+
+  async list({ orgId, ...args }: PageArgs & { orgId: string }): Promise<Connection<OrganizationMember>> {
+    return this.#list.page([orgId], args);
+  }
+
+  /** The same list below an organization of a list. */
+  async nested(memory: RequestMemory, orgId: string, args: PageArgs): Promise<Connection<OrganizationMember>> {
+    return this.#list.nested(memory, [orgId], args);
+  }
+
+  /** A membership by its own id, of any organization: whoever asks has to check. */
+  async findAnywhere(id: string): Promise<OrganizationMember | null> {
+    const { rows } = await readPage(this.#deps.sql, anywhere, { values: [id], after: null, limit: 1 });
+    return rows[0] ?? null;
+  }
+
+  /** @throws RESOURCE_NOT_FOUND */
+  async get({ orgId, userId }: Target): Promise<OrganizationMember> {
+    const { rows } = await readPage(this.#deps.sql, oneSource, { values: [orgId, userId], after: null, limit: 1 });
+    if (!rows[0]) throw notFound('organization_member', userId);
+    return rows[0];
+  }
+
+  /** Adds a user who has an account. @throws RESOURCE_ALREADY_EXISTS */
+  async add(actor: Actor, { orgId, userId }: Target, role: Role = 'member'): Promise<OrganizationMember> {
+    await this.#deps.changes.run(actor, async (tx) => {
+      await lockOrganization(tx, orgId);
+      await this.#mayGrant(tx, actor, orgId, role, 'organization_member:create');
+      const user = await tx.db.user.findUnique({ where: { id: userId }, select: { isActive: true } });
+      if (!user?.isActive) throw notFound('user', userId);
+      const isNew = await joinOrganization(tx, this.#deps.access, { orgId, userId, role, addedBy: actor.principal.userId });
+      if (!isNew) throw alreadyExists('organization_member', 'user_id', userId, userId);
+    });
+    return this.get({ orgId, userId });
+  }
+
+  /** @throws FORBIDDEN for a role above one's own, RESOURCE_CONFLICT `last_owner` */
+  async changeRole(actor: Actor, target: Target, role: Role): Promise<OrganizationMember> {
+    const { orgId, userId } = target;
+    await this.#deps.changes.run(actor, async (tx) => {
+      const before = await this.#lockMember(tx, target);
+      await this.#mayGrant(tx, actor, orgId, before, 'organization_member:update');
+      await this.#mayGrant(tx, actor, orgId, role, 'organization_member:update');
+      if (before === 'owner' && role !== 'owner') await this.#ensureAnotherOwner(tx, target);
+      await tx.db.organizationMember.update({ where: { orgId_userId: { orgId, userId } }, data: { role } });
+      this.#record(tx, 'update', target, { before: { role: before }, after: { role } });
+    });
+    return this.get(target);
+  }
+
+  /** Removes a member from the organization and all its workspaces; leaving oneself is always allowed, unless one is the last owner. */
+  async remove(actor: Actor, target: Target): Promise<void> {
+    const { orgId, userId } = target;
+    const isSelf = userId === actor.principal.userId;
+    if (!isSelf) await this.#deps.access.requireOrganization(actor, orgId, 'organization_member:delete');
+    await this.#deps.changes.run(actor, async (tx) => {
+      const role = await this.#lockMember(tx, target);
+      if (!isSelf) await this.#mayGrant(tx, actor, orgId, role, 'organization_member:delete');
+      if (role === 'owner') await this.#ensureAnotherOwner(tx, target);
+      await tx.db.organizationMember.delete({ where: { orgId_userId: { orgId, userId } } });
+      this.#record(tx, 'delete', target, { role });
+      await this.#leaveWorkspaces(tx, target);
+    });
+  }
+
+  async #leaveWorkspaces(tx: Tx, { orgId, userId }: Target): Promise<void> {
+    const left = await tx.db.$queryRaw<{ workspaceId: string; role: string }[]>`
+      delete from workspace_members where org_id = ${orgId} and user_id = ${userId} returning workspace_id as "workspaceId", role`;
+    for (const { workspaceId, role } of left) {
+      tx.audit({ action: 'delete', resourceType: 'workspace_member', resourceId: userId, orgId, workspaceId, metadata: { role } });
+      tx.emit({ type: 'workspace_member.deleted', orgId, workspaceId, resourceType: 'workspace_member', resourceId: userId });
+      tx.afterCommit(() => this.#deps.access.workspaceChanged(orgId, workspaceId, userId));
+    }
+  }
+
+  /** Nobody hands out, changes or takes away a role above their own. Asks the rows, not the cache: the own role may just have changed. */
+  async #mayGrant(tx: Tx, actor: Actor, orgId: string, role: Role, permission: Permission): Promise<void> {
+    const own = await tx.db.organizationMember.findUnique({ where: { orgId_userId: { orgId, userId: actor.principal.userId } } });
+    if (!own || !atLeast(own.role as Role, role)) throw forbidden(permission, `You cannot grant, change or remove the role '${role}': it is above your own.`);
+  }
+
+  /** The member's role, with the organization held: owners cannot demote each other at the same time. */
+  async #lockMember(tx: Tx, { orgId, userId }: Target): Promise<Role> {
+    await lockOrganization(tx, orgId);
+    const member = await tx.db.organizationMember.findUnique({ where: { orgId_userId: { orgId, userId } } });
+    if (!member) throw notFound('organization_member', userId);
+    return member.role as Role;
+  }
+
+  async #ensureAnotherOwner(tx: Tx, { orgId, userId }: Target): Promise<void> {
+    const others = await tx.db.organizationMember.count({ where: { orgId, role: 'owner', userId: { not: userId }, user: { isActive: true } } });
+    if (others === 0) throw conflict('organization_member', userId, 'last_owner', 'An organization needs an owner: make somebody else an owner first.');
+  }
+
+  #record(tx: Tx, verb: 'update' | 'delete', { orgId, userId }: Target, metadata: Record<string, unknown>): void {
+    tx.audit({ action: verb, resourceType: 'organization_member', resourceId: userId, orgId, metadata });
+    tx.emit({ type: `organization_member.${verb}d`, orgId, resourceType: 'organization_member', resourceId: userId });
+    tx.afterCommit(() => this.#deps.access.organizationChanged(orgId, userId));
+  }
+}

@@ -1,0 +1,127 @@
+import { builder } from '../graphql/builder.ts';
+import { connectionType, emptyConnection, pageArgs } from '../graphql/connections.ts';
+import { forbidden } from '../graphql/errors.ts';
+import { bounds } from '../graphql/inputs.ts';
+import { Node, registerNode } from '../graphql/node.ts';
+import { isSelf, User } from '../users/user.graph.ts';
+import { Workspace, WorkspaceConnection } from '../workspaces/workspace.graph.ts';
+
+export const Organization = builder.prismaObject('Organization', {
+  description: 'A tenant: people work together in it, and nothing of it is seen from outside.',
+  interfaces: [Node],
+  fields: (t) => ({
+    id: t.exposeID('id', { description: 'Identifier, `org_…`.' }),
+    name: t.exposeString('name', { description: 'A label; names may repeat.' }),
+    description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
+    role: t.string({
+      authorize: 'inherited',
+      description: "The caller's role in it: `owner`, `admin`, `editor`, `member` or `viewer`.",
+      resolve: async ({ id }, _args, { caller, roles }) => {
+        const userId = caller.principal?.userId ?? caller.signedInAs?.userId;
+        const role = userId ? await roles.load({ userId, orgId: id }) : null;
+        if (!role) throw forbidden('organization:access'); // removed while the request was running
+        return role;
+      },
+    }),
+    createdBy: t.exposeID('createdBy', { nullable: true, description: 'Who made it.' }),
+    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was made.' }),
+    updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When it last changed.' }),
+    workspaces: t.field({
+      type: WorkspaceConnection,
+      description: 'Its workspaces that the caller may read, newest first.',
+      authorize: { organization: 'organization:access' },
+      args: pageArgs(),
+      resolve: ({ id }, args, context) => context.services.workspaces.nested(context.actor, context, id, args),
+    }),
+  }),
+});
+
+export const OrganizationConnection = connectionType('Organization', Organization);
+
+registerNode('organization', Organization, async (context, id) => {
+  await context.services.access.requireOrganization(context.actor, id, 'organization:access');
+  return context.services.organizations.find(context, id);
+});
+
+builder.prismaObjectField(Workspace, 'organization', (t) =>
+  t.field({
+    type: Organization,
+    description: 'The organization that it belongs to.',
+    authorize: { organization: 'organization:access' },
+    resolve: ({ orgId }, _args, context) => context.services.organizations.get(context, orgId),
+  }),
+);
+
+builder.objectField(User, 'organizations', (t) =>
+  t.field({
+    type: OrganizationConnection,
+    description: 'The organizations of the user, oldest first; empty for others.',
+    authorize: 'inherited',
+    args: pageArgs(),
+    resolve: (user, args, context) => (isSelf(user, context) ? context.services.organizations.list(context, user.id, args) : emptyConnection),
+  }),
+);
+
+builder.queryFields((t) => ({
+  organization: t.field({
+    type: Organization,
+    description: 'An organization by its identifier.',
+    authorize: { organization: 'organization:access' },
+    args: { id: t.arg.id({ required: true, description: 'The organization.' }) },
+    resolve: (_root, { id }, context) => context.services.organizations.get(context, id),
+  }),
+  organizations: t.field({
+    type: OrganizationConnection,
+    description: 'The organizations that the caller is a member of, oldest first.',
+    authorize: 'signedIn',
+    activity: { action: 'list', resourceType: 'organization' },
+    args: pageArgs(),
+    resolve: (_root, args, context) => context.services.organizations.list(context, context.actor.principal.userId, args),
+  }),
+}));
+
+const CreateOrganizationInput = builder.inputType('CreateOrganizationInput', {
+  description: 'A new organization.',
+  fields: (t) => ({
+    name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
+    description: t.string({ constraints: bounds.description, description: 'Free text.' }),
+  }),
+});
+
+const UpdateOrganizationInput = builder.inputType('UpdateOrganizationInput', {
+  description: 'What to change; what is left out stays, null clears.',
+  fields: (t) => ({
+    name: t.string({ constraints: bounds.keptName, description: 'A label; names may repeat.' }),
+    description: t.string({ constraints: bounds.description, description: 'Free text.' }),
+  }),
+});
+
+builder.mutationFields((t) => ({
+  createOrganization: t.field({
+    type: Organization,
+    description: 'Makes an organization with a default workspace; the caller becomes owner of both.',
+    authorize: 'signedIn',
+    activity: { action: 'create', resourceType: 'organization' },
+    args: { input: t.arg({ type: CreateOrganizationInput, required: true, description: 'The organization.' }) },
+    resolve: (_root, { input }, { actor, services }) => services.organizations.create(actor, input),
+  }),
+  updateOrganization: t.field({
+    type: Organization,
+    description: 'Changes an organization.',
+    authorize: { organization: 'organization:update' },
+    args: {
+      id: t.arg.id({ required: true, description: 'The organization.' }),
+      input: t.arg({ type: UpdateOrganizationInput, required: true, description: 'The changes.' }),
+    },
+    resolve: (_root, { id, input }, { actor, services }) => services.organizations.update(actor, id, input),
+  }),
+  deleteOrganization: t.boolean({
+    description: 'Deletes an organization; its workspaces and everything in them are unreachable at once. Its members keep their accounts.',
+    authorize: { organization: 'organization:delete' },
+    args: { id: t.arg.id({ required: true, description: 'The organization.' }) },
+    resolve: async (_root, { id }, { actor, services }) => {
+      await services.organizations.delete(actor, id);
+      return true;
+    },
+  }),
+}));

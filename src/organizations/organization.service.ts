@@ -1,0 +1,105 @@
+import type { Actor } from '../access/caller.ts';
+import { type Organization, Prisma } from '../generated/prisma/client.ts';
+import type { Connection } from '../graphql/connections.ts';
+import { notFound } from '../graphql/errors.ts';
+import { NestedList, nestedRow, type PageArgs, type RequestMemory } from '../graphql/nested-connection.ts';
+import type { Tx } from '../infra/change.ts';
+import { newId } from '../infra/ids.ts';
+import { columnsOf, type PageSource } from '../infra/pages.ts';
+import type { ServiceDeps } from '../services.ts';
+import { insertWorkspace } from '../workspaces/workspace.service.ts';
+import { joinOrganization } from './membership.ts';
+
+export interface CreateOrganization {
+  name: string;
+  description?: string | null;
+}
+
+export interface UpdateOrganization {
+  name?: string | null;
+  description?: string | null;
+}
+
+const columns = columnsOf(Object.values(Prisma.OrganizationScalarFieldEnum));
+
+/** The organizations that a user is a member of, oldest first. */
+const ofUser: PageSource<Organization> = {
+  from: 'organization_members m join organizations t on t.id = m.org_id',
+  columns,
+  key: 't.id',
+  order: 'asc',
+  where: ['m.user_id = $1', 't.deleted_at is null'],
+};
+
+const byId: PageSource<Organization> = { from: 'organizations t', columns, key: 't.id', order: 'asc', where: ['t.id = $1', 't.deleted_at is null'] };
+
+/** Organizations: the tenants. */
+export class OrganizationService {
+  readonly #deps: ServiceDeps;
+  readonly #ofUser: NestedList<Organization>;
+
+  constructor(deps: ServiceDeps) {
+    this.#deps = deps;
+    this.#ofUser = new NestedList(deps, 'organizations', ofUser);
+  }
+
+  /** An organization that is not deleted, whoever asks, read together with all that are asked for in this request. */
+  async find(memory: RequestMemory, id: string): Promise<Organization | null> {
+    return nestedRow(memory, this.#deps.sql, 'organization', byId, [id]);
+  }
+
+  /** @throws RESOURCE_NOT_FOUND */
+  async get(memory: RequestMemory, id: string): Promise<Organization> {
+    const organization = await this.find(memory, id);
+    if (!organization) throw notFound('organization', id);
+    return organization;
+  }
+
+  /** The organizations of a user, for that user. */
+  async list(memory: RequestMemory, userId: string, args: PageArgs): Promise<Connection<Organization>> {
+    return this.#ofUser.nested(memory, [userId], args);
+  }
+
+  /** Makes an organization with a default workspace; the caller owns both. */
+  async create(actor: Actor, input: CreateOrganization): Promise<Organization> {
+    const { userId } = actor.principal;
+    const id = newId('organization');
+    return this.#deps.changes.run(actor, async (tx) => {
+      const organization = await tx.db.organization.create({ data: { id, name: input.name, description: input.description ?? null, createdBy: userId } });
+      record(tx, 'create', id);
+      await joinOrganization(tx, this.#deps.access, { orgId: id, userId, role: 'owner', addedBy: userId });
+      await insertWorkspace(tx, { orgId: id, ownerId: userId, name: 'Default workspace' });
+      return organization;
+    });
+  }
+
+  /** Changes what is given; what is left out stays. */
+  async update(actor: Actor, id: string, input: UpdateOrganization): Promise<Organization> {
+    return this.#deps.changes.run(actor, async (tx) => {
+      await lockOrganization(tx, id);
+      record(tx, 'update', id, { fields: Object.keys(input) });
+      return tx.db.organization.update({ where: { id }, data: { name: input.name ?? undefined, description: input.description } });
+    });
+  }
+
+  /** Soft: nobody is a member of it any more as far as access is concerned, so all that belongs to it is unreachable at once. */
+  async delete(actor: Actor, id: string): Promise<void> {
+    await this.#deps.changes.run(actor, async (tx) => {
+      await lockOrganization(tx, id);
+      await tx.db.organization.update({ where: { id }, data: { deletedAt: new Date() } });
+      record(tx, 'delete', id);
+      tx.afterCommit(() => this.#deps.access.everythingChanged());
+    });
+  }
+}
+
+/** Holds the organization until the transaction ends, against joins, removals and deletion. @throws RESOURCE_NOT_FOUND when it is not there or deleted */
+export async function lockOrganization(tx: Tx, id: string): Promise<void> {
+  const rows = await tx.db.$queryRaw<unknown[]>`select 1 from organizations where id = ${id} and deleted_at is null for no key update`;
+  if (rows.length === 0) throw notFound('organization', id);
+}
+
+function record(tx: Tx, verb: 'create' | 'update' | 'delete', id: string, metadata?: Record<string, unknown>): void {
+  tx.audit({ action: verb, resourceType: 'organization', resourceId: id, orgId: id, metadata });
+  tx.emit({ type: `organization.${verb}d`, orgId: id, resourceType: 'organization', resourceId: id });
+}

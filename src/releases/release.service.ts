@@ -1,0 +1,86 @@
+import type { Actor } from '../access/caller.ts';
+import { Prisma, type Release } from '../generated/prisma/client.ts';
+import type { Connection } from '../graphql/connections.ts';
+import { alreadyExists, notFound } from '../graphql/errors.ts';
+import type { PageArgs } from '../graphql/nested-connection.ts';
+import { brokenUnique, type Tx } from '../infra/change.ts';
+import { newId } from '../infra/ids.ts';
+import type { AppService } from '../apps/app.service.ts';
+import type { ServiceDeps } from '../services.ts';
+import { ChildReads, recordChange } from '../workspaces/workspace-child.ts';
+
+export interface CreateRelease {
+  version?: string | null;
+  notes?: string | null;
+  metadata?: Record<string, unknown> | null;
+}
+
+/** An app of a workspace. */
+interface Place {
+  orgId: string;
+  workspaceId: string;
+  appId: string;
+}
+
+/** Releases of an app. They do not change; they are numbered from 1, one after the other. */
+export class ReleaseService {
+  readonly reads: ChildReads<Release>;
+  readonly #deps: ServiceDeps & { apps: AppService };
+
+  constructor(deps: ServiceDeps & { apps: AppService }) {
+    this.#deps = deps;
+    this.reads = new ChildReads(deps, { kind: 'release', table: 'releases', columns: Object.values(Prisma.ReleaseScalarFieldEnum), parent: 'appId' });
+  }
+
+  /** @throws RESOURCE_NOT_FOUND `app` */
+  async list(place: Place, args: PageArgs): Promise<Connection<Release>> {
+    await this.#ensureApp(place);
+    return this.reads.list.page([place.orgId, place.workspaceId, place.appId], args);
+  }
+
+  /** @throws RESOURCE_NOT_FOUND `app` or `release` */
+  async get(place: Place, id: string): Promise<Release> {
+    await this.#ensureApp(place);
+    return this.reads.get([place.orgId, place.workspaceId, place.appId], id);
+  }
+
+  /** The version is the number unless given. @throws RESOURCE_NOT_FOUND `app`, RESOURCE_ALREADY_EXISTS for a version that the app has already */
+  async create(actor: Actor, place: Place, input: CreateRelease): Promise<Release> {
+    return this.#deps.changes.run(actor, async (tx) => {
+      await lockApp(tx, place);
+      const { appId } = place;
+      const { _max } = await tx.db.release.aggregate({ where: { appId }, _max: { number: true } });
+      const number = (_max.number ?? 0) + 1;
+      const version = input.version ?? String(number);
+      const same = await tx.db.release.findUnique({ where: { appId_version: { appId, version } }, select: { id: true } });
+      if (same) throw alreadyExists('release', 'version', version, same.id);
+      const metadata = (input.metadata ?? {}) as Prisma.InputJsonObject;
+      const release = await tx.db.release.create({
+        data: { id: newId('release'), ...place, number, version, notes: input.notes ?? null, metadata, createdBy: actor.principal.userId },
+      });
+      recordChange(tx, 'create', 'release', release, { number, version });
+      return release;
+    });
+  }
+
+  /** @throws RESOURCE_NOT_FOUND `app` or `release` */
+  async delete(actor: Actor, place: Place, id: string): Promise<void> {
+    const release = await this.get(place, id);
+    await this.#deps.changes.run(actor, async (tx) => {
+      const { count } = await tx.db.release.deleteMany({ where: { id } });
+      if (count === 0) throw notFound('release', id);
+      recordChange(tx, 'delete', 'release', release, { number: release.number, version: release.version });
+    });
+  }
+
+  async #ensureApp({ orgId, workspaceId, appId }: Place): Promise<void> {
+    await this.#deps.apps.reads.get([orgId, workspaceId], appId);
+  }
+}
+
+/** Holds the app until the transaction ends: releases are numbered one at a time. @throws RESOURCE_NOT_FOUND */
+async function lockApp(tx: Tx, { orgId, workspaceId, appId }: Place): Promise<void> {
+  const rows = await tx.db.$queryRaw<unknown[]>`
+    select 1 from apps where id = ${appId} and org_id = ${orgId} and workspace_id = ${workspaceId} for no key update`;
+  if (rows.length === 0) throw notFound('app', appId);
+}

@@ -1,0 +1,115 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { registerAccount, type TestAccount } from '../support/account.ts';
+import { startTestApp, type TestApp } from '../support/app.ts';
+
+let app: TestApp;
+let owner: TestAccount;
+beforeAll(async () => {
+  app = await startTestApp();
+  owner = await registerAccount(app);
+});
+afterAll(() => app.close());
+
+const create = (key: string, name: string, account = owner) =>
+  app.server.inject({
+    method: 'POST',
+    url: `/v1/orgs/${owner.orgId}/workspaces`,
+    headers: { ...account.headers, 'idempotency-key': key },
+    payload: { organization_id: owner.orgId, name },
+  });
+
+const countOf = (name: string) => app.database.prisma.workspace.count({ where: { name } });
+
+describe('Idempotency-Key', () => {
+  it('answers the same request again with the stored answer, and does it once', async () => {
+    const first = await create('key-1', 'once');
+    const second = await create('key-1', 'once');
+    expect(first.statusCode).toBe(201);
+    expect(second.statusCode).toBe(201);
+    expect(second.body).toBe(first.body);
+    expect(first.headers['idempotent-replayed']).toBeUndefined();
+    expect(second.headers['idempotent-replayed']).toBe('true');
+    expect(await countOf('once')).toBe(1);
+  });
+
+  it('makes one of 50 at the same time, and tells the others that it is running or what it answered', async () => {
+    const answers = await Promise.all(Array.from({ length: 50 }, () => create('key-2', 'parallel')));
+    const codes = answers.map((answer) => answer.statusCode);
+    expect(codes.filter((code) => code === 201).length).toBeGreaterThanOrEqual(1);
+    expect(codes.every((code) => code === 201 || code === 409)).toBe(true);
+    const refused = answers.find((answer) => answer.statusCode === 409);
+    if (refused) expect(refused.json()).toMatchObject({ error: 'IDEMPOTENCY_CONFLICT', details: { reason: 'in_progress' } });
+    expect(await countOf('parallel')).toBe(1);
+  });
+
+  it('refuses a different request under the same key', async () => {
+    await create('key-3', 'this');
+    const other = await create('key-3', 'that');
+    expect(other.statusCode).toBe(409);
+    expect(other.json()).toMatchObject({ error: 'IDEMPOTENCY_CONFLICT', details: { reason: 'different_request' }, status_code: 409 });
+    expect(await countOf('that')).toBe(0);
+  });
+
+  it('belongs to its caller: another one with the same key is not answered with it', async () => {
+    await create('key-4', 'mine');
+    const stranger = await registerAccount(app);
+    const theirs = await app.server.inject({
+      method: 'POST',
+      url: `/v1/orgs/${owner.orgId}/workspaces`,
+      headers: { ...stranger.headers, 'idempotency-key': 'key-4' },
+      payload: { organization_id: owner.orgId, name: 'mine' },
+    });
+    expect(theirs.statusCode).toBe(403);
+    expect(theirs.headers['idempotent-replayed']).toBeUndefined();
+  });
+
+  it('also repeats a refusal, so that a retry cannot succeed behind its back', async () => {
+    const first = await create('key-5', '');
+    const second = await create('key-5', '');
+    expect(first.statusCode).toBe(422);
+    expect(second.statusCode).toBe(422);
+    expect(second.headers['idempotent-replayed']).toBe('true');
+  });
+
+  it('refuses a key that is no visible ASCII with 400', async () => {
+    const answer = await create('two words', 'never');
+    expect(answer.statusCode).toBe(400);
+    expect(answer.json()).toMatchObject({ error: 'INVALID_REQUEST', details: { reason: 'idempotency_key' } });
+    expect(await countOf('never')).toBe(0);
+  });
+
+  it('never does a request twice whose node died between its commit and its answer', async () => {
+    await create('key-6', 'committed');
+    const lost = await app.database.prisma.idempotencyKey.updateMany({
+      where: { committedAt: { not: null }, statusCode: 201, createdAt: { gt: new Date(Date.now() - 5_000) } },
+      data: { statusCode: null, response: null, createdAt: new Date(Date.now() - 3_600_000) },
+    });
+    expect(lost.count).toBeGreaterThan(0);
+    const retry = await create('key-6', 'committed');
+    expect(retry.statusCode).toBe(409);
+    expect(await countOf('committed')).toBe(1);
+  });
+
+  it('lets a request be done anew whose node died before its commit', async () => {
+    await create('key-7', 'before');
+    await app.database.prisma.workspace.deleteMany({ where: { name: 'before' } });
+    await app.database.prisma.idempotencyKey.updateMany({ data: { committedAt: null, statusCode: null, response: null, createdAt: new Date(Date.now() - 120_000) } });
+    expect((await create('key-7', 'before')).statusCode).toBe(201);
+    expect(await countOf('before')).toBe(1);
+  });
+
+  it('forgets a key after 24 hours', async () => {
+    await create('key-8', 'yesterday');
+    await app.database.prisma.idempotencyKey.updateMany({ data: { createdAt: new Date(Date.now() - 25 * 3_600_000) } });
+    const again = await create('key-8', 'yesterday');
+    expect(again.headers['idempotent-replayed']).toBeUndefined();
+    expect(await countOf('yesterday')).toBe(2);
+  });
+
+  it('keeps answers sealed: nothing of them can be read in the table', async () => {
+    await create('key-9', 'a very visible name');
+    const rows = await app.database.prisma.idempotencyKey.findMany({ where: { response: { not: null } } });
+    expect(rows.length).toBeGreaterThan(0);
+    for (const row of rows) expect(Buffer.from(row.response!).toString('latin1')).not.toContain('visible');
+  });
+});

@@ -1,0 +1,130 @@
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { loadConfig } from '../../src/config.ts';
+import { enforceRetention } from '../../src/infra/retention.ts';
+import { registerAccount, type TestAccount } from '../support/account.ts';
+import { startTestApp, type TestApp } from '../support/app.ts';
+
+let app: TestApp;
+let owner: TestAccount;
+beforeAll(async () => {
+  app = await startTestApp();
+  owner = await registerAccount(app);
+});
+afterAll(() => app.close());
+
+const get = (url: string) => app.server.inject({ url, headers: owner.headers });
+
+describe('health', () => {
+  it('says that the process lives, and what it is ready for', async () => {
+    expect((await app.server.inject('/healthz')).json()).toEqual({ status: 'ok' });
+    const ready = await app.server.inject('/readyz');
+    expect([ready.statusCode, ready.json()]).toEqual([200, { status: 'ready', checks: { database: 'ok', shutdown: 'ok' } }]);
+  });
+
+  it('says that the database cannot be reached, and answers requests with 503 in the shape of every error', async () => {
+    const lonely = await startTestApp();
+    const account = await registerAccount(lonely);
+    const authorization = account.headers;
+    await lonely.database.pool.end();
+    const ready = await lonely.server.inject('/readyz');
+    expect([ready.statusCode, ready.json()]).toEqual([503, { status: 'not ready', checks: { database: 'cannot be reached', shutdown: 'ok' } }]);
+    const answer = await lonely.server.inject({ url: `/v1/orgs/${account.orgId}/workspaces`, headers: authorization });
+    expect(answer.statusCode).toBe(503);
+    expect(answer.json()).toMatchObject({ error: 'SERVICE_UNAVAILABLE', details: { retry_after: 1 }, status_code: 503 });
+    expect(answer.headers['retry-after']).toBe('1');
+    await lonely.server.close();
+  });
+
+  it('shows the public keys of its tokens and nothing private', async () => {
+    const { keys } = (await app.server.inject('/.well-known/jwks.json')).json<{ keys: Record<string, string>[] }>();
+    expect(keys).toHaveLength(1);
+    expect(Object.keys(keys[0]!).sort()).toEqual(['alg', 'crv', 'kid', 'kty', 'use', 'x']);
+  });
+});
+
+describe('metrics', () => {
+  it('counts requests by route template and status, and shows pool, queues and event loop', async () => {
+    await get(`/v1/orgs/${owner.orgId}/workspaces`);
+    const text = (await app.server.inject('/metrics')).body;
+    expect(text).toMatch(/http_request_duration_seconds_count\{method="GET",route="\/v1\/orgs\/\{org_id\}\/workspaces",status="200"\} [1-9]/);
+    for (const name of ['nodejs_eventloop_lag_p99_seconds', 'database_pool_waiting_requests', 'activity_queue_depth', 'event_streams', 'password_queue_depth']) {
+      expect(text).toContain(`\n${name} `);
+    }
+    expect(text).not.toContain(owner.orgId);
+  });
+});
+
+describe('trace ids', () => {
+  it('echoes a usable one and stores it with the activity record', async () => {
+    const answer = await app.server.inject({ url: '/v1/auth/me', headers: { ...owner.headers, 'x-trace-id': 'my-trace.1' } });
+    expect(answer.headers['x-trace-id']).toBe('my-trace.1');
+    await app.services.activity.flush();
+    expect(await app.database.prisma.activity.count({ where: { traceId: 'my-trace.1', action: 'read', resourceType: 'user' } })).toBe(1);
+  });
+
+  it('replaces an unusable one, and takes the trace of traceparent where there is none', async () => {
+    const bad = await app.server.inject({ url: '/healthz', headers: { 'x-trace-id': 'a b\tc' } });
+    expect(bad.headers['x-trace-id']).toMatch(/^[0-9a-f-]{36}$/);
+    const parent = await app.server.inject({ url: '/healthz', headers: { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' } });
+    expect(parent.headers['x-trace-id']).toBe('4bf92f3577b34da6a3ce929d0e0e4736');
+  });
+});
+
+describe('background tasks', () => {
+  it('move the bucket of a new workspace from pending to ready, make its folder and say so on the stream', async () => {
+    const created = await app.server.inject({
+      method: 'POST',
+      url: `/v1/orgs/${owner.orgId}/workspaces`,
+      headers: owner.headers,
+      payload: { organization_id: owner.orgId, name: 'with a bucket' },
+    });
+    const { workspace_id: id, bucket_status, storage_bucket } = created.json<Record<string, string>>();
+    expect(bucket_status).toBe('pending');
+    expect(storage_bucket).toBe(id!.toLowerCase());
+    await vi.waitUntil(async () => (await get(`/v1/orgs/${owner.orgId}/workspaces/${id}`)).json<{ bucket_status: string }>().bucket_status === 'ready', { timeout: 10_000 });
+    expect(existsSync(path.join(app.dataDir, 'files', storage_bucket!))).toBe(true);
+    expect(await app.database.prisma.event.count({ where: { resourceId: id!, type: 'workspace.updated' } })).toBe(1);
+  });
+
+  it('remove what is past its time and keep the rest', async () => {
+    const gone = await registerAccount(app);
+    const kept = await registerAccount(app);
+    const monthAgo = new Date(Date.now() - 31 * 24 * 3_600_000);
+    await app.database.prisma.workspace.update({ where: { id: gone.workspaceId }, data: { deletedAt: monthAgo } });
+    await app.database.prisma.workspace.update({ where: { id: kept.workspaceId }, data: { deletedAt: new Date() } });
+    await app.database.prisma.user.update({ where: { id: gone.userId }, data: { isActive: false, deactivatedAt: monthAgo } });
+    await enforceRetention(app.services.sql);
+    expect(await app.database.prisma.workspace.findUnique({ where: { id: gone.workspaceId } })).toBeNull();
+    expect(await app.database.prisma.workspace.findUnique({ where: { id: kept.workspaceId } })).not.toBeNull();
+    const purged = await app.database.prisma.user.findUniqueOrThrow({ where: { id: gone.userId } });
+    expect([purged.email, purged.username, purged.passwordHash]).toEqual([`deleted-${gone.userId}@invalid`, gone.userId, null]);
+    expect((await app.database.prisma.user.findUniqueOrThrow({ where: { id: kept.userId } })).email).toBe(kept.email);
+  });
+});
+
+describe('configuration', () => {
+  it('gives the limits of a request their documented defaults', () => {
+    expect(loadConfig({})).toMatchObject({ bodyLimitBytes: 2 * 1024 * 1024, rateLimitRps: 500, rateLimitBurst: 1000, accessTokenTtlSeconds: 1800 });
+  });
+});
+
+describe('totals', () => {
+  it('are the number of workspaces that are not deleted, through creates, deletes and restores at the same time', async () => {
+    const account = await registerAccount(app);
+    const create = () =>
+      app.server.inject({
+        method: 'POST',
+        url: `/v1/orgs/${account.orgId}/workspaces`,
+        headers: account.headers,
+        payload: { organization_id: account.orgId, name: 'counted' },
+      });
+    const made = await Promise.all(Array.from({ length: 12 }, create));
+    const ids = made.map((answer) => answer.json<{ workspace_id: string }>().workspace_id);
+    await Promise.all(ids.slice(0, 5).map((id) => app.server.inject({ method: 'DELETE', url: `/v1/orgs/${account.orgId}/workspaces/${id}`, headers: account.headers })));
+    await app.database.pool.query('update workspaces set deleted_at = null where id = $1', [ids[0]]);
+    const { total } = (await app.server.inject({ url: `/v1/orgs/${account.orgId}/workspaces?limit=1`, headers: account.headers })).json<{ total: number }>();
+    expect(total).toBe(1 + 12 - 5 + 1);
+  });
+});

@@ -1,0 +1,199 @@
+import type { OperationTypeNode } from 'graphql';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { CompiledOperation } from '../../rest/operation.ts';
+import { type Permission, permissionTable, type Role, roles } from '../../src/access/permissions.ts';
+import { schema } from '../../src/graphql/schema.ts';
+import { startTestApp, type TestApp } from '../support/app.ts';
+import { gentlestFirst, operationAt, operations, pathVariables, rootFieldOf, routeOf } from '../support/operations.ts';
+import { injectable, partsOf } from '../support/requests.ts';
+import { createWorld, makeOne, makerOf, must, type World } from '../support/world.ts';
+
+/**
+ * Who may do what (defaults §13), once more and by hand: viewer, member, editor, admin, owner. `x` yes, `-` no, `o` only what one made oneself.
+ * A permission without a row here fails.
+ */
+const matrix: Record<Permission, string> = {
+  'organization:access': 'x x x x x',
+  'organization:update': '- - - x x',
+  'organization:delete': '- - - - x',
+  'organization_member:read': 'x x x x x',
+  'organization_member:create': '- - - x x',
+  'organization_member:update': '- - - x x',
+  'organization_member:delete': '- - - x x',
+  'invitation:read': '- - - x x',
+  'invitation:create': '- - - x x',
+  'invitation:update': '- - - x x',
+  'invitation:delete': '- - - x x',
+  'user:read': 'x x x x x',
+  'user:create': '- - - x x',
+  'user:update': '- - - x x',
+  'user:delete': '- - - x x',
+  'workspace:read': 'x x x x x',
+  'workspace:create': '- - - x x',
+  'workspace:update': '- - - x x',
+  'workspace:delete': '- - - x x', // an admin of the workspace alone may not: below
+  'workspace_member:read': 'x x x x x',
+  'workspace_member:create': '- - - x x',
+  'workspace_member:update': '- - - x x',
+  'workspace_member:delete': '- - - x x',
+  'namespace:read': 'x x x x x',
+  'namespace:create': '- - x x x',
+  'namespace:update': '- - x x x',
+  'namespace:delete': '- - x x x',
+  'app:read': 'x x x x x',
+  'app:create': '- - x x x',
+  'app:update': '- - x x x',
+  'app:delete': '- - x x x',
+  'release:read': 'x x x x x',
+  'release:create': '- - x x x',
+  'release:delete': '- - x x x',
+  'thread:read': 'x x x x x',
+  'thread:create': '- x x x x',
+  'thread:update': '- o x x x',
+  'thread:delete': '- o x x x',
+  'sync:subscribe': 'x x x x x',
+};
+
+/** Routes whose permission depends on whom they are about, so that the service asks for it and not the field. */
+const askedByService: Record<string, Permission> = {
+  'GET /v1/users': 'user:read',
+  'POST /v1/users': 'user:create',
+  'PUT /v1/users/{user_id}': 'user:update',
+  'DELETE /v1/users/{user_id}': 'user:delete',
+  'DELETE /v1/orgs/{org_id}/workspaces/{workspace_id}/members/{member_user_id}': 'workspace_member:delete',
+};
+
+/** Routes that ask for no permission: public, or about the caller alone. A new one is added here on purpose, or not at all. */
+const withoutPermission = [
+  'GET /v1/auth/config',
+  'GET /v1/auth/invite-info',
+  'GET /v1/auth/me',
+  'GET /v1/auth/me/profile',
+  'GET /v1/users/me',
+  'GET /v1/users/{user_id}',
+  'PATCH /v1/users/me/preferences',
+  'POST /v1/auth/forgot-password',
+  'POST /v1/auth/login',
+  'POST /v1/auth/logout',
+  'POST /v1/auth/refresh',
+  'POST /v1/auth/register',
+  'POST /v1/auth/resend-verification',
+  'POST /v1/auth/reset-password',
+  'POST /v1/auth/switch-org',
+  'POST /v1/auth/verify-email',
+];
+
+/** What a route changes or removes, made anew for each try, where no route of its own makes it. */
+const fresh: Record<string, (world: World) => Promise<string>> = {
+  member_user_id: async (world) => {
+    const path = `/v1/orgs/${world.ids.org_id}/workspaces/${world.ids.workspace_id}/members`;
+    const answer = await app.server.inject({ method: 'POST', url: path, headers: world.as('owner'), payload: { user_id: world.guest.userId, role: 'viewer' } });
+    expect([201, 409], answer.body).toContain(answer.statusCode);
+    return world.guest.userId;
+  },
+};
+
+let app: TestApp;
+let world: World;
+beforeAll(async () => {
+  app = await startTestApp();
+  world = await createWorld(app);
+});
+afterAll(() => app.close());
+
+type Cell = 'x' | '-' | 'o';
+const cellOf = (permission: Permission, role: Role): Cell => matrix[permission].split(' ')[roles.indexOf(role)] as Cell;
+
+function permissionOf(operation: CompiledOperation): Permission | null {
+  const asked = askedByService[routeOf(operation)];
+  if (asked) return asked;
+  const access = schema.getRootType(operation.type as OperationTypeNode)?.getFields()[rootFieldOf(operation)]?.extensions.access;
+  if (typeof access !== 'object' || access === null) return null;
+  return Object.values(access as Record<string, Permission>)[0] ?? null;
+}
+
+/** The request, aimed at something that may be lost where it changes or removes what it names. */
+async function expendable(operation: CompiledOperation, role: Role) {
+  const ids = { ...world.ids };
+  const last = pathVariables(operation.path).at(-1);
+  if (last && last !== 'org_id' && operation.path.endsWith('}') && operation.method !== 'GET') {
+    const maker = makerOf(last);
+    const made = fresh[last] ? await fresh[last](world) : maker ? ((await makeOne(app, world, maker)) as Record<string, string>)[last] : undefined;
+    if (made) ids[last] = made;
+  }
+  return injectable(operation, partsOf(operation, { ...world, ids }, { token: world.accounts[role].token }));
+}
+
+const permissioned = gentlestFirst().flatMap((operation) => {
+  const permission = permissionOf(operation);
+  return permission && operation.type !== 'subscription' ? [[routeOf(operation), permission, operation] as const] : [];
+});
+
+test('every permission has a row, and the table of the product says the same', () => {
+  expect(Object.keys(matrix).sort()).toEqual(Object.keys(permissionTable).sort());
+  for (const [permission, cells] of Object.entries(matrix)) {
+    const rule: { from: Role; ownFrom?: Role; organizationFrom?: Role } = permissionTable[permission as Permission];
+    const said = roles.map((role) => {
+      const reaches = (least: Role | undefined) => least !== undefined && roles.indexOf(role) >= roles.indexOf(least);
+      return reaches(rule.from) || reaches(rule.organizationFrom) ? 'x' : reaches(rule.ownFrom) ? 'o' : '-';
+    });
+    expect(said.join(' '), permission).toBe(cells);
+  }
+});
+
+test('every route asks for a permission, or is in the list of those that need none', () => {
+  expect(
+    operations
+      .filter((operation) => !permissionOf(operation))
+      .map(routeOf)
+      .sort(),
+  ).toEqual(withoutPermission);
+});
+
+describe.each(permissioned)('%s asks for %s', (_title, permission, operation) => {
+  test.each(roles)('%s', async (role) => {
+    const isAllowed = cellOf(permission, role) === 'x';
+    // organizations cannot be made anew within one: only the denials are tried
+    if (isAllowed && routeOf(operation) === 'DELETE /v1/orgs/{org_id}') return;
+    const answer = await app.server.inject(await expendable(operation, role));
+    if (isAllowed) {
+      // the permission is asked before uniqueness: a second one of a kind is allowed, too
+      const isTaken = answer.statusCode === 409 && answer.json<{ error: string }>().error === 'RESOURCE_ALREADY_EXISTS';
+      expect(answer.statusCode < 300 || isTaken, answer.body).toBe(true);
+    } else {
+      expect(answer.statusCode, answer.body).toBe(403);
+      expect(answer.json<{ details: unknown }>().details).toEqual({ required_permission: permission });
+    }
+  });
+});
+
+test('what only its maker may do of the members, its maker may', async () => {
+  for (const [title, permission, operation] of permissioned) {
+    if (cellOf(permission, 'member') !== 'o') continue;
+    const last = pathVariables(operation.path).at(-1)!;
+    const maker = makerOf(last)!;
+    const token = world.accounts.member.token;
+    const made = await must<Record<string, string>>(app, injectable(maker, partsOf(maker, world, { token })));
+    const parts = partsOf(operation, { ...world, ids: { ...world.ids, [last]: made[last]! } }, { token });
+    const own = await app.server.inject(injectable(operation, parts));
+    expect(own.statusCode, `${title}: ${own.body}`).toBeLessThan(300);
+  }
+});
+
+test('an admin of the workspace who is a plain member of the organization may not delete it, an admin of the organization may', async () => {
+  const maker = operationAt('POST', '/v1/orgs/{org_id}/workspaces');
+  const made = (await makeOne(app, world, maker)) as { workspace_id: string };
+  const url = `/v1/orgs/${world.ids.org_id}/workspaces/${made.workspace_id}`;
+  await must(app, { method: 'POST', url: `${url}/members`, headers: world.as('owner'), payload: { user_id: world.accounts.editor.userId, role: 'admin' } });
+  expect((await app.server.inject({ method: 'DELETE', url, headers: world.as('editor') })).json()).toMatchObject({ error: 'FORBIDDEN', details: { required_permission: 'workspace:delete' } });
+  expect((await app.server.inject({ method: 'DELETE', url, headers: world.as('admin') })).statusCode).toBe(200);
+});
+
+test('a member of the organization who is in no workspace sees none of them', async () => {
+  const headers = { authorization: `Bearer ${world.guest.token}` };
+  const outsider = (await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/workspaces'))) as { workspace_id: string };
+  const list = await must<{ workspaces: { workspace_id: string }[] }>(app, { url: `/v1/orgs/${world.ids.org_id}/workspaces`, headers });
+  expect(list.workspaces.map(({ workspace_id }) => workspace_id)).not.toContain(outsider.workspace_id);
+  const answer = await app.server.inject({ url: `/v1/orgs/${world.ids.org_id}/workspaces/${outsider.workspace_id}`, headers });
+  expect(answer.json()).toMatchObject({ error: 'FORBIDDEN', details: { required_permission: 'workspace:read' } });
+});

@@ -1,0 +1,99 @@
+import {
+  type GraphQLArgument,
+  type GraphQLField,
+  type GraphQLObjectType,
+  type GraphQLOutputType,
+  getNamedType,
+  getNullableType,
+  isInputObjectType,
+  isNonNullType,
+  isObjectType,
+  isInterfaceType,
+} from 'graphql';
+import { schema } from '../../src/graphql/schema.ts';
+import { snakeCase } from './names.ts';
+import { constraintsOf, type SampleSource, sampleArgument, sampleInput } from './samples.ts';
+
+type Kind = 'query' | 'mutation' | 'subscription';
+type Field = GraphQLField<unknown, unknown>;
+
+/** A field of Query, Mutation or Subscription. */
+export interface RootField {
+  kind: Kind;
+  name: string;
+  field: Field;
+}
+
+const fieldsOf = (kind: Kind, type: GraphQLObjectType | null | undefined): RootField[] =>
+  Object.values(type?.getFields() ?? {}).map((field) => ({ kind, name: field.name, field }));
+
+/** Every root field of the schema. */
+export const rootFields: readonly RootField[] = [
+  ...fieldsOf('query', schema.getQueryType()),
+  ...fieldsOf('mutation', schema.getMutationType()),
+  ...fieldsOf('subscription', schema.getSubscriptionType()),
+];
+
+/** `Query.workspace`, for titles. */
+export const titleOf = ({ kind, name }: RootField): string => `${kind[0]!.toUpperCase()}${kind.slice(1)}.${name}`;
+
+/** What `id` means, where neither the answer nor the name of the field tells. THE place to add one. */
+const idMeanings: Record<string, string> = {};
+
+/** The path-variable name of an argument: `id` of `workspace` and of `deleteWorkspace` is a `workspace_id`. */
+export function meaningOf({ name, field }: RootField, argument: string, ids: Readonly<Record<string, string>>): string {
+  if (argument !== 'id') return snakeCase(argument);
+  if (idMeanings[name]) return idMeanings[name];
+  const named = snakeCase(getNamedType(field.type).name);
+  const words = snakeCase(name).split('_');
+  const candidates = [`${named}_id`, ...words.map((_, index) => `${words.slice(index).join('_')}_id`)];
+  const known = candidates.map((candidate) => (candidate === 'organization_id' ? 'org_id' : candidate)).find((candidate) => candidate in ids);
+  return known ?? 'id';
+}
+
+/** Valid arguments of a root field, required ones only unless told. */
+export function argumentsOf(root: RootField, source: SampleSource, { requiredOnly = true } = {}): Record<string, unknown> {
+  const given: Record<string, unknown> = {};
+  for (const argument of root.field.args) {
+    if (requiredOnly && (!isNonNullType(argument.type) || argument.defaultValue !== undefined)) continue;
+    const value = argumentOf(root, argument, source, requiredOnly);
+    if (value !== undefined) given[argument.name] = value;
+  }
+  return given;
+}
+
+function argumentOf(root: RootField, argument: GraphQLArgument, source: SampleSource, requiredOnly: boolean): unknown {
+  const type = getNullableType(argument.type);
+  if (isInputObjectType(type)) return sampleInput(type, source, { requiredOnly });
+  if (argument.name === 'id') {
+    const meaning = meaningOf(root, 'id', source.ids);
+    const id = meaning === 'id' && root.name === 'node' ? source.ids.workspace_id : source.ids[meaning];
+    if (id === undefined) throw new Error(`The suites do not know what 'id' of ${titleOf(root)} means: add it to idMeanings in test/support/root-fields.ts.`);
+    return id;
+  }
+  return sampleArgument(argument.name, argument.type, constraintsOf(argument), source);
+}
+
+/** The operation that asks for one root field, with everything below it that needs no arguments, `depth` objects deep. */
+export function documentOf({ kind, name, field }: RootField, given: Readonly<Record<string, unknown>>, depth = 4): string {
+  const used = field.args.filter((argument) => argument.name in given);
+  const declared = used.map((argument) => `$${argument.name}: ${argument.type.toString()}`).join(', ');
+  const passed = used.map((argument) => `${argument.name}: $${argument.name}`).join(', ');
+  return `${kind} ${declared ? `(${declared}) ` : ''}{ ${name}${passed ? `(${passed})` : ''} ${selectionOf(field.type, depth)} }`;
+}
+
+/** `{ id name owner { id } }`: all plain fields of a type, and of the objects that it leads to. Empty for scalars. */
+export function selectionOf(type: GraphQLOutputType, depth: number, above: readonly string[] = []): string {
+  const named = getNamedType(type);
+  if (!isObjectType(named) && !isInterfaceType(named)) return '';
+  const parts = Object.values(named.getFields()).flatMap((field) => {
+    if (field.args.some((argument) => isNonNullType(argument.type) && argument.defaultValue === undefined)) return [];
+    const inner = getNamedType(field.type);
+    if (!isObjectType(inner) && !isInterfaceType(inner)) return [field.name];
+    // connections inside of lists multiply; `edges` says what `nodes` says
+    if (depth <= 1 || above.includes(inner.name) || field.name === 'edges' || (above.length > 1 && field.args.length > 0)) return [];
+    const selection = selectionOf(field.type, depth - 1, [...above, named.name]);
+    return selection ? [`${field.name}${field.args.some((argument) => argument.name === 'first') ? '(first: 5)' : ''} ${selection}`] : [];
+  });
+  return parts.length > 0 ? `{ ${parts.join(' ')} }` : '{ __typename }';
+}

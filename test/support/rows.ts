@@ -1,0 +1,119 @@
+import type pg from 'pg';
+import { type IdKind, kindOfId, newId } from '../../src/infra/ids.ts';
+
+interface UniqueColumn {
+  index: string;
+  column: string;
+  position: number;
+  type: string;
+  parent: string | null;
+}
+
+const UNIQUE = `select i.indexrelid::text as index, a.attname as column, k.position, format_type(a.atttypid, null) as type,
+    (select c.confrelid::regclass::text from pg_constraint c where c.contype = 'f' and c.conrelid = i.indrelid and c.conkey = array[a.attnum]) as parent
+  from pg_index i cross join lateral unnest(i.indkey::int[]) with ordinality k(attnum, position)
+  join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.attnum
+  where i.indrelid = $1::regclass and i.indisunique and not i.indisprimary order by 1, k.position desc`;
+
+export interface CloneOptions {
+  /** Condition that finds the row to copy, with `$1`… for `values`. */
+  where: string;
+  values: unknown[];
+  /** Foreign keys that must differ from copy to copy, e.g. `user_id` of a membership: their rows are copied too. */
+  fresh?: readonly string[];
+}
+
+/**
+ * The row factory: copies one existing row `count` times within the caller's transaction, each copy with a new id and new values
+ * where a unique index wants them. A new required column therefore needs no edit here. @returns the new ids, in order
+ */
+export async function cloneRows(db: pg.ClientBase, table: string, count: number, { where, values, fresh }: CloneOptions): Promise<string[]> {
+  const { rows } = await db.query<{ row: Record<string, unknown> }>(`select to_jsonb(t) as row from ${table} t where ${where} limit 1`, values);
+  const original = rows[0]?.row;
+  if (!original) throw new Error(`There is no row of ${table} to copy: test/support/lists.ts says where it is looked for.`);
+  const uniques = (await db.query<UniqueColumn>(UNIQUE, [table])).rows;
+  const kind = kindOfId(String(original.id)) as IdKind;
+  const ids: string[] = [];
+  for (let i = 0; i < count; i++) {
+    const id = newId(kind);
+    const changes: Record<string, unknown> = { id };
+    for (const index of new Set(uniques.map((unique) => unique.index))) {
+      const columns = uniques.filter((unique) => unique.index === index);
+      const varied = columns.find(({ column }) => fresh?.includes(column)) ?? columns.find(({ parent }) => parent === null);
+      if (!varied || varied.column in changes) continue;
+      changes[varied.column] = await anew(db, varied, original[varied.column], id, i + 1);
+    }
+    await db.query(`insert into ${table} select r.* from jsonb_populate_record(null::${table}, $1::jsonb) r`, [JSON.stringify({ ...original, ...changes })]);
+    ids.push(id);
+  }
+  return ids;
+}
+
+async function anew(db: pg.ClientBase, { column, type, parent }: UniqueColumn, value: unknown, id: string, n: number): Promise<unknown> {
+  if (parent) return (await cloneRows(db, parent, 1, { where: 'id = $1', values: [value] }))[0];
+  if (type === 'integer' || type === 'bigint') return Number(value) + n;
+  if (column.includes('hash')) return `${id.toLowerCase()}`;
+  return `${String(value).slice(0, 30)}-${id.slice(-12).toLowerCase()}`;
+}
+
+/** Runs `work` in one transaction of a connection of its own. */
+export async function inTransaction<T>(pool: pg.Pool, work: (db: pg.PoolClient) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
+  try {
+    await client.query('begin');
+    const result = await work(client);
+    await client.query('commit');
+    return result;
+  } catch (error) {
+    await client.query('rollback');
+    throw error;
+  } finally {
+    client.release();
+  }
+}
+
+/** Tables that hold data of tenants; `activity` is left out because refusals are recorded there. */
+async function tables(pool: pg.Pool): Promise<{ name: string; columns: string[] }[]> {
+  const { rows } = await pool.query<{ name: string; columns: string[] }>(
+    `select table_name as name, array_agg(column_name::text) as columns from information_schema.columns
+     where table_schema = 'public' and table_name not in ('activity', '_prisma_migrations') group by 1 order by 1`,
+  );
+  return rows;
+}
+
+/** A checksum per table over all rows of an organization, its people included: equal before and after means that nothing was touched. */
+export async function checksums(pool: pg.Pool, orgId: string): Promise<Record<string, string>> {
+  const sums: Record<string, string> = {};
+  for (const { name, columns } of await tables(pool)) {
+    const condition = columns.includes('org_id') ? 't.org_id = $1' : name === 'users' ? 't.home_org_id = $1' : name === 'organizations' ? 't.id = $1' : null;
+    if (!condition) continue;
+    const { rows } = await pool.query<{ sum: string }>(
+      `select count(*) || ' ' || md5(coalesce(string_agg(t::text, E'\\n' order by t::text), '')) as sum from ${name} t where ${condition}`,
+      [orgId],
+    );
+    sums[name] = rows[0]!.sum;
+  }
+  return sums;
+}
+
+/** A checksum per table over all rows of the database. */
+export async function databaseChecksums(pool: pg.Pool): Promise<Record<string, string>> {
+  const sums: Record<string, string> = {};
+  for (const { name } of await tables(pool)) {
+    const { rows } = await pool.query<{ sum: string }>(`select count(*) || ' ' || md5(coalesce(string_agg(t::text, E'\\n' order by t::text), '')) as sum from ${name} t`);
+    sums[name] = rows[0]!.sum;
+  }
+  return sums;
+}
+
+/** Every identifier of an organization's rows. */
+export async function idsOf(pool: pg.Pool, orgId: string): Promise<Set<string>> {
+  const ids = new Set([orgId]);
+  for (const { name, columns } of await tables(pool)) {
+    const condition = columns.includes('org_id') ? 't.org_id = $1' : name === 'users' ? 't.home_org_id = $1' : null;
+    if (!condition || !columns.includes('id')) continue;
+    const { rows } = await pool.query<{ id: string }>(`select t.id::text as id from ${name} t where ${condition}`, [orgId]);
+    for (const { id } of rows) if (id.length > 6) ids.add(id);
+  }
+  return ids;
+}

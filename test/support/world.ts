@@ -1,0 +1,192 @@
+import { randomBytes } from 'node:crypto';
+import type { InjectOptions } from 'fastify';
+import { type Role, roles } from '../../src/access/permissions.ts';
+import type { CompiledOperation } from '../../rest/operation.ts';
+import type { TestApp } from './app.ts';
+import { operationAt, operations, pathVariables, routeOf } from './operations.ts';
+import { injectable, partsOf } from './requests.ts';
+import type { SampleSource } from './samples.ts';
+
+export const PASSWORD = 'correct horse battery staple';
+
+/** Somebody who can sign in. */
+export interface Account {
+  userId: string;
+  username: string;
+  email: string;
+  /** Access token. */
+  token: string;
+  refreshToken: string;
+}
+
+/**
+ * A tenant with something in every corner, made through the front door: an organization, a workspace, an account of each role (the same
+ * role in both), and one of each resource that has a route to make it. All its texts hold `marker`.
+ */
+export interface World extends SampleSource {
+  accounts: Record<Role, Account>;
+  /** Member of the organization, of no workspace. */
+  guest: Account;
+  /** Belongs to another organization. */
+  stranger: Account;
+  /** `Bearer …` of the account with that role. */
+  as(role: Role): { authorization: string };
+}
+
+type Json = Record<string, unknown>;
+
+/** The body of a request that must succeed. */
+export async function must<Body = Json>(app: TestApp, request: InjectOptions): Promise<Body> {
+  const response = await app.server.inject(request);
+  if (response.statusCode >= 300) {
+    throw new Error(`${request.method ?? 'GET'} ${JSON.stringify(request.url)} answered ${response.statusCode}: ${response.body}`);
+  }
+  return (response.body === '' ? null : response.json()) as Body;
+}
+
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+
+/** Registers an account with an organization of its own. */
+export async function register(app: TestApp, username: string, fullName = username): Promise<Account & { orgId: string; workspaceId: string }> {
+  const email = `${username}@example.test`;
+  const payload = { email, username, password: PASSWORD, full_name: fullName };
+  const body = await must<SignIn>(app, { method: 'POST', url: '/v1/auth/register', payload });
+  return { ...accountOf(body), orgId: body.user.settings.current_org_id, workspaceId: body.user.default_workspace_id };
+}
+
+/** Signs in. */
+export async function signIn(app: TestApp, username: string): Promise<Account> {
+  return accountOf(await must<SignIn>(app, { method: 'POST', url: '/v1/auth/login', payload: { username, password: PASSWORD } }));
+}
+
+interface SignIn {
+  access_token: string;
+  refresh_token: string;
+  user: { user_id: string; username: string; email: string; default_workspace_id: string; settings: { current_org_id: string } };
+}
+
+const accountOf = ({ access_token, refresh_token, user }: SignIn): Account => ({
+  userId: user.user_id,
+  username: user.username,
+  email: user.email,
+  token: access_token,
+  refreshToken: refresh_token,
+});
+
+/** The first account of an instance administers the platform: no world's account should be that one. */
+export async function ensureOperator(app: TestApp): Promise<void> {
+  const isEmpty = (await app.database.prisma.user.count()) === 0;
+  if (isEmpty) await register(app, 'operator');
+}
+
+export interface WorldOptions {
+  /** Resources are made too, one of each; else only the organization, its workspace and the accounts. */
+  withResources?: boolean;
+}
+
+/** Makes a world; see {@link World}. */
+export async function createWorld(app: TestApp, { withResources = true }: WorldOptions = {}): Promise<World> {
+  await ensureOperator(app);
+  const marker = `mk${randomBytes(6).toString('hex')}`;
+  const owner = await register(app, `${marker}-owner`, `${marker} owner`);
+  const stranger = await register(app, `zz${randomBytes(6).toString('hex')}`, 'Somebody else');
+  const ids: Record<string, string> = { org_id: owner.orgId, workspace_id: owner.workspaceId, stranger_user_id: stranger.userId };
+  let count = 0;
+  const asOwner = bearer(owner.token);
+  const hire = async (name: string, role: Role): Promise<Account> => {
+    const username = `${marker}-${name}`;
+    const payload = { email: `${username}@example.test`, username, password: PASSWORD, full_name: `${marker} ${name}`, role };
+    await must(app, { method: 'POST', url: '/v1/users', headers: asOwner, payload });
+    return signIn(app, username);
+  };
+  const others = roles.filter((role) => role !== 'owner');
+  const hired = await Promise.all([...others.map((role) => hire(role, role)), hire('guest', 'member')]);
+  const guest = hired.pop()!;
+  const [viewer, member, editor, admin] = hired as [Account, Account, Account, Account];
+  const accounts: Record<Role, Account> = { viewer, member, editor, admin, owner };
+  for (const role of others) {
+    const payload = { user_id: accounts[role].userId, role };
+    await must(app, { method: 'POST', url: `/v1/orgs/${owner.orgId}/workspaces/${owner.workspaceId}/members`, headers: asOwner, payload });
+  }
+  Object.assign(ids, { user_id: accounts.member.userId, member_user_id: accounts.member.userId, guest_user_id: guest.userId });
+  const world: World = {
+    marker,
+    ids,
+    username: owner.username,
+    password: PASSWORD,
+    next: () => ++count,
+    accounts,
+    guest,
+    stranger,
+    as: (role) => bearer(accounts[role].token),
+  };
+  await plant(app, world, 'PUT', '/v1/orgs/{org_id}/workspaces/{workspace_id}');
+  await plant(app, world, 'PUT', '/v1/users/{user_id}', { email: undefined, username: undefined });
+  await plant(app, world, 'PATCH', '/v1/users/me/preferences');
+  if (withResources) for (const variable of variablesOf(operations)) await makeId(app, world, variable);
+  // what happens a moment later by itself has happened: nothing of the world moves any more
+  while ((await app.services.buckets.provisionPending()) > 0);
+  return world;
+}
+
+/** Path variables of all operations. */
+export const variablesOf = (list: readonly CompiledOperation[]): string[] => [...new Set(list.flatMap(({ path }) => pathVariables(path)))];
+
+/** Fills the texts of something that registration made. */
+async function plant(app: TestApp, world: World, method: string, path: string, without: Json = {}): Promise<void> {
+  const operation = operationAt(method, path);
+  const parts = partsOf(operation, { ...world, ids: { ...world.ids, user_id: world.accounts.owner.userId } }, { token: world.accounts.owner.token, requiredOnly: false });
+  parts.body = { ...(parts.body as Json), ...without };
+  await must(app, injectable(operation, parts));
+}
+
+/**
+ * The id of a path variable, made by the route that makes such things: for `…/apps/{app_id}` that is `POST …/apps`. Ids of the outer
+ * path are made first.
+ */
+async function makeId(app: TestApp, world: World, variable: string): Promise<void> {
+  const ids = world.ids as Record<string, string>;
+  if (ids[variable] !== undefined) return;
+  const maker = makerOf(variable);
+  if (!maker) {
+    throw new Error(
+      `The suites do not know an id for the path variable '{${variable}}': no route POST makes one. Set ids.${variable} in createWorld (test/support/world.ts).`,
+    );
+  }
+  for (const outer of pathVariables(maker.path)) await makeId(app, world, outer);
+  const body = await makeOne(app, world, maker);
+  const id = findKey(body, [variable, `${variable.replace(/_id$/, '')}_id`, 'id']);
+  if (id === undefined) throw new Error(`The answer of ${routeOf(maker)} has no '${variable}': set ids.${variable} in createWorld (test/support/world.ts).`);
+  ids[variable] = id;
+}
+
+/** The route that makes what a path variable stands for. */
+export function makerOf(variable: string): CompiledOperation | undefined {
+  const suffix = `/{${variable}}`;
+  const folders = operations.filter(({ path }) => path.endsWith(suffix)).map(({ path }) => path.slice(0, -suffix.length));
+  return operations.find(({ method, path }) => method === 'POST' && folders.includes(path));
+}
+
+/** Calls a route that makes something, with all fields filled in. */
+export async function makeOne(app: TestApp, world: World, maker: CompiledOperation): Promise<Json> {
+  return must(app, injectable(maker, partsOf(maker, world, { token: world.accounts.owner.token, requiredOnly: false })));
+}
+
+function findKey(value: unknown, keys: readonly string[]): string | undefined {
+  for (const key of keys) {
+    const found = findOne(value, key);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function findOne(value: unknown, key: string): string | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const own = (value as Json)[key];
+  if (typeof own === 'string') return own;
+  for (const inner of Object.values(value)) {
+    const found = findOne(inner, key);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
