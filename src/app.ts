@@ -2,9 +2,8 @@ import cors from '@fastify/cors';
 import helmet from '@fastify/helmet';
 import websocket from '@fastify/websocket';
 import Fastify, { LogController, type FastifyBaseLogger, type FastifyInstance, type FastifyRequest } from 'fastify';
-import path from 'node:path';
 import { registerErrorShapes, statusOf } from '../rest/errors.ts';
-import { fastifyOptions, restPlugin } from '../rest/plugin.ts';
+import { fastifyOptions, type RestOptions, restPlugin } from '../rest/plugin.ts';
 import { SigningKeys } from './access/signing-keys.ts';
 import type { Config } from './config.ts';
 import { errorCodeOf } from './graphql/activity-plugin.ts';
@@ -24,11 +23,11 @@ import { addRequestContext, traceIdOf } from './http/request-context.ts';
 import type { Database } from './infra/database.ts';
 import { appSecret } from './infra/keys.ts';
 import type { Logger } from './infra/logger.ts';
-import { Maintenance } from './infra/maintenance.ts';
+import { Maintenance, type Task } from './infra/maintenance.ts';
 import { enforceRetention } from './infra/retention.ts';
 import { Seal } from './infra/seal.ts';
 import type { Mailer } from './infra/mail.ts';
-import { projectRoot } from './paths.ts';
+import { operationsDir } from './paths.ts';
 import { createServices, type Services } from './services.ts';
 
 export interface AppDeps {
@@ -46,87 +45,98 @@ export interface App {
 }
 
 /** The whole service but the process: it reads no environment and listens to nothing yet. */
-export async function buildApp({ config, database, mailer, logger }: AppDeps): Promise<App> {
+export async function buildApp(deps: AppDeps): Promise<App> {
+  const { config, database, logger } = deps;
   const keys = await SigningKeys.open(config.keysDir);
   const secret = Buffer.from(appSecret(config));
-  let isStopping = false;
-  const server = Fastify({
-    ...fastifyOptions,
-    bodyLimit: config.bodyLimitBytes,
-    loggerInstance: logger as FastifyBaseLogger,
-    genReqId: (request) => traceIdOf(request.headers),
-    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'trace_id' }),
-    requestTimeout: 60_000,
-    connectionTimeout: 0,
-  });
+  const server = createServer(config, logger);
+  const logFault = (error: unknown, what: string) => logger.error({ err: error }, what);
   const services = createServices({
-    config,
-    database,
-    mailer,
+    ...deps,
     keys,
     appSecret: secret,
     publicUrl: () => config.publicUrl ?? listeningUrl(server, config),
-    onFault: (error, what) => logger.error({ err: error }, what),
+    onFault: logFault,
     outcomeOf: (error) => ({ statusCode: statusOfError(error), errorCode: errorCodeOf(error) }),
   });
-  const onFault = (error: unknown, request: FastifyRequest) => request.log.error({ err: error }, 'a request failed');
-  registerErrorShapes(server, { onFault });
-  await server.register(helmet, { contentSecurityPolicy: false, crossOriginResourcePolicy: { policy: 'cross-origin' } });
-  await server.register(cors, {
-    origin: config.corsOrigins.includes('*') ? true : [...config.corsOrigins],
-    exposedHeaders: ['x-trace-id', 'x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset', 'retry-after', 'idempotent-replayed'],
-  });
-  await server.register(websocket, { options: { maxPayload: 64 * 1024, perMessageDeflate: false } });
-  addRequestContext(server, services, config.trustedProxies);
   const limit = new CallerLimit(config);
+  registerErrorShapes(server, { onFault: logRequestFault });
+  await addPlugins(server, config);
+  addRequestContext(server, services, config.trustedProxies);
   addRateLimit(server, limit);
   addIdempotency(server, database.prisma, new Seal(secret, 'idempotency'));
   addMetrics(server, services, database.pool);
   addRequestLog(server, logger);
   addFailureRecords(server, services, schema);
+  addHealth(server, { database, keys });
   addAccountPages(server);
-  addHealth(server, { database, keys, isStopping: () => isStopping });
-  const endpoint = createEndpoint({ schema, services, limit, config, onFault: (error, traceId) => logger.error({ err: error, trace_id: traceId }, 'a resolver failed') });
+  const onResolverFault = (error: unknown, traceId: string) => logger.error({ err: error, trace_id: traceId }, 'a resolver failed');
+  const endpoint = createEndpoint({ schema, services, limit, config, onFault: onResolverFault });
   addGraphQL(server, endpoint, socketHandler(endpoint, services));
-  await server.register(restPlugin, {
+  await server.register(restPlugin, restOptions(config, services));
+  server.addHook('preClose', async () => services.tail.close());
+  const maintenance = new Maintenance(tasksOf(services), logFault);
+  return { server, services, stop: () => stop(services, maintenance) };
+}
+
+function createServer(config: Config, logger: Logger): FastifyInstance {
+  return Fastify({
+    ...fastifyOptions,
+    bodyLimit: config.bodyLimitBytes,
+    loggerInstance: logger as FastifyBaseLogger,
+    genReqId: (request) => traceIdOf(request.headers),
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'trace_id' }),
+    // a request must have arrived after a minute; answers may take longer, because streams do
+    requestTimeout: 60_000,
+  });
+}
+
+async function addPlugins(server: FastifyInstance, { corsOrigins }: Config): Promise<void> {
+  // pages set a policy of their own; JSON needs none
+  await server.register(helmet, { contentSecurityPolicy: false, crossOriginResourcePolicy: { policy: 'cross-origin' } });
+  await server.register(cors, {
+    strictPreflight: false, // its refusal would be plain text
+    origin: corsOrigins.includes('*') ? true : [...corsOrigins],
+    exposedHeaders: ['x-trace-id', 'x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset', 'retry-after', 'idempotent-replayed'],
+  });
+  await server.register(websocket, { options: { maxPayload: 64 * 1024, perMessageDeflate: false } });
+}
+
+function restOptions({ publicUrl }: Config, services: Services): RestOptions {
+  return {
     schema,
-    operationsDir: path.join(projectRoot, 'rest', 'operations'),
+    operationsDir,
     principal: (request) => request.caller.principal,
     context: (request, _principal, operation) => {
       request.caller.request.successStatus = operation.successStatus;
       return new Context(request.caller, services);
     },
-    onFault,
-    publicUrl: config.publicUrl,
+    onFault: logRequestFault,
+    publicUrl,
     info: {
       title: 'Platform management API',
       version: '1.0.0',
-      description: 'The control plane of a multi-tenant workspace platform. Every route is a GraphQL document: the same answers are at `/graphql`.',
-    },
-  });
-  server.addHook('preClose', async () => {
-    isStopping = true;
-    services.tail.close();
-  });
-  const onTaskFault = (error: unknown, what: string) => logger.error({ err: error }, what);
-  const maintenance = new Maintenance(
-    [
-      { name: 'buckets', everyMs: 1_000, run: () => services.buckets.provisionPending() },
-      { name: 'retention', everyMs: 3_600_000, run: () => enforceRetention(services.sql) },
-    ],
-    onTaskFault,
-  );
-  return {
-    server,
-    services,
-    stop: async () => {
-      services.tail.close();
-      await maintenance.stop();
-      await services.background.drain();
-      await services.activity.flush();
+      description:
+        'The control plane of a multi-tenant workspace platform. Every route is a GraphQL document: the same answers are at `/graphql`.',
     },
   };
 }
+
+function tasksOf(services: Services): Task[] {
+  return [
+    { name: 'buckets', everyMs: 1_000, run: () => services.buckets.provisionPending() },
+    { name: 'retention', everyMs: 3_600_000, run: () => enforceRetention(services.sql) },
+  ];
+}
+
+async function stop(services: Services, maintenance: Maintenance): Promise<void> {
+  services.tail.close();
+  await maintenance.stop();
+  await services.background.drain();
+  await services.activity.flush();
+}
+
+const logRequestFault = (error: unknown, request: FastifyRequest) => request.log.error({ err: error }, 'a request failed');
 
 function statusOfError(error: unknown): number {
   if (error instanceof InputError) return 422;

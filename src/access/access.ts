@@ -1,5 +1,6 @@
 import DataLoader from 'dataloader';
 import type { Config } from '../config.ts';
+import { isUnstorable } from '../graphql/constraints.ts';
 import { forbidden, notFound } from '../graphql/errors.ts';
 import { FreshCache } from '../infra/fresh-cache.ts';
 import type { Sql } from '../infra/sql.ts';
@@ -43,10 +44,16 @@ export class Access {
 
   readonly #demandsVerified: boolean;
 
-  /** @param options.requireVerifiedEmail accounts that have not proven their address reach no organization */
-  constructor(sql: Sql, { requireVerifiedEmail }: Pick<Config, 'requireVerifiedEmail'>) {
+  readonly #membersMakeWorkspaces: boolean;
+
+  /**
+   * @param config.requireVerifiedEmail accounts that have not proven their address reach no organization
+   * @param config.allowMemberWorkspaces plain members may create workspaces
+   */
+  constructor(sql: Sql, { requireVerifiedEmail, allowMemberWorkspaces }: Pick<Config, 'requireVerifiedEmail' | 'allowMemberWorkspaces'>) {
     this.#sql = sql;
     this.#demandsVerified = requireVerifiedEmail;
+    this.#membersMakeWorkspaces = allowMemberWorkspaces;
   }
 
   /** The caller's role in an organization; `null` for a stranger to it. */
@@ -106,11 +113,14 @@ export class Access {
   #organization(actor: Actor, orgId: string): OrganizationAccess | Promise<OrganizationAccess> {
     const { userId, isVerified } = actor.principal;
     if (this.#demandsVerified && !isVerified) throw forbidden('account:verified', 'Confirm your e-mail address first.');
+    // asked before the input is checked: an id that PostgreSQL would not even take is that of nothing
+    if (isUnstorable(orgId)) return { role: null };
     return this.#organizations.get(`${orgId} ${userId}`, () => this.#organizationLoads.load([orgId, userId]));
   }
 
   #workspace(actor: Actor, orgId: string, workspaceId: string): WorkspaceAccess | Promise<WorkspaceAccess> {
     const { userId } = actor.principal;
+    if (isUnstorable(workspaceId)) return { exists: false, role: null };
     return this.#workspaces.get(`${orgId} ${workspaceId} ${userId}`, () => this.#workspaceLoads.load([orgId, workspaceId, userId]));
   }
 
@@ -142,8 +152,9 @@ export class Access {
   #judge(role: Role | null, permission: Permission): Grant {
     if (!role) throw forbidden('organization:access');
     const grant = granted(role, permission);
-    if (grant === 'none') throw forbidden(permission);
-    return grant;
+    if (grant !== 'none') return grant;
+    if (permission === 'workspace:create' && this.#membersMakeWorkspaces && atLeast(role, 'member')) return 'all';
+    throw forbidden(permission);
   }
 }
 

@@ -44,7 +44,7 @@ export function measureOperation(schema: GraphQLSchema, document: DocumentNode, 
   const fragments = new Map(
     document.definitions.filter((node): node is FragmentDefinitionNode => node.kind === Kind.FRAGMENT_DEFINITION).map((node) => [node.name.value, node]),
   );
-  const scan: Scan = { schema, fragments, variables, nodes: 0, rootFields: 0, credentials: 0 };
+  const scan: Scan = { schema, fragments, variables: { ...defaultsOf(operation), ...variables }, nodes: 0, rootFields: 0, credentials: 0 };
   visitSelection(scan, root, operation.selectionSet, 1, true);
   if (scan.credentials > 1) throw refusal('A request may hold only one operation that takes a credential.');
   if (scan.nodes > MAX_NODES) throw refusal(`The operation asks for up to ${scan.nodes} rows; at most ${MAX_NODES} are allowed. Ask for smaller pages.`);
@@ -80,8 +80,16 @@ function visitField(scan: Scan, type: GraphQLObjectType, node: FieldNode, factor
   if (isObjectType(named) || isInterfaceType(named)) visitSelection(scan, named as GraphQLObjectType, node.selectionSet, inner, false);
 }
 
+/** The sizes that the document itself gives to variables that are left out. */
+function defaultsOf({ variableDefinitions }: OperationDefinitionNode): Record<string, unknown> {
+  return Object.fromEntries(
+    (variableDefinitions ?? []).flatMap(({ variable, defaultValue }) => (defaultValue?.kind === Kind.INT ? [[variable.name.value, Number(defaultValue.value)]] : [])),
+  );
+}
+
 function pageSize(node: FieldNode, variables: Record<string, unknown>): number {
   const value = node.arguments?.find((argument) => argument.name.value === 'first')?.value;
-  const given = value?.kind === Kind.INT ? Number(value.value) : value?.kind === Kind.VARIABLE ? Number(variables[value.name.value] ?? 50) : 50;
-  return Number.isFinite(given) ? Math.max(1, given) : 50;
+  const given = value?.kind === Kind.INT ? Number(value.value) : value?.kind === Kind.VARIABLE ? variables[value.name.value] : undefined;
+  // what is no number is refused later; turning it into one could overflow the stack
+  return typeof given === 'number' && Number.isFinite(given) ? Math.max(1, given) : 50;
 }

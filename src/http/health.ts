@@ -5,10 +5,14 @@ import type { SigningKeys } from '../access/signing-keys.ts';
 const PROBE_TIMEOUT_MS = 2_000;
 
 /** Whether the process lives (`/healthz`), whether it can serve (`/readyz`), and the keys that verify its tokens. */
-export function addHealth(server: FastifyInstance, deps: { database: Database; keys: SigningKeys; isStopping: () => boolean }): void {
+export function addHealth(server: FastifyInstance, deps: { database: Database; keys: SigningKeys }): void {
+  let isStopping = false;
+  server.addHook('preClose', async () => {
+    isStopping = true;
+  });
   server.get('/healthz', async () => ({ status: 'ok' }));
   server.get('/readyz', async (_request, reply) => {
-    const checks = { database: await probe(deps.database), shutdown: deps.isStopping() ? 'the service is stopping' : 'ok' };
+    const checks = { database: await probe(deps.database), shutdown: isStopping ? 'the service is stopping' : 'ok' };
     const isReady = Object.values(checks).every((check) => check === 'ok');
     return reply.code(isReady ? 200 : 503).send({ status: isReady ? 'ready' : 'not ready', checks });
   });

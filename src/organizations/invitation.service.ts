@@ -86,7 +86,7 @@ export class InvitationService {
   async create(actor: Actor, orgId: string, input: CreateInvitation): Promise<Invitation> {
     const role = input.role ?? 'member';
     const workspaceRole = input.workspaceId ? (input.workspaceRole ?? 'member') : null;
-    if (input.workspaceRole && !input.workspaceId) throw invalidInput(['input', 'workspaceRole'], 'it needs a workspace_id');
+    if (input.workspaceRole && !input.workspaceId) throw invalidInput(['input', 'workspaceRole'], 'it is a role in a workspace, but no workspace is given');
     await this.#mayGrant(actor, orgId, role, 'invitation:create');
     if (input.workspaceId) await this.#mayInviteInto(actor, orgId, input.workspaceId, workspaceRole!);
     await this.#refuseKnown(this.#deps.prisma, orgId, input.email);

@@ -3,7 +3,7 @@ import { Prisma, type Release } from '../generated/prisma/client.ts';
 import type { Connection } from '../graphql/connections.ts';
 import { alreadyExists, notFound } from '../graphql/errors.ts';
 import type { PageArgs } from '../graphql/nested-connection.ts';
-import { brokenUnique, type Tx } from '../infra/change.ts';
+import type { Tx } from '../infra/change.ts';
 import { newId } from '../infra/ids.ts';
 import type { AppService } from '../apps/app.service.ts';
 import type { ServiceDeps } from '../services.ts';

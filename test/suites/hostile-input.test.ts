@@ -14,11 +14,14 @@ const TIMEOUT_MS = 10_000;
 
 let app: TestApp;
 let world: World;
+/** Loses its workspace, its people and its session to the requests that are valid but for their oddness. */
+let doomed: World;
 let prototype: string;
 beforeAll(async () => {
   prototype = Object.getOwnPropertyNames(Object.prototype).join();
   app = await startTestApp();
   world = await createWorld(app);
+  doomed = await createWorld(app);
 });
 afterAll(() => app.close());
 
@@ -63,7 +66,7 @@ const ordered = gentlestFirst().filter(({ type }) => type !== 'subscription');
 
 describe('never a 5xx, never a hang, always one of the two shapes', () => {
   test.each(ordered.map((operation) => [routeOf(operation), operation] as const))('%s', async (_title, operation) => {
-    const valid = () => partsOf(operation, world, { token: world.accounts.owner.token, requiredOnly: false });
+    const valid = () => partsOf(operation, doomed, { token: doomed.accounts.owner.token, requiredOnly: false });
     expect(await faultsOf(hostileRequests(operation, valid))).toEqual([]);
   });
 
@@ -85,7 +88,7 @@ describe('what an unknown id of a path gets', () => {
     '%s: 403, 404 or 422 whatever stands there',
     async (_title, operation) => {
       for (const { what, request } of hostileRequests(operation, () => partsOf(operation, world, { token: world.accounts.owner.token }))) {
-        if (!what.startsWith('path ') || what.includes('%2') || what.endsWith('=')) continue;
+        if (!what.startsWith('path ') || what.startsWith('path and') || what.includes('%2') || what.endsWith('=')) continue;
         expect([400, 403, 404, 422], `${what}`).toContain((await answered(request)).statusCode);
       }
     },
@@ -184,17 +187,21 @@ describe('over GraphQL: never an internal error, never a hang', () => {
       const answer = await answered({ ...request, payload: `{"query":${JSON.stringify(query)},"variables":${variables}}` });
       if (answer.statusCode >= 500 || answer.body.includes('INTERNAL_SERVER_ERROR')) faults.push(`${what}: ${answer.statusCode} ${answer.body.slice(0, 300)}`);
     };
+    // the largest ones once per field of the root: what they cost does not depend on where they stand
+    const small = fieldValues.filter(([, json]) => json.length < 100_000);
+    let isFirst = true;
+    const values = () => (isFirst ? ((isFirst = false), fieldValues) : small);
     for (const [name, value] of Object.entries(given)) {
       const others = Object.entries(given).filter(([other]) => other !== name);
       const withValue = (json: string) => `{${[...others.map(([key, kept]) => `${JSON.stringify(key)}:${JSON.stringify(kept)}`), `${JSON.stringify(name)}:${json}`].join()}}`;
       if (typeof value !== 'object' || value === null) {
-        for (const [what, json] of fieldValues) await ask(`${name}: ${what}`, withValue(json));
+        for (const [what, json] of values()) await ask(`${name}: ${what}`, withValue(json));
         continue;
       }
       for (const key of Object.keys(value)) {
         const { [key]: _left, ...rest } = value as Record<string, unknown>;
         const inner = JSON.stringify(rest).slice(1, -1);
-        for (const [what, json] of fieldValues) await ask(`${name}.${key}: ${what}`, withValue(`{${inner}${inner ? ',' : ''}${JSON.stringify(key)}:${json}}`));
+        for (const [what, json] of values()) await ask(`${name}.${key}: ${what}`, withValue(`{${inner}${inner ? ',' : ''}${JSON.stringify(key)}:${json}}`));
       }
     }
     expect(faults).toEqual([]);

@@ -41,7 +41,7 @@ export async function cloneRows(db: pg.ClientBase, table: string, count: number,
       const columns = uniques.filter((unique) => unique.index === index);
       const varied = columns.find(({ column }) => fresh?.includes(column)) ?? columns.find(({ parent }) => parent === null);
       if (!varied || varied.column in changes) continue;
-      changes[varied.column] = await anew(db, varied, original[varied.column], id, i + 1);
+      changes[varied.column] = await anew(db, table, varied, original[varied.column], id);
     }
     await db.query(`insert into ${table} select r.* from jsonb_populate_record(null::${table}, $1::jsonb) r`, [JSON.stringify({ ...original, ...changes })]);
     ids.push(id);
@@ -49,9 +49,12 @@ export async function cloneRows(db: pg.ClientBase, table: string, count: number,
   return ids;
 }
 
-async function anew(db: pg.ClientBase, { column, type, parent }: UniqueColumn, value: unknown, id: string, n: number): Promise<unknown> {
+async function anew(db: pg.ClientBase, table: string, { column, type, parent }: UniqueColumn, value: unknown, id: string): Promise<unknown> {
   if (parent) return (await cloneRows(db, parent, 1, { where: 'id = $1', values: [value] }))[0];
-  if (type === 'integer' || type === 'bigint') return Number(value) + n;
+  if (type === 'integer' || type === 'bigint') {
+    const { rows } = await db.query<{ next: number }>(`select max(${column})::int + 1 as next from ${table}`);
+    return rows[0]!.next;
+  }
   if (column.includes('hash')) return `${id.toLowerCase()}`;
   return `${String(value).slice(0, 30)}-${id.slice(-12).toLowerCase()}`;
 }
