@@ -68,7 +68,7 @@ export class EventTail {
   /** Ends all streams. */
   close(): void {
     this.#closed = true;
-    for (const queues of [...this.#queues.values()]) for (const queue of [...queues]) queue.end();
+    for (const queues of this.#queues.values()) for (const queue of queues) queue.end();
     this.#rest();
   }
 

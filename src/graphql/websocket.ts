@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { WebsocketHandler } from '@fastify/websocket';
 import type { FastifyRequest } from 'fastify';
-import { type ExecutionArgs, GraphQLError } from 'graphql';
+import { type DocumentNode, type ExecutionArgs, type ExecutionResult, GraphQLError, type GraphQLSchema } from 'graphql';
+import type { SubscribePayload } from 'graphql-ws';
 import { makeHandler } from 'graphql-ws/use/@fastify/websocket';
 import type { Caller } from '../access/caller.ts';
 import type { Services } from '../services.ts';
@@ -9,16 +10,28 @@ import { Context } from './context.ts';
 import type { GraphQLEndpoint } from './endpoint.ts';
 import { unauthenticated } from './errors.ts';
 
-/** One socket may hold so many subscriptions. */
-const MAX_SUBSCRIPTIONS = 20;
+/** One socket may hold so many operations at a time. */
+const MAX_OPERATIONS = 20;
 
 interface SocketExtra extends Record<PropertyKey, unknown> {
   request: FastifyRequest;
   caller?: Caller;
-  subscriptions?: Set<string>;
+  operations?: Set<string>;
 }
 
-type EnvelopedArgs = ExecutionArgs & Pick<ReturnType<GraphQLEndpoint['getEnveloped']>, 'execute' | 'subscribe'>;
+type Executed = AsyncIterable<ExecutionResult> | ExecutionResult;
+
+/** The endpoint's own functions, with all its limits, for one operation. */
+interface Enveloped {
+  schema: GraphQLSchema;
+  parse(query: string): DocumentNode;
+  validate(schema: GraphQLSchema, document: DocumentNode): readonly GraphQLError[];
+  contextFactory(): Promise<object>;
+  execute: (args: ExecutionArgs) => Promise<Executed>;
+  subscribe: (args: ExecutionArgs) => Promise<Executed>;
+}
+
+type OperationArgs = ExecutionArgs & Pick<Enveloped, 'execute' | 'subscribe'>;
 
 /**
  * `/graphql` over WebSocket (the `graphql-transport-ws` protocol). The token comes in the payload of `connection_init` as `authorization`, or
@@ -33,33 +46,43 @@ export function socketHandler(endpoint: GraphQLEndpoint, services: Services): We
       const principal = typeof given === 'string' ? await services.authentication.authenticate(given) : caller.principal;
       if (!principal) return false;
       extra.caller = { principal, request: { ...caller.request, method: 'WS' } };
-      extra.subscriptions = new Set();
+      extra.operations = new Set();
       return true;
     },
     onSubscribe: async ({ extra }, id, payload) => {
-      const { caller, subscriptions, request } = extra;
+      const { caller, operations = new Set(), request } = extra;
+      // the socket outlives its access token: what counts is the session
       if (!caller?.principal || !(await services.authentication.isAlive(caller.principal))) return [unauthenticated()];
-      if (subscriptions!.size >= MAX_SUBSCRIPTIONS) return [new GraphQLError(`A socket may hold ${MAX_SUBSCRIPTIONS} operations at a time.`)];
-      subscriptions!.add(id);
-      const context = new Context({ ...caller, request: { ...caller.request, traceId: randomUUID(), startedAt: performance.now(), recorded: false } }, services);
-      const enveloped = endpoint.getEnveloped({ req: request, request: undefined, params: payload, context });
-      const { schema, execute, subscribe, contextFactory, parse, validate } = enveloped;
-      try {
-        const document = parse(payload.query);
-        const errors = validate(schema, document);
-        if (errors.length > 0) return errors;
-        const contextValue = { ...(await contextFactory()), context };
-        const args = { schema, operationName: payload.operationName, document, variableValues: payload.variables, contextValue, execute, subscribe };
-        return args as unknown as EnvelopedArgs;
-      } catch (error) {
-        if (error instanceof GraphQLError) return [error];
-        throw error;
-      }
+      if (operations.size >= MAX_OPERATIONS) return [new GraphQLError(`A socket may hold ${MAX_OPERATIONS} operations at a time.`)];
+      const context = new Context(operationCaller(caller), services);
+      const enveloped = endpoint.getEnveloped({ req: request, request: undefined, params: payload, context }) as unknown as Enveloped;
+      const args = await argsOf(enveloped, context, payload);
+      if (!Array.isArray(args)) operations.add(id);
+      return args as OperationArgs | GraphQLError[];
     },
-    execute: (args) => (args as EnvelopedArgs).execute(args),
-    subscribe: (args) => (args as EnvelopedArgs).subscribe(args),
+    execute: (args) => (args as OperationArgs).execute(args),
+    subscribe: (args) => (args as OperationArgs).subscribe(args),
     onComplete: ({ extra }, id) => {
-      extra.subscriptions?.delete(id);
+      extra.operations?.delete(id);
     },
   });
+}
+
+/** Each operation of a socket has a trace and a record of its own. */
+function operationCaller(caller: Caller): Caller {
+  return { ...caller, request: { ...caller.request, traceId: randomUUID(), startedAt: performance.now(), recorded: false } };
+}
+
+async function argsOf(enveloped: Enveloped, context: Context, payload: SubscribePayload): Promise<OperationArgs | readonly GraphQLError[]> {
+  const { schema, execute, subscribe } = enveloped;
+  try {
+    const document = enveloped.parse(payload.query);
+    const errors = enveloped.validate(schema, document);
+    if (errors.length > 0) return errors;
+    const contextValue = { ...(await enveloped.contextFactory()), context };
+    return { schema, operationName: payload.operationName, document, variableValues: payload.variables, contextValue, execute, subscribe };
+  } catch (error) {
+    if (error instanceof GraphQLError) return [error];
+    throw error;
+  }
 }

@@ -27,7 +27,8 @@ let foreignIds: Set<string>;
 let before: Record<string, string>;
 
 beforeAll(async () => {
-  app = await startTestApp();
+  // asks for more at once than a client may
+  app = await startTestApp({ env: { GRAPHQL_MAX_COST: '1000000' } });
   own = await createWorld(app);
   foreign = await createWorld(app);
   foreignIds = new Set([...(await idsOf(app.database.pool, foreign.ids.org_id!)), ...Object.values(foreign.ids)]);

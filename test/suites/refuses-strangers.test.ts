@@ -54,7 +54,8 @@ let world: World;
 let headers: Record<(typeof strangers)[number], string | undefined>;
 
 beforeAll(async () => {
-  app = await startTestApp();
+  // asks for more at once than a client may
+  app = await startTestApp({ env: { GRAPHQL_MAX_COST: '1000000' } });
   world = await createWorld(app);
   headers = await strangersOf(app, world);
 });

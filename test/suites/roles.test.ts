@@ -60,6 +60,7 @@ const askedByService: Record<string, Permission> = {
   'POST /v1/users': 'user:create',
   'PUT /v1/users/{user_id}': 'user:update',
   'DELETE /v1/users/{user_id}': 'user:delete',
+  'DELETE /v1/orgs/{org_id}/members/{member_user_id}': 'organization_member:delete',
   'DELETE /v1/orgs/{org_id}/workspaces/{workspace_id}/members/{member_user_id}': 'workspace_member:delete',
 };
 
@@ -69,6 +70,7 @@ const withoutPermission = [
   'GET /v1/auth/invite-info',
   'GET /v1/auth/me',
   'GET /v1/auth/me/profile',
+  'GET /v1/orgs',
   'GET /v1/users/me',
   'GET /v1/users/{user_id}',
   'PATCH /v1/users/me/preferences',
@@ -81,15 +83,17 @@ const withoutPermission = [
   'POST /v1/auth/reset-password',
   'POST /v1/auth/switch-org',
   'POST /v1/auth/verify-email',
+  'POST /v1/invitations/accept',
+  'POST /v1/orgs',
 ];
 
 /** What a route changes or removes, made anew for each try, where no route of its own makes it. */
-const fresh: Record<string, (world: World) => Promise<string>> = {
-  member_user_id: async (world) => {
-    const path = `/v1/orgs/${world.ids.org_id}/workspaces/${world.ids.workspace_id}/members`;
-    const answer = await app.server.inject({ method: 'POST', url: path, headers: world.as('owner'), payload: { user_id: world.guest.userId, role: 'viewer' } });
-    expect([201, 409], answer.body).toContain(answer.statusCode);
-    return world.guest.userId;
+const fresh: Record<string, (world: World, path: string) => Promise<string>> = {
+  member_user_id: async (world, path) => {
+    const { user_id } = (await makeOne(app, world, operationAt('POST', '/v1/users'))) as { user_id: string };
+    const url = `/v1/orgs/${world.ids.org_id}/workspaces/${world.ids.workspace_id}/members`;
+    if (path.includes('/workspaces/')) await must(app, { method: 'POST', url, headers: world.as('owner'), payload: { user_id, role: 'viewer' } });
+    return user_id;
   },
 };
 
@@ -118,7 +122,7 @@ async function expendable(operation: CompiledOperation, role: Role) {
   const last = pathVariables(operation.path).at(-1);
   if (last && last !== 'org_id' && operation.path.endsWith('}') && operation.method !== 'GET') {
     const maker = makerOf(last);
-    const made = fresh[last] ? await fresh[last](world) : maker ? ((await makeOne(app, world, maker)) as Record<string, string>)[last] : undefined;
+    const made = fresh[last] ? await fresh[last](world, operation.path) : maker ? ((await makeOne(app, world, maker)) as Record<string, string>)[last] : undefined;
     if (made) ids[last] = made;
   }
   return injectable(operation, partsOf(operation, { ...world, ids }, { token: world.accounts[role].token }));
@@ -148,6 +152,15 @@ test('every route asks for a permission, or is in the list of those that need no
       .map(routeOf)
       .sort(),
   ).toEqual(withoutPermission);
+});
+
+test('a member of the organization who is in no workspace sees none of them', async () => {
+  const headers = { authorization: `Bearer ${world.guest.token}` };
+  const outsider = (await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/workspaces'))) as { workspace_id: string };
+  const list = await must<{ workspaces: { workspace_id: string }[] }>(app, { url: `/v1/orgs/${world.ids.org_id}/workspaces`, headers });
+  expect(list.workspaces.map(({ workspace_id }) => workspace_id)).not.toContain(outsider.workspace_id);
+  const answer = await app.server.inject({ url: `/v1/orgs/${world.ids.org_id}/workspaces/${outsider.workspace_id}`, headers });
+  expect(answer.json()).toMatchObject({ error: 'FORBIDDEN', details: { required_permission: 'workspace:read' } });
 });
 
 describe.each(permissioned)('%s asks for %s', (_title, permission, operation) => {
@@ -187,13 +200,4 @@ test('an admin of the workspace who is a plain member of the organization may no
   await must(app, { method: 'POST', url: `${url}/members`, headers: world.as('owner'), payload: { user_id: world.accounts.editor.userId, role: 'admin' } });
   expect((await app.server.inject({ method: 'DELETE', url, headers: world.as('editor') })).json()).toMatchObject({ error: 'FORBIDDEN', details: { required_permission: 'workspace:delete' } });
   expect((await app.server.inject({ method: 'DELETE', url, headers: world.as('admin') })).statusCode).toBe(200);
-});
-
-test('a member of the organization who is in no workspace sees none of them', async () => {
-  const headers = { authorization: `Bearer ${world.guest.token}` };
-  const outsider = (await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/workspaces'))) as { workspace_id: string };
-  const list = await must<{ workspaces: { workspace_id: string }[] }>(app, { url: `/v1/orgs/${world.ids.org_id}/workspaces`, headers });
-  expect(list.workspaces.map(({ workspace_id }) => workspace_id)).not.toContain(outsider.workspace_id);
-  const answer = await app.server.inject({ url: `/v1/orgs/${world.ids.org_id}/workspaces/${outsider.workspace_id}`, headers });
-  expect(answer.json()).toMatchObject({ error: 'FORBIDDEN', details: { required_permission: 'workspace:read' } });
 });
