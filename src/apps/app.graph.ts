@@ -22,14 +22,17 @@ export const App = builder.prismaObject('App', {
       type: Workspace,
       description: 'The workspace that it belongs to.',
       authorize: { workspace: 'workspace:read' },
-      resolve: ({ orgId, workspaceId }, _args, context) => context.services.workspaces.nestedOne(context, orgId, workspaceId),
+      resolve: ({ orgId, workspaceId }, _args, context) =>
+        context.services.workspaces.nestedOne(context, orgId, workspaceId),
     }),
   }),
 });
 
 export const AppConnection = connectionType('App', App);
 
-registerNode('app', App, async (context, id) => readableInWorkspace(context, 'app:read', await context.services.apps.reads.findAnywhere(id)));
+registerNode('app', App, async (context, id) =>
+  readableInWorkspace(context, 'app:read', await context.services.apps.reads.findAnywhere(id)),
+);
 
 builder.prismaObjectField(Workspace, 'apps', (t) =>
   t.field({
@@ -41,7 +44,10 @@ builder.prismaObjectField(Workspace, 'apps', (t) =>
   }),
 );
 
-const target = () => ({ ...workspaceArgs(), ...builder.args((t) => ({ id: t.id({ required: true, description: 'The app.' }) })) });
+const target = () => ({
+  ...workspaceArgs(),
+  ...builder.args((t) => ({ id: t.id({ required: true, description: 'The app.' }) })),
+});
 
 builder.queryFields((t) => ({
   app: t.field({
@@ -56,7 +62,8 @@ builder.queryFields((t) => ({
     description: 'The apps of a workspace, newest first.',
     authorize: { workspace: 'app:read' },
     args: { ...workspaceArgs(), ...pageArgs() },
-    resolve: (_root, { orgId, workspaceId, ...args }, { services }) => services.apps.reads.list.page([orgId, workspaceId], args),
+    resolve: (_root, { orgId, workspaceId, ...args }, { services }) =>
+      services.apps.reads.list.page([orgId, workspaceId], args),
   }),
 }));
 
@@ -65,7 +72,11 @@ const CreateAppInput = builder.inputType('CreateAppInput', {
   fields: (t) => ({
     name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
-    metadata: t.field({ type: 'JSONObject', constraints: { maxBytes: bounds.json.maxBytes }, description: 'Free data.' }),
+    metadata: t.field({
+      type: 'JSONObject',
+      constraints: { maxBytes: bounds.json.maxBytes },
+      description: 'Free data.',
+    }),
   }),
 });
 

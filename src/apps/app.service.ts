@@ -29,14 +29,26 @@ export class AppService {
 
   constructor(deps: ServiceDeps) {
     this.#deps = deps;
-    this.reads = new ChildReads(deps, { kind: 'app', table: 'apps', columns: Object.values(Prisma.AppScalarFieldEnum) });
+    this.reads = new ChildReads(deps, {
+      kind: 'app',
+      table: 'apps',
+      columns: Object.values(Prisma.AppScalarFieldEnum),
+    });
   }
 
   async create(actor: Actor, { orgId, workspaceId }: Place, input: CreateApp): Promise<App> {
     return this.#deps.changes.run(actor, async (tx) => {
       const metadata = (input.metadata ?? {}) as Prisma.InputJsonObject;
       const app = await tx.db.app.create({
-        data: { id: newId('app'), orgId, workspaceId, name: input.name, description: input.description ?? null, metadata, createdBy: actor.principal.userId },
+        data: {
+          id: newId('app'),
+          orgId,
+          workspaceId,
+          name: input.name,
+          description: input.description ?? null,
+          metadata,
+          createdBy: actor.principal.userId,
+        },
       });
       recordChange(tx, 'create', 'app', { ...app, appId: app.id });
       return app;

@@ -8,12 +8,13 @@ interface TailRow extends StreamEvent {
 
 /**
  * In the order of commits: a transaction's events become visible when it ends, so only those of transactions older than every running
- * one are taken. `id > last` alone would skip an event whose transaction took its number early and committed late.
+ * one are taken. `id > last` alone would skip an event whose transaction took its number early and committed late. Without the table's
+ * name `order by` would mean the texts of the selection, where 10 comes before 9.
  */
 const NEXT = `select seq::text, xid::text, id, org_id as "orgId", workspace_id as "workspaceId", type, actor,
     resource_type as "resourceType", resource_id as "resourceId", data, trace_id as "traceId", timestamp
-  from events where (xid, seq) > ($1::xid8, $2::bigint) and xid < pg_snapshot_xmin(pg_current_snapshot())
-  order by xid, seq limit 500`;
+  from events e where (e.xid, e.seq) > ($1::xid8, $2::bigint) and e.xid < pg_snapshot_xmin(pg_current_snapshot())
+  order by e.xid, e.seq limit 500`;
 const NOW = 'select pg_snapshot_xmin(pg_current_snapshot())::text as xid';
 
 const BATCH = 500;
@@ -45,7 +46,11 @@ export class EventTail {
 
   /** Events of a workspace from now on. The caller ends the queue when nobody reads it any more. */
   async subscribe(workspaceId: string): Promise<EventQueue> {
-    if (!this.#position) this.#position = { xid: (await this.#sql.read<{ xid: string }>(NOW, []))[0]!.xid, seq: '0' };
+    if (!this.#position) {
+      const [now] = await this.#sql.read<{ xid: string }>(NOW, []);
+      // another first reader may have been faster: its position must not move past what it has yet to see
+      this.#position ??= { xid: now!.xid, seq: '0' };
+    }
     const queues = this.#queues.get(workspaceId) ?? new Set();
     this.#queues.set(workspaceId, queues);
     const queue = new EventQueue(() => {

@@ -31,17 +31,22 @@ export class EventService {
         () => undefined,
       );
     }, RECHECK_MS);
+    const stop = async () => {
+      clearInterval(watch);
+      return queue.return();
+    };
     return {
       [Symbol.asyncIterator]: () => ({
         next: async () => {
           const result = await queue.next();
-          if (result.done || (await mayRead())) return result;
-          return queue.return();
+          try {
+            return result.done || !(await mayRead()) ? await stop() : result;
+          } catch (error) {
+            await stop();
+            throw error;
+          }
         },
-        return: async () => {
-          clearInterval(watch);
-          return queue.return();
-        },
+        return: stop,
       }),
     };
   }

@@ -1,14 +1,21 @@
 import { EnvelopArmor } from '@escape.tech/graphql-armor';
 import type { WebsocketHandler } from '@fastify/websocket';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type DocumentNode, type ExecutionArgs, type ExecutionResult, GraphQLError, type GraphQLSchema, NoSchemaIntrospectionCustomRule } from 'graphql';
 import { renderGraphiQL } from '@graphql-yoga/render-graphiql';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import {
+  type DocumentNode,
+  type ExecutionArgs,
+  type ExecutionResult,
+  GraphQLError,
+  type GraphQLSchema,
+  NoSchemaIntrospectionCustomRule,
+} from 'graphql';
 import { createYoga, type Plugin } from 'graphql-yoga';
 import type { Config } from '../config.ts';
 import type { CallerLimit } from '../http/rate-limit.ts';
 import type { Services } from '../services.ts';
 import { Context } from './context.ts';
-import { errorCatalogue } from './errors.ts';
+import { ApiError, errorCatalogue } from './errors.ts';
 import { measureOperation } from './limits.ts';
 
 /** What the transports (HTTP, SSE, WebSocket) have in common. */
@@ -16,7 +23,15 @@ export interface GraphQLOptions {
   schema: GraphQLSchema;
   services: Services;
   limit: CallerLimit;
-  config: Pick<Config, 'graphiql' | 'graphqlIntrospection' | 'graphqlMaxAliases' | 'graphqlMaxCost' | 'graphqlMaxDepth' | 'graphqlMaxTokens'>;
+  config: Pick<
+    Config,
+    | 'graphiql'
+    | 'graphqlIntrospection'
+    | 'graphqlMaxAliases'
+    | 'graphqlMaxCost'
+    | 'graphqlMaxDepth'
+    | 'graphqlMaxTokens'
+  >;
   onFault: (error: unknown, traceId: string) => void;
 }
 
@@ -36,15 +51,20 @@ export function createEndpoint({ schema, services, limit, config, onFault }: Gra
     schema,
     graphqlEndpoint: '/graphql',
     batching: false,
+    multipart: false,
     landingPage: false,
     logging: false,
     cors: false, // the server's own, for every path alike
     renderGraphiQL, // with its script inside: yoga's own page asks a CDN for it
-    graphiql: config.graphiql ? { title: 'Platform management', defaultQuery: '{ me { id username organizations { id name role } } }' } : false,
+    graphiql: config.graphiql
+      ? { title: 'Platform management', defaultQuery: '{ me { id username organizations { id name role } } }' }
+      : false,
     context: ({ req }) => ({ context: new Context(req.caller, services) }),
     plugins: [
       ...(armor.plugins as Plugin[]),
-      ...(config.graphqlIntrospection ? [] : [{ onValidate: ({ addValidationRule }) => addValidationRule(NoSchemaIntrospectionCustomRule) } as Plugin]),
+      ...(config.graphqlIntrospection
+        ? []
+        : [{ onValidate: ({ addValidationRule }) => addValidationRule(NoSchemaIntrospectionCustomRule) } as Plugin]),
       ownContext(),
       measured(limit),
       masked(onFault),
@@ -58,15 +78,22 @@ const contextOf = (args: { contextValue?: unknown }) => (args.contextValue as { 
 /** Resolvers get the product's context, not yoga's. */
 function ownContext(): Plugin {
   return {
-    onExecute: ({ executeFn, setExecuteFn }) => setExecuteFn((args) => executeFn({ ...args, contextValue: contextOf(args) })),
-    onSubscribe: ({ subscribeFn, setSubscribeFn }) => setSubscribeFn((args) => subscribeFn({ ...args, contextValue: contextOf(args) })),
+    onExecute: ({ executeFn, setExecuteFn }) =>
+      setExecuteFn((args) => executeFn({ ...args, contextValue: contextOf(args) })),
+    onSubscribe: ({ subscribeFn, setSubscribeFn }) =>
+      setSubscribeFn((args) => subscribeFn({ ...args, contextValue: contextOf(args) })),
   };
 }
 
 /** Counts root fields against the caller's budget, and refuses operations that ask for too much. */
 function measured(limit: CallerLimit): Plugin {
   const measure = (args: ExecutionArgs) => {
-    const { rootFields } = measureOperation(args.schema, args.document as DocumentNode, args.operationName, args.variableValues ?? {});
+    const { rootFields } = measureOperation(
+      args.schema,
+      args.document as DocumentNode,
+      args.operationName,
+      args.variableValues ?? {},
+    );
     if (rootFields > 1) limit.demand(contextOf(args).caller, rootFields - 1); // the request itself was counted on arrival
   };
   const refused = (error: unknown): ExecutionResult => {
@@ -94,7 +121,12 @@ function measured(limit: CallerLimit): Plugin {
 /** Errors outside the catalogue are bugs: logged with their trace id, shown as an internal error. */
 function masked(onFault: GraphQLOptions['onFault']): Plugin {
   const mask = (args: ExecutionArgs, result: ExecutionResult): ExecutionResult =>
-    result.errors ? { ...result, errors: result.errors.map((error) => maskError(error, contextOf(args).caller.request.traceId, onFault)) } : result;
+    result.errors
+      ? {
+          ...result,
+          errors: result.errors.map((error) => maskError(error, contextOf(args).caller.request.traceId, onFault)),
+        }
+      : result;
   return {
     onExecute: ({ args }) => ({
       onExecuteDone({ result, setResult }) {
@@ -118,15 +150,25 @@ function maskError(error: GraphQLError, traceId: string, onFault: GraphQLOptions
   if (!originalError || originalError instanceof GraphQLError) return error;
   onFault(originalError, traceId);
   const { nodes, path } = error;
-  return new GraphQLError(errorCatalogue.INTERNAL_SERVER_ERROR, { nodes, path, extensions: { code: 'INTERNAL_SERVER_ERROR', details: {}, trace_id: traceId } });
+  return new GraphQLError(errorCatalogue.INTERNAL_SERVER_ERROR, {
+    nodes,
+    path,
+    extensions: { code: 'INTERNAL_SERVER_ERROR', details: {}, trace_id: traceId },
+  });
 }
 
 /** `/graphql`: POST, GET for queries, subscriptions as SSE and over WebSocket. */
 export function addGraphQL(server: FastifyInstance, endpoint: GraphQLEndpoint, socket: WebsocketHandler): void {
   void server.register(async (scope) => {
-    // yoga reads the body itself, and answers what it cannot read as GraphQL over HTTP wants it
+    // read here, within the limit of every body; yoga answers what is no request as GraphQL over HTTP wants it
     scope.removeAllContentTypeParsers();
-    scope.addContentTypeParser('*', (_request, _payload, done) => done(null));
+    scope.addContentTypeParser('*', { parseAs: 'buffer' }, (request, body, done) => {
+      // what a form of a foreign page can send without being asked for leave
+      const isForm = /^\s*(?:multipart\/|application\/x-www-form-urlencoded)/i.test(
+        request.headers['content-type'] ?? '',
+      );
+      done(isForm ? new ApiError('UNSUPPORTED_MEDIA_TYPE', { expected: 'application/json' }) : null, body);
+    });
     const handler = async (req: FastifyRequest, reply: FastifyReply) => {
       const response = await endpoint.handleNodeRequestAndResponse(req, reply, { req, reply });
       reply.status(response.status);

@@ -5,11 +5,11 @@ import {
   type GraphQLObjectType,
   type GraphQLSchema,
   getNamedType,
+  isInterfaceType,
+  isObjectType,
   Kind,
   type OperationDefinitionNode,
   type SelectionSetNode,
-  isObjectType,
-  isInterfaceType,
 } from 'graphql';
 
 /** The most rows that one operation may ask for, counted over nested lists: `first` times `first`. */
@@ -36,24 +36,49 @@ export interface OperationSize {
  * @throws GraphQLError when it asks for too many rows, or for more than one thing that takes a password or a mailed token: aliases
  *   must not guess in bulk
  */
-export function measureOperation(schema: GraphQLSchema, document: DocumentNode, operationName: string | null | undefined, variables: Record<string, unknown>): OperationSize {
-  const operations = document.definitions.filter((node): node is OperationDefinitionNode => node.kind === Kind.OPERATION_DEFINITION);
+export function measureOperation(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operationName: string | null | undefined,
+  variables: Record<string, unknown>,
+): OperationSize {
+  const operations = document.definitions.filter(
+    (node): node is OperationDefinitionNode => node.kind === Kind.OPERATION_DEFINITION,
+  );
   const operation = operationName ? operations.find((node) => node.name?.value === operationName) : operations[0];
   const root = operation && schema.getRootType(operation.operation);
   if (!operation || !root) return { nodes: 0, rootFields: 0 };
   const fragments = new Map(
-    document.definitions.filter((node): node is FragmentDefinitionNode => node.kind === Kind.FRAGMENT_DEFINITION).map((node) => [node.name.value, node]),
+    document.definitions
+      .filter((node): node is FragmentDefinitionNode => node.kind === Kind.FRAGMENT_DEFINITION)
+      .map((node) => [node.name.value, node]),
   );
-  const scan: Scan = { schema, fragments, variables: { ...defaultsOf(operation), ...variables }, nodes: 0, rootFields: 0, credentials: 0 };
+  const scan: Scan = {
+    schema,
+    fragments,
+    variables: { ...defaultsOf(operation), ...variables },
+    nodes: 0,
+    rootFields: 0,
+    credentials: 0,
+  };
   visitSelection(scan, root, operation.selectionSet, 1, true);
   if (scan.credentials > 1) throw refusal('A request may hold only one operation that takes a credential.');
-  if (scan.nodes > MAX_NODES) throw refusal(`The operation asks for up to ${scan.nodes} rows; at most ${MAX_NODES} are allowed. Ask for smaller pages.`);
+  if (scan.nodes > MAX_NODES)
+    throw refusal(
+      `The operation asks for up to ${scan.nodes} rows; at most ${MAX_NODES} are allowed. Ask for smaller pages.`,
+    );
   return { nodes: scan.nodes, rootFields: scan.rootFields };
 }
 
 const refusal = (message: string) => new GraphQLError(message, { extensions: { code: 'OPERATION_TOO_LARGE' } });
 
-function visitSelection(scan: Scan, type: GraphQLObjectType, selections: SelectionSetNode, factor: number, isRoot: boolean): void {
+function visitSelection(
+  scan: Scan,
+  type: GraphQLObjectType,
+  selections: SelectionSetNode,
+  factor: number,
+  isRoot: boolean,
+): void {
   for (const node of selections.selections) {
     if (node.kind === Kind.FIELD) visitField(scan, type, node, factor, isRoot);
     else {
@@ -77,19 +102,27 @@ function visitField(scan: Scan, type: GraphQLObjectType, node: FieldNode, factor
   const inner = first > 0 ? factor * first : factor;
   if (first > 0) scan.nodes += inner;
   const named = getNamedType(field.type);
-  if (isObjectType(named) || isInterfaceType(named)) visitSelection(scan, named as GraphQLObjectType, node.selectionSet, inner, false);
+  if (isObjectType(named) || isInterfaceType(named))
+    visitSelection(scan, named as GraphQLObjectType, node.selectionSet, inner, false);
 }
 
 /** The sizes that the document itself gives to variables that are left out. */
 function defaultsOf({ variableDefinitions }: OperationDefinitionNode): Record<string, unknown> {
   return Object.fromEntries(
-    (variableDefinitions ?? []).flatMap(({ variable, defaultValue }) => (defaultValue?.kind === Kind.INT ? [[variable.name.value, Number(defaultValue.value)]] : [])),
+    (variableDefinitions ?? []).flatMap(({ variable, defaultValue }) =>
+      defaultValue?.kind === Kind.INT ? [[variable.name.value, Number(defaultValue.value)]] : [],
+    ),
   );
 }
 
 function pageSize(node: FieldNode, variables: Record<string, unknown>): number {
   const value = node.arguments?.find((argument) => argument.name.value === 'first')?.value;
-  const given = value?.kind === Kind.INT ? Number(value.value) : value?.kind === Kind.VARIABLE ? variables[value.name.value] : undefined;
+  const given =
+    value?.kind === Kind.INT
+      ? Number(value.value)
+      : value?.kind === Kind.VARIABLE
+        ? variables[value.name.value]
+        : undefined;
   // what is no number is refused later; turning it into one could overflow the stack
   return typeof given === 'number' && Number.isFinite(given) ? Math.max(1, given) : 50;
 }

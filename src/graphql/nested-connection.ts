@@ -45,7 +45,12 @@ export class NestedList<Row extends { id: string }> {
   readonly #countAll: (parents: readonly ParentKey[], filters: readonly unknown[]) => Promise<number[]>;
 
   /** `countAll` replaces the counting of rows where a table grows without bound. */
-  constructor(deps: { sql: Sql; cursors: Cursors }, name: string, source: PageSource<Row>, countAll?: (parents: readonly ParentKey[]) => Promise<number[]>) {
+  constructor(
+    deps: { sql: Sql; cursors: Cursors },
+    name: string,
+    source: PageSource<Row>,
+    countAll?: (parents: readonly ParentKey[]) => Promise<number[]>,
+  ) {
     this.#deps = deps;
     this.#name = name;
     this.#source = source;
@@ -64,7 +69,12 @@ export class NestedList<Row extends { id: string }> {
   }
 
   /** The same page, read in one statement with those of all parents that ask for it in this request. */
-  async nested(memory: RequestMemory, parent: ParentKey, args: PageArgs, filters: readonly unknown[] = []): Promise<Connection<Row>> {
+  async nested(
+    memory: RequestMemory,
+    parent: ParentKey,
+    args: PageArgs,
+    filters: readonly unknown[] = [],
+  ): Promise<Connection<Row>> {
     const { sql } = this.#deps;
     const name = `${this.#name} ${JSON.stringify(filters)}`;
     return this.#connect(

@@ -1,5 +1,5 @@
-import { type IdKind, kindOfId } from '../infra/ids.ts';
 import type { Permission } from '../access/permissions.ts';
+import { type IdKind, kindOfId } from '../infra/ids.ts';
 import { builder } from './builder.ts';
 import type { Context } from './context.ts';
 import { ApiError } from './errors.ts';
@@ -16,7 +16,11 @@ export function registerNode(kind: IdKind, type: { name: string }, load: NodeLoa
 }
 
 /** A row of an organization, if the caller has the permission there. */
-export async function readableInOrganization<Row extends { orgId: string }>({ actor, services }: Context, permission: Permission, row: Row | null): Promise<Row | null> {
+export async function readableInOrganization<Row extends { orgId: string }>(
+  { actor, services }: Context,
+  permission: Permission,
+  row: Row | null,
+): Promise<Row | null> {
   if (row) await services.access.requireOrganization(actor, row.orgId, permission);
   return row;
 }
@@ -52,7 +56,13 @@ builder.queryFields((t) => ({
       const { orgId, workspaceId } = (row ?? {}) as { orgId?: string; workspaceId?: string };
       context.services.activity.record(
         context.caller,
-        { action: 'read', resourceType: kind ?? 'node', resourceId: id, orgId: orgId ?? context.actor.principal.orgId, workspaceId },
+        {
+          action: 'read',
+          resourceType: kind ?? 'node',
+          resourceId: id,
+          orgId: orgId ?? context.actor.principal.orgId,
+          workspaceId,
+        },
         { statusCode: context.caller.request.successStatus },
       );
       return row;

@@ -43,7 +43,8 @@ export function socketHandler(endpoint: GraphQLEndpoint, services: Services): We
     onConnect: async ({ connectionParams, extra }) => {
       const { caller } = extra.request;
       const given = connectionParams?.authorization ?? connectionParams?.Authorization;
-      const principal = typeof given === 'string' ? await services.authentication.authenticate(given) : caller.principal;
+      const principal =
+        typeof given === 'string' ? await services.authentication.authenticate(given) : caller.principal;
       if (!principal) return false;
       extra.caller = { principal, request: { ...caller.request, method: 'WS' } };
       extra.operations = new Set();
@@ -51,14 +52,29 @@ export function socketHandler(endpoint: GraphQLEndpoint, services: Services): We
     },
     onSubscribe: async ({ extra }, id, payload) => {
       const { caller, operations = new Set(), request } = extra;
-      // the socket outlives its access token: what counts is the session
-      if (!caller?.principal || !(await services.authentication.isAlive(caller.principal))) return [unauthenticated()];
-      if (operations.size >= MAX_OPERATIONS) return [new GraphQLError(`A socket may hold ${MAX_OPERATIONS} operations at a time.`)];
-      const context = new Context(operationCaller(caller), services);
-      const enveloped = endpoint.getEnveloped({ req: request, request: undefined, params: payload, context }) as unknown as Enveloped;
-      const args = await argsOf(enveloped, context, payload);
-      if (!Array.isArray(args)) operations.add(id);
-      return args as OperationArgs | GraphQLError[];
+      // counted before anything is awaited: many may arrive at once
+      if (operations.size >= MAX_OPERATIONS)
+        return [new GraphQLError(`A socket may hold ${MAX_OPERATIONS} operations at a time.`)];
+      operations.add(id);
+      let hasStarted = false;
+      try {
+        // the socket outlives its access token: what counts is the session
+        if (!caller?.principal || !(await services.authentication.isAlive(caller.principal)))
+          return [unauthenticated()];
+        const context = new Context(operationCaller(caller), services);
+        const enveloped = endpoint.getEnveloped({
+          req: request,
+          request: undefined,
+          params: payload,
+          context,
+        }) as unknown as Enveloped;
+        const args = await argsOf(enveloped, context, payload);
+        hasStarted = !Array.isArray(args);
+        return args as OperationArgs | GraphQLError[];
+      } finally {
+        // what did not start does not complete either
+        if (!hasStarted) operations.delete(id);
+      }
     },
     execute: (args) => (args as OperationArgs).execute(args),
     subscribe: (args) => (args as OperationArgs).subscribe(args),
@@ -70,17 +86,32 @@ export function socketHandler(endpoint: GraphQLEndpoint, services: Services): We
 
 /** Each operation of a socket has a trace and a record of its own. */
 function operationCaller(caller: Caller): Caller {
-  return { ...caller, request: { ...caller.request, traceId: randomUUID(), startedAt: performance.now(), recorded: false } };
+  return {
+    ...caller,
+    request: { ...caller.request, traceId: randomUUID(), startedAt: performance.now(), recorded: false },
+  };
 }
 
-async function argsOf(enveloped: Enveloped, context: Context, payload: SubscribePayload): Promise<OperationArgs | readonly GraphQLError[]> {
+async function argsOf(
+  enveloped: Enveloped,
+  context: Context,
+  payload: SubscribePayload,
+): Promise<OperationArgs | readonly GraphQLError[]> {
   const { schema, execute, subscribe } = enveloped;
   try {
     const document = enveloped.parse(payload.query);
     const errors = enveloped.validate(schema, document);
     if (errors.length > 0) return errors;
     const contextValue = { ...(await enveloped.contextFactory()), context };
-    return { schema, operationName: payload.operationName, document, variableValues: payload.variables, contextValue, execute, subscribe };
+    return {
+      schema,
+      operationName: payload.operationName,
+      document,
+      variableValues: payload.variables,
+      contextValue,
+      execute,
+      subscribe,
+    };
   } catch (error) {
     if (error instanceof GraphQLError) return [error];
     throw error;

@@ -6,7 +6,8 @@ import { Workspace } from '../workspaces/workspace.graph.ts';
 import { workspaceArgs } from '../workspaces/workspace-args.ts';
 
 export const Namespace = builder.prismaObject('Namespace', {
-  description: 'A part of a workspace. Each workspace has one with the slug `default`, which stands for its id wherever a namespace is named.',
+  description:
+    'A part of a workspace. Each workspace has one with the slug `default`, which stands for its id wherever a namespace is named.',
   interfaces: [Node],
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `ns_…`.' }),
@@ -22,7 +23,8 @@ export const Namespace = builder.prismaObject('Namespace', {
       type: Workspace,
       description: 'The workspace that it is a part of.',
       authorize: { workspace: 'workspace:read' },
-      resolve: ({ orgId, workspaceId }, _args, context) => context.services.workspaces.nestedOne(context, orgId, workspaceId),
+      resolve: ({ orgId, workspaceId }, _args, context) =>
+        context.services.workspaces.nestedOne(context, orgId, workspaceId),
     }),
   }),
 });
@@ -39,7 +41,8 @@ builder.prismaObjectField(Workspace, 'namespaces', (t) =>
     description: 'The namespaces, newest first.',
     authorize: { workspace: 'namespace:read' },
     args: pageArgs(),
-    resolve: ({ orgId, id }, args, context) => context.services.namespaces.reads.list.nested(context, [orgId, id], args),
+    resolve: ({ orgId, id }, args, context) =>
+      context.services.namespaces.reads.list.nested(context, [orgId, id], args),
   }),
 );
 
@@ -61,7 +64,8 @@ builder.queryFields((t) => ({
     description: 'The namespaces of a workspace, newest first.',
     authorize: { workspace: 'namespace:read' },
     args: { ...workspaceArgs(), ...pageArgs() },
-    resolve: (_root, { orgId, workspaceId, ...args }, { services }) => services.namespaces.reads.list.page([orgId, workspaceId], args),
+    resolve: (_root, { orgId, workspaceId, ...args }, { services }) =>
+      services.namespaces.reads.list.page([orgId, workspaceId], args),
   }),
 }));
 
@@ -69,7 +73,10 @@ const CreateNamespaceInput = builder.inputType('CreateNamespaceInput', {
   description: 'A new namespace.',
   fields: (t) => ({
     name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
-    slug: t.string({ constraints: bounds.slug, description: 'A short name, unique in the workspace; made from the name unless told.' }),
+    slug: t.string({
+      constraints: bounds.slug,
+      description: 'A short name, unique in the workspace; made from the name unless told.',
+    }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
   }),
 });
@@ -78,7 +85,10 @@ const UpdateNamespaceInput = builder.inputType('UpdateNamespaceInput', {
   description: 'What to change; what is left out stays, null clears.',
   fields: (t) => ({
     name: t.string({ constraints: bounds.keptName, description: 'A label; names may repeat.' }),
-    slug: t.string({ constraints: { ...bounds.slug, notNull: true }, description: 'A short name, unique in the workspace; `default` stays.' }),
+    slug: t.string({
+      constraints: { ...bounds.slug, notNull: true },
+      description: 'A short name, unique in the workspace; `default` stays.',
+    }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
   }),
 });
@@ -88,7 +98,10 @@ builder.mutationFields((t) => ({
     type: Namespace,
     description: 'Makes a namespace.',
     authorize: { workspace: 'namespace:create' },
-    args: { ...workspaceArgs(), input: t.arg({ type: CreateNamespaceInput, required: true, description: 'The namespace.' }) },
+    args: {
+      ...workspaceArgs(),
+      input: t.arg({ type: CreateNamespaceInput, required: true, description: 'The namespace.' }),
+    },
     resolve: (_root, { input, ...place }, { actor, services }) => services.namespaces.create(actor, place, input),
   }),
   updateNamespace: t.field({
@@ -96,7 +109,8 @@ builder.mutationFields((t) => ({
     description: 'Changes a namespace.',
     authorize: { workspace: 'namespace:update' },
     args: { ...target(), input: t.arg({ type: UpdateNamespaceInput, required: true, description: 'The changes.' }) },
-    resolve: (_root, { id, input, ...place }, { actor, services }) => services.namespaces.update(actor, place, id, input),
+    resolve: (_root, { id, input, ...place }, { actor, services }) =>
+      services.namespaces.update(actor, place, id, input),
   }),
   deleteNamespace: t.boolean({
     description: 'Deletes a namespace with everything in it. The namespace `default` stays.',

@@ -34,7 +34,12 @@ const SELECT = `select ${Object.entries(columnsOf(properties))
   .join(', ')} from namespaces t where t.org_id = $1 and t.workspace_id = $2`;
 
 /** A namespace of a workspace by its id, or by `default`. @throws RESOURCE_NOT_FOUND `namespace`, also for one of another workspace */
-export async function resolveNamespace(sql: Sql, orgId: string, workspaceId: string, idOrDefault: string): Promise<Namespace> {
+export async function resolveNamespace(
+  sql: Sql,
+  orgId: string,
+  workspaceId: string,
+  idOrDefault: string,
+): Promise<Namespace> {
   const key = idOrDefault === DEFAULT_NAMESPACE ? 't.slug' : 't.id';
   const [row] = await sql.read<Namespace>(`${SELECT} and ${key} = $3`, [orgId, workspaceId, idOrDefault]);
   if (!row) throw notFound('namespace', idOrDefault);
@@ -68,7 +73,15 @@ export class NamespaceService {
     const slug = input.slug ?? slugOf(input.name, id);
     return this.#unique({ orgId, workspaceId }, slug, () =>
       this.#deps.changes.run(actor, async (tx) => {
-        const data = { id, orgId, workspaceId, name: input.name, slug, description: input.description ?? null, createdBy: actor.principal.userId };
+        const data = {
+          id,
+          orgId,
+          workspaceId,
+          name: input.name,
+          slug,
+          description: input.description ?? null,
+          createdBy: actor.principal.userId,
+        };
         const namespace = await tx.db.namespace.create({ data });
         recordChange(tx, 'create', 'namespace', namespace);
         return namespace;
@@ -116,7 +129,13 @@ export class NamespaceService {
 }
 
 function ensureNotDefault({ id, slug }: Namespace, what: string): void {
-  if (slug === DEFAULT_NAMESPACE) throw conflict('namespace', id, 'default_namespace', `The namespace '${DEFAULT_NAMESPACE}' ${what}: every workspace has it.`);
+  if (slug === DEFAULT_NAMESPACE)
+    throw conflict(
+      'namespace',
+      id,
+      'default_namespace',
+      `The namespace '${DEFAULT_NAMESPACE}' ${what}: every workspace has it.`,
+    );
 }
 
 /** `Été 2025!` -> `ete-2025`; a name without Latin letters and digits gets a slug from the id. */

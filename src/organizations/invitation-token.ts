@@ -30,19 +30,52 @@ export async function acceptInvitation(
     data: { status: 'accepted', acceptedAt: new Date(), acceptedBy: user.id },
   });
   if (count === 0) throw invalidInput(tokenPath, 'the invitation is unknown, used or expired');
-  await joinOrganization(tx, access, { orgId, userId: user.id, role: invitation.role as Role, addedBy: invitation.invitedBy });
-  const workspace = workspaceId ? await tx.db.workspace.findFirst({ where: { id: workspaceId, orgId, deletedAt: null } }) : null;
+  await joinOrganization(tx, access, {
+    orgId,
+    userId: user.id,
+    role: invitation.role as Role,
+    addedBy: invitation.invitedBy,
+  });
+  const workspace = workspaceId
+    ? await tx.db.workspace.findFirst({ where: { id: workspaceId, orgId, deletedAt: null } })
+    : null;
   if (workspace) {
     await tx.db.workspaceMember.createMany({
-      data: [{ id: newId('workspace_member'), orgId, workspaceId: workspace.id, userId: user.id, role: invitation.workspaceRole ?? 'member', addedBy: invitation.invitedBy }],
+      data: [
+        {
+          id: newId('workspace_member'),
+          orgId,
+          workspaceId: workspace.id,
+          userId: user.id,
+          role: invitation.workspaceRole ?? 'member',
+          addedBy: invitation.invitedBy,
+        },
+      ],
       skipDuplicates: true,
     });
-    await tx.db.user.updateMany({ where: { id: user.id, defaultWorkspaceId: null }, data: { defaultWorkspaceId: workspace.id } });
-    tx.emit({ type: 'workspace_member.created', orgId, workspaceId: workspace.id, resourceType: 'workspace_member', resourceId: user.id });
+    await tx.db.user.updateMany({
+      where: { id: user.id, defaultWorkspaceId: null },
+      data: { defaultWorkspaceId: workspace.id },
+    });
+    tx.emit({
+      type: 'workspace_member.created',
+      orgId,
+      workspaceId: workspace.id,
+      resourceType: 'workspace_member',
+      resourceId: user.id,
+    });
     tx.afterCommit(() => access.workspaceChanged(orgId, workspace.id, user.id));
   }
   await tx.db.user.updateMany({ where: { id: user.id, homeOrgId: null }, data: { homeOrgId: orgId } });
-  tx.audit({ action: 'update', resourceType: 'invitation', resourceId: id, orgId, workspaceId, userId: user.id, metadata: { accepted: true } });
+  tx.audit({
+    action: 'update',
+    resourceType: 'invitation',
+    resourceId: id,
+    orgId,
+    workspaceId,
+    userId: user.id,
+    metadata: { accepted: true },
+  });
   tx.emit({ type: 'invitation.accepted', orgId, resourceType: 'invitation', resourceId: id });
   return orgId;
 }

@@ -13,7 +13,9 @@ export const Invitation = builder.objectRef<InvitationRow>('Invitation').impleme
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `inv_…`.' }),
     orgId: t.exposeID('orgId', { description: 'The organization.' }),
-    email: t.exposeString('email', { description: 'The invited address; only the account with this address can accept.' }),
+    email: t.exposeString('email', {
+      description: 'The invited address; only the account with this address can accept.',
+    }),
     role: t.exposeString('role', { description: 'The role in the organization after accepting.' }),
     workspaceId: t.exposeID('workspaceId', { nullable: true, description: 'A workspace that is joined too.' }),
     workspaceRole: t.exposeString('workspaceRole', { nullable: true, description: 'The role in that workspace.' }),
@@ -35,7 +37,10 @@ registerNode('invitation', Invitation, async (context, id) =>
 
 const listArgs = () => ({
   ...builder.args((t) => ({
-    status: t.string({ constraints: { oneOf: ['pending', 'accepted', 'revoked', 'expired'] }, description: 'Only those with this status.' }),
+    status: t.string({
+      constraints: { oneOf: ['pending', 'accepted', 'revoked', 'expired'] },
+      description: 'Only those with this status.',
+    }),
   })),
   ...pageArgs(),
 });
@@ -56,7 +61,10 @@ builder.queryFields((t) => ({
     type: Invitation,
     description: 'An invitation by its identifier.',
     authorize: { organization: 'invitation:read' },
-    args: { orgId: t.arg.id({ required: true, description: 'Its organization.' }), id: t.arg.id({ required: true, description: 'The invitation.' }) },
+    args: {
+      orgId: t.arg.id({ required: true, description: 'Its organization.' }),
+      id: t.arg.id({ required: true, description: 'The invitation.' }),
+    },
     resolve: (_root, { orgId, id }, { services }) => services.invitations.get(orgId, id),
   }),
   invitations: t.field({
@@ -71,17 +79,31 @@ builder.queryFields((t) => ({
 const CreateInvitationInput = builder.inputType('CreateInvitationInput', {
   description: 'Whom to invite, and as what.',
   fields: (t) => ({
-    email: t.string({ required: true, constraints: emailBounds, description: 'The address that the link is mailed to.' }),
-    role: t.string({ constraints: bounds.role, description: 'The role in the organization; `member` unless told, never above the own.' }),
+    email: t.string({
+      required: true,
+      constraints: emailBounds,
+      description: 'The address that the link is mailed to.',
+    }),
+    role: t.string({
+      constraints: bounds.role,
+      description: 'The role in the organization; `member` unless told, never above the own.',
+    }),
     workspaceId: t.id({ constraints: bounds.id, description: 'A workspace to join too.' }),
-    workspaceRole: t.string({ constraints: bounds.role, description: 'The role in that workspace; `member` unless told, never above the own.' }),
+    workspaceRole: t.string({
+      constraints: bounds.role,
+      description: 'The role in that workspace; `member` unless told, never above the own.',
+    }),
   }),
 });
 
 const AcceptInvitationInput = builder.inputType('AcceptInvitationInput', {
   description: 'The token of the mailed link.',
   fields: (t) => ({
-    token: t.string({ required: true, constraints: { minLength: 1, maxLength: 1024, sensitive: true }, description: 'The token; it works once.' }),
+    token: t.string({
+      required: true,
+      constraints: { minLength: 1, maxLength: 1024, sensitive: true },
+      description: 'The token; it works once.',
+    }),
   }),
 });
 
@@ -96,7 +118,11 @@ builder.mutationFields((t) => {
       args: { orgId, input: t.arg({ type: CreateInvitationInput, required: true, description: 'The invitation.' }) },
       resolve: (_root, args, { actor, services }) => {
         const { role, workspaceRole, ...input } = args.input;
-        return services.invitations.create(actor, args.orgId, { ...input, role: role as Role | null, workspaceRole: workspaceRole as Role | null });
+        return services.invitations.create(actor, args.orgId, {
+          ...input,
+          role: role as Role | null,
+          workspaceRole: workspaceRole as Role | null,
+        });
       },
     }),
     resendInvitation: t.field({
@@ -118,7 +144,8 @@ builder.mutationFields((t) => {
     }),
     acceptInvitation: t.field({
       type: Organization,
-      description: 'Joins the organization that a mailed link is from. The address of the account must be the invited one.',
+      description:
+        'Joins the organization that a mailed link is from. The address of the account must be the invited one.',
       authorize: 'signedIn',
       activity: { action: 'update', resourceType: 'invitation' },
       isCredential: true,

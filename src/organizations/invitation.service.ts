@@ -2,7 +2,7 @@ import type { Actor } from '../access/caller.ts';
 import { atLeast, type Permission, type Role } from '../access/permissions.ts';
 import { randomToken, tokenHash } from '../access/tokens.ts';
 import type { AccountMail } from '../auth/account-mail.ts';
-import { Prisma, type PrismaClient, type Invitation as InvitationRow } from '../generated/prisma/client.ts';
+import { type Invitation as InvitationRow, Prisma, type PrismaClient } from '../generated/prisma/client.ts';
 import type { Connection } from '../graphql/connections.ts';
 import { alreadyExists, conflict, forbidden, invalidInput, notFound } from '../graphql/errors.ts';
 import { NestedList, type PageArgs, type RequestMemory } from '../graphql/nested-connection.ts';
@@ -57,12 +57,20 @@ export class InvitationService {
     this.#list = new NestedList(deps, 'invitations', source);
   }
 
-  async list({ orgId, status, ...args }: PageArgs & { orgId: string; status?: string | null }): Promise<Connection<Invitation>> {
+  async list({
+    orgId,
+    status,
+    ...args
+  }: PageArgs & { orgId: string; status?: string | null }): Promise<Connection<Invitation>> {
     return this.#list.page([orgId], args, [status ?? null]);
   }
 
   /** The same list below an organization of a list. */
-  async nested(memory: RequestMemory, orgId: string, { status, ...args }: PageArgs & { status?: string | null }): Promise<Connection<Invitation>> {
+  async nested(
+    memory: RequestMemory,
+    orgId: string,
+    { status, ...args }: PageArgs & { status?: string | null },
+  ): Promise<Connection<Invitation>> {
     return this.#list.nested(memory, [orgId], args, [status ?? null]);
   }
 
@@ -86,7 +94,8 @@ export class InvitationService {
   async create(actor: Actor, orgId: string, input: CreateInvitation): Promise<Invitation> {
     const role = input.role ?? 'member';
     const workspaceRole = input.workspaceId ? (input.workspaceRole ?? 'member') : null;
-    if (input.workspaceRole && !input.workspaceId) throw invalidInput(['input', 'workspaceRole'], 'it is a role in a workspace, but no workspace is given');
+    if (input.workspaceRole && !input.workspaceId)
+      throw invalidInput(['input', 'workspaceRole'], 'it is a role in a workspace, but no workspace is given');
     await this.#mayGrant(actor, orgId, role, 'invitation:create');
     if (input.workspaceId) await this.#mayInviteInto(actor, orgId, input.workspaceId, workspaceRole!);
     await this.#refuseKnown(this.#deps.prisma, orgId, input.email);
@@ -96,8 +105,18 @@ export class InvitationService {
       await lockOrganization(tx, orgId);
       await this.#refuseKnown(tx.db, orgId, input.email);
       const token = randomToken();
-      const data = { id, orgId, email: input.email, emailKey: input.email.toLowerCase(), role, workspaceId: input.workspaceId, workspaceRole };
-      await tx.db.invitation.create({ data: { ...data, tokenHash: tokenHash(token), invitedBy: actor.principal.userId, expiresAt: expiry() } });
+      const data = {
+        id,
+        orgId,
+        email: input.email,
+        emailKey: input.email.toLowerCase(),
+        role,
+        workspaceId: input.workspaceId,
+        workspaceRole,
+      };
+      await tx.db.invitation.create({
+        data: { ...data, tokenHash: tokenHash(token), invitedBy: actor.principal.userId, expiresAt: expiry() },
+      });
       this.#record(tx, 'create', 'created', orgId, id, { role });
       await this.#mailAfter(tx, actor, orgId, input.email, token);
     });
@@ -137,27 +156,36 @@ export class InvitationService {
     const invitation = await findPendingInvitation(prisma, tokenHash(token));
     if (!invitation) throw invalidInput(path, 'the invitation is unknown, used or expired');
     const user = await prisma.user.findUniqueOrThrow({ where: { id: userId }, select: { id: true, emailKey: true } });
-    if (user.emailKey !== invitation.emailKey) throw invalidInput(path, 'the invitation was sent to another address: sign in with the account of that address');
+    if (user.emailKey !== invitation.emailKey)
+      throw invalidInput(path, 'the invitation was sent to another address: sign in with the account of that address');
     return changes.run(actor, (tx) => acceptInvitation(tx, access, invitation, user, path));
   }
 
   async #mayGrant(actor: Actor, orgId: string, role: Role, permission: Permission): Promise<void> {
     const own = await this.#deps.access.organizationRole(actor, orgId);
-    if (!own || !atLeast(own, role)) throw forbidden(permission, `You cannot invite as '${role}': it is above your own role.`);
+    if (!own || !atLeast(own, role))
+      throw forbidden(permission, `You cannot invite as '${role}': it is above your own role.`);
   }
 
   async #mayInviteInto(actor: Actor, orgId: string, workspaceId: string, role: Role): Promise<void> {
     await this.#deps.access.requireWorkspace(actor, orgId, workspaceId, 'workspace_member:create');
     const own = await this.#deps.access.workspaceRole(actor, orgId, workspaceId);
-    if (!own || !atLeast(own, role)) throw forbidden('workspace_member:create', `You cannot invite as '${role}': it is above your own role.`);
+    if (!own || !atLeast(own, role))
+      throw forbidden('workspace_member:create', `You cannot invite as '${role}': it is above your own role.`);
   }
 
   /** @throws RESOURCE_ALREADY_EXISTS for members and for those who are invited already */
   async #refuseKnown(db: Prisma.TransactionClient, orgId: string, email: string): Promise<void> {
     const emailKey = email.toLowerCase();
-    const member = await db.organizationMember.findFirst({ where: { orgId, user: { emailKey } }, select: { userId: true } });
+    const member = await db.organizationMember.findFirst({
+      where: { orgId, user: { emailKey } },
+      select: { userId: true },
+    });
     if (member) throw alreadyExists('organization_member', 'email', email, member.userId);
-    const pending = await db.invitation.findFirst({ where: { orgId, emailKey, status: 'pending', expiresAt: { gt: new Date() } }, select: { id: true } });
+    const pending = await db.invitation.findFirst({
+      where: { orgId, emailKey, status: 'pending', expiresAt: { gt: new Date() } },
+      select: { id: true },
+    });
     if (pending) throw alreadyExists('invitation', 'email', email, pending.id);
   }
 
@@ -170,7 +198,12 @@ export class InvitationService {
   }
 
   /** Of a change, an acceptance and a revocation at the same time, one wins. */
-  async #whilePending(tx: Tx, orgId: string, id: string, data: Prisma.InvitationUpdateManyMutationInput): Promise<void> {
+  async #whilePending(
+    tx: Tx,
+    orgId: string,
+    id: string,
+    data: Prisma.InvitationUpdateManyMutationInput,
+  ): Promise<void> {
     const { count } = await tx.db.invitation.updateMany({ where: { id, orgId, status: 'pending' }, data });
     if (count === 0) throw notPending(await this.get(orgId, id));
   }

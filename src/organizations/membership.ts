@@ -13,14 +13,23 @@ export async function joinOrganization(
   access: Access,
   { orgId, userId, role, addedBy }: { orgId: string; userId: string; role: Role; addedBy: string | null },
 ): Promise<boolean> {
-  const held = await tx.db.$queryRaw<unknown[]>`select 1 from organizations where id = ${orgId} and deleted_at is null for share`;
+  const held = await tx.db.$queryRaw<
+    unknown[]
+  >`select 1 from organizations where id = ${orgId} and deleted_at is null for share`;
   if (held.length === 0) throw notFound('organization', orgId);
   const { count } = await tx.db.organizationMember.createMany({
     data: [{ id: newId('organization_member'), orgId, userId, role, addedBy }],
     skipDuplicates: true,
   });
   if (count === 0) return false;
-  tx.audit({ action: 'create', resourceType: 'organization_member', resourceId: userId, orgId, userId: addedBy, metadata: { role } });
+  tx.audit({
+    action: 'create',
+    resourceType: 'organization_member',
+    resourceId: userId,
+    orgId,
+    userId: addedBy,
+    metadata: { role },
+  });
   tx.emit({ type: 'organization_member.created', orgId, resourceType: 'organization_member', resourceId: userId });
   tx.afterCommit(() => access.organizationChanged(orgId, userId));
   return true;

@@ -27,7 +27,11 @@ export const OrganizationMember = builder.objectRef<OrganizationMemberRow>('Orga
 export const OrganizationMemberConnection = connectionType('OrganizationMember', OrganizationMember);
 
 registerNode('organization_member', OrganizationMember, async (context, id) =>
-  readableInOrganization(context, 'organization_member:read', await context.services.organizationMembers.findAnywhere(id)),
+  readableInOrganization(
+    context,
+    'organization_member:read',
+    await context.services.organizationMembers.findAnywhere(id),
+  ),
 );
 
 builder.prismaObjectField(Organization, 'members', (t) =>
@@ -53,14 +57,20 @@ builder.queryFields((t) => ({
 const AddOrganizationMemberInput = builder.inputType('AddOrganizationMemberInput', {
   description: 'Who to add.',
   fields: (t) => ({
-    userId: t.id({ required: true, constraints: bounds.id, description: 'A user who has an account; invite others by e-mail.' }),
+    userId: t.id({
+      required: true,
+      constraints: bounds.id,
+      description: 'A user who has an account; invite others by e-mail.',
+    }),
     role: t.string({ constraints: bounds.role, description: 'The role; `member` unless told, never above the own.' }),
   }),
 });
 
 const UpdateOrganizationMemberInput = builder.inputType('UpdateOrganizationMemberInput', {
   description: 'The new role.',
-  fields: (t) => ({ role: t.string({ required: true, constraints: bounds.role, description: 'The role; never above the own.' }) }),
+  fields: (t) => ({
+    role: t.string({ required: true, constraints: bounds.role, description: 'The role; never above the own.' }),
+  }),
 });
 
 builder.mutationFields((t) => {
@@ -73,17 +83,26 @@ builder.mutationFields((t) => {
       authorize: { organization: 'organization_member:create' },
       args: { orgId, input: t.arg({ type: AddOrganizationMemberInput, required: true, description: 'Who to add.' }) },
       resolve: (_root, args, { actor, services }) =>
-        services.organizationMembers.add(actor, { orgId: args.orgId, userId: args.input.userId }, (args.input.role as Role | null | undefined) ?? 'member'),
+        services.organizationMembers.add(
+          actor,
+          { orgId: args.orgId, userId: args.input.userId },
+          (args.input.role as Role | null | undefined) ?? 'member',
+        ),
     }),
     updateOrganizationMember: t.field({
       type: OrganizationMember,
       description: "Changes a member's role. The last owner cannot be demoted.",
       authorize: { organization: 'organization_member:update' },
-      args: { ...target, input: t.arg({ type: UpdateOrganizationMemberInput, required: true, description: 'The new role.' }) },
-      resolve: (_root, { input, ...ids }, { actor, services }) => services.organizationMembers.changeRole(actor, ids, input.role as Role),
+      args: {
+        ...target,
+        input: t.arg({ type: UpdateOrganizationMemberInput, required: true, description: 'The new role.' }),
+      },
+      resolve: (_root, { input, ...ids }, { actor, services }) =>
+        services.organizationMembers.changeRole(actor, ids, input.role as Role),
     }),
     removeOrganizationMember: t.boolean({
-      description: 'Removes a member from an organization and from all its workspaces; everyone may remove themselves. The last owner cannot leave.',
+      description:
+        'Removes a member from an organization and from all its workspaces; everyone may remove themselves. The last owner cannot leave.',
       // the permission is asked in the service, because leaving needs none
       authorize: { organization: 'organization:access' },
       activity: { action: 'delete', resourceType: 'organization_member' },

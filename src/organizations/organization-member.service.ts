@@ -77,7 +77,12 @@ export class OrganizationMemberService {
       await this.#mayGrant(tx, actor, orgId, role, 'organization_member:create');
       const user = await tx.db.user.findUnique({ where: { id: userId }, select: { isActive: true } });
       if (!user?.isActive) throw notFound('user', userId);
-      const isNew = await joinOrganization(tx, this.#deps.access, { orgId, userId, role, addedBy: actor.principal.userId });
+      const isNew = await joinOrganization(tx, this.#deps.access, {
+        orgId,
+        userId,
+        role,
+        addedBy: actor.principal.userId,
+      });
       if (!isNew) throw alreadyExists('organization_member', 'user_id', userId, userId);
     });
     return this.get({ orgId, userId });
@@ -116,16 +121,32 @@ export class OrganizationMemberService {
     const left = await tx.db.$queryRaw<{ workspaceId: string; role: string }[]>`
       delete from workspace_members where org_id = ${orgId} and user_id = ${userId} returning workspace_id as "workspaceId", role`;
     for (const { workspaceId, role } of left) {
-      tx.audit({ action: 'delete', resourceType: 'workspace_member', resourceId: userId, orgId, workspaceId, metadata: { role } });
-      tx.emit({ type: 'workspace_member.deleted', orgId, workspaceId, resourceType: 'workspace_member', resourceId: userId });
+      tx.audit({
+        action: 'delete',
+        resourceType: 'workspace_member',
+        resourceId: userId,
+        orgId,
+        workspaceId,
+        metadata: { role },
+      });
+      tx.emit({
+        type: 'workspace_member.deleted',
+        orgId,
+        workspaceId,
+        resourceType: 'workspace_member',
+        resourceId: userId,
+      });
       tx.afterCommit(() => this.#deps.access.workspaceChanged(orgId, workspaceId, userId));
     }
   }
 
   /** Nobody hands out, changes or takes away a role above their own. Asks the rows, not the cache: the own role may just have changed. */
   async #mayGrant(tx: Tx, actor: Actor, orgId: string, role: Role, permission: Permission): Promise<void> {
-    const own = await tx.db.organizationMember.findUnique({ where: { orgId_userId: { orgId, userId: actor.principal.userId } } });
-    if (!own || !atLeast(own.role as Role, role)) throw forbidden(permission, `You cannot grant, change or remove the role '${role}': it is above your own.`);
+    const own = await tx.db.organizationMember.findUnique({
+      where: { orgId_userId: { orgId, userId: actor.principal.userId } },
+    });
+    if (!own || !atLeast(own.role as Role, role))
+      throw forbidden(permission, `You cannot grant, change or remove the role '${role}': it is above your own.`);
   }
 
   /** The member's role, with the organization held: owners cannot demote each other at the same time. */
@@ -137,8 +158,16 @@ export class OrganizationMemberService {
   }
 
   async #ensureAnotherOwner(tx: Tx, { orgId, userId }: Target): Promise<void> {
-    const others = await tx.db.organizationMember.count({ where: { orgId, role: 'owner', userId: { not: userId }, user: { isActive: true } } });
-    if (others === 0) throw conflict('organization_member', userId, 'last_owner', 'An organization needs an owner: make somebody else an owner first.');
+    const others = await tx.db.organizationMember.count({
+      where: { orgId, role: 'owner', userId: { not: userId }, user: { isActive: true } },
+    });
+    if (others === 0)
+      throw conflict(
+        'organization_member',
+        userId,
+        'last_owner',
+        'An organization needs an owner: make somebody else an owner first.',
+      );
   }
 
   #record(tx: Tx, verb: 'update' | 'delete', { orgId, userId }: Target, metadata: Record<string, unknown>): void {

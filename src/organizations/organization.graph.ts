@@ -58,7 +58,8 @@ builder.objectField(User, 'organizations', (t) =>
     description: 'The organizations of the user, oldest first; empty for others.',
     authorize: 'inherited',
     args: pageArgs(),
-    resolve: (user, args, context) => (isSelf(user, context) ? context.services.organizations.list(context, user.id, args) : emptyConnection),
+    resolve: (user, args, context) =>
+      isSelf(user, context) ? context.services.organizations.list(context, user.id, args) : emptyConnection,
   }),
 );
 
@@ -76,7 +77,8 @@ builder.queryFields((t) => ({
     authorize: 'signedIn',
     activity: { action: 'list', resourceType: 'organization' },
     args: pageArgs(),
-    resolve: (_root, args, context) => context.services.organizations.list(context, context.actor.principal.userId, args),
+    resolve: (_root, args, context) =>
+      context.services.organizations.list(context, context.actor.principal.userId, args),
   }),
 }));
 
@@ -116,7 +118,8 @@ builder.mutationFields((t) => ({
     resolve: (_root, { id, input }, { actor, services }) => services.organizations.update(actor, id, input),
   }),
   deleteOrganization: t.boolean({
-    description: 'Deletes an organization; its workspaces and everything in them are unreachable at once. Its members keep their accounts.',
+    description:
+      'Deletes an organization; its workspaces and everything in them are unreachable at once. Its members keep their accounts.',
     authorize: { organization: 'organization:delete' },
     args: { id: t.arg.id({ required: true, description: 'The organization.' }) },
     resolve: async (_root, { id }, { actor, services }) => {

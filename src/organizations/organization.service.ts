@@ -31,7 +31,13 @@ const ofUser: PageSource<Organization> = {
   where: ['m.user_id = $1', 't.deleted_at is null'],
 };
 
-const byId: PageSource<Organization> = { from: 'organizations t', columns, key: 't.id', order: 'asc', where: ['t.id = $1', 't.deleted_at is null'] };
+const byId: PageSource<Organization> = {
+  from: 'organizations t',
+  columns,
+  key: 't.id',
+  order: 'asc',
+  where: ['t.id = $1', 't.deleted_at is null'],
+};
 
 /** Organizations: the tenants. */
 export class OrganizationService {
@@ -65,7 +71,9 @@ export class OrganizationService {
     const { userId } = actor.principal;
     const id = newId('organization');
     return this.#deps.changes.run(actor, async (tx) => {
-      const organization = await tx.db.organization.create({ data: { id, name: input.name, description: input.description ?? null, createdBy: userId } });
+      const organization = await tx.db.organization.create({
+        data: { id, name: input.name, description: input.description ?? null, createdBy: userId },
+      });
       record(tx, 'create', id);
       await joinOrganization(tx, this.#deps.access, { orgId: id, userId, role: 'owner', addedBy: userId });
       await insertWorkspace(tx, { orgId: id, ownerId: userId, name: 'Default workspace' });
@@ -78,7 +86,10 @@ export class OrganizationService {
     return this.#deps.changes.run(actor, async (tx) => {
       await lockOrganization(tx, id);
       record(tx, 'update', id, { fields: Object.keys(input) });
-      return tx.db.organization.update({ where: { id }, data: { name: input.name ?? undefined, description: input.description } });
+      return tx.db.organization.update({
+        where: { id },
+        data: { name: input.name ?? undefined, description: input.description },
+      });
     });
   }
 
@@ -95,7 +106,9 @@ export class OrganizationService {
 
 /** Holds the organization until the transaction ends, against joins, removals and deletion. @throws RESOURCE_NOT_FOUND when it is not there or deleted */
 export async function lockOrganization(tx: Tx, id: string): Promise<void> {
-  const rows = await tx.db.$queryRaw<unknown[]>`select 1 from organizations where id = ${id} and deleted_at is null for no key update`;
+  const rows = await tx.db.$queryRaw<
+    unknown[]
+  >`select 1 from organizations where id = ${id} and deleted_at is null for no key update`;
   if (rows.length === 0) throw notFound('organization', id);
 }
 

@@ -23,14 +23,17 @@ export const Release = builder.prismaObject('Release', {
       type: App,
       description: 'The app that it is a release of.',
       authorize: { workspace: 'app:read' },
-      resolve: ({ orgId, workspaceId, appId }, _args, context) => context.services.apps.reads.nested(context, [orgId, workspaceId], appId),
+      resolve: ({ orgId, workspaceId, appId }, _args, context) =>
+        context.services.apps.reads.nested(context, [orgId, workspaceId], appId),
     }),
   }),
 });
 
 export const ReleaseConnection = connectionType('Release', Release);
 
-registerNode('release', Release, async (context, id) => readableInWorkspace(context, 'release:read', await context.services.releases.reads.findAnywhere(id)));
+registerNode('release', Release, async (context, id) =>
+  readableInWorkspace(context, 'release:read', await context.services.releases.reads.findAnywhere(id)),
+);
 
 builder.prismaObjectField(App, 'releases', (t) =>
   t.field({
@@ -38,12 +41,19 @@ builder.prismaObjectField(App, 'releases', (t) =>
     description: 'The releases, newest first.',
     authorize: { workspace: 'release:read' },
     args: pageArgs(),
-    resolve: ({ orgId, workspaceId, id }, args, context) => context.services.releases.reads.list.nested(context, [orgId, workspaceId, id], args),
+    resolve: ({ orgId, workspaceId, id }, args, context) =>
+      context.services.releases.reads.list.nested(context, [orgId, workspaceId, id], args),
   }),
 );
 
-const appArgs = () => ({ ...workspaceArgs(), ...builder.args((t) => ({ appId: t.id({ required: true, description: 'The app.' }) })) });
-const target = () => ({ ...appArgs(), ...builder.args((t) => ({ id: t.id({ required: true, description: 'The release.' }) })) });
+const appArgs = () => ({
+  ...workspaceArgs(),
+  ...builder.args((t) => ({ appId: t.id({ required: true, description: 'The app.' }) })),
+});
+const target = () => ({
+  ...appArgs(),
+  ...builder.args((t) => ({ id: t.id({ required: true, description: 'The release.' }) })),
+});
 
 builder.queryFields((t) => ({
   release: t.field({
@@ -65,9 +75,16 @@ builder.queryFields((t) => ({
 const CreateReleaseInput = builder.inputType('CreateReleaseInput', {
   description: 'A new release.',
   fields: (t) => ({
-    version: t.string({ constraints: { minLength: 1, maxLength: 128 }, description: 'A label, unique in the app; the number unless told.' }),
+    version: t.string({
+      constraints: { minLength: 1, maxLength: 128 },
+      description: 'A label, unique in the app; the number unless told.',
+    }),
     notes: t.string({ constraints: bounds.description, description: 'What is new.' }),
-    metadata: t.field({ type: 'JSONObject', constraints: { maxBytes: bounds.json.maxBytes }, description: 'Free data.' }),
+    metadata: t.field({
+      type: 'JSONObject',
+      constraints: { maxBytes: bounds.json.maxBytes },
+      description: 'Free data.',
+    }),
   }),
 });
 

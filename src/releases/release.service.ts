@@ -1,11 +1,11 @@
 import type { Actor } from '../access/caller.ts';
+import type { AppService } from '../apps/app.service.ts';
 import { Prisma, type Release } from '../generated/prisma/client.ts';
 import type { Connection } from '../graphql/connections.ts';
 import { alreadyExists, notFound } from '../graphql/errors.ts';
 import type { PageArgs } from '../graphql/nested-connection.ts';
 import type { Tx } from '../infra/change.ts';
 import { newId } from '../infra/ids.ts';
-import type { AppService } from '../apps/app.service.ts';
 import type { ServiceDeps } from '../services.ts';
 import { ChildReads, recordChange } from '../workspaces/workspace-child.ts';
 
@@ -29,7 +29,12 @@ export class ReleaseService {
 
   constructor(deps: ServiceDeps & { apps: AppService }) {
     this.#deps = deps;
-    this.reads = new ChildReads(deps, { kind: 'release', table: 'releases', columns: Object.values(Prisma.ReleaseScalarFieldEnum), parent: 'appId' });
+    this.reads = new ChildReads(deps, {
+      kind: 'release',
+      table: 'releases',
+      columns: Object.values(Prisma.ReleaseScalarFieldEnum),
+      parent: 'appId',
+    });
   }
 
   /** @throws RESOURCE_NOT_FOUND `app` */
@@ -52,11 +57,22 @@ export class ReleaseService {
       const { _max } = await tx.db.release.aggregate({ where: { appId }, _max: { number: true } });
       const number = (_max.number ?? 0) + 1;
       const version = input.version ?? String(number);
-      const same = await tx.db.release.findUnique({ where: { appId_version: { appId, version } }, select: { id: true } });
+      const same = await tx.db.release.findUnique({
+        where: { appId_version: { appId, version } },
+        select: { id: true },
+      });
       if (same) throw alreadyExists('release', 'version', version, same.id);
       const metadata = (input.metadata ?? {}) as Prisma.InputJsonObject;
       const release = await tx.db.release.create({
-        data: { id: newId('release'), ...place, number, version, notes: input.notes ?? null, metadata, createdBy: actor.principal.userId },
+        data: {
+          id: newId('release'),
+          ...place,
+          number,
+          version,
+          notes: input.notes ?? null,
+          metadata,
+          createdBy: actor.principal.userId,
+        },
       });
       recordChange(tx, 'create', 'release', release, { number, version });
       return release;

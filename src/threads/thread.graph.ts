@@ -22,14 +22,17 @@ export const Thread = builder.prismaObject('Thread', {
       type: Namespace,
       description: 'The namespace that it belongs to.',
       authorize: { workspace: 'namespace:read' },
-      resolve: ({ orgId, workspaceId, namespaceId }, _args, context) => context.services.namespaces.reads.nested(context, [orgId, workspaceId], namespaceId),
+      resolve: ({ orgId, workspaceId, namespaceId }, _args, context) =>
+        context.services.namespaces.reads.nested(context, [orgId, workspaceId], namespaceId),
     }),
   }),
 });
 
 export const ThreadConnection = connectionType('Thread', Thread);
 
-registerNode('thread', Thread, async (context, id) => readableInWorkspace(context, 'thread:read', await context.services.threads.reads.findAnywhere(id)));
+registerNode('thread', Thread, async (context, id) =>
+  readableInWorkspace(context, 'thread:read', await context.services.threads.reads.findAnywhere(id)),
+);
 
 builder.prismaObjectField(Namespace, 'threads', (t) =>
   t.field({
@@ -37,7 +40,8 @@ builder.prismaObjectField(Namespace, 'threads', (t) =>
     description: 'The threads, newest first.',
     authorize: { workspace: 'thread:read' },
     args: pageArgs(),
-    resolve: ({ orgId, workspaceId, id }, args, context) => context.services.threads.reads.list.nested(context, [orgId, workspaceId, id], args),
+    resolve: ({ orgId, workspaceId, id }, args, context) =>
+      context.services.threads.reads.list.nested(context, [orgId, workspaceId, id], args),
   }),
 );
 
@@ -45,7 +49,10 @@ const namespaceArgs = () => ({
   ...workspaceArgs(),
   ...builder.args((t) => ({ namespaceId: t.id({ required: true, description: 'The namespace, or `default`.' }) })),
 });
-const target = () => ({ ...namespaceArgs(), ...builder.args((t) => ({ id: t.id({ required: true, description: 'The thread.' }) })) });
+const target = () => ({
+  ...namespaceArgs(),
+  ...builder.args((t) => ({ id: t.id({ required: true, description: 'The thread.' }) })),
+});
 
 builder.queryFields((t) => ({
   thread: t.field({
@@ -68,7 +75,11 @@ const CreateThreadInput = builder.inputType('CreateThreadInput', {
   description: 'A new thread.',
   fields: (t) => ({
     title: t.string({ constraints: { maxLength: 255 }, description: 'What it is about.' }),
-    metadata: t.field({ type: 'JSONObject', constraints: { maxBytes: bounds.json.maxBytes }, description: 'Free data.' }),
+    metadata: t.field({
+      type: 'JSONObject',
+      constraints: { maxBytes: bounds.json.maxBytes },
+      description: 'Free data.',
+    }),
   }),
 });
 

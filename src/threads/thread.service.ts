@@ -28,7 +28,12 @@ export class ThreadService {
 
   constructor(deps: ServiceDeps) {
     this.#deps = deps;
-    this.reads = new ChildReads(deps, { kind: 'thread', table: 'threads', columns: Object.values(Prisma.ThreadScalarFieldEnum), parent: 'namespaceId' });
+    this.reads = new ChildReads(deps, {
+      kind: 'thread',
+      table: 'threads',
+      columns: Object.values(Prisma.ThreadScalarFieldEnum),
+      parent: 'namespaceId',
+    });
   }
 
   /** @throws RESOURCE_NOT_FOUND `namespace` */
@@ -42,13 +47,25 @@ export class ThreadService {
   }
 
   /** @throws RESOURCE_NOT_FOUND `namespace` */
-  async create(actor: Actor, { orgId, workspaceId, namespaceId: idOrDefault }: Place, input: ThreadInput): Promise<Thread> {
+  async create(
+    actor: Actor,
+    { orgId, workspaceId, namespaceId: idOrDefault }: Place,
+    input: ThreadInput,
+  ): Promise<Thread> {
     const { id: namespaceId } = await resolveNamespace(this.#deps.sql, orgId, workspaceId, idOrDefault);
     return this.#deps.changes.run(actor, async (tx) => {
       await holdNamespace(tx, namespaceId);
       const metadata = (input.metadata ?? {}) as Prisma.InputJsonObject;
       const thread = await tx.db.thread.create({
-        data: { id: newId('thread'), orgId, workspaceId, namespaceId, title: input.title ?? null, metadata, createdBy: actor.principal.userId },
+        data: {
+          id: newId('thread'),
+          orgId,
+          workspaceId,
+          namespaceId,
+          title: input.title ?? null,
+          metadata,
+          createdBy: actor.principal.userId,
+        },
       });
       recordChange(tx, 'create', 'thread', thread);
       return thread;
@@ -60,7 +77,10 @@ export class ThreadService {
     await this.#own(actor, place, id, 'thread:update');
     return this.#deps.changes.run(actor, async (tx) => {
       const metadata = (input.metadata ?? undefined) as Prisma.InputJsonObject | undefined;
-      const [thread] = await tx.db.thread.updateManyAndReturn({ where: { id }, data: { title: input.title, metadata } });
+      const [thread] = await tx.db.thread.updateManyAndReturn({
+        where: { id },
+        data: { title: input.title, metadata },
+      });
       if (!thread) throw notFound('thread', id);
       recordChange(tx, 'update', 'thread', thread, { fields: Object.keys(input) });
       return thread;

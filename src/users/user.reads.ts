@@ -62,11 +62,20 @@ export class UserReads {
 
   /** A user whose account is not deleted, perhaps suspended; `null` when there is none. */
   async find(id: string, contextOrgId: string | null): Promise<UserView | null> {
-    const [row] = await this.#deps.sql.read<Omit<UserView, 'contextOrgId'>>(`select ${select} from users t where t.id = $1 and t.deactivated_at is null`, [id]);
+    const [row] = await this.#deps.sql.read<Omit<UserView, 'contextOrgId'>>(
+      `select ${select} from users t where t.id = $1 and t.deactivated_at is null`,
+      [id],
+    );
     return row ? { ...row, contextOrgId } : null;
   }
 
-  async page(args: { workspaceId: string; orgId: string; search?: string | null; first: number; after?: string | null }): Promise<Connection<UserView>> {
+  async page(args: {
+    workspaceId: string;
+    orgId: string;
+    search?: string | null;
+    first: number;
+    after?: string | null;
+  }): Promise<Connection<UserView>> {
     const { sql, cursors } = this.#deps;
     const values = args.search ? [args.workspaceId, containing(args.search)] : [args.workspaceId];
     const source = args.search ? found : ofWorkspace;
@@ -79,7 +88,10 @@ export class UserReads {
 
   /** The organization of a workspace that is not deleted. */
   async organizationOf(workspaceId: string): Promise<string | null> {
-    const [row] = await this.#deps.sql.read<{ orgId: string }>('select org_id as "orgId" from workspaces where id = $1 and deleted_at is null', [workspaceId]);
+    const [row] = await this.#deps.sql.read<{ orgId: string }>(
+      'select org_id as "orgId" from workspaces where id = $1 and deleted_at is null',
+      [workspaceId],
+    );
     return row?.orgId ?? null;
   }
 

@@ -86,7 +86,6 @@ export class UserService {
     const contextOrgId = await this.#mayManage(actor, id, 'user:update');
     const isSelf = id === actor.principal.userId;
     if (isSelf && input.isActive === false) throw invalidInput(['input', 'isActive'], 'you cannot deactivate yourself: delete the account instead');
-    if (Object.values(input).every((value) => value === undefined)) return this.view(id, contextOrgId);
     if (input.defaultWorkspaceId) await this.#ensureWorkspaceOf(id, input.defaultWorkspaceId);
     await this.#deps.changes
       .run(actor, (tx) => this.#write(tx, id, input, contextOrgId))

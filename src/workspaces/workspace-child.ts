@@ -35,7 +35,9 @@ export class ChildReads<Row extends ChildRow> {
 
   constructor(deps: ServiceDeps, { kind, table, columns: properties, parent }: ChildTable<Row>) {
     const columns = columnsOf(properties);
-    const below = ['orgId', 'workspaceId', ...(parent ? [parent] : [])].map((property, index) => `${columns[property as keyof Row & string]} = $${index + 1}`);
+    const below = ['orgId', 'workspaceId', ...(parent ? [parent] : [])].map(
+      (property, index) => `${columns[property as keyof Row & string]} = $${index + 1}`,
+    );
     const source: PageSource<Row> = { from: `${table} t`, columns, key: 't.id', order: 'desc', where: below };
     this.#deps = deps;
     this.#kind = kind;
@@ -66,7 +68,13 @@ export class ChildReads<Row extends ChildRow> {
 }
 
 /** Writes what every change of such a row leaves behind: its activity record and the event `<kind>.created|updated|deleted`. */
-export function recordChange(tx: Tx, verb: 'create' | 'update' | 'delete', kind: IdKind, row: ChildRow, metadata: Record<string, unknown> = {}): void {
+export function recordChange(
+  tx: Tx,
+  verb: 'create' | 'update' | 'delete',
+  kind: IdKind,
+  row: ChildRow,
+  metadata: Record<string, unknown> = {},
+): void {
   const { id, orgId, workspaceId, appId } = row;
   tx.audit({ action: verb, resourceType: kind, resourceId: id, orgId, workspaceId, appId, metadata });
   tx.emit({ type: `${kind}.${verb}d`, orgId, workspaceId, resourceType: kind, resourceId: id });

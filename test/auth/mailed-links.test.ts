@@ -221,6 +221,45 @@ describe('resetting a password', () => {
   });
 });
 
+describe('an invitation', () => {
+  it('is mailed with a link that lets a newcomer register into the organization, verified', async () => {
+    const host = await registerAccount(app);
+    const email = `invited-by-${host.username}@example.test`;
+    const invited = await api.post(`/v1/orgs/${host.orgId}/invitations`, { email, role: 'editor' }, host.headers);
+    expect(invited.statusCode).toBe(201);
+    const { page, token } = await follow(await smtp.mailTo(email));
+    expect(page).toBe('/account/accept-invitation');
+    expect((await api.get(`/v1/auth/invite-info?token=${token}`)).json()).toEqual({ email, valid: true });
+    const { user } = (await api.post('/v1/auth/register', { email, username: `guest-of-${host.username}`, password: 'correct horse', invite_token: token })).json();
+    expect(user).toMatchObject({ is_verified: true, roles: ['editor'], settings: { current_org_id: host.orgId } });
+    expect((await api.get(`/v1/auth/invite-info?token=${token}`)).json()).toEqual({ email: '', valid: false });
+  });
+
+  it('lets the owner of an account join with it', async () => {
+    const [host, user] = [await registerAccount(app), await registerAccount(app)];
+    await delivered();
+    await api.post(`/v1/orgs/${host.orgId}/invitations`, { email: user.email }, host.headers);
+    await vi.waitFor(() => expect(mailsTo(user.email)).toHaveLength(2));
+    const { token } = await follow(mailsTo(user.email)[1]!);
+    expect((await api.post('/v1/invitations/accept', { token }, user.headers)).statusCode).toBe(200);
+    const { settings } = (await api.get('/v1/auth/me', user.headers)).json();
+    expect(settings.organizations.map((organization: { org_id: string }) => organization.org_id)).toContain(host.orgId);
+  });
+
+  it('cannot shape its mail by the names of the organization and the inviter', async () => {
+    const host = await registerAccount(app);
+    await api.put(`/v1/users/${host.userId}`, { full_name: 'Mallory\n\nOpen http://evil.test' }, host.headers);
+    await app.database.prisma.organization.update({ where: { id: host.orgId }, data: { name: 'Evil\r\nBcc: all@example.test\u202e' } });
+    const email = `shaped-by-${host.username}@example.test`;
+    await api.post(`/v1/orgs/${host.orgId}/invitations`, { email }, host.headers);
+    const mail = await smtp.mailTo(email);
+    expect(mail.to).toHaveLength(1);
+    expect(mail.bcc ?? []).toEqual([]);
+    expect(mail.subject).toBe('You are invited to Evil Bcc: all@example.test ');
+    expect(mail.text).not.toMatch(/^Open http/m);
+  });
+});
+
 describe('changing the own password', () => {
   const change = (user: TestAccount, currentPassword: string, newPassword: string) =>
     api.graphql('mutation ($input: ChangePasswordInput!) { changePassword(input: $input) }', { input: { currentPassword, newPassword } }, user.headers);

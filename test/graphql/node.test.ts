@@ -12,14 +12,18 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 const node = async (who: Person, id: string) => {
-  const answer = await who.ask<{ node: { __typename: string; id: string } | null }>('query ($id: ID!) { node(id: $id) { __typename id } }', { id });
+  const answer = await who.ask<{ node: { __typename: string; id: string } | null }>(
+    'query ($id: ID!) { node(id: $id) { __typename id } }',
+    { id },
+  );
   expect(answer.errors).toBeUndefined();
   return answer.data.node;
 };
 
 /** One of everything that has an id, by type. */
 async function oneOfEach(owner: Person): Promise<Record<string, string>> {
-  const made = async (path: string, key: string, payload: object) => (await owner.call<Record<string, string>>('POST', path, payload)).body[key]!;
+  const made = async (path: string, key: string, payload: object) =>
+    (await owner.call<Record<string, string>>('POST', path, payload)).body[key]!;
   const app_id = await made(`${owner.home}/apps`, 'app_id', { name: 'a' });
   const members = await owner.ask<Record<string, { nodes: { id: string }[] }>>(
     'query ($orgId: ID!, $workspaceId: ID!) { organizationMembers(orgId: $orgId) { nodes { id } } workspaceMembers(orgId: $orgId, workspaceId: $workspaceId) { nodes { id } } namespaces(orgId: $orgId, workspaceId: $workspaceId) { nodes { id } } }',
@@ -28,7 +32,9 @@ async function oneOfEach(owner: Person): Promise<Record<string, string>> {
   return {
     Organization: owner.orgId,
     OrganizationMember: members.data.organizationMembers!.nodes[0]!.id,
-    Invitation: await made(`/v1/orgs/${owner.orgId}/invitations`, 'invitation_id', { email: `${owner.username}.guest@example.test` }),
+    Invitation: await made(`/v1/orgs/${owner.orgId}/invitations`, 'invitation_id', {
+      email: `${owner.username}.guest@example.test`,
+    }),
     User: owner.userId,
     Workspace: owner.workspaceId,
     WorkspaceMember: members.data.workspaceMembers!.nodes[0]!.id,
@@ -42,7 +48,9 @@ async function oneOfEach(owner: Person): Promise<Record<string, string>> {
 test('finds everything that has an identifier, for those who may read it', async () => {
   const owner = await person(app, 'owner');
   const ids = await oneOfEach(owner);
-  const implementing = Object.values(schema.getTypeMap()).filter((type) => isObjectType(type) && type.getInterfaces().some(({ name }) => name === 'Node'));
+  const implementing = Object.values(schema.getTypeMap()).filter(
+    (type) => isObjectType(type) && type.getInterfaces().some(({ name }) => name === 'Node'),
+  );
   expect(Object.keys(ids).sort()).toEqual(implementing.map(({ name }) => name).sort());
   for (const [__typename, id] of Object.entries(ids)) expect(await node(owner, id)).toEqual({ __typename, id });
 });
@@ -51,14 +59,22 @@ test('hidden and missing are both null, never an error', async () => {
   const [owner, stranger] = [await person(app, 'owner'), await person(app, 'stranger')];
   const ids = await oneOfEach(owner);
   for (const id of Object.values(ids)) expect(await node(stranger, id)).toBeNull();
-  for (const id of ['', 'x', 'org_', 'act_00000000000000000000000000', ...Object.values(ids).map((known) => `${known.slice(0, -3)}ZZZ`)]) expect(await node(owner, id)).toBeNull();
+  for (const id of [
+    '',
+    'x',
+    'org_',
+    'act_00000000000000000000000000',
+    ...Object.values(ids).map((known) => `${known.slice(0, -3)}ZZZ`),
+  ])
+    expect(await node(owner, id)).toBeNull();
 });
 
 test('asks for the permission of the by-id query: what a viewer may not read is null', async () => {
   const owner = await person(app, 'owner');
   const ids = await oneOfEach(owner);
   const viewer = await colleague(app, owner, 'viewer');
-  for (const [name, id] of Object.entries(ids)) expect(await node(viewer, id)).toEqual(name === 'Invitation' ? null : { __typename: name, id });
+  for (const [name, id] of Object.entries(ids))
+    expect(await node(viewer, id)).toEqual(name === 'Invitation' ? null : { __typename: name, id });
 });
 
 test('what belongs to a deleted workspace or organization is null', async () => {
@@ -77,5 +93,13 @@ test('what was read stands in the audit trail of its own organization', async ()
   await node(guest, App!);
   await app.services.activity.flush();
   const records = await app.database.prisma.activity.findMany({ where: { resourceId: App!, action: 'read' } });
-  expect(records).toMatchObject([{ resourceType: kindOfId(App!), orgId: owner.orgId, workspaceId: owner.workspaceId, userId: guest.userId, statusCode: 200 }]);
+  expect(records).toMatchObject([
+    {
+      resourceType: kindOfId(App!),
+      orgId: owner.orgId,
+      workspaceId: owner.workspaceId,
+      userId: guest.userId,
+      statusCode: 200,
+    },
+  ]);
 });

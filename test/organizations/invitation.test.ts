@@ -17,23 +17,38 @@ interface Invitation {
 /** The token of the newest mail to an address, once it was sent. */
 async function mailedToken(to: string): Promise<string> {
   await app.services.background.drain();
-  const token = new URL(app.mails.findLast((mail) => mail.to === to)?.link ?? 'http://no.mail/').searchParams.get('token');
+  const token = new URL(app.mails.findLast((mail) => mail.to === to)?.link ?? 'http://no.mail/').searchParams.get(
+    'token',
+  );
   if (!token) throw new Error(`No link was mailed to ${to}.`);
   return token;
 }
 
-async function invite(owner: Person, payload: { email: string; [field: string]: unknown }): Promise<Invitation & { token: string; url: string }> {
+async function invite(
+  owner: Person,
+  payload: { email: string; [field: string]: unknown },
+): Promise<Invitation & { token: string; url: string }> {
   const { status, body } = await owner.call<Invitation>('POST', `/v1/orgs/${owner.orgId}/invitations`, payload);
   if (status !== 201) throw new Error(`${status} ${JSON.stringify(body)}`);
-  return { ...body, token: await mailedToken(payload.email), url: `/v1/orgs/${owner.orgId}/invitations/${body.invitation_id}` };
+  return {
+    ...body,
+    token: await mailedToken(payload.email),
+    url: `/v1/orgs/${owner.orgId}/invitations/${body.invitation_id}`,
+  };
 }
 
 const register = (username: string, email: string, invite_token: string) =>
-  app.server.inject({ method: 'POST', url: '/v1/auth/register', payload: { username, email, password: PASSWORD, invite_token } });
+  app.server.inject({
+    method: 'POST',
+    url: '/v1/auth/register',
+    payload: { username, email, password: PASSWORD, invite_token },
+  });
 
 test('mails a link, keeps only the hash of its token, and never shows it', async () => {
   const ann = await person(app, 'ann');
-  const { status, body } = await ann.call<Invitation>('POST', `/v1/orgs/${ann.orgId}/invitations`, { email: 'New@Example.test' });
+  const { status, body } = await ann.call<Invitation>('POST', `/v1/orgs/${ann.orgId}/invitations`, {
+    email: 'New@Example.test',
+  });
   expect(status).toBe(201);
   expect(body).toEqual({
     invitation_id: expect.stringMatching(/^inv_/),
@@ -57,25 +72,49 @@ test('mails a link, keeps only the hash of its token, and never shows it', async
   expect(JSON.stringify([row, body])).not.toContain(token);
   expect((await ann.call('GET', `/v1/orgs/${ann.orgId}/invitations/${body.invitation_id}`)).body).toEqual(body);
   expect(await eventsOf(app, body.invitation_id)).toEqual(['invitation.created']);
-  expect(await changesOf(app, body.invitation_id)).toMatchObject([{ action: 'create', resourceType: 'invitation', orgId: ann.orgId, userId: ann.userId, statusCode: 201 }]);
+  expect(await changesOf(app, body.invitation_id)).toMatchObject([
+    { action: 'create', resourceType: 'invitation', orgId: ann.orgId, userId: ann.userId, statusCode: 201 },
+  ]);
 });
 
 test('a new user registers with the link and belongs to the organization and workspace with the invited roles', async () => {
   const ann = await person(app, 'ann');
-  const invitation = await invite(ann, { email: 'zoe@example.test', role: 'editor', workspace_id: ann.workspaceId, workspace_role: 'viewer' });
-  expect((await app.server.inject(`/v1/auth/invite-info?token=${invitation.token}`)).json()).toEqual({ email: 'zoe@example.test', valid: true });
+  const invitation = await invite(ann, {
+    email: 'zoe@example.test',
+    role: 'editor',
+    workspace_id: ann.workspaceId,
+    workspace_role: 'viewer',
+  });
+  expect((await app.server.inject(`/v1/auth/invite-info?token=${invitation.token}`)).json()).toEqual({
+    email: 'zoe@example.test',
+    valid: true,
+  });
   expect((await register('zoe-x', 'somebody.else@example.test', invitation.token)).statusCode).toBe(422);
   const registered = await register('zoe', 'ZOE@example.test', invitation.token);
   expect(registered.statusCode).toBe(201);
   const { user } = registered.json();
-  expect(user).toMatchObject({ is_verified: true, default_workspace_id: ann.workspaceId, settings: { current_org_id: ann.orgId } });
+  expect(user).toMatchObject({
+    is_verified: true,
+    default_workspace_id: ann.workspaceId,
+    settings: { current_org_id: ann.orgId },
+  });
   const members = await ann.call<{ members: object[] }>('GET', `/v1/orgs/${ann.orgId}/members`);
   expect(members.body.members).toMatchObject([{ user_id: ann.userId }, { user_id: user.user_id, role: 'editor' }]);
   const inside = await ann.call<{ members: object[] }>('GET', `${ann.home}/members`);
-  expect(inside.body.members).toMatchObject([{ user_id: ann.userId }, { user_id: user.user_id, role: 'viewer', added_by: ann.userId }]);
-  expect((await ann.call('GET', invitation.url)).body).toMatchObject({ status: 'accepted', accepted_by: user.user_id, accepted_at: expect.any(String) });
+  expect(inside.body.members).toMatchObject([
+    { user_id: ann.userId },
+    { user_id: user.user_id, role: 'viewer', added_by: ann.userId },
+  ]);
+  expect((await ann.call('GET', invitation.url)).body).toMatchObject({
+    status: 'accepted',
+    accepted_by: user.user_id,
+    accepted_at: expect.any(String),
+  });
   expect((await register('zoe-again', 'zoe@example.test', invitation.token)).statusCode).toBe(422);
-  expect((await app.server.inject(`/v1/auth/invite-info?token=${invitation.token}`)).json()).toEqual({ email: '', valid: false });
+  expect((await app.server.inject(`/v1/auth/invite-info?token=${invitation.token}`)).json()).toEqual({
+    email: '',
+    valid: false,
+  });
 });
 
 test('an existing user accepts with the link, once; the link of another address is refused', async () => {
@@ -88,13 +127,17 @@ test('an existing user accepts with the link, once; the link of another address 
   expect(await accept(bob)).toMatchObject({ status: 200, body: { org_id: ann.orgId, role: 'admin' } });
   expect((await bob.call('GET', url)).body).toMatchObject({ status: 'accepted', accepted_by: bob.userId });
   expect(await accept(bob)).toMatchObject({ status: 422 });
-  expect((await app.server.inject({ method: 'POST', url: '/v1/invitations/accept', payload: { token } })).statusCode).toBe(401);
+  expect(
+    (await app.server.inject({ method: 'POST', url: '/v1/invitations/accept', payload: { token } })).statusCode,
+  ).toBe(401);
 });
 
 test('of many acceptances at once one wins', async () => {
   const [ann, bob] = [await person(app, 'ann'), await person(app, 'bob')];
   const { token, invitation_id } = await invite(ann, { email: bob.email });
-  const statuses = await Promise.all(Array.from({ length: 8 }, async () => (await bob.call('POST', '/v1/invitations/accept', { token })).status));
+  const statuses = await Promise.all(
+    Array.from({ length: 8 }, async () => (await bob.call('POST', '/v1/invitations/accept', { token })).status),
+  );
   expect(statuses.filter((status) => status === 200)).toHaveLength(1);
   expect(statuses.filter((status) => status === 422)).toHaveLength(7);
   expect((await eventsOf(app, invitation_id)).filter((type) => type === 'invitation.accepted')).toHaveLength(1);
@@ -103,12 +146,18 @@ test('of many acceptances at once one wins', async () => {
 test('sending it again kills the old link and keeps the invitation pending', async () => {
   const [ann, bob] = [await person(app, 'ann'), await person(app, 'bob')];
   const { token, url, invitation_id } = await invite(ann, { email: bob.email });
-  expect(await ann.call('POST', `${url}/resend`)).toMatchObject({ status: 200, body: { invitation_id, status: 'pending' } });
+  expect(await ann.call('POST', `${url}/resend`)).toMatchObject({
+    status: 200,
+    body: { invitation_id, status: 'pending' },
+  });
   const fresh = await mailedToken(bob.email);
   expect(fresh).not.toBe(token);
   expect((await bob.call('POST', '/v1/invitations/accept', { token })).status).toBe(422);
   expect((await bob.call('POST', '/v1/invitations/accept', { token: fresh })).status).toBe(200);
-  expect(await ann.call('POST', `${url}/resend`)).toMatchObject({ status: 409, body: { error: 'RESOURCE_CONFLICT', details: { reason: 'already_accepted' } } });
+  expect(await ann.call('POST', `${url}/resend`)).toMatchObject({
+    status: 409,
+    body: { error: 'RESOURCE_CONFLICT', details: { reason: 'already_accepted' } },
+  });
 });
 
 test('a revoked invitation and an expired one are dead, and the address can be invited again', async () => {
@@ -116,18 +165,32 @@ test('a revoked invitation and an expired one are dead, and the address can be i
   const first = await invite(ann, { email: bob.email });
   expect(await ann.call('DELETE', first.url)).toEqual({ status: 204, body: null });
   expect((await bob.call('POST', '/v1/invitations/accept', { token: first.token })).status).toBe(422);
-  expect(await ann.call('DELETE', first.url)).toMatchObject({ status: 409, body: { details: { resource_type: 'invitation', reason: 'already_revoked' } } });
+  expect(await ann.call('DELETE', first.url)).toMatchObject({
+    status: 409,
+    body: { details: { resource_type: 'invitation', reason: 'already_revoked' } },
+  });
   expect(await eventsOf(app, first.invitation_id)).toEqual(['invitation.created', 'invitation.revoked']);
 
   const second = await invite(ann, { email: bob.email });
-  await app.database.prisma.invitation.update({ where: { id: second.invitation_id }, data: { expiresAt: new Date(Date.now() - 1_000) } });
+  await app.database.prisma.invitation.update({
+    where: { id: second.invitation_id },
+    data: { expiresAt: new Date(Date.now() - 1_000) },
+  });
   expect((await ann.call('GET', second.url)).body).toMatchObject({ status: 'expired' });
   expect((await bob.call('POST', '/v1/invitations/accept', { token: second.token })).status).toBe(422);
-  expect(await ann.call('POST', `${second.url}/resend`)).toMatchObject({ status: 409, body: { details: { reason: 'expired' } } });
+  expect(await ann.call('POST', `${second.url}/resend`)).toMatchObject({
+    status: 409,
+    body: { details: { reason: 'expired' } },
+  });
 
   const third = await invite(ann, { email: bob.email });
   const list = async (status: string) =>
-    (await ann.call<{ total: number; invitations: Invitation[] }>('GET', `/v1/orgs/${ann.orgId}/invitations?status=${status}`)).body.invitations.map((i) => i.invitation_id);
+    (
+      await ann.call<{ total: number; invitations: Invitation[] }>(
+        'GET',
+        `/v1/orgs/${ann.orgId}/invitations?status=${status}`,
+      )
+    ).body.invitations.map((i) => i.invitation_id);
   expect([await list('pending'), await list('revoked'), await list('expired'), await list('accepted')]).toEqual([
     [third.invitation_id],
     [first.invitation_id],
@@ -140,14 +203,18 @@ test('a revoked invitation and an expired one are dead, and the address can be i
 test('an address has one pending invitation per organization, whatever its case; members are not invited', async () => {
   const [ann, bob] = [await person(app, 'ann'), await person(app, 'bob')];
   const url = `/v1/orgs/${ann.orgId}/invitations`;
-  const outcomes = await Promise.all(['twin@example.test', 'TWIN@example.test'].map((email) => ann.call<Invitation>('POST', url, { email })));
-  expect(outcomes.map(({ status }) => status).sort()).toEqual([201, 409]);
+  const outcomes = await Promise.all(
+    ['twin@example.test', 'TWIN@example.test'].map((email) => ann.call<Invitation>('POST', url, { email })),
+  );
+  expect(outcomes.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([201, 409]);
   const [made, refused] = outcomes.sort((a, b) => a.status - b.status) as [(typeof outcomes)[0], (typeof outcomes)[0]];
   expect(refused.body).toMatchObject({
     error: 'RESOURCE_ALREADY_EXISTS',
     details: { resource_type: 'invitation', field: 'email', resource_id: made.body.invitation_id },
   });
-  expect((await bob.call('POST', `/v1/orgs/${bob.orgId}/invitations`, { email: 'twin@example.test' })).status).toBe(201);
+  expect((await bob.call('POST', `/v1/orgs/${bob.orgId}/invitations`, { email: 'twin@example.test' })).status).toBe(
+    201,
+  );
   expect(await ann.call('POST', url, { email: ann.email })).toMatchObject({
     status: 409,
     body: { details: { resource_type: 'organization_member', field: 'email', resource_id: ann.userId } },
@@ -160,7 +227,10 @@ test('an address gets at most three mails an hour; the administrator is told', a
   expect((await ann.call('POST', `${url}/resend`)).status).toBe(200);
   expect((await ann.call('POST', `${url}/resend`)).status).toBe(200);
   const mails = app.mails.length;
-  expect(await ann.call('POST', `${url}/resend`)).toMatchObject({ status: 429, body: { error: 'RATE_LIMIT_EXCEEDED' } });
+  expect(await ann.call('POST', `${url}/resend`)).toMatchObject({
+    status: 429,
+    body: { error: 'RATE_LIMIT_EXCEEDED' },
+  });
   await app.services.background.drain();
   expect(app.mails).toHaveLength(mails);
 });
@@ -172,8 +242,14 @@ test('roles: administrators invite, never above their own role, into workspaces 
   const asOwner = await invite(owner, { email: 'boss@example.test', role: 'owner' });
   for (const role of ['viewer', 'member', 'editor'] as const) {
     const somebody = await colleague(app, owner, role);
-    expect(await somebody.call('GET', url)).toMatchObject({ status: 403, body: { details: { required_permission: 'invitation:read' } } });
-    expect(await somebody.call('POST', url, { email: 'x@example.test' })).toMatchObject({ status: 403, body: { details: { required_permission: 'invitation:create' } } });
+    expect(await somebody.call('GET', url)).toMatchObject({
+      status: 403,
+      body: { details: { required_permission: 'invitation:read' } },
+    });
+    expect(await somebody.call('POST', url, { email: 'x@example.test' })).toMatchObject({
+      status: 403,
+      body: { details: { required_permission: 'invitation:create' } },
+    });
     expect((await somebody.call('POST', `${asOwner.url}/resend`)).status).toBe(403);
     expect((await somebody.call('DELETE', asOwner.url)).status).toBe(403);
   }
@@ -181,9 +257,18 @@ test('roles: administrators invite, never above their own role, into workspaces 
   expect((await admin.call('POST', url, { email: 'x@example.test', role: 'owner' })).status).toBe(403);
   expect((await admin.call('POST', `${asOwner.url}/resend`)).status).toBe(403);
   expect((await admin.call('DELETE', asOwner.url)).status).toBe(403);
-  expect(await admin.call('POST', url, { email: 'x@example.test', workspace_id: stranger.workspaceId })).toMatchObject({ status: 404, body: { details: { resource_type: 'workspace' } } });
-  expect(await admin.call('POST', url, { email: 'x@example.test', workspace_role: 'viewer' })).toMatchObject({ status: 422, body: { detail: [{ loc: ['body', 'workspace_role'] }] } });
+  expect(await admin.call('POST', url, { email: 'x@example.test', workspace_id: stranger.workspaceId })).toMatchObject({
+    status: 404,
+    body: { details: { resource_type: 'workspace' } },
+  });
+  expect(await admin.call('POST', url, { email: 'x@example.test', workspace_role: 'viewer' })).toMatchObject({
+    status: 422,
+    body: { detail: [{ loc: ['body', 'workspace_role'] }] },
+  });
   expect(await admin.call('POST', url, { email: 'x@example.test', role: 'admin' })).toMatchObject({ status: 201 });
   expect((await stranger.call('GET', asOwner.url)).status).toBe(403);
-  expect(await stranger.call('GET', `/v1/orgs/${stranger.orgId}/invitations/${asOwner.invitation_id}`)).toMatchObject({ status: 404, body: { details: { resource_type: 'invitation' } } });
+  expect(await stranger.call('GET', `/v1/orgs/${stranger.orgId}/invitations/${asOwner.invitation_id}`)).toMatchObject({
+    status: 404,
+    body: { details: { resource_type: 'invitation' } },
+  });
 });

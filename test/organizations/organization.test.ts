@@ -13,7 +13,8 @@ interface Organization {
   [field: string]: unknown;
 }
 
-const make = async (owner: Person, payload: object = { name: 'Second' }) => (await owner.call<Organization>('POST', '/v1/orgs', payload)).body;
+const make = async (owner: Person, payload: object = { name: 'Second' }) =>
+  (await owner.call<Organization>('POST', '/v1/orgs', payload)).body;
 
 test('any user makes an organization, owns it, and finds a default workspace with a default namespace in it', async () => {
   const ann = await person(app, 'ann');
@@ -28,13 +29,27 @@ test('any user makes an organization, owns it, and finds a default workspace wit
     created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
     updated_at: body.created_at,
   });
-  const workspaces = await ann.call<{ workspaces: { workspace_id: string; name: string; owner_id: string }[] }>('GET', `/v1/orgs/${body.org_id}/workspaces`);
+  const workspaces = await ann.call<{ workspaces: { workspace_id: string; name: string; owner_id: string }[] }>(
+    'GET',
+    `/v1/orgs/${body.org_id}/workspaces`,
+  );
   expect(workspaces.body.workspaces).toMatchObject([{ name: 'Default workspace', owner_id: ann.userId }]);
-  const namespace = await ann.call('GET', `/v1/orgs/${body.org_id}/workspaces/${workspaces.body.workspaces[0]!.workspace_id}/namespaces/default`);
+  const namespace = await ann.call(
+    'GET',
+    `/v1/orgs/${body.org_id}/workspaces/${workspaces.body.workspaces[0]!.workspace_id}/namespaces/default`,
+  );
   expect(namespace.status).toBe(200);
   expect(await eventsOf(app, body.org_id)).toEqual(['organization.created']);
   expect(await changesOf(app, body.org_id)).toEqual([
-    { action: 'create', resourceType: 'organization', orgId: body.org_id, workspaceId: null, userId: ann.userId, statusCode: 201, metadata: {} },
+    {
+      action: 'create',
+      resourceType: 'organization',
+      orgId: body.org_id,
+      workspaceId: null,
+      userId: ann.userId,
+      statusCode: 201,
+      metadata: {},
+    },
   ]);
 });
 
@@ -46,10 +61,10 @@ test('lists the organizations of the caller alone, oldest first, walked by curso
   const seen: string[] = [];
   let cursor: string | null = null;
   do {
-    const { body }: { body: { total: number; has_more: boolean; next_cursor: string | null; organizations: Organization[] } } = await bob.call(
-      'GET',
-      `/v1/orgs?limit=1${cursor ? `&cursor=${cursor}` : ''}`,
-    );
+    const {
+      body,
+    }: { body: { total: number; has_more: boolean; next_cursor: string | null; organizations: Organization[] } } =
+      await bob.call('GET', `/v1/orgs?limit=1${cursor ? `&cursor=${cursor}` : ''}`);
     expect(body.total).toBe(3);
     expect(body.organizations).toHaveLength(1);
     seen.push(body.organizations[0]!.org_id);
@@ -67,7 +82,10 @@ test('changes what is given, clears what is null, leaves the rest', async () => 
   expect((await cat.call('PUT', url, {})).body).toMatchObject({ name: 'After', description: null });
   expect((await cat.call('PUT', url, { name: null })).status).toBe(422);
   expect((await cat.call('GET', url)).body).toMatchObject({ name: 'After', description: null, role: 'owner' });
-  expect(await eventsOf(app, org_id)).toEqual(['organization.created', ...Array<string>(3).fill('organization.updated')]);
+  expect(await eventsOf(app, org_id)).toEqual([
+    'organization.created',
+    ...Array<string>(3).fill('organization.updated'),
+  ]);
 });
 
 test('roles: everybody reads, administrators change, owners delete; the missing permission is named', async () => {
@@ -76,19 +94,40 @@ test('roles: everybody reads, administrators change, owners delete; the missing 
   const url = `/v1/orgs/${owner.orgId}`;
   for (const role of ['viewer', 'member', 'editor', 'admin'] as const) {
     const somebody = await colleague(app, owner, role);
-    const answers = [await somebody.call('GET', url), await somebody.call('PUT', url, { name: role }), await somebody.call<{ details: object }>('DELETE', url)];
+    const answers = [
+      await somebody.call('GET', url),
+      await somebody.call('PUT', url, { name: role }),
+      await somebody.call<{ details: object }>('DELETE', url),
+    ];
     outcome[role] = answers.map(({ status }) => status);
     expect(answers[0]!.body).toMatchObject({ role });
-    expect(answers[2]!.body).toMatchObject({ error: 'FORBIDDEN', details: { required_permission: 'organization:delete' } });
+    expect(answers[2]!.body).toMatchObject({
+      error: 'FORBIDDEN',
+      details: { required_permission: 'organization:delete' },
+    });
   }
-  expect(outcome).toEqual({ viewer: [200, 403, 403], member: [200, 403, 403], editor: [200, 403, 403], admin: [200, 200, 403] });
+  expect(outcome).toEqual({
+    viewer: [200, 403, 403],
+    member: [200, 403, 403],
+    editor: [200, 403, 403],
+    admin: [200, 200, 403],
+  });
   expect((await owner.call('DELETE', url)).status).toBe(204);
 });
 
 test('an organization of others answers like one that does not exist', async () => {
   const [dan, eve] = [await person(app, 'dan'), await person(app, 'eve')];
-  const without = ({ status, body }: { status: number; body: Record<string, unknown> }) => ({ status, error: body.error, message: body.message, details: body.details });
-  for (const [method, payload] of [['GET', undefined], ['PUT', { name: 'x' }], ['DELETE', undefined]] as const) {
+  const without = ({ status, body }: { status: number; body: Record<string, unknown> }) => ({
+    status,
+    error: body.error,
+    message: body.message,
+    details: body.details,
+  });
+  for (const [method, payload] of [
+    ['GET', undefined],
+    ['PUT', { name: 'x' }],
+    ['DELETE', undefined],
+  ] as const) {
     const foreign = without(await eve.call(method, `/v1/orgs/${dan.orgId}`, payload));
     const missing = without(await eve.call(method, '/v1/orgs/org_00000000000000000000000000', payload));
     expect(foreign).toEqual(missing);
@@ -104,11 +143,21 @@ test('a deleted organization is gone at once with its workspaces; its sessions g
   expect((await gus.call('GET', fay.home)).status).toBe(200);
   expect(await fay.call('DELETE', `/v1/orgs/${fay.orgId}`)).toEqual({ status: 204, body: null });
   for (const who of [fay, gus]) {
-    for (const url of [`/v1/orgs/${fay.orgId}`, `/v1/orgs/${fay.orgId}/workspaces`, fay.home, `${fay.home}/namespaces/default`]) {
-      expect(await who.call('GET', url)).toMatchObject({ status: 403, body: { details: { required_permission: 'organization:access' } } });
+    for (const url of [
+      `/v1/orgs/${fay.orgId}`,
+      `/v1/orgs/${fay.orgId}/workspaces`,
+      fay.home,
+      `${fay.home}/namespaces/default`,
+    ]) {
+      expect(await who.call('GET', url)).toMatchObject({
+        status: 403,
+        body: { details: { required_permission: 'organization:access' } },
+      });
     }
   }
-  expect((await fay.call<{ organizations: Organization[] }>('GET', '/v1/orgs')).body.organizations.map((o) => o.org_id)).toEqual([org_id]);
+  expect(
+    (await fay.call<{ organizations: Organization[] }>('GET', '/v1/orgs')).body.organizations.map((o) => o.org_id),
+  ).toEqual([org_id]);
   expect((await fay.call('GET', `/v1/orgs/${org_id}`)).status).toBe(200);
   expect((await fay.call<{ roles: string[] }>('GET', '/v1/auth/me')).body.roles).not.toContain('owner');
   expect((await gus.call('GET', `/v1/orgs/${gus.orgId}`)).status).toBe(200);
@@ -122,8 +171,18 @@ test('a user shows organizations to nobody but that user', async () => {
   const ida = await colleague(app, hal, 'member');
   const query = '{ me { organizations { totalCount nodes { id role } } } }';
   expect((await ida.ask(query)).data).toEqual({
-    me: { organizations: { totalCount: 2, nodes: [{ id: hal.orgId, role: 'member' }, { id: ida.orgId, role: 'owner' }] } },
+    me: {
+      organizations: {
+        totalCount: 2,
+        nodes: [
+          { id: hal.orgId, role: 'member' },
+          { id: ida.orgId, role: 'owner' },
+        ],
+      },
+    },
   });
   const other = 'query ($id: ID!) { user(id: $id) { organizations { totalCount nodes { id } } } }';
-  expect((await hal.ask(other, { id: ida.userId })).data).toEqual({ user: { organizations: { totalCount: 0, nodes: [] } } });
+  expect((await hal.ask(other, { id: ida.userId })).data).toEqual({
+    user: { organizations: { totalCount: 0, nodes: [] } },
+  });
 });

@@ -23,7 +23,10 @@ async function newApp(owner: Person): Promise<string> {
 test('numbers the releases of each app from 1; the version is the number unless told', async () => {
   const ann = await person(app, 'ann');
   const [one, two] = [await newApp(ann), await newApp(ann)];
-  const { status, body } = await ann.call<Release>('POST', `${one}/releases`, { notes: 'First', metadata: { sha: 'abc' } });
+  const { status, body } = await ann.call<Release>('POST', `${one}/releases`, {
+    notes: 'First',
+    metadata: { sha: 'abc' },
+  });
   expect(status).toBe(201);
   expect(body).toEqual({
     release_id: expect.stringMatching(/^rls_/),
@@ -38,12 +41,20 @@ test('numbers the releases of each app from 1; the version is the number unless 
     created_at: expect.any(String),
   });
   expect((await ann.call('GET', `${one}/releases/${body.release_id}`)).body).toEqual(body);
-  expect((await ann.call('POST', `${one}/releases`, { version: '2.4.0' })).body).toMatchObject({ number: 2, version: '2.4.0' });
-  expect((await ann.call('POST', `${two}/releases`, { version: '2.4.0' })).body).toMatchObject({ number: 1, version: '2.4.0' });
+  expect((await ann.call('POST', `${one}/releases`, { version: '2.4.0' })).body).toMatchObject({
+    number: 2,
+    version: '2.4.0',
+  });
+  expect((await ann.call('POST', `${two}/releases`, { version: '2.4.0' })).body).toMatchObject({
+    number: 1,
+    version: '2.4.0',
+  });
   const list = (await ann.call<{ total: number; releases: Release[] }>('GET', `${one}/releases`)).body;
   expect([list.total, list.releases.map(({ number }) => number)]).toEqual([2, [2, 1]]);
   expect(await eventsOf(app, body.release_id)).toEqual(['release.created']);
-  expect(await changesOf(app, body.release_id)).toMatchObject([{ action: 'create', resourceType: 'release', orgId: ann.orgId, metadata: { number: 1, version: '1' } }]);
+  expect(await changesOf(app, body.release_id)).toMatchObject([
+    { action: 'create', resourceType: 'release', orgId: ann.orgId, metadata: { number: 1, version: '1' } },
+  ]);
 });
 
 test('20 releases at the same time get the numbers 1 to 20, without gaps', async () => {
@@ -51,7 +62,9 @@ test('20 releases at the same time get the numbers 1 to 20, without gaps', async
   const url = `${await newApp(ann)}/releases`;
   const answers = await Promise.all(Array.from({ length: 20 }, () => ann.call<Release>('POST', url, {})));
   expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(201));
-  expect(answers.map(({ body }) => body.number).sort((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, index) => index + 1));
+  expect(answers.map(({ body }) => body.number).sort((a, b) => a - b)).toEqual(
+    Array.from({ length: 20 }, (_, index) => index + 1),
+  );
 });
 
 test('a version is taken once per app: of two at once one is made, and the number of the refused one is not lost', async () => {
@@ -62,7 +75,10 @@ test('a version is taken once per app: of two at once one is made, and the numbe
   expect(made).toMatchObject({ status: 201, body: { number: 1 } });
   expect(refused).toMatchObject({
     status: 409,
-    body: { error: 'RESOURCE_ALREADY_EXISTS', details: { resource_type: 'release', field: 'version', value: '1.0.0', resource_id: made.body.release_id } },
+    body: {
+      error: 'RESOURCE_ALREADY_EXISTS',
+      details: { resource_type: 'release', field: 'version', value: '1.0.0', resource_id: made.body.release_id },
+    },
   });
   expect((await ann.call('POST', url, {})).body).toMatchObject({ number: 2, version: '2' });
 });
@@ -74,10 +90,19 @@ test('roles: everybody reads, editors release and delete', async () => {
   for (const role of ['viewer', 'member', 'editor', 'admin'] as const) {
     const somebody = await colleague(app, owner, role);
     const { release_id } = (await owner.call<Release>('POST', url, {})).body;
-    const answers = [await somebody.call('GET', url), await somebody.call('POST', url, {}), await somebody.call('DELETE', `${url}/${release_id}`)];
+    const answers = [
+      await somebody.call('GET', url),
+      await somebody.call('POST', url, {}),
+      await somebody.call('DELETE', `${url}/${release_id}`),
+    ];
     outcome[role] = answers.map(({ status }) => status);
   }
-  expect(outcome).toEqual({ viewer: [200, 403, 403], member: [200, 403, 403], editor: [200, 201, 204], admin: [200, 201, 204] });
+  expect(outcome).toEqual({
+    viewer: [200, 403, 403],
+    member: [200, 403, 403],
+    editor: [200, 201, 204],
+    admin: [200, 201, 204],
+  });
 });
 
 test('a release under another app is missing, as is everything under a foreign app', async () => {

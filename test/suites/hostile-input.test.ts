@@ -71,28 +71,66 @@ describe('never a 5xx, never a hang, always one of the two shapes', () => {
   });
 
   test('paths that no route has', async () => {
-    const urls = ['/', '/v1', '/v1/', '//v1/auth/me', '/v1//auth/me', '/V1/auth/me', '/v1/auth/me/%00', '/%', '/%ff', '/..%2f', `/${'x'.repeat(20_000)}`, '/__proto__', '/v1/orgs//workspaces', '*', '/graphql/x'];
-    const requests = urls.flatMap((url) => (['GET', 'POST', 'DELETE', 'OPTIONS'] as const).map((method) => ({ what: `${method} ${url.slice(0, 40)}`, request: { method, url, headers: world.as('owner') } })));
+    const urls = [
+      '/',
+      '/v1',
+      '/v1/',
+      '//v1/auth/me',
+      '/v1//auth/me',
+      '/V1/auth/me',
+      '/v1/auth/me/%00',
+      '/%',
+      '/%ff',
+      '/..%2f',
+      `/${'x'.repeat(20_000)}`,
+      '/__proto__',
+      '/v1/orgs//workspaces',
+      '*',
+      '/graphql/x',
+    ];
+    const requests = urls.flatMap((url) =>
+      (['GET', 'POST', 'DELETE', 'OPTIONS'] as const).map((method) => ({
+        what: `${method} ${url.slice(0, 40)}`,
+        request: { method, url, headers: world.as('owner') },
+      })),
+    );
     expect(await faultsOf(requests)).toEqual([]);
   });
 
   test('authorization headers of every kind', async () => {
-    const values = ['Bearer', 'Bearer ', `Bearer ${'a'.repeat(100_000)}`, 'Bearer a.b.c', 'Bearer \u00e9', 'Basic Og==', '\0', `Bearer ${Buffer.from('{"alg":"none"}').toString('base64url')}..`, `Bearer ${world.accounts.owner.token}x`];
-    const requests = values.map((authorization) => ({ what: authorization.slice(0, 30), request: { url: '/v1/auth/me', headers: { authorization } } }));
+    const values = [
+      'Bearer',
+      'Bearer ',
+      `Bearer ${'a'.repeat(100_000)}`,
+      'Bearer a.b.c',
+      'Bearer \u00e9',
+      'Basic Og==',
+      '\0',
+      `Bearer ${Buffer.from('{"alg":"none"}').toString('base64url')}..`,
+      `Bearer ${world.accounts.owner.token}x`,
+    ];
+    const requests = values.map((authorization) => ({
+      what: authorization.slice(0, 30),
+      request: { url: '/v1/auth/me', headers: { authorization } },
+    }));
     expect(await faultsOf(requests)).toEqual([]);
   });
 });
 
 describe('what an unknown id of a path gets', () => {
-  test.each(operations.filter(({ path, type, isPublic }) => path.includes('{') && type === 'query' && !isPublic).map((operation) => [routeOf(operation), operation] as const))(
-    '%s: 403, 404 or 422 whatever stands there',
-    async (_title, operation) => {
-      for (const { what, request } of hostileRequests(operation, () => partsOf(operation, world, { token: world.accounts.owner.token }))) {
-        if (!what.startsWith('path ') || what.startsWith('path and') || what.includes('%2') || what.endsWith('=')) continue;
-        expect([400, 403, 404, 422], `${what}`).toContain((await answered(request)).statusCode);
-      }
-    },
-  );
+  test.each(
+    operations
+      .filter(({ path, type, isPublic }) => path.includes('{') && type === 'query' && !isPublic)
+      .map((operation) => [routeOf(operation), operation] as const),
+  )('%s: 403, 404 or 422 whatever stands there', async (_title, operation) => {
+    for (const { what, request } of hostileRequests(operation, () =>
+      partsOf(operation, world, { token: world.accounts.owner.token }),
+    )) {
+      if (!what.startsWith('path ') || what.startsWith('path and') || what.includes('%2') || what.endsWith('='))
+        continue;
+      expect([400, 403, 404, 422], `${what}`).toContain((await answered(request)).statusCode);
+    }
+  });
 });
 
 describe('cursors', () => {
@@ -100,50 +138,56 @@ describe('cursors', () => {
 
   async function cursorOf(list: (typeof paged)[number], query: Record<string, string> = {}): Promise<string> {
     const parts = partsOf(list.operation, world, { token: world.accounts.owner.token });
-    const body = await must<{ next_cursor: string }>(app, injectable(list.operation, { ...parts, query: { ...parts.query, limit: '1', ...query } }));
+    const body = await must<{ next_cursor: string }>(
+      app,
+      injectable(list.operation, { ...parts, query: { ...parts.query, limit: '1', ...query } }),
+    );
     return body.next_cursor;
   }
 
-  test.each(paged.map((list) => [routeOf(list.operation), list] as const))('%s: a cursor that was tampered with, or made for another list, is invalid', async (_title, list) => {
-    await addRows(app, world, list, 4);
-    const good = await cursorOf(list);
-    expect(good).toMatch(/^[\w-]+$/);
-    const bytes = Buffer.from(good, 'base64url');
-    const flipped = [0, 5, Math.floor(bytes.length / 2), bytes.length - 13, bytes.length - 1].map((at) => {
-      const copy = Buffer.from(bytes);
-      copy[at]! ^= 1;
-      return copy.toString('base64url');
-    });
-    const foreign: string[] = [];
-    for (const other of paged) {
-      if (other === list) continue;
-      await addRows(app, world, other, 2);
-      foreign.push(await cursorOf(other));
-    }
-    const bad = [
-      ...flipped,
-      ...foreign,
-      good.slice(0, -1),
-      good.slice(1),
-      `${good}A`,
-      `${good}=`,
-      `${good} `,
-      ` ${good}`,
-      good.toUpperCase(),
-      'e30',
-      Buffer.from('{}').toString('base64'),
-      'x',
-      '\0',
-      'A'.repeat(10_240),
-      'null',
-    ];
-    for (const cursor of bad.filter((text) => text !== good)) {
-      const parts = partsOf(list.operation, world, { token: world.accounts.owner.token });
-      const answer = await answered(injectable(list.operation, { ...parts, query: { ...parts.query, cursor } }));
-      expect(answer.statusCode, `${cursor.slice(0, 60)}: ${answer.body.slice(0, 300)}`).toBe(422);
-      expect(answer.json<{ detail: { loc: unknown }[] }>().detail[0]!.loc).toEqual(['query', 'cursor']);
-    }
-  });
+  test.each(paged.map((list) => [routeOf(list.operation), list] as const))(
+    '%s: a cursor that was tampered with, or made for another list, is invalid',
+    async (_title, list) => {
+      await addRows(app, world, list, 4);
+      const good = await cursorOf(list);
+      expect(good).toMatch(/^[\w-]+$/);
+      const bytes = Buffer.from(good, 'base64url');
+      const flipped = [0, 5, Math.floor(bytes.length / 2), bytes.length - 13, bytes.length - 1].map((at) => {
+        const copy = Buffer.from(bytes);
+        copy[at]! ^= 1;
+        return copy.toString('base64url');
+      });
+      const foreign: string[] = [];
+      for (const other of paged) {
+        if (other === list) continue;
+        await addRows(app, world, other, 2);
+        foreign.push(await cursorOf(other));
+      }
+      const bad = [
+        ...flipped,
+        ...foreign,
+        good.slice(0, -1),
+        good.slice(1),
+        `${good}A`,
+        `${good}=`,
+        `${good} `,
+        ` ${good}`,
+        good.toUpperCase(),
+        'e30',
+        Buffer.from('{}').toString('base64'),
+        'x',
+        '\0',
+        'A'.repeat(10_240),
+        'null',
+      ];
+      for (const cursor of bad.filter((text) => text !== good)) {
+        const parts = partsOf(list.operation, world, { token: world.accounts.owner.token });
+        const answer = await answered(injectable(list.operation, { ...parts, query: { ...parts.query, cursor } }));
+        expect(answer.statusCode, `${cursor.slice(0, 60)}: ${answer.body.slice(0, 300)}`).toBe(422);
+        expect(answer.json<{ detail: { loc: unknown }[] }>().detail[0]!.loc).toEqual(['query', 'cursor']);
+      }
+    },
+  );
 
   test('a cursor of one tenant is invalid for another, one of a filter for another filter', async () => {
     const other = await createWorld(app, { withResources: false });
@@ -156,7 +200,10 @@ describe('cursors', () => {
     await addRows(app, world, users, 3);
     const filtered = await cursorOf(users, { search: world.marker });
     const unfiltered = partsOf(users.operation, world, { token: world.accounts.owner.token });
-    expect((await answered(injectable(users.operation, { ...unfiltered, query: { ...unfiltered.query, cursor: filtered } }))).statusCode).toBe(422);
+    expect(
+      (await answered(injectable(users.operation, { ...unfiltered, query: { ...unfiltered.query, cursor: filtered } })))
+        .statusCode,
+    ).toBe(422);
   });
 });
 
@@ -171,7 +218,23 @@ describe('limit', () => {
       return (await answered(injectable(operation, { ...parts, query: { ...parts.query, limit } }))).statusCode;
     };
     for (const good of [min, max]) expect(await ask(String(good))).toBe(200);
-    for (const bad of [min! - 1, max! + 1, -1, '', ' 5', '5 ', '0x10', '5e1', '5.0', '1.5', '٥', 'NaN', '2147483648', '9'.repeat(30)]) expect(await ask(String(bad)), String(bad)).toBe(422);
+    for (const bad of [
+      min! - 1,
+      max! + 1,
+      -1,
+      '',
+      ' 5',
+      '5 ',
+      '0x10',
+      '5e1',
+      '5.0',
+      '1.5',
+      '٥',
+      'NaN',
+      '2147483648',
+      '9'.repeat(30),
+    ])
+      expect(await ask(String(bad)), String(bad)).toBe(422);
   });
 });
 
@@ -184,16 +247,25 @@ describe('over GraphQL: never an internal error, never a hang', () => {
     const faults: string[] = [];
     const ask = async (what: string, variables: string) => {
       const request = graphqlRequest(query, {}, authorization);
-      const answer = await answered({ ...request, payload: `{"query":${JSON.stringify(query)},"variables":${variables}}` });
-      if (answer.statusCode >= 500 || answer.body.includes('INTERNAL_SERVER_ERROR')) faults.push(`${what}: ${answer.statusCode} ${answer.body.slice(0, 300)}`);
+      const answer = await answered({
+        ...request,
+        payload: `{"query":${JSON.stringify(query)},"variables":${variables}}`,
+      });
+      if (answer.statusCode >= 500 || answer.body.includes('INTERNAL_SERVER_ERROR'))
+        faults.push(`${what}: ${answer.statusCode} ${answer.body.slice(0, 300)}`);
     };
     // the largest ones once per field of the root: what they cost does not depend on where they stand
     const small = fieldValues.filter(([, json]) => json.length < 100_000);
-    let isFirst = true;
-    const values = () => (isFirst ? ((isFirst = false), fieldValues) : small);
+    let next = fieldValues;
+    const values = () => {
+      const now = next;
+      next = small;
+      return now;
+    };
     for (const [name, value] of Object.entries(given)) {
       const others = Object.entries(given).filter(([other]) => other !== name);
-      const withValue = (json: string) => `{${[...others.map(([key, kept]) => `${JSON.stringify(key)}:${JSON.stringify(kept)}`), `${JSON.stringify(name)}:${json}`].join()}}`;
+      const withValue = (json: string) =>
+        `{${[...others.map(([key, kept]) => `${JSON.stringify(key)}:${JSON.stringify(kept)}`), `${JSON.stringify(name)}:${json}`].join()}}`;
       if (typeof value !== 'object' || value === null) {
         for (const [what, json] of values()) await ask(`${name}: ${what}`, withValue(json));
         continue;
@@ -201,14 +273,39 @@ describe('over GraphQL: never an internal error, never a hang', () => {
       for (const key of Object.keys(value)) {
         const { [key]: _left, ...rest } = value as Record<string, unknown>;
         const inner = JSON.stringify(rest).slice(1, -1);
-        for (const [what, json] of values()) await ask(`${name}.${key}: ${what}`, withValue(`{${inner}${inner ? ',' : ''}${JSON.stringify(key)}:${json}}`));
+        for (const [what, json] of values())
+          await ask(
+            `${name}.${key}: ${what}`,
+            withValue(`{${inner}${inner ? ',' : ''}${JSON.stringify(key)}:${json}}`),
+          );
       }
     }
     expect(faults).toEqual([]);
   });
 
   test('documents that are none', async () => {
-    const queries = ['', ' ', '{', '{}', 'query', '\0', '\ud800', '{ __proto__ }', '{ me { constructor } }', '{ me @skip { id } }', '{ me(id: "\\u0000") { id } }', `{ ${'me '.repeat(1_000)} }`, `${'{ me '.repeat(3_000)}`, '#'.repeat(1_000_000), 'query A { me { id } } query B { me { id } }', 'fragment F on User { ...F } { me { ...F } }', '{ ...F }', 'mutation { nothing }', 'subscription { nothing }', '{ me { id } } type X { a: Int }'];
+    const queries = [
+      '',
+      ' ',
+      '{',
+      '{}',
+      'query',
+      '\0',
+      '\ud800',
+      '{ __proto__ }',
+      '{ me { constructor } }',
+      '{ me @skip { id } }',
+      '{ me(id: "\\u0000") { id } }',
+      `{ ${'me '.repeat(1_000)} }`,
+      `${'{ me '.repeat(3_000)}`,
+      '#'.repeat(1_000_000),
+      'query A { me { id } } query B { me { id } }',
+      'fragment F on User { ...F } { me { ...F } }',
+      '{ ...F }',
+      'mutation { nothing }',
+      'subscription { nothing }',
+      '{ me { id } } type X { a: Int }',
+    ];
     for (const query of queries) {
       const answer = await answered(graphqlRequest(query, {}, world.as('owner').authorization));
       expect(answer.statusCode, query.slice(0, 60)).toBeLessThan(500);
@@ -224,14 +321,26 @@ test.each([
   [42, 250],
   [randomSeed, 150],
 ])('random requests (seed %i, %i runs) are answered in good form', async (seed, numRuns) => {
-  const text = fc.oneof(fc.string({ unit: 'binary', maxLength: 40 }), fc.string({ maxLength: 20 }), fc.constantFrom('', '\0', '__proto__', '-1', '1e9', ...Object.values(world.ids)));
-  const name = fc.oneof(fc.constantFrom('limit', 'cursor', 'search', 'workspace_id', 'name', 'tags', 'email'), fc.string({ maxLength: 10 }));
+  const text = fc.oneof(
+    fc.string({ unit: 'binary', maxLength: 40 }),
+    fc.string({ maxLength: 20 }),
+    fc.constantFrom('', '\0', '__proto__', '-1', '1e9', ...Object.values(world.ids)),
+  );
+  const name = fc.oneof(
+    fc.constantFrom('limit', 'cursor', 'search', 'workspace_id', 'name', 'tags', 'email'),
+    fc.string({ maxLength: 10 }),
+  );
   const arbitrary = fc.record({
-    operation: fc.constantFrom(...ordered.filter(({ path }) => path !== '/v1/auth/logout' && path !== '/v1/orgs/{org_id}')),
+    operation: fc.constantFrom(
+      ...ordered.filter(({ path }) => path !== '/v1/auth/logout' && path !== '/v1/orgs/{org_id}'),
+    ),
     params: fc.dictionary(name, text, { maxKeys: 2 }),
     swap: fc.option(text),
     query: fc.dictionary(name, text, { maxKeys: 4 }),
-    body: fc.oneof({ weight: 3, arbitrary: fc.dictionary(name, fc.jsonValue({ maxDepth: 3 }), { maxKeys: 5 }) }, { weight: 1, arbitrary: fc.jsonValue() }),
+    body: fc.oneof(
+      { weight: 3, arbitrary: fc.dictionary(name, fc.jsonValue({ maxDepth: 3 }), { maxKeys: 5 }) },
+      { weight: 1, arbitrary: fc.jsonValue() },
+    ),
     merged: fc.boolean(),
     isMember: fc.boolean(),
   });

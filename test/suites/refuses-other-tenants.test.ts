@@ -58,7 +58,7 @@ async function expectRefused(request: InjectOptions): Promise<void> {
 /** The places of a request that hold an id which the other world has too. */
 interface Place {
   label: string;
-  swap(parts: Parts, id: (name: string) => string | undefined): Parts;
+  swap: (parts: Parts, id: (name: string) => string | undefined) => Parts;
 }
 
 function placesOf(operation: (typeof operations)[number], rootName: string): Place[] {
@@ -67,11 +67,19 @@ function placesOf(operation: (typeof operations)[number], rootName: string): Pla
     .filter(({ name, in: place }) => place !== 'header' && isShared(name))
     .map(({ name, wireName, in: place }) => ({
       label: `${place} ${name}`,
-      swap: (parts, id) => (place === 'path' ? { ...parts, params: { ...parts.params, [wireName]: id(name)! } } : { ...parts, query: { ...parts.query, [wireName]: id(name)! } }),
+      swap: (parts, id) =>
+        place === 'path'
+          ? { ...parts, params: { ...parts.params, [wireName]: id(name)! } }
+          : { ...parts, query: { ...parts.query, [wireName]: id(name)! } },
     }));
   for (const field of Object.values(operation.body?.type.getFields() ?? {})) {
     const isList = isListType(getNullableType(field.type));
-    if (!isId(field.type) || !isShared(snakeCase(field.name)) || welcomesForeigners.includes(`${rootName} input.${field.name}`)) continue;
+    if (
+      !isId(field.type) ||
+      !isShared(snakeCase(field.name)) ||
+      welcomesForeigners.includes(`${rootName} input.${field.name}`)
+    )
+      continue;
     const key = snakeCase(field.name);
     places.push({
       label: `body ${key}`,
@@ -87,7 +95,11 @@ function isId(type: GraphQLInputType): boolean {
 }
 
 describe('the control: with the right token the same requests do answer', () => {
-  test.each(operations.filter(({ method, type }) => method === 'GET' && type === 'query').map((operation) => [routeOf(operation), operation] as const))('%s', async (title, operation) => {
+  test.each(
+    operations
+      .filter(({ method, type }) => method === 'GET' && type === 'query')
+      .map((operation) => [routeOf(operation), operation] as const),
+  )('%s', async (title, operation) => {
     const answer = await app.server.inject(requestOf(operation, foreign, { token: foreign.accounts.owner.token }));
     expect(answer.statusCode, answer.body).toBe(200);
     if (!withoutTenant.includes(title)) expect(answer.body).toContain(foreign.marker);
@@ -95,60 +107,88 @@ describe('the control: with the right token the same requests do answer', () => 
 });
 
 describe('each id of a route swapped for one of another tenant', () => {
-  test.each(operations.filter(({ isPublic }) => !isPublic).map((operation) => [routeOf(operation), operation] as const))('%s', async (_title, operation) => {
+  test.each(
+    operations.filter(({ isPublic }) => !isPublic).map((operation) => [routeOf(operation), operation] as const),
+  )('%s', async (_title, operation) => {
     const token = own.accounts.owner.token;
     const places = placesOf(operation, rootFieldOf(operation));
-    for (const { swap } of places) await expectRefused(injectable(operation, swap(partsOf(operation, own, { token }), swapped)));
+    for (const { swap } of places)
+      await expectRefused(injectable(operation, swap(partsOf(operation, own, { token }), swapped)));
     if (places.length > 1) {
       const all = places.reduce((parts, { swap }) => swap(parts, swapped), partsOf(operation, own, { token }));
       await expectRefused(injectable(operation, all));
     }
   });
 
-  test.each(operations.filter(({ isPublic }) => !isPublic).map((operation) => [routeOf(operation), operation] as const))(
-    '%s: a hidden id and one that does not exist get the same answer',
-    async (_title, operation) => {
-      const token = own.accounts.owner.token;
-      for (const { label, swap } of placesOf(operation, rootFieldOf(operation))) {
-        const parts = partsOf(operation, own, { token });
-        const invented = (name: string) => swapped(name)!.replace(/_.*$/, '_00000000000000000000000000');
-        const answers = [];
-        for (const id of [swapped, invented]) {
-          const answer = await app.server.inject(injectable(operation, swap(parts, id)));
-          const text = answer.body.replace(/"timestamp":"[^"]*"/, '');
-          answers.push([answer.statusCode, [...foreignIds].reduce((shown, secret) => shown.replaceAll(secret, 'ID'), text).replaceAll(/\w+_0{26}/g, 'ID')]);
-        }
-        expect(answers[0], label).toEqual(answers[1]);
+  test.each(
+    operations.filter(({ isPublic }) => !isPublic).map((operation) => [routeOf(operation), operation] as const),
+  )('%s: a hidden id and one that does not exist get the same answer', async (_title, operation) => {
+    const token = own.accounts.owner.token;
+    for (const { label, swap } of placesOf(operation, rootFieldOf(operation))) {
+      const parts = partsOf(operation, own, { token });
+      const invented = (name: string) => swapped(name)!.replace(/_.*$/, '_00000000000000000000000000');
+      const answers = [];
+      for (const id of [swapped, invented]) {
+        const answer = await app.server.inject(injectable(operation, swap(parts, id)));
+        const text = answer.body.replace(/"timestamp":"[^"]*"/, '');
+        answers.push([
+          answer.statusCode,
+          [...foreignIds]
+            .reduce((shown, secret) => shown.replaceAll(secret, 'ID'), text)
+            .replaceAll(/\w+_0{26}/g, 'ID'),
+        ]);
       }
-    },
-  );
+      expect(answers[0], label).toEqual(answers[1]);
+    }
+  });
 });
 
 describe('each id of a root field swapped for one of another tenant', () => {
-  test.each(rootFields.filter(({ field }) => field.extensions.access !== 'public').map((root) => [titleOf(root), root] as const))('%s', async (_title, root) => {
+  test.each(
+    rootFields
+      .filter(({ field }) => field.extensions.access !== 'public')
+      .map((root) => [titleOf(root), root] as const),
+  )('%s', async (_title, root) => {
     const given = argumentsOf(root, own);
     const changes = swapsOf(root, given);
     if (changes.length > 1) changes.push(Object.assign({}, ...changes) as Record<string, unknown>);
     for (const change of changes) {
-      const request = graphqlRequest(documentOf(root, { ...given, ...change }), { ...given, ...change }, `Bearer ${own.accounts.owner.token}`);
+      const request = graphqlRequest(
+        documentOf(root, { ...given, ...change }),
+        { ...given, ...change },
+        `Bearer ${own.accounts.owner.token}`,
+      );
       if (root.kind === 'subscription') request.headers = { ...request.headers, accept: 'text/event-stream' };
       const answer = await app.server.inject(request);
       const text = root.kind === 'subscription' ? /^data: (.+)$/m.exec(answer.body)?.[1] : answer.body;
-      const { data, errors } = JSON.parse(text ?? '') as { data?: Record<string, unknown> | null; errors?: { extensions: { code: string } }[] };
+      const { data, errors } = JSON.parse(text ?? '') as {
+        data?: Record<string, unknown> | null;
+        errors?: { extensions: { code: string } }[];
+      };
       expect(data?.[root.name] ?? null, answer.body).toBeNull();
-      if (root.name !== 'node') expect(['FORBIDDEN', 'RESOURCE_NOT_FOUND', 'VALIDATION_ERROR'], answer.body).toContain(errors?.[0]?.extensions.code);
+      if (root.name !== 'node')
+        expect(['FORBIDDEN', 'RESOURCE_NOT_FOUND', 'VALIDATION_ERROR'], answer.body).toContain(
+          errors?.[0]?.extensions.code,
+        );
       expect(leakOf(answer.body, request)).toBeUndefined();
     }
   });
 
-  test.runIf(rootFields.some(({ name }) => name === 'node'))('node(id) of everything that the other tenant has', async () => {
-    for (const id of foreignIds) {
-      const request = graphqlRequest('query ($id: ID!) { node(id: $id) { __typename id } }', { id }, `Bearer ${own.accounts.owner.token}`);
-      const answer = await app.server.inject(request);
-      expect(answer.json<{ data?: { node: unknown } | null }>().data?.node ?? null, id).toBeNull();
-      expect(leakOf(answer.body, request)).toBeUndefined();
-    }
-  });
+  test.runIf(rootFields.some(({ name }) => name === 'node'))(
+    'node(id) of everything that the other tenant has',
+    async () => {
+      for (const id of foreignIds) {
+        const request = graphqlRequest(
+          'query ($id: ID!) { node(id: $id) { __typename id } }',
+          { id },
+          `Bearer ${own.accounts.owner.token}`,
+        );
+        const answer = await app.server.inject(request);
+        expect(answer.json<{ data?: { node: unknown } | null }>().data?.node ?? null, id).toBeNull();
+        expect(leakOf(answer.body, request)).toBeUndefined();
+      }
+    },
+  );
 });
 
 /** Arguments with one id swapped each. */
@@ -158,8 +198,20 @@ function swapsOf(root: (typeof rootFields)[number], given: Record<string, unknow
     const type = getNullableType(argument.type);
     if (isInputObjectType(type)) {
       return Object.values(type.getFields()).flatMap((field) => {
-        const id = isId(field.type) && !welcomesForeigners.includes(`${root.name} input.${field.name}`) ? swapped(snakeCase(field.name)) : undefined;
-        return id === undefined ? [] : [{ [argument.name]: { ...(given[argument.name] as object), [field.name]: isListType(getNullableType(field.type)) ? [id] : id } }];
+        const id =
+          isId(field.type) && !welcomesForeigners.includes(`${root.name} input.${field.name}`)
+            ? swapped(snakeCase(field.name))
+            : undefined;
+        return id === undefined
+          ? []
+          : [
+              {
+                [argument.name]: {
+                  ...(given[argument.name] as object),
+                  [field.name]: isListType(getNullableType(field.type)) ? [id] : id,
+                },
+              },
+            ];
       });
     }
     const meaning = root.name === 'node' ? 'workspace_id' : meaningOf(root, argument.name, own.ids);
@@ -169,19 +221,24 @@ function swapsOf(root: (typeof rootFields)[number], given: Record<string, unknow
 }
 
 describe('what the own requests answer', () => {
-  test.each(operations.filter(({ method, type }) => method === 'GET' && type === 'query').map((operation) => [routeOf(operation), operation] as const))(
-    '%s shows nothing of the other tenant, also when asked for it',
-    async (_title, operation) => {
-      const token = own.accounts.owner.token;
-      const parts = partsOf(operation, own, { token });
-      const searches = operation.parameters.filter(({ name }) => ['search', 'q', 'query', 'name'].includes(name));
-      for (const query of [{}, ...searches.map(({ wireName }) => ({ [wireName]: foreign.marker.slice(0, 6) })), ...searches.map(({ wireName }) => ({ [wireName]: '%' }))]) {
-        const request = injectable(operation, { ...parts, query: { ...parts.query, ...query } });
-        const answer = await app.server.inject(request);
-        expect(leakOf(answer.body, request)).toBeUndefined();
-      }
-    },
-  );
+  test.each(
+    operations
+      .filter(({ method, type }) => method === 'GET' && type === 'query')
+      .map((operation) => [routeOf(operation), operation] as const),
+  )('%s shows nothing of the other tenant, also when asked for it', async (_title, operation) => {
+    const token = own.accounts.owner.token;
+    const parts = partsOf(operation, own, { token });
+    const searches = operation.parameters.filter(({ name }) => ['search', 'q', 'query', 'name'].includes(name));
+    for (const query of [
+      {},
+      ...searches.map(({ wireName }) => ({ [wireName]: foreign.marker.slice(0, 6) })),
+      ...searches.map(({ wireName }) => ({ [wireName]: '%' })),
+    ]) {
+      const request = injectable(operation, { ...parts, query: { ...parts.query, ...query } });
+      const answer = await app.server.inject(request);
+      expect(leakOf(answer.body, request)).toBeUndefined();
+    }
+  });
 });
 
 test('nothing of the other tenant was changed by any of it', async () => {

@@ -71,11 +71,18 @@ async function strangersOf(testApp: TestApp, { accounts }: World): Promise<typeo
   const signed = (changes: object, key: typeof foreign | typeof privateKey) =>
     new SignJWT({ ...claims, jti: randomUUID(), ...changes }).setProtectedHeader({ ...header, alg: 'EdDSA' }).sign(key);
   // the genuine key with the genuine claims is accepted: so the refusals below are about what they say they are about
-  const control = await testApp.server.inject({ url: '/v1/auth/me', headers: { authorization: `Bearer ${await signed({}, privateKey)}` } });
+  const control = await testApp.server.inject({
+    url: '/v1/auth/me',
+    headers: { authorization: `Bearer ${await signed({}, privateKey)}` },
+  });
   expect(control.statusCode).toBe(200);
   const [head, , signature] = token.split('.');
   const other = Buffer.from(JSON.stringify({ ...claims, sub: accounts.viewer.userId })).toString('base64url');
-  const ended = await testApp.server.inject({ method: 'POST', url: '/v1/auth/login', payload: { username: accounts.viewer.username, password: world.password } });
+  const ended = await testApp.server.inject({
+    method: 'POST',
+    url: '/v1/auth/login',
+    payload: { username: accounts.viewer.username, password: world.password },
+  });
   const { access_token: dead } = ended.json<{ access_token: string }>();
   await testApp.server.inject({ method: 'POST', url: '/v1/auth/logout', headers: { authorization: `Bearer ${dead}` } });
   return {
@@ -95,8 +102,18 @@ async function strangersOf(testApp: TestApp, { accounts }: World): Promise<typeo
 }
 
 test('the list of what strangers may call is closed', () => {
-  expect(operations.filter((operation) => operation.isPublic).map(routeOf).sort()).toEqual(publicRoutes);
-  expect(rootFields.filter(({ field }) => field.extensions.access === 'public').map(titleOf).sort()).toEqual(publicRootFields);
+  expect(
+    operations
+      .filter((operation) => operation.isPublic)
+      .map(routeOf)
+      .sort(),
+  ).toEqual(publicRoutes);
+  expect(
+    rootFields
+      .filter(({ field }) => field.extensions.access === 'public')
+      .map(titleOf)
+      .sort(),
+  ).toEqual(publicRootFields);
 });
 
 describe.each(strangers)('%s', (stranger) => {
@@ -105,33 +122,45 @@ describe.each(strangers)('%s', (stranger) => {
     return { ...given, ...(authorization === undefined ? {} : { authorization }) };
   };
 
-  test.each(operations.filter((operation) => !publicRoutes.includes(routeOf(operation))).map((operation) => [routeOf(operation), operation] as const))(
-    '%s: 401 with the exact body',
-    async (_title, operation) => {
-      const request = requestOf(operation, world);
-      const answer = await app.server.inject({ ...request, headers: withHeader(request.headers as Record<string, unknown>) });
-      expectUnauthenticated(answer);
-    },
-  );
+  test.each(
+    operations
+      .filter((operation) => !publicRoutes.includes(routeOf(operation)))
+      .map((operation) => [routeOf(operation), operation] as const),
+  )('%s: 401 with the exact body', async (_title, operation) => {
+    const request = requestOf(operation, world);
+    const answer = await app.server.inject({
+      ...request,
+      headers: withHeader(request.headers as Record<string, unknown>),
+    });
+    expectUnauthenticated(answer);
+  });
 
-  test.each(rootFields.filter((root) => !publicRootFields.includes(titleOf(root))).map((root) => [titleOf(root), root] as const))(
-    '%s: AUTHENTICATION_FAILED and no data',
-    async (_title, root) => {
-      const given = argumentsOf(root, world);
-      const request = graphqlRequest(documentOf(root, given), given);
-      const accept = root.kind === 'subscription' ? 'text/event-stream' : 'application/json';
-      const answer = await app.server.inject({ ...request, headers: withHeader({ ...(request.headers as object), accept }) });
-      const text = root.kind === 'subscription' ? /^data: (.+)$/m.exec(answer.body)?.[1] : answer.body;
-      const { data, errors } = JSON.parse(text ?? '') as { data?: Record<string, unknown> | null; errors: { extensions: object }[] };
-      expect(errors[0]?.extensions).toEqual({ code: 'AUTHENTICATION_FAILED', details: {} });
-      expect(data?.[root.name] ?? null).toBeNull();
-    },
-  );
+  test.each(
+    rootFields
+      .filter((root) => !publicRootFields.includes(titleOf(root)))
+      .map((root) => [titleOf(root), root] as const),
+  )('%s: AUTHENTICATION_FAILED and no data', async (_title, root) => {
+    const given = argumentsOf(root, world);
+    const request = graphqlRequest(documentOf(root, given), given);
+    const accept = root.kind === 'subscription' ? 'text/event-stream' : 'application/json';
+    const answer = await app.server.inject({
+      ...request,
+      headers: withHeader({ ...(request.headers as object), accept }),
+    });
+    const text = root.kind === 'subscription' ? /^data: (.+)$/m.exec(answer.body)?.[1] : answer.body;
+    const { data, errors } = JSON.parse(text ?? '') as {
+      data?: Record<string, unknown> | null;
+      errors: { extensions: object }[];
+    };
+    expect(errors[0]?.extensions).toEqual({ code: 'AUTHENTICATION_FAILED', details: {} });
+    expect(data?.[root.name] ?? null).toBeNull();
+  });
 });
 
 test('nothing was written by any of it', async () => {
   const before = await databaseChecksums(app.database.pool);
-  for (const operation of operations.filter((candidate) => !candidate.isPublic)) await app.server.inject(requestOf(operation, world));
+  for (const operation of operations.filter((candidate) => !candidate.isPublic))
+    await app.server.inject(requestOf(operation, world));
   expect(await databaseChecksums(app.database.pool)).toEqual(before);
 });
 

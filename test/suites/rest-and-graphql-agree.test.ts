@@ -34,16 +34,30 @@ const sources = readdirSync(operationsDir, { recursive: true, encoding: 'utf8' }
   .filter((file) => file.endsWith('.graphql'))
   .map((file) => parse(readFileSync(path.join(operationsDir, file), 'utf8')));
 const definitions = sources.flatMap((document) => document.definitions);
-const fragments = new Map(definitions.filter((node): node is FragmentDefinitionNode => node.kind === Kind.FRAGMENT_DEFINITION).map((node) => [node.name.value, node]));
-const written = new Map(definitions.filter((node): node is OperationDefinitionNode => node.kind === Kind.OPERATION_DEFINITION).map((node) => [node.name!.value, node]));
-const real = new Set(schema.getDirectives().map(({ name }) => name).filter((name) => name !== 'oneOf'));
+const fragments = new Map(
+  definitions
+    .filter((node): node is FragmentDefinitionNode => node.kind === Kind.FRAGMENT_DEFINITION)
+    .map((node) => [node.name.value, node]),
+);
+const written = new Map(
+  definitions
+    .filter((node): node is OperationDefinitionNode => node.kind === Kind.OPERATION_DEFINITION)
+    .map((node) => [node.name!.value, node]),
+);
+const real = new Set(
+  schema
+    .getDirectives()
+    .map(({ name }) => name)
+    .filter((name) => name !== 'oneOf'),
+);
 
-const isMarked = (node: FieldNode, directive: string) => node.directives?.some(({ name }) => name.value === directive) ?? false;
+const isMarked = (node: FieldNode, directive: string) =>
+  node.directives?.some(({ name }) => name.value === directive) ?? false;
 
 /** The operation with its fragments, without the directives of the façade. */
 function plain(operation: OperationDefinitionNode): string {
   const used = new Map<string, FragmentDefinitionNode>();
-  const follow = (node: OperationDefinitionNode | FragmentDefinitionNode): void =>
+  const follow = (node: OperationDefinitionNode | FragmentDefinitionNode) => {
     visit(node, {
       FragmentSpread: ({ name }) => {
         const fragment = fragments.get(name.value)!;
@@ -51,7 +65,8 @@ function plain(operation: OperationDefinitionNode): string {
         used.set(name.value, fragment);
         follow(fragment);
       },
-    }) as unknown as void;
+    });
+  };
   follow(operation);
   const document: DocumentNode = { kind: Kind.DOCUMENT, definitions: [operation, ...used.values()] };
   return print(visit(document, { Directive: ({ name }) => (real.has(name.value) ? undefined : null) }));
@@ -89,7 +104,8 @@ function bodyIn(data: Json, selection: SelectionSetNode, type: GraphQLObjectType
     const inner = data[node.alias?.value ?? node.name.value];
     const field = type.getFields()[node.name.value]!;
     if (isMarked(node, 'body')) return translate(inner, field.type, node.selectionSet);
-    if (node.selectionSet) return bodyIn(inner as Json, node.selectionSet, getNamedType(field.type) as GraphQLObjectType);
+    if (node.selectionSet)
+      return bodyIn(inner as Json, node.selectionSet, getNamedType(field.type) as GraphQLObjectType);
   }
   throw new Error('no field has @body');
 }
@@ -108,23 +124,37 @@ function variablesOf(operation: CompiledOperation, { params, query, body }: Part
   const given: Json = { ...params };
   for (const { name, type, wireName } of operation.parameters) {
     const text = query[wireName];
-    if (text !== undefined) given[name] = numbers.has(getNamedType(type).name) ? Number(text) : getNamedType(type).name === 'Boolean' ? text === 'true' : text;
+    if (text !== undefined)
+      given[name] = numbers.has(getNamedType(type).name)
+        ? Number(text)
+        : getNamedType(type).name === 'Boolean'
+          ? text === 'true'
+          : text;
   }
   return operation.body ? { ...given, [operation.body.name]: toGraphQL(body, operation.body.type) } : given;
 }
 
 const ask = async (operation: CompiledOperation, parts: Parts) => {
-  const answer = await app.server.inject(graphqlRequest(plain(written.get(operation.name)!), variablesOf(operation, parts), parts.headers.authorization));
-  return answer.json<{ data?: Json | null; errors?: { extensions: { code: string; details: { issues?: { path: unknown[]; type: string; msg: string }[] } } }[] }>();
+  const answer = await app.server.inject(
+    graphqlRequest(plain(written.get(operation.name)!), variablesOf(operation, parts), parts.headers.authorization),
+  );
+  return answer.json<{
+    data?: Json | null;
+    errors?: { extensions: { code: string; details: { issues?: { path: unknown[]; type: string; msg: string }[] } } }[];
+  }>();
 };
 
-describe.each(operations.filter(({ type }) => type === 'query').map((operation) => [routeOf(operation), operation] as const))('%s', (_title, operation) => {
+describe.each(
+  operations.filter(({ type }) => type === 'query').map((operation) => [routeOf(operation), operation] as const),
+)('%s', (_title, operation) => {
   test.each(['owner', 'admin', 'viewer'] as const)('REST and GraphQL give %s the same', async (role) => {
     for (const requiredOnly of [true, false]) {
       const parts = partsOf(operation, world, { token: world.accounts[role].token, requiredOnly });
       const [rest, graphql] = [await app.server.inject(injectable(operation, parts)), await ask(operation, parts)];
       if (rest.statusCode >= 400) {
-        expect(graphql.errors?.[0]?.extensions.code).toBe(rest.statusCode === 422 ? 'VALIDATION_ERROR' : rest.json<{ error: string }>().error);
+        expect(graphql.errors?.[0]?.extensions.code).toBe(
+          rest.statusCode === 422 ? 'VALIDATION_ERROR' : rest.json<{ error: string }>().error,
+        );
         continue;
       }
       expect(graphql.errors).toBeUndefined();
@@ -135,7 +165,9 @@ describe.each(operations.filter(({ type }) => type === 'query').map((operation) 
   });
 });
 
-describe.each(operations.filter(({ type }) => type === 'mutation').map((operation) => [routeOf(operation), operation] as const))('%s', (_title, operation) => {
+describe.each(
+  operations.filter(({ type }) => type === 'mutation').map((operation) => [routeOf(operation), operation] as const),
+)('%s', (_title, operation) => {
   test('REST and GraphQL refuse a viewer, and ids that do not exist, with the same code', async () => {
     for (const [token, changed] of [
       [world.accounts.viewer.token, false],
@@ -150,8 +182,11 @@ describe.each(operations.filter(({ type }) => type === 'mutation').map((operatio
       const rest = await app.server.inject(injectable(operation, parts));
       if (rest.statusCode < 400) continue;
       const graphql = await ask(operation, parts);
-      expect(graphql.errors?.[0]?.extensions.code).toBe(rest.statusCode === 422 ? 'VALIDATION_ERROR' : rest.json<{ error: string }>().error);
-      if (rest.statusCode !== 422) expect(graphql.errors?.[0]?.extensions.details).toEqual(rest.json<{ details: unknown }>().details);
+      expect(graphql.errors?.[0]?.extensions.code).toBe(
+        rest.statusCode === 422 ? 'VALIDATION_ERROR' : rest.json<{ error: string }>().error,
+      );
+      if (rest.statusCode !== 422)
+        expect(graphql.errors?.[0]?.extensions.details).toEqual(rest.json<{ details: unknown }>().details);
     }
   });
 
@@ -161,7 +196,12 @@ describe.each(operations.filter(({ type }) => type === 'mutation').map((operatio
     const fields = Object.values(type.getFields());
     const bad: Json = {};
     for (const { name, extensions } of fields) {
-      const { maxLength, pattern, oneOf, format } = (extensions.constraints ?? {}) as { maxLength?: number; pattern?: string; oneOf?: string[]; format?: string };
+      const { maxLength, pattern, oneOf, format } = (extensions.constraints ?? {}) as {
+        maxLength?: number;
+        pattern?: string;
+        oneOf?: string[];
+        format?: string;
+      };
       if (maxLength !== undefined) bad[snakeCase(name)] = 'x'.repeat(maxLength + 1);
       else if (oneOf || pattern !== undefined || format) bad[snakeCase(name)] = '!';
     }
@@ -171,8 +211,14 @@ describe.each(operations.filter(({ type }) => type === 'mutation').map((operatio
     const rest = await app.server.inject(injectable(operation, parts));
     const graphql = await ask(operation, parts);
     expect(rest.statusCode, rest.body).toBe(422);
-    const said = graphql.errors?.[0]?.extensions.details.issues?.map(({ path: at, type: code, msg }) => ({ loc: ['body', ...at.slice(1).map((part) => snakeCase(String(part)))], type: code, msg }));
-    const detail = rest.json<{ detail: { loc: unknown; type: string; msg: string }[] }>().detail.map(({ loc, type: code, msg }) => ({ loc, type: code, msg }));
+    const said = graphql.errors?.[0]?.extensions.details.issues?.map(({ path: at, type: code, msg }) => ({
+      loc: ['body', ...at.slice(1).map((part) => snakeCase(String(part)))],
+      type: code,
+      msg,
+    }));
+    const detail = rest
+      .json<{ detail: { loc: unknown; type: string; msg: string }[] }>()
+      .detail.map(({ loc, type: code, msg }) => ({ loc, type: code, msg }));
     expect(detail).toEqual(said);
     expect(variable).toBe('body');
   });
@@ -192,7 +238,9 @@ test('1,000 random reads by five roles: REST and GraphQL answer equal, byte for 
     if (operation.parameters.some(({ name }) => name === 'limit')) parts.query.limit = String(1 + random(5));
     const [rest, graphql] = await Promise.all([app.server.inject(injectable(operation, parts)), ask(operation, parts)]);
     const node = written.get(operation.name)!;
-    if (rest.statusCode >= 400) expect(graphql.errors?.[0]?.extensions.code, routeOf(operation)).toBe(rest.json<{ error: string }>().error);
-    else expect(rest.json(), routeOf(operation)).toEqual(bodyIn(graphql.data!, node.selectionSet, schema.getQueryType()!));
+    if (rest.statusCode >= 400)
+      expect(graphql.errors?.[0]?.extensions.code, routeOf(operation)).toBe(rest.json<{ error: string }>().error);
+    else
+      expect(rest.json(), routeOf(operation)).toEqual(bodyIn(graphql.data!, node.selectionSet, schema.getQueryType()!));
   }
 }, 60_000);

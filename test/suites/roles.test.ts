@@ -92,7 +92,8 @@ const fresh: Record<string, (world: World, path: string) => Promise<string>> = {
   member_user_id: async (world, path) => {
     const { user_id } = (await makeOne(app, world, operationAt('POST', '/v1/users'))) as { user_id: string };
     const url = `/v1/orgs/${world.ids.org_id}/workspaces/${world.ids.workspace_id}/members`;
-    if (path.includes('/workspaces/')) await must(app, { method: 'POST', url, headers: world.as('owner'), payload: { user_id, role: 'viewer' } });
+    if (path.includes('/workspaces/'))
+      await must(app, { method: 'POST', url, headers: world.as('owner'), payload: { user_id, role: 'viewer' } });
     return user_id;
   },
 };
@@ -111,7 +112,8 @@ const cellOf = (permission: Permission, role: Role): Cell => matrix[permission].
 function permissionOf(operation: CompiledOperation): Permission | null {
   const asked = askedByService[routeOf(operation)];
   if (asked) return asked;
-  const access = schema.getRootType(operation.type as OperationTypeNode)?.getFields()[rootFieldOf(operation)]?.extensions.access;
+  const access = schema.getRootType(operation.type as OperationTypeNode)?.getFields()[rootFieldOf(operation)]
+    ?.extensions.access;
   if (typeof access !== 'object' || access === null) return null;
   return Object.values(access as Record<string, Permission>)[0] ?? null;
 }
@@ -122,7 +124,11 @@ async function expendable(operation: CompiledOperation, role: Role) {
   const last = pathVariables(operation.path).at(-1);
   if (last && last !== 'org_id' && operation.path.endsWith('}') && operation.method !== 'GET') {
     const maker = makerOf(last);
-    const made = fresh[last] ? await fresh[last](world, operation.path) : maker ? ((await makeOne(app, world, maker)) as Record<string, string>)[last] : undefined;
+    const made = fresh[last]
+      ? await fresh[last](world, operation.path)
+      : maker
+        ? ((await makeOne(app, world, maker)) as Record<string, string>)[last]
+        : undefined;
     if (made) ids[last] = made;
   }
   return injectable(operation, partsOf(operation, { ...world, ids }, { token: world.accounts[role].token }));
@@ -156,10 +162,18 @@ test('every route asks for a permission, or is in the list of those that need no
 
 test('a member of the organization who is in no workspace sees none of them', async () => {
   const headers = { authorization: `Bearer ${world.guest.token}` };
-  const outsider = (await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/workspaces'))) as { workspace_id: string };
-  const list = await must<{ workspaces: { workspace_id: string }[] }>(app, { url: `/v1/orgs/${world.ids.org_id}/workspaces`, headers });
+  const outsider = (await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/workspaces'))) as {
+    workspace_id: string;
+  };
+  const list = await must<{ workspaces: { workspace_id: string }[] }>(app, {
+    url: `/v1/orgs/${world.ids.org_id}/workspaces`,
+    headers,
+  });
   expect(list.workspaces.map(({ workspace_id }) => workspace_id)).not.toContain(outsider.workspace_id);
-  const answer = await app.server.inject({ url: `/v1/orgs/${world.ids.org_id}/workspaces/${outsider.workspace_id}`, headers });
+  const answer = await app.server.inject({
+    url: `/v1/orgs/${world.ids.org_id}/workspaces/${outsider.workspace_id}`,
+    headers,
+  });
   expect(answer.json()).toMatchObject({ error: 'FORBIDDEN', details: { required_permission: 'workspace:read' } });
 });
 
@@ -197,7 +211,15 @@ test('an admin of the workspace who is a plain member of the organization may no
   const maker = operationAt('POST', '/v1/orgs/{org_id}/workspaces');
   const made = (await makeOne(app, world, maker)) as { workspace_id: string };
   const url = `/v1/orgs/${world.ids.org_id}/workspaces/${made.workspace_id}`;
-  await must(app, { method: 'POST', url: `${url}/members`, headers: world.as('owner'), payload: { user_id: world.accounts.editor.userId, role: 'admin' } });
-  expect((await app.server.inject({ method: 'DELETE', url, headers: world.as('editor') })).json()).toMatchObject({ error: 'FORBIDDEN', details: { required_permission: 'workspace:delete' } });
+  await must(app, {
+    method: 'POST',
+    url: `${url}/members`,
+    headers: world.as('owner'),
+    payload: { user_id: world.accounts.editor.userId, role: 'admin' },
+  });
+  expect((await app.server.inject({ method: 'DELETE', url, headers: world.as('editor') })).json()).toMatchObject({
+    error: 'FORBIDDEN',
+    details: { required_permission: 'workspace:delete' },
+  });
   expect((await app.server.inject({ method: 'DELETE', url, headers: world.as('admin') })).statusCode).toBe(200);
 });

@@ -31,7 +31,10 @@ describe.each(listRoutes.map((list) => [routeOf(list.operation), list] as const)
     const { operation, isPaged, array } = list;
     const ask = async (limit: string, least: number) => {
       const parts = partsOf(operation, world, { token: world.accounts.owner.token });
-      const body = await must(app, injectable(operation, isPaged ? { ...parts, query: { ...parts.query, limit } } : parts));
+      const body = await must(
+        app,
+        injectable(operation, isPaged ? { ...parts, query: { ...parts.query, limit } } : parts),
+      );
       expect((body[array] as unknown[]).length).toBeGreaterThanOrEqual(least);
     };
     const few = isPaged ? [] : await fewest(() => ask('', 1));
@@ -57,7 +60,11 @@ const nested: NestedCase[] = rootFields.flatMap((root) => {
   if (root.kind !== 'query' || !nodes) return [];
   const node = getNamedType(nodes.type) as GraphQLObjectType;
   return Object.values(node.getFields())
-    .filter(({ extensions, args }) => extensions.pothosExposedField === undefined && !args.some((argument) => isNonNullType(argument.type) && argument.defaultValue === undefined))
+    .filter(
+      ({ extensions, args }) =>
+        extensions.pothosExposedField === undefined &&
+        !args.some((argument) => isNonNullType(argument.type) && argument.defaultValue === undefined),
+    )
     .map((field) => ({ title: `Query.${root.name} { nodes { ${field.name} } }`, root, field: field.name }));
 });
 
@@ -71,28 +78,42 @@ async function seed(name: string): Promise<void> {
   if (list) await addRows(app, world, list, 25);
 }
 
-test.each(nested.map((item) => [item.title, item] as const))('%s: as many statements for twenty parents as for two', async (_title, { root, field }) => {
-  await seed(root.name);
-  const given = argumentsOf(root, world);
-  const declared = root.field.args.filter(({ name }) => name in given).map(({ name, type }) => `$${name}: ${type.toString()}`);
-  const passed = Object.keys(given).map((name) => `${name}: $${name}`);
-  const type = (getNamedType((getNamedType(root.field.type) as GraphQLObjectType).getFields().nodes!.type) as GraphQLObjectType).getFields()[field]!;
-  const isConnection = type.args.some(({ name }) => name === 'first');
-  const query = (first: number) =>
-    `query${declared.length > 0 ? ` (${declared.join(', ')})` : ''} { ${root.name}(${[...passed, `first: ${first}`].join(', ')}) { nodes { ${field}${isConnection ? '(first: 3)' : ''} ${selectionOf(type.type, 3)} } } }`;
-  const ask = (first: number, least: number) => async () => {
-    const { data, errors } = await must<{ data: Record<string, { nodes: unknown[] }>; errors?: unknown }>(app, graphqlRequest(query(first), given, world.as('owner').authorization));
-    expect(errors).toBeUndefined();
-    expect(data[root.name]!.nodes.length).toBeGreaterThanOrEqual(least);
-  };
-  const few = await fewest(ask(2, 2));
-  const many = await fewest(ask(20, 20));
-  expect(many, many.join('\n')).toHaveLength(few.length);
-});
+test.each(nested.map((item) => [item.title, item] as const))(
+  '%s: as many statements for twenty parents as for two',
+  async (_title, { root, field }) => {
+    await seed(root.name);
+    const given = argumentsOf(root, world);
+    const declared = root.field.args
+      .filter(({ name }) => name in given)
+      .map(({ name, type }) => `$${name}: ${type.toString()}`);
+    const passed = Object.keys(given).map((name) => `${name}: $${name}`);
+    const type = (
+      getNamedType((getNamedType(root.field.type) as GraphQLObjectType).getFields().nodes!.type) as GraphQLObjectType
+    ).getFields()[field]!;
+    const isConnection = type.args.some(({ name }) => name === 'first');
+    const query = (first: number) =>
+      `query${declared.length > 0 ? ` (${declared.join(', ')})` : ''} { ${root.name}(${[...passed, `first: ${first}`].join(', ')}) { nodes { ${field}${isConnection ? '(first: 3)' : ''} ${selectionOf(type.type, 3)} } } }`;
+    const ask = (first: number, least: number) => async () => {
+      const { data, errors } = await must<{ data: Record<string, { nodes: unknown[] }>; errors?: unknown }>(
+        app,
+        graphqlRequest(query(first), given, world.as('owner').authorization),
+      );
+      expect(errors).toBeUndefined();
+      expect(data[root.name]!.nodes.length).toBeGreaterThanOrEqual(least);
+    };
+    const few = await fewest(ask(2, 2));
+    const many = await fewest(ask(20, 20));
+    expect(many, many.join('\n')).toHaveLength(few.length);
+  },
+);
 
 test('the log sees the statements of a request, hand-written ones and those of the ORM', async () => {
   const statements = await log.during(async () => {
-    await must(app, { method: 'POST', url: '/v1/auth/login', payload: { username: world.username, password: world.password } });
+    await must(app, {
+      method: 'POST',
+      url: '/v1/auth/login',
+      payload: { username: world.username, password: world.password },
+    });
   });
   expect(statements.some((text) => /from\s+"public"\."users"/i.test(text))).toBe(true);
 });

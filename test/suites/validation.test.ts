@@ -38,8 +38,17 @@ const long = (length: number) => 'x'.repeat(length);
 /** Values of a wrong type, as JSON. */
 function wrongTypes(type: GraphQLInputType): Bad[] {
   const nullable = getNullableType(type);
-  if (isListType(nullable)) return [{ what: 'a text for a list', value: 'text', type: /^list_type$/, msg: /^Input should be a valid list$/ }];
-  if (isInputObjectType(nullable)) return [{ what: 'a text for an object', value: 'text', type: /^(model_attributes|dict)_type$/, msg: /^Input should be a valid/ }];
+  if (isListType(nullable))
+    return [{ what: 'a text for a list', value: 'text', type: /^list_type$/, msg: /^Input should be a valid list$/ }];
+  if (isInputObjectType(nullable))
+    return [
+      {
+        what: 'a text for an object',
+        value: 'text',
+        type: /^(model_attributes|dict)_type$/,
+        msg: /^Input should be a valid/,
+      },
+    ];
   const bad = (what: string, value: unknown, code: RegExp, msg: RegExp): Bad => ({ what, value, type: code, msg });
   switch ('name' in nullable ? nullable.name : '') {
     case 'String':
@@ -55,19 +64,34 @@ function wrongTypes(type: GraphQLInputType): Bad[] {
         bad('a text for a number', 'five', /^int_parsing$/, /^Input should be a valid integer, unable to parse/),
         bad('a fraction', 1.5, /^int_from_float$/, /^Input should be a valid integer/),
         bad('a list for a number', [1], /^int_type$/, /^Input should be a valid integer$/),
-        bad('a number past 32 bits', 2_147_483_648, /^(less_than_equal|int_parsing_size)$/, /^(Input should be less than or equal to|Unable to parse)/),
+        bad(
+          'a number past 32 bits',
+          2_147_483_648,
+          /^(less_than_equal|int_parsing_size)$/,
+          /^(Input should be less than or equal to|Unable to parse)/,
+        ),
       ];
     case 'Float':
       return [bad('a text for a number', 'five', /^float_parsing$/, /^Input should be a valid number/)];
     case 'Boolean':
       return [
-        bad('a word for a yes', 'maybe', /^bool_parsing$/, /^Input should be a valid boolean, unable to interpret input$/),
+        bad(
+          'a word for a yes',
+          'maybe',
+          /^bool_parsing$/,
+          /^Input should be a valid boolean, unable to interpret input$/,
+        ),
         bad('an object for a yes', {}, /^bool_type$/, /^Input should be a valid boolean$/),
       ];
     case 'DateTime':
       return [
         bad('a word for a time', 'yesterday', /^datetime_parsing$/, /^Input should be a valid datetime/),
-        bad('a day that does not exist', '2025-02-30T00:00:00Z', /^datetime_parsing$/, /^Input should be a valid datetime/),
+        bad(
+          'a day that does not exist',
+          '2025-02-30T00:00:00Z',
+          /^datetime_parsing$/,
+          /^Input should be a valid datetime/,
+        ),
         bad('a number for a time', 5, /^datetime_type$/, /^Input should be a valid datetime$/),
       ];
     case 'JSONObject':
@@ -84,27 +108,63 @@ function wrongTypes(type: GraphQLInputType): Bad[] {
 function outOfBounds(type: GraphQLInputType, c: Constraints): Bad[] {
   const nullable = getNullableType(type);
   const bad: Bad[] = [];
-  const add = (what: string, value: unknown, code: RegExp, msg: RegExp, at?: (string | number)[]) => bad.push({ what, value, type: code, msg, ...(at ? { at } : {}) });
-  if (c.minLength) add('too short', long(c.minLength - 1), /^(string_too_short|missing)$/, new RegExp(`^String should have at least ${c.minLength} character`));
-  if (c.maxLength !== undefined && !c.oneOf) add('too long', long(c.maxLength + 1), /^string_too_long$/, new RegExp(`^String should have at most ${c.maxLength} character`));
-  if (c.pattern !== undefined) add('not of the pattern', '\u00e9!\u00e9!'.slice(0, c.maxLength), /^string_pattern_mismatch$/, /^String should match pattern '/);
-  if (c.oneOf) add('not in the set', 'something-else', /^literal_error$/, new RegExp(`^Input should be '${c.oneOf[0]}'`));
-  if (c.min !== undefined) add('too small', c.min - 1, /^greater_than_equal$/, new RegExp(`^Input should be greater than or equal to ${c.min}$`));
-  if (c.max !== undefined) add('too large', c.max + 1, /^less_than_equal$/, new RegExp(`^Input should be less than or equal to ${c.max}$`));
-  if (c.format === 'email') add('no address', 'nobody.example.test', /^value_error$/, /^value is not a valid email address/);
+  const add = (what: string, value: unknown, code: RegExp, msg: RegExp, at?: (string | number)[]) =>
+    bad.push({ what, value, type: code, msg, ...(at ? { at } : {}) });
+  if (c.minLength)
+    add(
+      'too short',
+      long(c.minLength - 1),
+      /^(string_too_short|missing)$/,
+      new RegExp(`^String should have at least ${c.minLength} character`),
+    );
+  if (c.maxLength !== undefined && !c.oneOf)
+    add(
+      'too long',
+      long(c.maxLength + 1),
+      /^string_too_long$/,
+      new RegExp(`^String should have at most ${c.maxLength} character`),
+    );
+  if (c.pattern !== undefined)
+    add(
+      'not of the pattern',
+      '\u00e9!\u00e9!'.slice(0, c.maxLength),
+      /^string_pattern_mismatch$/,
+      /^String should match pattern '/,
+    );
+  if (c.oneOf)
+    add('not in the set', 'something-else', /^literal_error$/, new RegExp(`^Input should be '${c.oneOf[0]}'`));
+  if (c.min !== undefined)
+    add(
+      'too small',
+      c.min - 1,
+      /^greater_than_equal$/,
+      new RegExp(`^Input should be greater than or equal to ${c.min}$`),
+    );
+  if (c.max !== undefined)
+    add('too large', c.max + 1, /^less_than_equal$/, new RegExp(`^Input should be less than or equal to ${c.max}$`));
+  if (c.format === 'email')
+    add('no address', 'nobody.example.test', /^value_error$/, /^value is not a valid email address/);
   if (c.format === 'uri') add('no address', 'javascript:alert(1)', /^url_parsing$/, /^Input should be a valid URL/);
   if (isListType(nullable)) {
     if (c.minItems) add('too few', [], /^too_short$/, new RegExp(`^List should have at least ${c.minItems} item`));
-    if (c.maxItems !== undefined) add('too many', Array.from({ length: c.maxItems + 1 }, (_, i) => `x${i}`), /^too_long$/, new RegExp(`^List should have at most ${c.maxItems} item`));
-    for (const inner of [...wrongTypes(nullable.ofType), ...outOfBounds(nullable.ofType, c.item ?? {})]) bad.push({ ...inner, what: `an item: ${inner.what}`, value: [inner.value], at: [0, ...(inner.at ?? [])] });
+    if (c.maxItems !== undefined)
+      add(
+        'too many',
+        Array.from({ length: c.maxItems + 1 }, (_, i) => `x${i}`),
+        /^too_long$/,
+        new RegExp(`^List should have at most ${c.maxItems} item`),
+      );
+    for (const inner of [...wrongTypes(nullable.ofType), ...outOfBounds(nullable.ofType, c.item ?? {})])
+      bad.push({ ...inner, what: `an item: ${inner.what}`, value: [inner.value], at: [0, ...(inner.at ?? [])] });
   }
-  if (c.maxBytes !== undefined) add('too many bytes', { a: long(c.maxBytes) }, /^too_long$/, /^JSON should have at most/);
+  if (c.maxBytes !== undefined)
+    add('too many bytes', { a: long(c.maxBytes) }, /^too_long$/, /^JSON should have at most/);
   return bad;
 }
 
 interface Case {
   title: string;
-  parts(): Parts;
+  parts: () => Parts;
   loc: (string | number)[];
   bad: Pick<Bad, 'type' | 'msg'>;
 }
@@ -121,23 +181,43 @@ function casesOf(operation: CompiledOperation): Case[] {
       const { [wireName]: _left, ...query } = parts.query;
       return { ...parts, query };
     };
-    if (isRequired) cases.push({ title: `query ${name} is missing`, parts: without, loc: ['query', wireName], bad: missing });
-    const texts = [...wrongTypes(type), ...outOfBounds(type, constraints)].filter(({ value, what }) => typeof value !== 'object' && what !== 'a number for a text' && what !== 'a number for a time');
+    if (isRequired)
+      cases.push({ title: `query ${name} is missing`, parts: without, loc: ['query', wireName], bad: missing });
+    const texts = [...wrongTypes(type), ...outOfBounds(type, constraints)].filter(
+      ({ value, what }) =>
+        typeof value !== 'object' && what !== 'a number for a text' && what !== 'a number for a time',
+    );
     for (const { what, value, type: code, msg } of texts) {
       const isFraction = what === 'a fraction';
       cases.push({
         title: `query ${name}: ${what}`,
         parts: () => ({ ...fresh(), query: { ...fresh().query, [wireName]: String(value) } }),
         loc: ['query', wireName],
-        bad: isFraction ? { type: /^int_parsing$/, msg: /^Input should be a valid integer, unable/ } : { type: code, msg },
+        bad: isFraction
+          ? { type: /^int_parsing$/, msg: /^Input should be a valid integer, unable/ }
+          : { type: code, msg },
       });
     }
   }
   if (operation.body) {
     const { type } = operation.body;
-    cases.push({ title: 'no body', parts: () => ({ ...fresh(), body: undefined, headers: { ...fresh().headers, 'content-type': 'application/json' } }), loc: ['body'], bad: missing });
+    cases.push({
+      title: 'no body',
+      parts: () => ({
+        ...fresh(),
+        body: undefined,
+        headers: { ...fresh().headers, 'content-type': 'application/json' },
+      }),
+      loc: ['body'],
+      bad: missing,
+    });
     for (const value of [[], 'text', 5, true]) {
-      cases.push({ title: `the body is ${JSON.stringify(value)}`, parts: () => ({ ...fresh(), body: value }), loc: ['body'], bad: { type: /^(model_attributes|dict)_type$/, msg: /^Input should be a valid dictionary/ } });
+      cases.push({
+        title: `the body is ${JSON.stringify(value)}`,
+        parts: () => ({ ...fresh(), body: value }),
+        loc: ['body'],
+        bad: { type: /^(model_attributes|dict)_type$/, msg: /^Input should be a valid dictionary/ },
+      });
     }
     for (const field of Object.values(type.getFields())) {
       const key = snakeCase(field.name);
@@ -147,10 +227,25 @@ function casesOf(operation: CompiledOperation): Case[] {
         return { ...parts, body: value === undefined ? rest : { ...rest, [key]: value } };
       };
       const constraints = constraintsOf(field);
-      if (isNonNullType(field.type)) cases.push({ title: `${key} is missing`, parts: withValue(undefined), loc: ['body', key], bad: missing });
-      if (isNonNullType(field.type) || constraints.notNull) cases.push({ title: `${key} is null`, parts: withValue(null), loc: ['body', key], bad: { type: /_type$/, msg: /^Input should be a valid/ } });
-      for (const { what, value, type: code, msg, at } of [...wrongTypes(field.type), ...outOfBounds(field.type, constraints)]) {
-        cases.push({ title: `${key}: ${what}`, parts: withValue(value), loc: ['body', key, ...(at ?? [])], bad: { type: code, msg } });
+      if (isNonNullType(field.type))
+        cases.push({ title: `${key} is missing`, parts: withValue(undefined), loc: ['body', key], bad: missing });
+      if (isNonNullType(field.type) || constraints.notNull)
+        cases.push({
+          title: `${key} is null`,
+          parts: withValue(null),
+          loc: ['body', key],
+          bad: { type: /_type$/, msg: /^Input should be a valid/ },
+        });
+      for (const { what, value, type: code, msg, at } of [
+        ...wrongTypes(field.type),
+        ...outOfBounds(field.type, constraints),
+      ]) {
+        cases.push({
+          title: `${key}: ${what}`,
+          parts: withValue(value),
+          loc: ['body', key, ...(at ?? [])],
+          bad: { type: code, msg },
+        });
       }
     }
   }
@@ -163,41 +258,52 @@ interface Item {
   msg: string;
 }
 
-describe.each(gentlestFirst().map((operation) => [routeOf(operation), operation] as const))('%s', (_title, operation) => {
-  test('each required, typed and bounded input is asked for in the words of pydantic', async () => {
-    for (const { title, parts, loc, bad } of casesOf(operation)) {
-      const answer = await app.server.inject(injectable(operation, parts()));
-      expect(answer.statusCode, `${title}: ${answer.body}`).toBe(422);
-      expect(shapeFault(answer), title).toBeNull();
-      const { detail } = answer.json<{ detail: Item[] }>();
-      const [item] = detail;
-      expect(detail, `${title}: ${answer.body.slice(0, 400)}`).toHaveLength(1);
-      expect(item!.loc, title).toEqual(loc);
-      expect(item!.type, title).toMatch(bad.type);
-      expect(item!.msg, title).toMatch(bad.msg);
-    }
-  });
-
-  if (!operation.body) return;
-  const { type } = operation.body;
-
-  test('all that is wrong is said at once, in the order of the fields; secrets are not repeated', async () => {
-    const fields = Object.values(type.getFields());
-    const good = sampleInput(type, world);
-    const wrong = fields.flatMap((field) => {
-      const [bad] = wrongTypes(field.type);
-      return bad ? [[snakeCase(field.name), bad.value, constraintsOf(field).sensitive ?? false] as const] : [];
+describe.each(gentlestFirst().map((operation) => [routeOf(operation), operation] as const))(
+  '%s',
+  (_title, operation) => {
+    test('each required, typed and bounded input is asked for in the words of pydantic', async () => {
+      for (const { title, parts, loc, bad } of casesOf(operation)) {
+        const answer = await app.server.inject(injectable(operation, parts()));
+        expect(answer.statusCode, `${title}: ${answer.body}`).toBe(422);
+        expect(shapeFault(answer), title).toBeNull();
+        const { detail } = answer.json<{ detail: Item[] }>();
+        const [item] = detail;
+        expect(detail, `${title}: ${answer.body.slice(0, 400)}`).toHaveLength(1);
+        expect(item!.loc, title).toEqual(loc);
+        expect(item!.type, title).toMatch(bad.type);
+        expect(item!.msg, title).toMatch(bad.msg);
+      }
     });
-    const body = { ...Object.fromEntries(Object.entries(good).map(([name, value]) => [snakeCase(name), value])), ...Object.fromEntries(wrong) };
-    const answer = await app.server.inject(injectable(operation, { ...partsOf(operation, world, { token: world.accounts.owner.token }), body }));
-    const { detail } = answer.json<{ detail: (Item & { input: unknown })[] }>();
-    expect(detail.map(({ loc }) => loc)).toEqual(wrong.map(([name]) => ['body', name]));
-    for (const [index, [, , isSecret]] of wrong.entries()) if (isSecret) expect(detail[index]!.input).toBe('[redacted]');
-  });
-});
+
+    if (!operation.body) return;
+    const { type } = operation.body;
+
+    test('all that is wrong is said at once, in the order of the fields; secrets are not repeated', async () => {
+      const fields = Object.values(type.getFields());
+      const good = sampleInput(type, world);
+      const wrong = fields.flatMap((field) => {
+        const [bad] = wrongTypes(field.type);
+        return bad ? [[snakeCase(field.name), bad.value, constraintsOf(field).sensitive ?? false] as const] : [];
+      });
+      const body = {
+        ...Object.fromEntries(Object.entries(good).map(([name, value]) => [snakeCase(name), value])),
+        ...Object.fromEntries(wrong),
+      };
+      const answer = await app.server.inject(
+        injectable(operation, { ...partsOf(operation, world, { token: world.accounts.owner.token }), body }),
+      );
+      const { detail } = answer.json<{ detail: (Item & { input: unknown })[] }>();
+      expect(detail.map(({ loc }) => loc)).toEqual(wrong.map(([name]) => ['body', name]));
+      for (const [index, [, , isSecret]] of wrong.entries())
+        if (isSecret) expect(detail[index]!.input).toBe('[redacted]');
+    });
+  },
+);
 
 test('query, then body: failures of both are said together', async () => {
-  const both = gentlestFirst().filter((operation) => operation.body && operation.parameters.some(({ in: place }) => place === 'query'));
+  const both = gentlestFirst().filter(
+    (operation) => operation.body && operation.parameters.some(({ in: place }) => place === 'query'),
+  );
   for (const operation of both) {
     const parts = partsOf(operation, world, { token: world.accounts.owner.token });
     const { wireName } = operation.parameters.find(({ in: place }) => place === 'query')!;

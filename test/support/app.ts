@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
-import type { AddressInfo } from 'node:net';
 import { type App, buildApp } from '../../src/app.ts';
 import { loadConfig } from '../../src/config.ts';
 import { type Database, openDatabase } from '../../src/infra/database.ts';
@@ -33,9 +33,21 @@ export interface TestAppOptions {
 }
 
 /** The real app over a database of its own. Limits that tests would run into are off unless `env` sets them. */
-export async function startTestApp({ env = {}, databaseUrl, logger = quietLogger }: TestAppOptions = {}): Promise<TestApp> {
+export async function startTestApp({
+  env = {},
+  databaseUrl,
+  logger = quietLogger,
+}: TestAppOptions = {}): Promise<TestApp> {
   const dataDir = env.DATA_DIR ?? mkdtempSync(path.join(os.tmpdir(), 'platform-test-'));
-  const config = loadConfig({ DATA_DIR: dataDir, RATE_LIMIT_RPS: '0', REGISTRATIONS_PER_MINUTE: '0', LOGIN_FAILURES_PER_MINUTE: '0', PORT: '0', EVENT_POLL_MS: '20', ...env });
+  const config = loadConfig({
+    DATA_DIR: dataDir,
+    RATE_LIMIT_RPS: '0',
+    REGISTRATIONS_PER_MINUTE: '0',
+    LOGIN_FAILURES_PER_MINUTE: '0',
+    PORT: '0',
+    EVENT_POLL_MS: '20',
+    ...env,
+  });
   const own = databaseUrl ? null : await createTestDatabase();
   const database = openDatabase({ url: databaseUrl ?? own!.url, poolSize: config.databasePoolSize, logger });
   const mails: Mail[] = [];

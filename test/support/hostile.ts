@@ -123,7 +123,10 @@ export const fieldValues: [string, string][] = [
   ['a lone surrogate', '"\\ud800"'],
   ['a reversed pair', '"\\udc00\\ud800"'],
   ['1 MB', `"${megabyte}"`],
-  ['10 KB of noise', `"${Array.from({ length: 10_240 }, (_, i) => String.fromCharCode(97 + ((i * 7919) % 26))).join('')}"`],
+  [
+    '10 KB of noise',
+    `"${Array.from({ length: 10_240 }, (_, i) => String.fromCharCode(97 + ((i * 7919) % 26))).join('')}"`,
+  ],
   ['past 32 bits', '2147483648'],
   ['past 64 bits', '9223372036854775808'],
   ['1e400', '1e400'],
@@ -165,14 +168,29 @@ export function* hostileRequests(operation: CompiledOperation, valid: () => Part
   const base = () => injectable(operation, valid());
   for (const { name, in: place, wireName } of operation.parameters) {
     if (place === 'path') {
-      for (const text of pathTexts) yield { what: `path ${name}=${text.slice(0, 30)}`, request: injectable(operation, { ...valid(), params: { ...valid().params, [wireName]: text } }, { rawPath: true }) };
+      for (const text of pathTexts)
+        yield {
+          what: `path ${name}=${text.slice(0, 30)}`,
+          request: injectable(
+            operation,
+            { ...valid(), params: { ...valid().params, [wireName]: text } },
+            { rawPath: true },
+          ),
+        };
       continue;
     }
     if (place !== 'query') continue;
-    for (const text of queryTexts) yield { what: `query ${name}=${JSON.stringify(text.slice(0, 30))}`, request: injectable(operation, { ...valid(), query: { ...valid().query, [wireName]: text } }) };
+    for (const text of queryTexts)
+      yield {
+        what: `query ${name}=${JSON.stringify(text.slice(0, 30))}`,
+        request: injectable(operation, { ...valid(), query: { ...valid().query, [wireName]: text } }),
+      };
     for (const text of queryStrings(wireName)) {
       const request = base();
-      yield { what: `?${text.slice(0, 40)}`, request: { ...request, url: `${request.url}${request.url.includes('?') ? '&' : '?'}${text}` } };
+      yield {
+        what: `?${text.slice(0, 40)}`,
+        request: { ...request, url: `${request.url}${request.url.includes('?') ? '&' : '?'}${text}` },
+      };
     }
   }
   for (const [what, headers] of odd) {
@@ -181,7 +199,10 @@ export function* hostileRequests(operation: CompiledOperation, valid: () => Part
   }
   for (const [what, body] of bodies) {
     const request = base();
-    yield { what: `body: ${what}`, request: { ...request, headers: { 'content-type': 'application/json', ...request.headers }, payload: body } };
+    yield {
+      what: `body: ${what}`,
+      request: { ...request, headers: { 'content-type': 'application/json', ...request.headers }, payload: body },
+    };
   }
   for (const key of Object.keys((valid().body as object | undefined) ?? {})) {
     for (const [what, json] of fieldValues) {
@@ -189,7 +210,11 @@ export function* hostileRequests(operation: CompiledOperation, valid: () => Part
       const others = JSON.stringify(rest).slice(1, -1);
       const payload = `{${others}${others ? ',' : ''}${JSON.stringify(key)}:${json}}`;
       yield { what: `${key}: ${what}`, request: { ...base(), payload } };
-      if (what === 'null') yield { what: `${key} twice`, request: { ...base(), payload: `{${JSON.stringify(key)}:1,${payload.slice(1)}` } };
+      if (what === 'null')
+        yield {
+          what: `${key} twice`,
+          request: { ...base(), payload: `{${JSON.stringify(key)}:1,${payload.slice(1)}` },
+        };
     }
   }
   const request = base();
@@ -197,5 +222,6 @@ export function* hostileRequests(operation: CompiledOperation, valid: () => Part
     const [path, query] = request.url.split('?', 2);
     yield { what: `path and '${suffix}'`, request: { ...request, url: `${path}${suffix}${query ? `?${query}` : ''}` } };
   }
-  for (const method of METHODS) if (method !== operation.method) yield { what: method, request: { ...request, method: method as 'GET' } };
+  for (const method of METHODS)
+    if (method !== operation.method) yield { what: method, request: { ...request, method: method as 'GET' } };
 }

@@ -27,8 +27,16 @@ interface RowSource {
  * list whose rows the suites cannot find.
  */
 const sources: Record<string, RowSource> = {
-  'GET /v1/users': { table: 'workspace_members', fresh: 'user_id', scope: { workspace_id: ({ ids }) => ids.workspace_id! } },
-  'GET /v1/orgs': { table: 'organization_members', fresh: 'org_id', scope: { user_id: ({ accounts }) => accounts.owner.userId } },
+  'GET /v1/users': {
+    table: 'workspace_members',
+    fresh: 'user_id',
+    scope: { workspace_id: ({ ids }) => ids.workspace_id! },
+  },
+  'GET /v1/orgs': {
+    table: 'organization_members',
+    fresh: 'org_id',
+    scope: { user_id: ({ accounts }) => accounts.owner.userId },
+  },
   'GET /v1/orgs/{org_id}/members': { table: 'organization_members', fresh: 'user_id' },
   'GET /v1/orgs/{org_id}/workspaces/{workspace_id}/members': { table: 'workspace_members', fresh: 'user_id' },
 };
@@ -36,7 +44,9 @@ const sources: Record<string, RowSource> = {
 function listOf(operation: CompiledOperation): ListRoute[] {
   const { response, type } = operation;
   if (type !== 'query' || !response.shape) return [];
-  const list = response.shape.fields.find(({ type: of }) => of && isListType(getNullableType(of)) && isCompositeType(getNamedType(of)));
+  const list = response.shape.fields.find(
+    ({ type: of }) => of && isListType(getNullableType(of)) && isCompositeType(getNamedType(of)),
+  );
   const isPaged = operation.parameters.some(({ name }) => name === 'cursor');
   return list ? [{ operation, array: list.key, isPaged }] : [];
 }
@@ -54,28 +64,52 @@ export interface AddedRows {
 }
 
 /** Adds rows to a list, all in one transaction: they share their timestamps. */
-export async function addRows(app: TestApp, world: World, { operation, array }: ListRoute, count: number): Promise<AddedRows> {
+export async function addRows(
+  app: TestApp,
+  world: World,
+  { operation, array }: ListRoute,
+  count: number,
+): Promise<AddedRows> {
   const { pool } = app.database;
   const source = sources[routeOf(operation)] ?? { table: array };
   const columns = await columnsOf(app, source.table);
-  if (columns.length === 0) throw new Error(`There is no table '${source.table}' for ${routeOf(operation)}: say in test/support/lists.ts where its rows are.`);
-  const scope = source.scope ?? Object.fromEntries(pathVariables(operation.path).map((name) => [name, ({ ids }: World) => ids[name]!]));
+  if (columns.length === 0)
+    throw new Error(
+      `There is no table '${source.table}' for ${routeOf(operation)}: say in test/support/lists.ts where its rows are.`,
+    );
+  const scope =
+    source.scope ??
+    Object.fromEntries(pathVariables(operation.path).map((name) => [name, ({ ids }: World) => ids[name]!]));
   const used = Object.entries(scope).filter(([column]) => columns.includes(column));
   const where = used.map(([column], index) => `t.${column} = $${index + 1}`).join(' and ') || 'true';
   const values = used.map(([, id]) => id(world));
   return inTransaction(pool, async (db) => {
-    const rowIds = await cloneRows(db, source.table, count, { where, values, fresh: source.fresh ? [source.fresh] : [] });
-    const { rows } = await db.query<{ item: string }>(`select ${source.fresh ?? 'id'} as item from ${source.table} where id = any($1) order by array_position($1, id)`, [rowIds]);
+    const rowIds = await cloneRows(db, source.table, count, {
+      where,
+      values,
+      fresh: source.fresh ? [source.fresh] : [],
+    });
+    const { rows } = await db.query<{ item: string }>(
+      `select ${source.fresh ?? 'id'} as item from ${source.table} where id = any($1) order by array_position($1, id)`,
+      [rowIds],
+    );
     return { table: source.table, rowIds, itemIds: rows.map(({ item }) => item) };
   });
 }
 
 async function columnsOf(app: TestApp, table: string): Promise<string[]> {
-  const { rows } = await app.database.pool.query<{ name: string }>(`select column_name as name from information_schema.columns where table_schema = 'public' and table_name = $1`, [table]);
+  const { rows } = await app.database.pool.query<{ name: string }>(
+    `select column_name as name from information_schema.columns where table_schema = 'public' and table_name = $1`,
+    [table],
+  );
   return rows.map(({ name }) => name);
 }
 
 /** The ids of an answer's items: the values of the one `…_id` whose values are those of the rows. */
 export function itemIdsOf(items: readonly Record<string, unknown>[], among: ReadonlySet<string>): string[] {
-  return items.flatMap((item) => Object.values(item).filter((value): value is string => typeof value === 'string' && among.has(value)).slice(0, 1));
+  return items.flatMap((item) =>
+    Object.values(item)
+      .filter((value): value is string => typeof value === 'string' && among.has(value))
+      .slice(0, 1),
+  );
 }

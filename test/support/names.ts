@@ -9,7 +9,8 @@ export function snakeCase(name: string): string {
     const isUpper = char !== char.toLowerCase();
     const before = name[i - 1] ?? '_';
     const after = name[i + 1] ?? '';
-    const startsWord = before !== '_' && (before === before.toLowerCase() || (after !== '' && after !== after.toUpperCase()));
+    const startsWord =
+      before !== '_' && (before === before.toLowerCase() || (after !== '' && after !== after.toUpperCase()));
     result += isUpper ? `${startsWord ? '_' : ''}${char.toLowerCase()}` : char;
   }
   return result;

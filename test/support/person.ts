@@ -20,7 +20,10 @@ export interface Person extends Account {
   /** A REST request; the body of an empty answer is `null`. */
   call<T = Body>(method: Method, url: string, payload?: object): Promise<Answer<T>>;
   /** A GraphQL request. */
-  ask<T = Record<string, unknown>>(query: string, variables?: Record<string, unknown>): Promise<{ data: T; errors?: { extensions: { code: string } }[] }>;
+  ask<T = Record<string, unknown>>(
+    query: string,
+    variables?: Record<string, unknown>,
+  ): Promise<{ data: T; errors?: { extensions: { code: string } }[] }>;
 }
 
 let count = 0;
@@ -37,8 +40,13 @@ export function caller(app: TestApp, account: Account & { orgId: string; workspa
     ...account,
     home: `/v1/orgs/${account.orgId}/workspaces/${account.workspaceId}`,
     async call(method, url, payload) {
-      const response = await app.server.inject({ method, url, headers: { authorization }, ...(payload ? { payload } : {}) });
-      return { status: response.statusCode, body: response.body === '' ? null : response.json() };
+      const response = await app.server.inject({
+        method,
+        url,
+        headers: { authorization },
+        ...(payload ? { payload } : {}),
+      });
+      return { status: response.statusCode, body: (response.body === '' ? null : response.json()) as never };
     },
     async ask(query, variables) {
       return (await app.server.inject(graphqlRequest(query, variables, authorization))).json();
@@ -59,7 +67,11 @@ export async function colleague(app: TestApp, owner: Person, role: Role): Promis
 
 /** Types of the events that tell of a resource, in order. */
 export async function eventsOf(app: TestApp, resourceId: string, orgId?: string): Promise<string[]> {
-  const events = await app.database.prisma.event.findMany({ where: { resourceId, orgId }, orderBy: { seq: 'asc' }, select: { type: true } });
+  const events = await app.database.prisma.event.findMany({
+    where: { resourceId, orgId },
+    orderBy: { seq: 'asc' },
+    select: { type: true },
+  });
   return events.map(({ type }) => type);
 }
 
@@ -68,6 +80,14 @@ export async function changesOf(app: TestApp, resourceId: string) {
   return app.database.prisma.activity.findMany({
     where: { resourceId, action: { notIn: ['read', 'list'] } },
     orderBy: { id: 'asc' },
-    select: { action: true, resourceType: true, orgId: true, workspaceId: true, userId: true, statusCode: true, metadata: true },
+    select: {
+      action: true,
+      resourceType: true,
+      orgId: true,
+      workspaceId: true,
+      userId: true,
+      statusCode: true,
+      metadata: true,
+    },
   });
 }

@@ -20,25 +20,44 @@ export interface PartsOptions {
 }
 
 /** A valid request for a route, with the ids and texts of a world. */
-export function partsOf(operation: CompiledOperation, source: SampleSource, { token, requiredOnly = true }: PartsOptions = {}): Parts {
-  const parts: Parts = { params: {}, query: {}, headers: token ? { authorization: `Bearer ${token}` } : {}, body: undefined };
+export function partsOf(
+  operation: CompiledOperation,
+  source: SampleSource,
+  { token, requiredOnly = true }: PartsOptions = {},
+): Parts {
+  const parts: Parts = {
+    params: {},
+    query: {},
+    headers: token ? { authorization: `Bearer ${token}` } : {},
+    body: undefined,
+  };
   for (const parameter of operation.parameters) {
     if (requiredOnly && !parameter.isRequired) continue;
-    const value = parameter.defaultValue ?? sampleArgument(parameter.name, parameter.type, parameter.constraints, source);
+    const value =
+      parameter.defaultValue ?? sampleArgument(parameter.name, parameter.type, parameter.constraints, source);
     if (value === undefined || value === null) continue;
     if (parameter.in === 'path') parts.params[parameter.wireName] = String(value);
     else if (parameter.in === 'header') parts.headers[parameter.wireName] = String(value);
     else if (parameter.isCommaList) parts.query[parameter.wireName] = (value as unknown[]).join(',');
     else parts.query[parameter.wireName] = Array.isArray(value) ? value.map(String) : String(value);
   }
-  if (operation.body) parts.body = toRest(sampleInput(operation.body.type, source, { requiredOnly }), operation.body.type);
+  if (operation.body)
+    parts.body = toRest(sampleInput(operation.body.type, source, { requiredOnly }), operation.body.type);
   return parts;
 }
 
 /** What `server.inject` takes. Path values are escaped unless `rawPath` says that they are written as they are. */
-export function injectable(operation: CompiledOperation, { params, query, headers, body }: Parts, { rawPath = false } = {}): InjectOptions & { url: string } {
-  const path = operation.path.replace(/\{([^}]*)\}/g, (_, name: string) => (rawPath ? (params[name] ?? '') : encodeURIComponent(params[name] ?? '')));
-  const search = new URLSearchParams(Object.entries(query).flatMap(([name, value]) => [value].flat().map((item) => [name, item] as [string, string]))).toString();
+export function injectable(
+  operation: CompiledOperation,
+  { params, query, headers, body }: Parts,
+  { rawPath = false } = {},
+): InjectOptions & { url: string } {
+  const path = operation.path.replace(/\{([^}]*)\}/g, (_, name: string) =>
+    rawPath ? (params[name] ?? '') : encodeURIComponent(params[name] ?? ''),
+  );
+  const search = new URLSearchParams(
+    Object.entries(query).flatMap(([name, value]) => [value].flat().map((item) => [name, item] as [string, string])),
+  ).toString();
   return {
     method: operation.method,
     url: search ? `${path}?${search}` : path,
@@ -55,21 +74,32 @@ export const requestOf = (operation: CompiledOperation, source: SampleSource, op
 export function graphqlRequestOf(operation: CompiledOperation, parts: Parts): InjectOptions {
   const variables: Record<string, unknown> = {};
   for (const { name, in: place, wireName, type } of operation.parameters) {
-    const raw = place === 'path' ? parts.params[wireName] : place === 'header' ? parts.headers[wireName] : parts.query[wireName];
+    const raw =
+      place === 'path' ? parts.params[wireName] : place === 'header' ? parts.headers[wireName] : parts.query[wireName];
     if (raw === undefined) continue;
     const scalar = String(getNullableType(type));
-    variables[name] = scalar === 'Int' || scalar === 'Float' ? Number(raw) : scalar === 'Boolean' ? raw === 'true' : raw;
+    variables[name] =
+      scalar === 'Int' || scalar === 'Float' ? Number(raw) : scalar === 'Boolean' ? raw === 'true' : raw;
   }
-  if (operation.body && parts.body !== undefined) variables[operation.body.name] = toGraphQL(parts.body, operation.body.type);
+  if (operation.body && parts.body !== undefined)
+    variables[operation.body.name] = toGraphQL(parts.body, operation.body.type);
   return graphqlRequest(print(operation.document), variables, parts.headers.authorization);
 }
 
 /** A POST to `/graphql`. */
-export function graphqlRequest(query: string, variables: Record<string, unknown> = {}, authorization?: string | null): InjectOptions {
+export function graphqlRequest(
+  query: string,
+  variables: Record<string, unknown> = {},
+  authorization?: string | null,
+): InjectOptions {
   return {
     method: 'POST',
     url: '/graphql',
-    headers: { 'content-type': 'application/json', accept: 'application/json', ...(authorization ? { authorization } : {}) },
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json',
+      ...(authorization ? { authorization } : {}),
+    },
     payload: JSON.stringify({ query, variables }),
   };
 }
@@ -84,7 +114,11 @@ export function toGraphQL(value: unknown, type: GraphQLInputObjectType): unknown
   return renamed(value, type, (fields) => new Map(fields.map((name) => [snakeCase(name), name])));
 }
 
-function renamed(value: unknown, type: GraphQLInputObjectType, table: (fields: string[]) => Map<string, string>): unknown {
+function renamed(
+  value: unknown,
+  type: GraphQLInputObjectType,
+  table: (fields: string[]) => Map<string, string>,
+): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map((item) => renamed(item, type, table));
   const fields = type.getFields();

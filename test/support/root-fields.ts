@@ -6,9 +6,9 @@ import {
   getNamedType,
   getNullableType,
   isInputObjectType,
+  isInterfaceType,
   isNonNullType,
   isObjectType,
-  isInterfaceType,
 } from 'graphql';
 import { schema } from '../../src/graphql/schema.ts';
 import { snakeCase } from './names.ts';
@@ -47,12 +47,18 @@ export function meaningOf({ name, field }: RootField, argument: string, ids: Rea
   const named = snakeCase(getNamedType(field.type).name);
   const words = snakeCase(name).split('_');
   const candidates = [`${named}_id`, ...words.map((_, index) => `${words.slice(index).join('_')}_id`)];
-  const known = candidates.map((candidate) => (candidate === 'organization_id' ? 'org_id' : candidate)).find((candidate) => candidate in ids);
+  const known = candidates
+    .map((candidate) => (candidate === 'organization_id' ? 'org_id' : candidate))
+    .find((candidate) => candidate in ids);
   return known ?? 'id';
 }
 
 /** Valid arguments of a root field, required ones only unless told. */
-export function argumentsOf(root: RootField, source: SampleSource, { requiredOnly = true } = {}): Record<string, unknown> {
+export function argumentsOf(
+  root: RootField,
+  source: SampleSource,
+  { requiredOnly = true } = {},
+): Record<string, unknown> {
   const given: Record<string, unknown> = {};
   for (const argument of root.field.args) {
     if (requiredOnly && (!isNonNullType(argument.type) || argument.defaultValue !== undefined)) continue;
@@ -68,14 +74,21 @@ function argumentOf(root: RootField, argument: GraphQLArgument, source: SampleSo
   if (argument.name === 'id') {
     const meaning = meaningOf(root, 'id', source.ids);
     const id = meaning === 'id' && root.name === 'node' ? source.ids.workspace_id : source.ids[meaning];
-    if (id === undefined) throw new Error(`The suites do not know what 'id' of ${titleOf(root)} means: add it to idMeanings in test/support/root-fields.ts.`);
+    if (id === undefined)
+      throw new Error(
+        `The suites do not know what 'id' of ${titleOf(root)} means: add it to idMeanings in test/support/root-fields.ts.`,
+      );
     return id;
   }
   return sampleArgument(argument.name, argument.type, constraintsOf(argument), source);
 }
 
 /** The operation that asks for one root field, with everything below it that needs no arguments, `depth` objects deep. */
-export function documentOf({ kind, name, field }: RootField, given: Readonly<Record<string, unknown>>, depth = 4): string {
+export function documentOf(
+  { kind, name, field }: RootField,
+  given: Readonly<Record<string, unknown>>,
+  depth = 4,
+): string {
   const used = field.args.filter((argument) => argument.name in given);
   const declared = used.map((argument) => `$${argument.name}: ${argument.type.toString()}`).join(', ');
   const passed = used.map((argument) => `${argument.name}: $${argument.name}`).join(', ');
@@ -91,9 +104,17 @@ export function selectionOf(type: GraphQLOutputType, depth: number, above: reado
     const inner = getNamedType(field.type);
     if (!isObjectType(inner) && !isInterfaceType(inner)) return [field.name];
     // connections inside of lists multiply; `edges` says what `nodes` says
-    if (depth <= 1 || above.includes(inner.name) || field.name === 'edges' || (above.length > 1 && field.args.length > 0)) return [];
+    if (
+      depth <= 1 ||
+      above.includes(inner.name) ||
+      field.name === 'edges' ||
+      (above.length > 1 && field.args.length > 0)
+    )
+      return [];
     const selection = selectionOf(field.type, depth - 1, [...above, named.name]);
-    return selection ? [`${field.name}${field.args.some((argument) => argument.name === 'first') ? '(first: 5)' : ''} ${selection}`] : [];
+    return selection
+      ? [`${field.name}${field.args.some((argument) => argument.name === 'first') ? '(first: 5)' : ''} ${selection}`]
+      : [];
   });
   return parts.length > 0 ? `{ ${parts.join(' ')} }` : '{ __typename }';
 }

@@ -27,10 +27,19 @@ export interface CloneOptions {
  * The row factory: copies one existing row `count` times within the caller's transaction, each copy with a new id and new values
  * where a unique index wants them. A new required column therefore needs no edit here. @returns the new ids, in order
  */
-export async function cloneRows(db: pg.ClientBase, table: string, count: number, { where, values, fresh }: CloneOptions): Promise<string[]> {
-  const { rows } = await db.query<{ row: Record<string, unknown> }>(`select to_jsonb(t) as row from ${table} t where ${where} limit 1`, values);
+export async function cloneRows(
+  db: pg.ClientBase,
+  table: string,
+  count: number,
+  { where, values, fresh }: CloneOptions,
+): Promise<string[]> {
+  const { rows } = await db.query<{ row: Record<string, unknown> }>(
+    `select to_jsonb(t) as row from ${table} t where ${where} limit 1`,
+    values,
+  );
   const original = rows[0]?.row;
-  if (!original) throw new Error(`There is no row of ${table} to copy: test/support/lists.ts says where it is looked for.`);
+  if (!original)
+    throw new Error(`There is no row of ${table} to copy: test/support/lists.ts says where it is looked for.`);
   const uniques = (await db.query<UniqueColumn>(UNIQUE, [table])).rows;
   const kind = kindOfId(String(original.id)) as IdKind;
   const ids: string[] = [];
@@ -39,17 +48,26 @@ export async function cloneRows(db: pg.ClientBase, table: string, count: number,
     const changes: Record<string, unknown> = { id };
     for (const index of new Set(uniques.map((unique) => unique.index))) {
       const columns = uniques.filter((unique) => unique.index === index);
-      const varied = columns.find(({ column }) => fresh?.includes(column)) ?? columns.find(({ parent }) => parent === null);
+      const varied =
+        columns.find(({ column }) => fresh?.includes(column)) ?? columns.find(({ parent }) => parent === null);
       if (!varied || varied.column in changes) continue;
       changes[varied.column] = await anew(db, table, varied, original[varied.column], id);
     }
-    await db.query(`insert into ${table} select r.* from jsonb_populate_record(null::${table}, $1::jsonb) r`, [JSON.stringify({ ...original, ...changes })]);
+    await db.query(`insert into ${table} select r.* from jsonb_populate_record(null::${table}, $1::jsonb) r`, [
+      JSON.stringify({ ...original, ...changes }),
+    ]);
     ids.push(id);
   }
   return ids;
 }
 
-async function anew(db: pg.ClientBase, table: string, { column, type, parent }: UniqueColumn, value: unknown, id: string): Promise<unknown> {
+async function anew(
+  db: pg.ClientBase,
+  table: string,
+  { column, type, parent }: UniqueColumn,
+  value: unknown,
+  id: string,
+): Promise<unknown> {
   if (parent) return (await cloneRows(db, parent, 1, { where: 'id = $1', values: [value] }))[0];
   if (type === 'integer' || type === 'bigint') {
     const { rows } = await db.query<{ next: number }>(`select max(${column})::int + 1 as next from ${table}`);
@@ -88,7 +106,13 @@ async function tables(pool: pg.Pool): Promise<{ name: string; columns: string[] 
 export async function checksums(pool: pg.Pool, orgId: string): Promise<Record<string, string>> {
   const sums: Record<string, string> = {};
   for (const { name, columns } of await tables(pool)) {
-    const condition = columns.includes('org_id') ? 't.org_id = $1' : name === 'users' ? 't.home_org_id = $1' : name === 'organizations' ? 't.id = $1' : null;
+    const condition = columns.includes('org_id')
+      ? 't.org_id = $1'
+      : name === 'users'
+        ? 't.home_org_id = $1'
+        : name === 'organizations'
+          ? 't.id = $1'
+          : null;
     if (!condition) continue;
     const { rows } = await pool.query<{ sum: string }>(
       `select count(*) || ' ' || md5(coalesce(string_agg(t::text, E'\\n' order by t::text), '')) as sum from ${name} t where ${condition}`,
@@ -103,7 +127,9 @@ export async function checksums(pool: pg.Pool, orgId: string): Promise<Record<st
 export async function databaseChecksums(pool: pg.Pool): Promise<Record<string, string>> {
   const sums: Record<string, string> = {};
   for (const { name } of await tables(pool)) {
-    const { rows } = await pool.query<{ sum: string }>(`select count(*) || ' ' || md5(coalesce(string_agg(t::text, E'\\n' order by t::text), '')) as sum from ${name} t`);
+    const { rows } = await pool.query<{ sum: string }>(
+      `select count(*) || ' ' || md5(coalesce(string_agg(t::text, E'\\n' order by t::text), '')) as sum from ${name} t`,
+    );
     sums[name] = rows[0]!.sum;
   }
   return sums;
@@ -115,7 +141,9 @@ export async function idsOf(pool: pg.Pool, orgId: string): Promise<Set<string>> 
   for (const { name, columns } of await tables(pool)) {
     const condition = columns.includes('org_id') ? 't.org_id = $1' : name === 'users' ? 't.home_org_id = $1' : null;
     if (!condition || !columns.includes('id')) continue;
-    const { rows } = await pool.query<{ id: string }>(`select t.id::text as id from ${name} t where ${condition}`, [orgId]);
+    const { rows } = await pool.query<{ id: string }>(`select t.id::text as id from ${name} t where ${condition}`, [
+      orgId,
+    ]);
     for (const { id } of rows) if (id.length > 6) ids.add(id);
   }
   return ids;

@@ -20,7 +20,7 @@ export interface SampleSource {
   username: string;
   password: string;
   /** Counts up: makes values unique. */
-  next(): number;
+  next: () => number;
 }
 
 /** Leave the field out. */
@@ -45,7 +45,15 @@ const special: Record<string, (source: SampleSource) => unknown> = {
 };
 
 /** Texts that fit most patterns. Add one where a new pattern needs it. */
-const texts = (marker: string, n: number) => [`${marker}${n}`, `${marker}-${n}`, 'default', 'en-US', 'UTC', '1.0.0', 'A'.repeat(64)];
+const texts = (marker: string, n: number) => [
+  `${marker}${n}`,
+  `${marker}-${n}`,
+  'default',
+  'en-US',
+  'UTC',
+  '1.0.0',
+  'A'.repeat(64),
+];
 
 /** Path and query variables that are no id of the world, by name. */
 const variables: Record<string, (source: SampleSource) => unknown> = {
@@ -61,21 +69,37 @@ export interface SampleOptions {
 }
 
 /** A valid value of an input type, in GraphQL names. `overrides` replace fields of the outermost object. */
-export function sampleInput(type: GraphQLInputObjectType, source: SampleSource, options: SampleOptions = {}): Record<string, unknown> {
+export function sampleInput(
+  type: GraphQLInputObjectType,
+  source: SampleSource,
+  options: SampleOptions = {},
+): Record<string, unknown> {
   const sample: Record<string, unknown> = {};
   for (const field of Object.values(type.getFields())) {
     if (options.requiredOnly && !isNonNullType(field.type)) continue;
-    const value = fieldSample(type.name, field.name, field.type, constraintsOf(field), source, options.requiredOnly ?? false);
+    const value = fieldSample(
+      type.name,
+      field.name,
+      field.type,
+      constraintsOf(field),
+      source,
+      options.requiredOnly ?? false,
+    );
     if (value !== absent) sample[field.name] = value;
   }
   return { ...sample, ...options.overrides };
 }
 
 /** A valid value of a variable or argument; `undefined` where it is better left out. */
-export function sampleArgument(name: string, type: GraphQLInputType, constraints: Constraints, source: SampleSource): unknown {
+export function sampleArgument(
+  name: string,
+  type: GraphQLInputType,
+  constraints: Constraints,
+  source: SampleSource,
+): unknown {
   const rest = snakeCase(name);
   const known = variables[rest];
-  const value = known ? known(source) : valueOf(rest, type, constraints, source, `the variable '${rest}'`, false);
+  const value = known ? known(source) : sampleOf(rest, type, constraints, source, `the variable '${rest}'`, false);
   return value === absent ? undefined : value;
 }
 
@@ -104,20 +128,32 @@ function fieldSample(
 ): unknown {
   const made = special[`${owner}.${name}`] ?? special[`*.${name}`];
   if (made) return made(source);
-  return valueOf(snakeCase(name), type, constraints, source, `${owner}.${name}`, requiredOnly);
+  return sampleOf(snakeCase(name), type, constraints, source, `${owner}.${name}`, requiredOnly);
 }
 
-function valueOf(name: string, type: GraphQLInputType, constraints: Constraints, source: SampleSource, what: string, requiredOnly: boolean): unknown {
+function sampleOf(
+  name: string,
+  type: GraphQLInputType,
+  constraints: Constraints,
+  source: SampleSource,
+  what: string,
+  requiredOnly: boolean,
+): unknown {
   const nullable = getNullableType(type);
   if (isListType(nullable)) {
     const count = Math.max(1, constraints.minItems ?? 1);
-    return Array.from({ length: count }, () => valueOf(name, nullable.ofType, constraints.item ?? {}, source, what, requiredOnly));
+    return Array.from({ length: count }, () =>
+      sampleOf(name, nullable.ofType, constraints.item ?? {}, source, what, requiredOnly),
+    );
   }
   if (isInputObjectType(nullable)) return sampleInput(nullable, source, { requiredOnly });
   if (isEnumType(nullable)) return nullable.getValues().at(-1)!.name;
   switch (nullable.name) {
     case 'ID':
-      return idNamed(name, source.ids) ?? missing(what, 'ids of the world (test/support/world.ts) or `special` in test/support/samples.ts');
+      return (
+        idNamed(name, source.ids) ??
+        missing(what, 'ids of the world (test/support/world.ts) or `special` in test/support/samples.ts')
+      );
     case 'Int':
     case 'Float':
       return Math.min(Math.max(1, constraints.min ?? 1), constraints.max ?? Number.MAX_SAFE_INTEGER);
@@ -133,7 +169,7 @@ function valueOf(name: string, type: GraphQLInputType, constraints: Constraints,
     case 'StringMap':
       return { [source.marker]: source.marker };
     default:
-      return missing(what, `the scalars of \`valueOf\` in test/support/samples.ts (it is a ${nullable.name})`);
+      return missing(what, `the scalars of \`sampleOf\` in test/support/samples.ts (it is a ${nullable.name})`);
   }
 }
 
@@ -143,8 +179,13 @@ function textOf(name: string, c: Constraints, { marker, next }: SampleSource, wh
   if (c.format === 'email') return `${marker}.${n}@example.test`;
   if (c.format === 'uri') return `https://example.test/${marker}/${n}`;
   const fits = (text: string) =>
-    text.length >= (c.minLength ?? 0) && text.length <= (c.maxLength ?? Infinity) && (c.pattern === undefined || new RegExp(`^(?:${c.pattern})$`, 'u').test(text));
-  const candidates = c.pattern === undefined ? [`${marker} ${name} ${n}`.padEnd(c.minLength ?? 0, 'x').slice(0, c.maxLength)] : texts(marker, n);
+    text.length >= (c.minLength ?? 0) &&
+    text.length <= (c.maxLength ?? Infinity) &&
+    (c.pattern === undefined || new RegExp(`^(?:${c.pattern})$`, 'u').test(text));
+  const candidates =
+    c.pattern === undefined
+      ? [`${marker} ${name} ${n}`.padEnd(c.minLength ?? 0, 'x').slice(0, c.maxLength)]
+      : texts(marker, n);
   return candidates.find(fits) ?? missing(what, `\`texts\` in test/support/samples.ts: none fits ${JSON.stringify(c)}`);
 }
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { InjectOptions } from 'fastify';
-import { type Role, roles } from '../../src/access/permissions.ts';
 import type { CompiledOperation } from '../../rest/operation.ts';
+import { type Role, roles } from '../../src/access/permissions.ts';
 import type { TestApp } from './app.ts';
 import { operationAt, operations, pathVariables, routeOf } from './operations.ts';
 import { injectable, partsOf } from './requests.ts';
@@ -30,7 +30,7 @@ export interface World extends SampleSource {
   /** Belongs to another organization. */
   stranger: Account;
   /** `Bearer …` of the account with that role. */
-  as(role: Role): { authorization: string };
+  as: (role: Role) => { authorization: string };
 }
 
 type Json = Record<string, unknown>;
@@ -39,7 +39,9 @@ type Json = Record<string, unknown>;
 export async function must<Body = Json>(app: TestApp, request: InjectOptions): Promise<Body> {
   const response = await app.server.inject(request);
   if (response.statusCode >= 300) {
-    throw new Error(`${request.method ?? 'GET'} ${JSON.stringify(request.url)} answered ${response.statusCode}: ${response.body}`);
+    throw new Error(
+      `${request.method ?? 'GET'} ${JSON.stringify(request.url)} answered ${response.statusCode}: ${response.body}`,
+    );
   }
   return (response.body === '' ? null : response.json()) as Body;
 }
@@ -47,7 +49,11 @@ export async function must<Body = Json>(app: TestApp, request: InjectOptions): P
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
 /** Registers an account with an organization of its own. */
-export async function register(app: TestApp, username: string, fullName = username): Promise<Account & { orgId: string; workspaceId: string }> {
+export async function register(
+  app: TestApp,
+  username: string,
+  fullName = username,
+): Promise<Account & { orgId: string; workspaceId: string }> {
   const email = `${username}@example.test`;
   const payload = { email, username, password: PASSWORD, full_name: fullName };
   const body = await must<SignIn>(app, { method: 'POST', url: '/v1/auth/register', payload });
@@ -56,13 +62,21 @@ export async function register(app: TestApp, username: string, fullName = userna
 
 /** Signs in. */
 export async function signIn(app: TestApp, username: string): Promise<Account> {
-  return accountOf(await must<SignIn>(app, { method: 'POST', url: '/v1/auth/login', payload: { username, password: PASSWORD } }));
+  return accountOf(
+    await must<SignIn>(app, { method: 'POST', url: '/v1/auth/login', payload: { username, password: PASSWORD } }),
+  );
 }
 
 interface SignIn {
   access_token: string;
   refresh_token: string;
-  user: { user_id: string; username: string; email: string; default_workspace_id: string; settings: { current_org_id: string } };
+  user: {
+    user_id: string;
+    username: string;
+    email: string;
+    default_workspace_id: string;
+    settings: { current_org_id: string };
+  };
 }
 
 const accountOf = ({ access_token, refresh_token, user }: SignIn): Account => ({
@@ -90,12 +104,22 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
   const marker = `mk${randomBytes(6).toString('hex')}`;
   const owner = await register(app, `${marker}-owner`, `${marker} owner`);
   const stranger = await register(app, `zz${randomBytes(6).toString('hex')}`, 'Somebody else');
-  const ids: Record<string, string> = { org_id: owner.orgId, workspace_id: owner.workspaceId, stranger_user_id: stranger.userId };
+  const ids: Record<string, string> = {
+    org_id: owner.orgId,
+    workspace_id: owner.workspaceId,
+    stranger_user_id: stranger.userId,
+  };
   let count = 0;
   const asOwner = bearer(owner.token);
   const hire = async (name: string, role: Role): Promise<Account> => {
     const username = `${marker}-${name}`;
-    const payload = { email: `${username}@example.test`, username, password: PASSWORD, full_name: `${marker} ${name}`, role };
+    const payload = {
+      email: `${username}@example.test`,
+      username,
+      password: PASSWORD,
+      full_name: `${marker} ${name}`,
+      role,
+    };
     await must(app, { method: 'POST', url: '/v1/users', headers: asOwner, payload });
     return signIn(app, username);
   };
@@ -106,9 +130,18 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
   const accounts: Record<Role, Account> = { viewer, member, editor, admin, owner };
   for (const role of others) {
     const payload = { user_id: accounts[role].userId, role };
-    await must(app, { method: 'POST', url: `/v1/orgs/${owner.orgId}/workspaces/${owner.workspaceId}/members`, headers: asOwner, payload });
+    await must(app, {
+      method: 'POST',
+      url: `/v1/orgs/${owner.orgId}/workspaces/${owner.workspaceId}/members`,
+      headers: asOwner,
+      payload,
+    });
   }
-  Object.assign(ids, { user_id: accounts.member.userId, member_user_id: accounts.member.userId, guest_user_id: guest.userId });
+  Object.assign(ids, {
+    user_id: accounts.member.userId,
+    member_user_id: accounts.member.userId,
+    guest_user_id: guest.userId,
+  });
   const world: World = {
     marker,
     ids,
@@ -130,12 +163,18 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
 }
 
 /** Path variables of all operations. */
-export const variablesOf = (list: readonly CompiledOperation[]): string[] => [...new Set(list.flatMap(({ path }) => pathVariables(path)))];
+export const variablesOf = (list: readonly CompiledOperation[]): string[] => [
+  ...new Set(list.flatMap(({ path }) => pathVariables(path))),
+];
 
 /** Fills the texts of something that registration made. */
 async function plant(app: TestApp, world: World, method: string, path: string, without: Json = {}): Promise<void> {
   const operation = operationAt(method, path);
-  const parts = partsOf(operation, { ...world, ids: { ...world.ids, user_id: world.accounts.owner.userId } }, { token: world.accounts.owner.token, requiredOnly: false });
+  const parts = partsOf(
+    operation,
+    { ...world, ids: { ...world.ids, user_id: world.accounts.owner.userId } },
+    { token: world.accounts.owner.token, requiredOnly: false },
+  );
   parts.body = { ...(parts.body as Json), ...without };
   await must(app, injectable(operation, parts));
 }
@@ -156,20 +195,28 @@ async function makeId(app: TestApp, world: World, variable: string): Promise<voi
   for (const outer of pathVariables(maker.path)) await makeId(app, world, outer);
   const body = await makeOne(app, world, maker);
   const id = findKey(body, [variable, `${variable.replace(/_id$/, '')}_id`, 'id']);
-  if (id === undefined) throw new Error(`The answer of ${routeOf(maker)} has no '${variable}': set ids.${variable} in createWorld (test/support/world.ts).`);
+  if (id === undefined)
+    throw new Error(
+      `The answer of ${routeOf(maker)} has no '${variable}': set ids.${variable} in createWorld (test/support/world.ts).`,
+    );
   ids[variable] = id;
 }
 
 /** The route that makes what a path variable stands for. */
 export function makerOf(variable: string): CompiledOperation | undefined {
   const suffix = `/{${variable}}`;
-  const folders = operations.filter(({ path }) => path.endsWith(suffix)).map(({ path }) => path.slice(0, -suffix.length));
+  const folders = operations
+    .filter(({ path }) => path.endsWith(suffix))
+    .map(({ path }) => path.slice(0, -suffix.length));
   return operations.find(({ method, path }) => method === 'POST' && folders.includes(path));
 }
 
 /** Calls a route that makes something, with all fields filled in. */
 export async function makeOne(app: TestApp, world: World, maker: CompiledOperation): Promise<Json> {
-  return must(app, injectable(maker, partsOf(maker, world, { token: world.accounts.owner.token, requiredOnly: false })));
+  return must(
+    app,
+    injectable(maker, partsOf(maker, world, { token: world.accounts.owner.token, requiredOnly: false })),
+  );
 }
 
 function findKey(value: unknown, keys: readonly string[]): string | undefined {

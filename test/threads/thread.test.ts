@@ -14,11 +14,15 @@ interface Thread {
 }
 
 const threads = (owner: Person, namespaceId = 'default') => `${owner.home}/namespaces/${namespaceId}/threads`;
-const start = async (who: Person, url: string, payload: object = {}) => (await who.call<Thread>('POST', url, payload)).body;
+const start = async (who: Person, url: string, payload: object = {}) =>
+  (await who.call<Thread>('POST', url, payload)).body;
 
 test('starts a thread, changes what is given, clears what is null, deletes it', async () => {
   const ann = await person(app, 'ann');
-  const { status, body } = await ann.call<Thread>('POST', threads(ann), { title: 'Hello', metadata: { aB: [1, null] } });
+  const { status, body } = await ann.call<Thread>('POST', threads(ann), {
+    title: 'Hello',
+    metadata: { aB: [1, null] },
+  });
   expect(status).toBe(201);
   expect(body).toEqual({
     thread_id: expect.stringMatching(/^thr_/),
@@ -38,8 +42,17 @@ test('starts a thread, changes what is given, clears what is null, deletes it', 
   expect((await ann.call('PUT', url, { metadata: null })).status).toBe(422);
   expect(await ann.call('DELETE', url)).toEqual({ status: 204, body: null });
   expect(await ann.call('DELETE', url)).toMatchObject({ status: 404, body: { details: { resource_type: 'thread' } } });
-  expect(await eventsOf(app, body.thread_id)).toEqual(['thread.created', 'thread.updated', 'thread.updated', 'thread.deleted']);
-  expect((await changesOf(app, body.thread_id)).filter(({ statusCode }) => statusCode < 400).map(({ action, metadata }) => [action, metadata])).toEqual([
+  expect(await eventsOf(app, body.thread_id)).toEqual([
+    'thread.created',
+    'thread.updated',
+    'thread.updated',
+    'thread.deleted',
+  ]);
+  expect(
+    (await changesOf(app, body.thread_id))
+      .filter(({ statusCode }) => statusCode < 400)
+      .map(({ action, metadata }) => [action, metadata]),
+  ).toEqual([
     ['create', {}],
     ['update', { fields: ['metadata'] }],
     ['update', { fields: ['title'] }],
@@ -77,8 +90,14 @@ test('roles: members change and delete what they started, editors everything, vi
     outcome[role] = {
       read: (await somebody.call('GET', url)).status,
       create: own.status,
-      own: [(await somebody.call('PUT', `${url}/${target.thread_id}`, { title: 'x' })).status, (await somebody.call('DELETE', `${url}/${target.thread_id}`)).status],
-      others: [(await somebody.call('PUT', `${url}/${foreign.thread_id}`, { title: 'x' })).status, (await somebody.call('DELETE', `${url}/${foreign.thread_id}`)).status],
+      own: [
+        (await somebody.call('PUT', `${url}/${target.thread_id}`, { title: 'x' })).status,
+        (await somebody.call('DELETE', `${url}/${target.thread_id}`)).status,
+      ],
+      others: [
+        (await somebody.call('PUT', `${url}/${foreign.thread_id}`, { title: 'x' })).status,
+        (await somebody.call('DELETE', `${url}/${foreign.thread_id}`)).status,
+      ],
     };
   }
   expect(outcome).toEqual({
@@ -91,14 +110,32 @@ test('roles: members change and delete what they started, editors everything, vi
 
 test('a thread under another namespace is missing, as is one under a foreign namespace', async () => {
   const [ann, eve] = [await person(app, 'ann'), await person(app, 'eve')];
-  const { namespace_id } = (await ann.call<{ namespace_id: string }>('POST', `${ann.home}/namespaces`, { name: 'Other' })).body;
+  const { namespace_id } = (
+    await ann.call<{ namespace_id: string }>('POST', `${ann.home}/namespaces`, { name: 'Other' })
+  ).body;
   const { thread_id, namespace_id: home } = await start(ann, threads(ann), { title: 'kept' });
-  for (const [method, payload] of [['GET', undefined], ['PUT', { title: 'x' }], ['DELETE', undefined]] as const) {
-    expect(await ann.call(method, `${threads(ann, namespace_id)}/${thread_id}`, payload)).toMatchObject({ status: 404, body: { details: { resource_type: 'thread', resource_id: thread_id } } });
-    expect(await eve.call(method, `${threads(eve)}/${thread_id}`, payload)).toMatchObject({ status: 404, body: { details: { resource_type: 'thread', resource_id: thread_id } } });
-    expect(await eve.call(method, `${threads(eve, home as string)}/${thread_id}`, payload)).toMatchObject({ status: 404, body: { details: { resource_type: 'namespace' } } });
+  for (const [method, payload] of [
+    ['GET', undefined],
+    ['PUT', { title: 'x' }],
+    ['DELETE', undefined],
+  ] as const) {
+    expect(await ann.call(method, `${threads(ann, namespace_id)}/${thread_id}`, payload)).toMatchObject({
+      status: 404,
+      body: { details: { resource_type: 'thread', resource_id: thread_id } },
+    });
+    expect(await eve.call(method, `${threads(eve)}/${thread_id}`, payload)).toMatchObject({
+      status: 404,
+      body: { details: { resource_type: 'thread', resource_id: thread_id } },
+    });
+    expect(await eve.call(method, `${threads(eve, home as string)}/${thread_id}`, payload)).toMatchObject({
+      status: 404,
+      body: { details: { resource_type: 'namespace' } },
+    });
     expect((await eve.call(method, `${threads(ann)}/${thread_id}`, payload)).status).toBe(403);
   }
-  expect(await eve.call('POST', threads(eve, home as string), {})).toMatchObject({ status: 404, body: { details: { resource_type: 'namespace', resource_id: home } } });
+  expect(await eve.call('POST', threads(eve, home as string), {})).toMatchObject({
+    status: 404,
+    body: { details: { resource_type: 'namespace', resource_id: home } },
+  });
   expect((await ann.call('GET', `${threads(ann)}/${thread_id}`)).body).toMatchObject({ title: 'kept' });
 });

@@ -1,0 +1,217 @@
+import { createClient } from 'graphql-ws';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { WebSocket } from 'ws';
+import { startTestApp, type TestApp } from '../support/app.ts';
+import { type EventSource, openAcknowledged, openEvents, openSocket } from '../support/sockets.ts';
+import { createWorld, must, signIn, type World } from '../support/world.ts';
+
+let app: TestApp;
+let own: World;
+let foreign: World;
+let url: string;
+beforeAll(async () => {
+  app = await startTestApp();
+  own = await createWorld(app, { withResources: false });
+  foreign = await createWorld(app, { withResources: false });
+  url = await app.listen();
+});
+afterAll(() => app.close());
+
+const subscription = ({ ids }: World) =>
+  `subscription { workspaceEvents(orgId: "${ids.org_id}", workspaceId: "${ids.workspace_id}") { id type workspaceId resourceId } }`;
+const openSse = (world: World, authorization: string): Promise<EventSource> =>
+  openEvents(`${url}/graphql`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'text/event-stream', authorization },
+    body: JSON.stringify({ query: subscription(world) }),
+  });
+
+/** Makes an event: a change of the workspace. */
+const change = (world: World) =>
+  must(app, {
+    method: 'PUT',
+    url: `/v1/orgs/${world.ids.org_id}/workspaces/${world.ids.workspace_id}`,
+    headers: world.as('owner'),
+    payload: { description: `${world.marker} ${world.next()}` },
+  });
+
+const isEvent = ({ data }: { data: string }) => data.includes('workspace.updated');
+/** The stream is in place: the tail knows of it. */
+const open = (streams: number) => vi.waitFor(() => expect(app.services.tail.size).toBe(streams), { interval: 5 });
+
+async function addMember(world: World, userId: string): Promise<void> {
+  await must(app, {
+    method: 'POST',
+    url: `/v1/orgs/${world.ids.org_id}/workspaces/${world.ids.workspace_id}/members`,
+    headers: world.as('owner'),
+    payload: { user_id: userId },
+  });
+}
+
+describe('an event arrives', () => {
+  test('over WebSocket, by the client of graphql-ws', async () => {
+    const client = createClient({
+      url: `${url.replace('http', 'ws')}/graphql`,
+      webSocketImpl: WebSocket,
+      connectionParams: own.as('viewer'),
+      retryAttempts: 0,
+    });
+    const events = client.iterate({ query: subscription(own) });
+    const first = events.next();
+    await open(1);
+    await change(own);
+    expect((await first).value).toMatchObject({
+      data: { workspaceEvents: { type: 'workspace.updated', workspaceId: own.ids.workspace_id } },
+    });
+    await events.return?.();
+    await client.dispose();
+    await open(0);
+  });
+
+  test('over SSE', async () => {
+    const stream = await openSse(own, own.as('viewer').authorization);
+    await open(1);
+    await change(own);
+    expect(JSON.parse((await stream.next(isEvent)).data)).toMatchObject({
+      data: { workspaceEvents: { type: 'workspace.updated', resourceId: own.ids.workspace_id } },
+    });
+    stream.close();
+    await open(0);
+  });
+});
+
+describe("a stranger's stream never starts", () => {
+  test('over WebSocket: the socket is closed with 4403', async () => {
+    const socket = await openSocket(url);
+    socket.send({ type: 'connection_init', payload: {} });
+    expect(await socket.closed()).toBe(4403);
+  });
+
+  test('over SSE: one error, and the end', async () => {
+    const answer = await app.server.inject({
+      method: 'POST',
+      url: '/graphql',
+      headers: { 'content-type': 'application/json', accept: 'text/event-stream' },
+      payload: { query: subscription(own) },
+    });
+    expect(answer.body).toContain('AUTHENTICATION_FAILED');
+    expect(app.services.tail.size).toBe(0);
+  });
+
+  test('of another tenant, or of no workspace: refused, and no queue is made', async () => {
+    const socket = await openAcknowledged(url, own.as('owner').authorization);
+    for (const [id, query] of [
+      ['foreign', subscription(foreign)],
+      ['mixed', subscription({ ...foreign, ids: { ...foreign.ids, org_id: own.ids.org_id! } })],
+      ['none', subscription({ ...own, ids: { org_id: own.ids.org_id!, workspace_id: 'ws_none' } })],
+    ] as const) {
+      socket.send({ id, type: 'subscribe', payload: { query } });
+      const message = await socket.next((candidate) => candidate.id === id);
+      expect(JSON.stringify(message.payload)).toMatch(/FORBIDDEN|RESOURCE_NOT_FOUND/);
+    }
+    expect(app.services.tail.size).toBe(0);
+    socket.close();
+  });
+});
+
+test("another tenant's event never arrives", async () => {
+  const stream = await openSse(own, own.as('owner').authorization);
+  const socket = await openAcknowledged(url, own.as('owner').authorization);
+  socket.send({ id: '1', type: 'subscribe', payload: { query: subscription(own) } });
+  await open(2);
+  for (let i = 0; i < 5; i++) await change(foreign);
+  await change(own);
+  await stream.next(isEvent);
+  await socket.next(({ type }) => type === 'next');
+  for (const text of [JSON.stringify(stream.events), JSON.stringify(socket.messages)]) {
+    expect(text).not.toContain(foreign.ids.workspace_id);
+    expect(text).not.toContain(foreign.ids.org_id);
+  }
+  expect(stream.events.filter(({ event }) => event === 'next')).toHaveLength(1);
+  stream.close();
+  socket.close();
+  await open(0);
+});
+
+describe('a stream ends', () => {
+  test('when the membership does, before the next event', async () => {
+    const { guest } = own;
+    await addMember(own, guest.userId);
+    const bearer = `Bearer ${guest.token}`;
+    const stream = await openSse(own, bearer);
+    const socket = await openAcknowledged(url, bearer);
+    socket.send({ id: '1', type: 'subscribe', payload: { query: subscription(own) } });
+    await open(2);
+    const member = `/v1/orgs/${own.ids.org_id}/workspaces/${own.ids.workspace_id}/members/${guest.userId}`;
+    await must(app, { method: 'DELETE', url: member, headers: own.as('owner') });
+    await change(own);
+    await stream.ended;
+    await socket.next(({ type, id }) => type === 'complete' && id === '1');
+    expect(stream.events.filter(isEvent)).toEqual([]);
+    expect(
+      socket.messages.filter(
+        ({ type, payload }) => type === 'next' && JSON.stringify(payload).includes('workspace.updated'),
+      ),
+    ).toEqual([]);
+    await open(0);
+    socket.close();
+  });
+
+  test('when the session does, also while nothing happens', async () => {
+    const { token } = await signIn(app, own.accounts.viewer.username);
+    const stream = await openSse(own, `Bearer ${token}`);
+    const socket = await openAcknowledged(url, `Bearer ${token}`);
+    socket.send({ id: '1', type: 'subscribe', payload: { query: subscription(own) } });
+    await open(2);
+    await must(app, { method: 'POST', url: '/v1/auth/logout', headers: { authorization: `Bearer ${token}` } });
+    await stream.ended;
+    await socket.next(({ type, id }) => type === 'complete' && id === '1');
+    await open(0);
+    // a socket whose session is over starts nothing more
+    socket.send({ id: '2', type: 'subscribe', payload: { query: '{ me { id } }' } });
+    const refused = await socket.next(({ id }) => id === '2');
+    expect(JSON.stringify(refused.payload)).toContain('AUTHENTICATION_FAILED');
+    socket.close();
+  });
+
+  test('when the account is deactivated', async () => {
+    const stream = await openSse(own, own.as('member').authorization);
+    await open(1);
+    await must(app, { method: 'DELETE', url: `/v1/users/${own.accounts.member.userId}`, headers: own.as('owner') });
+    await stream.ended;
+    await open(0);
+  });
+
+  test('when the workspace is deleted', async () => {
+    const made = await must<{ workspace_id: string }>(app, {
+      method: 'POST',
+      url: `/v1/orgs/${own.ids.org_id}/workspaces`,
+      headers: own.as('owner'),
+      payload: { organization_id: own.ids.org_id, name: 'Short' },
+    });
+    const short = { ...own, ids: { ...own.ids, workspace_id: made.workspace_id } };
+    const stream = await openSse(short, own.as('owner').authorization);
+    await open(1);
+    await must(app, {
+      method: 'DELETE',
+      url: `/v1/orgs/${own.ids.org_id}/workspaces/${made.workspace_id}`,
+      headers: own.as('owner'),
+    });
+    await stream.ended;
+    await open(0);
+  });
+});
+
+test('streams that ended leave no timer behind', async () => {
+  const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+  const before = timers();
+  for (let i = 0; i < 10; i++) {
+    const { token } = await signIn(app, own.accounts.editor.username);
+    const stream = await openSse(own, `Bearer ${token}`);
+    await open(1);
+    await must(app, { method: 'POST', url: '/v1/auth/logout', headers: { authorization: `Bearer ${token}` } });
+    await change(own);
+    await stream.ended;
+  }
+  await vi.waitFor(() => expect(timers()).toBeLessThanOrEqual(before + 4), { timeout: 5_000 });
+});

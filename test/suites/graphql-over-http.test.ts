@@ -1,0 +1,303 @@
+import { serverAudits } from 'graphql-http';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { startTestApp, type TestApp } from '../support/app.ts';
+import { graphqlRequest } from '../support/requests.ts';
+import { openAcknowledged, openSocket } from '../support/sockets.ts';
+import { createWorld, PASSWORD, type World } from '../support/world.ts';
+
+let app: TestApp;
+let world: World;
+let url: string;
+beforeAll(async () => {
+  app = await startTestApp();
+  world = await createWorld(app, { withResources: false });
+  url = await app.listen();
+});
+afterAll(() => app.close());
+
+describe('GraphQL over HTTP', () => {
+  const audits = serverAudits({
+    url: () => `${url}/graphql`,
+    fetchFn: (input: string, init?: RequestInit) => fetch(input, init),
+  });
+  test.each(audits.filter(({ name }) => !name.startsWith('MAY')).map((audit) => [audit.name, audit] as const))(
+    '%s',
+    async (_title, audit) => {
+      const result = await audit.fn();
+      expect(result.status, 'reason' in result ? result.reason : '').toBe('ok');
+      if ('response' in result) await result.response.body?.cancel();
+    },
+  );
+
+  test('what MAY be, as it is today: nothing was lost', async () => {
+    const missing: string[] = [];
+    for (const audit of audits.filter(({ name }) => name.startsWith('MAY'))) {
+      const result = await audit.fn();
+      if (result.status !== 'ok') missing.push(audit.name);
+    }
+    expect(missing).toEqual([]);
+  });
+});
+
+interface Result {
+  data?: Record<string, unknown> | null;
+  errors?: { message: string; extensions?: { code?: string } }[];
+}
+
+/** One operation over each of the three transports. */
+const transports: Record<string, (query: string, variables?: Record<string, unknown>) => Promise<Result>> = {
+  POST: async (query, variables = {}) =>
+    (await app.server.inject(graphqlRequest(query, variables, world.as('owner').authorization))).json<Result>(),
+  SSE: async (query, variables = {}) => {
+    const request = graphqlRequest(query, variables, world.as('owner').authorization);
+    const answer = await app.server.inject({
+      ...request,
+      headers: { ...request.headers, accept: 'text/event-stream' },
+    });
+    return JSON.parse(/^data: (.+)$/m.exec(answer.body)?.[1] ?? answer.body) as Result;
+  },
+  WebSocket: async (query, variables = {}) => {
+    const socket = await openAcknowledged(url, world.as('owner').authorization);
+    socket.send({ id: '1', type: 'subscribe', payload: { query, variables } });
+    const message = await socket.next(({ type }) => type === 'next' || type === 'error');
+    socket.close();
+    return message.type === 'error' ? { errors: message.payload as Result['errors'] } : (message.payload as Result);
+  },
+};
+
+const times = (count: number, text: (i: number) => string) =>
+  Array.from({ length: count }, (_, i) => text(i)).join(' ');
+const credentials = () => `{ username: "${world.username}", password: "${PASSWORD}" }`;
+const nested = (depth: number): string => (depth === 0 ? '{ __typename }' : `{ __typename ... ${nested(depth - 1)} }`);
+
+/** Documents that ask for too much, and one beside each that does not. */
+const limits: [what: string, refused: () => string, accepted: () => string][] = [
+  ['aliases', () => `{ ${times(31, (i) => `a${i}: me { id }`)} }`, () => `{ ${times(5, (i) => `a${i}: me { id }`)} }`],
+  ['tokens', () => `{ me { ${times(2_100, () => 'id')} } }`, () => `{ me { ${times(100, () => 'id')} } }`],
+  [
+    'directives',
+    () => `{ me { ${times(51, () => '... @include(if: true) { id }')} } }`,
+    () => `{ me { ${times(5, () => '... @include(if: true) { id }')} } }`,
+  ],
+  ['depth, through inline fragments', () => `{ me ${nested(40)} }`, () => `{ me ${nested(2)} }`],
+  [
+    'circular introspection',
+    () => '{ __schema { types { fields { type { fields { type { fields { type { fields { name } } } } } } } } } }',
+    () => '{ __schema { queryType { name } } }',
+  ],
+  [
+    'rows',
+    () =>
+      `{ workspaces(orgId: "${world.ids.org_id}", first: 200) { nodes { members(first: 10000) { nodes { id } } } } }`,
+    () => `{ workspaces(orgId: "${world.ids.org_id}", first: 2) { nodes { members(first: 2) { nodes { id } } } } }`,
+  ],
+  [
+    'rows, by the default of a variable',
+    () =>
+      `query ($n: Int! = 10000) { workspaces(orgId: "${world.ids.org_id}", first: 200) { nodes { members(first: $n) { nodes { id } } } } }`,
+    () =>
+      `query ($n: Int! = 3) { workspaces(orgId: "${world.ids.org_id}", first: 2) { nodes { members(first: $n) { nodes { id } } } } }`,
+  ],
+  [
+    'credentials, by aliases',
+    () =>
+      `mutation { a: login(input: ${credentials()}) { tokenType } b: login(input: ${credentials()}) { tokenType } }`,
+    () => `mutation { a: login(input: ${credentials()}) { tokenType } }`,
+  ],
+  [
+    'credentials, by a fragment',
+    () =>
+      `mutation { ...F login(input: ${credentials()}) { tokenType } } fragment F on Mutation { b: login(input: ${credentials()}) { tokenType } ... on Mutation { forgotPassword(input: { email: "a@example.test" }) } }`,
+    () => `mutation { ...F } fragment F on Mutation { login(input: ${credentials()}) { tokenType } }`,
+  ],
+];
+
+describe.each(Object.keys(transports))('limits over %s', (transport) => {
+  test.each(limits)('%s', async (_what, refused, accepted) => {
+    const bad = await transports[transport]!(refused());
+    expect(bad.errors?.length, JSON.stringify(bad)).toBeGreaterThan(0);
+    expect(bad.data ?? null).toBeNull();
+    const good = await transports[transport]!(accepted());
+    expect(good.errors, JSON.stringify(good)).toBeUndefined();
+    expect(good.data).toBeTruthy();
+  });
+
+  test('names are not suggested, machinery is not shown', async () => {
+    const { errors } = await transports[transport]!('{ mee { id } }');
+    expect(errors?.[0]?.message).toContain('Cannot query field');
+    expect(JSON.stringify(errors)).not.toMatch(/Did you mean|node_modules|stack/);
+  });
+});
+
+describe('over POST alone', () => {
+  const post = (payload: string, headers: Record<string, string> = {}) =>
+    app.server.inject({
+      method: 'POST',
+      url: '/graphql',
+      headers: { 'content-type': 'application/json', ...headers, ...world.as('owner') },
+      payload,
+    });
+
+  test('a batch is refused', async () => {
+    const answer = await post('[{"query":"{ me { id } }"},{"query":"{ me { id } }"}]');
+    expect(answer.statusCode).toBeGreaterThanOrEqual(400);
+    expect(answer.statusCode).toBeLessThan(500);
+    expect(answer.body).not.toContain(world.accounts.owner.userId);
+  });
+
+  test.each(['text/plain', 'multipart/form-data; boundary=x', 'application/x-www-form-urlencoded'])(
+    '%s, which a foreign page could send, is refused',
+    async (type) => {
+      const payload = type.startsWith('multipart')
+        ? '--x\r\ncontent-disposition: form-data; name="operations"\r\n\r\n{"query":"mutation { logout }"}\r\n--x--\r\n'
+        : type.startsWith('text')
+          ? '{"query":"mutation { logout }"}'
+          : 'query=mutation+%7B+logout+%7D';
+      const answer = await post(payload, { 'content-type': type });
+      expect(answer.statusCode).toBeGreaterThanOrEqual(400);
+      expect(answer.statusCode).toBeLessThan(500);
+      expect((await app.server.inject({ url: '/v1/auth/me', headers: world.as('owner') })).statusCode).toBe(200);
+    },
+  );
+
+  test('GET never changes anything', async () => {
+    const answer = await app.server.inject({
+      url: `/graphql?query=${encodeURIComponent('mutation { logout }')}`,
+      headers: { ...world.as('owner'), accept: 'application/json' },
+    });
+    expect(answer.statusCode).toBe(405);
+    expect((await app.server.inject({ url: '/v1/auth/me', headers: world.as('owner') })).statusCode).toBe(200);
+  });
+
+  test('a million variables that are wrong, or unknown, are answered in few words', async () => {
+    const variables = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`v${i}`, i]));
+    const answer = await post(JSON.stringify({ query: '{ me { id } }', variables }));
+    expect(answer.body.length).toBeLessThan(20_000);
+    const input = { name: 5, tags: Array.from({ length: 50_000 }, () => 5) };
+    const query = 'mutation ($i: UpdateWorkspaceInput!) { updateWorkspace(orgId: "a", id: "b", input: $i) { id } }';
+    expect((await post(JSON.stringify({ query, variables: { i: input } }))).body.length).toBeLessThan(50_000);
+  });
+
+  test('a body past the limit is not read', async () => {
+    const answer = await post(
+      JSON.stringify({ query: '{ me { id } }', variables: { a: 'x'.repeat(3 * 1024 * 1024) } }),
+    );
+    expect(answer.statusCode).toBe(413);
+    const chunked = await fetch(`${url}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: new Blob([`{"query":"{ me { id } }","a":"${'x'.repeat(3 * 1024 * 1024)}"}`]).stream(),
+      duplex: 'half',
+    } as RequestInit);
+    expect(chunked.status).toBe(413);
+  });
+
+  test('an empty body, chunked or not, is refused at once', async () => {
+    const empty = { method: 'POST', headers: { 'content-type': 'application/json' } };
+    expect((await fetch(`${url}/graphql`, empty)).status).toBe(400);
+    expect(
+      (await fetch(`${url}/graphql`, { ...empty, body: new Blob([]).stream(), duplex: 'half' } as RequestInit)).status,
+    ).toBe(400);
+  });
+
+  test('introspection can be switched off', async () => {
+    const silent = await startTestApp({ env: { GRAPHQL_INTROSPECTION: 'false' }, databaseUrl: app.database.url });
+    try {
+      for (const query of ['{ __schema { queryType { name } } }', '{ __type(name: "User") { name } }']) {
+        const answer = await silent.server.inject(graphqlRequest(query));
+        expect(answer.json<Result>().errors?.length).toBeGreaterThan(0);
+        expect(answer.json<Result>().data ?? null).toBeNull();
+      }
+      expect(
+        (await silent.server.inject(graphqlRequest('{ authConfig { __typename allowRegistration } }'))).json<Result>()
+          .errors,
+      ).toBeUndefined();
+    } finally {
+      await silent.close();
+    }
+  });
+});
+
+describe('close codes of the socket', () => {
+  const init = () => ({ type: 'connection_init', payload: world.as('owner') });
+  const query = {
+    id: '1',
+    type: 'subscribe',
+    payload: { query: `subscription { workspaceEvents(orgId: "${''}", workspaceId: "") { id } }` },
+  };
+
+  test('4400 for what is no message', async () => {
+    for (const message of ['no json', '{}', '{"type":"unknown"}', '[]', 'null', '{"type":"subscribe"}']) {
+      const socket = await openSocket(url);
+      socket.send(message);
+      expect(await socket.closed(), message).toBe(4400);
+    }
+  });
+
+  test('4401 for an operation before the greeting', async () => {
+    const socket = await openSocket(url);
+    socket.send(query);
+    expect(await socket.closed()).toBe(4401);
+  });
+
+  test.each([
+    ['no token', {}],
+    ['garbage', { authorization: 'Bearer garbage' }],
+    ['a token of the wrong type', { authorization: 5 }],
+  ])('4403 for %s', async (_what, payload) => {
+    const socket = await openSocket(url);
+    socket.send({ type: 'connection_init', payload });
+    expect(await socket.closed()).toBe(4403);
+    expect(socket.messages).toEqual([]);
+  });
+
+  test('the header of the upgrade lets in, too', async () => {
+    const socket = await openSocket(url, world.as('owner'));
+    socket.send({ type: 'connection_init' });
+    await socket.next(({ type }) => type === 'connection_ack');
+    socket.close();
+  });
+
+  test('4408 for a socket that says nothing', async () => {
+    const socket = await openSocket(url);
+    expect(await socket.closed()).toBe(4408);
+  });
+
+  test('4409 for an id that is in use', async () => {
+    const socket = await openAcknowledged(url, world.as('owner').authorization);
+    const open = {
+      id: 'same',
+      type: 'subscribe',
+      payload: {
+        query: `subscription { workspaceEvents(orgId: "${world.ids.org_id}", workspaceId: "${world.ids.workspace_id}") { id } }`,
+      },
+    };
+    socket.send(open);
+    socket.send(open);
+    expect(await socket.closed()).toBe(4409);
+  });
+
+  test('4429 for a second greeting', async () => {
+    const socket = await openSocket(url);
+    socket.send(init());
+    socket.send(init());
+    expect(await socket.closed()).toBe(4429);
+  });
+
+  test('1009 for a message past 64 KiB, and at most twenty operations at a time', async () => {
+    // graphql-ws writes about it to the console
+    const shouted = vi.spyOn(console, 'error').mockReturnValue(undefined);
+    const huge = await openAcknowledged(url, world.as('owner').authorization);
+    huge.send({ id: '1', type: 'subscribe', payload: { query: `{ me { id } } # ${'x'.repeat(70_000)}` } });
+    expect(await huge.closed()).toBe(1009);
+    shouted.mockRestore();
+    const socket = await openAcknowledged(url, world.as('owner').authorization);
+    for (let i = 0; i < 25; i++) {
+      const events = `subscription { workspaceEvents(orgId: "${world.ids.org_id}", workspaceId: "${world.ids.workspace_id}") { id } }`;
+      socket.send({ id: `s${i}`, type: 'subscribe', payload: { query: events } });
+    }
+    await socket.next(({ type, id }) => type === 'error' && id === 's24');
+    expect(socket.messages.filter(({ type }) => type === 'error')).toHaveLength(5);
+    socket.close();
+  });
+});

@@ -1,0 +1,113 @@
+import { once } from 'node:events';
+import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from 'graphql-ws';
+import { vi } from 'vitest';
+import { WebSocket } from 'ws';
+
+/** One message of the `graphql-transport-ws` protocol. */
+export interface SocketMessage {
+  type: string;
+  id?: string;
+  payload?: unknown;
+}
+
+/** A raw socket to `/graphql`: tests say what goes over it, so that wrong things can be said too. */
+export interface RawSocket {
+  readonly messages: readonly SocketMessage[];
+  send(message: object | string): void;
+  /** The first message that fits, as soon as it is there. */
+  next(fits: (message: SocketMessage) => boolean): Promise<SocketMessage>;
+  /** Code with which the server closed. */
+  closed(): Promise<number>;
+  close(): void;
+}
+
+export async function openSocket(url: string, headers: Record<string, string> = {}): Promise<RawSocket> {
+  const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/graphql`, GRAPHQL_TRANSPORT_WS_PROTOCOL, { headers });
+  const messages: SocketMessage[] = [];
+  let code: number | null = null;
+  socket.on('message', (data: Buffer) => messages.push(JSON.parse(data.toString()) as SocketMessage));
+  socket.on('close', (closeCode) => {
+    code = closeCode;
+  });
+  await once(socket, 'open');
+  return {
+    messages,
+    send: (message) => socket.send(typeof message === 'string' ? message : JSON.stringify(message)),
+    next: (fits) =>
+      vi.waitFor(
+        () => {
+          const found = messages.find(fits);
+          if (!found) throw new Error(`no such message among ${JSON.stringify(messages)}; closed with ${code}`);
+          return found;
+        },
+        { timeout: 10_000, interval: 5 },
+      ),
+    closed: () =>
+      vi.waitFor(
+        () => {
+          if (code === null) throw new Error('the socket is open');
+          return code;
+        },
+        { timeout: 10_000, interval: 5 },
+      ),
+    close: () => socket.close(),
+  };
+}
+
+/** A socket that was let in. */
+export async function openAcknowledged(url: string, authorization: string): Promise<RawSocket> {
+  const socket = await openSocket(url);
+  socket.send({ type: 'connection_init', payload: { authorization } });
+  await socket.next(({ type }) => type === 'connection_ack');
+  return socket;
+}
+
+/** An open stream of server-sent events. */
+export interface EventSource {
+  readonly events: readonly { event: string; data: string; id: string | undefined }[];
+  /** The first event that fits, as soon as it is there. */
+  next(fits: (event: { event: string; data: string }) => boolean): Promise<{ event: string; data: string }>;
+  /** The server ended the stream. */
+  ended: Promise<void>;
+  close(): void;
+}
+
+/** Opens a stream and reads it in the background. @throws Error with status and body when it is refused */
+export async function openEvents(url: string, init: RequestInit): Promise<EventSource> {
+  const abort = new AbortController();
+  const response = await fetch(url, { ...init, signal: abort.signal });
+  if (!response.ok || !response.headers.get('content-type')?.startsWith('text/event-stream'))
+    throw new Error(`${response.status} ${await response.text()}`);
+  const events: { event: string; data: string; id: string | undefined }[] = [];
+  const ended = (async () => {
+    let rest = '';
+    try {
+      for await (const chunk of response.body!.pipeThrough(new TextDecoderStream())) {
+        const parts = `${rest}${chunk}`.split('\n\n');
+        rest = parts.pop()!;
+        for (const part of parts) {
+          const value = (name: string) => part.match(new RegExp(`^${name}: ?(.*)$`, 'm'))?.[1];
+          const data = value('data');
+          if (data !== undefined || value('event') !== undefined)
+            events.push({ event: value('event') ?? 'message', data: data ?? '', id: value('id') });
+        }
+      }
+    } catch (error) {
+      if (!abort.signal.aborted) throw error;
+    }
+  })();
+  return {
+    events,
+    next: (fits) =>
+      vi.waitFor(
+        () => {
+          const found = events.find(fits);
+          if (!found) throw new Error(`no such event among ${JSON.stringify(events)}`);
+          return found;
+        },
+        { timeout: 10_000, interval: 5 },
+      ),
+    ended,
+    close: () => abort.abort(),
+  };
+}
