@@ -1,104 +1,157 @@
 // The pages behind the links in mails. Addresses are relative, so that the service may live below a path of its host.
 
+/** @typedef {Record<string, string>} Fields texts by the name of an input */
+/** @typedef {{ error?: string, message?: string, details?: { field?: string, retry_after?: number }, detail?: { loc: string[], msg: string }[] }} Problem */
+
 const token = new URLSearchParams(location.search).get('token') ?? '';
-const status = document.getElementById('status');
+const status = byId('status');
 
 const LINK_IS_DEAD = 'This link is not valid any more: it was used, has expired, or a newer one was sent.';
 
 /** An answer that is no success; `fields` has a text for each input that is wrong. */
 class Refusal extends Error {
-  constructor(message, { statusCode, fields = {} }) {
+  /**
+   * @param {string} message
+   * @param {number} statusCode
+   * @param {Fields} [fields]
+   */
+  constructor(message, statusCode, fields = {}) {
     super(message);
     this.statusCode = statusCode;
     this.fields = fields;
   }
 }
 
+/** @param {string} id */
+function byId(id) {
+  const element = document.getElementById(id);
+  if (!element) throw new Error(`The page has no '${id}'.`);
+  return element;
+}
+
+/**
+ * Calls an operation of the service.
+ * @param {string} method
+ * @param {string} path
+ * @param {{ body?: object, accessToken?: string }} [options]
+ * @returns {Promise<unknown>} the answer's JSON
+ */
 async function call(method, path, { body, accessToken } = {}) {
-  const headers = {
-    ...(body ? { 'content-type': 'application/json' } : {}),
-    ...(accessToken ? { authorization: `Bearer ${accessToken}` } : {}),
-  };
+  const headers = new Headers();
+  if (body) headers.set('content-type', 'application/json');
+  if (accessToken) headers.set('authorization', `Bearer ${accessToken}`);
   const answer = await fetch(`../v1/${path}`, {
     method,
     headers,
-    body: body && JSON.stringify(body),
+    ...(body ? { body: JSON.stringify(body) } : {}),
     credentials: 'omit',
     cache: 'no-store',
   }).catch(() => {
-    throw new Refusal('The service cannot be reached. Try again in a moment.', { statusCode: 0 });
+    throw new Refusal('The service cannot be reached. Try again in a moment.', 0);
   });
-  const result = await answer.json().catch(() => null);
+  /** @type {unknown} */
+  const result = await answer.json().catch(() => null); // a proxy's own error page
   if (answer.ok) return result;
-  throw refusalOf(answer.status, result);
+  throw refusalOf(answer.status, /** @type {Problem} */ (result ?? {}));
 }
 
-function refusalOf(statusCode, result) {
-  if (statusCode === 422 && Array.isArray(result?.detail)) {
-    const fields = Object.fromEntries(result.detail.map(({ loc, msg }) => [loc.at(-1), msg.replace('Value error, ', '')]));
-    return new Refusal('', { statusCode, fields });
+/**
+ * @param {number} statusCode
+ * @param {Problem} problem
+ */
+function refusalOf(statusCode, { message, details, detail }) {
+  if (detail) {
+    const texts = detail.map(({ loc, msg }) => [loc.at(-1), msg.replace('Value error, ', '')]);
+    return new Refusal('', statusCode, /** @type {Fields} */ (Object.fromEntries(texts)));
   }
-  if (statusCode === 409 && result?.details?.field === 'username') {
-    return new Refusal('', { statusCode, fields: { username: 'This user name is taken.' } });
+  if (statusCode === 409 && details?.field === 'username') {
+    return new Refusal('', statusCode, { username: 'This user name is taken.' });
   }
-  if (statusCode === 409 && result?.details?.field === 'email') {
-    return new Refusal('There is an account with this e-mail address already: sign in with it below.', { statusCode });
+  if (statusCode === 409 && details?.field === 'email') {
+    return new Refusal('There is an account with this e-mail address already: sign in with it below.', statusCode);
   }
-  if (statusCode === 429) return new Refusal(`Too many tries. Try again in ${result?.details?.retry_after ?? 60} seconds.`, { statusCode });
-  return new Refusal(result?.message ?? 'Something went wrong. Try again in a moment.', { statusCode });
+  if (statusCode === 429) {
+    return new Refusal(`Too many tries. Try again in ${details?.retry_after ?? 60} seconds.`, statusCode);
+  }
+  return new Refusal(message ?? 'Something went wrong. Try again in a moment.', statusCode);
 }
 
+/**
+ * @param {string} text
+ * @param {'done' | 'problem' | ''} kind
+ */
 function show(text, kind) {
   status.textContent = text;
   status.dataset.kind = kind;
   if (text) status.focus();
 }
 
+/**
+ * @param {HTMLFormElement} form
+ * @param {Fields} fields
+ * @returns {boolean} whether there was an input for one of them
+ */
 function showProblems(form, fields) {
-  let first = null;
-  for (const input of form.querySelectorAll('input')) {
-    const problem = document.getElementById(`${input.id}-problem`);
+  const wrong = [...form.querySelectorAll('input')].filter((input) => {
+    const problem = byId(`${input.id}-problem`);
     const text = fields[input.name] ?? '';
     problem.textContent = text;
     problem.hidden = !text;
-    input.toggleAttribute('aria-invalid', Boolean(text));
-    if (text) first ??= input;
+    input.ariaInvalid = text ? 'true' : null;
+    return text !== '';
+  });
+  wrong[0]?.focus();
+  return wrong.length > 0;
+}
+
+/** @param {boolean} isHidden */
+function hideForms(isHidden) {
+  for (const part of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll('form, #invited'))) {
+    part.hidden = isHidden;
   }
-  first?.focus();
-  return first !== null;
 }
 
-function finish(form) {
-  for (const other of document.querySelectorAll('form, #invited')) other.hidden = true;
-  // a token that was used up is worth nothing, but it need not stay in the history
-  history.replaceState(null, '', location.pathname);
-  show(form.dataset.done, 'done');
-}
-
-/** On submit: does `work` with the values of the form, once at a time. `explain` may word a refusal. */
+/**
+ * On submit: does `work` with the values of the form, once at a time. `explain` may word a refusal.
+ * @param {string} id
+ * @param {(values: Fields) => Promise<unknown>} work
+ * @param {(refusal: Refusal) => string | undefined} [explain]
+ */
 function onSubmit(id, work, explain = () => undefined) {
-  const form = document.getElementById(id);
-  form.addEventListener('submit', async (event) => {
-    event.preventDefault();
-    const button = form.querySelector('button');
+  const form = /** @type {HTMLFormElement} */ (byId(id));
+  const button = /** @type {HTMLButtonElement} */ (form.querySelector('button'));
+
+  const submit = async () => {
     button.disabled = true;
     show('', '');
     showProblems(form, {});
     try {
-      await work(Object.fromEntries(new FormData(form)));
-      finish(form);
+      await work(/** @type {Fields} */ (Object.fromEntries(new FormData(form))));
+      hideForms(true);
+      // a token that was used up is worth nothing, but it need not stay in the history
+      history.replaceState(null, '', location.pathname);
+      show(form.dataset.done ?? '', 'done');
     } catch (error) {
-      const shown = showProblems(form, error.fields ?? {});
-      if (!shown) show(explain(error) ?? (error.message || Object.values(error.fields).join('. ')), 'problem');
+      const refusal = error instanceof Refusal ? error : new Refusal(String(error), 0);
+      if (showProblems(form, refusal.fields)) return;
+      show(explain(refusal) ?? (refusal.message || Object.values(refusal.fields).join('. ')), 'problem');
     } finally {
       button.disabled = false;
     }
+  };
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    void submit();
   });
 }
 
-/** Signs in for as long as `work` takes: the page leaves no session behind. */
+/**
+ * Signs in for as long as `work` takes: the page leaves no session behind.
+ * @param {Promise<unknown>} signIn
+ * @param {(accessToken: string) => Promise<unknown>} work
+ */
 async function within(signIn, work) {
-  const { access_token: accessToken } = await signIn();
+  const { access_token: accessToken } = /** @type {{ access_token: string }} */ (await signIn);
   try {
     await work(accessToken);
   } finally {
@@ -107,38 +160,45 @@ async function within(signIn, work) {
   }
 }
 
+/** @param {Refusal} refusal */
 const whenDead = ({ statusCode }) => (statusCode === 401 ? LINK_IS_DEAD : undefined);
 
-const pages = {
-  async 'verify-email'() {
-    onSubmit('verify', () => call('POST', 'auth/verify-email', { body: { token } }), whenDead);
-  },
-  async 'reset-password'() {
-    onSubmit('reset', ({ new_password }) => call('POST', 'auth/reset-password', { body: { token, new_password } }), whenDead);
-  },
-  async 'accept-invitation'() {
-    const { email, valid } = await call('GET', `auth/invite-info?token=${encodeURIComponent(token)}`);
-    if (!valid) return show(LINK_IS_DEAD, 'problem');
-    document.getElementById('email').textContent = email;
-    document.getElementById('sign-in-username').value = email;
-    for (const part of document.querySelectorAll('form, #invited')) part.hidden = false;
-    onSubmit('register', ({ username, password }) =>
-      within(
-        () => call('POST', 'auth/register', { body: { email, username, password, invite_token: token } }),
-        async () => undefined,
+async function acceptInvitation() {
+  const info = await call('GET', `auth/invite-info?token=${encodeURIComponent(token)}`);
+  const { email, valid } = /** @type {{ email: string, valid: boolean }} */ (info);
+  if (!valid) return show(LINK_IS_DEAD, 'problem');
+  byId('email').textContent = email;
+  /** @type {HTMLInputElement} */ (byId('sign-in-username')).value = email;
+  hideForms(false);
+  onSubmit('register', ({ username, password }) => {
+    const signIn = call('POST', 'auth/register', { body: { email, username, password, invite_token: token } });
+    return within(signIn, async () => undefined);
+  });
+  onSubmit(
+    'sign-in',
+    ({ username, password }) =>
+      within(call('POST', 'auth/login', { body: { username, password } }), (accessToken) =>
+        call('POST', 'invitations/accept', { body: { token }, accessToken }),
       ),
-    );
+    ({ statusCode }) => (statusCode === 401 ? 'User name or password is wrong.' : undefined),
+  );
+}
+
+/** @type {Record<string, () => void | Promise<void>>} */
+const pages = {
+  'verify-email': () => onSubmit('verify', () => call('POST', 'auth/verify-email', { body: { token } }), whenDead),
+  'reset-password': () =>
     onSubmit(
-      'sign-in',
-      ({ username, password }) =>
-        within(
-          () => call('POST', 'auth/login', { body: { username, password } }),
-          (accessToken) => call('POST', 'invitations/accept', { body: { token }, accessToken }),
-        ),
-      ({ statusCode }) => (statusCode === 401 ? 'User name or password is wrong.' : undefined),
-    );
-  },
+      'reset',
+      ({ new_password }) => call('POST', 'auth/reset-password', { body: { token, new_password } }),
+      whenDead,
+    ),
+  'accept-invitation': acceptInvitation,
 };
 
-if (token) await pages[document.body.dataset.page]().catch((error) => show(error.message, 'problem'));
-else show('This link is not complete. Open it from your mail again.', 'problem');
+try {
+  if (token) await pages[document.body.dataset.page ?? '']?.();
+  else show('This link is not complete. Open it from your mail again.', 'problem');
+} catch (error) {
+  show(error instanceof Error ? error.message : String(error), 'problem');
+}

@@ -5,7 +5,15 @@ import { forbidden, notFound } from '../graphql/errors.ts';
 import { FreshCache } from '../infra/fresh-cache.ts';
 import type { Sql } from '../infra/sql.ts';
 import type { Actor } from './caller.ts';
-import { atLeast, type Grant, granted, higherRole, type Permission, permissionTable, type Role } from './permissions.ts';
+import {
+  atLeast,
+  type Grant,
+  granted,
+  higherRole,
+  type Permission,
+  permissionTable,
+  type Role,
+} from './permissions.ts';
 
 interface OrganizationAccess {
   role: Role | null;
@@ -39,8 +47,12 @@ export class Access {
   readonly #organizations = new FreshCache<OrganizationAccess>();
   readonly #workspaces = new FreshCache<WorkspaceAccess>();
   // gathers what is asked at the same moment; it keeps nothing, that is the caches' task
-  readonly #organizationLoads = new DataLoader<string[], OrganizationAccess>((keys) => this.#readOrganizations(keys), { cache: false });
-  readonly #workspaceLoads = new DataLoader<string[], WorkspaceAccess>((keys) => this.#readWorkspaces(keys), { cache: false });
+  readonly #organizationLoads = new DataLoader<string[], OrganizationAccess>((keys) => this.#readOrganizations(keys), {
+    cache: false,
+  });
+  readonly #workspaceLoads = new DataLoader<string[], WorkspaceAccess>((keys) => this.#readWorkspaces(keys), {
+    cache: false,
+  });
 
   readonly #demandsVerified: boolean;
 
@@ -50,7 +62,10 @@ export class Access {
    * @param config.requireVerifiedEmail accounts that have not proven their address reach no organization
    * @param config.allowMemberWorkspaces plain members may create workspaces
    */
-  constructor(sql: Sql, { requireVerifiedEmail, allowMemberWorkspaces }: Pick<Config, 'requireVerifiedEmail' | 'allowMemberWorkspaces'>) {
+  constructor(
+    sql: Sql,
+    { requireVerifiedEmail, allowMemberWorkspaces }: Pick<Config, 'requireVerifiedEmail' | 'allowMemberWorkspaces'>,
+  ) {
     this.#sql = sql;
     this.#demandsVerified = requireVerifiedEmail;
     this.#membersMakeWorkspaces = allowMemberWorkspaces;
@@ -64,7 +79,9 @@ export class Access {
   /** @throws FORBIDDEN `organization:access` for strangers, FORBIDDEN with the permission for members without it. */
   requireOrganization(actor: Actor, orgId: string, permission: Permission): Grant | Promise<Grant> {
     const access = this.#organization(actor, orgId);
-    return access instanceof Promise ? access.then((a) => this.#judge(a.role, permission)) : this.#judge(access.role, permission);
+    return access instanceof Promise
+      ? access.then((a) => this.#judge(a.role, permission))
+      : this.#judge(access.role, permission);
   }
 
   /**
@@ -73,7 +90,8 @@ export class Access {
    */
   requireWorkspace(actor: Actor, orgId: string, workspaceId: string, permission: Permission): Grant | Promise<Grant> {
     const organization = this.#organization(actor, orgId);
-    if (organization instanceof Promise) return organization.then((o) => this.#requireWorkspace(actor, o, orgId, workspaceId, permission));
+    if (organization instanceof Promise)
+      return organization.then((o) => this.#requireWorkspace(actor, o, orgId, workspaceId, permission));
     return this.#requireWorkspace(actor, organization, orgId, workspaceId, permission);
   }
 
@@ -121,7 +139,9 @@ export class Access {
   #workspace(actor: Actor, orgId: string, workspaceId: string): WorkspaceAccess | Promise<WorkspaceAccess> {
     const { userId } = actor.principal;
     if (isUnstorable(workspaceId)) return { exists: false, role: null };
-    return this.#workspaces.get(`${orgId} ${workspaceId} ${userId}`, () => this.#workspaceLoads.load([orgId, workspaceId, userId]));
+    return this.#workspaces.get(`${orgId} ${workspaceId} ${userId}`, () =>
+      this.#workspaceLoads.load([orgId, workspaceId, userId]),
+    );
   }
 
   async #readOrganizations(keys: readonly string[][]): Promise<OrganizationAccess[]> {
@@ -137,10 +157,19 @@ export class Access {
   /** One row for each key: of `one` where there is a single key, else of `many`, which takes the columns of the keys as arrays. */
   async #readEach<Row extends object>(keys: readonly string[][], one: string, many: string): Promise<Row[]> {
     if (keys.length === 1) return this.#sql.read<Row>(one, keys[0]!);
-    return this.#sql.read<Row>(many, keys[0]!.map((_, column) => keys.map((key) => key[column])));
+    return this.#sql.read<Row>(
+      many,
+      keys[0]!.map((_, column) => keys.map((key) => key[column])),
+    );
   }
 
-  #requireWorkspace(actor: Actor, organization: OrganizationAccess, orgId: string, workspaceId: string, permission: Permission) {
+  #requireWorkspace(
+    actor: Actor,
+    organization: OrganizationAccess,
+    orgId: string,
+    workspaceId: string,
+    permission: Permission,
+  ) {
     if (!organization.role) throw forbidden('organization:access');
     const { role } = organization;
     const workspace = this.#workspace(actor, orgId, workspaceId);
@@ -163,7 +192,12 @@ function effectiveRole(organizationRole: Role, workspaceRole: Role | null): Role
   return higherRole(workspaceRole, atLeast(organizationRole, 'admin') ? organizationRole : null);
 }
 
-function judgeWorkspace(organizationRole: Role, workspace: WorkspaceAccess, workspaceId: string, permission: Permission): Grant {
+function judgeWorkspace(
+  organizationRole: Role,
+  workspace: WorkspaceAccess,
+  workspaceId: string,
+  permission: Permission,
+): Grant {
   const role = effectiveRole(organizationRole, workspace.role);
   if (!role) throw forbidden(permission);
   if (!workspace.exists) throw notFound('workspace', workspaceId);

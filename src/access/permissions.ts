@@ -63,9 +63,6 @@ export type Permission = keyof typeof permissionTable;
 
 const rank: Record<Role, number> = { viewer: 0, member: 1, editor: 2, admin: 3, owner: 4 };
 
-/** Whether the text names a role. */
-export const isRole = (text: string): text is Role => text in rank;
-
 /** Whether `role` is at least `least`. */
 export const atLeast = (role: Role, least: Role): boolean => rank[role] >= rank[least];
 

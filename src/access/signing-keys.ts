@@ -129,7 +129,8 @@ async function newKey(): Promise<StoredKey> {
 async function loadKey({ jwk }: StoredKey): Promise<LoadedKey> {
   const { d: _private, ...publicJwk } = jwk;
   const [privateKey, publicKey] = await Promise.all([importJWK(jwk, 'EdDSA'), importJWK(publicJwk, 'EdDSA')]);
-  if (privateKey instanceof Uint8Array || publicKey instanceof Uint8Array || !jwk.kid) throw new Error('A signing key is not an Ed25519 key with an id.');
+  if (privateKey instanceof Uint8Array || publicKey instanceof Uint8Array || !jwk.kid)
+    throw new Error('A signing key is not an Ed25519 key with an id.');
   return { kid: jwk.kid, privateKey, publicKey, publicJwk };
 }
 

@@ -19,31 +19,60 @@ export class AccountMail {
   }
 
   verification(to: Recipient, token: string): void {
-    this.#send(to.email, 'Confirm your e-mail address', `Hello ${to.username},\n\nopen this link to confirm your e-mail address. It works for 24 hours.`, `/account/verify-email?token=${token}`);
+    this.#send(
+      to.email,
+      'Confirm your e-mail address',
+      `Hello ${to.username},\n\nopen this link to confirm your e-mail address. It works for 24 hours.`,
+      `/account/verify-email?token=${token}`,
+    );
   }
 
   passwordReset(to: Recipient, token: string): void {
-    this.#send(to.email, 'Reset your password', `Hello ${to.username},\n\nopen this link to choose a new password. It works once, for one hour. If you did not ask for it, ignore this mail.`, `/account/reset-password?token=${token}`);
+    this.#send(
+      to.email,
+      'Reset your password',
+      `Hello ${to.username},\n\nopen this link to choose a new password. It works once, for one hour. If you did not ask for it, ignore this mail.`,
+      `/account/reset-password?token=${token}`,
+    );
   }
 
   invitation(email: string, organization: string, invitedBy: string, token: string): void {
     const [name, sender] = [oneLine(organization), oneLine(invitedBy)];
-    this.#send(email, `You are invited to ${name}`, `Hello,\n\n${sender} invites you to join '${name}'. Open this link to accept. It works for 7 days.`, `/account/accept-invitation?token=${token}`);
+    this.#send(
+      email,
+      `You are invited to ${name}`,
+      `Hello,\n\n${sender} invites you to join '${name}'. Open this link to accept. It works for 7 days.`,
+      `/account/accept-invitation?token=${token}`,
+    );
   }
 
   passwordChanged(to: Recipient): void {
-    this.#send(to.email, 'Your password was changed', `Hello ${to.username},\n\nyour password was changed and your other sessions were ended. If it was not you, reset your password at once and tell your administrator.`);
+    this.#send(
+      to.email,
+      'Your password was changed',
+      `Hello ${to.username},\n\nyour password was changed and your other sessions were ended. If it was not you, reset your password at once and tell your administrator.`,
+    );
   }
 
   emailChanged(to: Recipient, newEmail: string): void {
-    this.#send(to.email, 'Your e-mail address was changed', `Hello ${to.username},\n\nthe e-mail address of your account is now ${newEmail}. If it was not you, tell your administrator.`);
+    this.#send(
+      to.email,
+      'Your e-mail address was changed',
+      `Hello ${to.username},\n\nthe e-mail address of your account is now ${newEmail}. If it was not you, tell your administrator.`,
+    );
   }
 
   #send(to: string, subject: string, text: string, path?: string): void {
     const link = path ? `${this.#publicUrl()}${path}` : undefined;
-    this.#background.run(`mail: ${subject}`, () => this.#mailer.send({ to, subject, text: link ? `${text}\n\n${link}\n` : `${text}\n`, ...(link ? { link } : {}) }));
+    this.#background.run(`mail: ${subject}`, () =>
+      this.#mailer.send({ to, subject, text: link ? `${text}\n\n${link}\n` : `${text}\n`, ...(link ? { link } : {}) }),
+    );
   }
 }
 
 /** Names are chosen by strangers: they must not shape the mail. */
-const oneLine = (name: string): string => name.replaceAll(/[\s\p{C}]+/gu, ' ').slice(0, 100);
+const oneLine = (name: string): string =>
+  name
+    .replaceAll(/[\s\p{C}]+/gu, ' ')
+    .trim()
+    .slice(0, 100);

@@ -9,7 +9,9 @@ const tokenBounds = { minLength: 1, maxLength: 1024, sensitive: true } as const;
 
 const AuthConfig = builder.objectRef<{ allowRegistration: boolean }>('AuthConfig').implement({
   description: 'What a sign-in page needs to know.',
-  fields: (t) => ({ allowRegistration: t.exposeBoolean('allowRegistration', { description: 'Whether anyone may register.' }) }),
+  fields: (t) => ({
+    allowRegistration: t.exposeBoolean('allowRegistration', { description: 'Whether anyone may register.' }),
+  }),
 });
 
 const InviteInfo = builder.objectRef<{ email: string; valid: boolean }>('InviteInfo').implement({
@@ -24,7 +26,9 @@ const SignInResult = builder.objectRef<SignIn>('SignInResult').implement({
   description: 'A pair of tokens, and whose they are (spec, Token pair).',
   fields: (t) => ({
     accessToken: t.exposeString('accessToken', { description: 'Send it as `Authorization: Bearer …`.' }),
-    refreshToken: t.exposeString('refreshToken', { description: 'Exchange it for the next pair before the session ends.' }),
+    refreshToken: t.exposeString('refreshToken', {
+      description: 'Exchange it for the next pair before the session ends.',
+    }),
     tokenType: t.exposeString('tokenType', { description: '`bearer`.' }),
     expiresIn: t.exposeInt('expiresIn', { description: 'Seconds until the access token expires.' }),
     user: t.field({
@@ -77,8 +81,16 @@ builder.queryFields((t) => ({
 const RegisterInput = builder.inputType('RegisterInput', {
   description: 'A new account.',
   fields: (t) => ({
-    email: t.string({ required: true, constraints: emailBounds, description: 'E-mail address; a verification link is sent there.' }),
-    username: t.string({ required: true, constraints: usernameBounds, description: 'Name to sign in with, unique ignoring case.' }),
+    email: t.string({
+      required: true,
+      constraints: emailBounds,
+      description: 'E-mail address; a verification link is sent there.',
+    }),
+    username: t.string({
+      required: true,
+      constraints: usernameBounds,
+      description: 'Name to sign in with, unique ignoring case.',
+    }),
     password: t.string({ required: true, constraints: passwordBounds, description: '8 to 128 characters.' }),
     fullName: t.string({ constraints: { maxLength: 255 }, description: 'Name to show.' }),
     inviteToken: t.string({ constraints: tokenBounds, description: 'The token of an invitation link.' }),
@@ -88,29 +100,49 @@ const RegisterInput = builder.inputType('RegisterInput', {
 const LoginInput = builder.inputType('LoginInput', {
   description: 'Who signs in.',
   fields: (t) => ({
-    username: t.string({ required: true, constraints: { minLength: 1, maxLength: 320 }, description: 'User name or e-mail address.' }),
-    password: t.string({ required: true, constraints: { minLength: 1, maxLength: 1024, sensitive: true }, description: 'The password.' }),
+    username: t.string({
+      required: true,
+      constraints: { minLength: 1, maxLength: 320 },
+      description: 'User name or e-mail address.',
+    }),
+    password: t.string({
+      required: true,
+      constraints: { minLength: 1, maxLength: 1024, sensitive: true },
+      description: 'The password.',
+    }),
   }),
 });
 
 const TokenInput = builder.inputType('TokenInput', {
   description: 'A token that was mailed.',
-  fields: (t) => ({ token: t.string({ required: true, constraints: tokenBounds, description: 'The token of the link.' }) }),
+  fields: (t) => ({
+    token: t.string({ required: true, constraints: tokenBounds, description: 'The token of the link.' }),
+  }),
 });
 
 const EmailInput = builder.inputType('EmailInput', {
   description: 'An e-mail address.',
-  fields: (t) => ({ email: t.string({ required: true, constraints: emailBounds, description: 'The address of the account.' }) }),
+  fields: (t) => ({
+    email: t.string({ required: true, constraints: emailBounds, description: 'The address of the account.' }),
+  }),
 });
 
 const RefreshInput = builder.inputType('RefreshInput', {
   description: 'A refresh token.',
-  fields: (t) => ({ refreshToken: t.string({ required: true, constraints: tokenBounds, description: 'The newest refresh token of the session.' }) }),
+  fields: (t) => ({
+    refreshToken: t.string({
+      required: true,
+      constraints: tokenBounds,
+      description: 'The newest refresh token of the session.',
+    }),
+  }),
 });
 
 const SwitchOrganizationInput = builder.inputType('SwitchOrganizationInput', {
   description: 'Where to work.',
-  fields: (t) => ({ orgId: t.id({ required: true, constraints: bounds.id, description: 'An organization of the caller.' }) }),
+  fields: (t) => ({
+    orgId: t.id({ required: true, constraints: bounds.id, description: 'An organization of the caller.' }),
+  }),
 });
 
 const ResetPasswordInput = builder.inputType('ResetPasswordInput', {
@@ -124,7 +156,11 @@ const ResetPasswordInput = builder.inputType('ResetPasswordInput', {
 const ChangePasswordInput = builder.inputType('ChangePasswordInput', {
   description: 'A new password, proven by the current one.',
   fields: (t) => ({
-    currentPassword: t.string({ required: true, constraints: { minLength: 1, maxLength: 1024, sensitive: true }, description: 'The password until now.' }),
+    currentPassword: t.string({
+      required: true,
+      constraints: { minLength: 1, maxLength: 1024, sensitive: true },
+      description: 'The password until now.',
+    }),
     newPassword: t.string({ required: true, constraints: passwordBounds, description: '8 to 128 characters.' }),
   }),
 });
@@ -132,7 +168,8 @@ const ChangePasswordInput = builder.inputType('ChangePasswordInput', {
 builder.mutationFields((t) => ({
   register: t.field({
     type: SignInResult,
-    description: 'Makes an account with an organization and a default workspace of its own, or joins the one of an invitation, and signs it in.',
+    description:
+      'Makes an account with an organization and a default workspace of its own, or joins the one of an invitation, and signs it in.',
     authorize: 'public',
     isCredential: true,
     args: { input: t.arg({ type: RegisterInput, required: true, description: 'The account.' }) },
@@ -148,7 +185,8 @@ builder.mutationFields((t) => ({
   }),
   refresh: t.field({
     type: RefreshResult,
-    description: 'Exchanges a refresh token for the next pair. Repeating it within a minute gives the same pair; later reuse ends the session.',
+    description:
+      'Exchanges a refresh token for the next pair. Repeating it within a minute gives the same pair; later reuse ends the session.',
     authorize: 'public',
     isCredential: true,
     args: { input: t.arg({ type: RefreshInput, required: true, description: 'The refresh token.' }) },

@@ -1,6 +1,6 @@
 import type { Access } from '../access/access.ts';
-import type { Authentication } from '../access/authentication.ts';
 import type { AccessTokens } from '../access/access-tokens.ts';
+import type { Authentication } from '../access/authentication.ts';
 import type { Actor, Caller } from '../access/caller.ts';
 import type { Passwords } from '../access/passwords.ts';
 import { tokenHash } from '../access/tokens.ts';
@@ -13,7 +13,7 @@ import type { Changes } from '../infra/change.ts';
 import { Budget } from '../infra/throttle.ts';
 import type { AccountMail } from './account-mail.ts';
 import { findEmailToken, issueEmailToken, useEmailToken } from './email-tokens.ts';
-import { lockedOut, Lockout } from './lockout.ts';
+import { Lockout, lockedOut } from './lockout.ts';
 import { ensureGoodPassword } from './password-policy.ts';
 import type { SessionFacts, Sessions, TokenPair } from './sessions.ts';
 
@@ -88,7 +88,12 @@ export class AuthService {
   /** @throws AUTHENTICATION_FAILED for whatever is wrong with the token */
   async refresh(caller: Caller, refreshToken: string): Promise<TokenPair> {
     const { activity, sessions } = this.#deps;
-    const entry = ({ userId, orgId }: SessionFacts) => ({ action: 'refresh', resourceType: 'user', resourceId: userId, orgId });
+    const entry = ({ userId, orgId }: SessionFacts) => ({
+      action: 'refresh',
+      resourceType: 'user',
+      resourceId: userId,
+      orgId,
+    });
     const { userId, orgId, sessionId, ...pair } = await sessions.refresh(refreshToken, (stolen) =>
       activity.record(
         asStranger(caller),
@@ -101,15 +106,29 @@ export class AuthService {
   }
 
   /** Binds the session to another organization of the caller's. @throws FORBIDDEN `organization:access` */
-  async switchOrganization(actor: Actor, orgId: string): Promise<{ accessToken: string; tokenType: 'bearer'; expiresIn: number; orgId: string }> {
+  async switchOrganization(
+    actor: Actor,
+    orgId: string,
+  ): Promise<{ accessToken: string; tokenType: 'bearer'; expiresIn: number; orgId: string }> {
     const { access, changes, tokens } = this.#deps;
     await access.requireOrganization(actor, orgId, 'organization:access');
     const { sessionId, userId } = actor.principal;
     await changes.run(actor, async (tx) => {
       await tx.db.session.update({ where: { id: sessionId }, data: { orgId } });
-      tx.audit({ action: 'update', resourceType: 'organization', resourceId: orgId, orgId, metadata: { switched: true } });
+      tx.audit({
+        action: 'update',
+        resourceType: 'organization',
+        resourceId: orgId,
+        orgId,
+        metadata: { switched: true },
+      });
     });
-    return { accessToken: await tokens.issue({ userId, orgId, sessionId }), tokenType: 'bearer', expiresIn: tokens.ttlSeconds, orgId };
+    return {
+      accessToken: await tokens.issue({ userId, orgId, sessionId }),
+      tokenType: 'bearer',
+      expiresIn: tokens.ttlSeconds,
+      orgId,
+    };
   }
 
   /** @throws AUTHENTICATION_FAILED for a token that is unknown, used or expired */
@@ -118,7 +137,14 @@ export class AuthService {
       const used = await useEmailToken(tx.db, token, 'verify_email');
       if (!used) throw unauthenticated();
       await tx.db.user.update({ where: { id: used.userId }, data: { isVerified: true } });
-      tx.audit({ action: 'update', resourceType: 'user', resourceId: used.userId, orgId: null, userId: used.userId, metadata: { verified: true } });
+      tx.audit({
+        action: 'update',
+        resourceType: 'user',
+        resourceId: used.userId,
+        orgId: null,
+        userId: used.userId,
+        metadata: { verified: true },
+      });
       tx.afterCommit(() => this.#deps.authentication.sessionsChanged());
     });
   }
@@ -153,7 +179,14 @@ export class AuthService {
       const user = await tx.db.user.update({ where: { id: used.userId }, data: { passwordHash, isVerified: true } });
       await sessions.revokeAll(tx.db, user.id, 'password_reset');
       await tx.db.emailToken.deleteMany({ where: { userId: user.id, purpose: 'reset_password', usedAt: null } });
-      tx.audit({ action: 'update', resourceType: 'user', resourceId: user.id, orgId: null, userId: user.id, metadata: { password: 'reset' } });
+      tx.audit({
+        action: 'update',
+        resourceType: 'user',
+        resourceId: user.id,
+        orgId: null,
+        userId: user.id,
+        metadata: { password: 'reset' },
+      });
       tx.afterCommit(() => {
         authentication.sessionsChanged();
         mail.passwordChanged(user);
@@ -163,7 +196,10 @@ export class AuthService {
   }
 
   /** Changes the own password and ends the other sessions. @throws AUTHENTICATION_FAILED when the current one is wrong */
-  async changePassword(actor: Actor, { currentPassword, newPassword }: { currentPassword: string; newPassword: string }): Promise<void> {
+  async changePassword(
+    actor: Actor,
+    { currentPassword, newPassword }: { currentPassword: string; newPassword: string },
+  ): Promise<void> {
     const { prisma, changes, passwords, sessions, authentication, config, mail } = this.#deps;
     const { userId, sessionId } = actor.principal;
     const user = await prisma.user.findUniqueOrThrow({ where: { id: userId } });
@@ -177,11 +213,20 @@ export class AuthService {
     const passwordHash = await passwords.hash(newPassword);
     await this.#lockout.succeeded(userId);
     await changes.run(actor, async (tx) => {
-      const { count } = await tx.db.user.updateMany({ where: { id: userId, passwordHash: user.passwordHash }, data: { passwordHash } });
+      const { count } = await tx.db.user.updateMany({
+        where: { id: userId, passwordHash: user.passwordHash },
+        data: { passwordHash },
+      });
       if (count === 0) throw unauthenticated(); // somebody else changed it in the meantime
       await sessions.revokeAll(tx.db, userId, 'password_changed', sessionId);
       await tx.db.emailToken.deleteMany({ where: { userId, purpose: 'reset_password', usedAt: null } });
-      tx.audit({ action: 'update', resourceType: 'user', resourceId: userId, orgId: null, metadata: { password: 'changed' } });
+      tx.audit({
+        action: 'update',
+        resourceType: 'user',
+        resourceId: userId,
+        orgId: null,
+        metadata: { password: 'changed' },
+      });
       tx.afterCommit(() => {
         authentication.sessionsChanged();
         mail.passwordChanged(user);

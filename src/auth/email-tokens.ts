@@ -8,7 +8,11 @@ const LIFETIME_HOURS: Record<EmailPurpose, number> = { verify_email: 24, reset_p
 type Db = Prisma.TransactionClient;
 
 /** A new token for the address; older ones of the same purpose die with it. @returns the token to mail */
-export async function issueEmailToken(db: Db, user: { id: string; email: string }, purpose: EmailPurpose): Promise<string> {
+export async function issueEmailToken(
+  db: Db,
+  user: { id: string; email: string },
+  purpose: EmailPurpose,
+): Promise<string> {
   const token = randomToken();
   await db.emailToken.deleteMany({ where: { userId: user.id, purpose, usedAt: null } });
   await db.emailToken.create({

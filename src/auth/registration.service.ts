@@ -6,9 +6,9 @@ import { alreadyExists, forbidden, invalidInput } from '../graphql/errors.ts';
 import { brokenUnique, type Tx } from '../infra/change.ts';
 import { newId } from '../infra/ids.ts';
 import { Budget } from '../infra/throttle.ts';
+import { foundOrganization } from '../organizations/founding.ts';
 import { acceptInvitation, findPendingInvitation } from '../organizations/invitation-token.ts';
 import { joinOrganization } from '../organizations/membership.ts';
-import { insertWorkspace } from '../workspaces/workspace.service.ts';
 import type { AuthDeps, SignIn } from './auth.service.ts';
 import { issueEmailToken } from './email-tokens.ts';
 import { ensureGoodPassword } from './password-policy.ts';
@@ -53,16 +53,23 @@ export class RegistrationService {
     const { prisma, changes, sessions, mail, config } = this.#deps;
     await this.#byClient.demand(caller.request.ip);
     const invitation = input.inviteToken ? await findPendingInvitation(prisma, tokenHash(input.inviteToken)) : null;
-    if (input.inviteToken && !invitation) throw invalidInput(['input', 'inviteToken'], 'the invitation is unknown, used or expired');
-    if (!invitation && !config.allowRegistration) throw forbidden('user:create', 'Registration is closed: ask for an invitation.');
-    if (invitation && invitation.emailKey !== input.email.toLowerCase()) throw invalidInput(['input', 'email'], 'the invitation was sent to another address');
+    if (input.inviteToken && !invitation)
+      throw invalidInput(['input', 'inviteToken'], 'the invitation is unknown, used or expired');
+    if (!invitation && !config.allowRegistration)
+      throw forbidden('user:create', 'Registration is closed: ask for an invitation.');
+    if (invitation && invitation.emailKey !== input.email.toLowerCase())
+      throw invalidInput(['input', 'email'], 'the invitation was sent to another address');
     const passwordHash = await this.#prepare(input, ['input', 'password']);
     // whoever registers is nobody yet, whatever token the request carries
     const newcomer: Caller = { ...caller, principal: null };
     const signIn = await this.#unique(input, () =>
       changes.run(newcomer, async (tx) => {
         const isFirst = await this.#isFirstAccount(tx);
-        const user = await insertUser(tx, input, { passwordHash, isVerified: invitation !== null, isPlatformAdmin: isFirst });
+        const user = await insertUser(tx, input, {
+          passwordHash,
+          isVerified: invitation !== null,
+          isPlatformAdmin: isFirst,
+        });
         newcomer.signedInAs = { userId: user.id, username: user.username };
         const orgId = invitation
           ? await acceptInvitation(tx, this.#deps.access, invitation, user)
@@ -89,9 +96,19 @@ export class RegistrationService {
     const passwordHash = await this.#prepare(input, ['input', 'password']);
     return this.#unique(input, () =>
       changes.run(caller, async (tx) => {
-        const user = await insertUser(tx, input, { passwordHash, isVerified: false, isPlatformAdmin: false, homeOrgId: orgId });
+        const user = await insertUser(tx, input, {
+          passwordHash,
+          isVerified: false,
+          isPlatformAdmin: false,
+          homeOrgId: orgId,
+        });
+        await joinOrganization(tx, access, {
+          orgId,
+          userId: user.id,
+          role: input.role,
+          addedBy: caller.principal?.userId ?? null,
+        });
         tx.audit({ action: 'create', resourceType: 'user', resourceId: user.id, orgId });
-        await joinOrganization(tx, access, { orgId, userId: user.id, role: input.role, addedBy: caller.principal?.userId ?? null });
         const token = await issueEmailToken(tx.db, user, 'verify_email');
         tx.afterCommit(() => mail.verification(user, token));
         return user.id;
@@ -112,7 +129,9 @@ export class RegistrationService {
       select: { emailKey: true },
     });
     if (!taken) return;
-    throw taken.emailKey === email.toLowerCase() ? alreadyExists('user', 'email', email) : alreadyExists('user', 'username', username);
+    throw taken.emailKey === email.toLowerCase()
+      ? alreadyExists('user', 'email', email)
+      : alreadyExists('user', 'username', username);
   }
 
   /** Of many at once exactly one wins; the others get the answer of those who come late. */
@@ -133,14 +152,13 @@ export class RegistrationService {
   }
 
   async #foundOrganization(tx: Tx, user: User): Promise<string> {
-    const orgId = newId('organization');
     const name = `${user.fullName ?? user.username}'s organization`;
-    await tx.db.organization.create({ data: { id: orgId, name, createdBy: user.id } });
-    await joinOrganization(tx, this.#deps.access, { orgId, userId: user.id, role: 'owner', addedBy: user.id });
-    const workspace = await insertWorkspace(tx, { orgId, ownerId: user.id, name: 'Default workspace' });
-    await tx.db.user.update({ where: { id: user.id }, data: { defaultWorkspaceId: workspace.id, homeOrgId: orgId } });
-    tx.audit({ action: 'create', resourceType: 'organization', resourceId: orgId, orgId, userId: user.id });
-    return orgId;
+    const { organization, workspaceId } = await foundOrganization(tx, this.#deps.access, { founderId: user.id, name });
+    await tx.db.user.update({
+      where: { id: user.id },
+      data: { defaultWorkspaceId: workspaceId, homeOrgId: organization.id },
+    });
+    return organization.id;
   }
 }
 

@@ -69,14 +69,18 @@ export class Sessions {
   async refresh(refreshToken: string, onReuse: (session: SessionFacts) => void): Promise<TokenPair & SessionFacts> {
     const hash = tokenHash(refreshToken);
     const successor = successorOf(refreshToken, this.#deps.secret);
-    const session = (await this.#rotate(hash, tokenHash(successor))) ?? (await this.#repeat(hash, tokenHash(successor), onReuse));
+    const session =
+      (await this.#rotate(hash, tokenHash(successor))) ?? (await this.#repeat(hash, tokenHash(successor), onReuse));
     if (!session) throw unauthenticated();
     return { ...(await this.#pair(session, successor)), ...session };
   }
 
   /** Ends a session: its access tokens die at once, here, and within a second elsewhere. */
   async revoke(db: Db, sessionId: string, reason: string): Promise<void> {
-    await db.session.updateMany({ where: { id: sessionId, revokedAt: null }, data: { revokedAt: new Date(), revokedReason: reason } });
+    await db.session.updateMany({
+      where: { id: sessionId, revokedAt: null },
+      data: { revokedAt: new Date(), revokedReason: reason },
+    });
   }
 
   /** Ends all sessions of a user, but perhaps the one that asks for it. */
@@ -103,10 +107,23 @@ export class Sessions {
   }
 
   /** A token that was rotated already: a repetition, or theft. */
-  async #repeat(hash: string, successorHash: string, onReuse: (session: SessionFacts) => void): Promise<SessionFacts | null> {
+  async #repeat(
+    hash: string,
+    successorHash: string,
+    onReuse: (session: SessionFacts) => void,
+  ): Promise<SessionFacts | null> {
     const { prisma } = this.#deps;
-    const used = await prisma.refreshToken.findUnique({ where: { hash }, include: { session: { include: { user: true } } } });
-    if (!used?.replacedAt || used.session.revokedAt || used.session.expiresAt < new Date() || !used.session.user.isActive) return null;
+    const used = await prisma.refreshToken.findUnique({
+      where: { hash },
+      include: { session: { include: { user: true } } },
+    });
+    if (
+      !used?.replacedAt ||
+      used.session.revokedAt ||
+      used.session.expiresAt < new Date() ||
+      !used.session.user.isActive
+    )
+      return null;
     const session = { sessionId: used.sessionId, userId: used.session.userId, orgId: used.session.orgId };
     const child = await prisma.refreshToken.findUnique({ where: { hash: successorHash } });
     if (child && !child.replacedAt && Date.now() - used.replacedAt.getTime() <= GRACE_MS) return session;
@@ -116,9 +133,17 @@ export class Sessions {
     return null;
   }
 
-  async #pair(session: { userId: string; orgId: string | null; sessionId: string }, refreshToken: string): Promise<TokenPair> {
+  async #pair(
+    session: { userId: string; orgId: string | null; sessionId: string },
+    refreshToken: string,
+  ): Promise<TokenPair> {
     const { tokens } = this.#deps;
-    return { accessToken: await tokens.issue(session), refreshToken, tokenType: 'bearer', expiresIn: tokens.ttlSeconds };
+    return {
+      accessToken: await tokens.issue(session),
+      refreshToken,
+      tokenType: 'bearer',
+      expiresIn: tokens.ttlSeconds,
+    };
   }
 
   #idleEnd(): Date {

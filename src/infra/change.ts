@@ -7,7 +7,10 @@ import { type EventEntry, eventRow, insertEvents } from './events.ts';
 /** A transaction that is being written: the rows, the audit record and the events commit together or not at all. */
 export interface Tx {
   db: Prisma.TransactionClient;
-  /** Says what was done; the first call names the request's activity record, each further one adds a record. */
+  /**
+   * Says what was done. A request has one record: the last call names it, because what is done on the way is said before; that
+   * is listed in its metadata as `also`.
+   */
   audit(entry: ActivityEntry): void;
   /** Adds an event of the workspace's or organization's stream. Events carry ids, not rows. */
   emit(event: EventEntry): void;
@@ -57,11 +60,8 @@ export class Changes {
           emit: (event) => events.push(event),
           afterCommit: (action) => after.push(action),
         });
-        if (activities.length > 0)
-          await insertActivity(
-            db,
-            activities.map((entry) => activityRow(caller, entry)),
-          );
+        const record = recordOf(activities);
+        if (record) await insertActivity(db, [activityRow(caller, record)]);
         if (caller.request.idempotencyId)
           await db.idempotencyKey.updateMany({
             where: { id: caller.request.idempotencyId },
@@ -81,6 +81,18 @@ export class Changes {
     if (events.length > 0) this.#onCommit();
     return result;
   }
+}
+
+function recordOf(entries: readonly ActivityEntry[]): ActivityEntry | null {
+  const main = entries.at(-1);
+  if (!main || entries.length === 1) return main ?? null;
+  const also = entries.slice(0, -1).map(({ action, resourceType, resourceId, metadata }) => ({
+    action,
+    resource_type: resourceType,
+    resource_id: resourceId,
+    ...metadata,
+  }));
+  return { ...main, metadata: { ...main.metadata, also } };
 }
 
 function isTransient(error: unknown): boolean {

@@ -4,11 +4,9 @@ import type { Connection } from '../graphql/connections.ts';
 import { notFound } from '../graphql/errors.ts';
 import { NestedList, nestedRow, type PageArgs, type RequestMemory } from '../graphql/nested-connection.ts';
 import type { Tx } from '../infra/change.ts';
-import { newId } from '../infra/ids.ts';
 import { columnsOf, type PageSource } from '../infra/pages.ts';
 import type { ServiceDeps } from '../services.ts';
-import { insertWorkspace } from '../workspaces/workspace.service.ts';
-import { joinOrganization } from './membership.ts';
+import { foundOrganization } from './founding.ts';
 
 export interface CreateOrganization {
   name: string;
@@ -68,17 +66,8 @@ export class OrganizationService {
 
   /** Makes an organization with a default workspace; the caller owns both. */
   async create(actor: Actor, input: CreateOrganization): Promise<Organization> {
-    const { userId } = actor.principal;
-    const id = newId('organization');
-    return this.#deps.changes.run(actor, async (tx) => {
-      const organization = await tx.db.organization.create({
-        data: { id, name: input.name, description: input.description ?? null, createdBy: userId },
-      });
-      record(tx, 'create', id);
-      await joinOrganization(tx, this.#deps.access, { orgId: id, userId, role: 'owner', addedBy: userId });
-      await insertWorkspace(tx, { orgId: id, ownerId: userId, name: 'Default workspace' });
-      return organization;
-    });
+    const { access, changes } = this.#deps;
+    return changes.run(actor, async (tx) => (await foundOrganization(tx, access, { ...input, founderId: actor.principal.userId })).organization);
   }
 
   /** Changes what is given; what is left out stays. */
@@ -112,7 +101,7 @@ export async function lockOrganization(tx: Tx, id: string): Promise<void> {
   if (rows.length === 0) throw notFound('organization', id);
 }
 
-function record(tx: Tx, verb: 'create' | 'update' | 'delete', id: string, metadata?: Record<string, unknown>): void {
+function record(tx: Tx, verb: 'update' | 'delete', id: string, metadata?: Record<string, unknown>): void {
   tx.audit({ action: verb, resourceType: 'organization', resourceId: id, orgId: id, metadata });
   tx.emit({ type: `organization.${verb}d`, orgId: id, resourceType: 'organization', resourceId: id });
 }

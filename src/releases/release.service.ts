@@ -52,10 +52,8 @@ export class ReleaseService {
   /** The version is the number unless given. @throws RESOURCE_NOT_FOUND `app`, RESOURCE_ALREADY_EXISTS for a version that the app has already */
   async create(actor: Actor, place: Place, input: CreateRelease): Promise<Release> {
     return this.#deps.changes.run(actor, async (tx) => {
-      await lockApp(tx, place);
       const { appId } = place;
-      const { _max } = await tx.db.release.aggregate({ where: { appId }, _max: { number: true } });
-      const number = (_max.number ?? 0) + 1;
+      const number = await nextNumber(tx, place);
       const version = input.version ?? String(number);
       const same = await tx.db.release.findUnique({
         where: { appId_version: { appId, version } },
@@ -94,9 +92,11 @@ export class ReleaseService {
   }
 }
 
-/** Holds the app until the transaction ends: releases are numbered one at a time. @throws RESOURCE_NOT_FOUND */
-async function lockApp(tx: Tx, { orgId, workspaceId, appId }: Place): Promise<void> {
-  const rows = await tx.db.$queryRaw<unknown[]>`
-    select 1 from apps where id = ${appId} and org_id = ${orgId} and workspace_id = ${workspaceId} for no key update`;
-  if (rows.length === 0) throw notFound('app', appId);
+/** The next number of the app's releases. Holds the app until the transaction ends, so that numbers have no gaps. @throws RESOURCE_NOT_FOUND */
+async function nextNumber(tx: Tx, { orgId, workspaceId, appId }: Place): Promise<number> {
+  const [row] = await tx.db.$queryRaw<{ number: number }[]>`
+    update apps set last_release = last_release + 1
+    where id = ${appId} and org_id = ${orgId} and workspace_id = ${workspaceId} returning last_release as number`;
+  if (!row) throw notFound('app', appId);
+  return row.number;
 }

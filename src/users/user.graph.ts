@@ -11,17 +11,21 @@ export const emailBounds = { minLength: 3, maxLength: 320, format: 'email' } as 
 export const usernameBounds = { minLength: 3, maxLength: 64, pattern: '[A-Za-z0-9_.@+-]+' } as const;
 
 /** Whether a user is the caller: what is private is shown to the user alone. */
-export const isSelf = (user: UserView, { caller }: Context) => caller.principal?.userId === user.id || caller.signedInAs?.userId === user.id;
+export const isSelf = (user: UserView, { caller }: Context) =>
+  caller.principal?.userId === user.id || caller.signedInAs?.userId === user.id;
 
 export const User = builder.objectRef<UserView>('User').implement({
-  description: 'A person who can sign in. What is private (preferences, settings, organizations, hasPassword) is shown to the user alone.',
+  description:
+    'A person who can sign in. What is private (preferences, settings, organizations, hasPassword) is shown to the user alone.',
   interfaces: [Node],
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `usr_…`.' }),
     email: t.exposeString('email', { description: 'E-mail address.' }),
     username: t.exposeString('username', { description: 'Name to sign in with.' }),
     fullName: t.exposeString('fullName', { nullable: true, description: 'Name to show.' }),
-    authProvider: t.exposeString('authProvider', { description: 'Where the account signs in: `local`, `saml`, `oidc` or `scim`.' }),
+    authProvider: t.exposeString('authProvider', {
+      description: 'Where the account signs in: `local`, `saml`, `oidc` or `scim`.',
+    }),
     avatarUrl: t.exposeString('avatarUrl', { nullable: true, description: 'Picture.' }),
     bio: t.exposeString('bio', { nullable: true, description: 'About the user.' }),
     timezone: t.exposeString('timezone', { nullable: true, description: 'IANA time zone.' }),
@@ -31,13 +35,18 @@ export const User = builder.objectRef<UserView>('User').implement({
       authorize: 'inherited',
       description: 'Where the user starts; null for those outside the organization that manages the account.',
       // a guest's home is another tenant's affair
-      resolve: (user, _args, context) => (isSelf(user, context) || user.homeOrgId === user.contextOrgId ? user.defaultWorkspaceId : null),
+      resolve: (user, _args, context) =>
+        isSelf(user, context) || user.homeOrgId === user.contextOrgId ? user.defaultWorkspaceId : null,
     }),
     isActive: t.exposeBoolean('isActive', { description: 'Whether the account can sign in.' }),
     isVerified: t.exposeBoolean('isVerified', { description: 'Whether the e-mail address is proven.' }),
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When the account was made.' }),
     updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When the account last changed.' }),
-    lastLogin: t.expose('lastLogin', { type: 'DateTime', nullable: true, description: 'When the user last signed in.' }),
+    lastLogin: t.expose('lastLogin', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'When the user last signed in.',
+    }),
     roles: t.stringList({
       authorize: 'inherited',
       description: 'Roles in the current organization; `platform_admin` too where it applies.',
@@ -111,26 +120,46 @@ builder.queryFields((t) => ({
 const CreateUserInput = builder.inputType('CreateUserInput', {
   description: 'A new account in the organization that the session works in.',
   fields: (t) => ({
-    email: t.string({ required: true, constraints: emailBounds, description: 'E-mail address; a verification link is sent there.' }),
-    username: t.string({ required: true, constraints: usernameBounds, description: 'Name to sign in with, unique ignoring case.' }),
+    email: t.string({
+      required: true,
+      constraints: emailBounds,
+      description: 'E-mail address; a verification link is sent there.',
+    }),
+    username: t.string({
+      required: true,
+      constraints: usernameBounds,
+      description: 'Name to sign in with, unique ignoring case.',
+    }),
     password: t.string({ required: true, constraints: passwordBounds, description: '8 to 128 characters.' }),
     fullName: t.string({ constraints: { maxLength: 255 }, description: 'Name to show.' }),
-    role: t.string({ constraints: bounds.role, description: 'Role in the organization; `member` unless told, never above the own.' }),
+    role: t.string({
+      constraints: bounds.role,
+      description: 'Role in the organization; `member` unless told, never above the own.',
+    }),
   }),
 });
 
 const UpdateUserInput = builder.inputType('UpdateUserInput', {
   description: 'What to change; what is left out stays, null clears.',
   fields: (t) => ({
-    email: t.string({ constraints: { ...emailBounds, notNull: true }, description: 'A new address must be verified again.' }),
+    email: t.string({
+      constraints: { ...emailBounds, notNull: true },
+      description: 'A new address must be verified again.',
+    }),
     username: t.string({ constraints: { ...usernameBounds, notNull: true }, description: 'Name to sign in with.' }),
     fullName: t.string({ constraints: { maxLength: 255 }, description: 'Name to show.' }),
     avatarUrl: t.string({ constraints: { maxLength: 2048, format: 'uri' }, description: 'Picture.' }),
     bio: t.string({ constraints: bounds.description, description: 'About the user.' }),
     timezone: t.string({ constraints: { maxLength: 64, pattern: '[A-Za-z0-9_+/-]+' }, description: 'IANA time zone.' }),
-    locale: t.string({ constraints: { maxLength: 35, pattern: '[A-Za-z0-9_-]+' }, description: 'BCP 47 language tag.' }),
+    locale: t.string({
+      constraints: { maxLength: 35, pattern: '[A-Za-z0-9_-]+' },
+      description: 'BCP 47 language tag.',
+    }),
     defaultWorkspaceId: t.id({ constraints: bounds.id, description: 'Where the user starts.' }),
-    isActive: t.boolean({ constraints: { notNull: true }, description: 'Whether the account can sign in; for administrators.' }),
+    isActive: t.boolean({
+      constraints: { notNull: true },
+      description: 'Whether the account can sign in; for administrators.',
+    }),
   }),
 });
 
@@ -153,7 +182,8 @@ builder.mutationFields((t) => ({
     authorize: 'signedIn',
     activity: { action: 'create', resourceType: 'user' },
     args: { input: t.arg({ type: CreateUserInput, required: true, description: 'The account.' }) },
-    resolve: (_root, { input }, { actor, services }) => services.users.create(actor, { ...input, role: input.role as Role | null | undefined }),
+    resolve: (_root, { input }, { actor, services }) =>
+      services.users.create(actor, { ...input, role: input.role as Role | null | undefined }),
   }),
   updateUser: t.field({
     type: User,

@@ -6,7 +6,7 @@ import { issueEmailToken } from '../auth/email-tokens.ts';
 import type { NewAccount, RegistrationService } from '../auth/registration.service.ts';
 import type { Sessions } from '../auth/sessions.ts';
 import type { Connection } from '../graphql/connections.ts';
-import { alreadyExists, ApiError, conflict, forbidden, invalidInput, notFound } from '../graphql/errors.ts';
+import { type ApiError, alreadyExists, conflict, forbidden, invalidInput, notFound } from '../graphql/errors.ts';
 import { brokenUnique, type Tx } from '../infra/change.ts';
 import type { ServiceDeps } from '../services.ts';
 import { UserReads, type UserView } from './user.reads.ts';
@@ -53,7 +53,10 @@ export class UserService {
   }
 
   /** The members of a workspace. @throws FORBIDDEN `user:read`, whether or not the workspace exists */
-  async list(actor: Actor, args: { workspaceId: string; search?: string | null; first: number; after?: string | null }): Promise<Connection<UserView>> {
+  async list(
+    actor: Actor,
+    args: { workspaceId: string; search?: string | null; first: number; after?: string | null },
+  ): Promise<Connection<UserView>> {
     return this.reads.page({ ...args, orgId: await this.#contextOf(actor, args.workspaceId) });
   }
 
@@ -76,7 +79,8 @@ export class UserService {
     await this.#deps.access.requireOrganization(actor, orgId, 'user:create');
     const role = input.role ?? 'member';
     const own = await this.#deps.access.organizationRole(actor, orgId);
-    if (!own || !atLeast(own, role)) throw forbidden('user:create', `You cannot grant the role '${role}': it is above your own.`);
+    if (!own || !atLeast(own, role))
+      throw forbidden('user:create', `You cannot grant the role '${role}': it is above your own.`);
     const id = await this.#deps.registration.createFor(actor, orgId, { ...input, role });
     return this.view(id, orgId);
   }
@@ -85,7 +89,8 @@ export class UserService {
   async update(actor: Actor, id: string, input: UpdateUser): Promise<UserView> {
     const contextOrgId = await this.#mayManage(actor, id, 'user:update');
     const isSelf = id === actor.principal.userId;
-    if (isSelf && input.isActive === false) throw invalidInput(['input', 'isActive'], 'you cannot deactivate yourself: delete the account instead');
+    if (isSelf && input.isActive === false)
+      throw invalidInput(['input', 'isActive'], 'you cannot deactivate yourself: delete the account instead');
     if (input.defaultWorkspaceId) await this.#ensureWorkspaceOf(id, input.defaultWorkspaceId);
     await this.#deps.changes
       .run(actor, (tx) => this.#write(tx, id, input, contextOrgId))
@@ -100,12 +105,24 @@ export class UserService {
     const { userId, orgId } = actor.principal;
     await this.#deps.changes.run(actor, async (tx) => {
       const dropped = Object.keys(preferences).filter((key) => preferences[key] === null);
-      const kept = JSON.stringify(Object.fromEntries(Object.entries(preferences).filter(([, value]) => value !== null)));
+      const kept = JSON.stringify(
+        Object.fromEntries(Object.entries(preferences).filter(([, value]) => value !== null)),
+      );
       const [row] = await tx.db.$queryRaw<{ bytes: number }[]>`
         update users set preferences = (preferences - ${dropped}::text[]) || ${kept}::jsonb, updated_at = now()
         where id = ${userId} returning octet_length(preferences::text) as bytes`;
-      if ((row?.bytes ?? 0) > MAX_PREFERENCES_BYTES) throw invalidInput(['input', 'preferences'], `all preferences together may have ${MAX_PREFERENCES_BYTES} bytes`);
-      tx.audit({ action: 'update', resourceType: 'user', resourceId: userId, orgId, metadata: { fields: ['preferences'] } });
+      if ((row?.bytes ?? 0) > MAX_PREFERENCES_BYTES)
+        throw invalidInput(
+          ['input', 'preferences'],
+          `all preferences together may have ${MAX_PREFERENCES_BYTES} bytes`,
+        );
+      tx.audit({
+        action: 'update',
+        resourceType: 'user',
+        resourceId: userId,
+        orgId,
+        metadata: { fields: ['preferences'] },
+      });
     });
     return this.me(actor);
   }
@@ -157,12 +174,15 @@ export class UserService {
     if (!target || !shared) throw notFound('user', id);
     const { homeOrgId } = target;
     const own = homeOrgId ? await this.#deps.access.organizationRole(actor, homeOrgId) : null;
-    if (!homeOrgId || !own) throw forbidden(permission, 'Only administrators of the organization that manages this account may change it.');
+    if (!homeOrgId || !own)
+      throw forbidden(permission, 'Only administrators of the organization that manages this account may change it.');
     await this.#deps.access.requireOrganization(actor, homeOrgId, permission);
     const theirs = await this.#roleIn(homeOrgId, id);
     // one who left is nobody's to manage any more
-    if (!theirs || !atLeast(own, theirs)) throw forbidden(permission, 'You cannot change an account whose role is above your own.');
-    if (target.isPlatformAdmin && !actor.principal.isPlatformAdmin) throw forbidden(permission, 'Only administrators of the platform may change this account.');
+    if (!theirs || !atLeast(own, theirs))
+      throw forbidden(permission, 'You cannot change an account whose role is above your own.');
+    if (target.isPlatformAdmin && !actor.principal.isPlatformAdmin)
+      throw forbidden(permission, 'Only administrators of the platform may change this account.');
     return homeOrgId;
   }
 
@@ -198,7 +218,13 @@ export class UserService {
         this.#deps.mail.verification(user, token);
       });
     }
-    tx.audit({ action: 'update', resourceType: 'user', resourceId: id, orgId, metadata: { fields: Object.keys(input) } });
+    tx.audit({
+      action: 'update',
+      resourceType: 'user',
+      resourceId: id,
+      orgId,
+      metadata: { fields: Object.keys(input) },
+    });
     tx.afterCommit(() => this.#deps.authentication.sessionsChanged());
   }
 
@@ -218,8 +244,12 @@ export class UserService {
   }
 
   async #takenError(input: UpdateUser): Promise<ApiError> {
-    const [row] = await this.#deps.sql.read<object>('select 1 from users where email_key = $1', [input.email?.toLowerCase() ?? '']);
-    return row ? alreadyExists('user', 'email', input.email ?? '') : alreadyExists('user', 'username', input.username ?? '');
+    const [row] = await this.#deps.sql.read<object>('select 1 from users where email_key = $1', [
+      input.email?.toLowerCase() ?? '',
+    ]);
+    return row
+      ? alreadyExists('user', 'email', input.email ?? '')
+      : alreadyExists('user', 'username', input.username ?? '');
   }
 }
 
@@ -231,9 +261,17 @@ async function ensureNoLastOwner(tx: Tx, userId: string): Promise<void> {
     select o.id, o.name from organizations o join organization_members m on m.org_id = o.id and m.user_id = ${userId} and m.role = 'owner'
     where o.deleted_at is null order by o.id for update of o`;
   for (const { id, name } of owned) {
-    const others = await tx.db.organizationMember.count({ where: { orgId: id, role: 'owner', userId: { not: userId }, user: { isActive: true } } });
+    const others = await tx.db.organizationMember.count({
+      where: { orgId: id, role: 'owner', userId: { not: userId }, user: { isActive: true } },
+    });
     if (others === 0) {
-      throw conflict('user', userId, 'last_owner', `The user is the last owner of '${name}': make somebody else an owner, or delete that organization first.`, { references: [id] });
+      throw conflict(
+        'user',
+        userId,
+        'last_owner',
+        `The user is the last owner of '${name}': make somebody else an owner, or delete that organization first.`,
+        { references: [id] },
+      );
     }
   }
 }

@@ -1,7 +1,16 @@
+import { createHmac, createPublicKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { createHmac, createPublicKey } from 'node:crypto';
-import { FlattenedSign, importJWK, type JWK, type JWTPayload, SignJWT, generateKeyPair, exportJWK, CompactEncrypt } from 'jose';
+import {
+  CompactEncrypt,
+  exportJWK,
+  FlattenedSign,
+  generateKeyPair,
+  importJWK,
+  type JWK,
+  type JWTPayload,
+  SignJWT,
+} from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { registerAccount, type TestAccount } from '../support/account.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
@@ -13,7 +22,8 @@ let jwk: JWK;
 let claims: JWTPayload;
 let header: { alg: string; kid: string; typ: string };
 
-const part = (token: string, index: number) => JSON.parse(Buffer.from(token.split('.')[index]!, 'base64url').toString());
+const part = (token: string, index: number) =>
+  JSON.parse(Buffer.from(token.split('.')[index]!, 'base64url').toString());
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
 const now = () => Math.floor(Date.now() / 1_000);
 
@@ -28,9 +38,17 @@ afterAll(() => app.close());
 
 /** A token with these claims, signed by the service's own key: what only a fault of the service itself could make. */
 async function signed(changes: Record<string, unknown>, headerChanges: Record<string, unknown> = {}): Promise<string> {
-  const payload = Object.fromEntries(Object.entries({ ...claims, ...changes }).filter(([, value]) => value !== undefined));
+  const payload = Object.fromEntries(
+    Object.entries({ ...claims, ...changes }).filter(([, value]) => value !== undefined),
+  );
   const text = `${encode({ ...header, ...headerChanges })}.${encode(payload)}`;
-  const key = await crypto.subtle.importKey('jwk', { kty: jwk.kty!, crv: jwk.crv!, x: jwk.x!, d: jwk.d! }, { name: 'Ed25519' }, false, ['sign']);
+  const key = await crypto.subtle.importKey(
+    'jwk',
+    { kty: jwk.kty!, crv: jwk.crv!, x: jwk.x!, d: jwk.d! },
+    { name: 'Ed25519' },
+    false,
+    ['sign'],
+  );
   return `${text}.${Buffer.from(await crypto.subtle.sign('Ed25519', key, Buffer.from(text))).toString('base64url')}`;
 }
 
@@ -45,12 +63,21 @@ describe('an authorization header', () => {
     expect((await me(user.accessToken)).statusCode).toBe(200);
   });
 
-  it.each(['', 'Bearer', 'Bearer ', 'Basic YTpi', 'Bearer a b', 'Bearer null', 'Bearer é', `Token ${'x'.repeat(40)}`, 'a.b.c', '..', 'Bearer {}'])(
-    'that is %j is no credential',
-    async (value) => {
-      expectUnauthenticated(await me(value));
-    },
-  );
+  it.each([
+    '',
+    'Bearer',
+    'Bearer ',
+    'Basic YTpi',
+    'Bearer a b',
+    'Bearer null',
+    'Bearer é',
+    `Token ${'x'.repeat(40)}`,
+    'a.b.c',
+    '..',
+    'Bearer {}',
+  ])('that is %j is no credential', async (value) => {
+    expectUnauthenticated(await me(value));
+  });
 
   it('with two tokens is no credential', async () => {
     expectUnauthenticated(await me(`Bearer ${user.accessToken} ${user.accessToken}`));
@@ -58,8 +85,14 @@ describe('an authorization header', () => {
   });
 
   it('is the only place for a token: neither query nor body nor cookie', async () => {
-    expectUnauthenticated(await app.server.inject({ url: `/v1/auth/me?access_token=${user.accessToken}&authorization=${user.accessToken}` }));
-    expectUnauthenticated(await app.server.inject({ url: '/v1/auth/me', headers: { cookie: `access_token=${user.accessToken}` } }));
+    expectUnauthenticated(
+      await app.server.inject({
+        url: `/v1/auth/me?access_token=${user.accessToken}&authorization=${user.accessToken}`,
+      }),
+    );
+    expectUnauthenticated(
+      await app.server.inject({ url: '/v1/auth/me', headers: { cookie: `access_token=${user.accessToken}` } }),
+    );
   });
 });
 
@@ -78,10 +111,14 @@ describe('a forged token is refused with the one 401 body', () => {
   };
   const byStranger = async (headerChanges: (own: JWK) => Record<string, unknown>) => {
     const { privateKey, publicKey: own } = await generateKeyPair('EdDSA', { extractable: true });
-    return new SignJWT(claims).setProtectedHeader({ ...header, ...headerChanges(await exportJWK(own)) }).sign(privateKey);
+    return new SignJWT(claims)
+      .setProtectedHeader({ ...header, ...headerChanges(await exportJWK(own)) })
+      .sign(privateKey);
   };
   const flattened = async () => {
-    const jws = await new FlattenedSign(Buffer.from(JSON.stringify(claims))).setProtectedHeader(header).sign(await importJWK(jwk, 'EdDSA'));
+    const jws = await new FlattenedSign(Buffer.from(JSON.stringify(claims)))
+      .setProtectedHeader(header)
+      .sign(await importJWK(jwk, 'EdDSA'));
     return JSON.stringify(jws);
   };
 
@@ -102,7 +139,10 @@ describe('a forged token is refused with the one 401 body', () => {
     ['no kid', () => signed({}, { kid: undefined })],
     ['the key of a stranger under our kid', () => byStranger(() => ({}))],
     ['an embedded jwk', () => byStranger((own) => ({ jwk: own }))],
-    ['an embedded jwk beside our own signature', async () => signed({}, { jwk: { kty: 'OKP', crv: 'Ed25519', x: jwk.x } })],
+    [
+      'an embedded jwk beside our own signature',
+      async () => signed({}, { jwk: { kty: 'OKP', crv: 'Ed25519', x: jwk.x } }),
+    ],
     ['a jku', () => byStranger(() => ({ jku: 'http://127.0.0.1:1/jwks.json' }))],
     ['an x5u', () => byStranger(() => ({ x5u: 'http://127.0.0.1:1/cert.pem' }))],
     ['an x5c', () => byStranger(() => ({ x5c: ['MIIB'] }))],
@@ -141,11 +181,19 @@ describe('a forged token is refused with the one 401 body', () => {
     ['a token of more than 8 KiB', () => signed({ filling: 'x'.repeat(8_192) })],
     ['a changed payload', () => user.accessToken.replace(/\.[^.]*\./, `.${encode({ ...claims, org_id: 'org_x' })}.`)],
     ['the JSON serialisation', flattened],
-    ['an encrypted token', async () => {
-      const { publicKey: own } = await generateKeyPair('RSA-OAEP-256');
-      return new CompactEncrypt(Buffer.from(JSON.stringify(claims))).setProtectedHeader({ alg: 'RSA-OAEP-256', enc: 'A256GCM', kid: header.kid }).encrypt(own);
-    }],
-    ['a payload that is no JSON', () => `${encode(header)}.${Buffer.from('no json').toString('base64url')}.${user.accessToken.split('.')[2]}`],
+    [
+      'an encrypted token',
+      async () => {
+        const { publicKey: own } = await generateKeyPair('RSA-OAEP-256');
+        return new CompactEncrypt(Buffer.from(JSON.stringify(claims)))
+          .setProtectedHeader({ alg: 'RSA-OAEP-256', enc: 'A256GCM', kid: header.kid })
+          .encrypt(own);
+      },
+    ],
+    [
+      'a payload that is no JSON',
+      () => `${encode(header)}.${Buffer.from('no json').toString('base64url')}.${user.accessToken.split('.')[2]}`,
+    ],
     ['a header that is a list', () => `${encode([])}.${encode(claims)}.${user.accessToken.split('.')[2]}`],
     ['a header that is null', () => `${encode(null)}.${encode(claims)}.${user.accessToken.split('.')[2]}`],
   ];
@@ -159,7 +207,9 @@ describe('a forged token is refused with the one 401 body', () => {
     const last = user.accessToken.at(-1)!;
     // the last character carries two bits that count and four that nobody reads
     const twin = user.accessToken.slice(0, -1) + alphabet[alphabet.indexOf(last) + 1];
-    expect(Buffer.from(twin.split('.')[2]!, 'base64url')).toEqual(Buffer.from(user.accessToken.split('.')[2]!, 'base64url'));
+    expect(Buffer.from(twin.split('.')[2]!, 'base64url')).toEqual(
+      Buffer.from(user.accessToken.split('.')[2]!, 'base64url'),
+    );
     expectUnauthenticated(await me(twin));
   });
 });
@@ -176,7 +226,10 @@ describe('a token of one organization', () => {
   it('opens no other, whatever it claims', async () => {
     const other = await registerAccount(app);
     const token = await signed({ org_id: other.orgId });
-    const answer = await app.server.inject({ url: `/v1/orgs/${other.orgId}/workspaces`, headers: { authorization: token } });
+    const answer = await app.server.inject({
+      url: `/v1/orgs/${other.orgId}/workspaces`,
+      headers: { authorization: token },
+    });
     expect(answer.statusCode).toBe(403);
     expect(answer.json().details).toEqual({ required_permission: 'organization:access' });
   });

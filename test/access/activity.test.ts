@@ -29,7 +29,9 @@ const workspaces = () => `/v1/orgs/${user.orgId}/workspaces`;
 
 describe('a record of what was done', () => {
   it('says who did what to what, from where, with which outcome', async () => {
-    const [record, ...more] = await recordsOf((headers) => api.get(`${workspaces()}/${user.workspaceId}?x=secret`, headers));
+    const [record, ...more] = await recordsOf((headers) =>
+      api.get(`${workspaces()}/${user.workspaceId}?x=secret`, headers),
+    );
     expect(more).toEqual([]);
     expect(record).toMatchObject({
       orgId: user.orgId,
@@ -50,26 +52,41 @@ describe('a record of what was done', () => {
   });
 
   it('is one for a list', async () => {
-    expect(await recordsOf((headers) => api.get(workspaces(), headers))).toMatchObject([{ action: 'list', resourceType: 'workspace', statusCode: 200 }]);
+    expect(await recordsOf((headers) => api.get(workspaces(), headers))).toMatchObject([
+      { action: 'list', resourceType: 'workspace', statusCode: 200 },
+    ]);
   });
 
   it('is there for a change as soon as it is answered', async () => {
-    await api.put(`${workspaces()}/${user.workspaceId}`, { name: 'recorded' }, { ...user.headers, 'x-trace-id': 'a-change' });
-    expect(await app.database.prisma.activity.findMany({ where: { traceId: 'a-change' } })).toMatchObject([{ action: 'update', resourceType: 'workspace', statusCode: 200 }]);
+    await api.put(
+      `${workspaces()}/${user.workspaceId}`,
+      { name: 'recorded' },
+      { ...user.headers, 'x-trace-id': 'a-change' },
+    );
+    expect(await app.database.prisma.activity.findMany({ where: { traceId: 'a-change' } })).toMatchObject([
+      { action: 'update', resourceType: 'workspace', statusCode: 200 },
+    ]);
   });
 
   it('shows the status of the answer: 201 for what was made', async () => {
-    const records = await recordsOf((headers) => api.post(workspaces(), { organization_id: user.orgId, name: 'made' }, headers));
+    const records = await recordsOf((headers) =>
+      api.post(workspaces(), { organization_id: user.orgId, name: 'made' }, headers),
+    );
     expect(records).toMatchObject([{ action: 'create', resourceType: 'workspace', statusCode: 201, success: true }]);
   });
 
   it('is one for each root field of GraphQL', async () => {
     const records = await recordsOf((headers) => api.graphql('{ a: me { id } b: me { id } }', {}, headers));
-    expect(records.map((record) => `${record.action} ${record.resourceType} ${record.path}`)).toEqual(['read user /graphql', 'read user /graphql']);
+    expect(records.map((record) => `${record.action} ${record.resourceType} ${record.path}`)).toEqual([
+      'read user /graphql',
+      'read user /graphql',
+    ]);
   });
 
   it('never holds a body', async () => {
-    const [record] = await recordsOf((headers) => api.put(`/v1/users/${user.userId}`, { bio: 'a marker in a body' }, headers));
+    const [record] = await recordsOf((headers) =>
+      api.put(`/v1/users/${user.userId}`, { bio: 'a marker in a body' }, headers),
+    );
     expect(JSON.stringify(record)).not.toContain('a marker in a body');
     expect(record!.metadata).toEqual({ fields: ['bio'] });
   });
@@ -82,23 +99,32 @@ describe('a record of a failure', () => {
     ['404', 'RESOURCE_NOT_FOUND', () => `${workspaces()}/ws_00000000000000000000000000`],
   ])('shows the status %s and the error %s', async (status, errorCode, url) => {
     const records = await recordsOf((headers) => api.get(url(), headers));
-    expect(records).toMatchObject([{ resourceType: 'workspace', userId: user.userId, statusCode: Number(status), success: false, errorCode }]);
+    expect(records).toMatchObject([
+      { resourceType: 'workspace', userId: user.userId, statusCode: Number(status), success: false, errorCode },
+    ]);
   });
 
   it('is there for a change that was refused', async () => {
     const url = `${workspaces()}/${user.workspaceId}/members/${stranger.userId}`;
     const records = await recordsOf((headers) => api.patch(url, { role: 'viewer' }, headers));
-    expect(records).toMatchObject([{ action: 'update', resourceType: 'workspace_member', statusCode: 404, success: false }]);
+    expect(records).toMatchObject([
+      { action: 'update', resourceType: 'workspace_member', statusCode: 404, success: false },
+    ]);
   });
 
   it('is one for each root field of GraphQL that failed', async () => {
     const query = `{ a: me { id } b: user(id: "usr_00000000000000000000000000") { id } }`;
     const records = await recordsOf((headers) => api.graphql(query, {}, headers));
-    expect(records.map((record) => `${record.statusCode} ${record.errorCode}`).sort()).toEqual(['200 null', '404 RESOURCE_NOT_FOUND']);
+    expect(records.map((record) => `${record.statusCode} ${record.errorCode}`).sort()).toEqual([
+      '200 null',
+      '404 RESOURCE_NOT_FOUND',
+    ]);
   });
 
   it('is not written for strangers', async () => {
-    expect(await recordsOf(({ 'x-trace-id': traceId }) => api.get('/v1/auth/me', { 'x-trace-id': traceId! }))).toEqual([]);
+    expect(await recordsOf(({ 'x-trace-id': traceId }) => api.get('/v1/auth/me', { 'x-trace-id': traceId! }))).toEqual(
+      [],
+    );
   });
 });
 
@@ -109,14 +135,27 @@ describe('sign-ins', () => {
     const login = await recordsOf(async ({ 'x-trace-id': traceId }) => {
       accessToken = (await api.post('/v1/auth/login', credentials, { 'x-trace-id': traceId! })).json().access_token;
     });
-    expect(login).toMatchObject([{ action: 'login', resourceType: 'user', userId: user.userId, orgId: user.orgId, principalType: 'user', statusCode: 200 }]);
-    const logout = await recordsOf(({ 'x-trace-id': traceId }) => api.post('/v1/auth/logout', undefined, { authorization: accessToken, 'x-trace-id': traceId! }));
+    expect(login).toMatchObject([
+      {
+        action: 'login',
+        resourceType: 'user',
+        userId: user.userId,
+        orgId: user.orgId,
+        principalType: 'user',
+        statusCode: 200,
+      },
+    ]);
+    const logout = await recordsOf(({ 'x-trace-id': traceId }) =>
+      api.post('/v1/auth/logout', undefined, { authorization: accessToken, 'x-trace-id': traceId! }),
+    );
     expect(logout).toMatchObject([{ action: 'logout', resourceType: 'user', userId: user.userId, statusCode: 200 }]);
   });
 
   it('are recorded under who signed in, not under the token that the request carried', async () => {
     const credentials = { username: stranger.username, password: stranger.password };
-    expect(await recordsOf((headers) => api.post('/v1/auth/login', credentials, headers))).toMatchObject([{ userId: stranger.userId, principalId: stranger.userId }]);
+    expect(await recordsOf((headers) => api.post('/v1/auth/login', credentials, headers))).toMatchObject([
+      { userId: stranger.userId, principalId: stranger.userId },
+    ]);
   });
 });
 
@@ -124,7 +163,9 @@ describe('a clean stop', () => {
   it('loses no record', async () => {
     const node = await startTestApp({ env: { DATA_DIR: app.dataDir }, databaseUrl: app.database.url });
     const answers = await Promise.all(
-      Array.from({ length: 60 }, () => callsOf(node).get('/v1/auth/me', { ...user.headers, 'x-trace-id': 'before-the-stop' })),
+      Array.from({ length: 60 }, () =>
+        callsOf(node).get('/v1/auth/me', { ...user.headers, 'x-trace-id': 'before-the-stop' }),
+      ),
     );
     expect(answers.every((answer) => answer.statusCode === 200)).toBe(true);
     await node.close();

@@ -3,7 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { ClientAddress } from '../../src/http/client-address.ts';
 
 const request = (peer: string, forwarded?: string | string[]) =>
-  ({ socket: { remoteAddress: peer }, headers: forwarded === undefined ? {} : { 'x-forwarded-for': forwarded } }) as unknown as IncomingMessage;
+  ({
+    socket: { remoteAddress: peer },
+    headers: forwarded === undefined ? {} : { 'x-forwarded-for': forwarded },
+  }) as unknown as IncomingMessage;
 
 describe('without trusted proxies', () => {
   const clients = new ClientAddress([]);

@@ -7,7 +7,8 @@ import { callsOf } from '../support/calls.ts';
 describe('a token bucket', () => {
   it('lets a burst through and then so many per second, to the exact request', () => {
     const buckets = new TokenBuckets(10, 20);
-    const admitted = (from: number, requests: number) => Array.from({ length: requests }, () => buckets.take('a', 1, from)).filter((state) => state.allowed).length;
+    const admitted = (from: number, requests: number) =>
+      Array.from({ length: requests }, () => buckets.take('a', 1, from)).filter((state) => state.allowed).length;
     expect(admitted(0, 100)).toBe(20);
     expect(admitted(99, 100)).toBe(0);
     expect(admitted(100, 100)).toBe(1);
@@ -19,7 +20,13 @@ describe('a token bucket', () => {
     const buckets = new TokenBuckets(2, 10);
     expect(buckets.take('a', 4, 0)).toEqual({ allowed: true, limit: 10, remaining: 6, resetSeconds: 2, retryAfter: 0 });
     expect(buckets.take('a', 6, 0)).toEqual({ allowed: true, limit: 10, remaining: 0, resetSeconds: 5, retryAfter: 0 });
-    expect(buckets.take('a', 1, 0)).toEqual({ allowed: false, limit: 10, remaining: 0, resetSeconds: 5, retryAfter: 1 });
+    expect(buckets.take('a', 1, 0)).toEqual({
+      allowed: false,
+      limit: 10,
+      remaining: 0,
+      resetSeconds: 5,
+      retryAfter: 1,
+    });
     expect(buckets.take('a', 8, 0).retryAfter).toBe(4);
   });
 
@@ -31,7 +38,9 @@ describe('a token bucket', () => {
 
   it('is one for each key', () => {
     const buckets = new TokenBuckets(1, 1);
-    expect([buckets.take('a', 1, 0).allowed, buckets.take('b', 1, 0).allowed, buckets.take('a', 1, 0).allowed]).toEqual([true, true, false]);
+    expect([buckets.take('a', 1, 0).allowed, buckets.take('b', 1, 0).allowed, buckets.take('a', 1, 0).allowed]).toEqual(
+      [true, true, false],
+    );
   });
 });
 
@@ -46,7 +55,12 @@ describe('the limit of a caller', () => {
     vi.spyOn(performance, 'now').mockReturnValue(performance.now());
     open = await startTestApp();
     app = await startTestApp({
-      env: { RATE_LIMIT_RPS: '1', RATE_LIMIT_BURST: String(BURST), TRUSTED_PROXIES: '127.0.0.1', DATA_DIR: open.dataDir },
+      env: {
+        RATE_LIMIT_RPS: '1',
+        RATE_LIMIT_BURST: String(BURST),
+        TRUSTED_PROXIES: '127.0.0.1',
+        DATA_DIR: open.dataDir,
+      },
       databaseUrl: open.database.url,
     });
   });
@@ -80,8 +94,16 @@ describe('the limit of a caller', () => {
     const answers = await Promise.all(Array.from({ length: BURST + 4 }, () => get('/v1/auth/me', user.headers)));
     expect(answers.filter((answer) => answer.statusCode === 200)).toHaveLength(BURST);
     const refused = answers.find((answer) => answer.statusCode === 429)!;
-    expect(refused.json()).toMatchObject({ error: 'RATE_LIMIT_EXCEEDED', details: { retry_after: 1 }, status_code: 429 });
-    expect(refused.headers).toMatchObject({ 'retry-after': '1', 'x-ratelimit-remaining': '0', 'x-ratelimit-limit': String(BURST) });
+    expect(refused.json()).toMatchObject({
+      error: 'RATE_LIMIT_EXCEEDED',
+      details: { retry_after: 1 },
+      status_code: 429,
+    });
+    expect(refused.headers).toMatchObject({
+      'retry-after': '1',
+      'x-ratelimit-remaining': '0',
+      'x-ratelimit-limit': String(BURST),
+    });
   });
 
   it('is one for REST and GraphQL, every path and every method', async () => {
@@ -98,12 +120,17 @@ describe('the limit of a caller', () => {
     await graphql('{ a: me { id } b: me { id } c: me { id } d: me { id } }', {}, user.headers);
     expect((await get('/v1/auth/me', user.headers)).headers['x-ratelimit-remaining']).toBe(String(BURST - 5));
     const answer = await graphql('{ a: me { id } b: me { id } c: me { id } d: me { id } }', {}, user.headers);
-    expect(answer.json().errors[0].extensions).toMatchObject({ code: 'RATE_LIMIT_EXCEEDED', details: { retry_after: expect.any(Number) } });
+    expect(answer.json().errors[0].extensions).toMatchObject({
+      code: 'RATE_LIMIT_EXCEEDED',
+      details: { retry_after: expect.any(Number) },
+    });
   });
 
   it('belongs to the user, not to the address or the token', async () => {
     const { get } = await fresh();
-    const { access_token } = (await callsOf(open).post('/v1/auth/login', { username: user.username, password: user.password })).json();
+    const { access_token } = (
+      await callsOf(open).post('/v1/auth/login', { username: user.username, password: user.password })
+    ).json();
     await get('/v1/auth/me', { ...user.headers, ...from('198.51.100.20') });
     const answer = await get('/v1/auth/me', { authorization: access_token, ...from('198.51.100.21') });
     expect(answer.headers['x-ratelimit-remaining']).toBe(String(BURST - 2));
@@ -111,24 +138,31 @@ describe('the limit of a caller', () => {
 
   it('belongs to the address of a stranger, whatever headers pretend', async () => {
     const { get } = await fresh();
-    const remaining = async (headers: Record<string, string>) => Number((await get('/v1/auth/config', headers)).headers['x-ratelimit-remaining']);
+    const remaining = async (headers: Record<string, string>) =>
+      Number((await get('/v1/auth/config', headers)).headers['x-ratelimit-remaining']);
     expect(await remaining(from('198.51.100.30'))).toBe(BURST - 1);
     expect(await remaining(from('9.9.9.9, 198.51.100.30'))).toBe(BURST - 2);
-    expect(await remaining({ ...from('198.51.100.30'), 'x-real-ip': '9.9.9.9', forwarded: 'for=9.9.9.9' })).toBe(BURST - 3);
+    expect(await remaining({ ...from('198.51.100.30'), 'x-real-ip': '9.9.9.9', forwarded: 'for=9.9.9.9' })).toBe(
+      BURST - 3,
+    );
     expect(await remaining({ ...from('198.51.100.30'), authorization: 'Bearer made-up' })).toBe(BURST - 4);
     expect(await remaining(from('198.51.100.31'))).toBe(BURST - 1);
   });
 
   it('counts a whole /64 of IPv6 as one address', async () => {
     const { get } = await fresh();
-    const remaining = async (address: string) => Number((await get('/v1/auth/config', from(address))).headers['x-ratelimit-remaining']);
+    const remaining = async (address: string) =>
+      Number((await get('/v1/auth/config', from(address))).headers['x-ratelimit-remaining']);
     expect(await remaining('2001:db8:0:1::1')).toBe(BURST - 1);
     expect(await remaining('2001:db8:0:1:ffff::2')).toBe(BURST - 2);
     expect(await remaining('2001:db8:0:2::1')).toBe(BURST - 1);
   });
 
   it('does not believe X-Forwarded-For of a peer that is no trusted proxy', async () => {
-    const direct = await startTestApp({ env: { RATE_LIMIT_RPS: '1', RATE_LIMIT_BURST: '2' }, databaseUrl: open.database.url });
+    const direct = await startTestApp({
+      env: { RATE_LIMIT_RPS: '1', RATE_LIMIT_BURST: '2' },
+      databaseUrl: open.database.url,
+    });
     try {
       const { get } = callsOf(direct);
       const statuses = [];
@@ -143,7 +177,8 @@ describe('the limit of a caller', () => {
 
   it('leaves probes and metrics alone', async () => {
     const { get } = await fresh();
-    for (let request = 0; request < BURST * 2; request++) expect((await get('/healthz', from('198.51.100.50'))).statusCode).toBe(200);
+    for (let request = 0; request < BURST * 2; request++)
+      expect((await get('/healthz', from('198.51.100.50'))).statusCode).toBe(200);
     expect((await get('/metrics', from('198.51.100.50'))).headers['x-ratelimit-limit']).toBeUndefined();
   });
 
@@ -157,8 +192,11 @@ describe('credentials in GraphQL', () => {
     const app = await startTestApp();
     try {
       const account = await registerAccount(app);
-      const guess = (alias: string, password: string) => `${alias}: login(input: { username: "${account.username}", password: "${password}" }) { expiresIn }`;
-      const answer = await callsOf(app).graphql(`mutation { ${guess('a', 'wrong password')} ${guess('b', account.password)} }`);
+      const guess = (alias: string, password: string) =>
+        `${alias}: login(input: { username: "${account.username}", password: "${password}" }) { expiresIn }`;
+      const answer = await callsOf(app).graphql(
+        `mutation { ${guess('a', 'wrong password')} ${guess('b', account.password)} }`,
+      );
       expect(answer.json()).toMatchObject({ errors: [{ extensions: { code: 'OPERATION_TOO_LARGE' } }] });
       expect(answer.json().data ?? null).toBeNull();
       expect(await app.database.prisma.session.count()).toBe(1);

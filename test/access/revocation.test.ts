@@ -22,13 +22,21 @@ beforeEach(async () => {
   number += 1;
 });
 
-const at = (node: TestApp, url: string, user: TestAccount) => callsOf(node).get(url, user.headers).then((answer) => answer.statusCode);
+const at = (node: TestApp, url: string, user: TestAccount) =>
+  callsOf(node)
+    .get(url, user.headers)
+    .then((answer) => answer.statusCode);
 
 /**
  * Both nodes have just let the user in (so it is in their caches). After `revoke`, done on one node, that node refuses at once; the other
  * within a second.
  */
-async function expectRevoked(url: string, user: TestAccount, status: number, revoke: () => Promise<{ statusCode: number }>): Promise<void> {
+async function expectRevoked(
+  url: string,
+  user: TestAccount,
+  status: number,
+  revoke: () => Promise<{ statusCode: number }>,
+): Promise<void> {
   expect([await at(here, url, user), await at(there, url, user)]).toEqual([200, 200]);
   expect((await revoke()).statusCode).toBeLessThan(300);
   expect(await at(here, url, user)).toBe(status);
@@ -40,7 +48,9 @@ describe('two nodes over one database and one folder of keys', () => {
     expect(await at(there, '/v1/auth/me', owner)).toBe(200);
     const refreshed = await callsOf(there).post('/v1/auth/refresh', { refresh_token: owner.refreshToken });
     expect(refreshed.statusCode).toBe(200);
-    expect((await callsOf(here).get('/v1/auth/me', { authorization: refreshed.json().access_token })).statusCode).toBe(200);
+    expect((await callsOf(here).get('/v1/auth/me', { authorization: refreshed.json().access_token })).statusCode).toBe(
+      200,
+    );
   });
 
   it('take each other’s tokens right after a rotation of the keys', async () => {
@@ -56,7 +66,9 @@ describe('two nodes over one database and one folder of keys', () => {
 
   it('give one successor when both refresh with one token at once', async () => {
     const answers = await Promise.all(
-      Array.from({ length: 20 }, (_, index) => callsOf(index % 2 ? here : there).post('/v1/auth/refresh', { refresh_token: owner.refreshToken })),
+      Array.from({ length: 20 }, (_, index) =>
+        callsOf(index % 2 ? here : there).post('/v1/auth/refresh', { refresh_token: owner.refreshToken }),
+      ),
     );
     expect(answers.map((answer) => answer.statusCode)).toEqual(Array(20).fill(200));
     expect(new Set(answers.map((answer) => answer.json().refresh_token)).size).toBe(1);
@@ -65,32 +77,48 @@ describe('two nodes over one database and one folder of keys', () => {
 
 describe('what acts at once on this node and within a second on the other', () => {
   it('signing out', async () => {
-    await expectRevoked('/v1/auth/me', owner, 401, () => callsOf(here).post('/v1/auth/logout', undefined, owner.headers));
+    await expectRevoked('/v1/auth/me', owner, 401, () =>
+      callsOf(here).post('/v1/auth/logout', undefined, owner.headers),
+    );
   });
 
   it('suspending an account', async () => {
     const user = await addColleague(here, owner, `suspended-${number}`);
-    await expectRevoked('/v1/auth/me', user, 401, () => callsOf(here).put(`/v1/users/${user.userId}`, { is_active: false }, owner.headers));
+    await expectRevoked('/v1/auth/me', user, 401, () =>
+      callsOf(here).put(`/v1/users/${user.userId}`, { is_active: false }, owner.headers),
+    );
   });
 
   it('deleting an account', async () => {
     const user = await addColleague(here, owner, `deleted-${number}`);
-    await expectRevoked('/v1/auth/me', user, 401, () => callsOf(here).delete(`/v1/users/${user.userId}`, owner.headers));
+    await expectRevoked('/v1/auth/me', user, 401, () =>
+      callsOf(here).delete(`/v1/users/${user.userId}`, owner.headers),
+    );
   });
 
   it('the reuse of an old refresh token', async () => {
-    const { refresh_token } = (await callsOf(here).post('/v1/auth/refresh', { refresh_token: owner.refreshToken })).json();
+    const { refresh_token } = (
+      await callsOf(here).post('/v1/auth/refresh', { refresh_token: owner.refreshToken })
+    ).json();
     await callsOf(here).post('/v1/auth/refresh', { refresh_token });
     const reuse = () => callsOf(here).post('/v1/auth/refresh', { refresh_token: owner.refreshToken });
-    await expectRevoked('/v1/auth/me', owner, 401, async () => ({ statusCode: (await reuse()).statusCode === 401 ? 200 : 500 }));
+    await expectRevoked('/v1/auth/me', owner, 401, async () => ({
+      statusCode: (await reuse()).statusCode === 401 ? 200 : 500,
+    }));
   });
 
   it('changing the password, for the other sessions', async () => {
-    const { access_token } = (await callsOf(here).post('/v1/auth/login', { username: owner.username, password: owner.password })).json();
+    const { access_token } = (
+      await callsOf(here).post('/v1/auth/login', { username: owner.username, password: owner.password })
+    ).json();
     const other = { ...owner, headers: { authorization: `Bearer ${access_token}` } };
     const input = { currentPassword: owner.password, newPassword: 'another password' };
     await expectRevoked('/v1/auth/me', other, 401, () =>
-      callsOf(here).graphql('mutation ($input: ChangePasswordInput!) { changePassword(input: $input) }', { input }, owner.headers),
+      callsOf(here).graphql(
+        'mutation ($input: ChangePasswordInput!) { changePassword(input: $input) }',
+        { input },
+        owner.headers,
+      ),
     );
     expect([await at(here, '/v1/auth/me', owner), await at(there, '/v1/auth/me', owner)]).toEqual([200, 200]);
   });
@@ -99,14 +127,19 @@ describe('what acts at once on this node and within a second on the other', () =
     const user = await registerAccount(here);
     await addToWorkspace(here, owner, user.userId);
     const workspace = `/v1/orgs/${owner.orgId}/workspaces/${owner.workspaceId}`;
-    await expectRevoked(workspace, user, 403, () => callsOf(here).delete(`${workspace}/members/${user.userId}`, owner.headers));
+    await expectRevoked(workspace, user, 403, () =>
+      callsOf(here).delete(`${workspace}/members/${user.userId}`, owner.headers),
+    );
   });
 
   it('lowering a role', async () => {
     const user = await registerAccount(here);
     await addToWorkspace(here, owner, user.userId, 'admin');
     const workspace = `/v1/orgs/${owner.orgId}/workspaces/${owner.workspaceId}`;
-    const rename = (node: TestApp) => callsOf(node).put(workspace, { name: 'renamed' }, user.headers).then((answer) => answer.statusCode);
+    const rename = (node: TestApp) =>
+      callsOf(node)
+        .put(workspace, { name: 'renamed' }, user.headers)
+        .then((answer) => answer.statusCode);
     expect([await rename(here), await rename(there)]).toEqual([200, 200]);
     await callsOf(here).patch(`${workspace}/members/${user.userId}`, { role: 'viewer' }, owner.headers);
     expect(await rename(here)).toBe(403);

@@ -41,7 +41,9 @@ describe('a rotation', () => {
       expect((await get('/v1/auth/me', user.headers)).statusCode).toBe(200);
 
       later(6);
-      const { access_token } = (await post('/v1/auth/login', { username: user.username, password: user.password })).json();
+      const { access_token } = (
+        await post('/v1/auth/login', { username: user.username, password: user.password })
+      ).json();
       expect(kidOf(access_token)).toBe(newKid);
       for (const token of [user.accessToken, access_token]) {
         expect((await get('/v1/auth/me', { authorization: `Bearer ${token}` })).statusCode).toBe(200);
@@ -62,7 +64,9 @@ describe('a rotation', () => {
       const token = await new AccessTokens(await SigningKeys.open(dir), 1800).issue(session);
       expect(kidOf(token)).toBe(kid);
       // several at once: the second must not be turned away while the first has the keys read
-      expect(await Promise.all(Array.from({ length: 5 }, () => nodeB.verify(token)))).toEqual(Array(5).fill(expect.objectContaining({ userId: 'usr_1' })));
+      expect(await Promise.all(Array.from({ length: 5 }, () => nodeB.verify(token)))).toEqual(
+        Array(5).fill(expect.objectContaining({ userId: 'usr_1' })),
+      );
     }
   });
 
@@ -98,7 +102,10 @@ describe('a rotation', () => {
     const { scripts } = JSON.parse(readFileSync(path.join(projectRoot, 'package.json'), 'utf8'));
     const [command, ...args] = scripts['keys:rotate'].split(' ');
     expect(command).toBe('node');
-    const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: projectRoot, env: { PATH: process.env.PATH, KEYS_DIR: dir } });
+    const { stdout } = await promisify(execFile)(process.execPath, args, {
+      cwd: projectRoot,
+      env: { PATH: process.env.PATH, KEYS_DIR: dir },
+    });
     const keys = JSON.parse(readFileSync(file(), 'utf8')) as { jwk: { kid: string } }[];
     expect(keys).toHaveLength(2);
     expect(stdout).toContain(keys[0]!.jwk.kid);
@@ -123,7 +130,11 @@ describe('the key set', () => {
     const keys = await SigningKeys.open(dir);
     const token = await new AccessTokens(keys, 1800).issue(session);
     const jwks = await keys.jwks();
-    expect(jwks.keys.every((key) => key.d === undefined && key.alg === 'EdDSA' && key.use === 'sig' && key.crv === 'Ed25519')).toBe(true);
+    expect(
+      jwks.keys.every(
+        (key) => key.d === undefined && key.alg === 'EdDSA' && key.use === 'sig' && key.crv === 'Ed25519',
+      ),
+    ).toBe(true);
     const { payload } = await jwtVerify(token, createLocalJWKSet(jwks));
     expect(payload.sub).toBe('usr_1');
   });

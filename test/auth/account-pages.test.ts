@@ -39,7 +39,9 @@ describe.each(pages)('%s', (page) => {
   });
 
   it('is the same for every token', async () => {
-    const bodies = await Promise.all(['', '?token=a', '?token=%3Cscript%3Ealert(1)%3C/script%3E'].map((query) => api.get(page + query)));
+    const bodies = await Promise.all(
+      ['', '?token=a', '?token=%3Cscript%3Ealert(1)%3C/script%3E'].map((query) => api.get(page + query)),
+    );
     expect(new Set(bodies.map((answer) => answer.body)).size).toBe(1);
   });
 
@@ -65,7 +67,8 @@ describe.each(pages)('%s', (page) => {
 it('uses up no token when a mail scanner follows its link', async () => {
   const user = await registerAccount(app);
   const link = new URL(app.mails.findLast(({ to }) => to === user.email)!.link!);
-  for (const method of ['GET', 'HEAD', 'OPTIONS'] as const) await app.server.inject({ method, url: link.pathname + link.search });
+  for (const method of ['GET', 'HEAD', 'OPTIONS'] as const)
+    await app.server.inject({ method, url: link.pathname + link.search });
   expect((await api.post('/v1/auth/verify-email', { token: link.searchParams.get('token') })).statusCode).toBe(200);
 });
 
@@ -75,7 +78,13 @@ it('takes no POST', async () => {
 });
 
 it('serves no other file', async () => {
-  for (const file of ['assets/', 'assets/../verify-email.html', 'assets/..%2f..%2f..%2fpackage.json', 'verify-email.html', '']) {
+  for (const file of [
+    'assets/',
+    'assets/../verify-email.html',
+    'assets/..%2f..%2f..%2fpackage.json',
+    'verify-email.html',
+    '',
+  ]) {
     expect((await api.get(`/account/${file}`)).statusCode).toBe(404);
   }
 });
@@ -84,7 +93,9 @@ it('calls operations that exist', async () => {
   const { body } = await api.get('/account/assets/account.js');
   const calls = [...body.matchAll(/call\('(\w+)', [`']([a-z/-]+)/g)].map((match) => `${match[1]} /v1/${match[2]}`);
   const document = (await api.get('/openapi.json')).json<{ paths: Record<string, Record<string, unknown>> }>();
-  const known = Object.entries(document.paths).flatMap(([url, methods]) => Object.keys(methods).map((method) => `${method.toUpperCase()} ${url}`));
+  const known = Object.entries(document.paths).flatMap(([url, methods]) =>
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${url}`),
+  );
   expect(calls.length).toBeGreaterThan(5);
   expect(known).toEqual(expect.arrayContaining(calls));
 });

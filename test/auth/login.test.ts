@@ -22,7 +22,8 @@ beforeEach(() => {
   vi.mocked(argon2.hash).mockClear();
 });
 
-const login = (username: string, password: string, headers?: Record<string, string>) => api.post('/v1/auth/login', { username, password }, headers);
+const login = (username: string, password: string, headers?: Record<string, string>) =>
+  api.post('/v1/auth/login', { username, password }, headers);
 const times = async (count: number, work: () => Promise<{ statusCode: number }>) => {
   const statuses: number[] = [];
   for (let done = 0; done < count; done++) statuses.push((await work()).statusCode);
@@ -31,7 +32,8 @@ const times = async (count: number, work: () => Promise<{ statusCode: number }>)
 
 /** Lets so many seconds pass for the counters of failed sign-ins. */
 const pass = (seconds: number) =>
-  app.database.prisma.$executeRaw`update login_failures set window_start = window_start - make_interval(secs => ${seconds}),
+  app.database.prisma
+    .$executeRaw`update login_failures set window_start = window_start - make_interval(secs => ${seconds}),
     locked_until = locked_until - make_interval(secs => ${seconds})`;
 
 describe('signing in', () => {
@@ -40,12 +42,19 @@ describe('signing in', () => {
     anna = await registerAccount(app, { username: 'Anna', email: 'Anna@example.test' });
   });
 
-  it.each(['Anna', 'anna', 'anna@EXAMPLE.test'])('takes the user name or the e-mail address in any case: %s', async (name) => {
-    const answer = await login(name, anna.password);
-    expect(answer.statusCode).toBe(200);
-    expect(Object.keys(answer.json())).toEqual(['access_token', 'refresh_token', 'token_type', 'expires_in', 'user']);
-    expect(answer.json().user).toMatchObject({ user_id: anna.userId, roles: expect.arrayContaining(['owner']), settings: { current_org_id: anna.orgId } });
-  });
+  it.each(['Anna', 'anna', 'anna@EXAMPLE.test'])(
+    'takes the user name or the e-mail address in any case: %s',
+    async (name) => {
+      const answer = await login(name, anna.password);
+      expect(answer.statusCode).toBe(200);
+      expect(Object.keys(answer.json())).toEqual(['access_token', 'refresh_token', 'token_type', 'expires_in', 'user']);
+      expect(answer.json().user).toMatchObject({
+        user_id: anna.userId,
+        roles: expect.arrayContaining(['owner']),
+        settings: { current_org_id: anna.orgId },
+      });
+    },
+  );
 
   it('notes when it was, without touching when the account was changed', async () => {
     const before = await app.database.prisma.user.findUniqueOrThrow({ where: { id: anna.userId } });
@@ -57,7 +66,11 @@ describe('signing in', () => {
   it('works in the organization of the default workspace', async () => {
     const owner = await registerAccount(app);
     const guest = await registerAccount(app);
-    await api.post(`/v1/orgs/${owner.orgId}/workspaces/${owner.workspaceId}/members`, { user_id: guest.userId }, owner.headers);
+    await api.post(
+      `/v1/orgs/${owner.orgId}/workspaces/${owner.workspaceId}/members`,
+      { user_id: guest.userId },
+      owner.headers,
+    );
     await api.put(`/v1/users/${guest.userId}`, { default_workspace_id: owner.workspaceId }, guest.headers);
     expect((await login(guest.username, guest.password)).json().user.settings.current_org_id).toBe(owner.orgId);
   });
@@ -100,7 +113,10 @@ describe('a refused sign-in', () => {
     suspended = await addColleague(app, known, 'suspended');
     await api.put(`/v1/users/${suspended.userId}`, { is_active: false }, known.headers);
     const elsewhere = await addColleague(app, known, 'elsewhere');
-    await app.database.prisma.user.update({ where: { id: elsewhere.userId }, data: { passwordHash: null, authProvider: 'saml' } });
+    await app.database.prisma.user.update({
+      where: { id: elsewhere.userId },
+      data: { passwordHash: null, authProvider: 'saml' },
+    });
   });
 
   const paths: [string, () => [string, string]][] = [
@@ -126,7 +142,9 @@ describe('a refused sign-in', () => {
   it('costs as many verifications as one that succeeds: one, with the same parameters', async () => {
     await login(known.username, known.password);
     await login('nobody', known.password);
-    const parameters = vi.mocked(argon2.verify).mock.calls.map(([hashed]) => String(hashed).split('$').slice(0, 4).join('$'));
+    const parameters = vi
+      .mocked(argon2.verify)
+      .mock.calls.map(([hashed]) => String(hashed).split('$').slice(0, 4).join('$'));
     expect(parameters).toEqual(['$argon2id$v=19$m=19456,t=2,p=1', '$argon2id$v=19$m=19456,t=2,p=1']);
     const sizes = vi.mocked(argon2.verify).mock.calls.map(([hashed]) => String(hashed).length);
     expect(sizes[0]).toBe(sizes[1]);
@@ -155,7 +173,9 @@ describe('a refused sign-in', () => {
     const marker = 'the marker of a password';
     await login(known.username, marker);
     await app.services.activity.flush();
-    const [row] = await app.database.prisma.$queryRaw<{ n: number }[]>`select count(*)::int as n from activity a where a::text like ${`%${marker}%`}`;
+    const [row] = await app.database.prisma.$queryRaw<
+      { n: number }[]
+    >`select count(*)::int as n from activity a where a::text like ${`%${marker}%`}`;
     expect(row?.n).toBe(0);
   });
 });
@@ -184,9 +204,16 @@ describe('the lock of an account', () => {
     const user = await registerAccount(app);
     await times(10, () => login(user.username, 'wrong password'));
     await times(10, () => login('a-name-that-nobody-has', 'wrong password'));
-    const [real, made] = [await login(user.username, 'wrong password'), await login('a-name-that-nobody-has', 'wrong password')];
+    const [real, made] = [
+      await login(user.username, 'wrong password'),
+      await login('a-name-that-nobody-has', 'wrong password'),
+    ];
     expect(made.statusCode).toBe(429);
-    const shape = (answer: typeof real) => ({ ...answer.json(), timestamp: '', details: Object.keys(answer.json().details) });
+    const shape = (answer: typeof real) => ({
+      ...answer.json(),
+      timestamp: '',
+      details: Object.keys(answer.json().details),
+    });
     expect(shape(made)).toEqual(shape(real));
   });
 
@@ -230,7 +257,9 @@ describe('the lock of an account', () => {
 
   it('leaves 40 guesses at once with ten answers, and the right one among them with no more than the others', async () => {
     const user = await registerAccount(app);
-    const answers = await Promise.all(Array.from({ length: 40 }, (_, index) => login(user.username, index === 39 ? user.password : `guess ${index}`)));
+    const answers = await Promise.all(
+      Array.from({ length: 40 }, (_, index) => login(user.username, index === 39 ? user.password : `guess ${index}`)),
+    );
     expect(answers.filter((answer) => answer.statusCode === 401)).toHaveLength(10);
     expect(answers.filter((answer) => answer.statusCode === 429)).toHaveLength(30);
     expect(answers[39]?.statusCode).toBe(429);
@@ -246,20 +275,26 @@ describe('the lock of an account', () => {
       return new URL(mail!.link!);
     });
     const token = link.searchParams.get('token');
-    expect((await api.post('/v1/auth/reset-password', { token, new_password: 'a fresh password' })).statusCode).toBe(200);
+    expect((await api.post('/v1/auth/reset-password', { token, new_password: 'a fresh password' })).statusCode).toBe(
+      200,
+    );
     expect((await login(user.username, 'a fresh password')).statusCode).toBe(200);
   });
 });
 
 describe('failures per client address', () => {
   it('are 429 beyond the limit, whatever names were tried, and do not touch other addresses', async () => {
-    const limited = await startTestApp({ env: { LOGIN_FAILURES_PER_MINUTE: '3', TRUSTED_PROXIES: '127.0.0.1' }, databaseUrl: app.database.url });
+    const limited = await startTestApp({
+      env: { LOGIN_FAILURES_PER_MINUTE: '3', TRUSTED_PROXIES: '127.0.0.1' },
+      databaseUrl: app.database.url,
+    });
     try {
       const user = await registerAccount(limited);
       const from = (address: string, username: string, password: string) =>
         callsOf(limited).post('/v1/auth/login', { username, password }, { 'x-forwarded-for': address });
       const statuses = [];
-      for (const name of ['a', 'b', 'c', 'd']) statuses.push((await from('198.51.100.7', name, 'wrong password')).statusCode);
+      for (const name of ['a', 'b', 'c', 'd'])
+        statuses.push((await from('198.51.100.7', name, 'wrong password')).statusCode);
       expect(statuses).toEqual([401, 401, 401, 429]);
       const refused = await from('198.51.100.7', user.username, user.password);
       expect(refused.statusCode).toBe(429);
@@ -294,7 +329,11 @@ describe('where e-mail addresses must be verified', () => {
     const workspaces = `/v1/orgs/${user.orgId}/workspaces`;
     for (const url of [workspaces, `${workspaces}/${user.workspaceId}`, `/v1/users?workspace_id=${user.workspaceId}`]) {
       const answer = await get(url, user.headers);
-      expect([url, answer.statusCode, answer.json().details]).toEqual([url, 403, { required_permission: 'account:verified' }]);
+      expect([url, answer.statusCode, answer.json().details]).toEqual([
+        url,
+        403,
+        { required_permission: 'account:verified' },
+      ]);
     }
     const token = new URL(strict.mails.findLast(({ to }) => to === user.email)!.link!).searchParams.get('token');
     await callsOf(strict).post('/v1/auth/verify-email', { token });

@@ -26,11 +26,15 @@ const next = async (token: string) => {
 };
 const hashOf = (token: string) => createHash('sha256').update(token).digest('hex');
 const me = (accessToken: string) => api.get('/v1/auth/me', { authorization: `Bearer ${accessToken}` });
-const tokensOf = ({ userId }: TestAccount) => app.database.prisma.refreshToken.count({ where: { session: { userId } } });
+const tokensOf = ({ userId }: TestAccount) =>
+  app.database.prisma.refreshToken.count({ where: { session: { userId } } });
 
 /** Lets so many seconds pass since a token was replaced. */
 const replacedAgo = (token: string, seconds: number) =>
-  app.database.prisma.refreshToken.update({ where: { hash: hashOf(token) }, data: { replacedAt: new Date(Date.now() - seconds * 1_000) } });
+  app.database.prisma.refreshToken.update({
+    where: { hash: hashOf(token) },
+    data: { replacedAt: new Date(Date.now() - seconds * 1_000) },
+  });
 
 describe('a refresh', () => {
   it('answers the four token fields in the order of the spec, without the user', async () => {
@@ -55,7 +59,9 @@ describe('a refresh', () => {
   it('hands out tokens of 256 bits and keeps only their hashes', async () => {
     const { refresh_token } = await next(user.refreshToken);
     expect(Buffer.from(refresh_token, 'base64url')).toHaveLength(32);
-    const [row] = await app.database.prisma.$queryRaw<{ n: number }[]>`select count(*)::int as n from refresh_tokens t where t::text like ${`%${refresh_token}%`}`;
+    const [row] = await app.database.prisma.$queryRaw<
+      { n: number }[]
+    >`select count(*)::int as n from refresh_tokens t where t::text like ${`%${refresh_token}%`}`;
     expect(row?.n).toBe(0);
   });
 
@@ -124,7 +130,13 @@ describe('a refresh token that was replaced', () => {
     await api.post('/v1/auth/refresh', { refresh_token: user.refreshToken }, { 'x-trace-id': 'a-reuse' });
     await app.services.activity.flush();
     expect(await app.database.prisma.activity.findMany({ where: { traceId: 'a-reuse' } })).toMatchObject([
-      { action: 'refresh', resourceId: user.userId, principalType: 'anonymous', statusCode: 401, metadata: { session_ended: 'refresh_token_reuse' } },
+      {
+        action: 'refresh',
+        resourceId: user.userId,
+        principalType: 'anonymous',
+        statusCode: 401,
+        metadata: { session_ended: 'refresh_token_reuse' },
+      },
     ]);
   });
 });
@@ -132,14 +144,22 @@ describe('a refresh token that was replaced', () => {
 describe('a session', () => {
   it('ends after 7 days without a refresh, which each refresh puts off', async () => {
     const idleDays = async (token: string) => {
-      const { expiresAt } = await app.database.prisma.refreshToken.findUniqueOrThrow({ where: { hash: hashOf(token) } });
+      const { expiresAt } = await app.database.prisma.refreshToken.findUniqueOrThrow({
+        where: { hash: hashOf(token) },
+      });
       return (expiresAt.getTime() - Date.now()) / 86_400_000;
     };
     expect(await idleDays(user.refreshToken)).toBeCloseTo(7, 1);
-    await app.database.prisma.refreshToken.updateMany({ where: { session: { userId: user.userId } }, data: { expiresAt: new Date(Date.now() + 5_000) } });
+    await app.database.prisma.refreshToken.updateMany({
+      where: { session: { userId: user.userId } },
+      data: { expiresAt: new Date(Date.now() + 5_000) },
+    });
     const { refresh_token } = await next(user.refreshToken);
     expect(await idleDays(refresh_token)).toBeCloseTo(7, 1);
-    await app.database.prisma.refreshToken.update({ where: { hash: hashOf(refresh_token) }, data: { expiresAt: new Date(Date.now() - 1_000) } });
+    await app.database.prisma.refreshToken.update({
+      where: { hash: hashOf(refresh_token) },
+      data: { expiresAt: new Date(Date.now() - 1_000) },
+    });
     expectUnauthenticated(await refresh(refresh_token));
   });
 
@@ -147,7 +167,10 @@ describe('a session', () => {
     const session = await app.database.prisma.session.findFirstOrThrow({ where: { userId: user.userId } });
     expect((session.expiresAt.getTime() - Date.now()) / 86_400_000).toBeCloseTo(30, 1);
     const pair = await next(user.refreshToken);
-    await app.database.prisma.session.update({ where: { id: session.id }, data: { expiresAt: new Date(Date.now() - 1_000) } });
+    await app.database.prisma.session.update({
+      where: { id: session.id },
+      data: { expiresAt: new Date(Date.now() - 1_000) },
+    });
     expectUnauthenticated(await refresh(pair.refresh_token));
     expectUnauthenticated(await refresh(user.refreshToken));
   });
@@ -156,7 +179,9 @@ describe('a session', () => {
     expectUnauthenticated(await refresh(user.accessToken));
     expectUnauthenticated(await refresh('made-up'));
     expect((await api.post('/v1/auth/refresh', {})).statusCode).toBe(422);
-    expect((await api.post('/v1/auth/refresh', { refresh_token: 'x'.repeat(1_025) })).json().detail[0].input).toBe('[redacted]');
+    expect((await api.post('/v1/auth/refresh', { refresh_token: 'x'.repeat(1_025) })).json().detail[0].input).toBe(
+      '[redacted]',
+    );
   });
 
   it('cannot be used by its refresh token as bearer', async () => {
@@ -198,7 +223,10 @@ describe('switching the organization', () => {
     const answer = await api.post('/v1/auth/switch-org', { org_id: other.orgId }, user.headers);
     expect(Object.keys(answer.json())).toEqual(['access_token', 'token_type', 'expires_in', 'org_id']);
     expect(answer.json()).toMatchObject({ token_type: 'bearer', expires_in: 1800, org_id: other.orgId });
-    expect((await me(answer.json().access_token)).json()).toMatchObject({ roles: ['member'], settings: { current_org_id: other.orgId } });
+    expect((await me(answer.json().access_token)).json()).toMatchObject({
+      roles: ['member'],
+      settings: { current_org_id: other.orgId },
+    });
   });
 
   it('is 403 organization:access for a foreign one and for one that is not there, with the same body', async () => {
@@ -206,7 +234,10 @@ describe('switching the organization', () => {
     const foreign = await api.post('/v1/auth/switch-org', { org_id: other.orgId }, user.headers);
     const missing = await api.post('/v1/auth/switch-org', { org_id: 'org_00000000000000000000000000' }, user.headers);
     expect(foreign.statusCode).toBe(403);
-    expect(foreign.json()).toMatchObject({ error: 'FORBIDDEN', details: { required_permission: 'organization:access' } });
+    expect(foreign.json()).toMatchObject({
+      error: 'FORBIDDEN',
+      details: { required_permission: 'organization:access' },
+    });
     expect({ ...missing.json(), timestamp: '' }).toEqual({ ...foreign.json(), timestamp: '' });
     expect((await me((await next(user.refreshToken)).access_token)).json().settings.current_org_id).toBe(user.orgId);
   });

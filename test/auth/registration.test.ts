@@ -19,7 +19,10 @@ afterAll(() => app.close());
 const account = (name: string) => ({ email: `${name}@example.test`, username: name, password: 'correct horse' });
 
 /** An invitation as the organization's service writes it. */
-async function invite(email: string, more: { expiresAt?: Date; status?: string; role?: string; workspaceId?: string } = {}): Promise<string> {
+async function invite(
+  email: string,
+  more: { expiresAt?: Date; status?: string; role?: string; workspaceId?: string } = {},
+): Promise<string> {
   const token = `invitation-${newId('invitation')}`;
   await app.database.prisma.invitation.create({
     data: {
@@ -65,7 +68,9 @@ describe('the answer of a registration', () => {
     const { current_org_id, organizations } = user.settings;
     expect(claims.org_id).toBe(current_org_id);
     expect(organizations).toEqual([{ org_id: current_org_id, name: "otto's organization", role: 'owner' }]);
-    const workspace = await api.get(`/v1/orgs/${current_org_id}/workspaces/${user.default_workspace_id}`, { authorization: access_token });
+    const workspace = await api.get(`/v1/orgs/${current_org_id}/workspaces/${user.default_workspace_id}`, {
+      authorization: access_token,
+    });
     expect(workspace.json()).toMatchObject({ workspace_id: user.default_workspace_id, owner_id: user.user_id });
   });
 
@@ -81,22 +86,26 @@ describe('the answer of a registration', () => {
     expect(body).not.toMatch(/correct horse|argon2|password/);
   });
 
-  it('writes the account, its activity records and events in one transaction', async () => {
-    const { user } = (await api.post('/v1/auth/register', account('rita'), { 'x-trace-id': 'registering-rita' })).json();
+  it('writes the account, its activity record and its events in one transaction', async () => {
+    const { user } = (
+      await api.post('/v1/auth/register', account('rita'), { 'x-trace-id': 'registering-rita' })
+    ).json();
     const records = await app.database.prisma.activity.findMany({ where: { traceId: 'registering-rita' } });
-    expect(records.map((record) => `${record.action} ${record.resourceType} ${record.statusCode}`).sort()).toEqual([
-      'create organization 201',
-      'create organization_member 201',
-      'create user 201',
-      'create workspace 201',
+    expect(records).toMatchObject([
+      { action: 'create', resourceType: 'user', resourceId: user.user_id, userId: user.user_id, statusCode: 201 },
     ]);
-    expect(new Set(records.map((record) => record.userId))).toEqual(new Set([user.user_id]));
-    const events = await app.database.prisma.event.findMany({ where: { traceId: 'registering-rita' }, select: { type: true } });
+    expect(records[0]).toMatchObject({ orgId: user.settings.current_org_id, principalType: 'user' });
+    const events = await app.database.prisma.event.findMany({
+      where: { traceId: 'registering-rita' },
+      select: { type: true },
+    });
     expect(events.map((event) => event.type)).toContain('workspace.created');
   });
 
   it('is recorded under the new account, whatever token the request carries', async () => {
-    const { user } = (await api.post('/v1/auth/register', account('sven'), { ...first.headers, 'x-trace-id': 'registering-sven' })).json();
+    const { user } = (
+      await api.post('/v1/auth/register', account('sven'), { ...first.headers, 'x-trace-id': 'registering-sven' })
+    ).json();
     const records = await app.database.prisma.activity.findMany({ where: { traceId: 'registering-sven' } });
     expect(new Set(records.map((record) => record.userId))).toEqual(new Set([user.user_id]));
   });
@@ -119,21 +128,35 @@ describe('what is taken', () => {
     await api.post('/v1/auth/register', account('claimed'));
     const answer = await api.post('/v1/auth/register', { ...account('CLAIMED'), email: 'free@example.test' });
     expect(answer.statusCode).toBe(409);
-    expect(answer.json().details).toEqual({ resource_type: 'user', field: 'username', value: 'CLAIMED', resource_id: null });
+    expect(answer.json().details).toEqual({
+      resource_type: 'user',
+      field: 'username',
+      value: 'CLAIMED',
+      resource_id: null,
+    });
   });
 
   it('gives one of 200 parallel registrations of one e-mail address the account, and the other 199 a 409', async () => {
     const answers = await Promise.all(
-      Array.from({ length: 200 }, (_, index) => api.post('/v1/auth/register', { ...account(`racer-${index}`), email: 'race@example.test' })),
+      Array.from({ length: 200 }, (_, index) =>
+        api.post('/v1/auth/register', { ...account(`racer-${index}`), email: 'race@example.test' }),
+      ),
     );
-    expect(answers.map((answer) => answer.statusCode).sort()).toEqual([201, ...Array<number>(199).fill(409)]);
-    expect(new Set(answers.filter((answer) => answer.statusCode === 409).map((answer) => answer.json().details.field))).toEqual(new Set(['email']));
+    expect(answers.map((answer) => answer.statusCode).sort((a, b) => a - b)).toEqual([
+      201,
+      ...Array<number>(199).fill(409),
+    ]);
+    expect(
+      new Set(answers.filter((answer) => answer.statusCode === 409).map((answer) => answer.json().details.field)),
+    ).toEqual(new Set(['email']));
     expect(await app.database.prisma.user.count({ where: { emailKey: 'race@example.test' } })).toBe(1);
   });
 
   it('leaves no organization behind when a registration is refused', async () => {
     const before = await app.database.prisma.organization.count();
-    const answers = await Promise.all(Array.from({ length: 10 }, () => api.post('/v1/auth/register', account('only-one'))));
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () => api.post('/v1/auth/register', account('only-one'))),
+    );
     expect(answers.filter((answer) => answer.statusCode === 201)).toHaveLength(1);
     expect(await app.database.prisma.organization.count()).toBe(before + 1);
   });
@@ -163,11 +186,15 @@ describe('the password policy', () => {
     ['128 characters', 'x'.repeat(128), 201],
     ['129 characters', 'x'.repeat(129), 422],
   ])('answers a password of %s with the right status', async (what, password, status) => {
-    expect((await api.post('/v1/auth/register', { ...account(`length-${what.replaceAll(' ', '-')}`), password })).statusCode).toBe(status);
+    expect(
+      (await api.post('/v1/auth/register', { ...account(`length-${what.replaceAll(' ', '-')}`), password })).statusCode,
+    ).toBe(status);
   });
 
   it('has no list of common passwords outside production', async () => {
-    expect((await api.post('/v1/auth/register', { ...account('careless'), password: 'password1' })).statusCode).toBe(201);
+    expect((await api.post('/v1/auth/register', { ...account('careless'), password: 'password1' })).statusCode).toBe(
+      201,
+    );
   });
 
   it('refuses common passwords where the list is on, ignoring case', async () => {
@@ -175,7 +202,11 @@ describe('the password policy', () => {
     try {
       const answer = await callsOf(strict).post('/v1/auth/register', { ...account('careless'), password: 'Password1' });
       expect(answer.statusCode).toBe(422);
-      expect(answer.json().detail[0]).toMatchObject({ loc: ['body', 'password'], input: '[redacted]', msg: expect.stringContaining('most common') });
+      expect(answer.json().detail[0]).toMatchObject({
+        loc: ['body', 'password'],
+        input: '[redacted]',
+        msg: expect.stringContaining('most common'),
+      });
     } finally {
       await strict.close();
     }
@@ -218,7 +249,9 @@ describe('an invitation', () => {
     const invite_token = await invite('guest@example.test', { role: 'editor', workspaceId: first.workspaceId });
     const { user } = (await api.post('/v1/auth/register', { ...account('guest'), invite_token })).json();
     expect(user).toMatchObject({ is_verified: true, roles: ['editor'], default_workspace_id: first.workspaceId });
-    expect(user.settings.organizations.map((organization: { org_id: string }) => organization.org_id)).toEqual([first.orgId]);
+    expect(user.settings.organizations.map((organization: { org_id: string }) => organization.org_id)).toEqual([
+      first.orgId,
+    ]);
   });
 
   it('works once', async () => {
@@ -251,7 +284,9 @@ describe('an invitation', () => {
 
   it('tells whom it is for, to whoever has its token', async () => {
     const token = await invite('Info@example.test');
-    expect((await api.get(`/v1/auth/invite-info?token=${token}`)).body).toBe('{"email":"Info@example.test","valid":true}');
+    expect((await api.get(`/v1/auth/invite-info?token=${token}`)).body).toBe(
+      '{"email":"Info@example.test","valid":true}',
+    );
   });
 
   it('that nobody made is 200 and not valid', async () => {
@@ -265,10 +300,13 @@ describe('the first account of an empty instance', () => {
   it('administers the platform, and exactly one does when 20 register at once', async () => {
     const empty = await startTestApp();
     try {
-      const answers = await Promise.all(Array.from({ length: 20 }, (_, index) => callsOf(empty).post('/v1/auth/register', account(`founder-${index}`))));
+      const answers = await Promise.all(
+        Array.from({ length: 20 }, (_, index) => callsOf(empty).post('/v1/auth/register', account(`founder-${index}`))),
+      );
       expect(answers.map((answer) => answer.statusCode)).toEqual(Array(20).fill(201));
-      const roles = answers.map((answer) => answer.json().user.roles.join());
-      expect(roles.sort()).toEqual([...Array<string>(19).fill('owner'), 'owner,platform_admin']);
+      const roles: string[] = answers.map((answer) => answer.json().user.roles.join());
+      expect(roles.filter((role) => role === 'owner')).toHaveLength(19);
+      expect(roles.filter((role) => role === 'owner,platform_admin')).toHaveLength(1);
       expect((await callsOf(empty).post('/v1/auth/register', account('later'))).json().user.roles).toEqual(['owner']);
     } finally {
       await empty.close();
@@ -281,7 +319,8 @@ describe('registrations per client address', () => {
     const limited = await startTestApp({ env: { REGISTRATIONS_PER_MINUTE: '2' }, databaseUrl: app.database.url });
     try {
       const answers = [];
-      for (const name of ['limit-a', 'limit-b', 'limit-c']) answers.push(await callsOf(limited).post('/v1/auth/register', account(name)));
+      for (const name of ['limit-a', 'limit-b', 'limit-c'])
+        answers.push(await callsOf(limited).post('/v1/auth/register', account(name)));
       expect(answers.map((answer) => answer.statusCode)).toEqual([201, 201, 429]);
       const refused = answers[2]!;
       expect(Number(refused.headers['retry-after'])).toBe(refused.json().details.retry_after);

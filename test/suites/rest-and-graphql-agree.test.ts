@@ -80,7 +80,7 @@ function translate(value: unknown, type: GraphQLOutputType, selection: Selection
   if (Array.isArray(value)) return value.map((item) => translate(item, type, selection));
   if (!isObjectType(named) || !selection || typeof value !== 'object' || value === null) return value;
   const result: Json = {};
-  for (const node of fieldsOf(selection, named)) {
+  for (const node of fieldsOf(selection)) {
     const key = node.alias?.value ?? node.name.value;
     const field = named.getFields()[node.name.value]!;
     const inner = translate((value as Json)[key], field.type, node.selectionSet);
@@ -90,17 +90,17 @@ function translate(value: unknown, type: GraphQLOutputType, selection: Selection
   return result;
 }
 
-function fieldsOf(selection: SelectionSetNode, type: GraphQLObjectType): FieldNode[] {
+function fieldsOf(selection: SelectionSetNode): FieldNode[] {
   return selection.selections.flatMap((node) => {
     if (node.kind === Kind.FIELD) return node;
     const inner = node.kind === Kind.FRAGMENT_SPREAD ? fragments.get(node.name.value)!.selectionSet : node.selectionSet;
-    return fieldsOf(inner, type);
+    return fieldsOf(inner);
   });
 }
 
 /** Goes down to the field that is the body. */
 function bodyIn(data: Json, selection: SelectionSetNode, type: GraphQLObjectType): unknown {
-  for (const node of fieldsOf(selection, type)) {
+  for (const node of fieldsOf(selection)) {
     const inner = data[node.alias?.value ?? node.name.value];
     const field = type.getFields()[node.name.value]!;
     if (isMarked(node, 'body')) return translate(inner, field.type, node.selectionSet);

@@ -1,15 +1,15 @@
 import type { InjectOptions, LightMyRequestResponse } from 'fastify';
-import type { TestApp } from './app.ts';
 import type { TestAccount } from './account.ts';
+import type { TestApp } from './app.ts';
 
 /** Short forms of `server.inject`, for tests that are about a story of several requests. */
 export interface Calls {
-  get(url: string, headers?: Record<string, string>): Promise<LightMyRequestResponse>;
-  post(url: string, payload?: object, headers?: Record<string, string>): Promise<LightMyRequestResponse>;
-  put(url: string, payload: object, headers: Record<string, string>): Promise<LightMyRequestResponse>;
-  patch(url: string, payload: object, headers: Record<string, string>): Promise<LightMyRequestResponse>;
-  delete(url: string, headers: Record<string, string>): Promise<LightMyRequestResponse>;
-  graphql(query: string, variables?: object, headers?: Record<string, string>): Promise<LightMyRequestResponse>;
+  get: (url: string, headers?: Record<string, string>) => Promise<LightMyRequestResponse>;
+  post: (url: string, payload?: object, headers?: Record<string, string>) => Promise<LightMyRequestResponse>;
+  put: (url: string, payload: object, headers: Record<string, string>) => Promise<LightMyRequestResponse>;
+  patch: (url: string, payload: object, headers: Record<string, string>) => Promise<LightMyRequestResponse>;
+  delete: (url: string, headers: Record<string, string>) => Promise<LightMyRequestResponse>;
+  graphql: (query: string, variables?: object, headers?: Record<string, string>) => Promise<LightMyRequestResponse>;
 }
 
 export function callsOf(app: TestApp): Calls {
@@ -32,7 +32,12 @@ export function sameness(answer: LightMyRequestResponse): { statusCode: number; 
 }
 
 /** The owner of an organization makes an account in it, which the organization then manages, and the account signs in. */
-export async function addColleague(app: TestApp, owner: TestAccount, username: string, role = 'member'): Promise<TestAccount> {
+export async function addColleague(
+  app: TestApp,
+  owner: TestAccount,
+  username: string,
+  role = 'member',
+): Promise<TestAccount> {
   const { post } = callsOf(app);
   const email = `${username}@example.test`;
   const password = `the password of ${username}`;

@@ -33,12 +33,18 @@ export function partsOf(
   };
   for (const parameter of operation.parameters) {
     if (requiredOnly && !parameter.isRequired) continue;
-    const value =
-      parameter.defaultValue ?? sampleArgument(parameter.name, parameter.type, parameter.constraints, source);
+    const value = (parameter.defaultValue ??
+      sampleArgument(parameter.name, parameter.type, parameter.constraints, source)) as
+      | string
+      | number
+      | boolean
+      | string[]
+      | null
+      | undefined;
     if (value === undefined || value === null) continue;
     if (parameter.in === 'path') parts.params[parameter.wireName] = String(value);
     else if (parameter.in === 'header') parts.headers[parameter.wireName] = String(value);
-    else if (parameter.isCommaList) parts.query[parameter.wireName] = (value as unknown[]).join(',');
+    else if (parameter.isCommaList) parts.query[parameter.wireName] = [value].flat().join(',');
     else parts.query[parameter.wireName] = Array.isArray(value) ? value.map(String) : String(value);
   }
   if (operation.body)

@@ -22,7 +22,8 @@ beforeEach(async () => {
 
 const colleague = (role?: string) => addColleague(app, owner, `colleague-${role ?? 'member'}-${number}`, role);
 const row = ({ userId }: TestAccount) => app.database.prisma.user.findUniqueOrThrow({ where: { id: userId } });
-const update = (user: TestAccount, changes: object, by = user) => api.put(`/v1/users/${user.userId}`, changes, by.headers);
+const update = (user: TestAccount, changes: object, by = user) =>
+  api.put(`/v1/users/${user.userId}`, changes, by.headers);
 const permission = 'required_permission';
 
 async function waitingForLocks(): Promise<number> {
@@ -33,9 +34,21 @@ async function waitingForLocks(): Promise<number> {
 
 describe('changing the own profile', () => {
   it('changes what is given and leaves the rest', async () => {
-    const answer = await update(owner, { full_name: 'Olivia', timezone: 'Europe/Rome', locale: 'it-IT', avatar_url: 'https://example.test/a.png', bio: 'x' });
+    const answer = await update(owner, {
+      full_name: 'Olivia',
+      timezone: 'Europe/Rome',
+      locale: 'it-IT',
+      avatar_url: 'https://example.test/a.png',
+      bio: 'x',
+    });
     expect(answer.statusCode).toBe(200);
-    expect(answer.json()).toMatchObject({ full_name: 'Olivia', timezone: 'Europe/Rome', locale: 'it-IT', avatar_url: 'https://example.test/a.png', bio: 'x' });
+    expect(answer.json()).toMatchObject({
+      full_name: 'Olivia',
+      timezone: 'Europe/Rome',
+      locale: 'it-IT',
+      avatar_url: 'https://example.test/a.png',
+      bio: 'x',
+    });
     expect((await update(owner, { bio: 'y' })).json()).toMatchObject({ full_name: 'Olivia', bio: 'y' });
   });
 
@@ -48,14 +61,23 @@ describe('changing the own profile', () => {
     expect(answer.json().updated_at).toBe(before.updatedAt.toISOString());
   });
 
-  it.each(['full_name', 'avatar_url', 'bio', 'timezone', 'locale', 'default_workspace_id'])('clears %s by null, to the row', async (field) => {
-    const column = field.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase()) as 'fullName';
-    const value = { avatar_url: 'https://example.test/a.png', default_workspace_id: owner.workspaceId, timezone: 'UTC', locale: 'en' }[field] ?? 'a text';
-    await update(owner, { [field]: value });
-    expect((await row(owner))[column]).toBe(value);
-    expect((await update(owner, { [field]: null })).json()[field]).toBeNull();
-    expect((await row(owner))[column]).toBeNull();
-  });
+  it.each(['full_name', 'avatar_url', 'bio', 'timezone', 'locale', 'default_workspace_id'])(
+    'clears %s by null, to the row',
+    async (field) => {
+      const column = field.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase()) as 'fullName';
+      const value =
+        {
+          avatar_url: 'https://example.test/a.png',
+          default_workspace_id: owner.workspaceId,
+          timezone: 'UTC',
+          locale: 'en',
+        }[field] ?? 'a text';
+      await update(owner, { [field]: value });
+      expect((await row(owner))[column]).toBe(value);
+      expect((await update(owner, { [field]: null })).json()[field]).toBeNull();
+      expect((await row(owner))[column]).toBeNull();
+    },
+  );
 
   it.each(['email', 'username', 'is_active'])('cannot clear %s', async (field) => {
     const answer = await update(owner, { [field]: null });
@@ -64,7 +86,14 @@ describe('changing the own profile', () => {
   });
 
   it('ignores fields that it does not know, and those that are not to be set', async () => {
-    const answer = await update(owner, { is_verified: true, roles: ['platform_admin'], is_platform_admin: true, password_hash: 'x', user_id: 'usr_x', nonsense: 1 });
+    const answer = await update(owner, {
+      is_verified: true,
+      roles: ['platform_admin'],
+      is_platform_admin: true,
+      password_hash: 'x',
+      user_id: 'usr_x',
+      nonsense: 1,
+    });
     expect(answer.statusCode).toBe(200);
     expect(await row(owner)).toMatchObject({ isVerified: false, isPlatformAdmin: false, id: owner.userId });
   });
@@ -85,8 +114,14 @@ describe('changing the own profile', () => {
 
   it('is 409 for an e-mail address or user name that is taken, ignoring case', async () => {
     const other = await registerAccount(app);
-    expect((await update(owner, { email: other.email.toUpperCase() })).json()).toMatchObject({ status_code: 409, details: { field: 'email', value: other.email.toUpperCase() } });
-    expect((await update(owner, { username: other.username.toUpperCase() })).json()).toMatchObject({ status_code: 409, details: { field: 'username' } });
+    expect((await update(owner, { email: other.email.toUpperCase() })).json()).toMatchObject({
+      status_code: 409,
+      details: { field: 'email', value: other.email.toUpperCase() },
+    });
+    expect((await update(owner, { username: other.username.toUpperCase() })).json()).toMatchObject({
+      status_code: 409,
+      details: { field: 'username' },
+    });
     expect((await update(owner, { username: owner.username.toUpperCase() })).statusCode).toBe(200);
   });
 
@@ -123,13 +158,22 @@ describe('changing the own profile', () => {
 describe('changing the account of another', () => {
   it('is for administrators of the organization that manages it', async () => {
     const user = await colleague();
-    expect((await update(user, { full_name: 'Changed' }, owner)).json()).toMatchObject({ user_id: user.userId, full_name: 'Changed' });
+    expect((await update(user, { full_name: 'Changed' }, owner)).json()).toMatchObject({
+      user_id: user.userId,
+      full_name: 'Changed',
+    });
   });
 
   it('is 403 user:update for its other members', async () => {
     const [user, peer] = [await colleague(), await colleague('editor')];
-    expect((await update(user, { full_name: 'x' }, peer)).json()).toMatchObject({ status_code: 403, details: { [permission]: 'user:update' } });
-    expect((await update(owner, { full_name: 'x' }, peer)).json()).toMatchObject({ status_code: 403, details: { [permission]: 'user:update' } });
+    expect((await update(user, { full_name: 'x' }, peer)).json()).toMatchObject({
+      status_code: 403,
+      details: { [permission]: 'user:update' },
+    });
+    expect((await update(owner, { full_name: 'x' }, peer)).json()).toMatchObject({
+      status_code: 403,
+      details: { [permission]: 'user:update' },
+    });
   });
 
   it('is 404 for strangers', async () => {
@@ -145,9 +189,15 @@ describe('changing the account of another', () => {
     await addToWorkspace(app, owner, guest.userId);
     const before = await row(guest);
     for (const changes of [{ email: 'thief@example.test' }, { username: 'stolen' }, { is_active: false }]) {
-      expect((await update(guest, changes, owner)).json()).toMatchObject({ status_code: 403, details: { [permission]: 'user:update' } });
+      expect((await update(guest, changes, owner)).json()).toMatchObject({
+        status_code: 403,
+        details: { [permission]: 'user:update' },
+      });
     }
-    expect((await api.delete(`/v1/users/${guest.userId}`, owner.headers)).json()).toMatchObject({ status_code: 403, details: { [permission]: 'user:delete' } });
+    expect((await api.delete(`/v1/users/${guest.userId}`, owner.headers)).json()).toMatchObject({
+      status_code: 403,
+      details: { [permission]: 'user:delete' },
+    });
     expect(await row(guest)).toEqual(before);
   });
 
@@ -176,19 +226,34 @@ describe('changing the account of another', () => {
   it('suspends an account, which its administrators still see and can restore', async () => {
     const user = await colleague();
     expect((await update(user, { is_active: false }, owner)).json().is_active).toBe(false);
-    expect((await api.post('/v1/auth/login', { username: user.username, password: user.password })).statusCode).toBe(401);
+    expect((await api.post('/v1/auth/login', { username: user.username, password: user.password })).statusCode).toBe(
+      401,
+    );
     expect((await api.post('/v1/auth/refresh', { refresh_token: user.refreshToken })).statusCode).toBe(401);
     expect((await api.get(`/v1/users/${user.userId}`, owner.headers)).json().is_active).toBe(false);
     expect((await update(user, { is_active: true }, owner)).json().is_active).toBe(true);
-    expect((await api.post('/v1/auth/login', { username: user.username, password: user.password })).statusCode).toBe(200);
+    expect((await api.post('/v1/auth/login', { username: user.username, password: user.password })).statusCode).toBe(
+      200,
+    );
     expect((await api.get('/v1/auth/me', user.headers)).statusCode).toBe(401);
   });
 
   it('is recorded with the fields that were changed, not with their values', async () => {
     const user = await colleague();
-    await api.put(`/v1/users/${user.userId}`, { bio: 'a marker' }, { ...owner.headers, 'x-trace-id': `update-${number}` });
+    await api.put(
+      `/v1/users/${user.userId}`,
+      { bio: 'a marker' },
+      { ...owner.headers, 'x-trace-id': `update-${number}` },
+    );
     expect(await app.database.prisma.activity.findMany({ where: { traceId: `update-${number}` } })).toMatchObject([
-      { action: 'update', resourceType: 'user', resourceId: user.userId, userId: owner.userId, orgId: owner.orgId, metadata: { fields: ['bio'] } },
+      {
+        action: 'update',
+        resourceType: 'user',
+        resourceId: user.userId,
+        userId: owner.userId,
+        orgId: owner.orgId,
+        metadata: { fields: ['bio'] },
+      },
     ]);
   });
 });
@@ -197,16 +262,25 @@ describe('preferences', () => {
   const merge = (preferences: unknown) => api.patch('/v1/users/me/preferences', { preferences }, owner.headers);
 
   it('are merged by top-level key, and dropped by null', async () => {
-    expect((await merge({ theme: 'dark', editor: { tabs: 2, wrap: true }, old: 1 })).json().preferences).toEqual({ theme: 'dark', editor: { tabs: 2, wrap: true }, old: 1 });
-    expect((await merge({ editor: { tabs: 4 }, old: null, never: null })).json().preferences).toEqual({ theme: 'dark', editor: { tabs: 4 } });
+    expect((await merge({ theme: 'dark', editor: { tabs: 2, wrap: true }, old: 1 })).json().preferences).toEqual({
+      theme: 'dark',
+      editor: { tabs: 2, wrap: true },
+      old: 1,
+    });
+    expect((await merge({ editor: { tabs: 4 }, old: null, never: null })).json().preferences).toEqual({
+      theme: 'dark',
+      editor: { tabs: 4 },
+    });
     expect((await merge({})).json().preferences).toEqual({ theme: 'dark', editor: { tabs: 4 } });
     expect((await row(owner)).preferences).toEqual({ theme: 'dark', editor: { tabs: 4 } });
   });
 
   it('keep nulls below the top level and keys of any spelling', async () => {
-    const odd = { 'a.b': { c: null }, '': [1, null], 'ключ': 'ü', "it's": '"', 'x{y}': 1 };
+    const odd = { 'a.b': { c: null }, '': [1, null], ключ: 'ü', "it's": '"', 'x{y}': 1 };
     expect((await merge(odd)).json().preferences).toEqual(odd);
-    expect((await merge({ 'a.b': null, '': null, "it's": null, 'x{y}': null })).json().preferences).toEqual({ 'ключ': 'ü' });
+    expect((await merge({ 'a.b': null, '': null, "it's": null, 'x{y}': null })).json().preferences).toEqual({
+      ключ: 'ü',
+    });
   });
 
   it('lose nothing when many are merged at once', async () => {
@@ -246,9 +320,13 @@ describe('deleting an account', () => {
     expect([answer.statusCode, answer.body]).toEqual([204, '']);
     expect((await api.get('/v1/auth/me', user.headers)).statusCode).toBe(401);
     expect((await api.post('/v1/auth/refresh', { refresh_token: user.refreshToken })).statusCode).toBe(401);
-    expect((await api.post('/v1/auth/login', { username: user.username, password: user.password })).statusCode).toBe(401);
+    expect((await api.post('/v1/auth/login', { username: user.username, password: user.password })).statusCode).toBe(
+      401,
+    );
     expect((await api.get(`/v1/users/${user.userId}`, owner.headers)).statusCode).toBe(404);
-    expect((await api.get(`/v1/users?workspace_id=${owner.workspaceId}`, owner.headers)).body).not.toContain(user.userId);
+    expect((await api.get(`/v1/users?workspace_id=${owner.workspaceId}`, owner.headers)).body).not.toContain(
+      user.userId,
+    );
     expect((await api.delete(`/v1/users/${user.userId}`, owner.headers)).statusCode).toBe(404);
     expect((await update(user, { is_active: true }, owner)).statusCode).toBe(404);
   });
@@ -280,7 +358,9 @@ describe('deleting an account', () => {
       const deletions = [owner, second].map((user) => api.delete(`/v1/users/${user.userId}`, user.headers));
       await expect.poll(waitingForLocks, { timeout: 5_000, interval: 20 }).toBe(2);
       await holder.query('commit');
-      expect((await Promise.all(deletions)).map((answer) => answer.statusCode).sort()).toEqual([204, 409]);
+      expect((await Promise.all(deletions)).map((answer) => answer.statusCode).sort((a, b) => a - b)).toEqual([
+        204, 409,
+      ]);
     } finally {
       await holder.end();
     }
@@ -295,23 +375,40 @@ describe('deleting an account', () => {
   it('is 409 last_owner for suspending, too: also where the organization is another one than that which manages the account', async () => {
     const user = await colleague();
     const elsewhere = await registerAccount(app);
-    await app.database.prisma.organizationMember.updateMany({ where: { orgId: elsewhere.orgId }, data: { userId: user.userId } });
+    await app.database.prisma.organizationMember.updateMany({
+      where: { orgId: elsewhere.orgId },
+      data: { userId: user.userId },
+    });
     const answer = await update(user, { is_active: false }, owner);
-    expect(answer.json()).toMatchObject({ status_code: 409, details: { reason: 'last_owner', references: [elsewhere.orgId] } });
+    expect(answer.json()).toMatchObject({
+      status_code: 409,
+      details: { reason: 'last_owner', references: [elsewhere.orgId] },
+    });
     expect((await row(user)).isActive).toBe(true);
     expect((await api.get('/v1/auth/me', user.headers)).statusCode).toBe(200);
   });
 
   it('is 403 user:delete for those who do not administer the organization', async () => {
     const [user, peer] = [await colleague(), await colleague('editor')];
-    expect((await api.delete(`/v1/users/${user.userId}`, peer.headers)).json()).toMatchObject({ status_code: 403, details: { [permission]: 'user:delete' } });
+    expect((await api.delete(`/v1/users/${user.userId}`, peer.headers)).json()).toMatchObject({
+      status_code: 403,
+      details: { [permission]: 'user:delete' },
+    });
   });
 
   it('is recorded', async () => {
     const user = await colleague();
     await api.delete(`/v1/users/${user.userId}`, { ...owner.headers, 'x-trace-id': `delete-${number}` });
     expect(await app.database.prisma.activity.findMany({ where: { traceId: `delete-${number}` } })).toMatchObject([
-      { action: 'delete', resourceType: 'user', resourceId: user.userId, userId: owner.userId, orgId: owner.orgId, statusCode: 204, success: true },
+      {
+        action: 'delete',
+        resourceType: 'user',
+        resourceId: user.userId,
+        userId: owner.userId,
+        orgId: owner.orgId,
+        statusCode: 204,
+        success: true,
+      },
     ]);
   });
 });

@@ -40,7 +40,9 @@ describe('the list of users', () => {
     const seen: string[] = [];
     let cursor = '';
     for (let page = 0; page < 3; page++) {
-      const { users, next_cursor, total } = (await api.get(`/v1/users?workspace_id=${owner.workspaceId}&limit=1${cursor}`, owner.headers)).json();
+      const { users, next_cursor, total } = (
+        await api.get(`/v1/users?workspace_id=${owner.workspaceId}&limit=1${cursor}`, owner.headers)
+      ).json();
       expect(total).toBe(3);
       seen.push(...users.map((one: { username: string }) => one.username));
       cursor = `&cursor=${next_cursor}`;
@@ -73,9 +75,14 @@ describe('the list of users', () => {
   });
 
   it('counts what it found, and refuses a cursor of another search', async () => {
-    const found = (await api.get(`/v1/users?workspace_id=${owner.workspaceId}&search=example&limit=1`, owner.headers)).json();
+    const found = (
+      await api.get(`/v1/users?workspace_id=${owner.workspaceId}&search=example&limit=1`, owner.headers)
+    ).json();
     expect(found).toMatchObject({ total: 3, has_more: true });
-    const answer = await api.get(`/v1/users?workspace_id=${owner.workspaceId}&search=other&limit=1&cursor=${found.next_cursor}`, owner.headers);
+    const answer = await api.get(
+      `/v1/users?workspace_id=${owner.workspaceId}&search=other&limit=1&cursor=${found.next_cursor}`,
+      owner.headers,
+    );
     expect(answer.statusCode).toBe(422);
     expect(answer.json().detail[0].loc).toEqual(['query', 'cursor']);
   });
@@ -115,11 +122,22 @@ describe('a user', () => {
     const seen = (await api.get(`/v1/users/${colleague.userId}`, owner.headers)).json();
     expect(Object.keys(seen)).toEqual(Object.keys(own));
     expect(own).toMatchObject({ preferences: { theme: 'dark' }, settings: { current_org_id: owner.orgId } });
-    expect(seen).toMatchObject({ user_id: colleague.userId, email: colleague.email, preferences: {}, settings: {}, roles: ['member'] });
+    expect(seen).toMatchObject({
+      user_id: colleague.userId,
+      email: colleague.email,
+      preferences: {},
+      settings: {},
+      roles: ['member'],
+    });
   });
 
   it('never shows the password or its hash', async () => {
-    for (const url of [`/v1/users/${colleague.userId}`, '/v1/users/me', '/v1/auth/me/profile', `/v1/users?workspace_id=${owner.workspaceId}`]) {
+    for (const url of [
+      `/v1/users/${colleague.userId}`,
+      '/v1/users/me',
+      '/v1/auth/me/profile',
+      `/v1/users?workspace_id=${owner.workspaceId}`,
+    ]) {
       expect((await api.get(url, owner.headers)).body).not.toMatch(/argon2|password_hash/);
     }
   });
@@ -130,7 +148,9 @@ describe('a user', () => {
   });
 
   it('is the caller under /me, by either path', async () => {
-    const bodies = await Promise.all(['/v1/users/me', '/v1/auth/me', `/v1/users/${owner.userId}`].map((url) => api.get(url, owner.headers)));
+    const bodies = await Promise.all(
+      ['/v1/users/me', '/v1/auth/me', `/v1/users/${owner.userId}`].map((url) => api.get(url, owner.headers)),
+    );
     expect(new Set(bodies.map((answer) => answer.body)).size).toBe(1);
   });
 
@@ -142,13 +162,20 @@ describe('a user', () => {
   });
 
   it('of whom one shares nothing is the same 404 as one that is not there', async () => {
-    const answers = await Promise.all([stranger.userId, 'usr_00000000000000000000000000'].map((id) => api.get(`/v1/users/${id}`, owner.headers)));
+    const answers = await Promise.all(
+      [stranger.userId, 'usr_00000000000000000000000000'].map((id) => api.get(`/v1/users/${id}`, owner.headers)),
+    );
     expect(answers.map((answer) => answer.statusCode)).toEqual([404, 404]);
-    expect(answers[0]!.json()).toMatchObject({ error: 'RESOURCE_NOT_FOUND', details: { resource_type: 'user', resource_id: stranger.userId } });
+    expect(answers[0]!.json()).toMatchObject({
+      error: 'RESOURCE_NOT_FOUND',
+      details: { resource_type: 'user', resource_id: stranger.userId },
+    });
   });
 
   it('is 404 in the context of a workspace whose organization it is not in', async () => {
-    expect((await api.get(`/v1/users/${owner.userId}?workspace_id=${guest.workspaceId}`, guest.headers)).statusCode).toBe(404);
+    expect(
+      (await api.get(`/v1/users/${owner.userId}?workspace_id=${guest.workspaceId}`, guest.headers)).statusCode,
+    ).toBe(404);
   });
 
   it('is 403 in the context of a workspace that one cannot see', async () => {
@@ -157,7 +184,9 @@ describe('a user', () => {
   });
 
   it('has its roles in the organization that it is seen in', async () => {
-    expect((await api.get(`/v1/users/${guest.userId}?workspace_id=${owner.workspaceId}`, owner.headers)).json().roles).toEqual(['member']);
+    expect(
+      (await api.get(`/v1/users/${guest.userId}?workspace_id=${owner.workspaceId}`, owner.headers)).json().roles,
+    ).toEqual(['member']);
     expect((await api.get('/v1/users/me', guest.headers)).json().roles).toEqual(['owner']);
   });
 
@@ -184,18 +213,38 @@ describe('a user', () => {
 });
 
 describe('making a user', () => {
-  const account = (username: string, more: object = {}) => ({ username, email: `${username}@example.test`, password: 'correct horse', ...more });
+  const account = (username: string, more: object = {}) => ({
+    username,
+    email: `${username}@example.test`,
+    password: 'correct horse',
+    ...more,
+  });
 
   it('gives an administrator of the current organization a member who can sign in', async () => {
     const answer = await api.post('/v1/users', account('maria'), owner.headers);
     expect(answer.statusCode).toBe(201);
-    expect(answer.json()).toMatchObject({ username: 'maria', roles: ['member'], is_verified: false, is_active: true, default_workspace_id: null });
+    expect(answer.json()).toMatchObject({
+      username: 'maria',
+      roles: ['member'],
+      is_verified: false,
+      is_active: true,
+      default_workspace_id: null,
+    });
     const signedIn = await api.post('/v1/auth/login', { username: 'maria', password: 'correct horse' });
     expect(signedIn.json().user.settings).toEqual({
       current_org_id: owner.orgId,
       organizations: [{ org_id: owner.orgId, name: expect.any(String), role: 'member' }],
     });
     expect(app.mails.findLast(({ to }) => to === 'maria@example.test')?.subject).toBe('Confirm your e-mail address');
+  });
+
+  it('is recorded with the account that was made', async () => {
+    const { user_id } = (
+      await api.post('/v1/users', account('norma'), { ...owner.headers, 'x-trace-id': 'making-norma' })
+    ).json();
+    expect(await app.database.prisma.activity.findMany({ where: { traceId: 'making-norma' } })).toMatchObject([
+      { action: 'create', resourceType: 'user', resourceId: user_id, userId: owner.userId, orgId: owner.orgId },
+    ]);
   });
 
   it('is 403 user:create for those who do not administer the organization', async () => {
@@ -206,18 +255,31 @@ describe('making a user', () => {
   it('makes nobody of a role above the own', async () => {
     const admin = await addColleague(app, owner, 'adam', 'admin');
     expect((await api.post('/v1/users', account('boss', { role: 'owner' }), admin.headers)).statusCode).toBe(403);
-    expect((await api.post('/v1/users', account('helper', { role: 'admin' }), admin.headers)).json().roles).toEqual(['admin']);
+    expect((await api.post('/v1/users', account('helper', { role: 'admin' }), admin.headers)).json().roles).toEqual([
+      'admin',
+    ]);
   });
 
   it('is 409 for what is taken, 422 for a weak password and an unknown role', async () => {
-    expect((await api.post('/v1/users', account('CARL', { email: 'new@example.test' }), owner.headers)).json().details).toMatchObject({ field: 'username', value: 'CARL' });
-    expect((await api.post('/v1/users', account('new', { email: 'Carl@Example.TEST' }), owner.headers)).json().details).toMatchObject({ field: 'email' });
-    expect((await api.post('/v1/users', account('newcomer', { password: 'newcomer' }), owner.headers)).json().detail[0].loc).toEqual(['body', 'password']);
-    expect((await api.post('/v1/users', account('newcomer', { role: 'king' }), owner.headers)).json().detail[0].type).toBe('literal_error');
+    expect(
+      (await api.post('/v1/users', account('CARL', { email: 'new@example.test' }), owner.headers)).json().details,
+    ).toMatchObject({ field: 'username', value: 'CARL' });
+    expect(
+      (await api.post('/v1/users', account('new', { email: 'Carl@Example.TEST' }), owner.headers)).json().details,
+    ).toMatchObject({ field: 'email' });
+    expect(
+      (await api.post('/v1/users', account('newcomer', { password: 'newcomer' }), owner.headers)).json().detail[0].loc,
+    ).toEqual(['body', 'password']);
+    expect(
+      (await api.post('/v1/users', account('newcomer', { role: 'king' }), owner.headers)).json().detail[0].type,
+    ).toBe('literal_error');
   });
 
   it('works where registration is closed', async () => {
-    const closed = await startTestApp({ env: { ALLOW_REGISTRATION: 'false', DATA_DIR: app.dataDir }, databaseUrl: app.database.url });
+    const closed = await startTestApp({
+      env: { ALLOW_REGISTRATION: 'false', DATA_DIR: app.dataDir },
+      databaseUrl: app.database.url,
+    });
     try {
       expect((await callsOf(closed).post('/v1/users', account('inside'), owner.headers)).statusCode).toBe(201);
     } finally {

@@ -6,6 +6,7 @@ CREATE TABLE "apps" (
     "name" TEXT NOT NULL,
     "description" TEXT,
     "metadata" JSONB NOT NULL DEFAULT '{}',
+    "last_release" INTEGER NOT NULL DEFAULT 0,
     "created_by" TEXT,
     "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
     "updated_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
