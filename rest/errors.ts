@@ -166,5 +166,6 @@ export function registerErrorShapes(server: FastifyInstance, { onFault }: { onFa
 /** For the Fastify constructor: what the router refuses before any hook runs (a bad escape in the path, a parameter too long). */
 export function frameworkErrors(error: Error, request: FastifyRequest, reply: FastifyReply): void {
   const refusal = refusalOf(error, request) ?? new ApiError('INVALID_REQUEST', { reason: 'unreadable' });
+  reply.header('x-trace-id', request.id); // no hook has run
   sendError(refusal, request, reply, () => undefined);
 }

@@ -64,7 +64,8 @@ export const fastifyOptions = {
   bodyLimit: 2 * 1024 * 1024,
   onProtoPoisoning: 'error',
   onConstructorPoisoning: 'error',
-  forceCloseConnections: true,
+  // a stop ends idle connections; requests in flight are finished, and streams end themselves
+  forceCloseConnections: 'idle',
   frameworkErrors,
   clientErrorHandler,
 } satisfies FastifyServerOptions;

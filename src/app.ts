@@ -79,9 +79,12 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   return { server, services, stop: () => stop(services, maintenance) };
 }
 
+const MAX_HEADER_BYTES = 32 * 1024;
+
 function createServer(config: Config, logger: Logger): FastifyInstance {
   return Fastify({
     ...fastifyOptions,
+    http: { maxHeaderSize: MAX_HEADER_BYTES },
     bodyLimit: config.bodyLimitBytes,
     loggerInstance: logger as FastifyBaseLogger,
     genReqId: (request) => traceIdOf(request.headers),
@@ -96,6 +99,7 @@ async function addPlugins(server: FastifyInstance, { corsOrigins }: Config): Pro
   await server.register(helmet, { contentSecurityPolicy: false, crossOriginResourcePolicy: { policy: 'cross-origin' } });
   await server.register(cors, {
     strictPreflight: false, // its refusal would be plain text
+    methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
     origin: corsOrigins.includes('*') ? true : [...corsOrigins],
     exposedHeaders: ['x-trace-id', 'x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset', 'retry-after', 'idempotent-replayed'],
   });

@@ -119,13 +119,13 @@ export class Access {
   /** A membership of a workspace changed on this node, or the workspace itself. */
   workspaceChanged(orgId: string, workspaceId: string, userId?: string): void {
     if (userId) this.#workspaces.drop(`${orgId} ${workspaceId} ${userId}`);
-    else this.#workspaces.clear();
+    else this.#workspaces.dropAll(`${orgId} ${workspaceId} `);
   }
 
-  /** Something that many memberships hang on changed on this node. */
-  everythingChanged(): void {
-    this.#organizations.clear();
-    this.#workspaces.clear();
+  /** An organization was deleted on this node: nobody is a member of anything in it. */
+  organizationDeleted(orgId: string): void {
+    this.#organizations.dropAll(`${orgId} `);
+    this.#workspaces.dropAll(`${orgId} `);
   }
 
   #organization(actor: Actor, orgId: string): OrganizationAccess | Promise<OrganizationAccess> {
@@ -188,7 +188,7 @@ export class Access {
 }
 
 /** Owners and administrators of an organization are that in each of its workspaces. */
-function effectiveRole(organizationRole: Role, workspaceRole: Role | null): Role | null {
+export function effectiveRole(organizationRole: Role, workspaceRole: Role | null): Role | null {
   return higherRole(workspaceRole, atLeast(organizationRole, 'admin') ? organizationRole : null);
 }
 

@@ -1,7 +1,7 @@
 import type { Caller } from '../access/caller.ts';
 import type { Role } from '../access/permissions.ts';
 import { tokenHash } from '../access/tokens.ts';
-import type { User } from '../generated/prisma/client.ts';
+import type { Invitation, User } from '../generated/prisma/client.ts';
 import { alreadyExists, forbidden, invalidInput } from '../graphql/errors.ts';
 import { brokenUnique, type Tx } from '../infra/change.ts';
 import { newId } from '../infra/ids.ts';
@@ -72,7 +72,7 @@ export class RegistrationService {
         });
         newcomer.signedInAs = { userId: user.id, username: user.username };
         const orgId = invitation
-          ? await acceptInvitation(tx, this.#deps.access, invitation, user)
+          ? await this.#joinInviting(tx, invitation, user)
           : await this.#foundOrganization(tx, user);
         tx.audit({ action: 'create', resourceType: 'user', resourceId: user.id, orgId });
         const pair = await sessions.open(tx.db, { userId: user.id, orgId });
@@ -149,6 +149,13 @@ export class RegistrationService {
     if (await tx.db.user.findFirst({ select: { id: true } })) return false;
     await tx.db.$executeRaw`select pg_advisory_xact_lock(${FIRST_ACCOUNT_LOCK})`;
     return (await tx.db.user.findFirst({ select: { id: true } })) === null;
+  }
+
+  /** The organization that invited somebody new manages the account. */
+  async #joinInviting(tx: Tx, invitation: Invitation, user: User): Promise<string> {
+    const orgId = await acceptInvitation(tx, this.#deps.access, invitation, user);
+    await tx.db.user.update({ where: { id: user.id }, data: { homeOrgId: orgId } });
+    return orgId;
   }
 
   async #foundOrganization(tx: Tx, user: User): Promise<string> {

@@ -27,7 +27,7 @@ export function addIdempotency(server: FastifyInstance, prisma: PrismaClient, se
   server.addHook('preHandler', async (request, reply) => {
     const id = idOf(request);
     if (!id) return undefined;
-    const requestHash = sha256(JSON.stringify(request.body ?? null));
+    const requestHash = seal.fingerprint(JSON.stringify(request.body ?? null));
     try {
       const answer = await claim(prisma, seal, id, requestHash);
       if (!answer) {

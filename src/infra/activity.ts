@@ -1,5 +1,6 @@
 import type { Caller } from '../access/caller.ts';
 import type { Prisma } from '../generated/prisma/client.ts';
+import { isDatabaseAway } from './faults.ts';
 import { newId } from './ids.ts';
 import type { Sql } from './sql.ts';
 
@@ -96,7 +97,7 @@ export class ActivityRecorder {
   readonly #sql: Sql;
   readonly #onFault: (error: unknown, lost: number) => void;
   #pending: ActivityRow[] = [];
-  #flushing: Promise<void> | null = null;
+  #flushing: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | null = null;
 
   constructor(sql: Sql, onFault: (error: unknown, lost: number) => void) {
@@ -116,14 +117,12 @@ export class ActivityRecorder {
   }
 
   /** Writes everything that was recorded before the call. A clean stop awaits it, so that no record is lost. */
-  async flush(): Promise<void> {
+  flush(): Promise<void> {
     if (this.#timer) clearTimeout(this.#timer);
     this.#timer = null;
-    await this.#flushing;
-    if (this.#pending.length === 0) return;
-    this.#flushing = this.#writeAll();
-    await this.#flushing;
-    this.#flushing = null;
+    // one after the other: whoever awaits the last has awaited all
+    this.#flushing = this.#flushing.then(() => this.#writeAll());
+    return this.#flushing;
   }
 
   async #writeAll(): Promise<void> {
@@ -132,6 +131,10 @@ export class ActivityRecorder {
       try {
         await this.#sql.write(INSERT, parameters(batch));
       } catch (error) {
+        if (!isDatabaseAway(error)) {
+          await this.#writeEach(batch, error);
+          continue;
+        }
         const kept = batch.slice(0, Math.max(0, MAX_KEPT - this.#pending.length));
         this.#pending.unshift(...kept);
         this.#onFault(error, batch.length - kept.length);
@@ -139,6 +142,18 @@ export class ActivityRecorder {
         return;
       }
     }
+  }
+
+  /** One record that PostgreSQL refuses must not take the others along. */
+  async #writeEach(batch: readonly ActivityRow[], cause: unknown): Promise<void> {
+    let lost = 0;
+    for (const row of batch) {
+      await this.#sql.write(INSERT, parameters([row])).catch((error: unknown) => {
+        if (isDatabaseAway(error)) this.#pending.push(row);
+        else lost++;
+      });
+    }
+    if (lost > 0) this.#onFault(cause, lost);
   }
 }
 

@@ -23,6 +23,12 @@ export class FreshCache<Value extends object> {
     this.#loading.delete(key);
   }
 
+  /** Drops every value whose key starts with this text. */
+  dropAll(prefix: string): void {
+    for (const key of this.#entries.keys()) if (key.startsWith(prefix)) this.#entries.delete(key);
+    for (const key of this.#loading.keys()) if (key.startsWith(prefix)) this.#loading.delete(key);
+  }
+
   /** Drops everything. */
   clear(): void {
     this.#entries.clear();
@@ -30,11 +36,13 @@ export class FreshCache<Value extends object> {
   }
 
   #load(key: string, load: () => Promise<Value>): Promise<Value> {
+    // its age counts from the question, not from the answer: a slow answer is old when it comes
+    const start = performance.now();
     const pending = load().then(
       (value) => {
         if (this.#loading.get(key) === pending) {
           this.#loading.delete(key);
-          this.#entries.set(key, value);
+          this.#entries.set(key, value, { start });
         }
         return value;
       },

@@ -66,7 +66,6 @@ export async function acceptInvitation(
     });
     tx.afterCommit(() => access.workspaceChanged(orgId, workspace.id, user.id));
   }
-  await tx.db.user.updateMany({ where: { id: user.id, homeOrgId: null }, data: { homeOrgId: orgId } });
   tx.audit({
     action: 'update',
     resourceType: 'invitation',

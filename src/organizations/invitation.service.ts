@@ -50,6 +50,7 @@ export class InvitationService {
   readonly #deps: InvitationDeps;
   readonly #list: NestedList<Invitation>;
   // whoever invites, an address is not flooded; administrators are told, as they know the address anyway
+  // per organization: what one tenant sends must neither block another nor tell it anything
   readonly #mailsByAddress = new Budget(3, 3600);
 
   constructor(deps: InvitationDeps) {
@@ -99,7 +100,7 @@ export class InvitationService {
     await this.#mayGrant(actor, orgId, role, 'invitation:create');
     if (input.workspaceId) await this.#mayInviteInto(actor, orgId, input.workspaceId, workspaceRole!);
     await this.#refuseKnown(this.#deps.prisma, orgId, input.email);
-    await this.#mailsByAddress.demand(input.email.toLowerCase());
+    await this.#mailsByAddress.demand(`${orgId} ${input.email.toLowerCase()}`);
     const id = newId('invitation');
     await this.#deps.changes.run(actor, async (tx) => {
       await lockOrganization(tx, orgId);
@@ -126,7 +127,7 @@ export class InvitationService {
   /** Mails a new link, which works for seven days; the old one is dead. @throws RESOURCE_CONFLICT unless it is pending */
   async resend(actor: Actor, orgId: string, id: string): Promise<Invitation> {
     const known = await this.#pending(actor, orgId, id, 'invitation:update');
-    await this.#mailsByAddress.demand(known.email.toLowerCase());
+    await this.#mailsByAddress.demand(`${orgId} ${known.email.toLowerCase()}`);
     await this.#deps.changes.run(actor, async (tx) => {
       const token = randomToken();
       await this.#whilePending(tx, orgId, id, { tokenHash: tokenHash(token), expiresAt: expiry() });

@@ -112,6 +112,8 @@ export class OrganizationMemberService {
       if (!isSelf) await this.#mayGrant(tx, actor, orgId, role, 'organization_member:delete');
       if (role === 'owner') await this.#ensureAnotherOwner(tx, target);
       await tx.db.organizationMember.delete({ where: { orgId_userId: { orgId, userId } } });
+      // whoever leaves is nobody's to manage, also after coming back
+      await tx.db.user.updateMany({ where: { id: userId, homeOrgId: orgId }, data: { homeOrgId: null } });
       this.#record(tx, 'delete', target, { role });
       await this.#leaveWorkspaces(tx, target);
     });

@@ -88,7 +88,7 @@ export class OrganizationService {
       await lockOrganization(tx, id);
       await tx.db.organization.update({ where: { id }, data: { deletedAt: new Date() } });
       record(tx, 'delete', id);
-      tx.afterCommit(() => this.#deps.access.everythingChanged());
+      tx.afterCommit(() => this.#deps.access.organizationDeleted(id));
     });
   }
 }

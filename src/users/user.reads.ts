@@ -132,6 +132,16 @@ export class UserReads {
     );
   }
 
+  /** Whether a user is a member of any other organization than this one. */
+  async belongsElsewhere(userId: string, orgId: string): Promise<boolean> {
+    const rows = await this.#deps.sql.read<object>(
+      `select 1 from organization_members m join organizations o on o.id = m.org_id
+       where m.user_id = $1 and m.org_id <> $2 and o.deleted_at is null limit 1`,
+      [userId, orgId],
+    );
+    return rows.length > 0;
+  }
+
   /** Loads roles of users within organizations, many at once. */
   roleLoader(): DataLoader<{ userId: string; orgId: string }, Role | null, string> {
     return new DataLoader(

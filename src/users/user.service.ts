@@ -160,8 +160,8 @@ export class UserService {
   }
 
   /**
-   * Oneself always; another account only for administrators of the organization that manages it, and not above their own role: else
-   * an administrator of one organization could take over the account of a guest from another.
+   * Oneself always; another account only for administrators of the organization that manages it, not above their own role, and only
+   * while it belongs to no other organization: else an administrator of one organization could enter another through the account.
    * @returns the organization in whose context that is
    */
   async #mayManage(actor: Actor, id: string, permission: Permission): Promise<string | null> {
@@ -181,6 +181,8 @@ export class UserService {
     // one who left is nobody's to manage any more
     if (!theirs || !atLeast(own, theirs))
       throw forbidden(permission, 'You cannot change an account whose role is above your own.');
+    if (await this.reads.belongsElsewhere(id, homeOrgId))
+      throw forbidden(permission, 'The account belongs to other organizations too: only its owner may change it.');
     if (target.isPlatformAdmin && !actor.principal.isPlatformAdmin)
       throw forbidden(permission, 'Only administrators of the platform may change this account.');
     return homeOrgId;

@@ -1,3 +1,4 @@
+import { effectiveRole } from '../access/access.ts';
 import type { Actor } from '../access/caller.ts';
 import { atLeast, type Permission, type Role } from '../access/permissions.ts';
 import { Prisma, type WorkspaceMember as MemberRow } from '../generated/prisma/client.ts';
@@ -74,10 +75,10 @@ export class WorkspaceMemberService {
 
   /** Adds a user, who also becomes a member of the organization if need be. @throws RESOURCE_ALREADY_EXISTS */
   async add(actor: Actor, { orgId, workspaceId, userId }: Target, role: Role = 'member'): Promise<WorkspaceMember> {
-    await this.#mayGrant(actor, orgId, workspaceId, role, 'workspace_member:create');
     await this.#deps.changes
       .run(actor, async (tx) => {
         await lockWorkspace(tx, orgId, workspaceId);
+        await this.#mayGrant(tx, actor, { orgId, workspaceId }, role, 'workspace_member:create');
         const user = await tx.db.user.findUnique({ where: { id: userId }, select: { isActive: true } });
         if (!user?.isActive) throw notFound('user', userId);
         await joinOrganization(tx, this.#deps.access, { orgId, userId, role: 'member', addedBy: actor.principal.userId });
@@ -94,13 +95,14 @@ export class WorkspaceMemberService {
 
   /** @throws FORBIDDEN for a role above one's own, RESOURCE_CONFLICT `last_owner` */
   async changeRole(actor: Actor, target: Target, role: Role): Promise<WorkspaceMember> {
-    const { orgId, workspaceId, userId } = target;
-    await this.#mayGrant(actor, orgId, workspaceId, role, 'workspace_member:update');
+    const { workspaceId, userId } = target;
     await this.#deps.changes.run(actor, async (tx) => {
       const before = await this.#lockMember(tx, target);
-      await this.#mayGrant(actor, orgId, workspaceId, before, 'workspace_member:update');
+      await this.#mayGrant(tx, actor, target, before, 'workspace_member:update');
+      await this.#mayGrant(tx, actor, target, role, 'workspace_member:update');
       if (before === 'owner' && role !== 'owner') await this.#ensureAnotherOwner(tx, target);
-      await tx.db.workspaceMember.update({ where: { workspaceId_userId: { workspaceId, userId } }, data: { role } });
+      const { count } = await tx.db.workspaceMember.updateMany({ where: { workspaceId, userId }, data: { role } });
+      if (count === 0) throw notFound('workspace_member', userId);
       this.#record(tx, 'update', 'updated', target, { before: { role: before }, after: { role } });
     });
     return this.get(target);
@@ -113,16 +115,29 @@ export class WorkspaceMemberService {
     if (!isSelf) await this.#deps.access.requireWorkspace(actor, orgId, workspaceId, 'workspace_member:delete');
     await this.#deps.changes.run(actor, async (tx) => {
       const role = await this.#lockMember(tx, target);
-      if (!isSelf) await this.#mayGrant(actor, orgId, workspaceId, role, 'workspace_member:delete');
+      if (!isSelf) await this.#mayGrant(tx, actor, target, role, 'workspace_member:delete');
       if (role === 'owner') await this.#ensureAnotherOwner(tx, target);
-      await tx.db.workspaceMember.delete({ where: { workspaceId_userId: { workspaceId, userId } } });
+      // who leaves the organization at the same moment takes the row along
+      const { count } = await tx.db.workspaceMember.deleteMany({ where: { workspaceId, userId } });
+      if (count === 0) throw notFound('workspace_member', userId);
       this.#record(tx, 'delete', 'deleted', target, { role });
     });
   }
 
-  /** Nobody hands out, changes or takes away a role above their own. */
-  async #mayGrant(actor: Actor, orgId: string, workspaceId: string, role: Role, permission: Permission): Promise<void> {
-    const own = await this.#deps.access.workspaceRole(actor, orgId, workspaceId);
+  /**
+   * Nobody hands out, changes or takes away a role above their own. Reads within the transaction: it holds a connection already, and to
+   * wait for a second one while others wait for the lock would stand the whole pool still.
+   */
+  async #mayGrant(
+    tx: Tx,
+    { principal: { userId } }: Actor,
+    { orgId, workspaceId }: Omit<Target, 'userId'>,
+    role: Role,
+    permission: Permission,
+  ): Promise<void> {
+    const inOrganization = await tx.db.organizationMember.findUnique({ where: { orgId_userId: { orgId, userId } } });
+    const inWorkspace = await tx.db.workspaceMember.findUnique({ where: { workspaceId_userId: { workspaceId, userId } } });
+    const own = inOrganization && effectiveRole(inOrganization.role as Role, (inWorkspace?.role as Role | undefined) ?? null);
     if (!own || !atLeast(own, role)) throw forbidden(permission, `You cannot grant, change or remove the role '${role}': it is above your own.`);
   }
 

@@ -1,4 +1,6 @@
+import { isInputObjectType } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { schema } from '../../src/graphql/schema.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { snakeCase } from '../support/names.ts';
 import { gentlestFirst, routeOf } from '../support/operations.ts';
@@ -38,6 +40,24 @@ const guarded = {
 };
 
 const writing = gentlestFirst().filter(({ type, body }) => type === 'mutation' && body);
+
+/** Inputs that name one of these on purpose. A new one is added here on purpose, or not at all. */
+const asked = [
+  'AddOrganizationMemberInput.userId',
+  'AddWorkspaceMemberInput.userId',
+  'CreateInvitationInput.workspaceId',
+  'SwitchOrganizationInput.orgId',
+];
+
+test('no input takes what no caller decides', () => {
+  const names = new Set(Object.keys(guarded));
+  const found = Object.values(schema.getTypeMap())
+    .filter((type) => isInputObjectType(type))
+    .flatMap((type) =>
+      Object.keys(type.getFields()).flatMap((field) => (names.has(snakeCase(field)) ? `${type.name}.${field}` : [])),
+    );
+  expect(found.sort()).toEqual(asked);
+});
 
 test.each(writing.map((operation) => [routeOf(operation), operation] as const))(
   '%s takes nothing that it does not ask for, neither in REST names nor in those of GraphQL',

@@ -70,7 +70,8 @@ async function anew(
 ): Promise<unknown> {
   if (parent) return (await cloneRows(db, parent, 1, { where: 'id = $1', values: [value] }))[0];
   if (type === 'integer' || type === 'bigint') {
-    const { rows } = await db.query<{ next: number }>(`select max(${column})::int + 1 as next from ${table}`);
+    // far from the numbers that the service itself gives next
+    const { rows } = await db.query<{ next: number }>(`select max(${column})::int + 1000 as next from ${table}`);
     return rows[0]!.next;
   }
   if (column.includes('hash')) return `${id.toLowerCase()}`;
