@@ -129,7 +129,14 @@ function restOptions({ publicUrl }: Config, services: Services): RestOptions {
 function tasksOf(services: Services): Task[] {
   return [
     { name: 'buckets', everyMs: 1_000, run: () => services.buckets.provisionPending() },
-    { name: 'retention', everyMs: 3_600_000, run: () => enforceRetention(services.sql) },
+    {
+      name: 'retention',
+      everyMs: 3_600_000,
+      run: async () => {
+        await services.buckets.removeDeleted();
+        await enforceRetention(services.sql);
+      },
+    },
   ];
 }
 

@@ -198,7 +198,7 @@ const settings = {
   graphqlMaxAliases: setting('GRAPHQL_MAX_ALIASES', integer(0, 10_000), 'Most aliases in a GraphQL operation.', {
     default: '30',
   }),
-  graphqlMaxCost: setting('GRAPHQL_MAX_COST', integer(1, 10_000_000), 'Highest cost of a GraphQL operation.', {
+  graphqlMaxCost: setting('GRAPHQL_MAX_COST', integer(1, 10_000_000), 'Most objects that a GraphQL operation may ask for, counted over nested lists.', {
     default: '2000',
   }),
   graphqlMaxTokens: setting('GRAPHQL_MAX_TOKENS', integer(1, 1_000_000), 'Most lexical tokens in a GraphQL document.', {

@@ -37,9 +37,13 @@ export class Authentication {
     return principal && principal.userId === claims.userId ? { ...principal, orgId: claims.orgId } : null;
   }
 
-  /** Whether a principal that was found earlier would still be found: for streams, which outlive their access token. */
-  async isAlive({ sessionId, userId }: Principal): Promise<boolean> {
-    return (await this.#session(sessionId)).principal?.userId === userId;
+  /**
+   * What a principal that was found earlier is now; `null` when it would not be found any more. For sockets and streams, which outlive
+   * their access token.
+   */
+  async renew({ sessionId, userId, orgId }: Principal): Promise<Principal | null> {
+    const { principal } = await this.#session(sessionId);
+    return principal?.userId === userId ? { ...principal, orgId } : null;
   }
 
   /** A session was ended on this node: it is refused at once, here. */

@@ -1,5 +1,8 @@
 import type { Principal } from './principal.ts';
 
+/** What stands in the place of the HTTP method for operations that came over a WebSocket. */
+export const SOCKET_METHOD = 'WS';
+
 /** What is known of a request before it is understood: written into activity records and logs. */
 export interface RequestInfo {
   traceId: string;

@@ -3,7 +3,9 @@ import type { Authentication } from '../access/authentication.ts';
 import type { Actor } from '../access/caller.ts';
 import { ApiError } from '../graphql/errors.ts';
 import type { StreamEvent } from '../infra/events.ts';
+import type { EventQueue } from './event-queue.ts';
 import type { EventTail } from './event-tail.ts';
+import { StreamSlots } from './stream-slots.ts';
 
 /** How often a silent stream asks whether its reader may still read. */
 const RECHECK_MS = 900;
@@ -13,6 +15,7 @@ export class EventService {
   readonly #tail: EventTail;
   readonly #access: Access;
   readonly #authentication: Authentication;
+  readonly #slots = new StreamSlots();
 
   constructor(deps: { tail: EventTail; access: Access; authentication: Authentication }) {
     this.#tail = deps.tail;
@@ -20,9 +23,10 @@ export class EventService {
     this.#authentication = deps.authentication;
   }
 
-  /** Events of a workspace from now on. Ends when the session or the membership does. */
+  /** Events of a workspace from now on. Ends when the session or the membership does. @throws RATE_LIMIT_EXCEEDED */
   async subscribe(actor: Actor, orgId: string, workspaceId: string): Promise<AsyncIterable<StreamEvent>> {
-    const queue = await this.#tail.subscribe(workspaceId);
+    const release = this.#slots.take(actor.principal.userId, workspaceId);
+    const queue = await this.#open(workspaceId, release);
     const mayRead = () => this.#mayRead(actor, orgId, workspaceId);
     const watch = setInterval(() => {
       mayRead().then(
@@ -33,6 +37,7 @@ export class EventService {
     }, RECHECK_MS);
     const stop = async () => {
       clearInterval(watch);
+      release();
       return queue.return();
     };
     return {
@@ -51,8 +56,17 @@ export class EventService {
     };
   }
 
+  async #open(workspaceId: string, release: () => void): Promise<EventQueue> {
+    try {
+      return await this.#tail.subscribe(workspaceId);
+    } catch (error) {
+      release();
+      throw error;
+    }
+  }
+
   async #mayRead(actor: Actor, orgId: string, workspaceId: string): Promise<boolean> {
-    if (!(await this.#authentication.isAlive(actor.principal))) return false;
+    if (!(await this.#authentication.renew(actor.principal))) return false;
     try {
       await this.#access.requireWorkspace(actor, orgId, workspaceId, 'sync:subscribe');
       return true;

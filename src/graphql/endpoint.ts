@@ -11,6 +11,7 @@ import {
   NoSchemaIntrospectionCustomRule,
 } from 'graphql';
 import { createYoga, type Plugin } from 'graphql-yoga';
+import { SOCKET_METHOD } from '../access/caller.ts';
 import type { Config } from '../config.ts';
 import type { CallerLimit } from '../http/rate-limit.ts';
 import type { Services } from '../services.ts';
@@ -44,7 +45,7 @@ export function createEndpoint({ schema, services, limit, config, onFault }: Gra
     maxAliases: { n: config.graphqlMaxAliases, allowList: [] },
     maxTokens: { n: config.graphqlMaxTokens },
     maxDirectives: { n: 50 },
-    costLimit: { maxCost: config.graphqlMaxCost },
+    costLimit: { enabled: false }, // it knows no variables: our own measure does
     blockFieldSuggestion: { enabled: true },
   }).protect();
   return createYoga<{ req: FastifyRequest; reply: FastifyReply }, Record<never, never>>({
@@ -66,7 +67,7 @@ export function createEndpoint({ schema, services, limit, config, onFault }: Gra
         ? []
         : [{ onValidate: ({ addValidationRule }) => addValidationRule(NoSchemaIntrospectionCustomRule) } as Plugin]),
       ownContext(),
-      measured(limit),
+      measured(limit, config.graphqlMaxCost),
       masked(onFault),
     ],
   });
@@ -86,15 +87,19 @@ function ownContext(): Plugin {
 }
 
 /** Counts root fields against the caller's budget, and refuses operations that ask for too much. */
-function measured(limit: CallerLimit): Plugin {
+function measured(limit: CallerLimit, maxCost: number): Plugin {
   const measure = (args: ExecutionArgs) => {
     const { rootFields } = measureOperation(
       args.schema,
       args.document as DocumentNode,
       args.operationName,
       args.variableValues ?? {},
+      maxCost,
     );
-    if (rootFields > 1) limit.demand(contextOf(args).caller, rootFields - 1); // the request itself was counted on arrival
+    const { caller } = contextOf(args);
+    // an HTTP request was counted on arrival, an operation of a socket was not
+    const uncounted = caller.request.method === SOCKET_METHOD ? rootFields : rootFields - 1;
+    if (uncounted > 0) limit.demand(caller, uncounted);
   };
   const refused = (error: unknown): ExecutionResult => {
     if (error instanceof GraphQLError) return { errors: [error] };

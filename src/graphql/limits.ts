@@ -12,28 +12,26 @@ import {
   type SelectionSetNode,
 } from 'graphql';
 
-/** The most rows that one operation may ask for, counted over nested lists: `first` times `first`. */
-export const MAX_NODES = 50_000;
-
 interface Scan {
   schema: GraphQLSchema;
   fragments: Map<string, FragmentDefinitionNode>;
   variables: Record<string, unknown>;
-  nodes: number;
+  maxCost: number;
+  cost: number;
   rootFields: number;
   credentials: number;
 }
 
 /** What an operation asks for, before it runs. */
 export interface OperationSize {
-  /** Rows that it can lead to. */
-  nodes: number;
+  /** Objects that it can lead to, counted over nested lists: `first` times `first`. */
+  cost: number;
   rootFields: number;
 }
 
 /**
  * Measures an operation that was validated (so it has no fragment cycles).
- * @throws GraphQLError when it asks for too many rows, or for more than one thing that takes a password or a mailed token: aliases
+ * @throws GraphQLError when it asks for too many objects, or for more than one thing that takes a password or a mailed token: aliases
  *   must not guess in bulk
  */
 export function measureOperation(
@@ -41,13 +39,14 @@ export function measureOperation(
   document: DocumentNode,
   operationName: string | null | undefined,
   variables: Record<string, unknown>,
+  maxCost: number,
 ): OperationSize {
   const operations = document.definitions.filter(
     (node): node is OperationDefinitionNode => node.kind === Kind.OPERATION_DEFINITION,
   );
   const operation = operationName ? operations.find((node) => node.name?.value === operationName) : operations[0];
   const root = operation && schema.getRootType(operation.operation);
-  if (!operation || !root) return { nodes: 0, rootFields: 0 };
+  if (!operation || !root) return { cost: 0, rootFields: 0 };
   const fragments = new Map(
     document.definitions
       .filter((node): node is FragmentDefinitionNode => node.kind === Kind.FRAGMENT_DEFINITION)
@@ -57,17 +56,16 @@ export function measureOperation(
     schema,
     fragments,
     variables: { ...defaultsOf(operation), ...variables },
-    nodes: 0,
+    maxCost,
+    cost: 0,
     rootFields: 0,
     credentials: 0,
   };
   visitSelection(scan, root, operation.selectionSet, 1, true);
   if (scan.credentials > 1) throw refusal('A request may hold only one operation that takes a credential.');
-  if (scan.nodes > MAX_NODES)
-    throw refusal(
-      `The operation asks for up to ${scan.nodes} rows; at most ${MAX_NODES} are allowed. Ask for smaller pages.`,
-    );
-  return { nodes: scan.nodes, rootFields: scan.rootFields };
+  if (scan.cost > maxCost)
+    throw refusal(`The operation asks for more than ${maxCost} objects. Ask for smaller pages, or for fewer lists at once.`);
+  return { cost: scan.cost, rootFields: scan.rootFields };
 }
 
 const refusal = (message: string) => new GraphQLError(message, { extensions: { code: 'OPERATION_TOO_LARGE' } });
@@ -87,7 +85,7 @@ function visitSelection(
       const on = fragment.typeCondition ? scan.schema.getType(fragment.typeCondition.name.value) : type;
       visitSelection(scan, isObjectType(on) ? on : type, fragment.selectionSet, factor, isRoot);
     }
-    if (scan.nodes > MAX_NODES) return;
+    if (scan.cost > scan.maxCost) return;
   }
 }
 
@@ -100,7 +98,7 @@ function visitField(scan: Scan, type: GraphQLObjectType, node: FieldNode, factor
   if (!field || !node.selectionSet) return;
   const first = field.args.some((arg) => arg.name === 'first') ? pageSize(node, scan.variables) : 0;
   const inner = first > 0 ? factor * first : factor;
-  if (first > 0) scan.nodes += inner;
+  scan.cost += inner;
   const named = getNamedType(field.type);
   if (isObjectType(named) || isInterfaceType(named))
     visitSelection(scan, named as GraphQLObjectType, node.selectionSet, inner, false);

@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify';
 import { type DocumentNode, type ExecutionArgs, type ExecutionResult, GraphQLError, type GraphQLSchema } from 'graphql';
 import type { SubscribePayload } from 'graphql-ws';
 import { makeHandler } from 'graphql-ws/use/@fastify/websocket';
-import type { Caller } from '../access/caller.ts';
+import { type Caller, SOCKET_METHOD } from '../access/caller.ts';
 import type { Services } from '../services.ts';
 import { Context } from './context.ts';
 import type { GraphQLEndpoint } from './endpoint.ts';
@@ -46,7 +46,7 @@ export function socketHandler(endpoint: GraphQLEndpoint, services: Services): We
       const principal =
         typeof given === 'string' ? await services.authentication.authenticate(given) : caller.principal;
       if (!principal) return false;
-      extra.caller = { principal, request: { ...caller.request, method: 'WS' } };
+      extra.caller = { principal, request: { ...caller.request, method: SOCKET_METHOD } };
       extra.operations = new Set();
       return true;
     },
@@ -59,9 +59,9 @@ export function socketHandler(endpoint: GraphQLEndpoint, services: Services): We
       let hasStarted = false;
       try {
         // the socket outlives its access token: what counts is the session
-        if (!caller?.principal || !(await services.authentication.isAlive(caller.principal)))
-          return [unauthenticated()];
-        const context = new Context(operationCaller(caller), services);
+        const principal = caller?.principal ? await services.authentication.renew(caller.principal) : null;
+        if (!caller || !principal) return [unauthenticated()];
+        const context = new Context(operationCaller({ ...caller, principal }), services);
         const enveloped = endpoint.getEnveloped({
           req: request,
           request: undefined,

@@ -59,16 +59,16 @@ export function activityRow(caller: Caller, entry: ActivityEntry, outcome?: Outc
     id: newId('activity'),
     timestamp: new Date(),
     trace_id: request.traceId,
-    org_id: entry.orgId,
+    org_id: recordable(entry.orgId),
     user_id: userId,
-    workspace_id: entry.workspaceId ?? null,
-    app_id: entry.appId ?? null,
+    workspace_id: recordable(entry.workspaceId),
+    app_id: recordable(entry.appId),
     principal_type: principal?.type ?? (userId ? 'user' : 'anonymous'),
     principal_id: userId,
     method: request.method,
     path: request.path,
     resource_type: entry.resourceType,
-    resource_id: entry.resourceId,
+    resource_id: recordable(entry.resourceId),
     action: entry.action,
     status_code: statusCode,
     success: statusCode < 400,
@@ -77,6 +77,9 @@ export function activityRow(caller: Caller, entry: ActivityEntry, outcome?: Outc
     metadata: JSON.stringify(entry.metadata ?? {}),
   };
 }
+
+/** Ids of refused requests are whatever the caller wrote: kept as far as PostgreSQL can, and no longer than any real one. */
+const recordable = (id: string | null | undefined): string | null => id?.toWellFormed().replaceAll('\0', '\uFFFD').slice(0, 128) ?? null;
 
 const names = Object.keys(columns) as (keyof typeof columns)[];
 const INSERT = `insert into activity (${names.join(', ')})

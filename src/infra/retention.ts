@@ -1,7 +1,7 @@
 import type { Sql } from './sql.ts';
 
 /**
- * What is kept for how long (defaults §1, §2, §0.5). Deleted workspaces and organizations are gone after 30 days, and so is what is
+ * What is kept for how long (defaults §1, §9, §10, §0.5). Deleted workspaces and organizations are gone after 30 days, and so is what is
  * personal of a deleted account; its id stays, because content refers to it.
  */
 const RULES = [
@@ -14,6 +14,10 @@ const RULES = [
   `delete from refresh_tokens where expires_at < now() - interval '1 day'`,
   `delete from email_tokens where expires_at < now() - interval '1 day'`,
   `delete from login_failures where window_start < now() - interval '1 day' and coalesce(locked_until, now()) <= now()`,
+  // streams may resume for 24 hours; the audit trail is kept for 90 days
+  `delete from events where timestamp < now() - interval '7 days'`,
+  `delete from activity where timestamp < now() - interval '90 days'`,
+  `delete from resource_counts c where not exists (select 1 from organizations o where o.id = c.org_id)`,
   `delete from idempotency_keys where created_at < now() - interval '24 hours'`,
 ];
 

@@ -1,16 +1,24 @@
 import type { Access } from '../access/access.ts';
-import type { Role } from '../access/permissions.ts';
+import { atLeast, granted, type Role } from '../access/permissions.ts';
 import type { Invitation, Prisma, User } from '../generated/prisma/client.ts';
 import { invalidInput } from '../graphql/errors.ts';
 import type { Tx } from '../infra/change.ts';
 import { newId } from '../infra/ids.ts';
 import { joinOrganization } from './membership.ts';
 
-/** An invitation that can still be accepted, by the hash of its token. */
+/** An invitation that can still be accepted, by the hash of its token. It dies with its author's right to give what it gives. */
 export async function findPendingInvitation(db: Prisma.TransactionClient, hash: string): Promise<Invitation | null> {
-  return db.invitation.findFirst({
+  const invitation = await db.invitation.findFirst({
     where: { tokenHash: hash, status: 'pending', expiresAt: { gt: new Date() }, organization: { deletedAt: null } },
   });
+  return invitation && (await isStillBacked(db, invitation)) ? invitation : null;
+}
+
+async function isStillBacked(db: Prisma.TransactionClient, { orgId, invitedBy, role }: Invitation): Promise<boolean> {
+  const author = await db.organizationMember.findFirst({ where: { orgId, userId: invitedBy ?? '', user: { isActive: true } } });
+  if (!author) return false;
+  const own = author.role as Role;
+  return granted(own, 'invitation:create') === 'all' && atLeast(own, role as Role);
 }
 
 /**

@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import type { Changes } from '../infra/change.ts';
@@ -29,6 +29,17 @@ export class Buckets {
       });
     }
     return pending.length;
+  }
+
+  /** Removes the folders of workspaces that were deleted 30 days ago, before their rows go. @returns how many */
+  async removeDeleted(): Promise<number> {
+    const monthAgo = new Date(Date.now() - 30 * 24 * 3_600_000);
+    const gone = await this.#prisma.workspace.findMany({
+      where: { OR: [{ deletedAt: { lt: monthAgo } }, { organization: { deletedAt: { lt: monthAgo } } }] },
+      select: { storageBucket: true },
+    });
+    for (const { storageBucket } of gone) await rm(path.join(this.#filesDir, storageBucket), { recursive: true, force: true });
+    return gone.length;
   }
 
   async #make(bucket: string): Promise<'ready' | 'failed'> {

@@ -88,6 +88,7 @@ export class WorkspaceService {
     await this.#deps.changes.run(actor, async (tx) => {
       await lockWorkspace(tx, orgId, id);
       await tx.db.workspace.update({ where: { id }, data: { deletedAt: new Date(), isActive: false, bucketStatus: 'deleting' } });
+      await tx.db.user.updateMany({ where: { defaultWorkspaceId: id }, data: { defaultWorkspaceId: null } });
       tx.audit({ action: 'delete', resourceType: 'workspace', resourceId: id, orgId, workspaceId: id });
       tx.emit({ type: 'workspace.deleted', orgId, workspaceId: id, resourceType: 'workspace', resourceId: id });
       tx.afterCommit(() => this.#deps.access.workspaceChanged(orgId, id));

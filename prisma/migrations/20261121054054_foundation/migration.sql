@@ -455,3 +455,10 @@ CREATE TRIGGER workspaces_counted_delete AFTER DELETE ON workspaces REFERENCING 
   FOR EACH STATEMENT EXECUTE FUNCTION keep_live_count('workspace');
 CREATE TRIGGER workspaces_counted_update AFTER UPDATE ON workspaces REFERENCING NEW TABLE AS new_rows OLD TABLE AS old_rows
   FOR EACH STATEMENT EXECUTE FUNCTION keep_live_count('workspace');
+
+-- Retention walks these tables by time, across tenants. They grow by time as well, so a block range index is enough.
+CREATE INDEX activity_by_time ON activity USING brin ("timestamp");
+CREATE INDEX events_by_time ON events USING brin ("timestamp");
+
+-- Deleting a workspace looks for those who start in it.
+CREATE INDEX "users_default_workspace_id_idx" ON "users"("default_workspace_id");
