@@ -12,8 +12,14 @@ const CONNECTIONS = 32;
 /** One closed-loop round against one server; every answer must be 200. */
 export async function load(server: ServerProcess, path: string, token: string, seconds: number): Promise<Sample> {
   const before = server.cpuSeconds();
-  const result = await autocannon({ url: server.url + path, connections: CONNECTIONS, duration: seconds, headers: { authorization: `Bearer ${token}` } });
-  if (result.non2xx > 0 || result.errors > 0) throw new Error(`${server.name} ${path}: ${result.non2xx} answers were not 2xx, ${result.errors} errors`);
+  const result = await autocannon({
+    url: server.url + path,
+    connections: CONNECTIONS,
+    duration: seconds,
+    headers: { authorization: `Bearer ${token}` },
+  });
+  if (result.non2xx > 0 || result.errors > 0)
+    throw new Error(`${server.name} ${path}: ${result.non2xx} answers were not 2xx, ${result.errors} errors`);
   const cpuMicros = ((server.cpuSeconds() - before) * 1e6) / result.requests.total;
   return { rps: result.requests.average, cpuMicros, p99Ms: result.latency.p99 };
 }
@@ -26,7 +32,13 @@ export function median(values: readonly number[]): number {
 }
 
 /** Rounds in rotating order; the first is dropped, because everything is still warming up. */
-export async function compare(servers: readonly ServerProcess[], path: string, token: string, rounds: number, seconds: number): Promise<Map<string, Sample[]>> {
+export async function compare(
+  servers: readonly ServerProcess[],
+  path: string,
+  token: string,
+  rounds: number,
+  seconds: number,
+): Promise<Map<string, Sample[]>> {
   const samples = new Map<string, Sample[]>(servers.map((server) => [server.name, []]));
   for (let round = 0; round <= rounds; round++) {
     for (let at = 0; at < servers.length; at++) {

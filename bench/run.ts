@@ -27,7 +27,10 @@ async function register(url: string): Promise<Account> {
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ email: `${name}@example.test`, username: name, password: `secret of ${name}` }),
   });
-  const body = (await response.json()) as { access_token: string; user: { user_id: string; settings: { current_org_id: string } } };
+  const body = (await response.json()) as {
+    access_token: string;
+    user: { user_id: string; settings: { current_org_id: string } };
+  };
   if (!response.ok) throw new Error(`registering failed: ${JSON.stringify(body)}`);
   return { token: body.access_token, orgId: body.user.settings.current_org_id, userId: body.user.user_id };
 }
@@ -39,13 +42,23 @@ function print(title: string, samples: Map<string, Sample[]>): void {
     const ratios = list.map((sample, round) => sample.rps / base[round]!.rps);
     const cpu = list.map((sample, round) => sample.cpuMicros / base[round]!.cpuMicros);
     console.log(
-      `  ${name.padEnd(8)} ${median(list.map((s) => s.rps)).toFixed(0).padStart(6)} requests/s  ratio ${median(ratios).toFixed(2)} (${Math.min(...ratios).toFixed(2)}-${Math.max(...ratios).toFixed(2)})` +
-        `  CPU ${median(list.map((s) => s.cpuMicros)).toFixed(0).padStart(5)} us/request, ratio ${median(cpu).toFixed(2)}  p99 ${median(list.map((s) => s.p99Ms)).toFixed(0)} ms`,
+      `  ${name.padEnd(8)} ${median(list.map((s) => s.rps))
+        .toFixed(0)
+        .padStart(
+          6,
+        )} requests/s  ratio ${median(ratios).toFixed(2)} (${Math.min(...ratios).toFixed(2)}-${Math.max(...ratios).toFixed(2)})` +
+        `  CPU ${median(list.map((s) => s.cpuMicros))
+          .toFixed(0)
+          .padStart(
+            5,
+          )} us/request, ratio ${median(cpu).toFixed(2)}  p99 ${median(list.map((s) => s.p99Ms)).toFixed(0)} ms`,
     );
   }
   const prisma = samples.get('prisma')!;
   const product = samples.get('product')!;
-  console.log(`  product / prisma: ${median(product.map((sample, round) => sample.rps / prisma[round]!.rps)).toFixed(2)} of its requests/s`);
+  console.log(
+    `  product / prisma: ${median(product.map((sample, round) => sample.rps / prisma[round]!.rps)).toFixed(2)} of its requests/s`,
+  );
 }
 
 async function throughput(env: Record<string, string>): Promise<void> {
@@ -56,13 +69,23 @@ async function throughput(env: Record<string, string>): Promise<void> {
     servers.push(await ServerProcess.start('prisma', [...tsx, 'bench/servers/prisma.ts'], env));
     const product = await ServerProcess.start('product', ['dist/src/main.js'], env);
     servers.push(product);
-    console.log(`start: ${product.startMs.toFixed(0)} ms to listening, ${product.residentMiB().toFixed(0)} MiB resident when idle (hand-written pg: ${servers[0]!.residentMiB().toFixed(0)} MiB)`);
+    console.log(
+      `start: ${product.startMs.toFixed(0)} ms to listening, ${product.residentMiB().toFixed(0)} MiB resident when idle (hand-written pg: ${servers[0]!.residentMiB().toFixed(0)} MiB)`,
+    );
     const account = await register(product.url);
     await seedWorkspaces(env.DATABASE_URL!, account.orgId, account.userId, SMALL);
     const list = `/v1/orgs/${account.orgId}/workspaces`;
-    const first = (await (await fetch(`${product.url}${list}`, { headers: { authorization: `Bearer ${account.token}` } })).json()) as { workspaces: { workspace_id: string }[] };
-    print(`list of 50 workspaces (${rounds} rounds of ${seconds} s, 32 connections)`, await compare(servers, list, account.token, rounds, seconds));
-    print('get one workspace', await compare(servers, `${list}/${first.workspaces[0]!.workspace_id}`, account.token, rounds, seconds));
+    const first = (await (
+      await fetch(`${product.url}${list}`, { headers: { authorization: `Bearer ${account.token}` } })
+    ).json()) as { workspaces: { workspace_id: string }[] };
+    print(
+      `list of 50 workspaces (${rounds} rounds of ${seconds} s, 32 connections)`,
+      await compare(servers, list, account.token, rounds, seconds),
+    );
+    print(
+      'get one workspace',
+      await compare(servers, `${list}/${first.workspaces[0]!.workspace_id}`, account.token, rounds, seconds),
+    );
     await growth(product, account, list, env.DATABASE_URL!);
   } finally {
     for (const server of servers) await server.stop();
@@ -76,7 +99,11 @@ async function growth(product: ServerProcess, account: Account, list: string, da
   const largeList = `/v1/orgs/${large1.orgId}/workspaces`;
   const cases = [
     { name: 'first page', small: list, big: largeList },
-    { name: 'middle page', small: await middleOf(product, account, list, SMALL), big: await middleOf(product, large1, largeList, large) },
+    {
+      name: 'middle page',
+      small: await middleOf(product, account, list, SMALL),
+      big: await middleOf(product, large1, largeList, large),
+    },
   ];
   console.log(`\ngrowth: a page of 50 with its total at ${SMALL} and at ${large} rows in one tenant`);
   for (const { name, small, big } of cases) {
@@ -86,7 +113,9 @@ async function growth(product: ServerProcess, account: Account, list: string, da
       const b = await load(product, big, large1.token, seconds);
       if (round > 0) ratios.push(a.rps / b.rps);
     }
-    console.log(`  ${name}: a page of the large tenant costs ${median(ratios).toFixed(2)} (${Math.min(...ratios).toFixed(2)}-${Math.max(...ratios).toFixed(2)}) times one of the small tenant`);
+    console.log(
+      `  ${name}: a page of the large tenant costs ${median(ratios).toFixed(2)} (${Math.min(...ratios).toFixed(2)}-${Math.max(...ratios).toFixed(2)}) times one of the small tenant`,
+    );
   }
 }
 
@@ -112,7 +141,9 @@ async function middleOf(product: ServerProcess, account: Account, list: string, 
   let cursor: string | null = null;
   for (let seen = 0; seen < Math.min(count / 2, 200_000); seen += 200) {
     const query: string = cursor ? `?limit=200&cursor=${cursor}` : '?limit=200';
-    const page = (await (await fetch(product.url + list + query, { headers: { authorization: `Bearer ${account.token}` } })).json()) as { next_cursor: string };
+    const page = (await (
+      await fetch(product.url + list + query, { headers: { authorization: `Bearer ${account.token}` } })
+    ).json()) as { next_cursor: string };
     cursor = page.next_cursor;
   }
   return `${list}?cursor=${cursor}`;

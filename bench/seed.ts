@@ -5,7 +5,9 @@ export async function seedWorkspaces(url: string, orgId: string, ownerId: string
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
-    const { rows } = await client.query<{ n: number }>('select count(*)::int as n from workspaces where org_id = $1', [orgId]);
+    const { rows } = await client.query<{ n: number }>('select count(*)::int as n from workspaces where org_id = $1', [
+      orgId,
+    ]);
     for (let from = rows[0]!.n; from < count; from += 100_000) {
       await client.query(
         `insert into workspaces (id, org_id, name, description, owner_id, storage_bucket, bucket_status, tags)

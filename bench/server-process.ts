@@ -22,7 +22,10 @@ export class ServerProcess {
   /** Starts it and waits until it says where it listens. */
   static async start(name: string, args: string[], env: Record<string, string>): Promise<ServerProcess> {
     const started = performance.now();
-    const child = spawn(process.execPath, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] });
+    const child = spawn(process.execPath, args, {
+      env: { ...process.env, ...env },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
     const url = await new Promise<string>((resolve, reject) => {
       child.once('exit', (code) => reject(new Error(`${name} ended with ${code}`)));
       createInterface({ input: child.stdout! }).on('line', (line) => {

@@ -1,4 +1,4 @@
-import type { DocumentNode, FieldNode, FragmentDefinitionNode, OperationDefinitionNode, GraphQLSchema } from 'graphql';
+import type { DocumentNode, FieldNode, FragmentDefinitionNode, GraphQLSchema, OperationDefinitionNode } from 'graphql';
 import {
   Kind,
   NoUnusedFragmentsRule,

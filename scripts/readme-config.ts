@@ -13,6 +13,8 @@ const readme = readFileSync(file, 'utf8');
 const start = readme.indexOf(START);
 const end = readme.indexOf(END);
 if (start < 0 || end < start) throw new Error('README.md has lost the marks of its configuration table.');
-const rows = configVariables.map(({ name, default: value, description }) => `| \`${name}\` | ${value} | ${description} |`);
+const rows = configVariables.map(
+  ({ name, default: value, description }) => `| \`${name}\` | ${value} | ${description} |`,
+);
 const table = ['| Variable | Default | Meaning |', '| --- | --- | --- |', ...rows].join('\n');
 writeOrCheck(file, `${readme.slice(0, start + START.length)}\n\n${table}\n\n${readme.slice(end)}`);

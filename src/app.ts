@@ -1,7 +1,7 @@
 import cors from '@fastify/cors';
 import helmet from '@fastify/helmet';
 import websocket from '@fastify/websocket';
-import Fastify, { LogController, type FastifyBaseLogger, type FastifyInstance, type FastifyRequest } from 'fastify';
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from 'fastify';
 import { registerErrorShapes, statusOf } from '../rest/errors.ts';
 import { fastifyOptions, type RestOptions, restPlugin } from '../rest/plugin.ts';
 import { SigningKeys } from './access/signing-keys.ts';
@@ -18,15 +18,15 @@ import { addHealth } from './http/health.ts';
 import { addIdempotency } from './http/idempotency.ts';
 import { addMetrics } from './http/metrics.ts';
 import { addRateLimit, CallerLimit } from './http/rate-limit.ts';
-import { addRequestLog } from './http/request-log.ts';
 import { addRequestContext, traceIdOf } from './http/request-context.ts';
+import { addRequestLog } from './http/request-log.ts';
 import type { Database } from './infra/database.ts';
 import { appSecret } from './infra/keys.ts';
 import type { Logger } from './infra/logger.ts';
+import type { Mailer } from './infra/mail.ts';
 import { Maintenance, type Task } from './infra/maintenance.ts';
 import { enforceRetention } from './infra/retention.ts';
 import { Seal } from './infra/seal.ts';
-import type { Mailer } from './infra/mail.ts';
 import { operationsDir } from './paths.ts';
 import { createServices, type Services } from './services.ts';
 
@@ -70,7 +70,8 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   addFailureRecords(server, services, schema);
   addHealth(server, { database, keys });
   addAccountPages(server);
-  const onResolverFault = (error: unknown, traceId: string) => logger.error({ err: error, trace_id: traceId }, 'a resolver failed');
+  const onResolverFault = (error: unknown, traceId: string) =>
+    logger.error({ err: error, trace_id: traceId }, 'a resolver failed');
   const endpoint = createEndpoint({ schema, services, limit, config, onFault: onResolverFault });
   addGraphQL(server, endpoint, socketHandler(endpoint, services));
   await server.register(restPlugin, restOptions(config, services));
@@ -96,12 +97,22 @@ function createServer(config: Config, logger: Logger): FastifyInstance {
 
 async function addPlugins(server: FastifyInstance, { corsOrigins }: Config): Promise<void> {
   // pages set a policy of their own; JSON needs none
-  await server.register(helmet, { contentSecurityPolicy: false, crossOriginResourcePolicy: { policy: 'cross-origin' } });
+  await server.register(helmet, {
+    contentSecurityPolicy: false,
+    crossOriginResourcePolicy: { policy: 'cross-origin' },
+  });
   await server.register(cors, {
     strictPreflight: false, // its refusal would be plain text
     methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
     origin: corsOrigins.includes('*') ? true : [...corsOrigins],
-    exposedHeaders: ['x-trace-id', 'x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset', 'retry-after', 'idempotent-replayed'],
+    exposedHeaders: [
+      'x-trace-id',
+      'x-ratelimit-limit',
+      'x-ratelimit-remaining',
+      'x-ratelimit-reset',
+      'retry-after',
+      'idempotent-replayed',
+    ],
   });
   await server.register(websocket, { options: { maxPayload: 64 * 1024, perMessageDeflate: false } });
 }
@@ -147,7 +158,8 @@ async function stop(services: Services, maintenance: Maintenance): Promise<void>
   await services.activity.flush();
 }
 
-const logRequestFault = (error: unknown, request: FastifyRequest) => request.log.error({ err: error }, 'a request failed');
+const logRequestFault = (error: unknown, request: FastifyRequest) =>
+  request.log.error({ err: error }, 'a request failed');
 
 function statusOfError(error: unknown): number {
   if (error instanceof InputError) return 422;
@@ -159,4 +171,3 @@ function listeningUrl(server: FastifyInstance, config: Config): string {
   const port = typeof address === 'object' ? address.port : config.port;
   return `http://${config.host}:${port}`;
 }
-

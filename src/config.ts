@@ -198,9 +198,14 @@ const settings = {
   graphqlMaxAliases: setting('GRAPHQL_MAX_ALIASES', integer(0, 10_000), 'Most aliases in a GraphQL operation.', {
     default: '30',
   }),
-  graphqlMaxCost: setting('GRAPHQL_MAX_COST', integer(1, 10_000_000), 'Most objects that a GraphQL operation may ask for, counted over nested lists.', {
-    default: '2000',
-  }),
+  graphqlMaxCost: setting(
+    'GRAPHQL_MAX_COST',
+    integer(1, 10_000_000),
+    'Most objects that a GraphQL operation may ask for, counted over nested lists.',
+    {
+      default: '10000',
+    },
+  ),
   graphqlMaxTokens: setting('GRAPHQL_MAX_TOKENS', integer(1, 1_000_000), 'Most lexical tokens in a GraphQL document.', {
     default: '2000',
   }),

@@ -1,9 +1,9 @@
-import { AppService } from './apps/app.service.ts';
 import { Access } from './access/access.ts';
 import { AccessTokens } from './access/access-tokens.ts';
 import { Authentication } from './access/authentication.ts';
 import { Passwords } from './access/passwords.ts';
 import type { SigningKeys } from './access/signing-keys.ts';
+import { AppService } from './apps/app.service.ts';
 import { AccountMail } from './auth/account-mail.ts';
 import { AuthService } from './auth/auth.service.ts';
 import { RegistrationService } from './auth/registration.service.ts';
@@ -20,14 +20,14 @@ import type { Mailer } from './infra/mail.ts';
 import { Sql } from './infra/sql.ts';
 import { NamespaceService } from './namespaces/namespace.service.ts';
 import { InvitationService } from './organizations/invitation.service.ts';
-import { OrganizationMemberService } from './organizations/organization-member.service.ts';
 import { OrganizationService } from './organizations/organization.service.ts';
+import { OrganizationMemberService } from './organizations/organization-member.service.ts';
 import { ReleaseService } from './releases/release.service.ts';
 import { ThreadService } from './threads/thread.service.ts';
 import { UserService } from './users/user.service.ts';
 import { Buckets } from './workspaces/buckets.ts';
-import { WorkspaceMemberService } from './workspaces/workspace-member.service.ts';
 import { WorkspaceService } from './workspaces/workspace.service.ts';
+import { WorkspaceMemberService } from './workspaces/workspace-member.service.ts';
 
 /** What every resource builds on. */
 export interface ServiceDeps {
@@ -63,13 +63,27 @@ export function createServices(process: ProcessDeps) {
   const changes = new Changes(prisma, () => tail.nudge());
   const deps: ServiceDeps = { sql, changes, access, cursors: new Cursors(process.appSecret) };
   const background = new Background(onFault);
-  const activity = new ActivityRecorder(sql, (error, lost) => onFault(error, `activity records could not be written (${lost} lost)`));
+  const activity = new ActivityRecorder(sql, (error, lost) =>
+    onFault(error, `activity records could not be written (${lost} lost)`),
+  );
   const tokens = new AccessTokens(process.keys, config.accessTokenTtlSeconds);
   const authentication = new Authentication(tokens, sql);
   const sessions = new Sessions({ prisma, tokens, authentication, secret: process.appSecret, config });
   const mail = new AccountMail({ mailer, background, publicUrl });
   const passwords = new Passwords();
-  const auth = { config, prisma, changes, access, authentication, tokens, passwords, sessions, mail, background, activity };
+  const auth = {
+    config,
+    prisma,
+    changes,
+    access,
+    authentication,
+    tokens,
+    passwords,
+    sessions,
+    mail,
+    background,
+    activity,
+  };
   const registration = new RegistrationService(auth);
   const apps = new AppService(deps);
   return {

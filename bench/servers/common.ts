@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
-import { Authentication } from '../../src/access/authentication.ts';
 import { AccessTokens } from '../../src/access/access-tokens.ts';
+import { Authentication } from '../../src/access/authentication.ts';
 import { SigningKeys } from '../../src/access/signing-keys.ts';
 import { loadConfig } from '../../src/config.ts';
 import { type Database, openDatabase } from '../../src/infra/database.ts';
@@ -10,7 +10,11 @@ import { Sql } from '../../src/infra/sql.ts';
 /** What both hand-written servers share with the product: the database, and the very same check of the access token. */
 export async function openBaseline(): Promise<{ database: Database; authentication: Authentication }> {
   const config = loadConfig();
-  const database = openDatabase({ url: config.databaseUrl!, poolSize: config.databasePoolSize, logger: createLogger({ logLevel: 'error' }) });
+  const database = openDatabase({
+    url: config.databaseUrl!,
+    poolSize: config.databasePoolSize,
+    logger: createLogger({ logLevel: 'error' }),
+  });
   const tokens = new AccessTokens(await SigningKeys.open(config.keysDir), config.accessTokenTtlSeconds);
   return { database, authentication: new Authentication(tokens, new Sql(database.pool)) };
 }

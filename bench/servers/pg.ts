@@ -12,17 +12,23 @@ const ONE = `select ${COLUMNS} from workspaces where org_id = $1 and id = $2 and
 
 const server = Fastify();
 server.addHook('onRequest', async (request, reply) => {
-  if (!(await authentication.authenticate(request.headers.authorization))) return reply.code(401).send({ error: 'AUTHENTICATION_FAILED' });
+  if (!(await authentication.authenticate(request.headers.authorization)))
+    return reply.code(401).send({ error: 'AUTHENTICATION_FAILED' });
   return undefined;
 });
-server.get<{ Params: { org: string }; Querystring: { limit?: string } }>('/v1/orgs/:org/workspaces', async (request) => {
-  const limit = Number(request.query.limit ?? 50);
-  const [page, total] = await Promise.all([
-    pool.query<{ workspace_id: string }>({ name: 'page', text: PAGE, values: [request.params.org, limit + 1] }),
-    pool.query<{ n: number }>({ name: 'total', text: TOTAL, values: [request.params.org] }),
-  ]);
-  return pageOf(page.rows, limit, total.rows[0]!.n, (row) => Buffer.from((row as { workspace_id: string }).workspace_id).toString('base64url'));
-});
+server.get<{ Params: { org: string }; Querystring: { limit?: string } }>(
+  '/v1/orgs/:org/workspaces',
+  async (request) => {
+    const limit = Number(request.query.limit ?? 50);
+    const [page, total] = await Promise.all([
+      pool.query<{ workspace_id: string }>({ name: 'page', text: PAGE, values: [request.params.org, limit + 1] }),
+      pool.query<{ n: number }>({ name: 'total', text: TOTAL, values: [request.params.org] }),
+    ]);
+    return pageOf(page.rows, limit, total.rows[0]!.n, (row) =>
+      Buffer.from((row as { workspace_id: string }).workspace_id).toString('base64url'),
+    );
+  },
+);
 server.get<{ Params: { org: string; id: string } }>('/v1/orgs/:org/workspaces/:id', async (request, reply) => {
   const { rows } = await pool.query({ name: 'one', text: ONE, values: [request.params.org, request.params.id] });
   return rows[0] ?? reply.code(404).send({ error: 'RESOURCE_NOT_FOUND' });

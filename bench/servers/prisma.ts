@@ -23,20 +23,28 @@ const shown = (row: Workspace) => ({
 
 const server = Fastify();
 server.addHook('onRequest', async (request, reply) => {
-  if (!(await authentication.authenticate(request.headers.authorization))) return reply.code(401).send({ error: 'AUTHENTICATION_FAILED' });
+  if (!(await authentication.authenticate(request.headers.authorization)))
+    return reply.code(401).send({ error: 'AUTHENTICATION_FAILED' });
   return undefined;
 });
-server.get<{ Params: { org: string }; Querystring: { limit?: string } }>('/v1/orgs/:org/workspaces', async (request) => {
-  const limit = Number(request.query.limit ?? 50);
-  const orgId = request.params.org;
-  const [rows, count] = await Promise.all([
-    prisma.workspace.findMany({ where: { orgId, deletedAt: null }, orderBy: { id: 'desc' }, take: limit + 1 }),
-    prisma.resourceCount.aggregate({ where: { orgId, resource: 'workspace' }, _sum: { n: true } }),
-  ]);
-  return pageOf(rows.map(shown), limit, Number(count._sum.n ?? 0), (row) => Buffer.from((row as { workspace_id: string }).workspace_id).toString('base64url'));
-});
+server.get<{ Params: { org: string }; Querystring: { limit?: string } }>(
+  '/v1/orgs/:org/workspaces',
+  async (request) => {
+    const limit = Number(request.query.limit ?? 50);
+    const orgId = request.params.org;
+    const [rows, count] = await Promise.all([
+      prisma.workspace.findMany({ where: { orgId, deletedAt: null }, orderBy: { id: 'desc' }, take: limit + 1 }),
+      prisma.resourceCount.aggregate({ where: { orgId, resource: 'workspace' }, _sum: { n: true } }),
+    ]);
+    return pageOf(rows.map(shown), limit, Number(count._sum.n ?? 0), (row) =>
+      Buffer.from((row as { workspace_id: string }).workspace_id).toString('base64url'),
+    );
+  },
+);
 server.get<{ Params: { org: string; id: string } }>('/v1/orgs/:org/workspaces/:id', async (request, reply) => {
-  const row = await prisma.workspace.findFirst({ where: { orgId: request.params.org, id: request.params.id, deletedAt: null } });
+  const row = await prisma.workspace.findFirst({
+    where: { orgId: request.params.org, id: request.params.id, deletedAt: null },
+  });
   return row ? shown(row) : reply.code(404).send({ error: 'RESOURCE_NOT_FOUND' });
 });
 await serve(server);

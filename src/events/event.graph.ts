@@ -4,7 +4,9 @@ import type { StreamEvent } from '../infra/events.ts';
 const EventActor = builder.objectRef<StreamEvent['actor']>('EventActor').implement({
   description: 'Who made an event happen.',
   fields: (t) => ({
-    principalType: t.exposeString('principal_type', { description: '`user`, `api_token`, `app_token`, `service_account`, `system` or `anonymous`.' }),
+    principalType: t.exposeString('principal_type', {
+      description: '`user`, `api_token`, `app_token`, `service_account`, `system` or `anonymous`.',
+    }),
     principalId: t.exposeID('principal_id', { nullable: true, description: 'Identifier of the principal.' }),
     username: t.exposeString('username', { nullable: true, description: 'Name of the user.' }),
   }),
@@ -17,7 +19,12 @@ const WorkspaceEvent = builder.objectRef<StreamEvent>('WorkspaceEvent').implemen
     type: t.exposeString('type', { description: '`<resource>.created`, `<resource>.updated`, …' }),
     orgId: t.exposeID('orgId', { description: 'The organization.' }),
     workspaceId: t.exposeID('workspaceId', { nullable: true, description: 'The workspace.' }),
-    actor: t.field({ type: EventActor, authorize: 'inherited', description: 'Who did it.', resolve: (event) => event.actor }),
+    actor: t.field({
+      type: EventActor,
+      authorize: 'inherited',
+      description: 'Who did it.',
+      resolve: (event) => event.actor,
+    }),
     resourceType: t.exposeString('resourceType', { description: 'Kind of the resource.' }),
     resourceId: t.exposeID('resourceId', { description: 'Identifier of the resource.' }),
     data: t.expose('data', { type: 'JSONObject', description: 'Details of the type.' }),
@@ -29,13 +36,15 @@ const WorkspaceEvent = builder.objectRef<StreamEvent>('WorkspaceEvent').implemen
 builder.subscriptionFields((t) => ({
   workspaceEvents: t.field({
     type: WorkspaceEvent,
-    description: 'What happens in a workspace from now on, in the order in which it was committed. Ends when the session or the membership does.',
+    description:
+      'What happens in a workspace from now on, in the order in which it was committed. Ends when the session or the membership does.',
     authorize: { workspace: 'sync:subscribe' },
     args: {
       orgId: t.arg.id({ required: true, description: 'The organization of the workspace.' }),
       workspaceId: t.arg.id({ required: true, description: 'The workspace.' }),
     },
-    subscribe: (_root, { orgId, workspaceId }, { actor, services }) => services.events.subscribe(actor, orgId, workspaceId),
+    subscribe: (_root, { orgId, workspaceId }, { actor, services }) =>
+      services.events.subscribe(actor, orgId, workspaceId),
     resolve: (event: StreamEvent) => event,
   }),
 }));

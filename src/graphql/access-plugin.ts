@@ -46,13 +46,18 @@ export class AccessPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
     const requirement = requirementOf(fieldConfig);
     const isPlain = fieldConfig.extensions?.pothosExposedField !== undefined && !ROOTS.has(fieldConfig.parentType);
     if (requirement === undefined && !isPlain && !isGenerated(fieldConfig)) {
-      throw new Error(`${fieldConfig.parentType}.${fieldConfig.name} does not say what it asks of its caller: give it 'authorize'.`);
+      throw new Error(
+        `${fieldConfig.parentType}.${fieldConfig.name} does not say what it asks of its caller: give it 'authorize'.`,
+      );
     }
-    return { ...fieldConfig, extensions: {
+    return {
+      ...fieldConfig,
+      extensions: {
         ...fieldConfig.extensions,
         access: requirement ?? 'inherited',
         isCredential: (fieldConfig.pothosOptions as { isCredential?: boolean }).isCredential ?? false,
-      } };
+      },
+    };
   }
 
   override wrapResolve(
@@ -64,7 +69,9 @@ export class AccessPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
     if (!gate) return resolver;
     return (parent, args, context, info) => {
       const passed = gate(context as unknown as Context, parent as Ids, args as Ids);
-      return passed instanceof Promise ? passed.then(() => resolver(parent, args, context, info)) : resolver(parent, args, context, info);
+      return passed instanceof Promise
+        ? passed.then(() => resolver(parent, args, context, info))
+        : resolver(parent, args, context, info);
     };
   }
 
@@ -81,7 +88,9 @@ export class AccessPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
   }
 }
 
-function requirementOf<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldConfig<Types>): Requirement | undefined {
+function requirementOf<Types extends SchemaTypes>(
+  fieldConfig: PothosOutputFieldConfig<Types>,
+): Requirement | undefined {
   return (fieldConfig.pothosOptions as { authorize?: Requirement }).authorize;
 }
 
@@ -103,19 +112,34 @@ function gateOf<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldConfig<
   if ('organization' in requirement) {
     return (context, parent, args) => {
       const orgId = isRoot ? (args.orgId ?? args.id) : parentType === 'Organization' ? parent.id : parent.orgId;
-      return context.services.access.requireOrganization(context.actor, must(orgId, fieldConfig), requirement.organization);
+      return context.services.access.requireOrganization(
+        context.actor,
+        must(orgId, fieldConfig),
+        requirement.organization,
+      );
     };
   }
   return (context, parent, args) => {
     const orgId = isRoot ? args.orgId : parent.orgId;
-    const workspaceId = isRoot ? (args.workspaceId ?? args.id) : parentType === 'Workspace' ? parent.id : parent.workspaceId;
-    return context.services.access.requireWorkspace(context.actor, must(orgId, fieldConfig), must(workspaceId, fieldConfig), requirement.workspace);
+    const workspaceId = isRoot
+      ? (args.workspaceId ?? args.id)
+      : parentType === 'Workspace'
+        ? parent.id
+        : parent.workspaceId;
+    return context.services.access.requireWorkspace(
+      context.actor,
+      must(orgId, fieldConfig),
+      must(workspaceId, fieldConfig),
+      requirement.workspace,
+    );
   };
 }
 
 function must<Types extends SchemaTypes>(id: string | undefined, fieldConfig: PothosOutputFieldConfig<Types>): string {
   if (id) return id;
-  throw new Error(`${fieldConfig.parentType}.${fieldConfig.name} asks for a permission but names no organization or workspace.`);
+  throw new Error(
+    `${fieldConfig.parentType}.${fieldConfig.name} asks for a permission but names no organization or workspace.`,
+  );
 }
 
 SchemaBuilder.registerPlugin('access', AccessPlugin);

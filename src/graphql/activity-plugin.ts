@@ -44,12 +44,14 @@ export class ActivityPlugin<Types extends SchemaTypes> extends BasePlugin<Types>
       const { caller, services } = context as unknown as Context;
       try {
         const result: unknown = await resolver(parent, args, context, info);
-        if (label && caller.principal && !caller.request.recorded) services.activity.record(caller, entryOf(label, caller, args), { statusCode: caller.request.successStatus });
+        if (label && caller.principal && !caller.request.recorded)
+          services.activity.record(caller, entryOf(label, caller, args), { statusCode: caller.request.successStatus });
         return result;
       } catch (error) {
         // a REST request is recorded when it was answered: only then its status is known
         const shown = callerError(error);
-        if (label && caller.principal && !caller.request.isRest) services.activity.record(caller, entryOf(label, caller, args), services.outcomeOf(shown));
+        if (label && caller.principal && !caller.request.isRest)
+          services.activity.record(caller, entryOf(label, caller, args), services.outcomeOf(shown));
         throw shown;
       }
     };
@@ -60,7 +62,12 @@ const isRecorded = (parentType: string) => parentType === 'Query' || parentType 
 
 /** Ids that a root field was asked with, as the record of the operation names them. */
 export function entryOf(label: ActivityLabel, caller: Context['caller'], args: object): ActivityEntry {
-  const { orgId, workspaceId, appId, id } = args as { orgId?: string; workspaceId?: string; appId?: string; id?: string };
+  const { orgId, workspaceId, appId, id } = args as {
+    orgId?: string;
+    workspaceId?: string;
+    appId?: string;
+    id?: string;
+  };
   const isWorkspace = label.resourceType === 'workspace';
   return {
     ...label,
@@ -78,7 +85,10 @@ export function errorCodeOf(error: unknown): string {
 }
 
 function labelOf<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldConfig<Types>): ActivityLabel | null {
-  const { authorize, activity } = fieldConfig.pothosOptions as { authorize?: Requirement; activity?: ActivityLabel | false };
+  const { authorize, activity } = fieldConfig.pothosOptions as {
+    authorize?: Requirement;
+    activity?: ActivityLabel | false;
+  };
   if (activity !== undefined) return activity || null;
   if (typeof authorize !== 'object') return null;
   const permission = 'organization' in authorize ? authorize.organization : authorize.workspace;

@@ -1,4 +1,9 @@
-import SchemaBuilder, { BasePlugin, type PothosInputFieldConfig, type PothosOutputFieldConfig, type SchemaTypes } from '@pothos/core';
+import SchemaBuilder, {
+  BasePlugin,
+  type PothosInputFieldConfig,
+  type PothosOutputFieldConfig,
+  type SchemaTypes,
+} from '@pothos/core';
 import {
   type GraphQLArgument,
   type GraphQLFieldResolver,
@@ -8,7 +13,7 @@ import {
   isInputObjectType,
   isListType,
 } from 'graphql';
-import { checkConstraints, type Constraints } from './constraints.ts';
+import { type Constraints, checkConstraints } from './constraints.ts';
 import { InputError, type InputIssue } from './errors.ts';
 
 declare global {
@@ -55,7 +60,12 @@ export class ConstraintsPlugin<Types extends SchemaTypes> extends BasePlugin<Typ
 function checkArguments(declared: readonly GraphQLArgument[], args: Record<string, unknown>): void {
   let issues: InputIssue[] | undefined;
   for (const argument of declared) {
-    const found = check(args[argument.name], argument.type, argument.extensions.constraints as Constraints | undefined, [argument.name]);
+    const found = check(
+      args[argument.name],
+      argument.type,
+      argument.extensions.constraints as Constraints | undefined,
+      [argument.name],
+    );
     if (found.length > 0) (issues ??= []).push(...found);
   }
   if (issues) throw new InputError(issues);
@@ -63,26 +73,53 @@ function checkArguments(declared: readonly GraphQLArgument[], args: Record<strin
 
 const NONE: InputIssue[] = [];
 
-function check(value: unknown, type: GraphQLInputType, constraints: Constraints | undefined, path: (string | number)[]): InputIssue[] {
+function check(
+  value: unknown,
+  type: GraphQLInputType,
+  constraints: Constraints | undefined,
+  path: (string | number)[],
+): InputIssue[] {
   if (value === undefined) return NONE;
   if (value === null) return constraints?.notNull ? [nullIssue(type, path)] : NONE;
   const nullable = getNullableType(type);
   const own = constraints || typeof value !== 'number' ? checkOwn(value, nullable, constraints ?? {}, path) : NONE;
-  if (isInputObjectType(nullable)) return [...own, ...checkFields(value as Record<string, unknown>, nullable.getFields(), path)];
+  if (isInputObjectType(nullable))
+    return [...own, ...checkFields(value as Record<string, unknown>, nullable.getFields(), path)];
   if (isListType(nullable) && isInputObjectType(getNullableType(nullable.ofType))) {
-    return [...own, ...(value as unknown[]).flatMap((item, index) => check(item, nullable.ofType, undefined, [...path, index]))];
+    return [
+      ...own,
+      ...(value as unknown[]).flatMap((item, index) => check(item, nullable.ofType, undefined, [...path, index])),
+    ];
   }
   return own;
 }
 
 function nullIssue(type: GraphQLInputType, path: (string | number)[]): InputIssue {
-  const word = isListType(type) ? 'list' : typeWords[getNamedType(type).name] ?? 'value';
-  return { path, type: `${word === 'boolean' ? 'bool' : word === 'integer' ? 'int' : word}_type`, msg: `Input should be a valid ${word}`, input: null };
+  const word = isListType(type) ? 'list' : (typeWords[getNamedType(type).name] ?? 'value');
+  return {
+    path,
+    type: `${word === 'boolean' ? 'bool' : word === 'integer' ? 'int' : word}_type`,
+    msg: `Input should be a valid ${word}`,
+    input: null,
+  };
 }
 
-const typeWords: Record<string, string> = { String: 'string', ID: 'string', Int: 'integer', Float: 'number', Boolean: 'boolean', DateTime: 'datetime', JSONObject: 'dictionary' };
+const typeWords: Record<string, string> = {
+  String: 'string',
+  ID: 'string',
+  Int: 'integer',
+  Float: 'number',
+  Boolean: 'boolean',
+  DateTime: 'datetime',
+  JSONObject: 'dictionary',
+};
 
-function checkOwn(value: unknown, type: GraphQLInputType, constraints: Constraints, path: (string | number)[]): InputIssue[] {
+function checkOwn(
+  value: unknown,
+  type: GraphQLInputType,
+  constraints: Constraints,
+  path: (string | number)[],
+): InputIssue[] {
   if (isInputObjectType(type) || typeof value === 'boolean' || value instanceof Date) return NONE;
   return checkConstraints(value, constraints).map((issue) => ({
     ...issue,

@@ -59,27 +59,45 @@ function checkString(value: string, c: Constraints): ConstraintIssue[] {
   const issue = (type: string, msg: string, ctx?: Record<string, unknown>): ConstraintIssue[] => [
     { path: [], type, msg, input: value, ...(ctx ? { ctx } : {}) },
   ];
-  if (isUnstorable(value)) return issue('string_unicode', 'Input should be a valid string, NUL characters and lone surrogates are not allowed');
+  if (isUnstorable(value))
+    return issue(
+      'string_unicode',
+      'Input should be a valid string, NUL characters and lone surrogates are not allowed',
+    );
   // length counts code points, as pydantic does
   const length = c.minLength !== undefined || c.maxLength !== undefined ? [...value].length : 0;
   if (c.minLength !== undefined && length < c.minLength) {
-    return issue('string_too_short', `String should have at least ${c.minLength} character${c.minLength === 1 ? '' : 's'}`, { min_length: c.minLength });
+    return issue(
+      'string_too_short',
+      `String should have at least ${c.minLength} character${c.minLength === 1 ? '' : 's'}`,
+      { min_length: c.minLength },
+    );
   }
   if (c.maxLength !== undefined && length > c.maxLength) {
-    return issue('string_too_long', `String should have at most ${c.maxLength} character${c.maxLength === 1 ? '' : 's'}`, { max_length: c.maxLength });
+    return issue(
+      'string_too_long',
+      `String should have at most ${c.maxLength} character${c.maxLength === 1 ? '' : 's'}`,
+      { max_length: c.maxLength },
+    );
   }
   if (c.oneOf && !c.oneOf.includes(value)) {
     const expected = expectation(c.oneOf);
     return issue('literal_error', `Input should be ${expected}`, { expected });
   }
   if (c.pattern !== undefined && !compiled(c.pattern).test(value)) {
-    return issue('string_pattern_mismatch', `String should match pattern '^${c.pattern}$'`, { pattern: `^${c.pattern}$` });
+    return issue('string_pattern_mismatch', `String should match pattern '^${c.pattern}$'`, {
+      pattern: `^${c.pattern}$`,
+    });
   }
   if (c.format === 'email' && !EMAIL.test(value)) {
-    return issue('value_error', 'value is not a valid email address', { reason: 'It must have exactly one @-sign and a host name after it.' });
+    return issue('value_error', 'value is not a valid email address', {
+      reason: 'It must have exactly one @-sign and a host name after it.',
+    });
   }
   if (c.format === 'uri' && !/^https?:$/.test(URL.parse?.(value)?.protocol ?? protocolOf(value))) {
-    return issue('url_parsing', 'Input should be a valid URL with the scheme http or https', { error: 'relative URL or unknown scheme' });
+    return issue('url_parsing', 'Input should be a valid URL with the scheme http or https', {
+      error: 'relative URL or unknown scheme',
+    });
   }
   return [];
 }
@@ -96,10 +114,26 @@ export function expectation(values: readonly string[]): string {
 
 function checkNumber(value: number, c: Constraints): ConstraintIssue[] {
   if (c.min !== undefined && value < c.min) {
-    return [{ path: [], type: 'greater_than_equal', msg: `Input should be greater than or equal to ${c.min}`, input: value, ctx: { ge: c.min } }];
+    return [
+      {
+        path: [],
+        type: 'greater_than_equal',
+        msg: `Input should be greater than or equal to ${c.min}`,
+        input: value,
+        ctx: { ge: c.min },
+      },
+    ];
   }
   if (c.max !== undefined && value > c.max) {
-    return [{ path: [], type: 'less_than_equal', msg: `Input should be less than or equal to ${c.max}`, input: value, ctx: { le: c.max } }];
+    return [
+      {
+        path: [],
+        type: 'less_than_equal',
+        msg: `Input should be less than or equal to ${c.max}`,
+        input: value,
+        ctx: { le: c.max },
+      },
+    ];
   }
   return [];
 }
@@ -114,7 +148,8 @@ function checkList(value: readonly unknown[], c: Constraints): ConstraintIssue[]
       ctx: { field_type: 'List', [key]: bound, actual_length: value.length },
     },
   ];
-  if (c.minItems !== undefined && value.length < c.minItems) return sized('too_short', 'least', c.minItems, 'min_length');
+  if (c.minItems !== undefined && value.length < c.minItems)
+    return sized('too_short', 'least', c.minItems, 'min_length');
   if (c.maxItems !== undefined && value.length > c.maxItems) return sized('too_long', 'most', c.maxItems, 'max_length');
   return value.flatMap((item, index) => nested(index, item, c.item ?? {}));
 }
@@ -132,15 +167,37 @@ function checkJson(value: object, c: Constraints): ConstraintIssue[] {
   for (let entry = stack.pop(); entry; entry = stack.pop()) {
     const { at, depth, path } = entry;
     if (typeof at === 'string' && isUnstorable(at)) {
-      return [{ path, type: 'string_unicode', msg: 'Input should be a valid string, NUL characters and lone surrogates are not allowed', input: at }];
+      return [
+        {
+          path,
+          type: 'string_unicode',
+          msg: 'Input should be a valid string, NUL characters and lone surrogates are not allowed',
+          input: at,
+        },
+      ];
     }
     if (typeof at !== 'object' || at === null) continue;
     if (depth > MAX_JSON_DEPTH) {
-      return [{ path: [], type: 'recursion_loop', msg: `JSON should be nested at most ${MAX_JSON_DEPTH} levels deep`, input: '[nested too deeply]', ctx: { max_depth: MAX_JSON_DEPTH } }];
+      return [
+        {
+          path: [],
+          type: 'recursion_loop',
+          msg: `JSON should be nested at most ${MAX_JSON_DEPTH} levels deep`,
+          input: '[nested too deeply]',
+          ctx: { max_depth: MAX_JSON_DEPTH },
+        },
+      ];
     }
     for (const [key, child] of Object.entries(at)) {
       if (isUnstorable(key) || key === '__proto__') {
-        return [{ path, type: 'invalid_key', msg: 'Keys should be valid strings, NUL characters, lone surrogates and __proto__ are not allowed', input: '[invalid key]' }];
+        return [
+          {
+            path,
+            type: 'invalid_key',
+            msg: 'Keys should be valid strings, NUL characters, lone surrogates and __proto__ are not allowed',
+            input: '[invalid key]',
+          },
+        ];
       }
       stack.push({ at: child, depth: depth + 1, path: [...path, Array.isArray(at) ? Number(key) : key] });
     }
@@ -148,7 +205,15 @@ function checkJson(value: object, c: Constraints): ConstraintIssue[] {
   if (c.maxBytes !== undefined) {
     const bytes = Buffer.byteLength(JSON.stringify(value));
     if (bytes > c.maxBytes) {
-      return [{ path: [], type: 'too_long', msg: `JSON should have at most ${c.maxBytes} bytes, not ${bytes}`, input: '[too large]', ctx: { max_length: c.maxBytes, actual_length: bytes } }];
+      return [
+        {
+          path: [],
+          type: 'too_long',
+          msg: `JSON should have at most ${c.maxBytes} bytes, not ${bytes}`,
+          input: '[too large]',
+          ctx: { max_length: c.maxBytes, actual_length: bytes },
+        },
+      ];
     }
   }
   return [];

@@ -69,7 +69,11 @@ export const unauthenticated = () => new ApiError('AUTHENTICATION_FAILED');
 
 /** 403 with the permission that is missing, in the form `resource:action`. */
 export const forbidden = (requiredPermission: string, message?: string) =>
-  new ApiError('FORBIDDEN', { required_permission: requiredPermission }, message ?? `You need the permission '${requiredPermission}' to do this.`);
+  new ApiError(
+    'FORBIDDEN',
+    { required_permission: requiredPermission },
+    message ?? `You need the permission '${requiredPermission}' to do this.`,
+  );
 
 /** 404; hidden and missing answer identically. */
 export const notFound = (resourceType: string, resourceId: string) =>
@@ -88,7 +92,13 @@ export const alreadyExists = (resourceType: string, field: string, value: string
   );
 
 /** 409 for a state that forbids the change; `reason` is one of the words of defaults §0.3. */
-export const conflict = (resourceType: string, resourceId: string, reason: string, message: string, more: ErrorDetails = {}) =>
+export const conflict = (
+  resourceType: string,
+  resourceId: string,
+  reason: string,
+  message: string,
+  more: ErrorDetails = {},
+) =>
   new ApiError('RESOURCE_CONFLICT', { resource_type: resourceType, resource_id: resourceId, reason, ...more }, message);
 
 /** 429; `retryAfter` in whole seconds, at least 1. */
@@ -96,5 +106,17 @@ export const rateLimited = (retryAfter: number, message?: string) =>
   new ApiError('RATE_LIMIT_EXCEEDED', { retry_after: Math.max(1, Math.ceil(retryAfter)) }, message);
 
 /** One invalid argument, as a service finds it. */
-export const invalidInput = (path: (string | number)[], msg: string, type = 'value_error', ctx?: Record<string, unknown>) =>
-  new InputError([{ path, msg: type === 'value_error' ? `Value error, ${msg}` : msg, type, ...(ctx ? { ctx } : type === 'value_error' ? { ctx: { error: msg } } : {}) }]);
+export const invalidInput = (
+  path: (string | number)[],
+  msg: string,
+  type = 'value_error',
+  ctx?: Record<string, unknown>,
+) =>
+  new InputError([
+    {
+      path,
+      msg: type === 'value_error' ? `Value error, ${msg}` : msg,
+      type,
+      ...(ctx ? { ctx } : type === 'value_error' ? { ctx: { error: msg } } : {}),
+    },
+  ]);

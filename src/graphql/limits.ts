@@ -12,6 +12,8 @@ import {
   type SelectionSetNode,
 } from 'graphql';
 
+const WRAPPER = /(?:Connection|Edge)$/;
+
 interface Scan {
   schema: GraphQLSchema;
   fragments: Map<string, FragmentDefinitionNode>;
@@ -64,7 +66,9 @@ export function measureOperation(
   visitSelection(scan, root, operation.selectionSet, 1, true);
   if (scan.credentials > 1) throw refusal('A request may hold only one operation that takes a credential.');
   if (scan.cost > maxCost)
-    throw refusal(`The operation asks for more than ${maxCost} objects. Ask for smaller pages, or for fewer lists at once.`);
+    throw refusal(
+      `The operation asks for more than ${maxCost} objects. Ask for smaller pages, or for fewer lists at once.`,
+    );
   return { cost: scan.cost, rootFields: scan.rootFields };
 }
 
@@ -98,7 +102,8 @@ function visitField(scan: Scan, type: GraphQLObjectType, node: FieldNode, factor
   if (!field || !node.selectionSet) return;
   const first = field.args.some((arg) => arg.name === 'first') ? pageSize(node, scan.variables) : 0;
   const inner = first > 0 ? factor * first : factor;
-  scan.cost += inner;
+  // what only wraps the rows of a page is no object of its own
+  if (!WRAPPER.test(type.name)) scan.cost += inner;
   const named = getNamedType(field.type);
   if (isObjectType(named) || isInterfaceType(named))
     visitSelection(scan, named as GraphQLObjectType, node.selectionSet, inner, false);

@@ -17,12 +17,14 @@ export function parseDateTime(value: unknown): Date {
   const hasZone = /(?:[Zz]|[+-]\d{2}:?\d{2})$/.test(value.slice(10));
   const date = new Date(hour === undefined ? `${value}T00:00:00Z` : hasZone ? value : `${value}Z`);
   const daysInMonth = new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate();
-  if (Number.isNaN(date.getTime()) || Number(day) > daysInMonth || Number(year) < 1) throw refuse('day or time value is outside expected range');
+  if (Number.isNaN(date.getTime()) || Number(day) > daysInMonth || Number(year) < 1)
+    throw refuse('day or time value is outside expected range');
   return date;
 }
 
 builder.scalarType('DateTime', {
-  description: 'A point in time, ISO 8601 in UTC with milliseconds: `2025-01-02T03:04:05.678Z`. Input without a zone is UTC.',
+  description:
+    'A point in time, ISO 8601 in UTC with milliseconds: `2025-01-02T03:04:05.678Z`. Input without a zone is UTC.',
   serialize: (value) => (value instanceof Date ? value.toISOString() : String(value)),
   parseValue: parseDateTime,
 });
@@ -37,7 +39,8 @@ builder.scalarType('JSONObject', {
   description: 'A JSON object with free keys, which are never renamed.',
   serialize: (value) => value as Record<string, unknown>,
   parseValue: (value) => {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new GraphQLError('Input should be a valid dictionary');
+    if (typeof value !== 'object' || value === null || Array.isArray(value))
+      throw new GraphQLError('Input should be a valid dictionary');
     return value as Record<string, unknown>;
   },
 });

@@ -18,7 +18,15 @@ export function addFailureRecords(server: FastifyInstance, services: Services, s
     const params = (request.params ?? {}) as Record<string, string>;
     const { org_id, workspace_id, app_id, ...rest } = params;
     const id = Object.values(rest).at(-1);
-    const ids = { orgId: org_id, workspaceId: workspace_id, appId: app_id, id: id ?? (label.resourceType === 'workspace' ? workspace_id : undefined) };
-    services.activity.record(caller, entryOf(label, caller, ids), { statusCode: reply.statusCode, errorCode: reply.errorCode ?? null });
+    const ids = {
+      orgId: org_id,
+      workspaceId: workspace_id,
+      appId: app_id,
+      id: id ?? (label.resourceType === 'workspace' ? workspace_id : undefined),
+    };
+    services.activity.record(caller, entryOf(label, caller, ids), {
+      statusCode: reply.statusCode,
+      errorCode: reply.errorCode ?? null,
+    });
   });
 }

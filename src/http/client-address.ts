@@ -42,6 +42,8 @@ export class ClientAddress {
   }
 
   #isTrusted(address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
-    return this.#trusted.some(([range, bits]) => range.kind() === address.kind() && address.match([range, bits] as never));
+    return this.#trusted.some(
+      ([range, bits]) => range.kind() === address.kind() && address.match([range, bits] as never),
+    );
   }
 }

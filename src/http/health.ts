@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
-import type { Database } from '../infra/database.ts';
 import type { SigningKeys } from '../access/signing-keys.ts';
+import type { Database } from '../infra/database.ts';
 
 const PROBE_TIMEOUT_MS = 2_000;
 
@@ -16,7 +16,9 @@ export function addHealth(server: FastifyInstance, deps: { database: Database; k
     const isReady = Object.values(checks).every((check) => check === 'ok');
     return reply.code(isReady ? 200 : 503).send({ status: isReady ? 'ready' : 'not ready', checks });
   });
-  server.get('/.well-known/jwks.json', async (_request, reply) => reply.header('cache-control', 'public, max-age=300').send(await deps.keys.jwks()));
+  server.get('/.well-known/jwks.json', async (_request, reply) =>
+    reply.header('cache-control', 'public, max-age=300').send(await deps.keys.jwks()),
+  );
 }
 
 async function probe({ pool }: Database): Promise<string> {

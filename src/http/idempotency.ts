@@ -34,7 +34,11 @@ export function addIdempotency(server: FastifyInstance, prisma: PrismaClient, se
         request.caller.request.idempotencyId = id;
         return undefined;
       }
-      return reply.code(answer.statusCode).header('idempotent-replayed', 'true').type(answer.contentType).send(answer.body);
+      return reply
+        .code(answer.statusCode)
+        .header('idempotent-replayed', 'true')
+        .type(answer.contentType)
+        .send(answer.body);
     } catch (error) {
       throw callerError(error);
     }
@@ -50,9 +54,14 @@ export function addIdempotency(server: FastifyInstance, prisma: PrismaClient, se
 function idOf(request: FastifyRequest): string | null {
   const key = request.headers['idempotency-key'];
   const { principal } = request.caller;
-  if (key === undefined || request.method !== 'POST' || !request.routeOptions.config.operation || !principal) return null;
+  if (key === undefined || request.method !== 'POST' || !request.routeOptions.config.operation || !principal)
+    return null;
   if (typeof key !== 'string' || !KEY.test(key)) {
-    throw new ApiError('INVALID_REQUEST', { reason: 'idempotency_key' }, 'The header Idempotency-Key must be 1 to 255 visible ASCII characters.');
+    throw new ApiError(
+      'INVALID_REQUEST',
+      { reason: 'idempotency_key' },
+      'The header Idempotency-Key must be 1 to 255 visible ASCII characters.',
+    );
   }
   return sha256(`${principal.userId} ${request.method} ${request.url} ${key}`);
 }
@@ -62,7 +71,10 @@ async function claim(prisma: PrismaClient, seal: Seal, id: string, requestHash: 
   const expired = new Date(Date.now() - LIFETIME_MS);
   const abandoned = new Date(Date.now() - ABANDONED_MS);
   await prisma.idempotencyKey.deleteMany({
-    where: { id, OR: [{ createdAt: { lt: expired } }, { createdAt: { lt: abandoned }, statusCode: null, committedAt: null }] },
+    where: {
+      id,
+      OR: [{ createdAt: { lt: expired } }, { createdAt: { lt: abandoned }, statusCode: null, committedAt: null }],
+    },
   });
   const { count } = await prisma.idempotencyKey.createMany({ data: [{ id, requestHash }], skipDuplicates: true });
   if (count === 1) return null;
@@ -74,7 +86,11 @@ async function claim(prisma: PrismaClient, seal: Seal, id: string, requestHash: 
     throw new ApiError('IDEMPOTENCY_CONFLICT', { reason: 'in_progress' }, message);
   }
   if (row.requestHash !== requestHash) {
-    throw new ApiError('IDEMPOTENCY_CONFLICT', { reason: 'different_request' }, 'This Idempotency-Key was used for a different request.');
+    throw new ApiError(
+      'IDEMPOTENCY_CONFLICT',
+      { reason: 'different_request' },
+      'This Idempotency-Key was used for a different request.',
+    );
   }
   return JSON.parse(seal.open(row.response!, id)) as StoredAnswer;
 }
@@ -87,8 +103,15 @@ async function settle(prisma: PrismaClient, seal: Seal, id: string, reply: Fasti
       await prisma.idempotencyKey.deleteMany({ where: { id, committedAt: null } });
       return;
     }
-    const answer: StoredAnswer = { statusCode, contentType: String(reply.getHeader('content-type') ?? 'application/json; charset=utf-8'), body };
-    await prisma.idempotencyKey.updateMany({ where: { id }, data: { statusCode, response: new Uint8Array(seal.seal(JSON.stringify(answer), id)) } });
+    const answer: StoredAnswer = {
+      statusCode,
+      contentType: String(reply.getHeader('content-type') ?? 'application/json; charset=utf-8'),
+      body,
+    };
+    await prisma.idempotencyKey.updateMany({
+      where: { id },
+      data: { statusCode, response: new Uint8Array(seal.seal(JSON.stringify(answer), id)) },
+    });
   } catch (error) {
     // the request itself is done: its answer must leave, whether or not it can be repeated
     reply.log.error({ err: error }, 'the answer of an Idempotency-Key could not be kept');

@@ -32,7 +32,11 @@ export function addRateLimit(server: FastifyInstance, limit: CallerLimit): void 
     if (UNLIMITED_PATHS.has(request.caller.request.path)) return;
     const bucket = limit.take(request.caller, 1);
     if (!bucket) return;
-    reply.headers({ 'x-ratelimit-limit': bucket.limit, 'x-ratelimit-remaining': bucket.remaining, 'x-ratelimit-reset': bucket.resetSeconds });
+    reply.headers({
+      'x-ratelimit-limit': bucket.limit,
+      'x-ratelimit-remaining': bucket.remaining,
+      'x-ratelimit-reset': bucket.resetSeconds,
+    });
     if (!bucket.allowed) throw rateLimited(bucket.retryAfter);
   });
 }

@@ -30,7 +30,11 @@ export const pathOf = (url: string): string => {
 };
 
 /** Finds out who calls, for every route alike, and answers with the trace id. */
-export function addRequestContext(server: FastifyInstance, services: Services, trustedProxies: readonly string[]): void {
+export function addRequestContext(
+  server: FastifyInstance,
+  services: Services,
+  trustedProxies: readonly string[],
+): void {
   const clients = new ClientAddress(trustedProxies);
   server.decorateRequest('caller', null as unknown as Caller);
   server.addHook('onRequest', async (request, reply) => {

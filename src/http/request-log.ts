@@ -10,7 +10,12 @@ export function addRequestLog(server: FastifyInstance, logger: Logger): void {
     const { caller } = request;
     if (!caller) return; // refused before it was looked at, and answered in the promised shape
     const { statusCode } = reply;
-    const level = statusCode >= 500 ? 'warn' : statusCode >= 400 || (request.method !== 'GET' && request.method !== 'HEAD') ? 'info' : 'debug';
+    const level =
+      statusCode >= 500
+        ? 'warn'
+        : statusCode >= 400 || (request.method !== 'GET' && request.method !== 'HEAD')
+          ? 'info'
+          : 'debug';
     if (!logger.isLevelEnabled(level)) return; // a line that nobody sees must cost nothing
     request.log[level](
       {

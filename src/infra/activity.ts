@@ -79,7 +79,8 @@ export function activityRow(caller: Caller, entry: ActivityEntry, outcome?: Outc
 }
 
 /** Ids of refused requests are whatever the caller wrote: kept as far as PostgreSQL can, and no longer than any real one. */
-const recordable = (id: string | null | undefined): string | null => id?.toWellFormed().replaceAll('\0', '\uFFFD').slice(0, 128) ?? null;
+const recordable = (id: string | null | undefined): string | null =>
+  id?.toWellFormed().replaceAll('\0', '\uFFFD').slice(0, 128) ?? null;
 
 const names = Object.keys(columns) as (keyof typeof columns)[];
 const INSERT = `insert into activity (${names.join(', ')})

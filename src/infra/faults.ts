@@ -1,7 +1,8 @@
 import { ApiError } from '../graphql/errors.ts';
 
 // connection failures of PostgreSQL (class 08, shutdown, start-up, no slot left), of sockets, and Prisma's names for them
-const AWAY = /^(57P0[123]|08...|53300|ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|ETIMEDOUT|P1001|P1002|P1008|P1017|P2024|P2028)$/;
+const AWAY =
+  /^(57P0[123]|08...|53300|ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|ETIMEDOUT|P1001|P1002|P1008|P1017|P2024|P2028)$/;
 // where a layer between keeps only the words
 const AWAY_WORDS =
   /Code: `(57P0[123]|08...|53300)`|terminating connection|Connection terminated|the database system is |timeout exceeded when trying to connect|Can't reach database server|is not queryable|Cannot use a pool after calling end/;

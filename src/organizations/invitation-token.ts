@@ -15,7 +15,9 @@ export async function findPendingInvitation(db: Prisma.TransactionClient, hash: 
 }
 
 async function isStillBacked(db: Prisma.TransactionClient, { orgId, invitedBy, role }: Invitation): Promise<boolean> {
-  const author = await db.organizationMember.findFirst({ where: { orgId, userId: invitedBy ?? '', user: { isActive: true } } });
+  const author = await db.organizationMember.findFirst({
+    where: { orgId, userId: invitedBy ?? '', user: { isActive: true } },
+  });
   if (!author) return false;
   const own = author.role as Role;
   return granted(own, 'invitation:create') === 'all' && atLeast(own, role as Role);

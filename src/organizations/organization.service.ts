@@ -67,7 +67,10 @@ export class OrganizationService {
   /** Makes an organization with a default workspace; the caller owns both. */
   async create(actor: Actor, input: CreateOrganization): Promise<Organization> {
     const { access, changes } = this.#deps;
-    return changes.run(actor, async (tx) => (await foundOrganization(tx, access, { ...input, founderId: actor.principal.userId })).organization);
+    return changes.run(
+      actor,
+      async (tx) => (await foundOrganization(tx, access, { ...input, founderId: actor.principal.userId })).organization,
+    );
   }
 
   /** Changes what is given; what is left out stays. */

@@ -20,12 +20,27 @@ export class Buckets {
 
   /** Moves workspaces from `pending` to `ready`, or to `failed` where the folder cannot be made. @returns how many */
   async provisionPending(): Promise<number> {
-    const pending = await this.#prisma.workspace.findMany({ where: { bucketStatus: 'pending', deletedAt: null }, take: BATCH, orderBy: { id: 'asc' } });
+    const pending = await this.#prisma.workspace.findMany({
+      where: { bucketStatus: 'pending', deletedAt: null },
+      take: BATCH,
+      orderBy: { id: 'asc' },
+    });
     for (const { id, orgId, storageBucket } of pending) {
       const bucketStatus = await this.#make(storageBucket);
       await this.#changes.run(systemCaller('bucket'), async (tx) => {
-        const { count } = await tx.db.workspace.updateMany({ where: { id, bucketStatus: 'pending' }, data: { bucketStatus } });
-        if (count > 0) tx.emit({ type: 'workspace.updated', orgId, workspaceId: id, resourceType: 'workspace', resourceId: id, data: { bucket_status: bucketStatus } });
+        const { count } = await tx.db.workspace.updateMany({
+          where: { id, bucketStatus: 'pending' },
+          data: { bucketStatus },
+        });
+        if (count > 0)
+          tx.emit({
+            type: 'workspace.updated',
+            orgId,
+            workspaceId: id,
+            resourceType: 'workspace',
+            resourceId: id,
+            data: { bucket_status: bucketStatus },
+          });
       });
     }
     return pending.length;
@@ -38,7 +53,8 @@ export class Buckets {
       where: { OR: [{ deletedAt: { lt: monthAgo } }, { organization: { deletedAt: { lt: monthAgo } } }] },
       select: { storageBucket: true },
     });
-    for (const { storageBucket } of gone) await rm(path.join(this.#filesDir, storageBucket), { recursive: true, force: true });
+    for (const { storageBucket } of gone)
+      await rm(path.join(this.#filesDir, storageBucket), { recursive: true, force: true });
     return gone.length;
   }
 

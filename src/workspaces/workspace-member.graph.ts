@@ -58,14 +58,20 @@ builder.queryFields((t) => ({
 const AddWorkspaceMemberInput = builder.inputType('AddWorkspaceMemberInput', {
   description: 'Who to add.',
   fields: (t) => ({
-    userId: t.id({ required: true, constraints: bounds.id, description: 'The user; one from outside also becomes a member of the organization.' }),
+    userId: t.id({
+      required: true,
+      constraints: bounds.id,
+      description: 'The user; one from outside also becomes a member of the organization.',
+    }),
     role: t.string({ constraints: bounds.role, description: 'The role; `member` unless told, never above the own.' }),
   }),
 });
 
 const UpdateWorkspaceMemberInput = builder.inputType('UpdateWorkspaceMemberInput', {
   description: 'The new role.',
-  fields: (t) => ({ role: t.string({ required: true, constraints: bounds.role, description: 'The role; never above the own.' }) }),
+  fields: (t) => ({
+    role: t.string({ required: true, constraints: bounds.role, description: 'The role; never above the own.' }),
+  }),
 });
 
 builder.mutationFields((t) => {
@@ -81,14 +87,22 @@ builder.mutationFields((t) => {
       authorize: { workspace: 'workspace_member:create' },
       args: { ...place, input: t.arg({ type: AddWorkspaceMemberInput, required: true, description: 'Who to add.' }) },
       resolve: (_root, { orgId, workspaceId, input }, { actor, services }) =>
-        services.workspaceMembers.add(actor, { orgId, workspaceId, userId: input.userId }, (input.role as Role | null | undefined) ?? 'member'),
+        services.workspaceMembers.add(
+          actor,
+          { orgId, workspaceId, userId: input.userId },
+          (input.role as Role | null | undefined) ?? 'member',
+        ),
     }),
     updateWorkspaceMember: t.field({
       type: WorkspaceMember,
       description: "Changes a member's role. The last owner cannot be demoted.",
       authorize: { workspace: 'workspace_member:update' },
-      args: { ...target, input: t.arg({ type: UpdateWorkspaceMemberInput, required: true, description: 'The new role.' }) },
-      resolve: (_root, { input, ...ids }, { actor, services }) => services.workspaceMembers.changeRole(actor, ids, input.role as Role),
+      args: {
+        ...target,
+        input: t.arg({ type: UpdateWorkspaceMemberInput, required: true, description: 'The new role.' }),
+      },
+      resolve: (_root, { input, ...ids }, { actor, services }) =>
+        services.workspaceMembers.changeRole(actor, ids, input.role as Role),
     }),
     removeWorkspaceMember: t.boolean({
       description: 'Removes a member; everyone may remove themselves. The last owner cannot leave.',

@@ -1,7 +1,7 @@
 import { effectiveRole } from '../access/access.ts';
 import type { Actor } from '../access/caller.ts';
 import { atLeast, type Permission, type Role } from '../access/permissions.ts';
-import { Prisma, type WorkspaceMember as MemberRow } from '../generated/prisma/client.ts';
+import { type WorkspaceMember as MemberRow, Prisma } from '../generated/prisma/client.ts';
 import type { Connection } from '../graphql/connections.ts';
 import { alreadyExists, conflict, forbidden, notFound } from '../graphql/errors.ts';
 import { NestedList, type PageArgs, type RequestMemory } from '../graphql/nested-connection.ts';
@@ -51,12 +51,20 @@ export class WorkspaceMemberService {
     this.#list = new NestedList(deps, 'workspace_members', source);
   }
 
-  async list({ orgId, workspaceId, ...args }: PageArgs & { orgId: string; workspaceId: string }): Promise<Connection<WorkspaceMember>> {
+  async list({
+    orgId,
+    workspaceId,
+    ...args
+  }: PageArgs & { orgId: string; workspaceId: string }): Promise<Connection<WorkspaceMember>> {
     return this.#list.page([workspaceId, orgId], args);
   }
 
   /** The same list below a workspace of a list. */
-  async nested(memory: RequestMemory, { orgId, id }: { orgId: string; id: string }, args: PageArgs): Promise<Connection<WorkspaceMember>> {
+  async nested(
+    memory: RequestMemory,
+    { orgId, id }: { orgId: string; id: string },
+    args: PageArgs,
+  ): Promise<Connection<WorkspaceMember>> {
     return this.#list.nested(memory, [id, orgId], args);
   }
 
@@ -68,7 +76,11 @@ export class WorkspaceMemberService {
 
   /** @throws RESOURCE_NOT_FOUND */
   async get({ orgId, workspaceId, userId }: Target): Promise<WorkspaceMember> {
-    const { rows } = await readPage(this.#deps.sql, oneSource, { values: [workspaceId, orgId, userId], after: null, limit: 1 });
+    const { rows } = await readPage(this.#deps.sql, oneSource, {
+      values: [workspaceId, orgId, userId],
+      after: null,
+      limit: 1,
+    });
     if (!rows[0]) throw notFound('workspace_member', userId);
     return rows[0];
   }
@@ -81,7 +93,12 @@ export class WorkspaceMemberService {
         await this.#mayGrant(tx, actor, { orgId, workspaceId }, role, 'workspace_member:create');
         const user = await tx.db.user.findUnique({ where: { id: userId }, select: { isActive: true } });
         if (!user?.isActive) throw notFound('user', userId);
-        await joinOrganization(tx, this.#deps.access, { orgId, userId, role: 'member', addedBy: actor.principal.userId });
+        await joinOrganization(tx, this.#deps.access, {
+          orgId,
+          userId,
+          role: 'member',
+          addedBy: actor.principal.userId,
+        });
         await tx.db.workspaceMember.create({
           data: { id: newId('workspace_member'), orgId, workspaceId, userId, role, addedBy: actor.principal.userId },
         });
@@ -136,9 +153,13 @@ export class WorkspaceMemberService {
     permission: Permission,
   ): Promise<void> {
     const inOrganization = await tx.db.organizationMember.findUnique({ where: { orgId_userId: { orgId, userId } } });
-    const inWorkspace = await tx.db.workspaceMember.findUnique({ where: { workspaceId_userId: { workspaceId, userId } } });
-    const own = inOrganization && effectiveRole(inOrganization.role as Role, (inWorkspace?.role as Role | undefined) ?? null);
-    if (!own || !atLeast(own, role)) throw forbidden(permission, `You cannot grant, change or remove the role '${role}': it is above your own.`);
+    const inWorkspace = await tx.db.workspaceMember.findUnique({
+      where: { workspaceId_userId: { workspaceId, userId } },
+    });
+    const own =
+      inOrganization && effectiveRole(inOrganization.role as Role, (inWorkspace?.role as Role | undefined) ?? null);
+    if (!own || !atLeast(own, role))
+      throw forbidden(permission, `You cannot grant, change or remove the role '${role}': it is above your own.`);
   }
 
   /** The member's role, with the workspace held: owners cannot demote each other at the same time. */
@@ -150,13 +171,33 @@ export class WorkspaceMemberService {
   }
 
   async #ensureAnotherOwner(tx: Tx, { workspaceId, userId }: Target): Promise<void> {
-    const others = await tx.db.workspaceMember.count({ where: { workspaceId, role: 'owner', userId: { not: userId } } });
-    if (others === 0) throw conflict('workspace_member', userId, 'last_owner', 'A workspace needs an owner: make somebody else an owner first.');
+    const others = await tx.db.workspaceMember.count({
+      where: { workspaceId, role: 'owner', userId: { not: userId } },
+    });
+    if (others === 0)
+      throw conflict(
+        'workspace_member',
+        userId,
+        'last_owner',
+        'A workspace needs an owner: make somebody else an owner first.',
+      );
   }
 
-  #record(tx: Tx, action: string, verb: string, { orgId, workspaceId, userId }: Target, metadata: Record<string, unknown>): void {
+  #record(
+    tx: Tx,
+    action: string,
+    verb: string,
+    { orgId, workspaceId, userId }: Target,
+    metadata: Record<string, unknown>,
+  ): void {
     tx.audit({ action, resourceType: 'workspace_member', resourceId: userId, orgId, workspaceId, metadata });
-    tx.emit({ type: `workspace_member.${verb}`, orgId, workspaceId, resourceType: 'workspace_member', resourceId: userId });
+    tx.emit({
+      type: `workspace_member.${verb}`,
+      orgId,
+      workspaceId,
+      resourceType: 'workspace_member',
+      resourceId: userId,
+    });
     tx.afterCommit(() => this.#deps.access.workspaceChanged(orgId, workspaceId, userId));
   }
 }

@@ -13,7 +13,10 @@ export const Workspace = builder.prismaObject('Workspace', {
     orgId: t.exposeID('orgId', { description: 'The organization it belongs to.' }),
     name: t.exposeString('name', { description: 'A label; names may repeat.' }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
-    ownerId: t.exposeID('ownerId', { nullable: true, description: 'The user who owns it; null after that account is gone.' }),
+    ownerId: t.exposeID('ownerId', {
+      nullable: true,
+      description: 'The user who owns it; null after that account is gone.',
+    }),
     owner: t.field({
       type: User,
       nullable: true,
@@ -45,7 +48,10 @@ builder.queryFields((t) => ({
     type: Workspace,
     description: 'A workspace by its identifier.',
     authorize: { workspace: 'workspace:read' },
-    args: { orgId: t.arg.id({ required: true, description: 'Its organization.' }), id: t.arg.id({ required: true, description: 'The workspace.' }) },
+    args: {
+      orgId: t.arg.id({ required: true, description: 'Its organization.' }),
+      id: t.arg.id({ required: true, description: 'The workspace.' }),
+    },
     resolve: (_root, { orgId, id }, { services }) => services.workspaces.get(orgId, id),
   }),
   workspaces: t.field({
@@ -65,12 +71,22 @@ builder.queryFields((t) => ({
 const CreateWorkspaceInput = builder.inputType('CreateWorkspaceInput', {
   description: 'A new workspace.',
   fields: (t) => ({
-    organizationId: t.id({ required: true, constraints: bounds.id, description: 'The organization; the same as the one it is made in.' }),
+    organizationId: t.id({
+      required: true,
+      constraints: bounds.id,
+      description: 'The organization; the same as the one it is made in.',
+    }),
     name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     region: t.string({ constraints: bounds.open, description: 'Where it is hosted; `default` unless told.' }),
-    subscriptionPlanId: t.string({ constraints: bounds.open, description: 'The plan it is billed under; `community` unless told.' }),
-    tags: t.stringList({ constraints: { ...bounds.tags, notNull: false }, description: 'At most 50 labels of 64 characters.' }),
+    subscriptionPlanId: t.string({
+      constraints: bounds.open,
+      description: 'The plan it is billed under; `community` unless told.',
+    }),
+    tags: t.stringList({
+      constraints: { ...bounds.tags, notNull: false },
+      description: 'At most 50 labels of 64 characters.',
+    }),
   }),
 });
 
@@ -108,9 +124,13 @@ builder.mutationFields((t) => ({
   }),
   deleteWorkspace: t.field({
     type: MessageResult,
-    description: 'Deletes a workspace. It can be restored by an operator for 30 days; its content is unreachable at once.',
+    description:
+      'Deletes a workspace. It can be restored by an operator for 30 days; its content is unreachable at once.',
     authorize: { workspace: 'workspace:delete' },
-    args: { orgId: t.arg.id({ required: true, description: 'Its organization.' }), id: t.arg.id({ required: true, description: 'The workspace.' }) },
+    args: {
+      orgId: t.arg.id({ required: true, description: 'Its organization.' }),
+      id: t.arg.id({ required: true, description: 'The workspace.' }),
+    },
     resolve: (_root, { orgId, id }, { actor, services }) => services.workspaces.delete(actor, orgId, id),
   }),
 }));

@@ -42,7 +42,13 @@ export class WorkspaceReads {
 
   constructor(deps: ServiceDeps) {
     this.#deps = deps;
-    this.#all = new NestedList(deps, 'workspaces', all, (parents) => keptCounts(deps.sql, parents.map(([orgId]) => orgId!), 'workspace'));
+    this.#all = new NestedList(deps, 'workspaces', all, (parents) =>
+      keptCounts(
+        deps.sql,
+        parents.map(([orgId]) => orgId!),
+        'workspace',
+      ),
+    );
     this.#own = new NestedList(deps, 'own_workspaces', own);
   }
 
@@ -67,7 +73,13 @@ export class WorkspaceReads {
    * What the actor may read of an organization's workspaces, newest first. With a `memory` the page is read together with those of
    * all organizations that are asked for in this request.
    */
-  async page(actor: Actor, role: Role | null, orgId: string, args: PageArgs, memory?: RequestMemory): Promise<Connection<Workspace>> {
+  async page(
+    actor: Actor,
+    role: Role | null,
+    orgId: string,
+    args: PageArgs,
+    memory?: RequestMemory,
+  ): Promise<Connection<Workspace>> {
     const seesAll = role !== null && atLeast(role, 'admin');
     const list = seesAll ? this.#all : this.#own;
     const parent = seesAll ? [orgId] : [orgId, actor.principal.userId];

@@ -49,7 +49,10 @@ export class WorkspaceService {
   }
 
   /** The workspaces that the actor may read. @throws InputError when `organizationId` is not `orgId` */
-  async list(actor: Actor, args: { orgId: string; organizationId?: string | null; first: number; after?: string | null }): Promise<Connection<Workspace>> {
+  async list(
+    actor: Actor,
+    args: { orgId: string; organizationId?: string | null; first: number; after?: string | null },
+  ): Promise<Connection<Workspace>> {
     sameOrganization(args.orgId, args.organizationId, ['organizationId']);
     return this.reads.page(actor, await this.#deps.access.organizationRole(actor, args.orgId), args.orgId, args);
   }
@@ -61,7 +64,9 @@ export class WorkspaceService {
 
   async create(actor: Actor, orgId: string, input: CreateWorkspace): Promise<Workspace> {
     sameOrganization(orgId, input.organizationId, ['input', 'organizationId']);
-    return this.#deps.changes.run(actor, (tx) => insertWorkspace(tx, { ...input, orgId, ownerId: actor.principal.userId }));
+    return this.#deps.changes.run(actor, (tx) =>
+      insertWorkspace(tx, { ...input, orgId, ownerId: actor.principal.userId }),
+    );
   }
 
   /** Changes what is given; what is left out stays. */
@@ -77,7 +82,14 @@ export class WorkspaceService {
           tags: input.tags ?? undefined,
         },
       });
-      tx.audit({ action: 'update', resourceType: 'workspace', resourceId: id, orgId, workspaceId: id, metadata: { fields: Object.keys(input) } });
+      tx.audit({
+        action: 'update',
+        resourceType: 'workspace',
+        resourceId: id,
+        orgId,
+        workspaceId: id,
+        metadata: { fields: Object.keys(input) },
+      });
       tx.emit({ type: 'workspace.updated', orgId, workspaceId: id, resourceType: 'workspace', resourceId: id });
       return workspace;
     });
@@ -87,7 +99,10 @@ export class WorkspaceService {
   async delete(actor: Actor, orgId: string, id: string): Promise<{ message: string }> {
     await this.#deps.changes.run(actor, async (tx) => {
       await lockWorkspace(tx, orgId, id);
-      await tx.db.workspace.update({ where: { id }, data: { deletedAt: new Date(), isActive: false, bucketStatus: 'deleting' } });
+      await tx.db.workspace.update({
+        where: { id },
+        data: { deletedAt: new Date(), isActive: false, bucketStatus: 'deleting' },
+      });
       await tx.db.user.updateMany({ where: { defaultWorkspaceId: id }, data: { defaultWorkspaceId: null } });
       tx.audit({ action: 'delete', resourceType: 'workspace', resourceId: id, orgId, workspaceId: id });
       tx.emit({ type: 'workspace.deleted', orgId, workspaceId: id, resourceType: 'workspace', resourceId: id });
@@ -104,7 +119,9 @@ function sameOrganization(orgId: string, organizationId: string | null | undefin
 
 /** Holds the workspace until the transaction ends. @throws RESOURCE_NOT_FOUND when it is not there or deleted */
 export async function lockWorkspace(tx: Tx, orgId: string, id: string): Promise<void> {
-  const rows = await tx.db.$queryRaw<unknown[]>`select 1 from workspaces where org_id = ${orgId} and id = ${id} and deleted_at is null for update`;
+  const rows = await tx.db.$queryRaw<
+    unknown[]
+  >`select 1 from workspaces where org_id = ${orgId} and id = ${id} and deleted_at is null for update`;
   if (rows.length === 0) throw notFound('workspace', id);
 }
 
@@ -130,10 +147,13 @@ export async function insertWorkspace(
       tags: input.tags ?? [],
     },
   });
-  await tx.db.workspaceMember.create({ data: { id: newId('workspace_member'), orgId, workspaceId: id, userId: ownerId, role: 'owner', addedBy: ownerId } });
-  await tx.db.namespace.create({ data: { id: newId('namespace'), orgId, workspaceId: id, name: 'Default', slug: 'default', createdBy: ownerId } });
+  await tx.db.workspaceMember.create({
+    data: { id: newId('workspace_member'), orgId, workspaceId: id, userId: ownerId, role: 'owner', addedBy: ownerId },
+  });
+  await tx.db.namespace.create({
+    data: { id: newId('namespace'), orgId, workspaceId: id, name: 'Default', slug: 'default', createdBy: ownerId },
+  });
   tx.audit({ action: 'create', resourceType: 'workspace', resourceId: id, orgId, workspaceId: id });
   tx.emit({ type: 'workspace.created', orgId, workspaceId: id, resourceType: 'workspace', resourceId: id });
   return workspace;
 }
-

@@ -77,7 +77,7 @@ export const requestOf = (operation: CompiledOperation, source: SampleSource, op
   injectable(operation, partsOf(operation, source, options));
 
 /** The same operation as a request to `/graphql`: the variables come from the same parts. */
-export function graphqlRequestOf(operation: CompiledOperation, parts: Parts): InjectOptions {
+function graphqlRequestOf(operation: CompiledOperation, parts: Parts): InjectOptions {
   const variables: Record<string, unknown> = {};
   for (const { name, in: place, wireName, type } of operation.parameters) {
     const raw =
