@@ -36,6 +36,8 @@ export interface GraphQLOptions {
   onFault: (error: unknown, traceId: string) => void;
 }
 
+const silent = () => undefined;
+
 export type GraphQLEndpoint = ReturnType<typeof createEndpoint>;
 
 /** The executor behind `/graphql`: limits, masking and all, for every transport alike. */
@@ -54,7 +56,8 @@ export function createEndpoint({ schema, services, limit, config, onFault }: Gra
     batching: false,
     multipart: false,
     landingPage: false,
-    logging: false,
+    // what yoga itself masks has no operation and so no trace
+    logging: { debug: silent, info: silent, warn: silent, error: (error: unknown) => onFault(error, 'none') },
     cors: false, // the server's own, for every path alike
     renderGraphiQL, // with its script inside: yoga's own page asks a CDN for it
     graphiql: config.graphiql

@@ -1,0 +1,39 @@
+import { afterAll, beforeAll, expect, expectTypeOf, it, vi } from 'vitest';
+import {
+  CreateWorkspaceDocument,
+  GetWorkspaceDocument,
+  ListWorkspacesDocument,
+} from '../../rest/generated/documents.ts';
+import { registerAccount, type TestAccount } from '../support/account.ts';
+import { startTestApp, type TestApp } from '../support/app.ts';
+import { ask } from '../support/typed-client.ts';
+
+let app: TestApp;
+let owner: TestAccount;
+beforeAll(async () => {
+  app = await startTestApp();
+  owner = await registerAccount(app);
+});
+afterAll(() => app.close());
+
+it('the operations of the façade are typed documents for GraphQL clients, with the very values that REST answers', async () => {
+  const { orgId, headers } = owner;
+  const { createWorkspace } = await ask(app, headers, CreateWorkspaceDocument, {
+    org_id: orgId,
+    body: { organizationId: orgId, name: 'Typed', tags: ['a'] },
+  });
+  expectTypeOf(createWorkspace.name).toEqualTypeOf<string>();
+  expectTypeOf(createWorkspace.description).toEqualTypeOf<string | null>();
+  const id = createWorkspace.workspace_id;
+  const read = () => ask(app, headers, GetWorkspaceDocument, { org_id: orgId, workspace_id: id });
+  // the background task that makes the bucket must not come between the two reads
+  await vi.waitUntil(async () => (await read()).workspace.bucketStatus === 'ready', { timeout: 10_000 });
+  const { workspace } = await read();
+  const rest = (await app.server.inject({ url: `/v1/orgs/${orgId}/workspaces/${id}`, headers })).json<
+    Record<string, unknown>
+  >();
+  expect(Object.values(workspace)).toEqual(Object.values(rest));
+  const { workspaces } = await ask(app, headers, ListWorkspacesDocument, { org_id: orgId, limit: 1 });
+  expectTypeOf(workspaces.total).toEqualTypeOf<number>();
+  expect(workspaces).toMatchObject({ total: 2, pageInfo: { has_more: true }, workspaces: [{ name: 'Typed' }] });
+});
