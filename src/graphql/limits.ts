@@ -12,6 +12,9 @@ import {
   type SelectionSetNode,
 } from 'graphql';
 
+/** Selections within one another, those of fragments too: no honest operation comes near. */
+const MAX_NESTING = 32;
+
 const WRAPPER = /(?:Connection|Edge)$/;
 
 interface Scan {
@@ -63,7 +66,7 @@ export function measureOperation(
     rootFields: 0,
     credentials: 0,
   };
-  visitSelection(scan, root, operation.selectionSet, 1, true);
+  visitSelection(scan, root, operation.selectionSet, { factor: 1, nesting: 1, isRoot: true });
   if (scan.credentials > 1) throw refusal('A request may hold only one operation that takes a credential.');
   if (scan.cost > maxCost)
     throw refusal(
@@ -74,20 +77,25 @@ export function measureOperation(
 
 const refusal = (message: string) => new GraphQLError(message, { extensions: { code: 'OPERATION_TOO_LARGE' } });
 
-function visitSelection(
-  scan: Scan,
-  type: GraphQLObjectType,
-  selections: SelectionSetNode,
-  factor: number,
-  isRoot: boolean,
-): void {
+/** Where in the operation a selection stands. */
+interface Place {
+  /** How often it is answered: the product of the page sizes above. */
+  factor: number;
+  /** Selections around it, those of fragments too. */
+  nesting: number;
+  isRoot: boolean;
+}
+
+function visitSelection(scan: Scan, type: GraphQLObjectType, selections: SelectionSetNode, place: Place): void {
+  if (place.nesting > MAX_NESTING) throw refusal(`The operation is nested deeper than ${MAX_NESTING} levels.`);
   for (const node of selections.selections) {
-    if (node.kind === Kind.FIELD) visitField(scan, type, node, factor, isRoot);
+    if (node.kind === Kind.FIELD) visitField(scan, type, node, place);
     else {
       const fragment = node.kind === Kind.FRAGMENT_SPREAD ? scan.fragments.get(node.name.value) : node;
       if (!fragment) continue;
       const on = fragment.typeCondition ? scan.schema.getType(fragment.typeCondition.name.value) : type;
-      visitSelection(scan, isObjectType(on) ? on : type, fragment.selectionSet, factor, isRoot);
+      const inner = { ...place, nesting: place.nesting + 1 };
+      visitSelection(scan, isObjectType(on) ? on : type, fragment.selectionSet, inner);
     }
     if (scan.cost > scan.maxCost) return;
   }
@@ -95,7 +103,7 @@ function visitSelection(
 
 type FieldNode = Extract<SelectionSetNode['selections'][number], { kind: Kind.FIELD }>;
 
-function visitField(scan: Scan, type: GraphQLObjectType, node: FieldNode, factor: number, isRoot: boolean): void {
+function visitField(scan: Scan, type: GraphQLObjectType, node: FieldNode, { factor, nesting, isRoot }: Place): void {
   const field = type.getFields()[node.name.value];
   if (isRoot) scan.rootFields++;
   if (isRoot && field?.extensions.isCredential) scan.credentials++;
@@ -106,7 +114,11 @@ function visitField(scan: Scan, type: GraphQLObjectType, node: FieldNode, factor
   if (!WRAPPER.test(type.name)) scan.cost += inner;
   const named = getNamedType(field.type);
   if (isObjectType(named) || isInterfaceType(named))
-    visitSelection(scan, named as GraphQLObjectType, node.selectionSet, inner, false);
+    visitSelection(scan, named as GraphQLObjectType, node.selectionSet, {
+      factor: inner,
+      nesting: nesting + 1,
+      isRoot: false,
+    });
 }
 
 /** The sizes that the document itself gives to variables that are left out. */
