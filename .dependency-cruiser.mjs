@@ -63,7 +63,10 @@ export const runtime = [
     name: 'access-knows-no-resource',
     severity: 'error',
     from: { path: '^dist/src/access/' },
-    to: { path: '^dist/', pathNot: '^dist/src/(access/|infra/|generated/|config\\.js|paths\\.js|graphql/(errors|constraints)\\.js)' },
+    to: {
+      path: '^dist/',
+      pathNot: '^dist/src/(access/|infra/|generated/|config\\.js|paths\\.js|graphql/(errors|constraints)\\.js)',
+    },
   },
   {
     name: 'no-development-packages',

@@ -14,6 +14,7 @@ import { schema } from './graphql/schema.ts';
 import { socketHandler } from './graphql/websocket.ts';
 import { addAccountPages } from './http/account-pages.ts';
 import { addFailureRecords } from './http/activity.ts';
+import { endUnusedConnections } from './http/connections.ts';
 import { addHealth } from './http/health.ts';
 import { addIdempotency } from './http/idempotency.ts';
 import { addMetrics } from './http/metrics.ts';
@@ -60,6 +61,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     outcomeOf: (error) => ({ statusCode: statusOfError(error), errorCode: errorCodeOf(error) }),
   });
   const limit = new CallerLimit(config);
+  endUnusedConnections(server);
   registerErrorShapes(server, { onFault: logRequestFault });
   await addPlugins(server, config);
   addRequestContext(server, services, config.trustedProxies);

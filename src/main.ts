@@ -40,7 +40,11 @@ async function provideDatabase(config: Config, logger: Logger, teardown: Teardow
 async function closeServer(server: FastifyInstance, graceSeconds: number): Promise<void> {
   const closed = new AbortController();
   const cut = delay(graceSeconds * 1_000, undefined, { signal: closed.signal }).then(
-    () => server.server.closeAllConnections(),
+    () => {
+      server.server.closeAllConnections();
+      // sockets are connections no more in Node's eyes
+      for (const socket of server.websocketServer.clients) socket.terminate();
+    },
     () => undefined, // aborted, because all requests were finished
   );
   await server.close();

@@ -1,10 +1,15 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createTestDatabase } from './support/database.ts';
 import { type Service, startService } from './support/service.ts';
+import { openAcknowledged, openEvents } from './support/sockets.ts';
+import { PASSWORD } from './support/world.ts';
 
 let base: string;
 const services = new Set<Service>();
@@ -47,6 +52,45 @@ function isRunning(pid: number | undefined): boolean {
 
 const isHealthy = async (url: string): Promise<boolean> => (await fetch(`${url}/healthz`)).ok;
 
+const register = (url: string, username: string): Promise<Response> =>
+  fetch(`${url}/v1/auth/register`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ username, email: `${username}@example.test`, password: PASSWORD }),
+  });
+
+async function registered(
+  url: string,
+  username: string,
+): Promise<{ token: string; orgId: string; workspaceId: string }> {
+  const { access_token, user } = (await (await register(url, username)).json()) as {
+    access_token: string;
+    user: { default_workspace_id: string; settings: { current_org_id: string } };
+  };
+  return { token: access_token, orgId: user.settings.current_org_id, workspaceId: user.default_workspace_id };
+}
+
+async function waitingForLocks(client: pg.Client): Promise<number> {
+  const { rows } = await client.query<{ n: number }>(
+    `select count(*)::int as n from pg_locks where not granted and database = (select oid from pg_database where datname = current_database())`,
+  );
+  return rows[0]!.n;
+}
+
+/** Whether nobody listens there any more. */
+async function isRefused(url: string): Promise<boolean> {
+  const { hostname, port } = new URL(url);
+  const socket = net.connect(Number(port), hostname);
+  try {
+    await once(socket, 'connect');
+    return false;
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED';
+  } finally {
+    socket.destroy();
+  }
+}
+
 describe('the process', () => {
   it('starts from nothing, prints its real URLs, answers, and ends with 0 and without its database on SIGTERM', async () => {
     const service = start();
@@ -58,6 +102,78 @@ describe('the process', () => {
     service.child.kill('SIGTERM');
     expect(await service.exited()).toBe(0);
     expect(isRunning(pid)).toBe(false);
+  });
+
+  it('answers every request that is under way when SIGTERM arrives, and then ends with 0', async () => {
+    const database = await createTestDatabase();
+    const blocker = new pg.Client({ connectionString: database.url });
+    await blocker.connect();
+    try {
+      const service = start({ DATABASE_URL: database.url, DATABASE_POOL_SIZE: '20', SHUTDOWN_TIMEOUT_SECONDS: '600' });
+      const url = await service.url();
+      // nobody can register while this is held: all requests are under way, none is done
+      await blocker.query('begin; lock table users in access exclusive mode');
+      const answers = Array.from({ length: 12 }, (_, i) =>
+        register(url, `under-way-${i}`).then(({ status }) => status),
+      );
+      await vi.waitUntil(async () => (await waitingForLocks(blocker)) === 12, { timeout: 10_000 });
+      service.child.kill('SIGTERM');
+      await vi.waitUntil(() => isRefused(url), { timeout: 10_000 });
+      await blocker.query('rollback');
+      expect(await Promise.all(answers)).toEqual(Array(12).fill(201));
+      expect(await service.exited()).toBe(0);
+      expect((await blocker.query('select 1 from users')).rowCount).toBe(12);
+    } finally {
+      await blocker.end();
+      await database.drop();
+    }
+  });
+
+  it('ends event streams and sockets on SIGTERM without waiting for the time of grace', async () => {
+    const database = await createTestDatabase();
+    const service = start({ DATABASE_URL: database.url, SHUTDOWN_TIMEOUT_SECONDS: '600' });
+    const url = await service.url();
+    const { token, orgId, workspaceId } = await registered(url, 'listener');
+    const authorization = `Bearer ${token}`;
+    const query = `subscription { workspaceEvents(orgId: "${orgId}", workspaceId: "${workspaceId}") { id } }`;
+    const stream = await openEvents(`${url}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'text/event-stream', authorization },
+      body: JSON.stringify({ query }),
+    });
+    const socket = await openAcknowledged(url, authorization);
+    socket.send({ id: '1', type: 'subscribe', payload: { query } });
+    await vi.waitUntil(async () => (await (await fetch(`${url}/metrics`)).text()).includes('\nevent_streams 2\n'), {
+      timeout: 10_000,
+    });
+    service.child.kill('SIGTERM');
+    await stream.ended;
+    await socket.closed();
+    expect(await service.exited()).toBe(0);
+    await database.drop();
+  });
+
+  it('cuts a socket that does not answer its farewell after the time of grace, and still ends with 0', async () => {
+    const database = await createTestDatabase();
+    const service = start({ DATABASE_URL: database.url, SHUTDOWN_TIMEOUT_SECONDS: '1' });
+    const { hostname, port } = new URL(await service.url());
+    const deaf = net.connect(Number(port), hostname);
+    const head = [
+      'GET /graphql HTTP/1.1',
+      `host: ${hostname}`,
+      'connection: upgrade',
+      'upgrade: websocket',
+      'sec-websocket-version: 13',
+      `sec-websocket-key: ${randomBytes(16).toString('base64')}`,
+      'sec-websocket-protocol: graphql-transport-ws',
+    ];
+    deaf.write(`${head.join('\r\n')}\r\n\r\n`);
+    const [greeting] = (await once(deaf, 'data')) as [Buffer];
+    expect(greeting.toString()).toContain(' 101 ');
+    service.child.kill('SIGTERM');
+    expect(await service.exited()).toBe(0);
+    deaf.destroy();
+    await database.drop();
   });
 
   it('comes up again after kill -9', async () => {

@@ -61,7 +61,10 @@ export function createEndpoint({ schema, services, limit, config, onFault }: Gra
     cors: false, // the server's own, for every path alike
     renderGraphiQL, // with its script inside: yoga's own page asks a CDN for it
     graphiql: config.graphiql
-      ? { title: 'Platform management', defaultQuery: '{ me { id username organizations { id name role } } }' }
+      ? {
+          title: 'Platform management',
+          defaultQuery: '{ me { id username organizations { nodes { id name role } } } }',
+        }
       : false,
     context: ({ req }) => ({ context: new Context(req.caller, services) }),
     plugins: [

@@ -1,4 +1,4 @@
-import type { Access } from '../access/access.ts';
+import { type Access, effectiveRole } from '../access/access.ts';
 import { atLeast, granted, type Role } from '../access/permissions.ts';
 import type { Invitation, Prisma, User } from '../generated/prisma/client.ts';
 import { invalidInput } from '../graphql/errors.ts';
@@ -14,13 +14,17 @@ export async function findPendingInvitation(db: Prisma.TransactionClient, hash: 
   return invitation && (await isStillBacked(db, invitation)) ? invitation : null;
 }
 
-async function isStillBacked(db: Prisma.TransactionClient, { orgId, invitedBy, role }: Invitation): Promise<boolean> {
-  const author = await db.organizationMember.findFirst({
-    where: { orgId, userId: invitedBy ?? '', user: { isActive: true } },
-  });
+async function isStillBacked(db: Prisma.TransactionClient, invitation: Invitation): Promise<boolean> {
+  const { orgId, workspaceId, role, workspaceRole } = invitation;
+  const userId = invitation.invitedBy ?? '';
+  const author = await db.organizationMember.findFirst({ where: { orgId, userId, user: { isActive: true } } });
   if (!author) return false;
   const own = author.role as Role;
-  return granted(own, 'invitation:create') === 'all' && atLeast(own, role as Role);
+  if (granted(own, 'invitation:create') !== 'all' || !atLeast(own, role as Role)) return false;
+  if (!workspaceId || !workspaceRole) return true;
+  const inWorkspace = await db.workspaceMember.findUnique({ where: { workspaceId_userId: { workspaceId, userId } } });
+  const there = effectiveRole(own, (inWorkspace?.role as Role | undefined) ?? null);
+  return there !== null && atLeast(there, workspaceRole as Role);
 }
 
 /**
@@ -46,6 +50,8 @@ export async function acceptInvitation(
     role: invitation.role as Role,
     addedBy: invitation.invitedBy,
   });
+  // asked again now that the organization is held: its author may just have been removed
+  if (!(await isStillBacked(tx.db, invitation))) throw invalidInput(tokenPath, 'the invitation is unknown, used or expired');
   const workspace = workspaceId
     ? await tx.db.workspace.findFirst({ where: { id: workspaceId, orgId, deletedAt: null } })
     : null;

@@ -3,6 +3,7 @@ import { TokenBuckets } from '../../src/infra/throttle.ts';
 import { registerAccount, type TestAccount } from '../support/account.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { callsOf } from '../support/calls.ts';
+import { openAcknowledged } from '../support/sockets.ts';
 
 describe('a token bucket', () => {
   it('lets a burst through and then so many per second, to the exact request', () => {
@@ -124,6 +125,19 @@ describe('the limit of a caller', () => {
       code: 'RATE_LIMIT_EXCEEDED',
       details: { retry_after: expect.any(Number) },
     });
+  });
+
+  it('counts what comes over a socket', async () => {
+    const { get } = await fresh();
+    const socket = await openAcknowledged(await app.listen(), user.headers.authorization);
+    const ask = async (id: string) => {
+      socket.send({ id, type: 'subscribe', payload: { query: '{ me { id } }' } });
+      return JSON.stringify(await socket.next((message) => message.id === id && message.type !== 'complete'));
+    };
+    for (let i = 1; i <= BURST; i++) expect(await ask(`${i}`)).toContain(user.userId);
+    expect(await ask(`${BURST + 1}`)).toContain('RATE_LIMIT_EXCEEDED');
+    expect((await get('/v1/auth/me', user.headers)).statusCode).toBe(429);
+    socket.close();
   });
 
   it('belongs to the user, not to the address or the token', async () => {

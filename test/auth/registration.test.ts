@@ -94,7 +94,18 @@ describe('the answer of a registration', () => {
     expect(records).toMatchObject([
       { action: 'create', resourceType: 'user', resourceId: user.user_id, userId: user.user_id, statusCode: 201 },
     ]);
-    expect(records[0]).toMatchObject({ orgId: user.settings.current_org_id, principalType: 'user' });
+    const [orgId, workspaceId] = [user.settings.current_org_id, user.default_workspace_id];
+    expect(records[0]).toMatchObject({ orgId, principalType: 'user' });
+    // one record for one request: what was made on the way is listed in it
+    expect(records[0]!.metadata).toEqual({
+      also: [
+        { action: 'create', resource_type: 'organization_member', resource_id: user.user_id, role: 'owner' },
+        { action: 'create', resource_type: 'workspace', resource_id: workspaceId },
+        { action: 'create', resource_type: 'organization', resource_id: orgId },
+      ],
+    });
+    const resourceId = { in: [user.user_id, orgId, workspaceId] };
+    expect(await app.database.prisma.activity.count({ where: { resourceId } })).toBe(1);
     const events = await app.database.prisma.event.findMany({
       where: { traceId: 'registering-rita' },
       select: { type: true },

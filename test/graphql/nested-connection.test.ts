@@ -6,7 +6,7 @@ import { logQueries, type QueryLog } from '../support/query-log.ts';
 let app: TestApp;
 let log: QueryLog;
 beforeAll(async () => {
-  app = await startTestApp();
+  app = await startTestApp({ env: { GRAPHQL_MAX_COST: '1000000' } });
   log = logQueries(app.database.pool);
 });
 afterAll(() => app.close());

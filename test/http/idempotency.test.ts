@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { registerAccount, type TestAccount } from '../support/account.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
@@ -38,7 +39,8 @@ describe('Idempotency-Key', () => {
     expect(codes.filter((code) => code === 201).length).toBeGreaterThanOrEqual(1);
     expect(codes.every((code) => code === 201 || code === 409)).toBe(true);
     const refused = answers.find((answer) => answer.statusCode === 409);
-    if (refused) expect(refused.json()).toMatchObject({ error: 'IDEMPOTENCY_CONFLICT', details: { reason: 'in_progress' } });
+    if (refused)
+      expect(refused.json()).toMatchObject({ error: 'IDEMPOTENCY_CONFLICT', details: { reason: 'in_progress' } });
     expect(await countOf('parallel')).toBe(1);
   });
 
@@ -46,7 +48,11 @@ describe('Idempotency-Key', () => {
     await create('key-3', 'this');
     const other = await create('key-3', 'that');
     expect(other.statusCode).toBe(409);
-    expect(other.json()).toMatchObject({ error: 'IDEMPOTENCY_CONFLICT', details: { reason: 'different_request' }, status_code: 409 });
+    expect(other.json()).toMatchObject({
+      error: 'IDEMPOTENCY_CONFLICT',
+      details: { reason: 'different_request' },
+      status_code: 409,
+    });
     expect(await countOf('that')).toBe(0);
   });
 
@@ -93,7 +99,9 @@ describe('Idempotency-Key', () => {
   it('lets a request be done anew whose node died before its commit', async () => {
     await create('key-7', 'before');
     await app.database.prisma.workspace.deleteMany({ where: { name: 'before' } });
-    await app.database.prisma.idempotencyKey.updateMany({ data: { committedAt: null, statusCode: null, response: null, createdAt: new Date(Date.now() - 120_000) } });
+    await app.database.prisma.idempotencyKey.updateMany({
+      data: { committedAt: null, statusCode: null, response: null, createdAt: new Date(Date.now() - 120_000) },
+    });
     expect((await create('key-7', 'before')).statusCode).toBe(201);
     expect(await countOf('before')).toBe(1);
   });
@@ -111,5 +119,19 @@ describe('Idempotency-Key', () => {
     const rows = await app.database.prisma.idempotencyKey.findMany({ where: { response: { not: null } } });
     expect(rows.length).toBeGreaterThan(0);
     for (const row of rows) expect(Buffer.from(row.response!).toString('latin1')).not.toContain('visible');
+  });
+
+  it('keeps no plain hash of a body: it would tell what is in it by trying', async () => {
+    const payload = { organization_id: owner.orgId, name: 'guess me' };
+    const bodies = [payload, { name: 'guess me', organization_id: owner.orgId }].map((body) => JSON.stringify(body));
+    const known = await app.database.prisma.idempotencyKey.findMany({ select: { id: true } });
+    await create('key-10', 'guess me');
+    const rows = await app.database.prisma.idempotencyKey.findMany({
+      where: { id: { notIn: known.map(({ id }) => id) } },
+    });
+    expect(rows).toHaveLength(1);
+    for (const algorithm of ['sha256', 'sha512', 'sha1', 'md5'])
+      for (const body of bodies)
+        expect(rows[0]!.requestHash).not.toBe(createHash(algorithm).update(body).digest('hex'));
   });
 });

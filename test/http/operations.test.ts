@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
@@ -20,7 +20,10 @@ describe('health', () => {
   it('says that the process lives, and what it is ready for', async () => {
     expect((await app.server.inject('/healthz')).json()).toEqual({ status: 'ok' });
     const ready = await app.server.inject('/readyz');
-    expect([ready.statusCode, ready.json()]).toEqual([200, { status: 'ready', checks: { database: 'ok', shutdown: 'ok' } }]);
+    expect([ready.statusCode, ready.json()]).toEqual([
+      200,
+      { status: 'ready', checks: { database: 'ok', shutdown: 'ok' } },
+    ]);
   });
 
   it('says that the database cannot be reached, and answers requests with 503 in the shape of every error', async () => {
@@ -29,10 +32,17 @@ describe('health', () => {
     const authorization = account.headers;
     await lonely.database.pool.end();
     const ready = await lonely.server.inject('/readyz');
-    expect([ready.statusCode, ready.json()]).toEqual([503, { status: 'not ready', checks: { database: 'cannot be reached', shutdown: 'ok' } }]);
+    expect([ready.statusCode, ready.json()]).toEqual([
+      503,
+      { status: 'not ready', checks: { database: 'cannot be reached', shutdown: 'ok' } },
+    ]);
     const answer = await lonely.server.inject({ url: `/v1/orgs/${account.orgId}/workspaces`, headers: authorization });
     expect(answer.statusCode).toBe(503);
-    expect(answer.json()).toMatchObject({ error: 'SERVICE_UNAVAILABLE', details: { retry_after: 1 }, status_code: 503 });
+    expect(answer.json()).toMatchObject({
+      error: 'SERVICE_UNAVAILABLE',
+      details: { retry_after: 1 },
+      status_code: 503,
+    });
     expect(answer.headers['retry-after']).toBe('1');
     await lonely.server.close();
   });
@@ -48,8 +58,16 @@ describe('metrics', () => {
   it('counts requests by route template and status, and shows pool, queues and event loop', async () => {
     await get(`/v1/orgs/${owner.orgId}/workspaces`);
     const text = (await app.server.inject('/metrics')).body;
-    expect(text).toMatch(/http_request_duration_seconds_count\{method="GET",route="\/v1\/orgs\/\{org_id\}\/workspaces",status="200"\} [1-9]/);
-    for (const name of ['nodejs_eventloop_lag_p99_seconds', 'database_pool_waiting_requests', 'activity_queue_depth', 'event_streams', 'password_queue_depth']) {
+    expect(text).toMatch(
+      /http_request_duration_seconds_count\{method="GET",route="\/v1\/orgs\/\{org_id\}\/workspaces",status="200"\} [1-9]/,
+    );
+    for (const name of [
+      'nodejs_eventloop_lag_p99_seconds',
+      'database_pool_waiting_requests',
+      'activity_queue_depth',
+      'event_streams',
+      'password_queue_depth',
+    ]) {
       expect(text).toContain(`\n${name} `);
     }
     expect(text).not.toContain(owner.orgId);
@@ -58,16 +76,26 @@ describe('metrics', () => {
 
 describe('trace ids', () => {
   it('echoes a usable one and stores it with the activity record', async () => {
-    const answer = await app.server.inject({ url: '/v1/auth/me', headers: { ...owner.headers, 'x-trace-id': 'my-trace.1' } });
+    const answer = await app.server.inject({
+      url: '/v1/auth/me',
+      headers: { ...owner.headers, 'x-trace-id': 'my-trace.1' },
+    });
     expect(answer.headers['x-trace-id']).toBe('my-trace.1');
     await app.services.activity.flush();
-    expect(await app.database.prisma.activity.count({ where: { traceId: 'my-trace.1', action: 'read', resourceType: 'user' } })).toBe(1);
+    expect(
+      await app.database.prisma.activity.count({
+        where: { traceId: 'my-trace.1', action: 'read', resourceType: 'user' },
+      }),
+    ).toBe(1);
   });
 
   it('replaces an unusable one, and takes the trace of traceparent where there is none', async () => {
     const bad = await app.server.inject({ url: '/healthz', headers: { 'x-trace-id': 'a b\tc' } });
     expect(bad.headers['x-trace-id']).toMatch(/^[0-9a-f-]{36}$/);
-    const parent = await app.server.inject({ url: '/healthz', headers: { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' } });
+    const parent = await app.server.inject({
+      url: '/healthz',
+      headers: { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' },
+    });
     expect(parent.headers['x-trace-id']).toBe('4bf92f3577b34da6a3ce929d0e0e4736');
   });
 });
@@ -83,7 +111,12 @@ describe('background tasks', () => {
     const { workspace_id: id, bucket_status, storage_bucket } = created.json<Record<string, string>>();
     expect(bucket_status).toBe('pending');
     expect(storage_bucket).toBe(id!.toLowerCase());
-    await vi.waitUntil(async () => (await get(`/v1/orgs/${owner.orgId}/workspaces/${id}`)).json<{ bucket_status: string }>().bucket_status === 'ready', { timeout: 10_000 });
+    await vi.waitUntil(
+      async () =>
+        (await get(`/v1/orgs/${owner.orgId}/workspaces/${id}`)).json<{ bucket_status: string }>().bucket_status ===
+        'ready',
+      { timeout: 10_000 },
+    );
     expect(existsSync(path.join(app.dataDir, 'files', storage_bucket!))).toBe(true);
     expect(await app.database.prisma.event.count({ where: { resourceId: id!, type: 'workspace.updated' } })).toBe(1);
   });
@@ -94,19 +127,110 @@ describe('background tasks', () => {
     const monthAgo = new Date(Date.now() - 31 * 24 * 3_600_000);
     await app.database.prisma.workspace.update({ where: { id: gone.workspaceId }, data: { deletedAt: monthAgo } });
     await app.database.prisma.workspace.update({ where: { id: kept.workspaceId }, data: { deletedAt: new Date() } });
-    await app.database.prisma.user.update({ where: { id: gone.userId }, data: { isActive: false, deactivatedAt: monthAgo } });
+    await app.database.prisma.user.update({
+      where: { id: gone.userId },
+      data: { isActive: false, deactivatedAt: monthAgo },
+    });
     await enforceRetention(app.services.sql);
     expect(await app.database.prisma.workspace.findUnique({ where: { id: gone.workspaceId } })).toBeNull();
     expect(await app.database.prisma.workspace.findUnique({ where: { id: kept.workspaceId } })).not.toBeNull();
     const purged = await app.database.prisma.user.findUniqueOrThrow({ where: { id: gone.userId } });
-    expect([purged.email, purged.username, purged.passwordHash]).toEqual([`deleted-${gone.userId}@invalid`, gone.userId, null]);
+    expect([purged.email, purged.username, purged.passwordHash]).toEqual([
+      `deleted-${gone.userId}@invalid`,
+      gone.userId,
+      null,
+    ]);
     expect((await app.database.prisma.user.findUniqueOrThrow({ where: { id: kept.userId } })).email).toBe(kept.email);
+  });
+});
+
+describe('retention', () => {
+  const ago = (days: number) => new Date(Date.now() - days * 24 * 3_600_000);
+
+  it('keeps events for 7 days and the audit trail for 90', async () => {
+    const { prisma } = app.database;
+    const account = await registerAccount(app);
+    for (const name of ['one', 'two', 'three'])
+      await app.server.inject({
+        method: 'PUT',
+        url: `/v1/orgs/${account.orgId}/workspaces/${account.workspaceId}`,
+        headers: account.headers,
+        payload: { name },
+      });
+    const where = { orgId: account.orgId, action: 'update' };
+    const records = await prisma.activity.findMany({ where, orderBy: { id: 'asc' } });
+    const events = await prisma.event.findMany({
+      where: {
+        orgId: account.orgId,
+        type: 'workspace.updated',
+        actor: { path: ['principal_id'], equals: account.userId },
+      },
+      orderBy: { seq: 'asc' },
+      select: { id: true },
+    });
+    expect([records.length, events.length]).toEqual([3, 3]);
+    for (const [index, days] of [91, 89, 0].entries())
+      await prisma.activity.update({ where: { id: records[index]!.id }, data: { timestamp: ago(days) } });
+    for (const [index, days] of [8, 6, 0].entries())
+      await prisma.event.update({
+        where: { id: events[index]!.id },
+        data: { timestamp: ago(days) },
+        select: { id: true },
+      });
+    await enforceRetention(app.services.sql);
+    const keptRecords = await prisma.activity.findMany({ where, orderBy: { id: 'asc' }, select: { id: true } });
+    expect(keptRecords.map(({ id }) => id)).toEqual(records.slice(1).map(({ id }) => id));
+    const keptEvents = await prisma.event.findMany({
+      where: { id: { in: events.map(({ id }) => id) } },
+      orderBy: { seq: 'asc' },
+      select: { id: true },
+    });
+    expect(keptEvents).toEqual(events.slice(1));
+  });
+
+  it('removes the files of workspaces that go, be it with their organization, and keeps the others', async () => {
+    const [alone, withAll, young, living] = await Promise.all(Array.from({ length: 4 }, () => registerAccount(app)));
+    const { prisma } = app.database;
+    const folder = ({ workspaceId }: TestAccount) => path.join(app.dataDir, 'files', workspaceId.toLowerCase());
+    const accounts = [alone!, withAll!, young!, living!];
+    await vi.waitFor(
+      () => expect(accounts.map((account) => existsSync(folder(account)))).toEqual([true, true, true, true]),
+      {
+        timeout: 10_000,
+      },
+    );
+    writeFileSync(path.join(folder(alone!), 'a file'), 'of a tenant');
+    await prisma.workspace.update({ where: { id: alone!.workspaceId }, data: { deletedAt: ago(31) } });
+    await prisma.organization.update({ where: { id: withAll!.orgId }, data: { deletedAt: ago(31) } });
+    await prisma.workspace.update({ where: { id: young!.workspaceId }, data: { deletedAt: ago(29) } });
+    await app.services.buckets.removeDeleted();
+    await enforceRetention(app.services.sql);
+    expect(accounts.map((account) => existsSync(folder(account)))).toEqual([false, false, true, true]);
+    expect(
+      await prisma.workspace.count({ where: { id: { in: accounts.map((account) => account.workspaceId) } } }),
+    ).toBe(2);
+  });
+
+  it('removes the counters of organizations that go, and keeps those of the others', async () => {
+    const [gone, kept] = await Promise.all([registerAccount(app), registerAccount(app)]);
+    const counters = ({ orgId }: TestAccount) => app.database.prisma.resourceCount.count({ where: { orgId } });
+    expect(await counters(gone)).toBeGreaterThan(0);
+    await app.database.prisma.organization.update({ where: { id: gone.orgId }, data: { deletedAt: ago(31) } });
+    await enforceRetention(app.services.sql);
+    expect(await app.database.prisma.organization.findUnique({ where: { id: gone.orgId } })).toBeNull();
+    expect(await counters(gone)).toBe(0);
+    expect(await counters(kept)).toBeGreaterThan(0);
   });
 });
 
 describe('configuration', () => {
   it('gives the limits of a request their documented defaults', () => {
-    expect(loadConfig({})).toMatchObject({ bodyLimitBytes: 2 * 1024 * 1024, rateLimitRps: 500, rateLimitBurst: 1000, accessTokenTtlSeconds: 1800 });
+    expect(loadConfig({})).toMatchObject({
+      bodyLimitBytes: 2 * 1024 * 1024,
+      rateLimitRps: 500,
+      rateLimitBurst: 1000,
+      accessTokenTtlSeconds: 1800,
+    });
   });
 });
 
@@ -122,9 +246,19 @@ describe('totals', () => {
       });
     const made = await Promise.all(Array.from({ length: 12 }, create));
     const ids = made.map((answer) => answer.json<{ workspace_id: string }>().workspace_id);
-    await Promise.all(ids.slice(0, 5).map((id) => app.server.inject({ method: 'DELETE', url: `/v1/orgs/${account.orgId}/workspaces/${id}`, headers: account.headers })));
+    await Promise.all(
+      ids.slice(0, 5).map((id) =>
+        app.server.inject({
+          method: 'DELETE',
+          url: `/v1/orgs/${account.orgId}/workspaces/${id}`,
+          headers: account.headers,
+        }),
+      ),
+    );
     await app.database.pool.query('update workspaces set deleted_at = null where id = $1', [ids[0]]);
-    const { total } = (await app.server.inject({ url: `/v1/orgs/${account.orgId}/workspaces?limit=1`, headers: account.headers })).json<{ total: number }>();
+    const { total } = (
+      await app.server.inject({ url: `/v1/orgs/${account.orgId}/workspaces?limit=1`, headers: account.headers })
+    ).json<{ total: number }>();
     expect(total).toBe(1 + 12 - 5 + 1);
   });
 });

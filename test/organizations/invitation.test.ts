@@ -272,3 +272,74 @@ test('roles: administrators invite, never above their own role, into workspaces 
     body: { details: { resource_type: 'invitation' } },
   });
 });
+
+/** The link of a dead invitation opens nothing, for whomever it was meant. */
+async function expectDead(newcomer: { token: string }, existing: Person, theirs: { token: string }): Promise<void> {
+  for (const { token } of [newcomer, theirs])
+    expect((await app.server.inject(`/v1/auth/invite-info?token=${token}`)).json()).toEqual({
+      email: '',
+      valid: false,
+    });
+  const email = `newcomer-of-${existing.username}@example.test`;
+  expect((await register(`newcomer-of-${existing.username}`, email, newcomer.token)).statusCode).toBe(422);
+  expect(await app.database.prisma.user.count({ where: { emailKey: email } })).toBe(0);
+  expect((await existing.call('POST', '/v1/invitations/accept', { token: theirs.token })).status).toBe(422);
+}
+
+test.each<[how: string, end: (founder: Person, author: Person) => Promise<{ status: number }>]>([
+  ['is removed', (founder, { userId }) => founder.call('DELETE', `/v1/orgs/${founder.orgId}/members/${userId}`)],
+  [
+    'becomes a plain member',
+    (founder, { userId }) => founder.call('PATCH', `/v1/orgs/${founder.orgId}/members/${userId}`, { role: 'member' }),
+  ],
+  [
+    'may no longer give the role',
+    (founder, { userId }) => founder.call('PATCH', `/v1/orgs/${founder.orgId}/members/${userId}`, { role: 'admin' }),
+  ],
+])('an invitation dies when its author %s', async (_how, end) => {
+  const founder = await person(app, 'founder');
+  const author = await colleague(app, founder, 'owner');
+  const bob = await person(app, 'bob');
+  const asAuthor = { ...author, orgId: founder.orgId };
+  const forNewcomer = await invite(asAuthor, { email: `newcomer-of-${bob.username}@example.test`, role: 'owner' });
+  const forBob = await invite(asAuthor, { email: bob.email, role: 'owner' });
+  expect((await app.server.inject(`/v1/auth/invite-info?token=${forBob.token}`)).json()).toMatchObject({ valid: true });
+  expect((await end(founder, author)).status).toBeLessThan(300);
+  await expectDead(forNewcomer, bob, forBob);
+});
+
+test('an invitation dies when its author is deactivated', async () => {
+  const founder = await person(app, 'founder');
+  const author = await colleague(app, founder, 'owner');
+  const bob = await person(app, 'bob');
+  const { token } = await invite({ ...author, orgId: founder.orgId }, { email: bob.email });
+  // the last owner of nothing may leave
+  expect((await author.call('DELETE', `/v1/orgs/${author.orgId}`)).status).toBe(204);
+  expect((await author.call('DELETE', `/v1/users/${author.userId}`)).status).toBe(204);
+  expect((await bob.call('POST', '/v1/invitations/accept', { token })).status).toBe(422);
+});
+
+test('an invitation into a workspace dies when its author may no longer give the role there', async () => {
+  const founder = await person(app, 'founder');
+  const author = await colleague(app, founder, 'admin');
+  const member = `${founder.home}/members/${author.userId}`;
+  expect((await founder.call('PATCH', member, { role: 'owner' })).status).toBe(200);
+  const bob = await person(app, 'bob');
+  const { token } = await invite(
+    { ...author, orgId: founder.orgId },
+    { email: bob.email, workspace_id: founder.workspaceId, workspace_role: 'owner' },
+  );
+  expect((await founder.call('PATCH', member, { role: 'member' })).status).toBe(200);
+  expect((await app.server.inject(`/v1/auth/invite-info?token=${token}`)).json()).toEqual({ email: '', valid: false });
+  expect((await bob.call('POST', '/v1/invitations/accept', { token })).status).toBe(422);
+});
+
+test('the mails of one organization to an address do not use up those of another', async () => {
+  const [ann, bob] = [await person(app, 'ann'), await person(app, 'bob')];
+  const { url } = await invite(ann, { email: 'wanted@example.test' });
+  expect((await ann.call('POST', `${url}/resend`)).status).toBe(200);
+  expect((await ann.call('POST', `${url}/resend`)).status).toBe(200);
+  expect((await ann.call('POST', `${url}/resend`)).status).toBe(429);
+  const theirs = await invite(bob, { email: 'WANTED@example.test' });
+  expect((await bob.call('POST', `${theirs.url}/resend`)).status).toBe(200);
+});

@@ -48,7 +48,12 @@ test('any user makes an organization, owns it, and finds a default workspace wit
       workspaceId: null,
       userId: ann.userId,
       statusCode: 201,
-      metadata: {},
+      metadata: {
+        also: [
+          { action: 'create', resource_type: 'organization_member', resource_id: ann.userId, role: 'owner' },
+          { action: 'create', resource_type: 'workspace', resource_id: workspaces.body.workspaces[0]!.workspace_id },
+        ],
+      },
     },
   ]);
 });

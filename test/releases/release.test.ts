@@ -128,3 +128,15 @@ test('deleting an app deletes its releases', async () => {
   expect((await ann.call('DELETE', url)).status).toBe(204);
   expect(await app.database.prisma.release.count({ where: { appId: url.split('/').at(-1)! } })).toBe(0);
 });
+
+test('a number that was given out is never given out again, also after the newest release was deleted', async () => {
+  const ann = await person(app, 'ann');
+  const url = `${await newApp(ann)}/releases`;
+  const numbers: number[] = [];
+  for (let i = 0; i < 4; i++) {
+    const { body } = await ann.call<Release>('POST', url, {});
+    numbers.push(body.number);
+    expect((await ann.call('DELETE', `${url}/${body.release_id}`)).status).toBe(204);
+  }
+  expect(numbers).toEqual([1, 2, 3, 4]);
+});

@@ -44,7 +44,9 @@ class Source implements AsyncGenerator<unknown, void, void> {
 
 let toy: ToyServer | undefined;
 afterEach(async () => {
-  await toy?.server.close();
+  const closed = toy?.server.close();
+  toy?.server.server.closeAllConnections(); // the client opens one in advance for what it might ask next
+  await closed;
   toy = undefined;
   removeFolders();
 });

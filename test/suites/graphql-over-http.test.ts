@@ -1,5 +1,7 @@
+import { type GraphQLObjectType, getNamedType, isLeafType } from 'graphql';
 import { serverAudits } from 'graphql-http';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { schema } from '../../src/graphql/schema.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { graphqlRequest } from '../support/requests.ts';
 import { openAcknowledged, openSocket } from '../support/sockets.ts';
@@ -126,6 +128,38 @@ describe.each(Object.keys(transports))('limits over %s', (transport) => {
     const { errors } = await transports[transport]!('{ mee { id } }');
     expect(errors?.[0]?.message).toContain('Cannot query field');
     expect(JSON.stringify(errors)).not.toMatch(/Did you mean|node_modules|stack/);
+  });
+});
+
+describe.each(['POST', 'WebSocket'])('the size of pages within pages over %s', (transport) => {
+  const send = (query: string, variables?: Record<string, unknown>) => transports[transport]!(query, variables);
+  const lists = (first: string) =>
+    `{ organizations(first: ${first}) { nodes { id workspaces(first: ${first}) { nodes { id members(first: ${first}) { nodes { userId } } } } } } }`;
+
+  test.each<[how: string, query: string, variables?: Record<string, unknown>]>([
+    ['as literals', lists('50')],
+    ['in variables', `query ($n: Int!) ${lists('$n')}`, { n: 50 }],
+    ['by the defaults of variables', `query ($n: Int! = 50) ${lists('$n')}`],
+    ['in variables over small defaults', `query ($n: Int! = 1) ${lists('$n')}`, { n: 50 }],
+    ['by the default of the argument', lists('50').replaceAll('(first: 50)', '')],
+    ['in edges', `${lists('50').replaceAll('nodes {', 'edges { node {').slice(0, -1)} } } } }`],
+  ])('is bounded when it is given %s', async (_how, query, variables) => {
+    const { data, errors } = await send(query, variables);
+    expect(data ?? null).toBeNull();
+    expect(errors).toMatchObject([{ extensions: { code: 'OPERATION_TOO_LARGE' } }]);
+  });
+
+  test('lets an ordinary page through, with every field', async () => {
+    const fields = Object.values((schema.getType('Workspace') as GraphQLObjectType).getFields()).filter(
+      ({ type, args }) => isLeafType(getNamedType(type)) && args.length === 0,
+    );
+    expect(fields.length).toBeGreaterThan(8);
+    const names = fields.map(({ name }) => name).join(' ');
+    const { data, errors } = await send(
+      `{ workspaces(orgId: "${world.ids.org_id}", first: 50) { totalCount pageInfo { hasNextPage endCursor } nodes { ${names} } } }`,
+    );
+    expect(errors).toBeUndefined();
+    expect(data).toMatchObject({ workspaces: { totalCount: 1, nodes: [{ id: world.ids.workspace_id }] } });
   });
 });
 

@@ -15,11 +15,18 @@ export interface TestAccount {
 }
 
 /** Registers an account; the names are random unless given. */
-export async function registerAccount(app: TestApp, given: { username?: string; email?: string; password?: string } = {}): Promise<TestAccount> {
+export async function registerAccount(
+  app: TestApp,
+  given: { username?: string; email?: string; password?: string } = {},
+): Promise<TestAccount> {
   const username = given.username ?? `user-${randomBytes(6).toString('hex')}`;
   const email = given.email ?? `${username}@example.test`;
   const password = given.password ?? `the password of ${username}`;
-  const answer = await app.server.inject({ method: 'POST', url: '/v1/auth/register', payload: { email, username, password } });
+  const answer = await app.server.inject({
+    method: 'POST',
+    url: '/v1/auth/register',
+    payload: { email, username, password },
+  });
   if (answer.statusCode !== 201) throw new Error(`registering ${username}: ${answer.statusCode} ${answer.body}`);
   const body = answer.json<{
     access_token: string;

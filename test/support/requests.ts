@@ -76,22 +76,6 @@ export function injectable(
 export const requestOf = (operation: CompiledOperation, source: SampleSource, options: PartsOptions = {}) =>
   injectable(operation, partsOf(operation, source, options));
 
-/** The same operation as a request to `/graphql`: the variables come from the same parts. */
-function graphqlRequestOf(operation: CompiledOperation, parts: Parts): InjectOptions {
-  const variables: Record<string, unknown> = {};
-  for (const { name, in: place, wireName, type } of operation.parameters) {
-    const raw =
-      place === 'path' ? parts.params[wireName] : place === 'header' ? parts.headers[wireName] : parts.query[wireName];
-    if (raw === undefined) continue;
-    const scalar = String(getNullableType(type));
-    variables[name] =
-      scalar === 'Int' || scalar === 'Float' ? Number(raw) : scalar === 'Boolean' ? raw === 'true' : raw;
-  }
-  if (operation.body && parts.body !== undefined)
-    variables[operation.body.name] = toGraphQL(parts.body, operation.body.type);
-  return graphqlRequest(print(operation.document), variables, parts.headers.authorization);
-}
-
 /** A POST to `/graphql`. */
 export function graphqlRequest(
   query: string,

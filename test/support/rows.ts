@@ -58,6 +58,12 @@ export async function cloneRows(
     ]);
     ids.push(id);
   }
+  // the service numbers releases by a counter of their app: it goes on behind those that were added
+  if (table === 'releases')
+    await db.query(
+      `update apps a set last_release = greatest(a.last_release, (select max(r.number) from releases r where r.app_id = a.id)) where a.id = $1`,
+      [original.app_id],
+    );
   return ids;
 }
 
@@ -70,8 +76,7 @@ async function anew(
 ): Promise<unknown> {
   if (parent) return (await cloneRows(db, parent, 1, { where: 'id = $1', values: [value] }))[0];
   if (type === 'integer' || type === 'bigint') {
-    // far from the numbers that the service itself gives next
-    const { rows } = await db.query<{ next: number }>(`select max(${column})::int + 1000 as next from ${table}`);
+    const { rows } = await db.query<{ next: number }>(`select max(${column})::int + 1 as next from ${table}`);
     return rows[0]!.next;
   }
   if (column.includes('hash')) return `${id.toLowerCase()}`;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { colleague, eventsOf, type Person, person } from '../support/person.ts';
+import { caller, colleague, eventsOf, type Person, person } from '../support/person.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -55,4 +55,45 @@ test('somebody from outside who is added to a workspace becomes a member of the 
     'workspace_member.created',
   ]);
   expect((await ann.call('POST', `${ann.home}/members`, { user_id: bob.userId })).status).toBe(409);
+});
+
+test('many role changes at once get through a small pool, although caches run cold under them', async () => {
+  const founder = await person(app, 'founder');
+  const owners = [founder, ...(await Promise.all(Array.from({ length: 5 }, () => coOwner(founder))))];
+  const leavers = await Promise.all(Array.from({ length: 6 }, () => person(app, 'leaver')));
+  const env = { DATABASE_POOL_SIZE: '4', DATA_DIR: app.dataDir };
+  const node = await startTestApp({ env, databaseUrl: app.database.url });
+  try {
+    const [here, gone] = [owners, leavers].map((people) => people.map((somebody) => caller(node, somebody)));
+    // each change drops what was known of one who is changing another at that moment
+    const changes = Array.from({ length: 30 }, async (_, i) => {
+      const [who, whom] = [here![i % owners.length]!, here![(i + 1) % owners.length]!];
+      return who.call('PATCH', `${founder.home}/members/${whom.userId}`, { role: 'owner' });
+    });
+    const deletions = gone!.map(async (somebody) => somebody.call('DELETE', `/v1/orgs/${somebody.orgId}`));
+    const [changed, deleted] = await Promise.all([Promise.all(changes), Promise.all(deletions)]);
+    expect(changed.map(({ status }) => status)).toEqual(changed.map(() => 200));
+    expect(deleted.map(({ status }) => status)).toEqual(deleted.map(() => 204));
+  } finally {
+    await node.close();
+  }
+});
+
+test('who is removed from the workspace and from its organization at once is gone, and neither answer is a fault', async () => {
+  const owner = await person(app, 'owner');
+  const people = await Promise.all(Array.from({ length: 24 }, () => colleague(app, owner, 'member')));
+  const pairs = await Promise.all(
+    people.map(({ userId }) =>
+      Promise.all([
+        owner.call('DELETE', `/v1/orgs/${owner.orgId}/members/${userId}`),
+        owner.call('DELETE', `${owner.home}/members/${userId}`),
+      ]),
+    ),
+  );
+  for (const [fromOrganization, fromWorkspace] of pairs) {
+    expect(fromOrganization.status).toBe(204);
+    expect([204, 404]).toContain(fromWorkspace.status);
+  }
+  const userId = { in: people.map((somebody) => somebody.userId) };
+  expect(await app.database.prisma.workspaceMember.count({ where: { userId, orgId: owner.orgId } })).toBe(0);
 });
