@@ -66,6 +66,8 @@ export const fastifyOptions = {
   onConstructorPoisoning: 'error',
   // a stop ends idle connections; requests in flight are finished, and streams end themselves
   forceCloseConnections: 'idle',
+  // the framework's own refusal while closing would not have the shape of an error
+  return503OnClosing: false,
   frameworkErrors,
   clientErrorHandler,
 } satisfies FastifyServerOptions;

@@ -113,14 +113,13 @@ describe('the process', () => {
       const url = await service.url();
       // nobody can register while this is held: all requests are under way, none is done
       await blocker.query('begin; lock table users in access exclusive mode');
-      const answers = Array.from({ length: 12 }, (_, i) =>
-        register(url, `under-way-${i}`).then(({ status }) => status),
-      );
+      const answers = Array.from({ length: 12 }, (_, i) => register(url, `under-way-${i}`));
       await vi.waitUntil(async () => (await waitingForLocks(blocker)) === 12, { timeout: 10_000 });
       service.child.kill('SIGTERM');
       await vi.waitUntil(() => isRefused(url), { timeout: 10_000 });
       await blocker.query('rollback');
-      expect(await Promise.all(answers)).toEqual(Array(12).fill(201));
+      const answered = (await Promise.all(answers)).map(({ status, headers }) => [status, headers.get('connection')]);
+      expect(answered).toEqual(Array(12).fill([201, 'close']));
       expect(await service.exited()).toBe(0);
       expect((await blocker.query('select 1 from users')).rowCount).toBe(12);
     } finally {

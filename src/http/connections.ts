@@ -33,5 +33,10 @@ export function endUnusedConnections(server: FastifyInstance): void {
   server.addHook('preClose', async () => {
     timer = setInterval(sweep, SWEEP_MS);
   });
+  // its client is told, and sends nothing more on a connection that is about to end
+  server.addHook('onSend', (_request, reply, _payload, done) => {
+    if (timer) reply.header('connection', 'close');
+    done();
+  });
   server.addHook('onClose', async () => clearInterval(timer));
 }

@@ -51,7 +51,8 @@ export async function acceptInvitation(
     addedBy: invitation.invitedBy,
   });
   // asked again now that the organization is held: its author may just have been removed
-  if (!(await isStillBacked(tx.db, invitation))) throw invalidInput(tokenPath, 'the invitation is unknown, used or expired');
+  if (!(await isStillBacked(tx.db, invitation)))
+    throw invalidInput(tokenPath, 'the invitation is unknown, used or expired');
   const workspace = workspaceId
     ? await tx.db.workspace.findFirst({ where: { id: workspaceId, orgId, deletedAt: null } })
     : null;

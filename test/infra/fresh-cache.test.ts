@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { FreshCache } from '../../src/infra/fresh-cache.ts';
 
@@ -20,11 +21,9 @@ async function pass(ms: number): Promise<void> {
 
 /** A load that answers when it is told to. */
 function slowLoad(answer: { name: string }) {
-  let finish = () => {};
-  const loaded = new Promise<{ name: string }>((resolve) => {
-    finish = () => resolve(answer);
-  });
-  return { load: () => loaded, finish: () => finish() };
+  const told = new EventEmitter();
+  const loaded = once(told, 'finish').then(() => answer);
+  return { load: () => loaded, finish: () => told.emit('finish') };
 }
 
 const value = (name: string) => ({ name });

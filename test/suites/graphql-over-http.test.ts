@@ -140,6 +140,10 @@ describe.each(['POST', 'WebSocket'])('the size of pages within pages over %s', (
     ['as literals', lists('50')],
     ['in variables', `query ($n: Int!) ${lists('$n')}`, { n: 50 }],
     ['by the defaults of variables', `query ($n: Int! = 50) ${lists('$n')}`],
+    [
+      'by a default of a variable above that of the argument',
+      `query ($n: Int! = 200) ${lists('$n').replace('$n', '1')}`,
+    ],
     ['in variables over small defaults', `query ($n: Int! = 1) ${lists('$n')}`, { n: 50 }],
     ['by the default of the argument', lists('50').replaceAll('(first: 50)', '')],
     ['in edges', `${lists('50').replaceAll('nodes {', 'edges { node {').slice(0, -1)} } } } }`],

@@ -1,5 +1,5 @@
 import type { InjectOptions } from 'fastify';
-import { type GraphQLInputObjectType, getNullableType, isInputObjectType, isListType, print } from 'graphql';
+import { type GraphQLInputObjectType, getNullableType, isInputObjectType, isListType } from 'graphql';
 import type { CompiledOperation } from '../../rest/operation.ts';
 import { snakeCase } from './names.ts';
 import { type SampleSource, sampleArgument, sampleInput } from './samples.ts';
