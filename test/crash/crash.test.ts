@@ -6,6 +6,9 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type Service, startService } from '../support/service.ts';
 
+// services start, die and start again here, beside another test file
+vi.setConfig({ testTimeout: 90_000 });
+
 const WRITERS = 8;
 const ENOUGH = 40;
 
