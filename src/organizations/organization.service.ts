@@ -90,6 +90,8 @@ export class OrganizationService {
     await this.#deps.changes.run(actor, async (tx) => {
       await lockOrganization(tx, id);
       await tx.db.organization.update({ where: { id }, data: { deletedAt: new Date() } });
+      await tx.db
+        .$executeRaw`update users u set default_workspace_id = null from workspaces w where w.org_id = ${id} and u.default_workspace_id = w.id`;
       record(tx, 'delete', id);
       tx.afterCommit(() => this.#deps.access.organizationDeleted(id));
     });

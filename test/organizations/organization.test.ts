@@ -147,6 +147,7 @@ test('a deleted organization is gone at once with its workspaces; its sessions g
   // warms what access checks keep
   expect((await gus.call('GET', fay.home)).status).toBe(200);
   expect(await fay.call('DELETE', `/v1/orgs/${fay.orgId}`)).toEqual({ status: 204, body: null });
+  expect(await app.database.prisma.user.count({ where: { defaultWorkspaceId: fay.workspaceId } })).toBe(0);
   for (const who of [fay, gus]) {
     for (const url of [
       `/v1/orgs/${fay.orgId}`,
