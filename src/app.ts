@@ -21,6 +21,7 @@ import { addMetrics } from './http/metrics.ts';
 import { addRateLimit, CallerLimit } from './http/rate-limit.ts';
 import { addRequestContext, traceIdOf } from './http/request-context.ts';
 import { addRequestLog } from './http/request-log.ts';
+import { baseUrl } from './infra/base-url.ts';
 import type { Database } from './infra/database.ts';
 import { appSecret } from './infra/keys.ts';
 import type { Logger } from './infra/logger.ts';
@@ -171,5 +172,5 @@ function statusOfError(error: unknown): number {
 function listeningUrl(server: FastifyInstance, config: Config): string {
   const address = server.addresses()[0];
   const port = typeof address === 'object' ? address.port : config.port;
-  return `http://${config.host}:${port}`;
+  return baseUrl(config.host, port);
 }

@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { buildApp } from './app.ts';
 import { type Config, ConfigError, loadConfig } from './config.ts';
+import { baseUrl } from './infra/base-url.ts';
 import { openDatabase, waitForDatabase } from './infra/database.ts';
 import { createLogger, type Logger } from './infra/logger.ts';
 import { createMailer } from './infra/mail.ts';
@@ -74,8 +75,7 @@ async function start(config: Config, logger: Logger, teardown: Teardown): Promis
 }
 
 function announce({ host, publicUrl }: Config, { port }: AddressInfo): void {
-  const name = ['0.0.0.0', '::'].includes(host) ? 'localhost' : host.includes(':') ? `[${host}]` : host;
-  const base = publicUrl ?? `http://${name}:${port}`;
+  const base = publicUrl ?? baseUrl(host, port);
   const listening = publicUrl ? ` (listening on ${host}, port ${port})` : '';
   console.log(
     `Platform management API is ready${listening}.\n  REST       ${base}/v1\n  GraphQL    ${base}/graphql\n  Reference  ${base}/docs`,

@@ -92,6 +92,12 @@ function ownContext(): Plugin {
   };
 }
 
+/** What yoga says before it executes or subscribes. */
+interface Admission {
+  args: ExecutionArgs;
+  setResultAndStopExecution: (result: ExecutionResult) => void;
+}
+
 /** Counts root fields against the caller's budget, and refuses operations that ask for too much. */
 function measured(limit: CallerLimit, maxCost: number): Plugin {
   const measure = (args: ExecutionArgs) => {
@@ -107,26 +113,15 @@ function measured(limit: CallerLimit, maxCost: number): Plugin {
     const uncounted = caller.request.method === SOCKET_METHOD ? rootFields : rootFields - 1;
     if (uncounted > 0) limit.demand(caller, uncounted);
   };
-  const refused = (error: unknown): ExecutionResult => {
-    if (error instanceof GraphQLError) return { errors: [error] };
-    throw error;
+  const admit = ({ args, setResultAndStopExecution }: Admission) => {
+    try {
+      measure(args);
+    } catch (error) {
+      if (!(error instanceof GraphQLError)) throw error;
+      setResultAndStopExecution({ errors: [error] });
+    }
   };
-  return {
-    onExecute({ args, setResultAndStopExecution }) {
-      try {
-        measure(args);
-      } catch (error) {
-        setResultAndStopExecution(refused(error));
-      }
-    },
-    onSubscribe({ args, setResultAndStopExecution }) {
-      try {
-        measure(args);
-      } catch (error) {
-        setResultAndStopExecution(refused(error));
-      }
-    },
-  };
+  return { onExecute: admit, onSubscribe: admit };
 }
 
 /** Errors outside the catalogue are bugs: logged with their trace id, shown as an internal error. */

@@ -1,5 +1,6 @@
 import type { Caller } from '../access/caller.ts';
 import type { Prisma } from '../generated/prisma/client.ts';
+import { bulkInsert } from './bulk-insert.ts';
 import { isDatabaseAway } from './faults.ts';
 import { newId } from './ids.ts';
 import type { Sql } from './sql.ts';
@@ -82,15 +83,11 @@ export function activityRow(caller: Caller, entry: ActivityEntry, outcome?: Outc
 const recordable = (id: string | null | undefined): string | null =>
   id?.toWellFormed().replaceAll('\0', '\uFFFD').slice(0, 128) ?? null;
 
-const names = Object.keys(columns) as (keyof typeof columns)[];
-const INSERT = `insert into activity (${names.join(', ')})
-  select * from unnest(${names.map((name, index) => `$${index + 1}::${columns[name]}[]`).join(', ')})`;
-
-const parameters = (rows: readonly ActivityRow[]) => names.map((name) => rows.map((row) => row[name]));
+const insert = bulkInsert('activity', columns);
 
 /** Writes records within the transaction of the change that they tell of. */
 export async function insertActivity(db: Prisma.TransactionClient, rows: readonly ActivityRow[]): Promise<void> {
-  await db.$executeRawUnsafe(INSERT, ...parameters(rows));
+  await db.$executeRawUnsafe(insert.text, ...insert.parameters(rows));
 }
 
 /**
@@ -133,7 +130,7 @@ export class ActivityRecorder {
     while (this.#pending.length > 0) {
       const batch = this.#pending.splice(0, MAX_BATCH);
       try {
-        await this.#sql.write(INSERT, parameters(batch));
+        await this.#sql.write(insert.text, insert.parameters(batch));
       } catch (error) {
         if (!isDatabaseAway(error)) {
           await this.#writeEach(batch, error);
@@ -152,7 +149,7 @@ export class ActivityRecorder {
   async #writeEach(batch: readonly ActivityRow[], cause: unknown): Promise<void> {
     let lost = 0;
     for (const row of batch) {
-      await this.#sql.write(INSERT, parameters([row])).catch((error: unknown) => {
+      await this.#sql.write(insert.text, insert.parameters([row])).catch((error: unknown) => {
         if (isDatabaseAway(error)) this.#pending.push(row);
         else lost++;
       });

@@ -1,5 +1,6 @@
 import type { Caller } from '../access/caller.ts';
 import type { Prisma } from '../generated/prisma/client.ts';
+import { bulkInsert } from './bulk-insert.ts';
 import { newId } from './ids.ts';
 
 /** An event as a service says it (defaults §10). */
@@ -63,11 +64,9 @@ export function eventRow(caller: Caller, event: EventEntry): EventRow {
   };
 }
 
-const names = Object.keys(columns) as (keyof typeof columns)[];
-const INSERT = `insert into events (${names.join(', ')})
-  select * from unnest(${names.map((name, index) => `$${index + 1}::${columns[name]}[]`).join(', ')})`;
+const insert = bulkInsert('events', columns);
 
 /** Writes events within the transaction of the change that they tell of. */
 export async function insertEvents(db: Prisma.TransactionClient, rows: readonly EventRow[]): Promise<void> {
-  await db.$executeRawUnsafe(INSERT, ...names.map((name) => rows.map((row) => row[name])));
+  await db.$executeRawUnsafe(insert.text, ...insert.parameters(rows));
 }

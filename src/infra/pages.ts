@@ -29,7 +29,8 @@ export interface Page<Row> {
   hasMore: boolean;
 }
 
-const select = (columns: Readonly<Record<string, string>>) =>
+/** `t.org_id as "orgId", …`: the columns of a statement, by property. */
+export const selectList = (columns: Readonly<Record<string, string>>) =>
   Object.entries(columns)
     .map(([property, column]) => `${column} as "${property}"`)
     .join(', ');
@@ -47,7 +48,7 @@ export async function readPage<Row extends object>(
   const where = [...source.where];
   if (request.after !== null)
     where.push(`${source.key} ${source.order === 'desc' ? '<' : '>'} $${values.push(request.after)}`);
-  const text = `select ${select(source.columns)} from ${source.from}${where.length > 0 ? ` where ${where.join(' and ')}` : ''}
+  const text = `select ${selectList(source.columns)} from ${source.from}${where.length > 0 ? ` where ${where.join(' and ')}` : ''}
     order by ${source.key} ${source.order} limit $${values.push(request.limit + 1)}`;
   const rows = await sql.read<Row>(text, values);
   const hasMore = rows.length > request.limit;
@@ -87,7 +88,7 @@ export async function readPages<Row extends object>(
   if (request.after !== null)
     where.push(`${source.key} ${source.order === 'desc' ? '<' : '>'} $${values.push(request.after)}`);
   const text = `select p.at as "$parent", r.* from ${each.from} cross join lateral (
-    select ${source.key} as "$key", ${select(source.columns)} from ${source.from} where ${where.join(' and ')}
+    select ${source.key} as "$key", ${selectList(source.columns)} from ${source.from} where ${where.join(' and ')}
     order by ${source.key} ${source.order} limit $${values.push(request.limit + 1)}) r order by p.at, r."$key" ${source.order}`;
   const pages: Page<Row>[] = parents.map(() => ({ rows: [], hasMore: false }));
   for (const { $parent, $key: _key, ...row } of await sql.read<Row & { $parent: string; $key: string }>(text, values)) {

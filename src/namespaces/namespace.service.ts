@@ -3,7 +3,7 @@ import { type Namespace, Prisma } from '../generated/prisma/client.ts';
 import { alreadyExists, conflict, notFound } from '../graphql/errors.ts';
 import { brokenUnique, type Tx } from '../infra/change.ts';
 import { newId } from '../infra/ids.ts';
-import { columnsOf } from '../infra/pages.ts';
+import { columnsOf, selectList } from '../infra/pages.ts';
 import type { Sql } from '../infra/sql.ts';
 import type { ServiceDeps } from '../services.ts';
 import { ChildReads, recordChange } from '../workspaces/workspace-child.ts';
@@ -29,9 +29,7 @@ interface Place {
 }
 
 const properties = Object.values(Prisma.NamespaceScalarFieldEnum);
-const SELECT = `select ${Object.entries(columnsOf(properties))
-  .map(([property, column]) => `${column} as "${property}"`)
-  .join(', ')} from namespaces t where t.org_id = $1 and t.workspace_id = $2`;
+const SELECT = `select ${selectList(columnsOf(properties))} from namespaces t where t.org_id = $1 and t.workspace_id = $2`;
 
 /** A namespace of a workspace by its id, or by `default`. @throws RESOURCE_NOT_FOUND `namespace`, also for one of another workspace */
 export async function resolveNamespace(

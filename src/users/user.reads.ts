@@ -3,7 +3,15 @@ import type { Actor } from '../access/caller.ts';
 import type { Role } from '../access/permissions.ts';
 import { Prisma, type User as UserRow } from '../generated/prisma/client.ts';
 import { type Connection, connection } from '../graphql/connections.ts';
-import { columnsOf, countRows, type PageSource, type ParentKey, readPage, readPages } from '../infra/pages.ts';
+import {
+  columnsOf,
+  countRows,
+  type PageSource,
+  type ParentKey,
+  readPage,
+  readPages,
+  selectList,
+} from '../infra/pages.ts';
 import type { ServiceDeps } from '../services.ts';
 
 /** A user as others and the user may see it: without the password, and within an organization that gives `roles` their meaning. */
@@ -22,9 +30,6 @@ export interface OwnOrganization {
 
 const { passwordHash: _never, ...userColumns } = columnsOf(Object.values(Prisma.UserScalarFieldEnum));
 const shown = { ...userColumns, hasPassword: 't.password_hash is not null' };
-const select = Object.entries(shown)
-  .map(([property, column]) => `${column} as "${property}"`)
-  .join(', ');
 
 /** The members of a workspace whose accounts are not deleted, newest accounts first. */
 const ofWorkspace: PageSource<Omit<UserView, 'contextOrgId'>> = {
@@ -63,7 +68,7 @@ export class UserReads {
   /** A user whose account is not deleted, perhaps suspended; `null` when there is none. */
   async find(id: string, contextOrgId: string | null): Promise<UserView | null> {
     const [row] = await this.#deps.sql.read<Omit<UserView, 'contextOrgId'>>(
-      `select ${select} from users t where t.id = $1 and t.deactivated_at is null`,
+      `select ${selectList(shown)} from users t where t.id = $1 and t.deactivated_at is null`,
       [id],
     );
     return row ? { ...row, contextOrgId } : null;

@@ -3,7 +3,7 @@ import { atLeast, type Role } from '../access/permissions.ts';
 import { Prisma, type Workspace } from '../generated/prisma/client.ts';
 import type { Connection } from '../graphql/connections.ts';
 import { NestedList, nestedRow, type PageArgs, type RequestMemory } from '../graphql/nested-connection.ts';
-import { columnsOf, keptCounts, type PageSource } from '../infra/pages.ts';
+import { columnsOf, keptCounts, type PageSource, selectList } from '../infra/pages.ts';
 import type { ServiceDeps } from '../services.ts';
 
 const columns = columnsOf(Object.values(Prisma.WorkspaceScalarFieldEnum));
@@ -28,9 +28,7 @@ const own: PageSource<Workspace> = {
 
 const byId: PageSource<Workspace> = { ...all, where: [...all.where, 't.id = $2'] };
 
-const SELECT = `select ${Object.entries(columns)
-  .map(([property, column]) => `${column} as "${property}"`)
-  .join(', ')} from workspaces t`;
+const SELECT = `select ${selectList(columns)} from workspaces t`;
 const BY_ID = `${SELECT} where t.org_id = $1 and t.id = $2 and t.deleted_at is null`;
 const ANYWHERE = `${SELECT} where t.id = $1 and t.deleted_at is null`;
 
