@@ -9,8 +9,8 @@ export type Role = (typeof roles)[number];
 export type Grant = 'all' | 'own' | 'none';
 
 interface Rule {
-  /** The least role that may do it to everything. */
-  from: Role;
+  /** The least role that may do it to everything; `null` for what no role in a workspace gives, only one in its organization. */
+  from: Role | null;
   /** The least role that may do it to what it created, where that is a lower one. */
   ownFrom?: Role;
   /** For a workspace's permission: the least role in its organization that also grants it. */
@@ -56,6 +56,39 @@ export const permissionTable = {
   'thread:create': { from: 'member' },
   'thread:update': { from: 'editor', ownFrom: 'member' },
   'thread:delete': { from: 'editor', ownFrom: 'member' },
+  'secret:read': { from: 'member' },
+  'secret:reveal': { from: 'admin' },
+  'secret:create': { from: 'editor' },
+  'secret:update': { from: 'editor' },
+  'secret:rotate': { from: 'editor' },
+  'secret:delete': { from: 'editor' },
+  'secret:destroy': { from: 'admin' },
+  'api_token:read': { from: 'viewer' },
+  'api_token:create': { from: 'viewer' },
+  'api_token:revoke': { from: 'viewer' },
+  'api_token:manage': { from: 'admin' },
+  'app_token:read': { from: 'editor' },
+  'app_token:create': { from: 'editor' },
+  'app_token:revoke': { from: 'editor' },
+  'environment:read': { from: 'viewer' },
+  'environment:create': { from: 'admin' },
+  'environment:update': { from: 'admin' },
+  'environment:delete': { from: 'admin' },
+  'deployment:create': { from: 'editor' },
+  'deployment:delete': { from: 'editor' },
+  'model:read': { from: 'viewer' },
+  'model:create': { from: 'admin' },
+  'model:update': { from: 'admin' },
+  'model:delete': { from: 'admin' },
+  'model:execute': { from: 'member' },
+  'provider_account:read': { from: 'editor' },
+  'provider_account:create': { from: 'admin' },
+  'provider_account:update': { from: 'admin' },
+  'provider_account:delete': { from: 'admin' },
+  'model_entitlement:read': { from: 'viewer' },
+  'model_entitlement:create': { from: null, organizationFrom: 'admin' },
+  'model_entitlement:update': { from: null, organizationFrom: 'admin' },
+  'model_entitlement:delete': { from: null, organizationFrom: 'admin' },
   'sync:subscribe': { from: 'viewer' },
 } as const satisfies Record<string, Rule>;
 
@@ -75,6 +108,6 @@ export function higherRole(a: Role | null, b: Role | null): Role | null {
 /** What a role is granted of a permission: everything, its own content, or nothing. */
 export function granted(role: Role, permission: Permission): Grant {
   const rule: Rule = permissionTable[permission];
-  if (atLeast(role, rule.from)) return 'all';
+  if (rule.from && atLeast(role, rule.from)) return 'all';
   return rule.ownFrom && atLeast(role, rule.ownFrom) ? 'own' : 'none';
 }

@@ -1,9 +1,10 @@
 import type { Actor } from '../access/caller.ts';
 import { type App, Prisma } from '../generated/prisma/client.ts';
+import { ChildReads } from '../graphql/child-reads.ts';
 import { notFound } from '../graphql/errors.ts';
 import { newId } from '../infra/ids.ts';
+import { recordChange } from '../infra/record-change.ts';
 import type { ServiceDeps } from '../services.ts';
-import { ChildReads, recordChange } from '../workspaces/workspace-child.ts';
 
 export interface CreateApp {
   name: string;
@@ -33,6 +34,7 @@ export class AppService {
       kind: 'app',
       table: 'apps',
       columns: Object.values(Prisma.AppScalarFieldEnum),
+      below: ['orgId', 'workspaceId'],
     });
   }
 

@@ -9,14 +9,28 @@ import { unauthenticated } from './errors.ts';
  * - `public`: nothing, strangers too; `signedIn`: any caller who is known (the field shows the caller's own things);
  * - `organization` / `workspace`: a permission there; which one it is comes from the arguments `orgId` and `workspaceId` (or `id` of
  *   the workspace's own operations), or from the object that the field belongs to;
+ * - `service`: a permission that the service asks for, because where it is needed depends on the row, on the input or on the caller;
+ *   beside `organization` or `workspace`, what the service asks for on top of that;
  * - `inherited`: whoever could reach the parent object may see it.
  */
 export type Requirement =
   | 'public'
   | 'signedIn'
   | 'inherited'
-  | { organization: Permission }
-  | { workspace: Permission };
+  | { organization: Permission; service?: Permission }
+  | { workspace: Permission; service?: Permission }
+  | { service: Permission };
+
+/** The permission that a field is about, where it has one: the one that a refusal names. */
+export function permissionOf(requirement: Requirement | undefined): Permission | null {
+  if (typeof requirement !== 'object') return null;
+  if (requirement.service) return requirement.service;
+  return 'organization' in requirement
+    ? requirement.organization
+    : 'workspace' in requirement
+      ? requirement.workspace
+      : null;
+}
 
 declare global {
   export namespace PothosSchemaTypes {
@@ -103,7 +117,7 @@ function gateOf<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldConfig<
   const requirement = requirementOf(fieldConfig);
   if (requirement === undefined || requirement === 'inherited' || requirement === 'public') return null;
   const { parentType } = fieldConfig;
-  if (requirement === 'signedIn') {
+  if (requirement === 'signedIn' || !('organization' in requirement || 'workspace' in requirement)) {
     return (context) => {
       if (!context.caller.principal) throw unauthenticated();
     };

@@ -2,7 +2,7 @@ import SchemaBuilder, { BasePlugin, type PothosOutputFieldConfig, type SchemaTyp
 import type { GraphQLFieldResolver } from 'graphql';
 import type { ActivityEntry } from '../infra/activity.ts';
 import { callerError } from '../infra/faults.ts';
-import type { Requirement } from './access-plugin.ts';
+import { permissionOf, type Requirement } from './access-plugin.ts';
 import type { Context } from './context.ts';
 import { ApiError, InputError } from './errors.ts';
 
@@ -90,8 +90,8 @@ function labelOf<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldConfig
     activity?: ActivityLabel | false;
   };
   if (activity !== undefined) return activity || null;
-  if (typeof authorize !== 'object') return null;
-  const permission = 'organization' in authorize ? authorize.organization : authorize.workspace;
+  const permission = permissionOf(authorize);
+  if (!permission) return null;
   const [resourceType, verb] = permission.split(':') as [string, string];
   const isList = 'first' in fieldConfig.args;
   return { resourceType, action: verb === 'read' && isList ? 'list' : verb === 'access' ? 'read' : verb };

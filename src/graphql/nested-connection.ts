@@ -1,5 +1,14 @@
 import DataLoader from 'dataloader';
-import { countPages, type Page, type PageSource, type ParentKey, readPage, readPages } from '../infra/pages.ts';
+import {
+  countPages,
+  type Filter,
+  narrowed,
+  type Page,
+  type PageSource,
+  type ParentKey,
+  readPage,
+  readPages,
+} from '../infra/pages.ts';
 import type { Sql } from '../infra/sql.ts';
 import { type Connection, connection } from './connections.ts';
 import type { Cursors } from './cursor.ts';
@@ -36,35 +45,37 @@ export async function nestedRow<Row extends object>(
 
 /**
  * A list of rows below a parent: as a root list, and nested under many parents at once. Both give the same rows and the same cursors.
- * The first values of the source's conditions are the parent's key, those after it the values of the filters.
+ * The values of the source's own conditions are the parent's key.
  */
 export class NestedList<Row extends { id: string }> {
   readonly #deps: { sql: Sql; cursors: Cursors };
   readonly #name: string;
   readonly #source: PageSource<Row>;
-  readonly #countAll: (parents: readonly ParentKey[], filters: readonly unknown[]) => Promise<number[]>;
+  readonly #keptCounts: ((parents: readonly ParentKey[]) => Promise<number[]>) | undefined;
 
-  /** `countAll` replaces the counting of rows where a table grows without bound. */
+  /** `keptCounts` replaces the counting of rows, where no filter is given, for a table that grows without bound. */
   constructor(
     deps: { sql: Sql; cursors: Cursors },
     name: string,
     source: PageSource<Row>,
-    countAll?: (parents: readonly ParentKey[]) => Promise<number[]>,
+    keptCounts?: (parents: readonly ParentKey[]) => Promise<number[]>,
   ) {
     this.#deps = deps;
     this.#name = name;
     this.#source = source;
-    this.#countAll = countAll ?? ((parents, filters) => countPages(deps.sql, source, parents, filters));
+    this.#keptCounts = keptCounts;
   }
 
   /** The page of one parent. @throws InputError for a cursor of another list */
-  async page(parent: ParentKey, args: PageArgs, filters: readonly unknown[] = []): Promise<Connection<Row>> {
+  async page(parent: ParentKey, args: PageArgs, filters: readonly Filter[] = []): Promise<Connection<Row>> {
+    const source = narrowed(this.#source, filters, parent.length);
+    const values = filters.map(({ value }) => value);
     return this.#connect(
       parent,
       args,
       filters,
-      (after) => readPage(this.#deps.sql, this.#source, { values: [...parent, ...filters], after, limit: args.first }),
-      async () => (await this.#countAll([parent], filters))[0] ?? 0,
+      (after) => readPage(this.#deps.sql, source, { values: [...parent, ...values], after, limit: args.first }),
+      async () => (await this.#counts([parent], filters))[0] ?? 0,
     );
   }
 
@@ -73,9 +84,11 @@ export class NestedList<Row extends { id: string }> {
     memory: RequestMemory,
     parent: ParentKey,
     args: PageArgs,
-    filters: readonly unknown[] = [],
+    filters: readonly Filter[] = [],
   ): Promise<Connection<Row>> {
     const { sql } = this.#deps;
+    const source = narrowed(this.#source, filters, parent.length);
+    const values = filters.map(({ value }) => value);
     const name = `${this.#name} ${JSON.stringify(filters)}`;
     return this.#connect(
       parent,
@@ -83,16 +96,27 @@ export class NestedList<Row extends { id: string }> {
       filters,
       (after) =>
         loaderOf<Page<Row>>(memory, `${name} ${args.first} ${after ?? ''}`, (parents) =>
-          readPages(sql, this.#source, parents, { values: filters, after, limit: args.first }),
+          readPages(sql, source, parents, { values, after, limit: args.first }),
         ).load(parent),
-      () => loaderOf<number>(memory, `${name} count`, (parents) => this.#countAll(parents, filters)).load(parent),
+      () => loaderOf<number>(memory, `${name} count`, (parents) => this.#counts(parents, filters)).load(parent),
+    );
+  }
+
+  async #counts(parents: readonly ParentKey[], filters: readonly Filter[]): Promise<number[]> {
+    if (this.#keptCounts && filters.length === 0) return this.#keptCounts(parents);
+    const source = narrowed(this.#source, filters, parents[0]?.length ?? 0);
+    return countPages(
+      this.#deps.sql,
+      source,
+      parents,
+      filters.map(({ value }) => value),
     );
   }
 
   async #connect(
     parent: ParentKey,
     args: PageArgs,
-    filters: readonly unknown[],
+    filters: readonly Filter[],
     read: (after: string | null) => Promise<Page<Row>>,
     total: () => Promise<number>,
   ): Promise<Connection<Row>> {

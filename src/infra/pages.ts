@@ -21,6 +21,26 @@ export interface PageRequest {
   limit: number;
 }
 
+/** A condition that a caller may add to a list: `?` in it stands for its value, `t.status = ?`. */
+export interface Filter {
+  where: string;
+  value: unknown;
+}
+
+/** The filters whose values were given, by their conditions. */
+export const filtersOf = (given: Readonly<Record<string, unknown>>): Filter[] =>
+  Object.entries(given).flatMap(([where, value]) => (value === null || value === undefined ? [] : { where, value }));
+
+/**
+ * The source with more conditions. Only those that were asked for are in the statement, so that PostgreSQL plans for what it is.
+ * Their values follow those of the source's own conditions, of which there are `taken`.
+ */
+export function narrowed<Row>(source: PageSource<Row>, filters: readonly Filter[], taken: number): PageSource<Row> {
+  if (filters.length === 0) return source;
+  const conditions = filters.map(({ where }, index) => where.replaceAll('?', `$${taken + index + 1}`));
+  return { ...source, where: [...source.where, ...conditions] };
+}
+
 /** What names the parent of a nested list, tenant first: `[orgId, workspaceId]`. */
 export type ParentKey = readonly string[];
 

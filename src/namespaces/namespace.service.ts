@@ -1,12 +1,13 @@
 import type { Actor } from '../access/caller.ts';
 import { type Namespace, Prisma } from '../generated/prisma/client.ts';
+import { ChildReads } from '../graphql/child-reads.ts';
 import { alreadyExists, conflict, notFound } from '../graphql/errors.ts';
 import { brokenUnique, type Tx } from '../infra/change.ts';
 import { newId } from '../infra/ids.ts';
 import { columnsOf, selectList } from '../infra/pages.ts';
+import { recordChange } from '../infra/record-change.ts';
 import type { Sql } from '../infra/sql.ts';
 import type { ServiceDeps } from '../services.ts';
-import { ChildReads, recordChange } from '../workspaces/workspace-child.ts';
 
 /** The slug of the namespace that each workspace has; it stands for the id wherever a namespace is named. */
 export const DEFAULT_NAMESPACE = 'default';
@@ -57,7 +58,12 @@ export class NamespaceService {
 
   constructor(deps: ServiceDeps) {
     this.#deps = deps;
-    this.reads = new ChildReads(deps, { kind: 'namespace', table: 'namespaces', columns: properties });
+    this.reads = new ChildReads(deps, {
+      kind: 'namespace',
+      table: 'namespaces',
+      columns: properties,
+      below: ['orgId', 'workspaceId'],
+    });
   }
 
   /** By id, or by `default`. @throws RESOURCE_NOT_FOUND */

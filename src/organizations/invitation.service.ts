@@ -8,7 +8,7 @@ import { alreadyExists, conflict, forbidden, invalidInput, notFound } from '../g
 import { NestedList, type PageArgs, type RequestMemory } from '../graphql/nested-connection.ts';
 import type { Tx } from '../infra/change.ts';
 import { newId } from '../infra/ids.ts';
-import { columnsOf, type PageSource, readPage } from '../infra/pages.ts';
+import { columnsOf, filtersOf, type PageSource, readPage } from '../infra/pages.ts';
 import { Budget } from '../infra/throttle.ts';
 import type { ServiceDeps } from '../services.ts';
 import { acceptInvitation, findPendingInvitation } from './invitation-token.ts';
@@ -35,14 +35,15 @@ const expiry = () => new Date(Date.now() + LIFETIME_DAYS * 86_400_000);
 const { tokenHash: _never, emailKey: _key, ...columns } = columnsOf(Object.values(Prisma.InvitationScalarFieldEnum));
 const STATUS = `case when t.status = 'pending' and t.expires_at <= now() then 'expired' else t.status end`;
 
-/** The invitations of an organization with some status or any, newest first. */
+/** The invitations of an organization, newest first. */
 const source: PageSource<Invitation> = {
   from: 'invitations t',
   columns: { ...columns, status: STATUS },
   key: 't.id',
   order: 'desc',
-  where: ['t.org_id = $1', `($2::text is null or ${STATUS} = $2)`],
+  where: ['t.org_id = $1'],
 };
+const withStatus = (status?: string | null) => filtersOf({ [`${STATUS} = ?`]: status });
 const anywhere: PageSource<Invitation> = { ...source, where: ['t.id = $1'] };
 
 /** Invitations by e-mail to join an organization. */
@@ -63,7 +64,7 @@ export class InvitationService {
     status,
     ...args
   }: PageArgs & { orgId: string; status?: string | null }): Promise<Connection<Invitation>> {
-    return this.#list.page([orgId], args, [status ?? null]);
+    return this.#list.page([orgId], args, withStatus(status));
   }
 
   /** The same list below an organization of a list. */
@@ -72,7 +73,7 @@ export class InvitationService {
     orgId: string,
     { status, ...args }: PageArgs & { status?: string | null },
   ): Promise<Connection<Invitation>> {
-    return this.#list.nested(memory, [orgId], args, [status ?? null]);
+    return this.#list.nested(memory, [orgId], args, withStatus(status));
   }
 
   /** An invitation of any organization: whoever asks has to check. */

@@ -103,9 +103,7 @@ builder.mutationFields((t) => {
     removeOrganizationMember: t.boolean({
       description:
         'Removes a member from an organization and from all its workspaces; everyone may remove themselves. The last owner cannot leave.',
-      // the permission is asked in the service, because leaving needs none
-      authorize: { organization: 'organization:access' },
-      activity: { action: 'delete', resourceType: 'organization_member' },
+      authorize: { organization: 'organization:access', service: 'organization_member:delete' },
       args: target,
       resolve: async (_root, ids, { actor, services }) => {
         await services.organizationMembers.remove(actor, ids);

@@ -1,13 +1,14 @@
 import type { Actor } from '../access/caller.ts';
 import type { AppService } from '../apps/app.service.ts';
 import { Prisma, type Release } from '../generated/prisma/client.ts';
+import { ChildReads } from '../graphql/child-reads.ts';
 import type { Connection } from '../graphql/connections.ts';
 import { alreadyExists, notFound } from '../graphql/errors.ts';
 import type { PageArgs } from '../graphql/nested-connection.ts';
 import type { Tx } from '../infra/change.ts';
 import { newId } from '../infra/ids.ts';
+import { recordChange } from '../infra/record-change.ts';
 import type { ServiceDeps } from '../services.ts';
-import { ChildReads, recordChange } from '../workspaces/workspace-child.ts';
 
 export interface CreateRelease {
   version?: string | null;
@@ -33,7 +34,7 @@ export class ReleaseService {
       kind: 'release',
       table: 'releases',
       columns: Object.values(Prisma.ReleaseScalarFieldEnum),
-      parent: 'appId',
+      below: ['orgId', 'workspaceId', 'appId'],
     });
   }
 

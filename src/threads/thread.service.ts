@@ -1,13 +1,14 @@
 import type { Actor } from '../access/caller.ts';
 import type { Permission } from '../access/permissions.ts';
 import { Prisma, type Thread } from '../generated/prisma/client.ts';
+import { ChildReads } from '../graphql/child-reads.ts';
 import type { Connection } from '../graphql/connections.ts';
 import { notFound } from '../graphql/errors.ts';
 import type { PageArgs } from '../graphql/nested-connection.ts';
 import { newId } from '../infra/ids.ts';
+import { recordChange } from '../infra/record-change.ts';
 import { holdNamespace, resolveNamespace } from '../namespaces/namespace.service.ts';
 import type { ServiceDeps } from '../services.ts';
-import { ChildReads, recordChange } from '../workspaces/workspace-child.ts';
 
 export interface ThreadInput {
   title?: string | null;
@@ -32,7 +33,7 @@ export class ThreadService {
       kind: 'thread',
       table: 'threads',
       columns: Object.values(Prisma.ThreadScalarFieldEnum),
-      parent: 'namespaceId',
+      below: ['orgId', 'workspaceId', 'namespaceId'],
     });
   }
 

@@ -88,15 +88,13 @@ builder.queryFields((t) => ({
   me: t.field({
     type: User,
     description: 'The caller.',
-    authorize: 'signedIn',
-    activity: { action: 'read', resourceType: 'user' },
+    authorize: { service: 'user:read' },
     resolve: (_root, _args, { actor, services }) => services.users.me(actor),
   }),
   user: t.field({
     type: User,
     description: 'Oneself, or a user who shares an organization with the caller.',
-    authorize: 'signedIn',
-    activity: { action: 'read', resourceType: 'user' },
+    authorize: { service: 'user:read' },
     args: {
       id: t.arg.id({ required: true, description: 'The user.' }),
       workspaceId: t.arg.id({ description: 'Workspace in whose context the permission is checked.' }),
@@ -106,8 +104,7 @@ builder.queryFields((t) => ({
   users: t.field({
     type: UserConnection,
     description: 'The members of a workspace, newest accounts first.',
-    authorize: 'signedIn',
-    activity: { action: 'list', resourceType: 'user' },
+    authorize: { service: 'user:read' },
     args: {
       workspaceId: t.arg.id({ required: true, description: 'The workspace.' }),
       search: t.arg.string({ constraints: { maxLength: 255 }, description: 'Part of a name or e-mail address.' }),
@@ -179,8 +176,7 @@ builder.mutationFields((t) => ({
   createUser: t.field({
     type: User,
     description: 'Makes an account, which the current organization of the session then manages.',
-    authorize: 'signedIn',
-    activity: { action: 'create', resourceType: 'user' },
+    authorize: { service: 'user:create' },
     args: { input: t.arg({ type: CreateUserInput, required: true, description: 'The account.' }) },
     resolve: (_root, { input }, { actor, services }) =>
       services.users.create(actor, { ...input, role: input.role as Role | null | undefined }),
@@ -188,8 +184,7 @@ builder.mutationFields((t) => ({
   updateUser: t.field({
     type: User,
     description: 'Changes the own profile, or an account that the caller administers.',
-    authorize: 'signedIn',
-    activity: { action: 'update', resourceType: 'user' },
+    authorize: { service: 'user:update' },
     args: {
       id: t.arg.id({ required: true, description: 'The user.' }),
       input: t.arg({ type: UpdateUserInput, required: true, description: 'The changes.' }),
@@ -199,15 +194,13 @@ builder.mutationFields((t) => ({
   updatePreferences: t.field({
     type: User,
     description: "Merges the caller's preferences.",
-    authorize: 'signedIn',
-    activity: { action: 'update', resourceType: 'user' },
+    authorize: { service: 'user:update' },
     args: { input: t.arg({ type: UpdatePreferencesInput, required: true, description: 'The preferences.' }) },
     resolve: (_root, { input }, { actor, services }) => services.users.updatePreferences(actor, input.preferences),
   }),
   deleteUser: t.boolean({
     description: 'Deactivates an account at once; its personal data is purged after 30 days.',
-    authorize: 'signedIn',
-    activity: { action: 'delete', resourceType: 'user' },
+    authorize: { service: 'user:delete' },
     args: { id: t.arg.id({ required: true, description: 'The user.' }) },
     resolve: async (_root, { id }, { actor, services }) => {
       await services.users.delete(actor, id);

@@ -106,9 +106,7 @@ builder.mutationFields((t) => {
     }),
     removeWorkspaceMember: t.boolean({
       description: 'Removes a member; everyone may remove themselves. The last owner cannot leave.',
-      // the permission is asked in the service, because leaving needs none
-      authorize: { workspace: 'workspace:read' },
-      activity: { action: 'delete', resourceType: 'workspace_member' },
+      authorize: { workspace: 'workspace:read', service: 'workspace_member:delete' },
       args: target,
       resolve: async (_root, ids, { actor, services }) => {
         await services.workspaceMembers.remove(actor, ids);

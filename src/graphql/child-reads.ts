@@ -1,0 +1,61 @@
+import type { IdKind } from '../infra/ids.ts';
+import { columnsOf, type PageSource, type ParentKey, readPage } from '../infra/pages.ts';
+import type { ServiceDeps } from '../services.ts';
+import { notFound } from './errors.ts';
+import { NestedList, nestedRow, type RequestMemory } from './nested-connection.ts';
+
+interface ChildTable<Row> {
+  kind: IdKind;
+  /** Table, view or subquery. */
+  table: string;
+  columns: readonly (keyof Row & string)[];
+  /** The properties that name the parent, tenant first: the parent's key, in this order. */
+  below: readonly (keyof Row & string)[];
+  /** Conditions that every row of the resource meets, such as not being deleted. */
+  always?: readonly string[];
+}
+
+/**
+ * Reads of rows that belong to something: to an organization (`[orgId]`), a workspace (`[orgId, workspaceId]`), an app in one. What
+ * belongs to another parent is missing.
+ */
+export class ChildReads<Row extends { id: string; orgId: string }> {
+  /** The rows below a parent, newest first. */
+  readonly list: NestedList<Row>;
+  readonly #deps: ServiceDeps;
+  readonly #kind: IdKind;
+  readonly #one: PageSource<Row>;
+  readonly #anywhere: PageSource<Row>;
+
+  constructor(deps: ServiceDeps, { kind, table, columns: properties, below: parents, always = [] }: ChildTable<Row>) {
+    const columns = columnsOf(properties);
+    const below = parents.map((property, index) => `${columns[property]} = $${index + 1}`);
+    const where = [...below, ...always];
+    const source: PageSource<Row> = { from: `${table} t`, columns, key: 't.id', order: 'desc', where };
+    this.#deps = deps;
+    this.#kind = kind;
+    this.#one = { ...source, where: [...where, `t.id = $${below.length + 1}`] };
+    this.#anywhere = { ...source, where: ['t.id = $1', ...always] };
+    this.list = new NestedList(deps, table, source);
+  }
+
+  /** @throws RESOURCE_NOT_FOUND */
+  async get(parent: ParentKey, id: string): Promise<Row> {
+    const { rows } = await readPage(this.#deps.sql, this.#one, { values: [...parent, id], after: null, limit: 1 });
+    if (!rows[0]) throw notFound(this.#kind, id);
+    return rows[0];
+  }
+
+  /** The same, read together with all that are asked for in this request. @throws RESOURCE_NOT_FOUND */
+  async nested(memory: RequestMemory, parent: ParentKey, id: string): Promise<Row> {
+    const row = await nestedRow(memory, this.#deps.sql, this.#kind, this.#one, [...parent, id]);
+    if (!row) throw notFound(this.#kind, id);
+    return row;
+  }
+
+  /** A row of any tenant: whoever asks has to check. */
+  async findAnywhere(id: string): Promise<Row | null> {
+    const { rows } = await readPage(this.#deps.sql, this.#anywhere, { values: [id], after: null, limit: 1 });
+    return rows[0] ?? null;
+  }
+}

@@ -1,0 +1,39 @@
+import type { Tx } from './change.ts';
+import type { IdKind } from './ids.ts';
+
+/** Where a changed row belongs. */
+interface ChangedRow {
+  id: string;
+  orgId: string;
+  /** Absent or `null` for what belongs to the organization as a whole. */
+  workspaceId?: string | null;
+  appId?: string | null;
+}
+
+/** What can be done to a resource (defaults §9), and how its event says that it happened (defaults §10). */
+const happened = {
+  create: 'created',
+  update: 'updated',
+  delete: 'deleted',
+  destroy: 'destroyed',
+  restore: 'restored',
+  rotate: 'rotated',
+  refresh: 'refreshed',
+  revoke: 'revoked',
+  deploy: 'deployed',
+  undeploy: 'undeployed',
+  promote: 'promoted',
+} as const;
+
+/** Writes what every change of such a row leaves behind: its activity record and the event `<kind>.created`, `<kind>.updated`, …. */
+export function recordChange(
+  tx: Tx,
+  verb: keyof typeof happened,
+  kind: IdKind | 'app_token',
+  row: ChangedRow,
+  metadata: Record<string, unknown> = {},
+): void {
+  const { id, orgId, workspaceId, appId } = row;
+  tx.audit({ action: verb, resourceType: kind, resourceId: id, orgId, workspaceId, appId, metadata });
+  tx.emit({ type: `${kind}.${happened[verb]}`, orgId, workspaceId, resourceType: kind, resourceId: id });
+}
