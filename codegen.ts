@@ -42,6 +42,8 @@ const text = await codegen({
       JSON: 'unknown',
       JSONObject: 'Record<string, unknown>',
       StringMap: 'Record<string, string>',
+      BooleanMap: 'Record<string, boolean>',
+      Int53: 'number',
     },
     enumsAsTypes: true,
     useTypeImports: true,

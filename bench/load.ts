@@ -7,22 +7,43 @@ export interface Sample {
   p99Ms: number;
 }
 
+/** How often, and how long each time. */
+export interface Rounds {
+  count: number;
+  seconds: number;
+}
+
 const CONNECTIONS = 32;
 
-/** One closed-loop round against one server; every answer must be 200. */
-export async function load(server: ServerProcess, path: string, token: string, seconds: number): Promise<Sample> {
+/** One closed-loop round against one server, through the paths in turn; every answer must be 200. */
+export async function load(
+  server: ServerProcess,
+  paths: string | readonly string[],
+  token: string,
+  seconds: number,
+): Promise<Sample> {
+  let clients = 0;
   const before = server.cpuSeconds();
   const result = await autocannon({
-    url: server.url + path,
+    url: server.url,
+    // each connection begins elsewhere, so that they do not all ask for the same at once
+    setupClient: (client) => client.setRequests(rotated([paths].flat(), clients++).map((path) => ({ path }))),
     connections: CONNECTIONS,
     duration: seconds,
     headers: { authorization: `Bearer ${token}` },
   });
   if (result.non2xx > 0 || result.errors > 0)
-    throw new Error(`${server.name} ${path}: ${result.non2xx} answers were not 2xx, ${result.errors} errors`);
+    throw new Error(
+      `${server.name} ${[paths].flat()[0]}: ${result.non2xx} answers were not 2xx, ${result.errors} errors`,
+    );
   const cpuMicros = ((server.cpuSeconds() - before) * 1e6) / result.requests.total;
   return { rps: result.requests.average, cpuMicros, p99Ms: result.latency.p99 };
 }
+
+const rotated = <T>(list: readonly T[], by: number): T[] => {
+  const at = by % list.length;
+  return [...list.slice(at), ...list.slice(0, at)];
+};
 
 /** The middle one. */
 export function median(values: readonly number[]): number {
@@ -34,16 +55,15 @@ export function median(values: readonly number[]): number {
 /** Rounds in rotating order; the first is dropped, because everything is still warming up. */
 export async function compare(
   servers: readonly ServerProcess[],
-  path: string,
+  paths: string | readonly string[],
   token: string,
-  rounds: number,
-  seconds: number,
+  { count, seconds }: Rounds,
 ): Promise<Map<string, Sample[]>> {
   const samples = new Map<string, Sample[]>(servers.map((server) => [server.name, []]));
-  for (let round = 0; round <= rounds; round++) {
+  for (let round = 0; round <= count; round++) {
     for (let at = 0; at < servers.length; at++) {
       const server = servers[(at + round) % servers.length]!;
-      const sample = await load(server, path, token, round === 0 ? Math.max(2, seconds) : seconds);
+      const sample = await load(server, paths, token, round === 0 ? Math.max(2, seconds) : seconds);
       if (round > 0) samples.get(server.name)!.push(sample);
     }
   }

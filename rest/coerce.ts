@@ -1,11 +1,19 @@
 import type { GraphQLInputObjectType, GraphQLInputType } from 'graphql';
-import { GraphQLInt, getNullableType, isEnumType, isInputObjectType, isListType, isNonNullType } from 'graphql';
+import {
+  GraphQLInt,
+  getNullableType,
+  isEnumType,
+  isInputObjectType,
+  isListType,
+  isNonNullType,
+  isScalarType,
+} from 'graphql';
 import type { Constraints } from '../src/graphql/constraints.ts';
 import { checkConstraints, expectation } from '../src/graphql/constraints.ts';
 import type { At, Issues } from './issues.ts';
 import { at } from './issues.ts';
 import { restFields } from './names.ts';
-import { readScalar } from './scalars.ts';
+import { jsonTypeOf, readScalar } from './scalars.ts';
 import { constraintsOf } from './targets.ts';
 
 /**
@@ -17,8 +25,10 @@ export type Reader = (value: unknown, where: At, issues: Issues) => unknown;
 /** The reader of a type. Texts of the URL and values of a body are read alike: pydantic's lax mode. */
 export function readerOf(type: GraphQLInputType, constraints: Constraints): Reader {
   const read = nonNullReaderOf(getNullableType(type), constraints);
-  // a null for a non-null type fails as a wrong type
-  return isNonNullType(type) ? read : (value, where, issues) => (value === null ? null : read(value, where, issues));
+  // a null for a non-null type, or for what cannot be cleared, fails as a wrong type
+  return isNonNullType(type) || constraints.notNull
+    ? read
+    : (value, where, issues) => (value === null ? null : read(value, where, issues));
 }
 
 function nonNullReaderOf(type: GraphQLInputType, constraints: Constraints): Reader {
@@ -26,11 +36,15 @@ function nonNullReaderOf(type: GraphQLInputType, constraints: Constraints): Read
     return listReader(readerOf(type.ofType as GraphQLInputType, constraints.item ?? {}), constraints);
   if (isInputObjectType(type)) return objectReader(type);
   if (isEnumType(type)) return literalReader(type.getValues().map((value) => value.name));
-  return bounded(readScalar(type), type === GraphQLInt ? int32(constraints) : constraints);
+  return bounded(readScalar(type), withinType(type, constraints));
 }
 
-/** What neither GraphQL's Int nor the database's can hold is out of bounds. */
-const int32 = (constraints: Constraints): Constraints => ({ min: -(2 ** 31), max: 2 ** 31 - 1, ...constraints });
+/** What neither the type nor the database can hold is out of bounds: of GraphQL's Int, and of counters that JSON keeps exact. */
+function withinType(type: GraphQLInputType, constraints: Constraints): Constraints {
+  if (type === GraphQLInt) return { min: -(2 ** 31), max: 2 ** 31 - 1, ...constraints };
+  const isInt53 = isScalarType(type) && jsonTypeOf(type) === 'int53';
+  return isInt53 ? { min: Number.MIN_SAFE_INTEGER, max: Number.MAX_SAFE_INTEGER, ...constraints } : constraints;
+}
 
 /** Applies the schema's constraints to what the reader gives, in the order of pydantic: type first, then bounds. */
 function bounded(read: Reader, constraints: Constraints): Reader {
@@ -82,6 +96,7 @@ function objectReader(type: GraphQLInputObjectType): Reader {
     isRequired: isNonNullType(field.type) && field.defaultValue === undefined,
     read: readerOf(field.type, constraintsOf(field)),
   }));
+  const known = type.extensions.isClosed ? new Set(fields.map(({ key }) => key)) : null;
   return (value, where, issues) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
       issues.add(
@@ -99,6 +114,9 @@ function objectReader(type: GraphQLInputObjectType): Reader {
       if (Object.hasOwn(given, key)) result[name] = read(given[key], at(where, key), issues);
       else if (isRequired) issues.add(at(where, key), 'missing', 'Field required', value);
     }
+    // GraphQL refuses unknown fields anyway; REST ignores them, but where a misspelt name would mean the opposite of what was meant
+    for (const key of known ? Object.keys(given) : [])
+      if (!known?.has(key)) issues.add(at(where, key), 'extra_forbidden', 'Extra inputs are not permitted', given[key]);
     return result;
   };
 }

@@ -1,4 +1,4 @@
-import type { GraphQLInputObjectType, GraphQLInputType, GraphQLOutputType } from 'graphql';
+import type { GraphQLInputObjectType, GraphQLInputType, GraphQLOutputType, GraphQLScalarType } from 'graphql';
 import { getNullableType, isEnumType, isInputObjectType, isListType, isNonNullType, isScalarType } from 'graphql';
 import type { Constraints } from '../src/graphql/constraints.ts';
 import { restFields } from './names.ts';
@@ -15,11 +15,19 @@ const byJsonType: Record<ReturnType<typeof jsonTypeOf>, JsonSchema> = {
   string: { type: 'string' },
   'date-time': { type: 'string', format: 'date-time' },
   integer: { type: 'integer', format: 'int32' },
+  int53: { type: 'integer', format: 'int64' },
   number: { type: 'number' },
   boolean: { type: 'boolean' },
   object: { type: 'object', additionalProperties: true },
   any: {},
 };
+
+/** What a scalar is on the wire; a map says in `extensions.jsonValues` what its values are. */
+function scalarSchema(scalar: GraphQLScalarType): JsonSchema {
+  const values = scalar.extensions.jsonValues;
+  const schema = byJsonType[jsonTypeOf(scalar)];
+  return values ? { ...schema, additionalProperties: { type: values } } : { ...schema };
+}
 
 /** The same schema, `null` allowed too. */
 export function nullable(schema: JsonSchema): JsonSchema {
@@ -54,7 +62,7 @@ export class Schemas {
     if (isInputObjectType(type)) return this.inputObject(type);
     if (isEnumType(type)) return { type: 'string', enum: type.getValues().map((value) => value.name) };
     const schema = {
-      ...byJsonType[jsonTypeOf(type)],
+      ...scalarSchema(type),
       ...(type.specifiedByURL ? { externalDocs: { url: type.specifiedByURL } } : {}),
     };
     return { ...schema, ...keywords(schema, constraints) };
@@ -75,7 +83,12 @@ export class Schemas {
         );
         if (isNonNullType(field.type) && fallback === undefined) required.push(key);
       }
-      Object.assign(schema, { properties }, required.length > 0 ? { required } : {});
+      Object.assign(
+        schema,
+        { properties },
+        required.length > 0 ? { required } : {},
+        type.extensions.isClosed ? { additionalProperties: false } : {},
+      );
     }
     return reference(type.name);
   }
@@ -89,7 +102,7 @@ export class Schemas {
   #nonNullOutput(type: GraphQLOutputType, shape: ObjectShape | null): JsonSchema {
     if (isListType(type)) return { type: 'array', items: this.output(type.ofType as GraphQLOutputType, shape) };
     if (isEnumType(type)) return { type: 'string', enum: type.getValues().map((value) => value.name) };
-    if (isScalarType(type)) return { ...byJsonType[jsonTypeOf(type)] };
+    if (isScalarType(type)) return scalarSchema(type);
     if (!shape) return { type: 'object' };
     return shape.fragment === null ? this.#object(shape) : this.#fragment(shape.fragment, shape);
   }
@@ -137,7 +150,10 @@ export class Schemas {
 /** The keywords of the constraints that say something of a scalar's schema. */
 function keywords(schema: JsonSchema, c: Constraints): JsonSchema {
   if (schema.type === 'object')
-    return c.item ? { additionalProperties: { type: 'string', ...keywords({ type: 'string' }, c.item) } } : {};
+    return {
+      ...(c.item ? { additionalProperties: { type: 'string', ...keywords({ type: 'string' }, c.item) } } : {}),
+      ...bounds({ maxProperties: c.maxItems }),
+    };
   if (schema.type === 'integer' || schema.type === 'number') return bounds({ minimum: c.min, maximum: c.max });
   if (schema.type !== 'string') return {};
   return bounds({

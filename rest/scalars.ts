@@ -5,12 +5,13 @@ import type { Reader } from './coerce.ts';
 import type { At, Issues } from './issues.ts';
 
 /** What a scalar is on the wire. A scalar of our own may say it in `extensions.jsonType`. */
-export type JsonType = 'string' | 'date-time' | 'integer' | 'number' | 'boolean' | 'object' | 'any';
+export type JsonType = 'string' | 'date-time' | 'integer' | 'int53' | 'number' | 'boolean' | 'object' | 'any';
 
 const known: Record<string, JsonType> = {
   ID: 'string',
   String: 'string',
   Int: 'integer',
+  Int53: 'int53',
   Float: 'number',
   Boolean: 'boolean',
   DateTime: 'date-time',
@@ -46,6 +47,7 @@ export function readScalar(type: GraphQLInputType): Reader {
   if (!isScalarType(type)) throw new Error(`${type.toString()} is not a scalar.`);
   switch (jsonTypeOf(type)) {
     case 'integer':
+    case 'int53':
       return readInt;
     case 'number':
       return readFloat;

@@ -14,6 +14,7 @@ import { schema } from './graphql/schema.ts';
 import { socketHandler } from './graphql/websocket.ts';
 import { addAccountPages } from './http/account-pages.ts';
 import { addFailureRecords } from './http/activity.ts';
+import { addCacheControl } from './http/cache-control.ts';
 import { endUnusedConnections } from './http/connections.ts';
 import { addHealth } from './http/health.ts';
 import { addIdempotency } from './http/idempotency.ts';
@@ -28,7 +29,9 @@ import type { Logger } from './infra/logger.ts';
 import type { Mailer } from './infra/mail.ts';
 import { Maintenance, type Task } from './infra/maintenance.ts';
 import { enforceRetention } from './infra/retention.ts';
+import { RootKeys } from './infra/root-keys.ts';
 import { Seal } from './infra/seal.ts';
+import { Sql } from './infra/sql.ts';
 import { operationsDir } from './paths.ts';
 import { createServices, type Services } from './services.ts';
 
@@ -49,6 +52,7 @@ export interface App {
 /** The whole service but the process: it reads no environment and listens to nothing yet. */
 export async function buildApp(deps: AppDeps): Promise<App> {
   const { config, database, logger } = deps;
+  const rootKeys = await RootKeys.open(config, new Sql(database.pool));
   const keys = await SigningKeys.open(config.keysDir);
   const secret = Buffer.from(appSecret(config));
   const server = createServer(config, logger);
@@ -56,6 +60,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const services = createServices({
     ...deps,
     keys,
+    rootKeys,
     appSecret: secret,
     publicUrl: () => config.publicUrl ?? listeningUrl(server, config),
     onFault: logFault,
@@ -65,6 +70,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   endUnusedConnections(server);
   registerErrorShapes(server, { onFault: logRequestFault });
   await addPlugins(server, config);
+  addCacheControl(server);
   addRequestContext(server, services, config.trustedProxies);
   addRateLimit(server, limit);
   addIdempotency(server, database.prisma, new Seal(secret, 'idempotency'));
@@ -143,6 +149,8 @@ function restOptions({ publicUrl }: Config, services: Services): RestOptions {
 function tasksOf(services: Services): Task[] {
   return [
     { name: 'buckets', everyMs: 1_000, run: () => services.buckets.provisionPending() },
+    { name: 'secret notices', everyMs: 60_000, run: () => services.secretNotices.send() },
+    { name: 'token notices', everyMs: 900_000, run: () => services.apiTokenNotices.send() },
     {
       name: 'retention',
       everyMs: 3_600_000,
@@ -159,6 +167,7 @@ async function stop(services: Services, maintenance: Maintenance): Promise<void>
   await maintenance.stop();
   await services.background.drain();
   await services.activity.flush();
+  await services.tokenUses.flush();
 }
 
 const logRequestFault = (error: unknown, request: FastifyRequest) =>

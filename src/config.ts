@@ -8,6 +8,7 @@ import {
   isOrigin,
   type Kind,
   list,
+  namedKeys,
   type Setting,
   text,
   url,
@@ -122,6 +123,12 @@ const settings = {
       default: 'false',
     },
   ),
+  allowNonExpiringTokens: setting(
+    'ALLOW_NON_EXPIRING_TOKENS',
+    flag,
+    'Whether API tokens and app tokens may be made that never expire.',
+    { default: 'false' },
+  ),
   passwordBlocklist: setting(
     'PASSWORD_BLOCKLIST',
     flag,
@@ -160,6 +167,12 @@ const settings = {
     { mustBe: 'at least 32 characters long', schema: text.schema.refine((value) => value.length >= 32) },
     'Authenticates page cursors and other values the service hands out and takes back. The same on all nodes.',
     { defaultText: 'made on the first start in `KEYS_DIR/app.key`', secret: true },
+  ),
+  rootKeys: setting(
+    'ROOT_KEYS',
+    namedKeys,
+    'Keys that wrap the data keys of secrets, as `id:base64` between commas: the first wraps, all unwrap. The same on all nodes.',
+    { defaultText: 'files `KEYS_DIR/root-<id>.key`, the newest wraps; made on the first start', secret: true },
   ),
 
   rateLimitRps: setting('RATE_LIMIT_RPS', integer(0, 1_000_000), 'Requests per second of one caller; 0 = no limit.', {

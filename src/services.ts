@@ -3,12 +3,15 @@ import { AccessTokens } from './access/access-tokens.ts';
 import { Authentication } from './access/authentication.ts';
 import { Passwords } from './access/passwords.ts';
 import type { SigningKeys } from './access/signing-keys.ts';
+import { TokenUses } from './access/token-uses.ts';
 import { AppService } from './apps/app.service.ts';
 import { AccountMail } from './auth/account-mail.ts';
 import { AuthService } from './auth/auth.service.ts';
 import { RegistrationService } from './auth/registration.service.ts';
 import { Sessions } from './auth/sessions.ts';
 import type { Config } from './config.ts';
+import { DeploymentService } from './environments/deployment.service.ts';
+import { EnvironmentService } from './environments/environment.service.ts';
 import { EventService } from './events/event.service.ts';
 import { EventTail } from './events/event-tail.ts';
 import { Cursors } from './graphql/cursor.ts';
@@ -17,13 +20,26 @@ import { Background } from './infra/background.ts';
 import { Changes } from './infra/change.ts';
 import type { Database } from './infra/database.ts';
 import type { Mailer } from './infra/mail.ts';
+import type { RootKeys } from './infra/root-keys.ts';
 import { Sql } from './infra/sql.ts';
+import { LogicalModelService } from './models/logical-model.service.ts';
+import { ModelEntitlementService } from './models/model-entitlement.service.ts';
+import { ModelRoutingService } from './models/model-routing.service.ts';
+import { ModelUsageService } from './models/model-usage.service.ts';
+import { ProviderAccountService } from './models/provider-account.service.ts';
 import { NamespaceService } from './namespaces/namespace.service.ts';
 import { InvitationService } from './organizations/invitation.service.ts';
 import { OrganizationService } from './organizations/organization.service.ts';
 import { OrganizationMemberService } from './organizations/organization-member.service.ts';
 import { ReleaseService } from './releases/release.service.ts';
+import { RevealService } from './secrets/reveal.service.ts';
+import { SecretService } from './secrets/secret.service.ts';
+import { SecretNotices } from './secrets/secret-notices.ts';
+import { Vault } from './secrets/vault.ts';
 import { ThreadService } from './threads/thread.service.ts';
+import { ApiTokenNotices } from './tokens/api-token.notices.ts';
+import { ApiTokenRefresh } from './tokens/api-token.refresh.ts';
+import { ApiTokenService } from './tokens/api-token.service.ts';
 import { UserService } from './users/user.service.ts';
 import { Buckets } from './workspaces/buckets.ts';
 import { WorkspaceService } from './workspaces/workspace.service.ts';
@@ -43,6 +59,7 @@ export interface ProcessDeps {
   database: Database;
   mailer: Mailer;
   keys: SigningKeys;
+  rootKeys: RootKeys;
   appSecret: Buffer;
   /** Address under which clients reach the service; known when it listens. */
   publicUrl: () => string;
@@ -60,14 +77,15 @@ export function createServices(process: ProcessDeps) {
   const sql = new Sql(pool);
   const access = new Access(sql, config);
   const tail = new EventTail(sql, config.eventPollMs, onFault);
-  const changes = new Changes(prisma, () => tail.nudge());
+  const changes = new Changes(prisma, sql, () => tail.nudge());
   const deps: ServiceDeps = { sql, changes, access, cursors: new Cursors(process.appSecret) };
   const background = new Background(onFault);
   const activity = new ActivityRecorder(sql, (error, lost) =>
     onFault(error, `activity records could not be written (${lost} lost)`),
   );
   const tokens = new AccessTokens(process.keys, config.accessTokenTtlSeconds);
-  const authentication = new Authentication(tokens, sql);
+  const tokenUses = new TokenUses(sql, onFault);
+  const authentication = new Authentication(tokens, tokenUses, sql);
   const sessions = new Sessions({ prisma, tokens, authentication, secret: process.appSecret, config });
   const mail = new AccountMail({ mailer, background, publicUrl });
   const passwords = new Passwords();
@@ -85,12 +103,17 @@ export function createServices(process: ProcessDeps) {
     activity,
   };
   const registration = new RegistrationService(auth);
-  const apps = new AppService(deps);
+  const apps = new AppService({ ...deps, authentication });
+  const { rootKeys } = process;
+  const vault = new Vault({ prisma, changes, rootKeys });
+  const secrets = new SecretService({ ...deps, rootKeys, vault });
+  const environments = new EnvironmentService({ ...deps, secrets });
   return {
     prisma,
     sql,
     access,
     authentication,
+    tokenUses,
     activity,
     background,
     passwords,
@@ -101,14 +124,28 @@ export function createServices(process: ProcessDeps) {
     auth: new AuthService(auth),
     registration,
     organizations: new OrganizationService(deps),
-    organizationMembers: new OrganizationMemberService(deps),
+    organizationMembers: new OrganizationMemberService({ ...deps, authentication }),
     invitations: new InvitationService({ ...deps, prisma, mail }),
     users: new UserService({ ...deps, registration, sessions, authentication, mail }),
     workspaces: new WorkspaceService(deps),
     workspaceMembers: new WorkspaceMemberService(deps),
-    namespaces: new NamespaceService(deps),
+    models: new LogicalModelService(deps),
+    modelEntitlements: new ModelEntitlementService(deps),
+    modelRouting: new ModelRoutingService(deps),
+    modelUsage: new ModelUsageService(deps),
+    providerAccounts: new ProviderAccountService({ ...deps, vault }),
+    vault,
+    secrets,
+    reveals: new RevealService({ ...deps, prisma, rootKeys, reads: secrets.reads }),
+    secretNotices: new SecretNotices({ changes, mail }),
+    namespaces: new NamespaceService({ ...deps, secrets }),
     threads: new ThreadService(deps),
     apps,
+    apiTokens: new ApiTokenService({ ...deps, prisma, authentication, apps, config }),
+    apiTokenRefresh: new ApiTokenRefresh({ prisma, changes, authentication, activity, secret: process.appSecret }),
+    apiTokenNotices: new ApiTokenNotices({ changes, mail }),
     releases: new ReleaseService({ ...deps, apps }),
+    environments,
+    deployments: new DeploymentService({ ...deps, environments: environments.reads, apps: apps.reads }),
   };
 }

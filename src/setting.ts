@@ -72,6 +72,28 @@ export function list(mustBe: string, check: (item: string) => boolean): Kind<str
   return { mustBe, schema };
 }
 
+/** A key of 256 bits with the name that what it seals refers to. */
+export interface NamedKey {
+  readonly id: string;
+  readonly key: Buffer;
+}
+
+const NAMED_KEY = /^([A-Za-z0-9_-]{1,64}):([A-Za-z0-9_-]{43}=?|[A-Za-z0-9+/]{43}=?)$/;
+
+/** `new:…,old:…`: names and keys of 32 bytes in base64 or base64url. */
+export const namedKeys: Kind<NamedKey[]> = {
+  mustBe: 'keys like id:key between commas, each key 32 bytes in base64 or base64url, each id once',
+  schema: z.string().transform((value, context) => {
+    const keys = value.split(',').flatMap((item): NamedKey[] => {
+      const [, id, key] = NAMED_KEY.exec(item.trim()) ?? [];
+      return id && key ? [{ id, key: Buffer.from(key, 'base64') }] : []; // reads both alphabets
+    });
+    const isRight = keys.length === value.split(',').length && new Set(keys.map(({ id }) => id)).size === keys.length;
+    if (!isRight) context.addIssue('not a list of named keys');
+    return keys;
+  }),
+};
+
 /** `10.0.0.0/8`, `::1` or `192.0.2.7`: an address, alone or with the length of its prefix. */
 export function isAddressRange(item: string): boolean {
   const [address = '', bits, ...rest] = item.split('/');

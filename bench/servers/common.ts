@@ -2,13 +2,21 @@ import type { FastifyInstance } from 'fastify';
 import { AccessTokens } from '../../src/access/access-tokens.ts';
 import { Authentication } from '../../src/access/authentication.ts';
 import { SigningKeys } from '../../src/access/signing-keys.ts';
+import { TokenUses } from '../../src/access/token-uses.ts';
 import { loadConfig } from '../../src/config.ts';
 import { type Database, openDatabase } from '../../src/infra/database.ts';
 import { createLogger } from '../../src/infra/logger.ts';
+import { RootKeys } from '../../src/infra/root-keys.ts';
 import { Sql } from '../../src/infra/sql.ts';
 
-/** What both hand-written servers share with the product: the database, and the very same check of the access token. */
-export async function openBaseline(): Promise<{ database: Database; authentication: Authentication }> {
+/** What a hand-written server shares with the product: the database, the keys, and the very same check of the access token. */
+interface Baseline {
+  database: Database;
+  rootKeys: RootKeys;
+  authentication: Authentication;
+}
+
+export async function openBaseline(): Promise<Baseline> {
   const config = loadConfig();
   const database = openDatabase({
     url: config.databaseUrl!,
@@ -16,7 +24,12 @@ export async function openBaseline(): Promise<{ database: Database; authenticati
     logger: createLogger({ logLevel: 'error' }),
   });
   const tokens = new AccessTokens(await SigningKeys.open(config.keysDir), config.accessTokenTtlSeconds);
-  return { database, authentication: new Authentication(tokens, new Sql(database.pool)) };
+  const sql = new Sql(database.pool);
+  const uses = new TokenUses(sql, (error) => {
+    throw error;
+  });
+  const authentication = new Authentication(tokens, uses, sql);
+  return { database, rootKeys: await RootKeys.open(config, sql), authentication };
 }
 
 /** Listens on a free port and says which. */
@@ -25,9 +38,13 @@ export async function serve(server: FastifyInstance): Promise<void> {
   console.log(`listening ${url}`);
 }
 
-/** The body of a page, as the product answers it. */
-export function pageOf(rows: object[], limit: number, total: number, cursorOf: (row: object) => string): object {
+/** The body of a page, as the product answers it. `rows` may hold one more than the page does. */
+export function pageOf(name: string, rows: object[], limit: number, total: number, cursor: string | null): object {
   const hasMore = rows.length > limit;
-  const workspaces = hasMore ? rows.slice(0, limit) : rows;
-  return { total, has_more: hasMore, next_cursor: hasMore ? cursorOf(workspaces.at(-1)!) : null, workspaces };
+  return { total, has_more: hasMore, next_cursor: cursor, [name]: hasMore ? rows.slice(0, limit) : rows };
+}
+
+/** The cursor of a page of workspaces. */
+export function workspaceCursor(rows: readonly { workspace_id: string }[], limit: number): string | null {
+  return rows.length > limit ? Buffer.from(rows[limit - 1]!.workspace_id).toString('base64url') : null;
 }

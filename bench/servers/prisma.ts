@@ -1,7 +1,7 @@
 // What a hand-written service with Prisma does: Fastify and Prisma, no GraphQL.
 import Fastify from 'fastify';
 import type { Workspace } from '../../src/generated/prisma/client.ts';
-import { openBaseline, pageOf, serve } from './common.ts';
+import { openBaseline, pageOf, serve, workspaceCursor } from './common.ts';
 
 const { database, authentication } = await openBaseline();
 const { prisma } = database;
@@ -36,9 +36,8 @@ server.get<{ Params: { org: string }; Querystring: { limit?: string } }>(
       prisma.workspace.findMany({ where: { orgId, deletedAt: null }, orderBy: { id: 'desc' }, take: limit + 1 }),
       prisma.resourceCount.aggregate({ where: { orgId, resource: 'workspace' }, _sum: { n: true } }),
     ]);
-    return pageOf(rows.map(shown), limit, Number(count._sum.n ?? 0), (row) =>
-      Buffer.from((row as { workspace_id: string }).workspace_id).toString('base64url'),
-    );
+    const workspaces = rows.map(shown);
+    return pageOf('workspaces', workspaces, limit, Number(count._sum.n ?? 0), workspaceCursor(workspaces, limit));
   },
 );
 server.get<{ Params: { org: string; id: string } }>('/v1/orgs/:org/workspaces/:id', async (request, reply) => {

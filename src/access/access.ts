@@ -14,6 +14,12 @@ import {
   permissionTable,
   type Role,
 } from './permissions.ts';
+import type { Place } from './place.ts';
+import { type Reach, reaches } from './token-grant.ts';
+
+interface DefaultNamespace {
+  id: string | null;
+}
 
 interface OrganizationAccess {
   role: Role | null;
@@ -31,6 +37,10 @@ const ORGANIZATION_ROLE = `select m.role from organization_members m join organi
 const WORKSPACE_ROLE = `select w.deleted_at is null as exists,
   (select m.role from workspace_members m where m.workspace_id = w.id and m.user_id = $3) as role
   from workspaces w where w.org_id = $1 and w.id = $2`;
+const WORKSPACE_ROLES_SOMEWHERE = `select distinct m.role from workspace_members m join workspaces w on w.id = m.workspace_id
+  where m.org_id = $1 and m.user_id = $2 and w.deleted_at is null`;
+const DEFAULT_NAMESPACE = 'default';
+const DEFAULT_NAMESPACE_ID = `select id from namespaces where org_id = $1 and workspace_id = $2 and slug = '${DEFAULT_NAMESPACE}'`;
 
 // the same questions asked many times at once, as the rows of a list do: one statement for all
 const ORGANIZATION_ROLES = `select (${ORGANIZATION_ROLE.replace('$1', 'k.org_id').replace('$2', 'k.user_id')}) as role
@@ -41,11 +51,16 @@ const WORKSPACE_ROLES = `select r.* from unnest($1::text[], $2::text[], $3::text
 /**
  * May this caller do that here? Reads memberships live, with a cache of under a second that this node's own changes drop at
  * once. Answers 403 alike for an organization or workspace that one is no member of, whether or not it exists (defaults §0.3).
+ *
+ * A token has the rights of its user, narrowed by what it grants and restricted to what it lists (`token-grant.ts`). A service that asks
+ * again for something in a namespace, an environment or an app has to say so by `place`: without it, a change counts as one outside of
+ * them and is refused to tokens that are restricted to some. Lists show a token only what `visible…` names.
  */
 export class Access {
   readonly #sql: Sql;
   readonly #organizations = new FreshCache<OrganizationAccess>();
   readonly #workspaces = new FreshCache<WorkspaceAccess>();
+  readonly #defaultNamespaces = new FreshCache<DefaultNamespace>();
   // gathers what is asked at the same moment; it keeps nothing, that is the caches' task
   readonly #organizationLoads = new DataLoader<string[], OrganizationAccess>((keys) => this.#readOrganizations(keys), {
     cache: false,
@@ -71,13 +86,21 @@ export class Access {
     this.#membersMakeWorkspaces = allowMemberWorkspaces;
   }
 
-  /** The caller's role in an organization; `null` for a stranger to it. */
+  /** The caller's role in an organization; `null` for a stranger to it, and for a token of another one. */
   async organizationRole(actor: Actor, orgId: string): Promise<Role | null> {
+    if (isForeign(actor, orgId)) return null;
     return (await this.#organization(actor, orgId)).role;
   }
 
-  /** @throws FORBIDDEN `organization:access` for strangers, FORBIDDEN with the permission for members without it. */
-  requireOrganization(actor: Actor, orgId: string, permission: Permission): Grant | Promise<Grant> {
+  /**
+   * @param place what below its workspaces it is about, where it is about such a thing
+   * @throws FORBIDDEN `organization:access` for strangers, FORBIDDEN with the permission for members without it.
+   */
+  requireOrganization(actor: Actor, orgId: string, permission: Permission, place?: Place): Grant | Promise<Grant> {
+    if (actor.principal.token)
+      return this.requireToken(actor, permission, { orgId, ...place }).then(async () =>
+        this.#judge((await this.#organization(actor, orgId)).role, permission),
+      );
     const access = this.#organization(actor, orgId);
     return access instanceof Promise
       ? access.then((a) => this.#judge(a.role, permission))
@@ -85,10 +108,21 @@ export class Access {
   }
 
   /**
+   * @param place what in the workspace it is about: its namespace (by id or `default`), environment, app
    * @throws FORBIDDEN for those who cannot see the workspace, RESOURCE_NOT_FOUND for those who could see it were it there,
    *   FORBIDDEN with the permission for those whose role does not grant it.
    */
-  requireWorkspace(actor: Actor, orgId: string, workspaceId: string, permission: Permission): Grant | Promise<Grant> {
+  requireWorkspace(
+    actor: Actor,
+    orgId: string,
+    workspaceId: string,
+    permission: Permission,
+    place?: Place,
+  ): Grant | Promise<Grant> {
+    if (actor.principal.token)
+      return this.requireToken(actor, permission, { orgId, workspaceId, ...place }).then(async () =>
+        this.#requireWorkspace(actor, await this.#organization(actor, orgId), orgId, workspaceId, permission),
+      );
     const organization = this.#organization(actor, orgId);
     if (organization instanceof Promise)
       return organization.then((o) => this.#requireWorkspace(actor, o, orgId, workspaceId, permission));
@@ -97,9 +131,55 @@ export class Access {
 
   /** The caller's effective role in a workspace: of its membership, or through the organization; `null` for none. */
   async workspaceRole(actor: Actor, orgId: string, workspaceId: string): Promise<Role | null> {
+    if (isForeign(actor, orgId) || isHidden(this.visibleWorkspaces(actor), workspaceId)) return null;
     const organization = await this.#organization(actor, orgId);
     const workspace = await this.#workspace(actor, orgId, workspaceId);
     return organization.role && workspace.exists ? effectiveRole(organization.role, workspace.role) : null;
+  }
+
+  /**
+   * What a token allows of itself, whatever its user may do; always passes for those who have signed in. For what users may do without
+   * a permission, because it is their own.
+   * @throws FORBIDDEN `organization:access` for another organization, FORBIDDEN with the permission
+   */
+  async requireToken({ principal: { token } }: Actor, permission: Permission, where: Reach): Promise<void> {
+    if (!token) return;
+    if (token.orgId !== where.orgId) throw forbidden('organization:access');
+    if (!reaches(token, permission, await this.#resolved(where, token.namespaceIds))) throw forbidden(permission);
+  }
+
+  /** Whether the caller's user may do something anywhere in an organization: by a role in it or in any of its workspaces, be it to own content only. */
+  async rightsSomewhere(actor: Actor, orgId: string): Promise<(permission: Permission) => boolean> {
+    const own = await this.organizationRole(actor, orgId);
+    if (!own) return () => false;
+    const rows = await this.#sql.read<{ role: Role }>(WORKSPACE_ROLES_SOMEWHERE, [orgId, actor.principal.userId]);
+    const roles = new Set([own, ...rows.map(({ role }) => role)]);
+    return (permission) => {
+      const rule = permissionTable[permission];
+      if ('organizationFrom' in rule && atLeast(own, rule.organizationFrom)) return true;
+      if (permission === 'workspace:create' && this.#membersMakeWorkspaces && atLeast(own, 'member')) return true;
+      return [...roles].some((role) => granted(role, permission) !== 'none');
+    };
+  }
+
+  /** The workspaces that a list may show this caller, if it may show only some: those that a token is restricted to. */
+  visibleWorkspaces({ principal: { token } }: Actor): readonly string[] | null {
+    return token && token.workspaceIds.length > 0 ? token.workspaceIds : null;
+  }
+
+  /** The same for namespaces: `filtersOf({ 't.id = any(?)': access.visibleNamespaces(actor) })`. */
+  visibleNamespaces({ principal: { token } }: Actor): readonly string[] | null {
+    return token && token.namespaceIds.length > 0 ? token.namespaceIds : null;
+  }
+
+  /** The same for environments. */
+  visibleEnvironments({ principal: { token } }: Actor): readonly string[] | null {
+    return token && token.environmentIds.length > 0 ? token.environmentIds : null;
+  }
+
+  /** The same for apps: an app's token sees its own. */
+  visibleApps({ principal: { token } }: Actor): readonly string[] | null {
+    return token?.appId ? [token.appId] : null;
   }
 
   /**
@@ -126,6 +206,18 @@ export class Access {
   organizationDeleted(orgId: string): void {
     this.#organizations.dropAll(`${orgId} `);
     this.#workspaces.dropAll(`${orgId} `);
+  }
+
+  /** With the id of the namespace that is called `default`, where that matters. */
+  async #resolved(where: Reach, namespaceIds: readonly string[]): Promise<Reach> {
+    const { orgId, workspaceId, namespaceId } = where;
+    if (namespaceIds.length === 0 || namespaceId !== DEFAULT_NAMESPACE || !workspaceId) return where;
+    if (isUnstorable(workspaceId)) return where;
+    const { id } = await this.#defaultNamespaces.get(`${orgId} ${workspaceId}`, async () => {
+      const [row] = await this.#sql.read<{ id: string }>(DEFAULT_NAMESPACE_ID, [orgId, workspaceId]);
+      return { id: row?.id ?? null };
+    });
+    return { ...where, namespaceId: id ?? DEFAULT_NAMESPACE };
   }
 
   #organization(actor: Actor, orgId: string): OrganizationAccess | Promise<OrganizationAccess> {
@@ -191,6 +283,11 @@ export class Access {
 export function effectiveRole(organizationRole: Role, workspaceRole: Role | null): Role | null {
   return higherRole(workspaceRole, atLeast(organizationRole, 'admin') ? organizationRole : null);
 }
+
+/** Tokens know one organization; users are asked about as members. */
+const isForeign = ({ principal: { token } }: Actor, orgId: string): boolean => token !== null && token.orgId !== orgId;
+
+const isHidden = (visible: readonly string[] | null, id: string): boolean => visible !== null && !visible.includes(id);
 
 function judgeWorkspace(
   organizationRole: Role,

@@ -1,12 +1,19 @@
 import { FreshCache } from '../infra/fresh-cache.ts';
 import type { Sql } from '../infra/sql.ts';
 import type { AccessTokens } from './access-tokens.ts';
-import type { Principal } from './principal.ts';
+import { kindOfToken } from './api-token-format.ts';
+import type { Principal, UserPrincipal } from './principal.ts';
+import { TokenLookup } from './token-lookup.ts';
+import type { TokenUses } from './token-uses.ts';
+import { tokenHash } from './tokens.ts';
 
 interface SessionState {
   /** `null` when the session or its user is dead. */
-  principal: Omit<Principal, 'orgId'> | null;
+  principal: Omit<UserPrincipal, 'orgId'> | null;
 }
+
+/** How API tokens and app tokens begin; access tokens never do. */
+const API_TOKEN = /^(?:pat|app)_/;
 
 const SESSION = `select u.id as "userId", u.username, u.is_platform_admin as "isPlatformAdmin", u.is_verified as "isVerified"
   from sessions s join users u on u.id = s.user_id
@@ -15,11 +22,13 @@ const SESSION = `select u.id as "userId", u.username, u.is_platform_admin as "is
 /** Finds who is calling, by the same rules for REST, GraphQL, WebSocket and SSE. */
 export class Authentication {
   readonly #tokens: AccessTokens;
+  readonly #apiTokens: TokenLookup;
   readonly #sql: Sql;
   readonly #sessions = new FreshCache<SessionState>();
 
-  constructor(tokens: AccessTokens, sql: Sql) {
+  constructor(tokens: AccessTokens, uses: TokenUses, sql: Sql) {
     this.#tokens = tokens;
+    this.#apiTokens = new TokenLookup(sql, uses);
     this.#sql = sql;
   }
 
@@ -31,6 +40,7 @@ export class Authentication {
     if (!header) return null;
     const token = /^\s*(?:bearer\s+)?([\w.~+/=-]+)\s*$/i.exec(header)?.[1];
     if (!token) return null;
+    if (API_TOKEN.test(token)) return this.#apiToken(token);
     const claims = await this.#tokens.verify(token);
     if (!claims) return null;
     const { principal } = await this.#session(claims.sessionId);
@@ -39,11 +49,12 @@ export class Authentication {
 
   /**
    * What a principal that was found earlier is now; `null` when it would not be found any more. For sockets and streams, which outlive
-   * their access token.
+   * their access token, but no API token.
    */
-  async renew({ sessionId, userId, orgId }: Principal): Promise<Principal | null> {
-    const { principal } = await this.#session(sessionId);
-    return principal?.userId === userId ? { ...principal, orgId } : null;
+  async renew(known: Principal): Promise<Principal | null> {
+    if (known.token) return this.#apiTokens.find(known.token.hash);
+    const { principal } = await this.#session(known.sessionId);
+    return principal?.userId === known.userId ? { ...principal, orgId: known.orgId } : null;
   }
 
   /** A session was ended on this node: it is refused at once, here. */
@@ -54,12 +65,32 @@ export class Authentication {
   /** Sessions of a user were ended, or the user changed. */
   sessionsChanged(): void {
     this.#sessions.clear();
+    this.#apiTokens.clear();
+  }
+
+  /** API tokens with these hashes were revoked on this node: they are refused at once, here. */
+  apiTokensRevoked(hashes: readonly string[]): void {
+    this.#apiTokens.drop(hashes);
+  }
+
+  /** Tokens of an app are gone with it. */
+  appDeleted(): void {
+    this.#apiTokens.clear();
+  }
+
+  async #apiToken(token: string): Promise<Principal | null> {
+    const kind = kindOfToken(token);
+    // a refresh token is no credential of a request; a wrong checksum needs no look into the database
+    return kind === 'pat' || kind === 'app' ? this.#apiTokens.find(tokenHash(token)) : null;
   }
 
   #session(sessionId: string): SessionState | Promise<SessionState> {
     return this.#sessions.get(sessionId, async () => {
-      const [row] = await this.#sql.read<Omit<Principal, 'type' | 'orgId' | 'sessionId'>>(SESSION, [sessionId]);
-      return { principal: row ? { ...row, type: 'user' as const, sessionId } : null };
+      const [row] = await this.#sql.read<Pick<UserPrincipal, 'userId' | 'username' | 'isPlatformAdmin' | 'isVerified'>>(
+        SESSION,
+        [sessionId],
+      );
+      return { principal: row ? { ...row, type: 'user', sessionId, token: null } : null };
     });
   }
 }

@@ -9,6 +9,11 @@ export interface RequestInfo {
   method: string;
   /** Path without the query. */
   path: string;
+  /**
+   * Where the request came in, in one spelling: the canonical path of its REST route, or `/graphql` for every transport of GraphQL. What
+   * `endpoint_paths` of a token are held against; absent where no operation stands behind the path.
+   */
+  door?: string | undefined;
   /** Client address after trusted proxies. */
   ip: string;
   /** The status that the answer will have if all goes well. */

@@ -40,7 +40,7 @@ builder.prismaObjectField(Workspace, 'apps', (t) =>
     description: 'The apps, newest first.',
     authorize: { workspace: 'app:read' },
     args: pageArgs(),
-    resolve: ({ orgId, id }, args, context) => context.services.apps.reads.list.nested(context, [orgId, id], args),
+    resolve: ({ orgId, id }, args, context) => context.services.apps.nested(context, [orgId, id], args),
   }),
 );
 
@@ -62,8 +62,8 @@ builder.queryFields((t) => ({
     description: 'The apps of a workspace, newest first.',
     authorize: { workspace: 'app:read' },
     args: { ...workspaceArgs(), ...pageArgs() },
-    resolve: (_root, { orgId, workspaceId, ...args }, { services }) =>
-      services.apps.reads.list.page([orgId, workspaceId], args),
+    resolve: (_root, { orgId, workspaceId, ...args }, { actor, services }) =>
+      services.apps.list(actor, { orgId, workspaceId }, args),
   }),
 }));
 

@@ -1,8 +1,14 @@
+import type { Authentication } from '../access/authentication.ts';
 import type { Actor } from '../access/caller.ts';
+import { recordRemovals } from '../environments/deployment.records.ts';
+import { holdSlotsOfApp, passesLocks } from '../environments/slots.ts';
 import { type App, Prisma } from '../generated/prisma/client.ts';
 import { ChildReads } from '../graphql/child-reads.ts';
+import type { Connection } from '../graphql/connections.ts';
 import { notFound } from '../graphql/errors.ts';
+import type { PageArgs, RequestMemory } from '../graphql/nested-connection.ts';
 import { newId } from '../infra/ids.ts';
+import { type Filter, filtersOf, type ParentKey } from '../infra/pages.ts';
 import { recordChange } from '../infra/record-change.ts';
 import type { ServiceDeps } from '../services.ts';
 
@@ -26,9 +32,9 @@ interface Place {
 /** Apps of a workspace. */
 export class AppService {
   readonly reads: ChildReads<App>;
-  readonly #deps: ServiceDeps;
+  readonly #deps: ServiceDeps & { authentication: Authentication };
 
-  constructor(deps: ServiceDeps) {
+  constructor(deps: ServiceDeps & { authentication: Authentication }) {
     this.#deps = deps;
     this.reads = new ChildReads(deps, {
       kind: 'app',
@@ -36,6 +42,16 @@ export class AppService {
       columns: Object.values(Prisma.AppScalarFieldEnum),
       below: ['orgId', 'workspaceId'],
     });
+  }
+
+  /** Those that the actor may see, newest first. */
+  async list(actor: Actor, { orgId, workspaceId }: Place, args: PageArgs): Promise<Connection<App>> {
+    return this.reads.list.page([orgId, workspaceId], args, this.#visible(actor));
+  }
+
+  /** The same list below a workspace of a list. */
+  async nested(context: RequestMemory & { actor: Actor }, parent: ParentKey, args: PageArgs): Promise<Connection<App>> {
+    return this.reads.list.nested(context, parent, args, this.#visible(context.actor));
   }
 
   async create(actor: Actor, { orgId, workspaceId }: Place, input: CreateApp): Promise<App> {
@@ -71,12 +87,26 @@ export class AppService {
     });
   }
 
-  /** Deletes an app with its releases. @throws RESOURCE_NOT_FOUND */
-  async delete(actor: Actor, { orgId, workspaceId }: Place, id: string): Promise<void> {
+  /**
+   * Undeploys an app everywhere and deletes it with its releases and its tokens.
+   * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `environment_locked` for those who may not undeploy it from a locked environment
+   */
+  async delete(actor: Actor, place: Place, id: string): Promise<void> {
+    const { orgId, workspaceId } = place;
+    const passes = await passesLocks(this.#deps.access, actor, { ...place, appId: id });
     await this.#deps.changes.run(actor, async (tx) => {
-      const { count } = await tx.db.app.deleteMany({ where: { id, orgId, workspaceId } });
-      if (count === 0) throw notFound('app', id);
+      const held = await tx.db.$queryRaw<unknown[]>`
+        select 1 from apps where id = ${id} and org_id = ${orgId} and workspace_id = ${workspaceId} for update`;
+      if (held.length === 0) throw notFound('app', id);
+      await recordRemovals(tx, actor, place, await holdSlotsOfApp(tx, id, passes));
+      await tx.db.app.delete({ where: { id } });
       recordChange(tx, 'delete', 'app', { id, orgId, workspaceId, appId: id });
+      tx.afterCommit(() => this.#deps.authentication.appDeleted());
     });
+  }
+
+  /** An app's token sees its own app alone. */
+  #visible(actor: Actor): Filter[] {
+    return filtersOf({ 't.id = any(?)': this.#deps.access.visibleApps(actor) });
   }
 }

@@ -62,6 +62,26 @@ export class AccountMail {
     );
   }
 
+  /** For the people of a secret: what is due, in words. */
+  secretNotice(to: Recipient, subject: string, sentence: string): void {
+    this.#send(to.email, oneLine(subject), `Hello ${to.username},\n\n${oneLine(sentence, 600)}`);
+  }
+
+  /** For the maker of a token. `days` until the end; 0: it has expired. */
+  tokenExpires(to: Recipient, token: { name: string; prefix: string; days: number; expiresAt: Date }): void {
+    const what = `the token '${oneLine(token.name)}' (${token.prefix}…)`;
+    const when = token.expiresAt.toISOString().slice(0, 16).replace('T', ' ');
+    const sentence =
+      token.days === 0
+        ? `${what} has expired. It can be refreshed for 30 days.`
+        : `${what} expires on ${when} UTC. Refresh it, or issue a new one.`;
+    this.#send(
+      to.email,
+      token.days === 0 ? 'A token has expired' : `A token expires in ${token.days} days`,
+      `Hello ${to.username},\n\n${sentence}`,
+    );
+  }
+
   #send(to: string, subject: string, text: string, path?: string): void {
     const link = path ? `${this.#publicUrl()}${path}` : undefined;
     this.#background.run(`mail: ${subject}`, () =>
@@ -71,8 +91,8 @@ export class AccountMail {
 }
 
 /** Names are chosen by strangers: they must not shape the mail. */
-const oneLine = (name: string): string =>
+const oneLine = (name: string, length = 100): string =>
   name
     .replaceAll(/[\s\p{C}]+/gu, ' ')
     .trim()
-    .slice(0, 100);
+    .slice(0, length);

@@ -194,7 +194,7 @@ builder.mutationFields((t) => ({
   }),
   logout: t.boolean({
     description: "Ends the caller's session: its tokens die at once.",
-    authorize: 'signedIn',
+    authorize: 'session',
     activity: { action: 'logout', resourceType: 'user' },
     resolve: async (_root, _args, { actor, services }) => {
       await services.auth.logout(actor);
@@ -204,7 +204,7 @@ builder.mutationFields((t) => ({
   switchOrganization: t.field({
     type: SwitchOrganizationResult,
     description: 'Binds the session to another organization of the caller.',
-    authorize: 'signedIn',
+    authorize: 'session',
     activity: { action: 'update', resourceType: 'organization' },
     args: { input: t.arg({ type: SwitchOrganizationInput, required: true, description: 'The organization.' }) },
     resolve: (_root, { input }, { actor, services }) => services.auth.switchOrganization(actor, input.orgId),
@@ -251,7 +251,7 @@ builder.mutationFields((t) => ({
   }),
   changePassword: t.boolean({
     description: 'Sets a new password and ends the other sessions of the caller.',
-    authorize: 'signedIn',
+    authorize: 'session',
     activity: { action: 'update', resourceType: 'user' },
     isCredential: true,
     args: { input: t.arg({ type: ChangePasswordInput, required: true, description: 'Both passwords.' }) },

@@ -3,6 +3,7 @@ import type { AccessTokens } from '../access/access-tokens.ts';
 import type { Authentication } from '../access/authentication.ts';
 import type { Actor, Caller } from '../access/caller.ts';
 import type { Passwords } from '../access/passwords.ts';
+import { sessionOf } from '../access/principal.ts';
 import { tokenHash } from '../access/tokens.ts';
 import type { Config } from '../config.ts';
 import type { PrismaClient, User } from '../generated/prisma/client.ts';
@@ -77,7 +78,7 @@ export class AuthService {
 
   /** Ends the caller's session: the access token dies at once. */
   async logout(actor: Actor): Promise<void> {
-    const { sessionId, userId, orgId } = actor.principal;
+    const { sessionId, userId, orgId } = sessionOf(actor);
     await this.#deps.changes.run(actor, async (tx) => {
       await this.#deps.sessions.revoke(tx.db, sessionId, 'logout');
       tx.audit({ action: 'logout', resourceType: 'user', resourceId: userId, orgId });
@@ -112,7 +113,7 @@ export class AuthService {
   ): Promise<{ accessToken: string; tokenType: 'bearer'; expiresIn: number; orgId: string }> {
     const { access, changes, tokens } = this.#deps;
     await access.requireOrganization(actor, orgId, 'organization:access');
-    const { sessionId, userId } = actor.principal;
+    const { sessionId, userId } = sessionOf(actor);
     await changes.run(actor, async (tx) => {
       await tx.db.session.update({ where: { id: sessionId }, data: { orgId } });
       tx.audit({
@@ -201,7 +202,7 @@ export class AuthService {
     { currentPassword, newPassword }: { currentPassword: string; newPassword: string },
   ): Promise<void> {
     const { prisma, changes, passwords, sessions, authentication, config, mail } = this.#deps;
-    const { userId, sessionId } = actor.principal;
+    const { userId, sessionId } = sessionOf(actor);
     const user = await prisma.user.findUniqueOrThrow({ where: { id: userId } });
     await this.#lockout.check(userId);
     if (!(await passwords.verify(user.passwordHash, currentPassword))) {

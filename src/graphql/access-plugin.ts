@@ -1,21 +1,28 @@
 import SchemaBuilder, { BasePlugin, type PothosOutputFieldConfig, type SchemaTypes } from '@pothos/core';
 import type { GraphQLFieldResolver } from 'graphql';
+import type { Actor } from '../access/caller.ts';
 import type { Permission } from '../access/permissions.ts';
+import { type Place, placeOfArgs, placeOfRow } from '../access/place.ts';
+import { sessionOf } from '../access/principal.ts';
+import { grants, mayEnter, type TokenGrant } from '../access/token-grant.ts';
 import type { Context } from './context.ts';
-import { unauthenticated } from './errors.ts';
+import { forbidden, unauthenticated } from './errors.ts';
 
 /**
  * What a field asks of its caller:
- * - `public`: nothing, strangers too; `signedIn`: any caller who is known (the field shows the caller's own things);
+ * - `public`: nothing, strangers too; `signedIn`: any caller who is known (the field shows the caller's own things); `session`: one who
+ *   has signed in, because it is about the account itself: no API token;
  * - `organization` / `workspace`: a permission there; which one it is comes from the arguments `orgId` and `workspaceId` (or `id` of
  *   the workspace's own operations), or from the object that the field belongs to;
  * - `service`: a permission that the service asks for, because where it is needed depends on the row, on the input or on the caller;
- *   beside `organization` or `workspace`, what the service asks for on top of that;
+ *   beside `organization` or `workspace`, what the service asks for on top of that. A token must grant it even where the service would let
+ *   its user pass without, as with what is the user's own;
  * - `inherited`: whoever could reach the parent object may see it.
  */
 export type Requirement =
   | 'public'
   | 'signedIn'
+  | 'session'
   | 'inherited'
   | { organization: Permission; service?: Permission }
   | { workspace: Permission; service?: Permission }
@@ -48,7 +55,7 @@ declare global {
 
 const ROOTS = new Set(['Query', 'Mutation', 'Subscription']);
 
-type Ids = { id?: string; orgId?: string; workspaceId?: string };
+type Ids = Place & { id?: string; orgId?: string; workspaceId?: string };
 type Gate = (context: Context, parent: Ids, args: Ids) => unknown;
 
 /**
@@ -116,36 +123,72 @@ function isGenerated<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldCo
 function gateOf<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldConfig<Types>): Gate | null {
   const requirement = requirementOf(fieldConfig);
   if (requirement === undefined || requirement === 'inherited' || requirement === 'public') return null;
+  const ask = questionOf(requirement, fieldConfig);
+  const isRoot = ROOTS.has(fieldConfig.parentType);
+  const service = typeof requirement === 'object' ? requirement.service : undefined;
+  const named = permissionOf(requirement) ?? 'organization:access';
+  return (context, parent, args) => {
+    const { principal } = context.caller;
+    if (!principal) throw unauthenticated();
+    if (!principal.token) return ask(context, parent, args);
+    if (requirement === 'session') sessionOf(context.actor);
+    if (isRoot) admitToken(principal.token, context.actor, named);
+    return askToken(principal.token, service, () => ask(context, parent, args));
+  };
+}
+
+/** @throws FORBIDDEN with the operation's permission, when the token's `endpoint_paths` do not have the door that the request came in by */
+function admitToken(token: TokenGrant, { request }: Actor, named: Permission): void {
+  if (!mayEnter(token, request.door)) throw forbidden(named);
+}
+
+/** What the service asks for is asked of the token last: whether it may be here at all comes first. */
+async function askToken(token: TokenGrant, service: Permission | undefined, ask: () => unknown): Promise<void> {
+  await ask();
+  if (service && !grants(token, service)) throw forbidden(service);
+}
+
+/** What is asked about the place that the arguments or the parent name. */
+function questionOf<Types extends SchemaTypes>(
+  requirement: Exclude<Requirement, 'inherited' | 'public'>,
+  fieldConfig: PothosOutputFieldConfig<Types>,
+): Gate {
   const { parentType } = fieldConfig;
-  if (requirement === 'signedIn' || !('organization' in requirement || 'workspace' in requirement)) {
-    return (context) => {
-      if (!context.caller.principal) throw unauthenticated();
-    };
-  }
   const isRoot = ROOTS.has(parentType);
-  if ('organization' in requirement) {
-    return (context, parent, args) => {
+  const [resource] = (permissionOf(requirement) ?? '').split(':');
+  // only tokens are restricted to places
+  const placeFor = ({ principal }: Actor, parent: Ids, args: Ids) =>
+    principal.token ? (isRoot ? placeOfArgs(args, resource) : placeOfRow(parent)) : undefined;
+  if (requirement === 'signedIn' || requirement === 'session') return () => undefined;
+  if ('organization' in requirement)
+    return ({ actor, services }, parent, args) => {
       const orgId = isRoot ? (args.orgId ?? args.id) : parentType === 'Organization' ? parent.id : parent.orgId;
-      return context.services.access.requireOrganization(
-        context.actor,
-        must(orgId, fieldConfig),
-        requirement.organization,
+      const place = placeFor(actor, parent, args);
+      return services.access.requireOrganization(actor, must(orgId, fieldConfig), requirement.organization, place);
+    };
+  if ('workspace' in requirement)
+    return ({ actor, services }, parent, args) => {
+      const orgId = must(isRoot ? args.orgId : parent.orgId, fieldConfig);
+      const workspaceId = isRoot
+        ? (args.workspaceId ?? args.id)
+        : parentType === 'Workspace'
+          ? parent.id
+          : parent.workspaceId;
+      const place = placeFor(actor, parent, args);
+      return services.access.requireWorkspace(
+        actor,
+        orgId,
+        must(workspaceId, fieldConfig),
+        requirement.workspace,
+        place,
       );
     };
-  }
-  return (context, parent, args) => {
-    const orgId = isRoot ? args.orgId : parent.orgId;
-    const workspaceId = isRoot
-      ? (args.workspaceId ?? args.id)
-      : parentType === 'Workspace'
-        ? parent.id
-        : parent.workspaceId;
-    return context.services.access.requireWorkspace(
-      context.actor,
-      must(orgId, fieldConfig),
-      must(workspaceId, fieldConfig),
-      requirement.workspace,
-    );
+  return ({ actor, services }, _parent, args) => {
+    const { token } = actor.principal;
+    // for users the service decides; a token's restrictions hold wherever it looks
+    return token
+      ? services.access.requireToken(actor, requirement.service, { orgId: token.orgId, workspaceId: args.workspaceId })
+      : undefined;
   };
 }
 

@@ -62,16 +62,18 @@ const isRecorded = (parentType: string) => parentType === 'Query' || parentType 
 
 /** Ids that a root field was asked with, as the record of the operation names them. */
 export function entryOf(label: ActivityLabel, caller: Context['caller'], args: object): ActivityEntry {
-  const { orgId, workspaceId, appId, id } = args as {
+  const { orgId, workspaceId, appId, id, logicalModelId } = args as {
     orgId?: string;
     workspaceId?: string;
     appId?: string;
     id?: string;
+    /** Models and entitlements are known by it. */
+    logicalModelId?: string;
   };
   const isWorkspace = label.resourceType === 'workspace';
   return {
     ...label,
-    resourceId: id ?? null,
+    resourceId: id ?? logicalModelId ?? null,
     orgId: orgId ?? (label.resourceType === 'organization' ? id : undefined) ?? caller.principal?.orgId ?? null,
     workspaceId: workspaceId ?? (isWorkspace ? id : undefined) ?? null,
     appId: appId ?? null,

@@ -15,9 +15,12 @@ export const builder = new SchemaBuilder<{
   DefaultFieldNullability: false;
   Scalars: {
     ID: { Input: string; Output: string };
-    DateTime: { Input: Date; Output: Date };
+    DateTime: { Input: Date; Output: Date | string };
     JSON: { Input: unknown; Output: unknown };
     JSONObject: { Input: Record<string, unknown>; Output: unknown };
+    StringMap: { Input: Record<string, string>; Output: unknown };
+    BooleanMap: { Input: Record<string, boolean>; Output: unknown };
+    Int53: { Input: number; Output: number };
   };
 }>({
   // wrapped from last to first: access is asked before constraints are checked, so that a stranger learns nothing of the input

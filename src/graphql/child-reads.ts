@@ -48,9 +48,14 @@ export class ChildReads<Row extends { id: string; orgId: string }> {
 
   /** The same, read together with all that are asked for in this request. @throws RESOURCE_NOT_FOUND */
   async nested(memory: RequestMemory, parent: ParentKey, id: string): Promise<Row> {
-    const row = await nestedRow(memory, this.#deps.sql, this.#kind, this.#one, [...parent, id]);
+    const row = await this.findNested(memory, parent, id);
     if (!row) throw notFound(this.#kind, id);
     return row;
+  }
+
+  /** The same, for what may be gone: `null` then. */
+  async findNested(memory: RequestMemory, parent: ParentKey, id: string): Promise<Row | null> {
+    return nestedRow(memory, this.#deps.sql, this.#kind, this.#one, [...parent, id]);
   }
 
   /** A row of any tenant: whoever asks has to check. */

@@ -98,11 +98,14 @@ function nullIssue(type: GraphQLInputType, path: (string | number)[]): InputIssu
   const word = isListType(type) ? 'list' : (typeWords[getNamedType(type).name] ?? 'value');
   return {
     path,
-    type: `${word === 'boolean' ? 'bool' : word === 'integer' ? 'int' : word}_type`,
+    type: `${shortWords[word] ?? word}_type`,
     msg: `Input should be a valid ${word}`,
     input: null,
   };
 }
+
+/** What pydantic calls them in its error types. */
+const shortWords: Record<string, string> = { boolean: 'bool', integer: 'int', number: 'float', dictionary: 'dict' };
 
 const typeWords: Record<string, string> = {
   String: 'string',
@@ -112,6 +115,9 @@ const typeWords: Record<string, string> = {
   Boolean: 'boolean',
   DateTime: 'datetime',
   JSONObject: 'dictionary',
+  StringMap: 'dictionary',
+  BooleanMap: 'dictionary',
+  Int53: 'integer',
 };
 
 function checkOwn(

@@ -12,6 +12,7 @@ export interface Constraints {
   max?: number;
   /** Closed set of strings. */
   oneOf?: readonly string[];
+  /** How many elements a list may have; `maxItems`: how many keys a map may have, too. */
   minItems?: number;
   maxItems?: number;
   /** Constraints of each element of a list, or of each string value of a map. */
@@ -158,6 +159,23 @@ function nested(key: string | number, value: unknown, c: Constraints): Constrain
   return checkConstraints(value, c).map((issue) => ({ ...issue, path: [key, ...issue.path] }));
 }
 
+/** The bounds of a map: how many keys, and what each of its strings has to be. */
+function checkMap(value: object, { maxItems, item }: Constraints): ConstraintIssue[] {
+  const entries = maxItems === undefined && !item ? [] : Object.entries(value);
+  if (maxItems !== undefined && entries.length > maxItems) {
+    return [
+      {
+        path: [],
+        type: 'too_long',
+        msg: `Dictionary should have at most ${maxItems} items after validation, not ${entries.length}`,
+        input: value,
+        ctx: { field_type: 'Dictionary', max_length: maxItems, actual_length: entries.length },
+      },
+    ];
+  }
+  return item ? entries.flatMap(([key, child]) => nested(key, child, item)) : [];
+}
+
 /**
  * Finds text in a free JSON value that PostgreSQL cannot store, and nesting past {@link MAX_JSON_DEPTH}.
  * Iterative, because a hostile value may be deeper than the stack.
@@ -228,6 +246,7 @@ export function checkConstraints(value: unknown, constraints: Constraints): Cons
   if (typeof value === 'string') return checkString(value, constraints);
   if (typeof value === 'number') return checkNumber(value, constraints);
   if (Array.isArray(value) && !constraints.maxBytes) return checkList(value, constraints);
-  if (typeof value === 'object' && !(value instanceof Date)) return checkJson(value, constraints);
+  if (typeof value === 'object' && !(value instanceof Date))
+    return [...checkJson(value, constraints), ...checkMap(value, constraints)];
   return [];
 }

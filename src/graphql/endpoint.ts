@@ -15,6 +15,7 @@ import { SOCKET_METHOD } from '../access/caller.ts';
 import type { Config } from '../config.ts';
 import type { CallerLimit } from '../http/rate-limit.ts';
 import type { Services } from '../services.ts';
+import { withoutValue } from './coercion-errors.ts';
 import { Context } from './context.ts';
 import { ApiError, errorCatalogue } from './errors.ts';
 import { measureOperation } from './limits.ts';
@@ -72,6 +73,7 @@ export function createEndpoint({ schema, services, limit, config, onFault }: Gra
       ...(config.graphqlIntrospection
         ? []
         : [{ onValidate: ({ addValidationRule }) => addValidationRule(NoSchemaIntrospectionCustomRule) } as Plugin]),
+      withoutValues(),
       ownContext(),
       measured(limit, config.graphqlMaxCost),
       masked(onFault),
@@ -81,6 +83,23 @@ export function createEndpoint({ schema, services, limit, config, onFault }: Gra
 
 /** The product's context, which yoga's carries inside. */
 const contextOf = (args: { contextValue?: unknown }) => (args.contextValue as { context: Context }).context;
+
+/** What is wrong with a document is said without the values in it. */
+function withoutValues(): Plugin {
+  const cleaned = <T>(error: T) => (error instanceof GraphQLError ? withoutValue(error) : error);
+  return {
+    onParse:
+      () =>
+      ({ result, replaceParseResult }) => {
+        if (result instanceof GraphQLError) replaceParseResult(withoutValue(result));
+      },
+    onValidate:
+      () =>
+      ({ valid, result, setResult }) => {
+        if (!valid) setResult(result.map(cleaned));
+      },
+  };
+}
 
 /** Resolvers get the product's context, not yoga's. */
 function ownContext(): Plugin {
@@ -153,7 +172,7 @@ function masked(onFault: GraphQLOptions['onFault']): Plugin {
 
 function maskError(error: GraphQLError, traceId: string, onFault: GraphQLOptions['onFault']): GraphQLError {
   const { originalError } = error;
-  if (!originalError || originalError instanceof GraphQLError) return error;
+  if (!originalError || originalError instanceof GraphQLError) return withoutValue(error);
   onFault(originalError, traceId);
   const { nodes, path } = error;
   return new GraphQLError(errorCatalogue.INTERNAL_SERVER_ERROR, {

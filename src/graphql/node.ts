@@ -1,4 +1,5 @@
 import type { Permission } from '../access/permissions.ts';
+import { type Place, placeOfRow } from '../access/place.ts';
 import { type IdKind, kindOfId } from '../infra/ids.ts';
 import { builder } from './builder.ts';
 import type { Context } from './context.ts';
@@ -16,22 +17,22 @@ export function registerNode(kind: IdKind, type: { name: string }, load: NodeLoa
 }
 
 /** A row of an organization, if the caller has the permission there. */
-export async function readableInOrganization<Row extends { orgId: string }>(
+export async function readableInOrganization<Row extends Place & { id: string; orgId: string }>(
   { actor, services }: Context,
   permission: Permission,
   row: Row | null,
 ): Promise<Row | null> {
-  if (row) await services.access.requireOrganization(actor, row.orgId, permission);
+  if (row) await services.access.requireOrganization(actor, row.orgId, permission, placeOfRow(row));
   return row;
 }
 
 /** A row of a workspace, if the caller has the permission there. */
-export async function readableInWorkspace<Row extends { orgId: string; workspaceId: string }>(
+export async function readableInWorkspace<Row extends Place & { id: string; orgId: string; workspaceId: string }>(
   { actor, services }: Context,
   permission: Permission,
   row: Row | null,
 ): Promise<Row | null> {
-  if (row) await services.access.requireWorkspace(actor, row.orgId, row.workspaceId, permission);
+  if (row) await services.access.requireWorkspace(actor, row.orgId, row.workspaceId, permission, placeOfRow(row));
   return row;
 }
 

@@ -1,5 +1,6 @@
 import { GraphQLError } from 'graphql';
 import { builder } from './builder.ts';
+import { InputError, type InputIssue } from './errors.ts';
 
 const ISO = /^(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:\.\d{1,9})?)?(?:[Zz]|[+-]\d{2}:?\d{2})?)?$/;
 
@@ -17,7 +18,9 @@ export function parseDateTime(value: unknown): Date {
   const hasZone = /(?:[Zz]|[+-]\d{2}:?\d{2})$/.test(value.slice(10));
   const date = new Date(hour === undefined ? `${value}T00:00:00Z` : hasZone ? value : `${value}Z`);
   const daysInMonth = new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate();
-  if (Number.isNaN(date.getTime()) || Number(day) > daysInMonth || Number(year) < 1)
+  // the zone may carry a time over the end of a year
+  const isWithin = date.getUTCFullYear() >= 1 && date.getUTCFullYear() <= 9999; // false for an invalid date
+  if (!isWithin || Number(day) > daysInMonth || Number(year) < 1)
     throw refuse('day or time value is outside expected range');
   return date;
 }
@@ -42,5 +45,61 @@ builder.scalarType('JSONObject', {
     if (typeof value !== 'object' || value === null || Array.isArray(value))
       throw new GraphQLError('Input should be a valid dictionary');
     return value as Record<string, unknown>;
+  },
+});
+
+const MAX_KEY_LENGTH = 64;
+
+/** Reads a map whose values are all of one type; each key and value that is not as it should be is an issue at its place. */
+function parseMap<Value extends string | boolean>(value: unknown, of: { typeof: string; type: string; word: string }) {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new GraphQLError('Input should be a valid dictionary');
+  const issues = Object.entries(value).flatMap(([key, item]): InputIssue[] => {
+    if (key.length < 1 || key.length > MAX_KEY_LENGTH) return [badKey(key)];
+    if (typeof item === of.typeof) return [];
+    return [{ path: [key], type: of.type, msg: `Input should be a valid ${of.word}`, input: item }];
+  });
+  if (issues.length > 0) throw new InputError(issues);
+  return value as Record<string, Value>;
+}
+
+const badKey = (key: string): InputIssue =>
+  key.length === 0
+    ? {
+        path: [key, '[key]'],
+        type: 'string_too_short',
+        msg: 'String should have at least 1 character',
+        input: key,
+        ctx: { min_length: 1 },
+      }
+    : {
+        path: [key.slice(0, MAX_KEY_LENGTH), '[key]'],
+        type: 'string_too_long',
+        msg: `String should have at most ${MAX_KEY_LENGTH} characters`,
+        input: key,
+        ctx: { max_length: MAX_KEY_LENGTH },
+      };
+
+builder.scalarType('StringMap', {
+  description: 'A JSON object whose values are strings. Keys have 1 to 64 characters and are never renamed.',
+  extensions: { jsonValues: 'string' },
+  serialize: (value) => value as Record<string, string>,
+  parseValue: (value) => parseMap<string>(value, { typeof: 'string', type: 'string_type', word: 'string' }),
+});
+
+builder.scalarType('BooleanMap', {
+  description: 'A JSON object whose values are booleans. Keys have 1 to 64 characters and are never renamed.',
+  extensions: { jsonValues: 'boolean' },
+  serialize: (value) => value as Record<string, boolean>,
+  parseValue: (value) => parseMap<boolean>(value, { typeof: 'boolean', type: 'bool_type', word: 'boolean' }),
+});
+
+builder.scalarType('Int53', {
+  description: 'A whole number that JSON keeps exact: up to 2^53 - 1. For counters that outgrow Int.',
+  serialize: (value) => value as number,
+  parseValue: (value) => {
+    if (typeof value !== 'number' || !Number.isSafeInteger(value))
+      throw new GraphQLError('Input should be a valid integer of at most 53 bits');
+    return value;
   },
 });

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { principalId } from '../access/principal.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import { ApiError } from '../graphql/errors.ts';
 import { callerError } from '../infra/faults.ts';
@@ -63,7 +64,7 @@ function idOf(request: FastifyRequest): string | null {
       'The header Idempotency-Key must be 1 to 255 visible ASCII characters.',
     );
   }
-  return sha256(`${principal.userId} ${request.method} ${request.url} ${key}`);
+  return sha256(`${principalId(principal)} ${request.method} ${request.url} ${key}`);
 }
 
 /** Takes the key for this request, or finds the answer of the one that had it. */

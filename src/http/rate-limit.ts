@@ -1,22 +1,42 @@
 import type { FastifyInstance } from 'fastify';
 import type { Caller } from '../access/caller.ts';
+import type { Principal } from '../access/principal.ts';
+import type { TokenGrant } from '../access/token-grant.ts';
 import type { Config } from '../config.ts';
 import { rateLimited } from '../graphql/errors.ts';
-import { type BucketState, TokenBuckets } from '../infra/throttle.ts';
+import { type BucketState, type RateLine, TokenBuckets } from '../infra/throttle.ts';
 
 const UNLIMITED_PATHS = new Set(['/healthz', '/readyz', '/metrics']);
 
-/** One token bucket per caller: the user, or the client address of a stranger (defaults §0.5). */
+/** The pace of a token that sets only its burst where the service itself has no limit. */
+const USUAL_RPS = 500;
+
+/**
+ * One token bucket per caller (defaults §0.5): the user, the client address of a stranger, or the API token. A token's own figures hold
+ * also where the service has no limit; what it was refreshed to shares its bucket, so that a refresh gives no second one.
+ */
 export class CallerLimit {
-  readonly #buckets: TokenBuckets | null;
+  readonly #line: RateLine;
+  readonly #isOn: boolean;
+  readonly #buckets: TokenBuckets;
 
   constructor({ rateLimitRps, rateLimitBurst }: Pick<Config, 'rateLimitRps' | 'rateLimitBurst'>) {
-    this.#buckets = rateLimitRps > 0 ? new TokenBuckets(rateLimitRps, rateLimitBurst) : null;
+    this.#isOn = rateLimitRps > 0;
+    this.#line = { rps: rateLimitRps || USUAL_RPS, burst: rateLimitBurst };
+    this.#buckets = new TokenBuckets(this.#line.rps, this.#line.burst);
   }
 
   /** Takes `cost` requests from the caller's budget; `null` where there is no limit. */
   take({ principal, request }: Caller, cost: number): BucketState | null {
-    return this.#buckets?.take(principal ? `user:${principal.userId}` : `ip:${request.ip}`, cost) ?? null;
+    const own = principal?.token && this.#lineOf(principal.token);
+    if (!this.#isOn && !own) return null;
+    return this.#buckets.take(keyOf(principal, request.ip), cost, performance.now(), own ?? this.#line);
+  }
+
+  /** What a token sets of itself; `null` when that is nothing. */
+  #lineOf({ rateLimitRps: rps, rateLimitBurst: burst }: TokenGrant): RateLine | null {
+    if (rps === null && burst === null) return null;
+    return { rps: rps ?? this.#line.rps, burst: burst ?? 2 * rps! };
   }
 
   /** @throws RATE_LIMIT_EXCEEDED */
@@ -25,6 +45,9 @@ export class CallerLimit {
     if (bucket && !bucket.allowed) throw rateLimited(bucket.retryAfter);
   }
 }
+
+const keyOf = (principal: Principal | null, ip: string): string =>
+  principal?.token ? `token:${principal.token.familyId}` : principal ? `user:${principal.userId}` : `ip:${ip}`;
 
 /** Counts each request, and says on every answer where its caller stands. */
 export function addRateLimit(server: FastifyInstance, limit: CallerLimit): void {

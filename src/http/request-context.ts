@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Caller } from '../access/caller.ts';
+import { canonicalPath } from '../access/endpoint-paths.ts';
 import { callerError } from '../infra/faults.ts';
 import type { Services } from '../services.ts';
 import { ClientAddress } from './client-address.ts';
@@ -46,6 +47,7 @@ export function addRequestContext(
         traceId,
         method: request.method,
         path: pathOf(request.url),
+        door: doorOf(request),
         ip: ClientAddress.limitKey(clients.of(request.raw)),
         successStatus: 200,
         startedAt: performance.now(),
@@ -55,6 +57,13 @@ export function addRequestContext(
     };
     request.caller.principal = await authenticated(services, request);
   });
+}
+
+/** See {@link RequestInfo.door}. Taken from the route that was found, never from the raw URL. */
+function doorOf({ routeOptions, params }: FastifyRequest): string | undefined {
+  const { template } = routeOptions.config;
+  if (template) return canonicalPath(template, params as Record<string, string>);
+  return routeOptions.url === '/graphql' ? '/graphql' : undefined;
 }
 
 async function authenticated(services: Services, request: FastifyRequest) {

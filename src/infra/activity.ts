@@ -4,6 +4,7 @@ import { bulkInsert } from './bulk-insert.ts';
 import { isDatabaseAway } from './faults.ts';
 import { newId } from './ids.ts';
 import type { Sql } from './sql.ts';
+import { TASK_METHOD } from './system-caller.ts';
 
 /** What was done to what, as a service says it. */
 export interface ActivityEntry {
@@ -17,6 +18,10 @@ export interface ActivityEntry {
   appId?: string | null;
   /** Who did it, where nobody is signed in: the account that a mailed token belongs to. */
   userId?: string | null;
+  /** What ran, where the operation is part of a run. */
+  executionId?: string | null;
+  /** Tokens of models that it used: `input`, `output`, `total`. */
+  tokenUsage?: Readonly<Record<string, number>>;
   metadata?: Record<string, unknown>;
 }
 
@@ -37,6 +42,8 @@ const columns = {
   app_id: 'text',
   principal_type: 'text',
   principal_id: 'text',
+  token_id: 'text',
+  token_type: 'text',
   method: 'text',
   path: 'text',
   resource_type: 'text',
@@ -46,6 +53,8 @@ const columns = {
   success: 'boolean',
   error_code: 'text',
   duration_ms: 'int',
+  execution_id: 'text',
+  token_usage: 'jsonb',
   metadata: 'jsonb',
 } as const;
 
@@ -64,8 +73,10 @@ export function activityRow(caller: Caller, entry: ActivityEntry, outcome?: Outc
     user_id: userId,
     workspace_id: recordable(entry.workspaceId),
     app_id: recordable(entry.appId),
-    principal_type: principal?.type ?? (userId ? 'user' : 'anonymous'),
-    principal_id: userId,
+    principal_type: principal?.type ?? (request.method === TASK_METHOD ? 'system' : userId ? 'user' : 'anonymous'),
+    principal_id: principal?.token?.id ?? userId,
+    token_id: principal?.token?.id ?? null,
+    token_type: principal?.token?.type ?? null,
     method: request.method,
     path: request.path,
     resource_type: entry.resourceType,
@@ -75,6 +86,8 @@ export function activityRow(caller: Caller, entry: ActivityEntry, outcome?: Outc
     success: statusCode < 400,
     error_code: outcome?.errorCode ?? null,
     duration_ms: Math.round(performance.now() - request.startedAt),
+    execution_id: recordable(entry.executionId),
+    token_usage: JSON.stringify(entry.tokenUsage ?? {}),
     metadata: JSON.stringify(entry.metadata ?? {}),
   };
 }
@@ -84,6 +97,25 @@ const recordable = (id: string | null | undefined): string | null =>
   id?.toWellFormed().replaceAll('\0', '\uFFFD').slice(0, 128) ?? null;
 
 const insert = bulkInsert('activity', columns);
+
+/**
+ * The insert of one record for each row of a statement's `changed c`, as a part of that statement.
+ * @param first number of its first parameter
+ * @param metadata SQL over `c` that gives more metadata, as jsonb
+ */
+export function recordOfChanged(
+  first: number,
+  metadata: string,
+): { text: string; parameters(row: ActivityRow): unknown[] } {
+  const names = Object.keys(columns) as (keyof ActivityRow)[];
+  const values = names.map(
+    (name, index) => `$${first + index}::${columns[name]}${name === 'metadata' ? ` || ${metadata}` : ''}`,
+  );
+  return {
+    text: `insert into activity (${names.join(', ')}) select ${values.join(', ')} from changed c`,
+    parameters: (row) => names.map((name) => row[name]),
+  };
+}
 
 /** Writes records within the transaction of the change that they tell of. */
 export async function insertActivity(db: Prisma.TransactionClient, rows: readonly ActivityRow[]): Promise<void> {

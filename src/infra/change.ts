@@ -1,8 +1,9 @@
 import type { Caller } from '../access/caller.ts';
 import type { Prisma, PrismaClient } from '../generated/prisma/client.ts';
 import { errorCatalogue } from '../graphql/errors.ts';
-import { type ActivityEntry, activityRow, insertActivity } from './activity.ts';
+import { type ActivityEntry, activityRow, insertActivity, recordOfChanged } from './activity.ts';
 import { type EventEntry, eventRow, insertEvents } from './events.ts';
+import type { Sql } from './sql.ts';
 
 /** A transaction that is being written: the rows, the audit record and the events commit together or not at all. */
 export interface Tx {
@@ -18,6 +19,16 @@ export interface Tx {
   afterCommit(action: () => void): void;
 }
 
+/** A change that is one statement, for where a transaction of many would cost too much. */
+export interface StatementChange {
+  /** `update … returning …` of one row or none. */
+  text: string;
+  values: unknown[];
+  audit: ActivityEntry;
+  /** SQL over the changed row `c` that gives more metadata of the record, as jsonb. */
+  metadata: string;
+}
+
 // deadlock, serialization failure, and Prisma's name for both
 const TRY_AGAIN = /40001|40P01|P2034/;
 const ATTEMPTS = 4;
@@ -25,10 +36,12 @@ const ATTEMPTS = 4;
 /** The write path. */
 export class Changes {
   readonly #prisma: PrismaClient;
+  readonly #sql: Sql;
   readonly #onCommit: () => void;
 
-  constructor(prisma: PrismaClient, onCommit: () => void) {
+  constructor(prisma: PrismaClient, sql: Sql, onCommit: () => void) {
     this.#prisma = prisma;
+    this.#sql = sql;
     this.#onCommit = onCommit;
   }
 
@@ -37,15 +50,19 @@ export class Changes {
    * a deadlock at its cost; so `work` must not touch anything but `tx`.
    */
   async run<T>(caller: Caller, work: (tx: Tx) => Promise<T>): Promise<T> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await this.#once(caller, work);
-      } catch (error) {
-        if (attempt === ATTEMPTS || !isTransient(error)) throw error;
-        const jitterMs = Math.random() * 20 * attempt;
-        await new Promise((done) => setTimeout(done, jitterMs));
-      }
-    }
+    return again(() => this.#once(caller, work));
+  }
+
+  /** The row that one statement changes, recorded by that very statement: committed when it is here. `null` when there was none. */
+  async runStatement<Row extends object>(caller: Caller, change: StatementChange): Promise<Row | null> {
+    const { text, values, audit, metadata } = change;
+    const record = recordOfChanged(values.length + 1, metadata);
+    const whole = `with changed as (${text}), recorded as (${record.text}) select * from changed`;
+    const rows = await again(() =>
+      this.#sql.change<Row>(whole, [...values, ...record.parameters(activityRow(caller, audit))]),
+    );
+    if (rows.length > 0) caller.request.recorded = true;
+    return rows[0] ?? null;
   }
 
   async #once<T>(caller: Caller, work: (tx: Tx) => Promise<T>): Promise<T> {
@@ -80,6 +97,19 @@ export class Changes {
     for (const action of after) action();
     if (events.length > 0) this.#onCommit();
     return result;
+  }
+}
+
+/** Does it once more, up to three times, when PostgreSQL broke a deadlock at its cost. */
+async function again<T>(work: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (attempt === ATTEMPTS || !isTransient(error)) throw error;
+      const jitterMs = Math.random() * 20 * attempt;
+      await new Promise((done) => setTimeout(done, jitterMs));
+    }
   }
 }
 

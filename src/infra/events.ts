@@ -54,7 +54,7 @@ export function eventRow(caller: Caller, event: EventEntry): EventRow {
     type: event.type,
     actor: JSON.stringify({
       principal_type: caller.principal?.type ?? (who ? 'user' : 'system'),
-      principal_id: who?.userId ?? null,
+      principal_id: caller.principal?.token?.id ?? who?.userId ?? null,
       username: who?.username ?? null,
     }),
     resource_type: event.resourceType,

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { chownSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -16,6 +16,7 @@ import {
 } from './postgres-binaries.ts';
 import { initialise, serverPid, stopLeftover } from './postgres-folder.ts';
 
+const DATABASE = 'platform';
 const START_TIMEOUT_MS = 300_000; // recovery after a crash replays up to a gigabyte
 const STOP_TIMEOUT_MS = 30_000;
 const LONGEST_SOCKET_PATH = 103; // bytes: macOS; Linux allows four more
@@ -57,7 +58,7 @@ export interface EmbeddedPostgres {
  * @throws Error when the folder belongs to a live process, or with the server's log when it does not start
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
-  const { dir, database = 'platform' } = options;
+  const { dir, database = DATABASE } = options;
   mkdirSync(path.dirname(dir), { recursive: true });
   const lock = await own(dir);
   try {
@@ -74,6 +75,16 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     throw error;
   }
 }
+
+/** Connection URL of the server that another process of ours runs in the folder; `undefined` when none does. */
+export function runningPostgresUrl(dir: string, database = DATABASE): string | undefined {
+  if (serverPid(dir) === undefined) return undefined;
+  const socketDir = readFileSync(path.join(dir, 'postmaster.pid'), 'utf8').split('\n')[4];
+  return socketDir ? socketUrl(socketDir, database) : undefined; // it is written a moment after the process id
+}
+
+const socketUrl = (socketDir: string, database: string) =>
+  `postgresql://postgres@localhost/${encodeURIComponent(database)}?host=${encodeURIComponent(socketDir)}`;
 
 async function own(dir: string): Promise<FolderLock> {
   try {
@@ -131,7 +142,7 @@ class Server implements EmbeddedPostgres {
   }
 
   get url(): string {
-    return this.urlOf(this.options.database ?? 'platform');
+    return this.urlOf(this.options.database ?? DATABASE);
   }
 
   get pid(): number {
@@ -141,7 +152,7 @@ class Server implements EmbeddedPostgres {
   }
 
   urlOf(database: string): string {
-    return `postgresql://postgres@localhost/${encodeURIComponent(database)}?host=${encodeURIComponent(this.socketDir)}`;
+    return socketUrl(this.socketDir, database);
   }
 
   async start(): Promise<void> {

@@ -1,18 +1,21 @@
 import type { Sql } from './sql.ts';
 
 /**
- * What is kept for how long (defaults §1, §9, §10, §0.5). Deleted workspaces and organizations are gone after 30 days, and so is what is
+ * What is kept for how long (defaults §1, §9, §10, §0.5). Deleted workspaces, organizations and secrets are gone after 30 days, and so is what is
  * personal of a deleted account; its id stays, because content refers to it.
  */
 const RULES = [
   `delete from workspaces where deleted_at < now() - interval '30 days'`,
   `delete from organizations where deleted_at < now() - interval '30 days'`,
+  `delete from secrets where status = 'deleted' and deleted_at < now() - interval '30 days'`,
   `update users set email = 'deleted-' || id || '@invalid', email_key = lower('deleted-' || id || '@invalid'), username = id, username_key = lower(id),
      full_name = null, avatar_url = null, bio = null, timezone = null, locale = null, preferences = '{}', password_hash = null
    where deactivated_at < now() - interval '30 days' and password_hash is not null`,
   `delete from sessions where expires_at < now() - interval '1 day' or revoked_at < now() - interval '30 days'`,
   `delete from refresh_tokens where expires_at < now() - interval '1 day'`,
   `delete from email_tokens where expires_at < now() - interval '1 day'`,
+  // revoked ones stay in lists for 90 days; expired ones can be refreshed for 30 days
+  `delete from api_tokens where revoked_at < now() - interval '90 days' or refresh_expires_at < now() - interval '90 days'`,
   `delete from login_failures where window_start < now() - interval '1 day' and coalesce(locked_until, now()) <= now()`,
   // streams may resume for 24 hours; the audit trail is kept for 90 days
   `delete from events where timestamp < now() - interval '7 days'`,

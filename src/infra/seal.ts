@@ -1,7 +1,5 @@
-import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes } from 'node:crypto';
-
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
+import { createHash, createHmac } from 'node:crypto';
+import { open, seal } from './aead.ts';
 
 /** Seals texts that the service keeps for itself with AES-256-GCM, under a key derived from its secret for one purpose. */
 export class Seal {
@@ -17,19 +15,12 @@ export class Seal {
   }
 
   /** `context` must be the same when it is opened: a sealed text cannot be moved to another row. */
-  seal(text: string, context: string): Buffer {
-    const nonce = randomBytes(NONCE_BYTES);
-    const cipher = createCipheriv('aes-256-gcm', this.#key, nonce).setAAD(Buffer.from(context));
-    return Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
+  seal(text: string, context: string): Buffer<ArrayBuffer> {
+    return seal(this.#key, Buffer.from(text), context);
   }
 
   /** @throws Error when it was sealed with another secret or for another context */
   open(sealed: Uint8Array, context: string): string {
-    const bytes = Buffer.from(sealed);
-    const decipher = createDecipheriv('aes-256-gcm', this.#key, bytes.subarray(0, NONCE_BYTES)).setAAD(
-      Buffer.from(context),
-    );
-    decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
-    return Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()]).toString('utf8');
+    return open(this.#key, sealed, context).toString('utf8');
   }
 }

@@ -55,7 +55,7 @@ export class Sql {
 
   /** The rows of a read. Done once more if its connection was lost; never use it for a write. */
   async read<Row extends object>(text: string, values: unknown[]): Promise<Row[]> {
-    const query = this.#prepared ? { name: statementName(text), text, values, types } : { text, values, types };
+    const query = this.#query(text, values);
     try {
       return (await this.#pool.query<Row>(query)).rows;
     } catch (error) {
@@ -64,8 +64,17 @@ export class Sql {
     }
   }
 
+  /** The rows that one statement changed, in its own transaction: it has committed when they are here. */
+  async change<Row extends object>(text: string, values: unknown[]): Promise<Row[]> {
+    return (await this.#pool.query<Row>(this.#query(text, values))).rows;
+  }
+
   /** One statement that writes, in its own transaction, with the number of rows it touched. */
   async write(text: string, values: unknown[]): Promise<number> {
     return (await this.#pool.query({ text, values })).rowCount ?? 0;
+  }
+
+  #query(text: string, values: unknown[]) {
+    return this.#prepared ? { name: statementName(text), text, values, types } : { text, values, types };
   }
 }

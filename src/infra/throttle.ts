@@ -13,31 +13,43 @@ export interface BucketState {
   retryAfter: number;
 }
 
-/** Token buckets by key: `burst` at once, then `rps`. Their number is bounded: the least used are forgotten first. */
+/** Buckets count in millionths of a request and in microseconds: whole numbers, so that they are exact at every edge. */
+const MICRO = 1_000_000;
+
+/** How many at once, and how many per second after that. */
+export interface RateLine {
+  rps: number;
+  burst: number;
+}
+
+/** Token buckets by key: `burst` at once, then `rps`, unless a key has a line of its own. Their number is bounded: the least used are forgotten first. */
 export class TokenBuckets {
-  readonly #rps: number;
-  readonly #burst: number;
-  readonly #buckets = new LRUCache<string, { tokens: number; at: number }>({ max: 100_000 });
+  readonly #line: RateLine;
+  readonly #buckets = new LRUCache<string, { left: number; at: number }>({ max: 100_000 });
 
   constructor(rps: number, burst: number) {
-    this.#rps = rps;
-    this.#burst = Math.max(1, burst);
+    this.#line = { rps, burst };
   }
 
   /** Takes `cost` tokens, all or none. */
-  take(key: string, cost = 1, now = performance.now()): BucketState {
-    const bucket = this.#buckets.get(key) ?? { tokens: this.#burst, at: now };
-    bucket.tokens = Math.min(this.#burst, bucket.tokens + ((now - bucket.at) / 1000) * this.#rps);
-    bucket.at = now;
-    const allowed = bucket.tokens >= cost;
-    if (allowed) bucket.tokens -= cost;
+  take(key: string, cost = 1, now = performance.now(), line = this.#line): BucketState {
+    const { rps } = line;
+    const burst = Math.max(1, line.burst);
+    const at = Math.round(now * 1_000);
+    const bucket = this.#buckets.get(key) ?? { left: burst * MICRO, at };
+    bucket.left = Math.min(burst * MICRO, bucket.left + Math.max(0, at - bucket.at) * rps);
+    bucket.at = at;
+    const wanted = cost * MICRO;
+    const allowed = bucket.left >= wanted;
+    if (allowed) bucket.left -= wanted;
     this.#buckets.set(key, bucket);
+    const secondsFor = (missing: number) => Math.ceil(missing / MICRO / rps);
     return {
       allowed,
-      limit: this.#burst,
-      remaining: Math.floor(bucket.tokens),
-      resetSeconds: Math.ceil((this.#burst - bucket.tokens) / this.#rps),
-      retryAfter: allowed ? 0 : Math.max(1, Math.ceil((cost - bucket.tokens) / this.#rps)),
+      limit: burst,
+      remaining: Math.floor(bucket.left / MICRO),
+      resetSeconds: secondsFor(burst * MICRO - bucket.left),
+      retryAfter: allowed ? 0 : Math.max(1, secondsFor(wanted - bucket.left)),
     };
   }
 }

@@ -41,8 +41,7 @@ builder.prismaObjectField(Workspace, 'namespaces', (t) =>
     description: 'The namespaces, newest first.',
     authorize: { workspace: 'namespace:read' },
     args: pageArgs(),
-    resolve: ({ orgId, id }, args, context) =>
-      context.services.namespaces.reads.list.nested(context, [orgId, id], args),
+    resolve: ({ orgId, id }, args, context) => context.services.namespaces.nested(context, [orgId, id], args),
   }),
 );
 
@@ -64,8 +63,8 @@ builder.queryFields((t) => ({
     description: 'The namespaces of a workspace, newest first.',
     authorize: { workspace: 'namespace:read' },
     args: { ...workspaceArgs(), ...pageArgs() },
-    resolve: (_root, { orgId, workspaceId, ...args }, { services }) =>
-      services.namespaces.reads.list.page([orgId, workspaceId], args),
+    resolve: (_root, { orgId, workspaceId, ...args }, { actor, services }) =>
+      services.namespaces.list(actor, { orgId, workspaceId }, args),
   }),
 }));
 

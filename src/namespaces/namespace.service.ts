@@ -1,12 +1,15 @@
 import type { Actor } from '../access/caller.ts';
 import { type Namespace, Prisma } from '../generated/prisma/client.ts';
 import { ChildReads } from '../graphql/child-reads.ts';
+import type { Connection } from '../graphql/connections.ts';
 import { alreadyExists, conflict, notFound } from '../graphql/errors.ts';
+import type { PageArgs, RequestMemory } from '../graphql/nested-connection.ts';
 import { brokenUnique, type Tx } from '../infra/change.ts';
 import { newId } from '../infra/ids.ts';
-import { columnsOf, selectList } from '../infra/pages.ts';
+import { columnsOf, type Filter, filtersOf, type ParentKey, selectList } from '../infra/pages.ts';
 import { recordChange } from '../infra/record-change.ts';
 import type { Sql } from '../infra/sql.ts';
+import type { SecretService } from '../secrets/secret.service.ts';
 import type { ServiceDeps } from '../services.ts';
 
 /** The slug of the namespace that each workspace has; it stands for the id wherever a namespace is named. */
@@ -54,9 +57,9 @@ export async function holdNamespace(tx: Tx, id: string): Promise<void> {
 /** Namespaces: the parts of a workspace. */
 export class NamespaceService {
   readonly reads: ChildReads<Namespace>;
-  readonly #deps: ServiceDeps;
+  readonly #deps: ServiceDeps & { secrets: SecretService };
 
-  constructor(deps: ServiceDeps) {
+  constructor(deps: ServiceDeps & { secrets: SecretService }) {
     this.#deps = deps;
     this.reads = new ChildReads(deps, {
       kind: 'namespace',
@@ -64,6 +67,20 @@ export class NamespaceService {
       columns: properties,
       below: ['orgId', 'workspaceId'],
     });
+  }
+
+  /** Those that the actor may see, newest first. */
+  async list(actor: Actor, { orgId, workspaceId }: Place, args: PageArgs): Promise<Connection<Namespace>> {
+    return this.reads.list.page([orgId, workspaceId], args, this.#visible(actor));
+  }
+
+  /** The same list below a workspace of a list. */
+  async nested(
+    context: RequestMemory & { actor: Actor },
+    parent: ParentKey,
+    args: PageArgs,
+  ): Promise<Connection<Namespace>> {
+    return this.reads.list.nested(context, parent, args, this.#visible(context.actor));
   }
 
   /** By id, or by `default`. @throws RESOURCE_NOT_FOUND */
@@ -117,8 +134,14 @@ export class NamespaceService {
     await this.#deps.changes.run(actor, async (tx) => {
       const { count } = await tx.db.namespace.deleteMany({ where: { id: namespace.id } });
       if (count === 0) throw notFound('namespace', id);
+      await this.#deps.secrets.placeDeleted(tx, { namespaceId: namespace.id });
       recordChange(tx, 'delete', 'namespace', namespace, { slug: namespace.slug });
     });
+  }
+
+  /** A token that is restricted to namespaces sees these alone. */
+  #visible(actor: Actor): Filter[] {
+    return filtersOf({ 't.id = any(?)': this.#deps.access.visibleNamespaces(actor) });
   }
 
   async #unique<T>({ orgId, workspaceId }: Place, slug: string, work: () => Promise<T>): Promise<T> {

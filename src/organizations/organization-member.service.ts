@@ -1,3 +1,4 @@
+import type { Authentication } from '../access/authentication.ts';
 import type { Actor } from '../access/caller.ts';
 import { atLeast, type Permission, type Role } from '../access/permissions.ts';
 import { type OrganizationMember as MemberRow, Prisma } from '../generated/prisma/client.ts';
@@ -7,6 +8,7 @@ import { NestedList, type PageArgs, type RequestMemory } from '../graphql/nested
 import type { Tx } from '../infra/change.ts';
 import { columnsOf, type PageSource, readPage } from '../infra/pages.ts';
 import type { ServiceDeps } from '../services.ts';
+import { revokeTokens } from '../tokens/api-token.revocation.ts';
 import { joinOrganization } from './membership.ts';
 import { lockOrganization } from './organization.service.ts';
 
@@ -40,10 +42,10 @@ interface Target {
 
 /** Who belongs to an organization, and as what. */
 export class OrganizationMemberService {
-  readonly #deps: ServiceDeps;
+  readonly #deps: ServiceDeps & { authentication: Authentication };
   readonly #list: NestedList<OrganizationMember>;
 
-  constructor(deps: ServiceDeps) {
+  constructor(deps: ServiceDeps & { authentication: Authentication }) {
     this.#deps = deps;
     this.#list = new NestedList(deps, 'organization_members', source);
   }
@@ -106,7 +108,8 @@ export class OrganizationMemberService {
   async remove(actor: Actor, target: Target): Promise<void> {
     const { orgId, userId } = target;
     const isSelf = userId === actor.principal.userId;
-    if (!isSelf) await this.#deps.access.requireOrganization(actor, orgId, 'organization_member:delete');
+    if (isSelf) await this.#deps.access.requireToken(actor, 'organization_member:delete', { orgId });
+    else await this.#deps.access.requireOrganization(actor, orgId, 'organization_member:delete');
     await this.#deps.changes.run(actor, async (tx) => {
       const role = await this.#lockMember(tx, target);
       if (!isSelf) await this.#mayGrant(tx, actor, orgId, role, 'organization_member:delete');
@@ -114,6 +117,7 @@ export class OrganizationMemberService {
       await tx.db.organizationMember.delete({ where: { orgId_userId: { orgId, userId } } });
       // whoever leaves is nobody's to manage, also after coming back
       await tx.db.user.updateMany({ where: { id: userId, homeOrgId: orgId }, data: { homeOrgId: null } });
+      await revokeTokens(tx, this.#deps.authentication, target, 'owner_left');
       this.#record(tx, 'delete', target, { role });
       await this.#leaveWorkspaces(tx, target);
     });

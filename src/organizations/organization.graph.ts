@@ -29,7 +29,7 @@ export const Organization = builder.prismaObject('Organization', {
     workspaces: t.field({
       type: WorkspaceConnection,
       description: 'Its workspaces that the caller may read, newest first.',
-      authorize: { organization: 'organization:access' },
+      authorize: { organization: 'organization:access', service: 'workspace:read' },
       args: pageArgs(),
       resolve: ({ id }, args, context) => context.services.workspaces.nested(context.actor, context, id, args),
     }),
@@ -102,7 +102,7 @@ builder.mutationFields((t) => ({
   createOrganization: t.field({
     type: Organization,
     description: 'Makes an organization with a default workspace; the caller becomes owner of both.',
-    authorize: 'signedIn',
+    authorize: 'session',
     activity: { action: 'create', resourceType: 'organization' },
     args: { input: t.arg({ type: CreateOrganizationInput, required: true, description: 'The organization.' }) },
     resolve: (_root, { input }, { actor, services }) => services.organizations.create(actor, input),

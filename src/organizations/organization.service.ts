@@ -1,10 +1,10 @@
-import type { Actor } from '../access/caller.ts';
+import type { Actor, Caller } from '../access/caller.ts';
 import { type Organization, Prisma } from '../generated/prisma/client.ts';
 import type { Connection } from '../graphql/connections.ts';
 import { notFound } from '../graphql/errors.ts';
 import { NestedList, nestedRow, type PageArgs, type RequestMemory } from '../graphql/nested-connection.ts';
 import type { Tx } from '../infra/change.ts';
-import { columnsOf, type PageSource } from '../infra/pages.ts';
+import { columnsOf, filtersOf, type PageSource } from '../infra/pages.ts';
 import type { ServiceDeps } from '../services.ts';
 import { foundOrganization } from './founding.ts';
 
@@ -59,9 +59,14 @@ export class OrganizationService {
     return organization;
   }
 
-  /** The organizations of a user, for that user. */
-  async list(memory: RequestMemory, userId: string, args: PageArgs): Promise<Connection<Organization>> {
-    return this.#ofUser.nested(memory, [userId], args);
+  /** The organizations of a user, for that user; a token sees its own alone. */
+  async list(
+    context: RequestMemory & { caller: Caller },
+    userId: string,
+    args: PageArgs,
+  ): Promise<Connection<Organization>> {
+    const only = filtersOf({ 't.id = ?': context.caller.principal?.token?.orgId });
+    return this.#ofUser.nested(context, [userId], args, only);
   }
 
   /** Makes an organization with a default workspace; the caller owns both. */

@@ -1,9 +1,10 @@
 import type { Actor } from '../access/caller.ts';
 import type { AppService } from '../apps/app.service.ts';
+import { referencesToRelease } from '../environments/slots.ts';
 import { Prisma, type Release } from '../generated/prisma/client.ts';
 import { ChildReads } from '../graphql/child-reads.ts';
 import type { Connection } from '../graphql/connections.ts';
-import { alreadyExists, notFound } from '../graphql/errors.ts';
+import { alreadyExists, conflict, notFound } from '../graphql/errors.ts';
 import type { PageArgs } from '../graphql/nested-connection.ts';
 import type { Tx } from '../infra/change.ts';
 import { newId } from '../infra/ids.ts';
@@ -78,10 +79,15 @@ export class ReleaseService {
     });
   }
 
-  /** @throws RESOURCE_NOT_FOUND `app` or `release` */
+  /** @throws RESOURCE_NOT_FOUND `app` or `release`; RESOURCE_CONFLICT `in_use` while it is deployed anywhere */
   async delete(actor: Actor, place: Place, id: string): Promise<void> {
     const release = await this.get(place, id);
     await this.#deps.changes.run(actor, async (tx) => {
+      // who is deploying it has finished, and nobody begins
+      await tx.db.$queryRaw`select 1 from releases where id = ${id} for update`;
+      const references = await referencesToRelease(tx, id);
+      if (references.length > 0)
+        throw conflict('release', id, 'in_use', 'The release is deployed: undeploy it first.', { references });
       const { count } = await tx.db.release.deleteMany({ where: { id } });
       if (count === 0) throw notFound('release', id);
       recordChange(tx, 'delete', 'release', release, { number: release.number, version: release.version });

@@ -99,7 +99,7 @@ export class ThreadService {
 
   /** A thread that the actor may change. @throws RESOURCE_NOT_FOUND, FORBIDDEN for a member and somebody else's thread */
   async #own(actor: Actor, place: Place, id: string, permission: Permission): Promise<Thread> {
-    const grant = await this.#deps.access.requireWorkspace(actor, place.orgId, place.workspaceId, permission);
+    const grant = await this.#deps.access.requireWorkspace(actor, place.orgId, place.workspaceId, permission, place);
     const thread = await this.get(place, id);
     this.#deps.access.ensureCovers(actor, grant, permission, thread.createdBy);
     return thread;

@@ -36,7 +36,9 @@ export const User = builder.objectRef<UserView>('User').implement({
       description: 'Where the user starts; null for those outside the organization that manages the account.',
       // a guest's home is another tenant's affair
       resolve: (user, _args, context) =>
-        isSelf(user, context) || user.homeOrgId === user.contextOrgId ? user.defaultWorkspaceId : null,
+        (isSelf(user, context) && !context.caller.principal?.token) || user.homeOrgId === user.contextOrgId
+          ? user.defaultWorkspaceId
+          : null,
     }),
     isActive: t.exposeBoolean('isActive', { description: 'Whether the account can sign in.' }),
     isVerified: t.exposeBoolean('isVerified', { description: 'Whether the e-mail address is proven.' }),
@@ -67,7 +69,9 @@ export const User = builder.objectRef<UserView>('User').implement({
       description: '`current_org_id` and `organizations` (`org_id`, `name`, `role`) of the user; empty for others.',
       resolve: async (user, _args, context) => {
         if (!isSelf(user, context)) return {};
-        const organizations = await context.ownOrganizations.load(user.id);
+        const all = await context.ownOrganizations.load(user.id);
+        const only = context.caller.principal?.token?.orgId;
+        const organizations = only ? all.filter(({ org_id }) => org_id === only) : all;
         return { current_org_id: user.contextOrgId, organizations };
       },
     }),

@@ -100,13 +100,13 @@ export class UserReads {
     return row?.orgId ?? null;
   }
 
-  /** An organization that both belong to, the preferred one first; `null` when they share none. */
+  /** An organization that both belong to, the preferred one first, for a token only its own; `null` when they share none. */
   async sharedOrganization(actor: Actor, userId: string): Promise<string | null> {
     const [row] = await this.#deps.sql.read<{ orgId: string }>(
       `select a.org_id as "orgId" from organization_members a join organization_members b on b.org_id = a.org_id
        join organizations o on o.id = a.org_id
-       where a.user_id = $1 and b.user_id = $2 and o.deleted_at is null order by (a.org_id = $3) desc, a.id limit 1`,
-      [actor.principal.userId, userId, actor.principal.orgId ?? ''],
+       where a.user_id = $1 and b.user_id = $2 and o.deleted_at is null and ($4::text is null or a.org_id = $4) order by (a.org_id = $3) desc, a.id limit 1`,
+      [actor.principal.userId, userId, actor.principal.orgId ?? '', actor.principal.token?.orgId ?? null],
     );
     return row?.orgId ?? null;
   }

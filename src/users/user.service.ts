@@ -1,6 +1,7 @@
 import type { Authentication } from '../access/authentication.ts';
 import type { Actor } from '../access/caller.ts';
 import { atLeast, type Permission, type Role } from '../access/permissions.ts';
+import { sessionOf } from '../access/principal.ts';
 import type { AccountMail } from '../auth/account-mail.ts';
 import { issueEmailToken } from '../auth/email-tokens.ts';
 import type { NewAccount, RegistrationService } from '../auth/registration.service.ts';
@@ -9,6 +10,7 @@ import type { Connection } from '../graphql/connections.ts';
 import { type ApiError, alreadyExists, conflict, forbidden, invalidInput, notFound } from '../graphql/errors.ts';
 import { brokenUnique, type Tx } from '../infra/change.ts';
 import type { ServiceDeps } from '../services.ts';
+import { revokeTokens } from '../tokens/api-token.revocation.ts';
 import { UserReads, type UserView } from './user.reads.ts';
 
 export interface UpdateUser {
@@ -87,6 +89,8 @@ export class UserService {
 
   /** Changes what is given: one's own profile, or that of an account which the caller's organization manages. */
   async update(actor: Actor, id: string, input: UpdateUser): Promise<UserView> {
+    // whoever changes how an account signs in could enter everything else with it
+    if (id === actor.principal.userId && (input.email || input.username)) sessionOf(actor);
     const contextOrgId = await this.#mayManage(actor, id, 'user:update');
     const isSelf = id === actor.principal.userId;
     if (isSelf && input.isActive === false)
@@ -129,6 +133,8 @@ export class UserService {
 
   /** Deactivates an account: its sessions end at once, its personal data is purged after 30 days. @throws RESOURCE_CONFLICT `last_owner` */
   async delete(actor: Actor, id: string): Promise<void> {
+    // the account is more than what the token's organization has of it
+    if (id === actor.principal.userId) sessionOf(actor);
     const contextOrgId = await this.#mayManage(actor, id, 'user:delete');
     await this.#deps.changes.run(actor, async (tx) => {
       await ensureNoLastOwner(tx, id);
@@ -230,8 +236,10 @@ export class UserService {
     tx.afterCommit(() => this.#deps.authentication.sessionsChanged());
   }
 
+  /** Sessions and tokens: nobody acts for the account any more. */
   async #endSessions(tx: Tx, id: string, reason: string): Promise<void> {
     await this.#deps.sessions.revokeAll(tx.db, id, reason);
+    await revokeTokens(tx, this.#deps.authentication, { userId: id }, 'owner_deactivated');
     tx.afterCommit(() => this.#deps.authentication.sessionsChanged());
   }
 

@@ -129,7 +129,8 @@ export class WorkspaceMemberService {
   async remove(actor: Actor, target: Target): Promise<void> {
     const { orgId, workspaceId, userId } = target;
     const isSelf = userId === actor.principal.userId;
-    if (!isSelf) await this.#deps.access.requireWorkspace(actor, orgId, workspaceId, 'workspace_member:delete');
+    if (isSelf) await this.#deps.access.requireToken(actor, 'workspace_member:delete', { orgId, workspaceId });
+    else await this.#deps.access.requireWorkspace(actor, orgId, workspaceId, 'workspace_member:delete');
     await this.#deps.changes.run(actor, async (tx) => {
       const role = await this.#lockMember(tx, target);
       if (!isSelf) await this.#mayGrant(tx, actor, target, role, 'workspace_member:delete');

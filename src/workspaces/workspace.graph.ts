@@ -57,8 +57,7 @@ builder.queryFields((t) => ({
   workspaces: t.field({
     type: WorkspaceConnection,
     description: 'The workspaces of an organization that the caller may read, newest first.',
-    authorize: { organization: 'organization:access' },
-    activity: { action: 'list', resourceType: 'workspace' },
+    authorize: { organization: 'organization:access', service: 'workspace:read' },
     args: {
       orgId: t.arg.id({ required: true, description: 'The organization.' }),
       organizationId: t.arg.id({ description: 'Must be the same organization where it is given.' }),

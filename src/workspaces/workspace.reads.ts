@@ -3,7 +3,7 @@ import { atLeast, type Role } from '../access/permissions.ts';
 import { Prisma, type Workspace } from '../generated/prisma/client.ts';
 import type { Connection } from '../graphql/connections.ts';
 import { NestedList, nestedRow, type PageArgs, type RequestMemory } from '../graphql/nested-connection.ts';
-import { columnsOf, keptCounts, type PageSource, selectList } from '../infra/pages.ts';
+import { columnsOf, filtersOf, keptCounts, type PageSource, selectList } from '../infra/pages.ts';
 import type { ServiceDeps } from '../services.ts';
 
 const columns = columnsOf(Object.values(Prisma.WorkspaceScalarFieldEnum));
@@ -81,6 +81,7 @@ export class WorkspaceReads {
     const seesAll = role !== null && atLeast(role, 'admin');
     const list = seesAll ? this.#all : this.#own;
     const parent = seesAll ? [orgId] : [orgId, actor.principal.userId];
-    return memory ? list.nested(memory, parent, args) : list.page(parent, args);
+    const filters = filtersOf({ 't.id = any(?)': this.#deps.access.visibleWorkspaces(actor) });
+    return memory ? list.nested(memory, parent, args, filters) : list.page(parent, args, filters);
   }
 }

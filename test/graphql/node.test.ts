@@ -29,6 +29,22 @@ async function oneOfEach(owner: Person): Promise<Record<string, string>> {
     'query ($orgId: ID!, $workspaceId: ID!) { organizationMembers(orgId: $orgId) { nodes { id } } workspaceMembers(orgId: $orgId, workspaceId: $workspaceId) { nodes { id } } namespaces(orgId: $orgId, workspaceId: $workspaceId) { nodes { id } } }',
     { orgId: owner.orgId, workspaceId: owner.workspaceId },
   );
+  const catalog = `/v1/orgs/${owner.orgId}/model-catalog`;
+  const logical_model_id = await made(catalog, 'logical_model_id', { logical_model_id: 'm', name: 'm' });
+  const models = await owner.ask<Record<string, { id: string }>>(
+    'query ($orgId: ID!) { logicalModel(orgId: $orgId, logicalModelId: "m") { id } }',
+    { orgId: owner.orgId },
+  );
+  const token = await owner.ask<Record<string, { token: { id: string } }>>(
+    'mutation ($orgId: ID!) { createApiToken(orgId: $orgId, input: { name: "t" }) { token { id } } }',
+    { orgId: owner.orgId },
+  );
+  const release_id = await made(`${owner.home}/apps/${app_id}/releases`, 'release_id', {});
+  const { body } = await owner.call<{ environment: { environment_id: string } }>('POST', `${owner.home}/environments`, {
+    name: 'e',
+    slug: 'e',
+  });
+  const { environment_id } = body.environment;
   return {
     Organization: owner.orgId,
     OrganizationMember: members.data.organizationMembers!.nodes[0]!.id,
@@ -41,7 +57,25 @@ async function oneOfEach(owner: Person): Promise<Record<string, string>> {
     Namespace: members.data.namespaces!.nodes[0]!.id,
     Thread: await made(`${owner.home}/namespaces/default/threads`, 'thread_id', {}),
     App: app_id,
-    Release: await made(`${owner.home}/apps/${app_id}/releases`, 'release_id', {}),
+    Release: release_id,
+    Environment: environment_id,
+    Deployment: await made(`${owner.home}/environments/${environment_id}/deploy`, 'deployment_id', {
+      app_id,
+      release_id,
+    }),
+    Secret: await made(`/v1/orgs/${owner.orgId}/secrets`, 'secret_id', {
+      name: 's',
+      secret_type: 'token',
+      value: { token: 't' },
+    }),
+    ApiToken: token.data.createApiToken!.token.id,
+    ProviderAccount: await made(`/v1/orgs/${owner.orgId}/provider-accounts`, 'provider_account_id', {
+      name: 'a',
+      provider_type: 'openai',
+      credentials_ref: 'env:KEY',
+    }),
+    LogicalModel: models.data.logicalModel!.id,
+    ModelEntitlement: await made(`${owner.home}/model-entitlements`, 'entitlement_id', { logical_model_id }),
   };
 }
 
@@ -73,15 +107,17 @@ test('asks for the permission of the by-id query: what a viewer may not read is 
   const owner = await person(app, 'owner');
   const ids = await oneOfEach(owner);
   const viewer = await colleague(app, owner, 'viewer');
+  const hidden = ['ApiToken', 'Invitation', 'ProviderAccount', 'Secret'];
   for (const [name, id] of Object.entries(ids))
-    expect(await node(viewer, id)).toEqual(name === 'Invitation' ? null : { __typename: name, id });
+    expect(await node(viewer, id)).toEqual(hidden.includes(name) ? null : { __typename: name, id });
 });
 
 test('what belongs to a deleted workspace or organization is null', async () => {
   const owner = await person(app, 'owner');
-  const { Namespace, Thread, App, Release, Workspace, Organization } = await oneOfEach(owner);
+  const { Namespace, Thread, App, Release, ModelEntitlement, Workspace, Organization } = await oneOfEach(owner);
   await owner.call('DELETE', owner.home);
-  for (const id of [Workspace, Namespace, Thread, App, Release]) expect(await node(owner, id!)).toBeNull();
+  for (const id of [Workspace, Namespace, Thread, App, Release, ModelEntitlement])
+    expect(await node(owner, id!)).toBeNull();
   await owner.call('DELETE', `/v1/orgs/${owner.orgId}`);
   expect(await node(owner, Organization!)).toBeNull();
 });

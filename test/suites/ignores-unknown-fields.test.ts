@@ -46,6 +46,7 @@ const asked = [
   'AddOrganizationMemberInput.userId',
   'AddWorkspaceMemberInput.userId',
   'CreateInvitationInput.workspaceId',
+  'CreateSecretInput.workspaceId',
   'SwitchOrganizationInput.orgId',
 ];
 

@@ -95,6 +95,10 @@ function isId(type: GraphQLInputType): boolean {
 }
 
 describe('the control: with the right token the same requests do answer', () => {
+  // a tenant's own reading may leave a trace, such as the count of a secret's reveals
+  afterAll(async () => {
+    before = await checksums(app.database.pool, foreign.ids.org_id!);
+  });
   test.each(
     operations
       .filter(({ method, type }) => method === 'GET' && type === 'query')
@@ -102,7 +106,9 @@ describe('the control: with the right token the same requests do answer', () => 
   )('%s', async (title, operation) => {
     const answer = await app.server.inject(requestOf(operation, foreign, { token: foreign.accounts.owner.token }));
     expect(answer.statusCode, answer.body).toBe(200);
-    if (!withoutTenant.includes(title)) expect(answer.body).toContain(foreign.marker);
+    // some answers hold no text, only identifiers
+    const shows = [foreign.marker, ...foreignIds].some((text) => answer.body.includes(text));
+    if (!withoutTenant.includes(title)) expect(shows, answer.body).toBe(true);
   });
 });
 

@@ -21,11 +21,13 @@ const publicRoutes = [
   'POST /v1/auth/resend-verification',
   'POST /v1/auth/reset-password',
   'POST /v1/auth/verify-email',
+  'POST /v1/orgs/{org_id}/api-tokens/refresh',
 ];
 const publicRootFields = [
   'Mutation.forgotPassword',
   'Mutation.login',
   'Mutation.refresh',
+  'Mutation.refreshApiToken',
   'Mutation.register',
   'Mutation.resendVerification',
   'Mutation.resetPassword',

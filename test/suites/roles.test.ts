@@ -7,7 +7,7 @@ import { schema } from '../../src/graphql/schema.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { gentlestFirst, operationAt, operations, pathVariables, rootFieldOf, routeOf } from '../support/operations.ts';
 import { injectable, partsOf } from '../support/requests.ts';
-import { createWorld, makeOne, makerOf, must, type World } from '../support/world.ts';
+import { createWorld, findKey, makeOne, makerOf, must, type World } from '../support/world.ts';
 
 /**
  * Who may do what (defaults §13), once more and by hand: viewer, member, editor, admin, owner. `x` yes, `-` no, `o` only what one made oneself.
@@ -113,16 +113,47 @@ const withoutPermission = [
   'POST /v1/auth/verify-email',
   'POST /v1/invitations/accept',
   'POST /v1/orgs',
+  'POST /v1/orgs/{org_id}/api-tokens/refresh',
 ];
 
 /** What a route changes or removes, made anew for each try, where no route of its own makes it. */
-const fresh: Record<string, (world: World, path: string) => Promise<string>> = {
+const fresh: Record<string, (world: World, path: string, role: Role) => Promise<string>> = {
+  // everybody revokes their own; the token of an app, and by the administrators' path, is somebody else's
+  token_id: async (world, path, role) => {
+    const isOwn = path === '/v1/orgs/{org_id}/api-tokens/{token_id}';
+    const url = path.includes('/apps/')
+      ? `/v1/orgs/${world.ids.org_id}/apps/${world.ids.app_id}/tokens`
+      : `/v1/orgs/${world.ids.org_id}/api-tokens`;
+    const headers = world.as(isOwn ? role : 'owner');
+    const { token } = await must<{ token: { token_id: string } }>(app, {
+      method: 'POST',
+      url,
+      headers,
+      payload: { name: 'to be revoked' },
+    });
+    return token.token_id;
+  },
   member_user_id: async (world, path) => {
     const { user_id } = (await makeOne(app, world, operationAt('POST', '/v1/users'))) as { user_id: string };
     const url = `/v1/orgs/${world.ids.org_id}/workspaces/${world.ids.workspace_id}/members`;
     if (path.includes('/workspaces/'))
       await must(app, { method: 'POST', url, headers: world.as('owner'), payload: { user_id, role: 'viewer' } });
     return user_id;
+  },
+  app_id: async (world, path) => {
+    const workspace = '/v1/orgs/{org_id}/workspaces/{workspace_id}';
+    if (!path.includes('/deploy/'))
+      return findKey(await makeOne(app, world, operationAt('POST', `${workspace}/apps`)), ['app_id'])!;
+    await makeOne(app, world, operationAt('POST', `${workspace}/environments/{environment_id}/deploy`));
+    return world.ids.app_id!;
+  },
+  logical_model_id: async (world, path) => {
+    const made = await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/model-catalog'));
+    const { logical_model_id } = made as { logical_model_id: string };
+    const url = `/v1/orgs/${world.ids.org_id}/workspaces/${world.ids.workspace_id}/model-entitlements`;
+    if (path.includes('/workspaces/'))
+      await must(app, { method: 'POST', url, headers: world.as('owner'), payload: { logical_model_id } });
+    return logical_model_id;
   },
 };
 
@@ -150,9 +181,9 @@ async function expendable(operation: CompiledOperation, role: Role) {
   if (last && last !== 'org_id' && operation.path.endsWith('}') && operation.method !== 'GET') {
     const maker = makerOf(last);
     const made = fresh[last]
-      ? await fresh[last](world, operation.path)
+      ? await fresh[last](world, operation.path, role)
       : maker
-        ? ((await makeOne(app, world, maker)) as Record<string, string>)[last]
+        ? findKey(await makeOne(app, world, maker), [last])
         : undefined;
     if (made) ids[last] = made;
   }

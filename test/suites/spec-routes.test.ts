@@ -37,6 +37,46 @@ const spec: [method: string, path: string, errors: string, status: number][] = [
   ['POST', `${W}/members`, 'B', 201],
   ['PATCH', `${W}/members/{member_user_id}`, 'B', 200],
   ['DELETE', `${W}/members/{member_user_id}`, 'B', 204],
+  ['GET', `${W}/environments`, 'B', 200],
+  ['POST', `${W}/environments`, 'B', 201],
+  ['GET', `${W}/environments/{environment_id}`, 'B', 200],
+  ['PUT', `${W}/environments/{environment_id}`, 'B', 200],
+  ['DELETE', `${W}/environments/{environment_id}`, 'B', 200],
+  ['POST', `${W}/environments/{environment_id}/deploy`, 'B', 200],
+  ['DELETE', `${W}/environments/{environment_id}/deploy/{app_id}`, 'B', 200],
+  ['GET', `${W}/environments/{environment_id}/deployments`, 'B', 200],
+  ['GET', `${O}/secrets`, 'C', 200],
+  ['POST', `${O}/secrets`, 'C', 201],
+  ['GET', `${O}/secrets/by-name/{name}`, 'C', 200],
+  ['GET', `${O}/secrets/{secret_id}`, 'C', 200],
+  ['PATCH', `${O}/secrets/{secret_id}`, 'C', 200],
+  ['DELETE', `${O}/secrets/{secret_id}`, 'C', 204],
+  ['POST', `${O}/secrets/{secret_id}/rotate`, 'C', 200],
+  ['GET', `${O}/secrets/{secret_id}/versions`, 'C', 200],
+  ['GET', `${O}/api-tokens`, 'B', 200],
+  ['POST', `${O}/api-tokens`, 'B', 201],
+  ['GET', `${O}/api-tokens/admin`, 'B', 200],
+  ['DELETE', `${O}/api-tokens/{token_id}`, 'B', 204],
+  ['DELETE', `${O}/api-tokens/admin/{token_id}`, 'B', 204],
+  ['POST', `${O}/api-tokens/refresh`, 'B', 200],
+  ['GET', `${O}/apps/{app_id}/tokens`, 'B', 200],
+  ['POST', `${O}/apps/{app_id}/tokens`, 'B', 201],
+  ['DELETE', `${O}/apps/{app_id}/tokens/{token_id}`, 'B', 204],
+  ['GET', `${O}/model-catalog`, 'C', 200],
+  ['POST', `${O}/model-catalog`, 'C', 201],
+  ['GET', `${O}/model-catalog/{logical_model_id}`, 'C', 200],
+  ['PATCH', `${O}/model-catalog/{logical_model_id}`, 'C', 200],
+  ['DELETE', `${O}/model-catalog/{logical_model_id}`, 'C', 204],
+  ['GET', `${O}/provider-accounts`, 'C', 200],
+  ['POST', `${O}/provider-accounts`, 'C', 201],
+  ['GET', `${O}/provider-accounts/{provider_account_id}`, 'C', 200],
+  ['PATCH', `${O}/provider-accounts/{provider_account_id}`, 'C', 200],
+  ['DELETE', `${O}/provider-accounts/{provider_account_id}`, 'C', 204],
+  ['GET', `${W}/model-entitlements`, 'C', 200],
+  ['POST', `${W}/model-entitlements`, 'C', 201],
+  ['GET', `${W}/model-entitlements/{logical_model_id}`, 'C', 200],
+  ['PATCH', `${W}/model-entitlements/{logical_model_id}`, 'C', 200],
+  ['DELETE', `${W}/model-entitlements/{logical_model_id}`, 'C', 204],
 ];
 
 test('the routes of the spec are there, with their methods, paths, error sets and statuses, and no other', () => {
@@ -44,7 +84,7 @@ test('the routes of the spec are there, with their methods, paths, error sets an
     routes.map(({ method, path, errors, status }) => `${method} ${path} ${errors} ${status}`).sort();
   const wanted = spec.map(([method, path, errors, status]) => ({ method, path, errors, status }));
   expect(lines(operations.filter(({ isAddition }) => !isAddition))).toEqual(lines(wanted));
-  expect(spec).toHaveLength(29);
+  expect(spec).toHaveLength(69);
 });
 
 test('an addition takes no path of the spec', () => {
@@ -67,6 +107,39 @@ const shapes = {
   Users: 'total has_more next_cursor users',
   Workspaces: 'total has_more next_cursor workspaces',
   Members: 'members total',
+  Environment:
+    'environment_id workspace_id org_id name slug description created_by created_at updated_at is_default active_deployments status',
+  Environments: 'total has_more next_cursor environments',
+  EnvironmentChanged: 'message environment',
+  Deployment: 'deployment_id environment_id app_id release_id previous_release_id action deployed_by deployed_at',
+  Deployments: 'deployments total',
+  Deployed: 'message deployment_id environment_id app_id release_id',
+  Undeployed: 'message deployment_id',
+  Secret:
+    'secret_id scope workspace_id organization_id namespace_id environment_id name secret_type status description expires_at last_rotated_at last_accessed_at created_by created_at updated_at vault_version rotation_reminder_days access_count is_expired needs_rotation',
+  Secrets: 'total has_more next_cursor secrets',
+  SecretVersions: 'secret_id current_version versions',
+  SecretVersion: 'version created_at value',
+  Token:
+    'token_id token_type owner_type owner_id org_id name description prefix created_by_user_id issued_at expires_at last_used_at revoked_at revoked_reason scopes permissions workspace_ids namespace_ids environment_ids endpoint_paths rate_limit_rps rate_limit_burst',
+  Tokens: 'tokens',
+  IssuedToken: 'token plaintext_token refresh_token_plaintext',
+  Model:
+    'logical_model_id org_id name description model_type status status_reason created_by created_at updated_at capabilities default_temperature default_top_p default_max_tokens fallback_chain enabled healthy_targets_count total_targets_count tags targets constraints',
+  ModelTarget:
+    'provider_account_id model_name last_failure last_success weight priority enabled consecutive_failures temperature_override max_tokens_override',
+  ModelConstraints:
+    'data_residency require_audit_log max_cost_per_1k_tokens max_latency_ms allow_caching cache_ttl_seconds',
+  Models: 'total has_more next_cursor models',
+  ProviderAccount:
+    'provider_account_id org_id name description provider_type region data_residency credentials_ref status status_reason routing_mode bridge_id bridge_endpoint_name last_health_check created_by created_at updated_at enabled tags quota_policy rate_limit_policy',
+  QuotaPolicy: 'max_tokens_per_month max_requests_per_month current_month_tokens current_month_requests usage_period',
+  RateLimitPolicy:
+    'requests_per_second requests_per_minute input_tokens_per_minute output_tokens_per_minute max_concurrency burst_size queue_policy queue_timeout_seconds',
+  ProviderAccounts: 'total has_more next_cursor accounts',
+  Entitlement:
+    'entitlement_id workspace_id org_id logical_model_id last_used_at granted_by created_at updated_at workspace_limits allowed_step_types allowed_endpoints allowed_purposes enabled request_count total_tokens',
+  Entitlements: 'total has_more next_cursor entitlements',
   Message: 'message',
 };
 type Shape = keyof typeof shapes;
@@ -187,6 +260,30 @@ describe('the shapes of the spec', () => {
     });
   });
 
+  test('a null where nothing can be cleared is reported with all the rest', async () => {
+    const answer = await app.server.inject({
+      method: 'PUT',
+      url: `/v1/orgs/${world.ids.org_id}/workspaces/${world.ids.workspace_id}`,
+      headers: world.as('owner'),
+      payload: { name: null, tags: [''] },
+    });
+    expect([answer.statusCode, answer.json()]).toEqual([
+      422,
+      {
+        detail: [
+          { type: 'string_type', loc: ['body', 'name'], msg: 'Input should be a valid string', input: null },
+          {
+            type: 'string_too_short',
+            loc: ['body', 'tags', 0],
+            msg: 'String should have at least 1 character',
+            input: '',
+            ctx: { min_length: 1 },
+          },
+        ],
+      },
+    ]);
+  });
+
   test('Member and its list', async () => {
     const url = `/v1/orgs/${world.ids.org_id}/workspaces/${world.ids.workspace_id}/members`;
     const added = await send('POST', url, { user_id: world.guest.userId });
@@ -209,6 +306,147 @@ describe('the shapes of the spec', () => {
     const list = await get<{ users: unknown[] }>(`/v1/users?workspace_id=${world.ids.workspace_id}`);
     hasShape(list, 'Users');
     hasShape(list.users[0], 'User');
+  });
+
+  test('Environment, deployments and what deploying answers', async () => {
+    const url = `/v1/orgs/${world.ids.org_id}/workspaces/${world.ids.workspace_id}`;
+    const { app_id } = await send('POST', `${url}/apps`, { name: 'Shapes' });
+    const { release_id } = await send('POST', `${url}/apps/${app_id as string}/releases`, {});
+    const made = await send<{ environment: Record<string, unknown> }>('POST', `${url}/environments`, {
+      name: 'Production',
+      slug: 'production',
+    });
+    hasShape(made, 'EnvironmentChanged');
+    hasShape(made.environment, 'Environment');
+    expect(made.environment).toMatchObject({ is_default: true, active_deployments: {}, status: 'active' });
+    const one = `${url}/environments/${made.environment.environment_id as string}`;
+    hasShape(await send('PUT', one, {}), 'EnvironmentChanged');
+    hasShape(await send('POST', `${one}/deploy`, { app_id, release_id }), 'Deployed');
+    const shown = await get(one);
+    hasShape(shown, 'Environment');
+    expect(shown.active_deployments).toEqual({ [app_id as string]: release_id });
+    hasShape(await send('DELETE', `${one}/deploy/${app_id as string}`), 'Undeployed');
+    const deployments = await get<{ deployments: unknown[]; total: number }>(`${one}/deployments`);
+    hasShape(deployments, 'Deployments');
+    expect(deployments.total).toBe(2);
+    hasShape(deployments.deployments[0], 'Deployment');
+    const list = await get<{ environments: unknown[] }>(`${url}/environments`);
+    hasShape(list, 'Environments');
+    hasShape(list.environments[0], 'Environment');
+    expect(await send('DELETE', one)).toEqual({ message: 'Environment deleted successfully' });
+  });
+
+  test('Secret, with its value only where it is asked for, and its versions', async () => {
+    const url = `/v1/orgs/${world.ids.org_id}/secrets`;
+    const made = await send('POST', url, { name: 'shape', secret_type: 'token', value: { token: 'shown' } });
+    hasShape(made, 'Secret');
+    expect(made).toMatchObject({
+      scope: 'organization',
+      organization_id: world.ids.org_id,
+      workspace_id: null,
+      status: 'active',
+      vault_version: 1,
+      access_count: 0,
+      is_expired: false,
+      needs_rotation: false,
+    });
+    const one = `${url}/${made.secret_id as string}`;
+    hasShape(await get(one), 'Secret');
+    for (const path of [one, `${url}/by-name/shape`]) {
+      const revealed = await get(`${path}?include_value=true`);
+      hasShape(revealed, 'Secret', ['value']);
+      expect(revealed.value).toEqual({ token: 'shown' });
+    }
+    hasShape(await send('PATCH', one, {}), 'Secret');
+    hasShape(await send('POST', `${one}/rotate`, { value: { token: 'newer' } }), 'Secret');
+    const history = await get<{ versions: unknown[] }>(`${one}/versions`);
+    hasShape(history, 'SecretVersions');
+    hasShape(history.versions[0], 'SecretVersion');
+    const list = await get<{ secrets: unknown[] }>(url);
+    hasShape(list, 'Secrets');
+    hasShape(list.secrets[0], 'Secret');
+  });
+
+  test('API tokens and app tokens', async () => {
+    const { app_id } = await send('POST', `/v1/orgs/${world.ids.org_id}/workspaces/${world.ids.workspace_id}/apps`, {
+      name: 'With tokens',
+    });
+    for (const [path, type] of [
+      ['api-tokens', 'pat'],
+      [`apps/${app_id as string}/tokens`, 'app'],
+    ] as const) {
+      const url = `/v1/orgs/${world.ids.org_id}/${path}`;
+      const issued = await send<{ token: Record<string, unknown>; refresh_token_plaintext: string }>('POST', url, {
+        name: 'shape',
+      });
+      hasShape(issued, 'IssuedToken');
+      hasShape(issued.token, 'Token');
+      expect(issued.token).toMatchObject({ token_type: type, scopes: [], permissions: [], revoked_at: null });
+      const list = await get<{ tokens: unknown[] }>(url);
+      hasShape(list, 'Tokens');
+      hasShape(list.tokens[0], 'Token');
+      const refreshed = await must<{ token: unknown }>(app, {
+        method: 'POST',
+        url: `/v1/orgs/${world.ids.org_id}/api-tokens/refresh`,
+        payload: { refresh_token: issued.refresh_token_plaintext },
+      });
+      hasShape(refreshed, 'IssuedToken');
+      hasShape(refreshed.token, 'Token');
+    }
+    const all = await get<{ tokens: unknown[] }>(`/v1/orgs/${world.ids.org_id}/api-tokens/admin`);
+    hasShape(all, 'Tokens');
+    hasShape(all.tokens[0], 'Token');
+  });
+
+  test('Logical model, provider account and entitlement, with what is nested in them', async () => {
+    const url = `/v1/orgs/${world.ids.org_id}`;
+    const account = await send('POST', `${url}/provider-accounts`, {
+      name: 'Account',
+      provider_type: 'openai',
+      credentials_ref: 'external:somewhere',
+    });
+    hasShape(account, 'ProviderAccount');
+    hasShape(account.quota_policy, 'QuotaPolicy');
+    hasShape(account.rate_limit_policy, 'RateLimitPolicy');
+    expect(account).toMatchObject({
+      routing_mode: 'direct',
+      rate_limit_policy: {
+        requests_per_second: 1,
+        requests_per_minute: 1,
+        input_tokens_per_minute: 1,
+        output_tokens_per_minute: 1,
+        max_concurrency: 10,
+        burst_size: 10,
+        queue_policy: 'wait',
+        queue_timeout_seconds: 300,
+      },
+    });
+    const model = await send<Record<string, unknown> & { targets: unknown[] }>('POST', `${url}/model-catalog`, {
+      logical_model_id: 'shape/one',
+      name: 'Model',
+      targets: [{ provider_account_id: account.provider_account_id, model_name: 'm-1' }],
+    });
+    hasShape(model, 'Model');
+    hasShape(model.targets[0], 'ModelTarget');
+    hasShape(model.constraints, 'ModelConstraints');
+    expect(model.targets[0]).toMatchObject({ weight: 100, priority: 1, enabled: true });
+    hasShape(await get(`${url}/model-catalog/shape%2Fone`), 'Model');
+    hasShape(await send('PATCH', `${url}/model-catalog/shape%2Fone`, {}), 'Model');
+    hasShape(await get(`${url}/provider-accounts/${account.provider_account_id as string}`), 'ProviderAccount');
+    const entitlements = `${url}/workspaces/${world.ids.workspace_id}/model-entitlements`;
+    const granted = await send('POST', entitlements, { logical_model_id: 'shape/one' });
+    hasShape(granted, 'Entitlement');
+    expect(granted).toMatchObject({ enabled: true, request_count: 0, total_tokens: 0, workspace_limits: {} });
+    hasShape(await send('PATCH', `${entitlements}/shape%2Fone`, {}), 'Entitlement');
+    const models = await get<{ models: unknown[] }>(`${url}/model-catalog`);
+    hasShape(models, 'Models');
+    hasShape(models.models[0], 'Model');
+    const accounts = await get<{ accounts: unknown[] }>(`${url}/provider-accounts`);
+    hasShape(accounts, 'ProviderAccounts');
+    hasShape(accounts.accounts[0], 'ProviderAccount');
+    const list = await get<{ entitlements: unknown[] }>(entitlements);
+    hasShape(list, 'Entitlements');
+    hasShape(list.entitlements[0], 'Entitlement');
   });
 
   test('what is untyped answers the text null', async () => {

@@ -1,4 +1,11 @@
-import { type GraphQLInputType, getNullableType, isInputObjectType, isListType, isNonNullType } from 'graphql';
+import {
+  type GraphQLInputType,
+  getNullableType,
+  isEnumType,
+  isInputObjectType,
+  isListType,
+  isNonNullType,
+} from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CompiledOperation } from '../../rest/operation.ts';
 import type { Constraints } from '../../src/graphql/constraints.ts';
@@ -127,7 +134,7 @@ function outOfBounds(type: GraphQLInputType, c: Constraints): Bad[] {
   if (c.pattern !== undefined)
     add(
       'not of the pattern',
-      '\u00e9!\u00e9!'.slice(0, c.maxLength),
+      '/\u00e9!\u00e9!'.slice(0, c.maxLength),
       /^string_pattern_mismatch$/,
       /^String should match pattern '/,
     );
@@ -234,7 +241,9 @@ function casesOf(operation: CompiledOperation): Case[] {
           title: `${key} is null`,
           parts: withValue(null),
           loc: ['body', key],
-          bad: { type: /_type$/, msg: /^Input should be a valid/ },
+          bad: isEnumType(getNullableType(field.type))
+            ? { type: /^literal_error$/, msg: /^Input should be '/ }
+            : { type: /_type$/, msg: /^Input should be a valid/ },
         });
       for (const { what, value, type: code, msg, at } of [
         ...wrongTypes(field.type),

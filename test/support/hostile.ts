@@ -70,6 +70,8 @@ export const queryTexts = [
   '{}',
   '300000-01-01T00:00:00Z',
   '0000-00-00',
+  '9999-12-31T23:59:59.999-23:59',
+  '0001-01-01T00:00:00+23:59',
 ];
 
 /** Query strings that are appended as they are. */

@@ -1,4 +1,4 @@
-import { getNamedType, getNullableType, isCompositeType, isListType } from 'graphql';
+import { getNamedType, getNullableType, isCompositeType, isListType, isObjectType } from 'graphql';
 import type { CompiledOperation } from '../../rest/operation.ts';
 import type { TestApp } from './app.ts';
 import { operations, pathVariables, routeOf } from './operations.ts';
@@ -37,6 +37,19 @@ const sources: Record<string, RowSource> = {
     fresh: 'org_id',
     scope: { user_id: ({ accounts }) => accounts.owner.userId },
   },
+  'GET /v1/orgs/{org_id}/model-catalog': { table: 'logical_models', fresh: 'logical_model_id' },
+  'GET /v1/orgs/{org_id}/provider-accounts': { table: 'provider_accounts' },
+  'GET /v1/orgs/{org_id}/workspaces/{workspace_id}/model-entitlements': { table: 'model_entitlements' },
+  'GET /v1/orgs/{org_id}/api-tokens': {
+    table: 'api_tokens',
+    scope: {
+      org_id: ({ ids }) => ids.org_id!,
+      created_by_user_id: ({ accounts }) => accounts.owner.userId,
+      token_type: () => 'pat',
+    },
+  },
+  'GET /v1/orgs/{org_id}/api-tokens/admin': { table: 'api_tokens' },
+  'GET /v1/orgs/{org_id}/apps/{app_id}/tokens': { table: 'api_tokens' },
   'GET /v1/orgs/{org_id}/members': { table: 'organization_members', fresh: 'user_id' },
   'GET /v1/orgs/{org_id}/workspaces/{workspace_id}/members': { table: 'workspace_members', fresh: 'user_id' },
 };
@@ -44,6 +57,9 @@ const sources: Record<string, RowSource> = {
 function listOf(operation: CompiledOperation): ListRoute[] {
   const { response, type } = operation;
   if (type !== 'query' || !response.shape) return [];
+  // one thing with lists of its own, such as a model with its targets, is no list
+  const { type: shown } = response.shape;
+  if (!isObjectType(shown) || !('nodes' in shown.getFields())) return [];
   const list = response.shape.fields.find(
     ({ type: of }) => of && isListType(getNullableType(of)) && isCompositeType(getNamedType(of)),
   );

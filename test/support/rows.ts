@@ -45,7 +45,7 @@ export async function cloneRows(
   const ids: string[] = [];
   for (let i = 0; i < count; i++) {
     const id = newId(kind);
-    const changes: Record<string, unknown> = { id };
+    const changes: Record<string, unknown> = { id, ...(original.is_default === true ? { is_default: false } : {}) };
     for (const index of new Set(uniques.map((unique) => unique.index))) {
       const columns = uniques.filter((unique) => unique.index === index);
       const varied =
@@ -64,6 +64,22 @@ export async function cloneRows(
       `update apps a set last_release = greatest(a.last_release, (select max(r.number) from releases r where r.app_id = a.id)) where a.id = $1`,
       [original.app_id],
     );
+  // and deployments by a counter of their slot
+  if (table === 'deployments')
+    await db.query(
+      `update environment_slots s set last_number = (select max(d.number) from deployments d where d.environment_id = s.environment_id and d.app_id = s.app_id)
+       where s.environment_id = $1 and s.app_id = $2`,
+      [original.environment_id, original.app_id],
+    );
+  // and an entitlement is one of the model with its identifier
+  if (table === 'model_entitlements')
+    for (const id of ids) {
+      const [model] = await cloneRows(db, 'logical_models', 1, { where: 'id = $1', values: [original.model_id] });
+      await db.query(
+        'update model_entitlements e set model_id = m.id, logical_model_id = m.logical_model_id from logical_models m where m.id = $1 and e.id = $2',
+        [model, id],
+      );
+    }
   return ids;
 }
 

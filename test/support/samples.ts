@@ -38,10 +38,31 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   'LoginInput.username': ({ username }) => username,
   'TokenInput.token': () => 'nobody-was-mailed-this-token',
   'RefreshInput.refreshToken': () => 'nobody-was-given-this-token',
+  'RefreshApiTokenInput.refreshToken': () => 'nobody-was-given-this-token',
+  'CreateApiTokenInput.scopes': () => ['read'],
+  'CreateApiTokenInput.permissions': () => ['workspace:read'],
+  'CreateApiTokenInput.workspaceIds': ({ ids }) => [ids.workspace_id],
+  'CreateApiTokenInput.namespaceIds': () => absent,
+  'CreateApiTokenInput.environmentIds': () => absent,
+  'CreateApiTokenInput.endpointPaths': () => ['/v1/orgs/*/workspaces/**'],
+  'CreateApiTokenInput.expiresAt': () => absent,
   'AddWorkspaceMemberInput.userId': ({ ids }) => ids.guest_user_id,
   'AddOrganizationMemberInput.userId': ({ ids }) => ids.stranger_user_id,
   'UpdateUserInput.isActive': () => absent,
   'CreateUserInput.role': () => 'viewer',
+  // a model of the organization, without a chain: others would have to be made first
+  'CreateModelEntitlementInput.logicalModelId': ({ ids }) => ids.logical_model_id,
+  'CreateLogicalModelInput.fallbackChain': () => absent,
+  'UpdateLogicalModelInput.fallbackChain': () => absent,
+  'UpdateLogicalModelInput.status': () => 'active',
+  'ModelConstraintsInput.maxCostPer1kTokens': () => '0.0025',
+  // within the workspace: roles in it count
+  'CreateSecretInput.namespaceId': () => absent,
+  'CreateSecretInput.environmentId': () => absent,
+  // the default environment could not be deleted, an archived one not be deployed to
+  'CreateEnvironmentInput.isDefault': () => absent,
+  'UpdateEnvironmentInput.isDefault': () => absent,
+  'UpdateEnvironmentInput.status': () => 'active',
 };
 
 /** Texts that fit most patterns. Add one where a new pattern needs it. */
@@ -58,6 +79,7 @@ const texts = (marker: string, n: number) => [
 /** Path and query variables that are no id of the world, by name. */
 const variables: Record<string, (source: SampleSource) => unknown> = {
   token: () => 'nobody-was-mailed-this-token',
+  name: ({ ids }) => ids.name,
   cursor: () => absent,
   after: () => absent,
 };
@@ -155,6 +177,7 @@ function sampleOf(
         missing(what, 'ids of the world (test/support/world.ts) or `special` in test/support/samples.ts')
       );
     case 'Int':
+    case 'Int53':
     case 'Float':
       return Math.min(Math.max(1, constraints.min ?? 1), constraints.max ?? Number.MAX_SAFE_INTEGER);
     case 'Boolean':
@@ -168,6 +191,8 @@ function sampleOf(
       return { [source.marker]: { note: source.marker } };
     case 'StringMap':
       return { [source.marker]: source.marker };
+    case 'BooleanMap':
+      return { [source.marker]: true };
     default:
       return missing(what, `the scalars of \`sampleOf\` in test/support/samples.ts (it is a ${nullable.name})`);
   }

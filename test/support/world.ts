@@ -156,10 +156,36 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
   await plant(app, world, 'PUT', '/v1/orgs/{org_id}/workspaces/{workspace_id}');
   await plant(app, world, 'PUT', '/v1/users/{user_id}', { email: undefined, username: undefined });
   await plant(app, world, 'PATCH', '/v1/users/me/preferences');
-  if (withResources) for (const variable of variablesOf(operations)) await makeId(app, world, variable);
+  if (withResources) {
+    // the first environment is the default one, which cannot go before the others: `environment_id` is the second
+    const environments = operationAt('POST', '/v1/orgs/{org_id}/workspaces/{workspace_id}/environments');
+    ids.from_environment_id = findKey(await makeOne(app, world, environments), ['environment_id'])!;
+    const secret = await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/secrets'));
+    Object.assign(ids, { secret_id: secret.secret_id, name: secret.name });
+    // a model has targets at an account; entitlements are known by their model
+    for (const variable of ['provider_account_id', 'logical_model_id']) await makeId(app, world, variable);
+    await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/workspaces/{workspace_id}/model-entitlements'));
+    for (const variable of variablesOf(operations)) await makeId(app, world, variable);
+    await deployEverywhere(app, world);
+  }
+  // no route names one alone, so its id is asked for nowhere
+  if (withResources) await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/apps/{app_id}/tokens'));
   // what happens a moment later by itself has happened: nothing of the world moves any more
   while ((await app.services.buckets.provisionPending()) > 0);
   return world;
+}
+
+/** Deploys the world's release in its environments. */
+async function deployEverywhere(app: TestApp, world: World): Promise<void> {
+  const deploy = operationAt(
+    'POST',
+    '/v1/orgs/{org_id}/workspaces/{workspace_id}/environments/{environment_id}/deploy',
+  );
+  const ids = world.ids as Record<string, string>;
+  for (const environment_id of [ids.from_environment_id!, ids.environment_id!]) {
+    const body = await makeOne(app, { ...world, ids: { ...ids, environment_id } }, deploy);
+    ids.deployment_id = findKey(body, ['deployment_id'])!;
+  }
 }
 
 /** Path variables of all operations. */
@@ -219,7 +245,8 @@ export async function makeOne(app: TestApp, world: World, maker: CompiledOperati
   );
 }
 
-function findKey(value: unknown, keys: readonly string[]): string | undefined {
+/** The first of these keys that has a text, wherever in a value it stands. */
+export function findKey(value: unknown, keys: readonly string[]): string | undefined {
   for (const key of keys) {
     const found = findOne(value, key);
     if (found !== undefined) return found;

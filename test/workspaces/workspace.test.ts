@@ -189,7 +189,9 @@ describe('the list', () => {
   });
 
   it('reads by hand-written SQL the very rows that Prisma reads', async () => {
-    const actor = { principal: { userId: owner.userId } } as Parameters<typeof app.services.workspaces.list>[0];
+    const actor = { principal: { userId: owner.userId, token: null } } as Parameters<
+      typeof app.services.workspaces.list
+    >[0];
     const page = await app.services.workspaces.list(actor, { orgId: owner.orgId, first: 200 });
     const rows = await app.database.prisma.workspace.findMany({
       where: { orgId: owner.orgId, deletedAt: null },

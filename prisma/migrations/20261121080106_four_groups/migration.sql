@@ -115,7 +115,7 @@ CREATE TABLE "model_targets" (
     "temperature_override" DOUBLE PRECISION,
     "max_tokens_override" INTEGER,
 
-    CONSTRAINT "model_targets_pkey" PRIMARY KEY ("model_id","position")
+    CONSTRAINT "model_targets_pkey" PRIMARY KEY ("model_id","provider_account_id","model_name")
 );
 
 -- CreateTable
@@ -206,6 +206,7 @@ CREATE TABLE "api_tokens" (
     "id" TEXT NOT NULL,
     "org_id" TEXT NOT NULL,
     "family_id" TEXT NOT NULL,
+    "maker_family_id" TEXT,
     "token_type" TEXT NOT NULL,
     "owner_type" TEXT NOT NULL,
     "owner_id" TEXT NOT NULL,
@@ -226,7 +227,6 @@ CREATE TABLE "api_tokens" (
     "endpoint_paths" TEXT[] DEFAULT ARRAY[]::TEXT[],
     "rate_limit_rps" INTEGER,
     "rate_limit_burst" INTEGER,
-    "lifetime_days" INTEGER,
     "issued_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
     "expires_at" TIMESTAMPTZ(3),
     "last_used_at" TIMESTAMPTZ(3),
@@ -258,6 +258,12 @@ CREATE INDEX "deployments_environment_id_id_idx" ON "deployments"("environment_i
 CREATE INDEX "deployments_environment_id_app_id_id_idx" ON "deployments"("environment_id", "app_id", "id" DESC);
 
 -- CreateIndex
+CREATE INDEX "deployments_app_id_id_idx" ON "deployments"("app_id", "id" DESC);
+
+-- CreateIndex
+CREATE INDEX "deployments_release_id_environment_id_idx" ON "deployments"("release_id", "environment_id");
+
+-- CreateIndex
 CREATE INDEX "deployments_workspace_id_idx" ON "deployments"("workspace_id");
 
 -- CreateIndex
@@ -274,9 +280,6 @@ CREATE UNIQUE INDEX "logical_models_org_id_logical_model_id_key" ON "logical_mod
 
 -- CreateIndex
 CREATE INDEX "model_targets_provider_account_id_idx" ON "model_targets"("provider_account_id");
-
--- CreateIndex
-CREATE UNIQUE INDEX "model_targets_model_id_provider_account_id_model_name_key" ON "model_targets"("model_id", "provider_account_id", "model_name");
 
 -- CreateIndex
 CREATE INDEX "model_entitlements_org_id_workspace_id_id_idx" ON "model_entitlements"("org_id", "workspace_id", "id" DESC);
@@ -316,6 +319,9 @@ CREATE INDEX "api_tokens_app_id_id_idx" ON "api_tokens"("app_id", "id" DESC);
 
 -- CreateIndex
 CREATE INDEX "api_tokens_family_id_idx" ON "api_tokens"("family_id");
+
+-- CreateIndex
+CREATE INDEX "api_tokens_maker_family_id_idx" ON "api_tokens"("maker_family_id");
 
 -- CreateIndex
 CREATE INDEX "api_tokens_expires_at_idx" ON "api_tokens"("expires_at");
@@ -377,6 +383,11 @@ ALTER TABLE "api_tokens" ADD CONSTRAINT "api_tokens_app_id_fkey" FOREIGN KEY ("a
 -- A name is free again once its secret was deleted.
 CREATE UNIQUE INDEX secrets_name ON secrets (org_id, coalesce(workspace_id, ''), coalesce(namespace_id, ''), coalesce(environment_id, ''), name)
   WHERE status <> 'deleted';
+
+-- Those that their people may have to be told of.
+CREATE INDEX secrets_unnoticed ON secrets (id)
+  WHERE status <> 'deleted' AND ((expires_at IS NOT NULL AND expiry_noticed_at IS NULL)
+    OR (rotation_reminder_days IS NOT NULL AND rotation_noticed_at IS NULL));
 
 -- A workspace has one default environment.
 CREATE UNIQUE INDEX environments_default ON environments (workspace_id) WHERE is_default;

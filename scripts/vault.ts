@@ -1,0 +1,112 @@
+// The vault's keys, beside a running service or without one: `rewrap` moves every secret to the newest root key, `doctor` lists what does not
+// open, `new-key` makes a root key.
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { type Config, loadConfig } from '../src/config.ts';
+import { type Database, openDatabase } from '../src/infra/database.ts';
+import { createLogger } from '../src/infra/logger.ts';
+import { runningPostgresUrl, startEmbeddedPostgres } from '../src/infra/postgres-embedded.ts';
+import { makeRootKeyFile, RootKeys } from '../src/infra/root-keys.ts';
+import { Sql } from '../src/infra/sql.ts';
+import { examine } from '../src/secrets/doctor.ts';
+import { type RewrapProgress, rewrap } from '../src/secrets/rewrap.ts';
+
+const USAGE = `Usage: npm run vault -- COMMAND
+  new-key   makes a root key in KEYS_DIR; from then on it wraps
+  rewrap    wraps the data keys of all secrets with the newest root key; services may run
+  doctor    lists every secret and version that does not open`;
+
+const logger = createLogger({ logLevel: 'error' });
+
+/** Its own connections to the service's database: given, run by the service, or started for the moment. */
+async function withDatabase<T>(config: Config, work: (database: Database) => Promise<T>): Promise<T> {
+  const dir = path.join(config.dataDir, 'postgres');
+  const known = config.databaseUrl ?? runningPostgresUrl(dir);
+  if (!known && !existsSync(dir))
+    throw new Error(
+      `There is no database in ${dir}: start the service once, or set DATABASE_URL or DATA_DIR as it has them.`,
+    );
+  const server = known ? null : await startEmbeddedPostgres({ dir, logger });
+  const database = openDatabase({ url: known ?? server!.url, poolSize: 2, logger, applicationName: 'vault' });
+  try {
+    return await work(database);
+  } finally {
+    await database.close();
+    await server?.stop();
+  }
+}
+
+const BAR_WIDTH = 30;
+const LINE_EVERY_MS = 1_000;
+
+/** A bar that moves on a terminal; elsewhere a line a second. */
+function progressWriter(): (progress: RewrapProgress) => void {
+  let lastLine = Number.NEGATIVE_INFINITY;
+  return ({ done, total }) => {
+    if (process.stdout.isTTY) {
+      const filled = Math.round((BAR_WIDTH * done) / Math.max(total, 1));
+      process.stdout.write(
+        `\r[${'#'.repeat(filled).padEnd(BAR_WIDTH, '.')}] ${done} of ${total}${done >= total ? '\n' : ''}`,
+      );
+    } else if (performance.now() - lastLine > LINE_EVERY_MS || done >= total) {
+      lastLine = performance.now();
+      console.log(`${done} of ${total}`);
+    }
+  };
+}
+
+async function runRewrap(config: Config): Promise<void> {
+  await withDatabase(config, async ({ pool, prisma }) => {
+    const rootKeys = await RootKeys.open(config, new Sql(pool));
+    const { rootKeyId, rewrapped, faults, retired, needed } = await rewrap(prisma, rootKeys, progressWriter());
+    console.log(
+      `${rewrapped} ${rewrapped === 1 ? 'secret is' : 'secrets are'} newly wrapped; the root key is '${rootKeyId}'.`,
+    );
+    for (const id of retired) console.log(`Nothing needs the root key '${id}' any more: it can be taken away.`);
+    for (const fault of faults) console.error(fault.message);
+    for (const id of needed)
+      console.error(`The root key '${id}' is still needed: run rewrap again, or see what doctor says.`);
+    if (faults.length + needed.length > 0) process.exitCode = 1;
+  });
+}
+
+async function runDoctor(config: Config): Promise<void> {
+  await withDatabase(config, async ({ prisma }) => {
+    let findings = 0;
+    const { secrets, versions } = await examine(prisma, RootKeys.unchecked(config), (finding) => {
+      findings++;
+      const what = finding.version === null ? 'data key' : `version ${finding.version}`;
+      console.log(`${finding.secretId} ${finding.orgId} ${what}: ${finding.reason}`);
+    });
+    console.log(
+      `${secrets} secrets with ${versions} values: ${findings === 0 ? 'all open.' : `${findings} findings.`}`,
+    );
+    if (findings > 0) process.exitCode = 1;
+  });
+}
+
+function runNewKey({ rootKeys, keysDir }: Config): void {
+  if (rootKeys)
+    throw new Error(
+      'ROOT_KEYS is set, so files are not read. Make a key with `openssl rand -base64 32`, and put `id:key` with a new id in front of ROOT_KEYS.',
+    );
+  const id = makeRootKeyFile(keysDir);
+  console.log(
+    `The root key '${id}' is in ${path.join(keysDir, `root-${id}.key`)}: keep a copy apart from the database. Now run rewrap.`,
+  );
+}
+
+const commands: Record<string, (config: Config) => void | Promise<void>> = {
+  rewrap: runRewrap,
+  doctor: runDoctor,
+  'new-key': runNewKey,
+};
+
+try {
+  const command = commands[process.argv[2] ?? ''];
+  if (!command || process.argv.length > 3) throw new Error(USAGE);
+  await command(loadConfig());
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+}

@@ -1,0 +1,53 @@
+/**
+ * An element of a token's `endpoint_paths`: a prefix of a canonical REST path that ends at a segment's border (`/v1/orgs/org_1/secrets`), or
+ * a glob in which `*` is one segment and `**` at the end any rest (`/v1/orgs/{any}/secrets/**`, with `*` for `{any}`).
+ */
+export interface EndpointPattern {
+  /** Segments as they stand in canonical paths; `*` for any one. */
+  segments: readonly string[];
+  /** Whatever follows is covered too. */
+  isOpen: boolean;
+}
+
+/** Reads a pattern; `null` where it could never match: no leading slash, empty or dotted segments, `*` within a segment, `**` not at the end. */
+export function parseEndpointPattern(text: string): EndpointPattern | null {
+  if (!text.startsWith('/')) return null;
+  const segments = text.replace(/\/$/, '').split('/').slice(1);
+  const isRest = segments.at(-1) === '**';
+  if (isRest) segments.pop();
+  const canonical = segments.map((segment) => (segment === '*' ? segment : canonicalSegment(segment)));
+  if (canonical.includes(null)) return null;
+  return { segments: canonical as string[], isOpen: isRest || !segments.includes('*') };
+}
+
+/** A literal segment as canonical paths write it, however it is encoded here. */
+function canonicalSegment(segment: string): string | null {
+  if (segment === '' || segment === '.' || segment === '..' || segment.includes('*')) return null;
+  try {
+    return encodeURIComponent(decodeURIComponent(segment));
+  } catch (error) {
+    if (error instanceof URIError) return null;
+    throw error;
+  }
+}
+
+/** Whether a pattern lets a canonical path through. */
+export function matchesPath({ segments, isOpen }: EndpointPattern, path: string): boolean {
+  const given = path.split('/').slice(1);
+  if (isOpen ? given.length < segments.length : given.length !== segments.length) return false;
+  return segments.every((segment, index) => segment === '*' || segment === given[index]);
+}
+
+/** Whether `outer` lets through all that `inner` does. */
+export function coversPattern(outer: EndpointPattern, inner: EndpointPattern): boolean {
+  const [wide, narrow] = [outer.segments, inner.segments];
+  if (outer.isOpen ? narrow.length < wide.length : inner.isOpen || narrow.length !== wide.length) return false;
+  return wide.every((segment, index) => segment === '*' || segment === narrow[index]);
+}
+
+/**
+ * The canonical path of a request: its route's template with the variables filled in, each decoded and encoded again. Never the raw URL:
+ * doubled slashes, dots and other spellings of the same thing cannot make it look like another.
+ */
+export const canonicalPath = (template: string, params: Readonly<Record<string, string>>): string =>
+  template.replaceAll(/\{([^}]*)\}/g, (_, name: string) => encodeURIComponent((params[name] ?? '').toWellFormed()));

@@ -1,0 +1,118 @@
+import { FreshCache } from '../infra/fresh-cache.ts';
+import type { Sql } from '../infra/sql.ts';
+import { parseEndpointPattern } from './endpoint-paths.ts';
+import type { TokenPrincipal } from './principal.ts';
+import { expand } from './scopes.ts';
+import type { TokenGrant } from './token-grant.ts';
+import type { TokenUses } from './token-uses.ts';
+
+/** What is read of a token, its user and its organization. */
+interface TokenRow {
+  id: string;
+  type: 'pat' | 'app';
+  familyId: string;
+  orgId: string;
+  appId: string | null;
+  workspaceId: string | null;
+  scopes: string[];
+  permissions: string[];
+  workspaceIds: string[];
+  namespaceIds: string[];
+  environmentIds: string[];
+  endpointPaths: string[];
+  rateLimitRps: number | null;
+  rateLimitBurst: number | null;
+  userId: string;
+  username: string;
+  isVerified: boolean;
+  /** Milliseconds until it expires or its revocation takes effect, by the clock of the database; `null` for never. */
+  leftMs: number | null;
+}
+
+interface TokenState {
+  /** `null` when there is no such token, or its user or organization is gone. */
+  principal: TokenPrincipal | null;
+  /** By `performance.now()`. */
+  endsAt: number;
+}
+
+// one clock for all nodes: that of the database
+const TOKEN = `select t.id, t.token_type as type, t.family_id as "familyId", t.org_id as "orgId", t.app_id as "appId",
+    t.workspace_id as "workspaceId", t.scopes, t.permissions, t.workspace_ids as "workspaceIds", t.namespace_ids as "namespaceIds",
+    t.environment_ids as "environmentIds", t.endpoint_paths as "endpointPaths", t.rate_limit_rps as "rateLimitRps",
+    t.rate_limit_burst as "rateLimitBurst", u.id as "userId", u.username, u.is_verified as "isVerified",
+    (extract(epoch from least(t.expires_at, t.revoked_at) - now()) * 1000)::float8 as "leftMs"
+  from api_tokens t join users u on u.id = t.created_by_user_id and u.is_active
+  join organizations o on o.id = t.org_id and o.deleted_at is null
+  where t.token_hash = $1`;
+
+/** Finds the live token with a hash: one read for each token and node in a second at most. */
+export class TokenLookup {
+  readonly #sql: Sql;
+  readonly #uses: TokenUses;
+  readonly #tokens = new FreshCache<TokenState>();
+
+  constructor(sql: Sql, uses: TokenUses) {
+    this.#sql = sql;
+    this.#uses = uses;
+  }
+
+  /** Whose token it is; `null` for one that is unknown, expired or revoked, and for one whose user or organization is gone. */
+  async find(hash: string): Promise<TokenPrincipal | null> {
+    const { principal, endsAt } = await this.#tokens.get(hash, () => this.#read(hash));
+    if (!principal || performance.now() >= endsAt) return null;
+    this.#uses.note(principal.token.id);
+    return principal;
+  }
+
+  /** Tokens were revoked on this node: they are refused at once, here. */
+  drop(hashes: readonly string[]): void {
+    for (const hash of hashes) this.#tokens.drop(hash);
+  }
+
+  /** The same for whatever tokens. */
+  clear(): void {
+    this.#tokens.clear();
+  }
+
+  async #read(hash: string): Promise<TokenState> {
+    const asked = performance.now();
+    const [row] = await this.#sql.read<TokenRow>(TOKEN, [hash]);
+    if (!row) return { principal: null, endsAt: 0 };
+    return {
+      principal: principalOf(row, hash),
+      endsAt: row.leftMs === null ? Number.POSITIVE_INFINITY : asked + row.leftMs,
+    };
+  }
+}
+
+function principalOf(row: TokenRow, hash: string): TokenPrincipal {
+  const { userId, username, isVerified, orgId } = row;
+  const type = row.type === 'app' ? 'app_token' : 'api_token';
+  return { type, userId, username, isVerified, isPlatformAdmin: false, orgId, token: grantOf(row, hash) };
+}
+
+/** What a token's row narrows its user's rights to. */
+export function grantOf(
+  row: Omit<TokenRow, 'userId' | 'username' | 'isVerified' | 'leftMs'>,
+  hash: string,
+): TokenGrant {
+  const { id, type, familyId, orgId, appId, namespaceIds, environmentIds, rateLimitRps, rateLimitBurst } = row;
+  return {
+    id,
+    type,
+    familyId,
+    hash,
+    orgId,
+    appId,
+    permissions: expand(row.scopes, row.permissions),
+    workspaceIds: row.workspaceId ? [row.workspaceId] : row.workspaceIds,
+    namespaceIds,
+    environmentIds,
+    // what is stored was checked; what cannot be read any more lets nothing through
+    endpoints:
+      row.endpointPaths.length === 0 ? null : row.endpointPaths.flatMap((text) => parseEndpointPattern(text) ?? []),
+    rateLimitRps,
+    rateLimitBurst,
+  };
+}

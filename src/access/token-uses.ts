@@ -1,0 +1,55 @@
+import { LRUCache } from 'lru-cache';
+import type { Sql } from '../infra/sql.ts';
+
+/** How exactly `last_used_at` tells when a token was last used (defaults §3). */
+const EVERY_MS = 60_000;
+const FLUSH_MS = 1_000;
+
+// each token once a minute, whichever node saw it; a row that is being changed is left for the next time
+const WRITE = `with due as (
+    select t.id from api_tokens t where t.id = any($1::text[]) and (t.last_used_at is null or t.last_used_at < now() - interval '60 s')
+    order by t.id for update skip locked)
+  update api_tokens t set last_used_at = now() from due where t.id = due.id`;
+
+/** Notes which tokens are used, outside the way of the requests: written in batches, each token once a minute at most. */
+export class TokenUses {
+  readonly #sql: Sql;
+  readonly #onFault: (error: unknown, what: string) => void;
+  readonly #written = new LRUCache<string, true>({ max: 50_000, ttl: EVERY_MS, ttlResolution: 1_000 });
+  #pending = new Set<string>();
+  #flushing: Promise<void> = Promise.resolve();
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(sql: Sql, onFault: (error: unknown, what: string) => void) {
+    this.#sql = sql;
+    this.#onFault = onFault;
+  }
+
+  note(id: string): void {
+    if (this.#written.has(id)) return;
+    this.#written.set(id, true);
+    this.#pending.add(id);
+    this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS).unref();
+  }
+
+  /** Writes what was noted before the call. A clean stop awaits it. */
+  flush(): Promise<void> {
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#flushing = this.#flushing.then(() => this.#write());
+    return this.#flushing;
+  }
+
+  async #write(): Promise<void> {
+    if (this.#pending.size === 0) return;
+    const ids = [...this.#pending];
+    this.#pending = new Set();
+    try {
+      await this.#sql.write(WRITE, [ids]);
+    } catch (error) {
+      // noted again at the next use
+      for (const id of ids) this.#written.delete(id);
+      this.#onFault(error, 'the last use of tokens could not be written');
+    }
+  }
+}

@@ -1,0 +1,220 @@
+import { App } from '../apps/app.graph.ts';
+import { builder } from '../graphql/builder.ts';
+import { connectionType, pageArgs } from '../graphql/connections.ts';
+import { bounds } from '../graphql/inputs.ts';
+import { Node, readableInWorkspace, registerNode } from '../graphql/node.ts';
+import { Release } from '../releases/release.graph.ts';
+import { workspaceArgs } from '../workspaces/workspace-args.ts';
+import { Environment } from './environment.graph.ts';
+
+export const Deployment = builder.prismaObject('Deployment', {
+  description:
+    'A record of what was done to an app in an environment. It outlives the environment, the app and the release.',
+  interfaces: [Node],
+  fields: (t) => ({
+    id: t.exposeID('id', { description: 'Identifier, `dep_…`.' }),
+    orgId: t.exposeID('orgId', { description: 'The organization of the workspace.' }),
+    workspaceId: t.exposeID('workspaceId', { description: 'The workspace.' }),
+    environmentId: t.exposeID('environmentId', { description: 'The environment.' }),
+    appId: t.exposeID('appId', { description: 'The app.' }),
+    number: t.exposeInt('number', { description: 'Counts from 1 within the app and the environment, without gaps.' }),
+    action: t.exposeString('action', {
+      description:
+        '`deploy`; `rollback`: to a release that was deployed there before; `promote`: from another environment; `undeploy`.',
+    }),
+    releaseId: t.exposeID('releaseId', { description: 'The release that was deployed, or taken out.' }),
+    previousReleaseId: t.exposeID('previousReleaseId', {
+      nullable: true,
+      description: 'What was deployed until then; null for nothing.',
+    }),
+    deployedBy: t.exposeID('deployedBy', { nullable: true, description: 'Who did it.' }),
+    deployedAt: t.expose('deployedAt', { type: 'DateTime', description: 'When it was done.' }),
+    environment: t.field({
+      type: Environment,
+      nullable: true,
+      description: 'The environment; null after it was deleted.',
+      authorize: { workspace: 'environment:read' },
+      resolve: ({ orgId, workspaceId, environmentId }, _args, context) =>
+        context.services.environments.reads.nested(context, { orgId, workspaceId }, environmentId),
+    }),
+    app: t.field({
+      type: App,
+      nullable: true,
+      description: 'The app; null after it was deleted.',
+      authorize: { workspace: 'app:read' },
+      resolve: ({ orgId, workspaceId, appId }, _args, context) =>
+        context.services.apps.reads.findNested(context, [orgId, workspaceId], appId),
+    }),
+    release: t.field({
+      type: Release,
+      nullable: true,
+      description: 'The release; null after it was deleted.',
+      authorize: { workspace: 'release:read' },
+      resolve: ({ orgId, workspaceId, appId, releaseId }, _args, context) =>
+        context.services.releases.reads.findNested(context, [orgId, workspaceId, appId], releaseId),
+    }),
+    previousRelease: t.field({
+      type: Release,
+      nullable: true,
+      description: 'What was deployed until then; null for nothing, and after it was deleted.',
+      authorize: { workspace: 'release:read' },
+      resolve: ({ orgId, workspaceId, appId, previousReleaseId }, _args, context) =>
+        previousReleaseId
+          ? context.services.releases.reads.findNested(context, [orgId, workspaceId, appId], previousReleaseId)
+          : null,
+    }),
+  }),
+});
+
+export const DeploymentConnection = connectionType('Deployment', Deployment);
+
+registerNode('deployment', Deployment, async (context, id) =>
+  readableInWorkspace(context, 'environment:read', await context.services.deployments.reads.findAnywhere(id)),
+);
+
+const listArgs = () => ({
+  ...builder.args((t) => ({
+    appId: t.id({ constraints: bounds.id, description: 'Only those of this app.' }),
+  })),
+  ...pageArgs(),
+});
+
+builder.objectFields(Environment, (t) => ({
+  deployments: t.field({
+    type: DeploymentConnection,
+    description: 'What was done here, newest first.',
+    authorize: { workspace: 'environment:read' },
+    args: listArgs(),
+    resolve: ({ orgId, workspaceId, id }, args, context) =>
+      context.services.deployments.nested(context, 'history', [orgId, workspaceId, id], args),
+  }),
+  deployed: t.field({
+    type: DeploymentConnection,
+    description: 'What is deployed here now: the newest record of each app that has something deployed, newest first.',
+    authorize: { workspace: 'environment:read' },
+    args: pageArgs(),
+    resolve: ({ orgId, workspaceId, id }, args, context) =>
+      context.services.deployments.nested(context, 'current', [orgId, workspaceId, id], args),
+  }),
+}));
+
+builder.prismaObjectFields(App, (t) => ({
+  deployments: t.field({
+    type: DeploymentConnection,
+    description: 'What was done to the app in all environments, newest first.',
+    authorize: { workspace: 'environment:read' },
+    args: pageArgs(),
+    resolve: ({ orgId, workspaceId, id }, args, context) =>
+      context.services.deployments.nested(context, 'historyOfApp', [orgId, workspaceId, id], args),
+  }),
+  deployed: t.field({
+    type: DeploymentConnection,
+    description: 'Where the app is deployed now: the newest record of each such environment, newest first.',
+    authorize: { workspace: 'environment:read' },
+    args: pageArgs(),
+    resolve: ({ orgId, workspaceId, id }, args, context) =>
+      context.services.deployments.nested(context, 'currentOfApp', [orgId, workspaceId, id], args),
+  }),
+}));
+
+const environmentArgs = () => ({
+  ...workspaceArgs(),
+  ...builder.args((t) => ({ environmentId: t.id({ required: true, description: 'The environment.' }) })),
+});
+
+builder.queryFields((t) => ({
+  deployment: t.field({
+    type: Deployment,
+    description: 'A deployment record by its identifier.',
+    authorize: { workspace: 'environment:read' },
+    activity: { action: 'read', resourceType: 'deployment' },
+    args: { ...workspaceArgs(), id: t.arg.id({ required: true, description: 'The deployment record.' }) },
+    resolve: (_root, { id, ...place }, { actor, services }) => services.deployments.get(actor, place, id),
+  }),
+  deployments: t.field({
+    type: DeploymentConnection,
+    description: 'What was done in an environment, newest first.',
+    authorize: { workspace: 'environment:read' },
+    activity: { action: 'list', resourceType: 'deployment' },
+    args: { ...environmentArgs(), ...listArgs() },
+    resolve: (_root, { appId, first, after, ...place }, { actor, services }) =>
+      services.deployments.list(actor, place, { appId, first, after }),
+  }),
+}));
+
+const DeployReleaseInput = builder.inputType('DeployReleaseInput', {
+  description: 'What to deploy.',
+  fields: (t) => ({
+    appId: t.id({ required: true, constraints: bounds.id, description: 'The app.' }),
+    releaseId: t.id({ required: true, constraints: bounds.id, description: 'A release of the app.' }),
+  }),
+});
+
+const PromoteReleaseInput = builder.inputType('PromoteReleaseInput', {
+  description: 'What to deploy, and where it is deployed already.',
+  fields: (t) => ({
+    appId: t.id({ required: true, constraints: bounds.id, description: 'The app.' }),
+    fromEnvironmentId: t.id({
+      required: true,
+      constraints: bounds.id,
+      description: 'Another environment of the workspace: what it has of the app is deployed.',
+    }),
+  }),
+});
+
+const DeploymentResult = builder
+  .objectRef<{ message: string; deployment: typeof Deployment.$inferType }>('DeploymentResult')
+  .implement({
+    description: 'What was done to an app in an environment.',
+    fields: (t) => ({
+      message: t.exposeString('message', { description: 'What was done.' }),
+      deployment: t.field({
+        type: Deployment,
+        authorize: 'inherited',
+        description: 'The record of it.',
+        resolve: ({ deployment }) => deployment,
+      }),
+    }),
+  });
+
+builder.mutationFields((t) => ({
+  deployRelease: t.field({
+    type: DeploymentResult,
+    description: 'Deploys a release of an app: from now on it is the one of that environment.',
+    authorize: { workspace: 'deployment:create' },
+    activity: { action: 'deploy', resourceType: 'deployment' },
+    args: {
+      ...environmentArgs(),
+      input: t.arg({ type: DeployReleaseInput, required: true, description: 'The release.' }),
+    },
+    resolve: async (_root, { input, ...place }, { actor, services }) => ({
+      message: 'App deployed successfully',
+      deployment: await services.deployments.deploy(actor, place, input),
+    }),
+  }),
+  promoteRelease: t.field({
+    type: DeploymentResult,
+    description: 'Deploys the release of an app that another environment of the workspace has.',
+    authorize: { workspace: 'deployment:create' },
+    activity: { action: 'promote', resourceType: 'deployment' },
+    args: {
+      ...environmentArgs(),
+      input: t.arg({ type: PromoteReleaseInput, required: true, description: 'The app and where it comes from.' }),
+    },
+    resolve: async (_root, { input, ...place }, { actor, services }) => ({
+      message: 'App promoted successfully',
+      deployment: await services.deployments.promote(actor, place, input),
+    }),
+  }),
+  undeployApp: t.field({
+    type: DeploymentResult,
+    description: 'Takes out what is deployed of an app in an environment.',
+    authorize: { workspace: 'deployment:delete' },
+    activity: { action: 'undeploy', resourceType: 'deployment' },
+    args: { ...environmentArgs(), appId: t.arg.id({ required: true, description: 'The app.' }) },
+    resolve: async (_root, { appId, ...place }, { actor, services }) => ({
+      message: 'App undeployed successfully',
+      deployment: await services.deployments.undeploy(actor, place, appId),
+    }),
+  }),
+}));

@@ -1,0 +1,88 @@
+import type { Actor } from '../access/caller.ts';
+import type { Deployment } from '../generated/prisma/client.ts';
+import type { Tx } from '../infra/change.ts';
+import { newId } from '../infra/ids.ts';
+import type { WorkspacePlace } from './environment.reads.ts';
+import type { FilledSlot, Slot } from './slots.ts';
+
+/** What a deployment record tells (defaults §6). */
+export type DeploymentAction = 'deploy' | 'undeploy' | 'rollback' | 'promote';
+
+/** How the audit trail (defaults §9) and the event stream (defaults §10) name it. */
+const told: Record<DeploymentAction, { activity: string; event: string }> = {
+  deploy: { activity: 'deploy', event: 'deployment.created' },
+  promote: { activity: 'promote', event: 'deployment.created' },
+  rollback: { activity: 'deploy', event: 'deployment.rolled_back' },
+  undeploy: { activity: 'undeploy', event: 'deployment.removed' },
+};
+
+/**
+ * Puts a release in a slot that the caller holds, or takes out what is in it (`undeploy`, whose release is what was removed): the
+ * next record of the chain, the pointer, the audit record and the event.
+ */
+export async function fillSlot(
+  tx: Tx,
+  actor: Actor,
+  place: WorkspacePlace,
+  slot: Slot,
+  change: { action: DeploymentAction; releaseId: string },
+): Promise<Deployment> {
+  const record = nextRecord(actor, place, slot, change);
+  const { environmentId, appId, number } = record;
+  await tx.db.deployment.create({ data: record });
+  await tx.db.environmentSlot.update({
+    where: { environmentId_appId: { environmentId, appId } },
+    data: { releaseId: change.action === 'undeploy' ? null : change.releaseId, lastNumber: number },
+  });
+  tell(tx, record);
+  return record;
+}
+
+/** Records that everything in these slots, which the caller holds, was taken out, because the slots themselves are about to go. */
+export async function recordRemovals(
+  tx: Tx,
+  actor: Actor,
+  place: WorkspacePlace,
+  slots: readonly FilledSlot[],
+): Promise<void> {
+  if (slots.length === 0) return;
+  const records = slots.map((slot) =>
+    nextRecord(actor, place, slot, { action: 'undeploy', releaseId: slot.releaseId }),
+  );
+  await tx.db.deployment.createMany({ data: records });
+  for (const record of records) tell(tx, record);
+}
+
+/** Id and time are made here, under the lock of the slot: they rise along the chain. */
+const nextRecord = (
+  actor: Actor,
+  { orgId, workspaceId }: WorkspacePlace,
+  { environmentId, appId, releaseId: previousReleaseId, lastNumber }: Slot,
+  change: { action: DeploymentAction; releaseId: string },
+): Deployment => ({
+  id: newId('deployment'),
+  orgId,
+  workspaceId,
+  environmentId,
+  appId,
+  number: lastNumber + 1,
+  previousReleaseId,
+  ...change,
+  deployedBy: actor.principal.userId,
+  deployedAt: new Date(),
+});
+
+function tell(tx: Tx, record: Deployment): void {
+  const { id, orgId, workspaceId, appId } = record;
+  const { activity, event } = told[record.action as DeploymentAction];
+  const data = {
+    environment_id: record.environmentId,
+    app_id: appId,
+    release_id: record.releaseId,
+    previous_release_id: record.previousReleaseId,
+    action: record.action,
+    number: record.number,
+  };
+  tx.audit({ action: activity, resourceType: 'deployment', resourceId: id, orgId, workspaceId, appId, metadata: data });
+  tx.emit({ type: event, orgId, workspaceId, resourceType: 'deployment', resourceId: id, data });
+}

@@ -1,0 +1,196 @@
+import type { Actor } from '../access/caller.ts';
+import type { Environment as EnvironmentRow, Prisma } from '../generated/prisma/client.ts';
+import { alreadyExists, conflict, notFound } from '../graphql/errors.ts';
+import type { Tx } from '../infra/change.ts';
+import { newId } from '../infra/ids.ts';
+import { recordChange } from '../infra/record-change.ts';
+import type { SecretService } from '../secrets/secret.service.ts';
+import type { ServiceDeps } from '../services.ts';
+import { recordRemovals } from './deployment.records.ts';
+import { type Environment, EnvironmentReads, type WorkspacePlace } from './environment.reads.ts';
+import { holdSlotsOfEnvironment } from './slots.ts';
+
+export interface CreateEnvironment {
+  name: string;
+  slug: string;
+  description?: string | null;
+  isDefault?: boolean | null;
+}
+
+export interface UpdateEnvironment {
+  name?: string | null;
+  slug?: string | null;
+  description?: string | null;
+  isDefault?: boolean | null;
+  status?: string | null;
+}
+
+/** Environments of a workspace. One of them is the default as long as there is any (defaults §6). */
+export class EnvironmentService {
+  readonly reads: EnvironmentReads;
+  readonly #deps: ServiceDeps & { secrets: SecretService };
+
+  constructor(deps: ServiceDeps & { secrets: SecretService }) {
+    this.#deps = deps;
+    this.reads = new EnvironmentReads(deps);
+  }
+
+  /** The first one of a workspace is its default, whatever it says. @throws RESOURCE_ALREADY_EXISTS for a slug that is taken */
+  async create(actor: Actor, place: WorkspacePlace, input: CreateEnvironment): Promise<Environment> {
+    const { orgId, workspaceId } = place;
+    return this.#deps.changes.run(actor, async (tx) => {
+      await holdWorkspace(tx, place);
+      await refuseTakenSlug(tx, workspaceId, input.slug);
+      const id = newId('environment');
+      const others = await tx.db.environment.count({ where: { workspaceId } });
+      const isDefault = others === 0 || input.isDefault === true;
+      if (isDefault) await unsetDefault(tx, workspaceId);
+      const environment = await tx.db.environment.create({
+        data: {
+          id,
+          orgId,
+          workspaceId,
+          name: input.name,
+          slug: input.slug,
+          description: input.description ?? null,
+          isDefault,
+          createdBy: actor.principal.userId,
+        },
+      });
+      recordChange(tx, 'create', 'environment', environment, { slug: input.slug });
+      return { ...environment, activeDeployments: {} };
+    });
+  }
+
+  /**
+   * Changes what is given; what is left out stays. What is said but already so is no change.
+   * @throws RESOURCE_NOT_FOUND; RESOURCE_ALREADY_EXISTS for a slug that is taken; RESOURCE_CONFLICT `slug_in_use`,
+   *   `default_environment`, `has_active_deployments`, `environment_archived`
+   */
+  async update(actor: Actor, place: WorkspacePlace, id: string, input: UpdateEnvironment): Promise<Environment> {
+    return this.#deps.changes.run(actor, async (tx) => {
+      await holdWorkspace(tx, place);
+      const before = await holdAlone(tx, place, id);
+      const changes = changesOf(before, input);
+      const fields = Object.keys(changes);
+      if (fields.length > 0) {
+        await refuseForbidden(tx, before, changes);
+        if (changes.isDefault) await unsetDefault(tx, before.workspaceId);
+        await tx.db.environment.update({ where: { id }, data: changes });
+        recordChange(tx, 'update', 'environment', before, {
+          fields,
+          ...(changes.status && { status: changes.status }),
+        });
+      }
+      const { slots, ...environment } = await tx.db.environment.findUniqueOrThrow({
+        where: { id },
+        include: { slots: { where: { releaseId: { not: null } }, orderBy: { appId: 'asc' } } },
+      });
+      const activeDeployments = Object.fromEntries(slots.map(({ appId, releaseId }) => [appId, releaseId!]));
+      return { ...environment, activeDeployments };
+    });
+  }
+
+  /** Takes out everything that is deployed in it, then deletes it with its secrets. @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `default_environment` */
+  async delete(actor: Actor, place: WorkspacePlace, id: string): Promise<void> {
+    await this.#deps.changes.run(actor, async (tx) => {
+      await holdWorkspace(tx, place);
+      const environment = await holdAlone(tx, place, id);
+      const others = { workspaceId: place.workspaceId, id: { not: id } };
+      if (environment.isDefault && (await tx.db.environment.count({ where: others })) > 0) throw isTheDefault(id);
+      await recordRemovals(tx, actor, place, await holdSlotsOfEnvironment(tx, id));
+      await this.#deps.secrets.placeDeleted(tx, { environmentId: id });
+      await tx.db.environment.delete({ where: { id } });
+      recordChange(tx, 'delete', 'environment', environment, { slug: environment.slug });
+    });
+  }
+}
+
+type Changes = Pick<Prisma.EnvironmentUpdateInput, 'description'> & {
+  name?: string;
+  slug?: string;
+  isDefault?: boolean;
+  status?: string;
+};
+
+/** What of the input differs from what is there. */
+function changesOf(before: EnvironmentRow, { name, slug, description, isDefault, status }: UpdateEnvironment): Changes {
+  const given: Changes = {
+    name: name ?? undefined,
+    slug: slug ?? undefined,
+    description,
+    isDefault: isDefault ?? undefined,
+    status: status ?? undefined,
+  };
+  const differs = ([field, value]: [string, unknown]) =>
+    value !== undefined && value !== before[field as keyof EnvironmentRow];
+  return Object.fromEntries(Object.entries(given).filter(differs)) as Changes;
+}
+
+async function refuseForbidden(tx: Tx, before: EnvironmentRow, changes: Changes): Promise<void> {
+  const { id, workspaceId } = before;
+  if (before.status === 'archived' && (changes.status !== 'active' || Object.keys(changes).length > 1))
+    throw conflict(
+      'environment',
+      id,
+      'environment_archived',
+      'The environment is archived: all it takes is activation.',
+    );
+  if (changes.isDefault === false) throw isTheDefault(id);
+  if (changes.slug !== undefined) {
+    const record = await tx.db.deployment.findFirst({ where: { environmentId: id }, select: { id: true } });
+    if (record)
+      throw conflict('environment', id, 'slug_in_use', 'The slug stays as it is once something was deployed.');
+    await refuseTakenSlug(tx, workspaceId, changes.slug);
+  }
+  if (changes.status === 'archived') await refuseToArchive(tx, before, changes.isDefault ?? before.isDefault);
+}
+
+async function refuseToArchive(tx: Tx, { id, workspaceId }: EnvironmentRow, isDefault: boolean): Promise<void> {
+  const filled = await holdSlotsOfEnvironment(tx, id);
+  if (filled.length > 0)
+    throw conflict('environment', id, 'has_active_deployments', 'Undeploy everything before you archive it.', {
+      references: filled.map(({ appId }) => ({ resource_type: 'app', resource_id: appId })),
+    });
+  const others = { workspaceId, id: { not: id }, status: { not: 'archived' } };
+  if (isDefault && (await tx.db.environment.count({ where: others })) > 0) throw isTheDefault(id);
+}
+
+const isTheDefault = (id: string) =>
+  conflict('environment', id, 'default_environment', 'It is the default environment: make another one the default.');
+
+/** Where there is a default, it is none any more. */
+async function unsetDefault(tx: Tx, workspaceId: string): Promise<void> {
+  const unset = await tx.db.environment.updateManyAndReturn({
+    where: { workspaceId, isDefault: true },
+    data: { isDefault: false },
+  });
+  for (const environment of unset) recordChange(tx, 'update', 'environment', environment, { fields: ['isDefault'] });
+}
+
+/** Slugs are compared while the workspace is held: of two at once, the second sees the first. */
+async function refuseTakenSlug(tx: Tx, workspaceId: string, slug: string): Promise<void> {
+  const taken = await tx.db.environment.findUnique({
+    where: { workspaceId_slug: { workspaceId, slug } },
+    select: { id: true },
+  });
+  if (taken) throw alreadyExists('environment', 'slug', slug, taken.id);
+}
+
+/**
+ * Lets one transaction at a time change which environments a workspace has. Others may go on adding what refers to the workspace.
+ * @throws RESOURCE_NOT_FOUND when the workspace was deleted
+ */
+async function holdWorkspace(tx: Tx, { orgId, workspaceId }: WorkspacePlace): Promise<void> {
+  const rows = await tx.db.$queryRaw<unknown[]>`
+    select 1 from workspaces where org_id = ${orgId} and id = ${workspaceId} and deleted_at is null for no key update`;
+  if (rows.length === 0) throw notFound('workspace', workspaceId);
+}
+
+/** Holds the environment alone: who deploys in it has finished, and nobody begins. @throws RESOURCE_NOT_FOUND */
+async function holdAlone(tx: Tx, { orgId, workspaceId }: WorkspacePlace, id: string): Promise<EnvironmentRow> {
+  const rows = await tx.db.$queryRaw<unknown[]>`
+    select 1 from environments where id = ${id} and org_id = ${orgId} and workspace_id = ${workspaceId} for update`;
+  if (rows.length === 0) throw notFound('environment', id);
+  return tx.db.environment.findUniqueOrThrow({ where: { id } });
+}

@@ -1,0 +1,42 @@
+import { GraphQLError } from 'graphql';
+
+const COERCION = /^Variable "\$(\w+)" got invalid value /;
+
+/** What graphql-js and our scalars say is wrong, where that repeats nothing of the value. */
+const REASONS = [
+  /Field "\w+" of required type "[\w![\]]+" was not provided\.$/,
+  /Field "\w+" is not defined by type "\w+"\.(?= Did you mean |$)/,
+  /Expected type "\w+" to be an object\.$/,
+  /Expected non-nullable type "[\w![\]]+" not to be null\.$/,
+  /Input should be [\w ,'-]{1,100}$/,
+  /(?:Int|Float|String|Boolean|ID) cannot represent (?:(?:a )?non[a-z0-9 -]{1,30} )?value(?=: )/,
+];
+
+/** The same for values that stand in the document itself: the message up to where it would repeat them. */
+const LITERALS = [
+  /^(Expected value of type "[^"]*"), found [\s\S]*$/,
+  /^(.{1,200} cannot represent (?:[a-z0-9 -]{1,40} )?value): [\s\S]*$/,
+  /^(Syntax Error: .{0,200}?\b(?:String|BlockString|Int|Float)) "[\s\S]*$/,
+];
+
+/**
+ * The error without what was sent. graphql-js repeats the value of a variable that does not fit, with everything beside it: passwords and
+ * secrets, which then stand in the logs of clients and of what is between.
+ */
+export function withoutValue(error: GraphQLError): GraphQLError {
+  const variable = COERCION.exec(error.message)?.[1];
+  if (variable === undefined) return withoutLiteral(error);
+  const reason = REASONS.flatMap((pattern) => pattern.exec(error.message)?.[0] ?? []).at(0);
+  // names of fields and numbers, below the variable's own
+  const places = error.message.matchAll(new RegExp(` at "(${variable}[.[][\\w.[\\]]*)"; `, 'g'));
+  const place = [...places].at(-1)?.[1];
+  const message = `Variable "$${variable}" got an invalid value${place ? ` at "${place}"` : ''}; ${reason ?? 'it does not fit its type.'}`;
+  return new GraphQLError(message, { nodes: error.nodes, extensions: error.extensions });
+}
+
+function withoutLiteral(error: GraphQLError): GraphQLError {
+  const message = LITERALS.flatMap((pattern) => pattern.exec(error.message)?.[1] ?? []).at(0);
+  if (message === undefined) return error;
+  const { nodes, source, positions, path, extensions } = error;
+  return new GraphQLError(`${message}.`, { nodes, source, positions, path, extensions });
+}

@@ -1,0 +1,197 @@
+import { builder } from '../graphql/builder.ts';
+import { connectionType, pageArgs } from '../graphql/connections.ts';
+import { bounds } from '../graphql/inputs.ts';
+import { Node, readableInOrganization, registerNode } from '../graphql/node.ts';
+import { Organization } from '../organizations/organization.graph.ts';
+import { CreateLogicalModelInput, UpdateLogicalModelInput } from './logical-model.inputs.ts';
+import type {
+  LogicalModel as LogicalModelRow,
+  ModelConstraints as ModelConstraintsRow,
+  ModelTarget as ModelTargetRow,
+} from './logical-model.source.ts';
+import { ProviderAccount } from './provider-account.graph.ts';
+
+const ModelTarget = builder.objectRef<ModelTargetRow>('ModelTarget').implement({
+  description: 'Where requests to a model may go, and how it went.',
+  fields: (t) => ({
+    providerAccountId: t.exposeID('providerAccountId', { description: 'The account.' }),
+    modelName: t.exposeString('modelName', { description: "The model's name at the provider." }),
+    weight: t.exposeInt('weight', { description: 'Share of the requests among targets of the same priority.' }),
+    priority: t.exposeInt('priority', { description: 'The lowest is tried first.' }),
+    enabled: t.exposeBoolean('enabled', { description: 'Whether it is in use.' }),
+    consecutiveFailures: t.exposeInt('consecutiveFailures', {
+      description: 'Requests in a row that failed; three make the target unhealthy.',
+    }),
+    lastFailure: t.expose('lastFailure', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'When a request last failed.',
+    }),
+    lastSuccess: t.expose('lastSuccess', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'When a request last succeeded.',
+    }),
+    temperatureOverride: t.exposeFloat('temperatureOverride', {
+      nullable: true,
+      description: "Stands in for the model's temperature.",
+    }),
+    maxTokensOverride: t.exposeInt('maxTokensOverride', {
+      nullable: true,
+      description: "Stands in for the model's maximum of tokens.",
+    }),
+    account: t.field({
+      type: ProviderAccount,
+      nullable: true,
+      description: 'The account; null, with an error, for those who may not read accounts.',
+      authorize: { organization: 'provider_account:read' },
+      resolve: ({ orgId, providerAccountId }, _args, context) =>
+        context.services.providerAccounts.reads.nested(context, orgId, providerAccountId),
+    }),
+  }),
+});
+
+const ModelConstraints = builder.objectRef<ModelConstraintsRow>('ModelConstraints').implement({
+  description: 'What a model demands of the accounts that serve it.',
+  fields: (t) => ({
+    dataResidency: t.exposeStringList('dataResidency', { description: 'Where data may be kept; empty: anywhere.' }),
+    requireAuditLog: t.exposeBoolean('requireAuditLog', { description: 'Every use has to be recorded.' }),
+    maxCostPer1kTokens: t.exposeString('maxCostPer1kTokens', { nullable: true, description: 'A decimal number.' }),
+    maxLatencyMs: t.exposeInt('maxLatencyMs', { nullable: true, description: 'Milliseconds.' }),
+    allowCaching: t.exposeBoolean('allowCaching', { nullable: true, description: 'Whether answers may be kept.' }),
+    cacheTtlSeconds: t.exposeInt('cacheTtlSeconds', { nullable: true, description: 'For how many seconds.' }),
+  }),
+});
+
+export const LogicalModel = builder.objectRef<LogicalModelRow>('LogicalModel').implement({
+  description: 'A model as workspaces know it, routed to targets at provider accounts.',
+  interfaces: [Node],
+  fields: (t) => ({
+    id: t.exposeID('id', { description: 'Identifier, `mdl_…`.' }),
+    orgId: t.exposeID('orgId', { description: 'The organization.' }),
+    logicalModelId: t.exposeID('logicalModelId', {
+      description: 'The identifier that the organization knows it by; unique there.',
+    }),
+    name: t.exposeString('name', { description: 'A label; names may repeat.' }),
+    description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
+    modelType: t.exposeString('modelType', { description: '`chat`, `embedding`, … or another word.' }),
+    status: t.exposeString('status', {
+      description:
+        'From its targets: `active` (all are healthy, or there are none), `degraded` (some), `unavailable` (none); or `deprecated`, `disabled` where it was set by hand.',
+    }),
+    statusReason: t.exposeString('statusReason', { nullable: true, description: 'Why it is not active.' }),
+    capabilities: t.expose('capabilities', { type: 'BooleanMap', description: 'What it can do, by word.' }),
+    defaultTemperature: t.exposeFloat('defaultTemperature', { nullable: true, description: 'From 0 to 2.' }),
+    defaultTopP: t.exposeFloat('defaultTopP', { nullable: true, description: 'From 0 to 1.' }),
+    defaultMaxTokens: t.exposeInt('defaultMaxTokens', {
+      nullable: true,
+      description: 'At most so many tokens in an answer.',
+    }),
+    fallbackChain: t.exposeStringList('fallbackChain', {
+      description: 'Identifiers of models to try after this one, in order.',
+    }),
+    constraints: t.expose('constraints', {
+      type: ModelConstraints,
+      authorize: 'inherited',
+      description: 'What it demands of the accounts that serve it.',
+    }),
+    enabled: t.exposeBoolean('enabled', { description: 'Whether it is in use.' }),
+    tags: t.expose('tags', { type: 'StringMap', description: 'Labels by key.' }),
+    targets: t.expose('targets', {
+      type: [ModelTarget],
+      authorize: 'inherited',
+      description: 'Where requests to it may go, in the order in which they were given.',
+    }),
+    healthyTargetsCount: t.exposeInt('healthyTargetsCount', {
+      description:
+        'Targets that are enabled, at an enabled and active account, and failed less than three times in a row.',
+    }),
+    totalTargetsCount: t.exposeInt('totalTargetsCount', { description: 'All targets.' }),
+    createdBy: t.exposeID('createdBy', { nullable: true, description: 'Who made it.' }),
+    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was made.' }),
+    updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When it last changed.' }),
+  }),
+});
+
+const LogicalModelConnection = connectionType('LogicalModel', LogicalModel);
+
+registerNode('model', LogicalModel, async (context, id) =>
+  readableInOrganization(context, 'model:read', await context.services.models.reads.findAnywhere(id)),
+);
+
+const listArgs = () => ({
+  ...builder.args((t) => ({
+    modelType: t.string({ constraints: bounds.open, description: 'Only those of this type.' }),
+    status: t.string({ constraints: bounds.open, description: 'Only those with this status, as it is shown.' }),
+    enabledOnly: t.boolean({
+      required: true,
+      defaultValue: false,
+      description: 'Only those that are enabled, healthy or not.',
+    }),
+  })),
+  ...pageArgs({ min: 1, max: 100 }),
+});
+
+builder.prismaObjectField(Organization, 'models', (t) =>
+  t.field({
+    type: LogicalModelConnection,
+    description: 'Its models, newest first.',
+    authorize: { organization: 'model:read' },
+    args: listArgs(),
+    resolve: ({ id }, args, context) => context.services.models.reads.listNested(context, id, args),
+  }),
+);
+
+builder.queryFields((t) => ({
+  logicalModel: t.field({
+    type: LogicalModel,
+    description: 'A model by the identifier that its organization knows it by.',
+    authorize: { organization: 'model:read' },
+    args: {
+      orgId: t.arg.id({ required: true, description: 'The organization.' }),
+      logicalModelId: t.arg.id({ required: true, description: 'The model.' }),
+    },
+    resolve: (_root, { orgId, logicalModelId }, { services }) => services.models.reads.get(orgId, logicalModelId),
+  }),
+  logicalModels: t.field({
+    type: LogicalModelConnection,
+    description: 'The models of an organization, newest first.',
+    authorize: { organization: 'model:read' },
+    args: { orgId: t.arg.id({ required: true, description: 'The organization.' }), ...listArgs() },
+    resolve: (_root, { orgId, ...args }, { services }) => services.models.reads.list(orgId, args),
+  }),
+}));
+
+builder.mutationFields((t) => {
+  const orgId = t.arg.id({ required: true, description: 'The organization.' });
+  const target = { orgId, logicalModelId: t.arg.id({ required: true, description: 'The model.' }) };
+  return {
+    createLogicalModel: t.field({
+      type: LogicalModel,
+      description: 'Adds a model to the catalogue of an organization.',
+      authorize: { organization: 'model:create' },
+      args: { orgId, input: t.arg({ type: CreateLogicalModelInput, required: true, description: 'The model.' }) },
+      resolve: (_root, args, { actor, services }) => services.models.create(actor, args.orgId, args.input),
+    }),
+    updateLogicalModel: t.field({
+      type: LogicalModel,
+      description: 'Changes a model. Targets and constraints are replaced whole where they are given.',
+      authorize: { organization: 'model:update' },
+      args: {
+        ...target,
+        input: t.arg({ type: UpdateLogicalModelInput, required: true, description: 'The changes.' }),
+      },
+      resolve: (_root, { logicalModelId, input, ...place }, { actor, services }) =>
+        services.models.update(actor, place.orgId, logicalModelId, input),
+    }),
+    deleteLogicalModel: t.boolean({
+      description: 'Deletes a model, its entitlements and its place in fallback chains.',
+      authorize: { organization: 'model:delete' },
+      args: target,
+      resolve: async (_root, { logicalModelId, ...place }, { actor, services }) => {
+        await services.models.delete(actor, place.orgId, logicalModelId);
+        return true;
+      },
+    }),
+  };
+});

@@ -1,0 +1,158 @@
+import type { Actor } from '../access/caller.ts';
+import type { Prisma } from '../generated/prisma/client.ts';
+import { alreadyExists, notFound } from '../graphql/errors.ts';
+import type { Tx } from '../infra/change.ts';
+import { newId } from '../infra/ids.ts';
+import { recordChange } from '../infra/record-change.ts';
+import type { ServiceDeps } from '../services.ts';
+import { checkFallbackChain, lockModels } from './fallback-chain.ts';
+import { LogicalModelReads } from './logical-model.reads.ts';
+import type { LogicalModel, ModelConstraints } from './logical-model.source.ts';
+import { replaceTargets, type TargetInput } from './model-target.writes.ts';
+
+export interface UpdateLogicalModel {
+  name?: string | null;
+  description?: string | null;
+  modelType?: string | null;
+  /** `deprecated` or `disabled` by hand; `active` and null give the status back to the targets. */
+  status?: string | null;
+  capabilities?: Record<string, boolean> | null;
+  defaultTemperature?: number | null;
+  defaultTopP?: number | null;
+  defaultMaxTokens?: number | null;
+  fallbackChain?: string[] | null;
+  enabled?: boolean | null;
+  tags?: Record<string, string> | null;
+  targets?: TargetInput[] | null;
+  constraints?: { [Key in keyof ModelConstraints]?: ModelConstraints[Key] | null } | null;
+}
+
+export interface CreateLogicalModel extends Omit<UpdateLogicalModel, 'status'> {
+  logicalModelId: string;
+  name: string;
+}
+
+/** The catalogue of models of an organization. A model is known by the identifier that its organization gave it. */
+export class LogicalModelService {
+  readonly reads: LogicalModelReads;
+  readonly #deps: ServiceDeps;
+
+  constructor(deps: ServiceDeps) {
+    this.#deps = deps;
+    this.reads = new LogicalModelReads(deps);
+  }
+
+  /** @throws RESOURCE_ALREADY_EXISTS, InputError for targets and fallbacks that are not of the organization */
+  async create(actor: Actor, orgId: string, input: CreateLogicalModel): Promise<LogicalModel> {
+    const { logicalModelId } = input;
+    await this.#deps.changes.run(actor, async (tx) => {
+      await lockModels(tx, orgId);
+      const same = await tx.db.logicalModel.findUnique({
+        where: { orgId_logicalModelId: { orgId, logicalModelId } },
+        select: { id: true },
+      });
+      if (same) throw alreadyExists('model', 'logical_model_id', logicalModelId, logicalModelId);
+      await checkFallbackChain(tx, orgId, logicalModelId, input.fallbackChain ?? []);
+      const id = newId('model');
+      await tx.db.logicalModel.create({
+        data: {
+          id,
+          orgId,
+          logicalModelId,
+          name: input.name,
+          description: input.description ?? null,
+          modelType: input.modelType ?? 'chat',
+          capabilities: input.capabilities ?? {},
+          defaultTemperature: input.defaultTemperature ?? null,
+          defaultTopP: input.defaultTopP ?? null,
+          defaultMaxTokens: input.defaultMaxTokens ?? null,
+          fallbackChain: input.fallbackChain ?? [],
+          constraints: constraintsOf(input.constraints),
+          enabled: input.enabled ?? true,
+          tags: input.tags ?? {},
+          createdBy: actor.principal.userId,
+        },
+      });
+      await replaceTargets(tx, orgId, id, input.targets ?? []);
+      recordChange(tx, 'create', 'model', { id: logicalModelId, orgId });
+    });
+    return this.reads.get(orgId, logicalModelId);
+  }
+
+  /** Changes what is given; what is left out stays. @throws RESOURCE_NOT_FOUND, InputError as {@link create} */
+  async update(actor: Actor, orgId: string, logicalModelId: string, input: UpdateLogicalModel): Promise<LogicalModel> {
+    await this.#deps.changes.run(actor, async (tx) => {
+      await lockModels(tx, orgId);
+      const [row] = await tx.db.logicalModel.updateManyAndReturn({
+        where: { orgId, logicalModelId },
+        data: {
+          name: input.name ?? undefined,
+          description: input.description,
+          modelType: input.modelType ?? undefined,
+          statusByHand: input.status === 'active' ? null : input.status,
+          capabilities: input.capabilities ?? undefined,
+          defaultTemperature: input.defaultTemperature,
+          defaultTopP: input.defaultTopP,
+          defaultMaxTokens: input.defaultMaxTokens,
+          fallbackChain: input.fallbackChain ?? undefined,
+          constraints: input.constraints === undefined ? undefined : constraintsOf(input.constraints),
+          enabled: input.enabled ?? undefined,
+          tags: input.tags ?? undefined,
+        },
+        select: { id: true },
+      });
+      if (!row) throw notFound('model', logicalModelId);
+      if (input.fallbackChain) await checkFallbackChain(tx, orgId, logicalModelId, input.fallbackChain);
+      if (input.targets) await replaceTargets(tx, orgId, row.id, input.targets);
+      recordChange(tx, 'update', 'model', { id: logicalModelId, orgId }, { fields: Object.keys(input) });
+    });
+    return this.reads.get(orgId, logicalModelId);
+  }
+
+  /** Its entitlements go with it, and no fallback chain names it any more: all of it at once, with an event for each. */
+  async delete(actor: Actor, orgId: string, logicalModelId: string): Promise<void> {
+    await this.#deps.changes.run(actor, async (tx) => {
+      await lockModels(tx, orgId);
+      const [model] = await tx.db.$queryRaw<{ id: string }[]>`
+        select id from logical_models where org_id = ${orgId} and logical_model_id = ${logicalModelId} for update`;
+      if (!model) throw notFound('model', logicalModelId);
+      // before the model itself: a usage report holds an entitlement first, then a target
+      const entitlements = await tx.db.$queryRaw<{ id: string; workspaceId: string }[]>`
+        delete from model_entitlements where model_id = ${model.id} returning id, workspace_id as "workspaceId"`;
+      const chains = await leaveChains(tx, orgId, logicalModelId);
+      await tx.db.logicalModel.delete({ where: { id: model.id } });
+      for (const { id, workspaceId } of entitlements)
+        tx.emit({
+          type: 'model_entitlement.deleted',
+          orgId,
+          workspaceId,
+          resourceType: 'model_entitlement',
+          resourceId: id,
+        });
+      for (const id of chains) tx.emit({ type: 'model.updated', orgId, resourceType: 'model', resourceId: id });
+      const metadata = { entitlements: entitlements.map(({ id }) => id), fallback_chains: chains };
+      recordChange(tx, 'delete', 'model', { id: logicalModelId, orgId }, metadata);
+    });
+  }
+}
+
+/** @returns the models whose fallback chains named it */
+async function leaveChains(tx: Tx, orgId: string, logicalModelId: string): Promise<string[]> {
+  const rows = await tx.db.$queryRaw<{ id: string }[]>`
+    update logical_models set fallback_chain = array_remove(fallback_chain, ${logicalModelId}), updated_at = now()
+    where org_id = ${orgId} and ${logicalModelId} = any(fallback_chain) returning logical_model_id as id`;
+  return rows.map(({ id }) => id).sort();
+}
+
+/** All keys, as they are stored and shown. */
+function constraintsOf(input: UpdateLogicalModel['constraints']): Prisma.InputJsonObject {
+  const constraints: ModelConstraints = {
+    dataResidency: input?.dataResidency ?? [],
+    requireAuditLog: input?.requireAuditLog ?? false,
+    maxCostPer1kTokens: input?.maxCostPer1kTokens ?? null,
+    maxLatencyMs: input?.maxLatencyMs ?? null,
+    allowCaching: input?.allowCaching ?? null,
+    cacheTtlSeconds: input?.cacheTtlSeconds ?? null,
+  };
+  return { ...constraints };
+}

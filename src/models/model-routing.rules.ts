@@ -1,0 +1,202 @@
+import { FAILURES_ALLOWED } from './logical-model.source.ts';
+import type { RoutedEntitlement, RoutedModel, RoutedTarget } from './model-routing.reads.ts';
+
+/** Why something is not tried. */
+export const routeReasons = {
+  NOT_ENTITLED: 'The workspace has no entitlement for the model.',
+  ENTITLEMENT_DISABLED: 'The entitlement of the workspace is not in force.',
+  STEP_TYPE_NOT_ALLOWED: 'The entitlement does not allow the step type.',
+  ENDPOINT_NOT_ALLOWED: 'The entitlement does not allow the endpoint.',
+  PURPOSE_NOT_ALLOWED: 'The entitlement does not allow the purpose.',
+  ENTITLEMENT_LIMIT: 'A limit of the entitlement is used up.',
+  MODEL_DISABLED: 'The model is not enabled, or was set to disabled.',
+  MODEL_WITHOUT_TARGETS: 'The model has no targets.',
+  TARGET_DISABLED: 'The target is not enabled.',
+  ACCOUNT_DISABLED: 'The account is not enabled.',
+  DATA_RESIDENCY: 'The account keeps data where the model does not allow it, or does not say where.',
+  ACCOUNT_QUOTA: 'The quota of the account is used up.',
+  ACCOUNT_ERROR: 'The provider refuses the credentials of the account.',
+  TARGET_FAILING: 'The target failed too often in a row.',
+  WEIGHT_ZERO: 'The target has the weight 0, and there are others.',
+  NOTHING_LEFT: 'Everything that could be tried was left out.',
+} as const;
+
+export type RouteReason = keyof typeof routeReasons;
+
+/** A limit that a request would break. */
+export interface RouteLimit {
+  /** Whose limit it is. */
+  scope: 'ENTITLEMENT' | 'PROVIDER_ACCOUNT';
+  /** The entitlement or the account. */
+  resourceId: string;
+  /** Its name in the REST API: `max_tokens_per_month`. */
+  name: string;
+  maximum: number;
+  used: number;
+}
+
+/** Why something is not tried, and when it may be worth asking again. */
+export interface Finding {
+  reason: RouteReason;
+  message: string;
+  /** Whole seconds until it may be different; `null` where somebody has to change something first. */
+  retryAfterSeconds: number | null;
+  limit: RouteLimit | null;
+}
+
+/** What is asked for. */
+export interface RouteRequest {
+  purpose?: string | null;
+  stepType?: string | null;
+  endpoint?: string | null;
+  /** Tokens that the request will probably use, input and output. */
+  estimatedTokens?: number | null;
+}
+
+/** A target that failed is left alone for so long; one whose credentials were refused for longer. */
+export const COOL_DOWN_SECONDS = 30;
+export const CREDENTIALS_COOL_DOWN_SECONDS = 300;
+
+const finding = (reason: RouteReason, message: string, more: Partial<Finding> = {}): Finding => ({
+  reason,
+  message,
+  retryAfterSeconds: null,
+  limit: null,
+  ...more,
+});
+
+/** Why the entitlement does not let the request through; `null` where it does. */
+export function entitlementFinding(model: RoutedModel, request: RouteRequest): Finding | null {
+  const { logicalModelId, entitlement, now } = model;
+  if (!entitlement)
+    return finding('NOT_ENTITLED', `The workspace has no entitlement for the model '${logicalModelId}'.`);
+  if (!entitlement.enabled)
+    return finding('ENTITLEMENT_DISABLED', `The entitlement for the model '${logicalModelId}' is not in force.`);
+  return allowListFinding(logicalModelId, entitlement, request) ?? limitFinding(entitlement, request, now);
+}
+
+function allowListFinding(id: string, entitlement: RoutedEntitlement, request: RouteRequest): Finding | null {
+  const lists = [
+    ['STEP_TYPE_NOT_ALLOWED', 'step type', entitlement.allowedStepTypes, request.stepType],
+    ['ENDPOINT_NOT_ALLOWED', 'endpoint', entitlement.allowedEndpoints, request.endpoint],
+    ['PURPOSE_NOT_ALLOWED', 'purpose', entitlement.allowedPurposes, request.purpose],
+  ] as const;
+  for (const [reason, word, allowed, given] of lists) {
+    if (allowed.length === 0 || (given && allowed.includes(given))) continue;
+    // a list that can be passed by saying nothing would be none
+    const what = given ? `the ${word} '${given}'` : `requests that name no ${word}`;
+    return finding(reason, `The entitlement for the model '${id}' does not allow ${what}.`);
+  }
+  return null;
+}
+
+/** Of several limits that are used up, the one that lasts longest: it is the one that decides. */
+function limitFinding(entitlement: RoutedEntitlement, request: RouteRequest, now: Date): Finding | null {
+  const { id, limits, usage } = entitlement;
+  const tokens = Math.max(1, request.estimatedTokens ?? 0);
+  const { month, day, minute } = endsOf(now);
+  const checks = [
+    ['max_tokens_per_month', limits.maxTokensPerMonth, usage.month?.tokens, tokens, month],
+    ['max_requests_per_day', limits.maxRequestsPerDay, usage.day?.requests, 1, day],
+    ['requests_per_minute', limits.requestsPerMinute, usage.minute?.requests, 1, minute],
+    ['tokens_per_minute', limits.tokensPerMinute, usage.minute?.tokens, tokens, minute],
+  ] as const;
+  for (const [name, maximum, used = 0, more, retryAfterSeconds] of checks) {
+    if (maximum === null || used + more <= maximum) continue;
+    const limit = { scope: 'ENTITLEMENT', resourceId: id, name, maximum, used } as const;
+    const message = `The limit ${name} of the entitlement allows ${maximum}, and ${used} were used.`;
+    return finding('ENTITLEMENT_LIMIT', message, { retryAfterSeconds, limit });
+  }
+  return null;
+}
+
+/** Why none of the model's own targets is tried; `null` where they are looked at one by one. */
+export function modelFinding({ logicalModelId, enabled, statusByHand, targets }: RoutedModel): Finding | null {
+  if (!enabled) return finding('MODEL_DISABLED', `The model '${logicalModelId}' is not enabled.`);
+  if (statusByHand === 'disabled')
+    return finding('MODEL_DISABLED', `The model '${logicalModelId}' was set to disabled.`);
+  return targets.length === 0
+    ? finding('MODEL_WITHOUT_TARGETS', `The model '${logicalModelId}' has no targets.`)
+    : null;
+}
+
+/**
+ * What a target may be used for now: `ready`; `probe`, where it failed and rested long enough that one may try it again; or why it
+ * is not tried.
+ */
+export function judgeTarget(
+  target: RoutedTarget,
+  model: RoutedModel,
+  request: RouteRequest,
+): 'ready' | 'probe' | Finding {
+  const { providerAccountId: account } = target;
+  if (!target.enabled) return finding('TARGET_DISABLED', `The target '${target.modelName}' is not enabled.`);
+  if (!target.accountEnabled) return finding('ACCOUNT_DISABLED', `The account '${account}' is not enabled.`);
+  const barred = residencyFinding(target, model.constraints.dataResidency) ?? quotaFinding(target, model.now, request);
+  if (barred) return barred;
+  if (target.accountStatus === 'error') {
+    const rest = CREDENTIALS_COOL_DOWN_SECONDS - (target.accountCheckedAgo ?? Infinity);
+    const message = `The provider refuses the credentials of the account '${account}'.`;
+    return rest <= 0 ? 'probe' : finding('ACCOUNT_ERROR', message, { retryAfterSeconds: Math.ceil(rest) });
+  }
+  if (target.consecutiveFailures < FAILURES_ALLOWED) return 'ready';
+  const rest = COOL_DOWN_SECONDS - (target.failedAgo ?? Infinity);
+  const message = `The target '${target.modelName}' failed ${target.consecutiveFailures} times in a row.`;
+  return rest <= 0 ? 'probe' : finding('TARGET_FAILING', message, { retryAfterSeconds: Math.ceil(rest) });
+}
+
+function residencyFinding(target: RoutedTarget, allowed: readonly string[]): Finding | null {
+  if (allowed.length === 0) return null;
+  // an account that does not say where it keeps data keeps it where it is served
+  const place = target.dataResidency ?? target.region;
+  if (place && allowed.some((one) => one.toLowerCase() === place.toLowerCase())) return null;
+  const where = place ? `keeps data in '${place}'` : 'does not say where it keeps data';
+  const message = `The account '${target.providerAccountId}' ${where}; the model allows ${allowed.join(', ')}.`;
+  return finding('DATA_RESIDENCY', message);
+}
+
+function quotaFinding(target: RoutedTarget, now: Date, request: RouteRequest): Finding | null {
+  const tokens = Math.max(1, request.estimatedTokens ?? 0);
+  const checks = [
+    ['max_tokens_per_month', target.maxTokensPerMonth, target.currentMonthTokens, tokens],
+    ['max_requests_per_month', target.maxRequestsPerMonth, target.currentMonthRequests, 1],
+  ] as const;
+  for (const [name, maximum, used, more] of checks) {
+    if (maximum === null || used + more <= maximum) continue;
+    const { providerAccountId: resourceId } = target;
+    const limit = { scope: 'PROVIDER_ACCOUNT', resourceId, name, maximum, used } as const;
+    const message = `The quota ${name} of the account '${resourceId}' allows ${maximum}, and ${used} were used.`;
+    return finding('ACCOUNT_QUOTA', message, { retryAfterSeconds: endsOf(now).month, limit });
+  }
+  return null;
+}
+
+/** That a target has no share of the requests while others have. */
+export const weightZero = ({ modelName }: RoutedTarget): Finding =>
+  finding('WEIGHT_ZERO', `The target '${modelName}' has the weight 0, and the model has others that can be tried.`);
+
+/** Whole seconds until the running month, day and minute (UTC) end. */
+export function endsOf(now: Date): { month: number; day: number; minute: number } {
+  const seconds = (end: number) => Math.max(1, Math.ceil((end - now.getTime()) / 1000));
+  const [year, month, day] = [now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate()];
+  return {
+    month: seconds(Date.UTC(year, month + 1)),
+    day: seconds(Date.UTC(year, month, day + 1)),
+    minute: seconds((Math.floor(now.getTime() / 60_000) + 1) * 60_000),
+  };
+}
+
+/** Why nothing is left to try: the limit that is free again first, where limits alone are the reason; else everything together. */
+export function nothingLeft(logicalModelId: string, leftOut: readonly Finding[]): Finding {
+  const retries = leftOut.flatMap(({ retryAfterSeconds }) => (retryAfterSeconds === null ? [] : retryAfterSeconds));
+  const soonest = retries.length > 0 ? Math.min(...retries) : null;
+  const limited = leftOut.filter(({ limit }) => limit !== null);
+  if (limited.length === leftOut.length) {
+    const first = limited.find(({ retryAfterSeconds }) => retryAfterSeconds === soonest);
+    if (first) return first;
+  }
+  const reasons = [...new Set(leftOut.map(({ reason }) => reason))].join(', ');
+  return finding('NOTHING_LEFT', `Nothing can be tried for the model '${logicalModelId}' now: ${reasons}.`, {
+    retryAfterSeconds: soonest,
+  });
+}

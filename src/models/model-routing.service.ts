@@ -1,0 +1,158 @@
+import { notFound } from '../graphql/errors.ts';
+import type { ServiceDeps } from '../services.ts';
+import { type RandomSource, routingOrder, seededRandom } from './model-routing.order.ts';
+import { type RoutedModel, type RoutedTarget, readRoutedModels } from './model-routing.reads.ts';
+import {
+  entitlementFinding,
+  type Finding,
+  judgeTarget,
+  modelFinding,
+  nothingLeft,
+  type RouteRequest,
+  weightZero,
+} from './model-routing.rules.ts';
+
+/** A target to try. */
+export interface RouteTarget
+  extends Pick<
+    RoutedTarget,
+    | 'providerAccountId'
+    | 'modelName'
+    | 'weight'
+    | 'priority'
+    | 'providerType'
+    | 'region'
+    | 'routingMode'
+    | 'bridgeId'
+    | 'bridgeEndpointName'
+  > {
+  logicalModelId: string;
+  isFallback: boolean;
+  isProbe: boolean;
+  temperature: number | null;
+  topP: number | null;
+  maxTokens: number | null;
+}
+
+/** What is not tried: a target, or (without an account) a whole model. */
+export interface LeftOut extends Finding {
+  logicalModelId: string;
+  providerAccountId: string | null;
+  modelName: string | null;
+}
+
+export interface ModelRoute {
+  logicalModelId: string;
+  targets: RouteTarget[];
+  leftOut: LeftOut[];
+  /** Why there is nothing to try; `null` where there is something. */
+  refusal: Finding | null;
+}
+
+export interface RouteModel extends RouteRequest {
+  /** The same seed gives the same order while nothing else changes. */
+  seed?: number | null;
+}
+
+/** A chain has 5 models at most, and their own chains follow: no more than so many models are looked at for one request. */
+const MAX_MODELS = 16;
+
+/** Of so many requests one tries a rested target first: otherwise nobody would ever find out that it works again. */
+const PROBE_CHANCE = 0.1;
+
+/** Says which targets a request to a model may try now, in which order, and why it may not try the others. It sends nothing itself. */
+export class ModelRoutingService {
+  readonly #deps: ServiceDeps;
+
+  constructor(deps: ServiceDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * The model's own targets first, then those of its fallback chain, then those of the chains of these; no model twice. Each model
+   * needs its own entitlement; without one for the model that was asked for the whole request is refused.
+   * @throws RESOURCE_NOT_FOUND
+   */
+  async route(
+    place: { orgId: string; workspaceId: string },
+    logicalModelId: string,
+    { seed, ...request }: RouteModel,
+  ): Promise<ModelRoute> {
+    const random = seed === null || seed === undefined ? Math.random : seededRandom(seed);
+    const route: ModelRoute = { logicalModelId, targets: [], leftOut: [], refusal: null };
+    const seen = new Set([logicalModelId]);
+    for (let level = [logicalModelId]; level.length > 0; ) {
+      const models = await readRoutedModels(this.#deps.sql, place, level);
+      const next: string[] = [];
+      for (const id of level) {
+        const model = models.get(id);
+        const isFallback = id !== logicalModelId;
+        if (!model && !isFallback) throw notFound('model', id);
+        if (!model) continue; // deleted a moment ago
+        const refused = entitlementFinding(model, request);
+        if (refused && !isFallback) return { ...route, refusal: refused };
+        if (refused) route.leftOut.push(wholeModel(id, refused));
+        else {
+          addTargets(route, model, request, { random, isFallback });
+          next.push(...model.fallbackChain.filter((other) => !seen.has(other)));
+        }
+      }
+      level = [...new Set(next)].slice(0, MAX_MODELS - seen.size);
+      for (const id of level) seen.add(id);
+    }
+    if (route.targets.length === 0) route.refusal = nothingLeft(logicalModelId, route.leftOut);
+    return route;
+  }
+}
+
+const wholeModel = (logicalModelId: string, found: Finding): LeftOut => ({
+  ...found,
+  logicalModelId,
+  providerAccountId: null,
+  modelName: null,
+});
+
+/** Adds the targets of one model in the order in which they are to be tried, and those that are not. */
+function addTargets(
+  route: ModelRoute,
+  model: RoutedModel,
+  request: RouteRequest,
+  { random, isFallback }: { random: RandomSource; isFallback: boolean },
+): void {
+  const { logicalModelId } = model;
+  const found = modelFinding(model);
+  if (found) {
+    route.leftOut.push(wholeModel(logicalModelId, found));
+    return;
+  }
+  const leaveOut = ({ providerAccountId, modelName }: RoutedTarget, why: Finding) =>
+    route.leftOut.push({ ...why, logicalModelId, providerAccountId, modelName });
+  const ready: RoutedTarget[] = [];
+  const probes: RoutedTarget[] = [];
+  for (const target of model.targets) {
+    const verdict = judgeTarget(target, model, request);
+    if (verdict === 'ready') ready.push(target);
+    else if (verdict === 'probe') probes.push(target);
+    else leaveOut(target, verdict);
+  }
+  const weighted = ready.filter(({ weight }) => weight > 0);
+  const chosen = weighted.length > 0 ? weighted : ready;
+  for (const target of ready) if (!chosen.includes(target)) leaveOut(target, weightZero(target));
+  const ordered = routingOrder(chosen, random).map((target) => shown(target, model, { isFallback, isProbe: false }));
+  const tried = routingOrder(probes, random).map((target) => shown(target, model, { isFallback, isProbe: true }));
+  const probeFirst = tried.length > 0 && random() < PROBE_CHANCE ? tried.splice(0, 1) : [];
+  route.targets.push(...probeFirst, ...ordered, ...tried);
+}
+
+const shown = (
+  target: RoutedTarget,
+  model: RoutedModel,
+  flags: Pick<RouteTarget, 'isFallback' | 'isProbe'>,
+): RouteTarget => ({
+  ...target,
+  ...flags,
+  logicalModelId: model.logicalModelId,
+  temperature: target.temperatureOverride ?? model.defaultTemperature,
+  topP: model.defaultTopP,
+  maxTokens: target.maxTokensOverride ?? model.defaultMaxTokens,
+});

@@ -1,0 +1,74 @@
+import { InputError, type InputIssue } from '../graphql/errors.ts';
+import type { Tx } from '../infra/change.ts';
+
+/** A target as a caller gives it; what is left out or null is the default. */
+export interface TargetInput {
+  providerAccountId: string;
+  modelName: string;
+  weight?: number | null;
+  priority?: number | null;
+  enabled?: boolean | null;
+  temperatureOverride?: number | null;
+  maxTokensOverride?: number | null;
+}
+
+const REPLACE = `insert into model_targets (model_id, position, provider_account_id, model_name, weight, priority, enabled,
+    temperature_override, max_tokens_override)
+  select $1, r.* from jsonb_to_recordset($2::jsonb) as r(position int, "providerAccountId" text, "modelName" text, weight int, priority int,
+    enabled boolean, "temperatureOverride" float8, "maxTokensOverride" int)
+  on conflict (model_id, provider_account_id, model_name) do update set position = excluded.position, weight = excluded.weight,
+    priority = excluded.priority, enabled = excluded.enabled, temperature_override = excluded.temperature_override,
+    max_tokens_override = excluded.max_tokens_override`;
+const REMOVE = `delete from model_targets m where m.model_id = $1 and not exists (
+  select 1 from jsonb_to_recordset($2::jsonb) as r("providerAccountId" text, "modelName" text)
+  where r."providerAccountId" = m.provider_account_id and r."modelName" = m.model_name)`;
+
+/**
+ * Replaces the targets of a model. One that stays, by account and model name, keeps its failures and successes. The accounts are held,
+ * so that none can be deleted meanwhile. @throws InputError at each target with an unknown account, and at each that is there twice
+ */
+export async function replaceTargets(
+  tx: Tx,
+  orgId: string,
+  modelId: string,
+  targets: readonly TargetInput[],
+): Promise<void> {
+  await checkTargets(tx, orgId, targets);
+  const rows = JSON.stringify(
+    targets.map((target, position) => ({
+      ...target,
+      position,
+      weight: target.weight ?? 100,
+      priority: target.priority ?? 1,
+      enabled: target.enabled ?? true,
+    })),
+  );
+  await tx.db.$executeRawUnsafe(REMOVE, modelId, rows);
+  await tx.db.$executeRawUnsafe(REPLACE, modelId, rows);
+}
+
+async function checkTargets(tx: Tx, orgId: string, targets: readonly TargetInput[]): Promise<void> {
+  const ids = [...new Set(targets.map(({ providerAccountId }) => providerAccountId))];
+  const rows = await tx.db.$queryRaw<{ id: string }[]>`
+    select id from provider_accounts where org_id = ${orgId} and id = any(${ids}) order by id for key share`;
+  const known = new Set(rows.map(({ id }) => id));
+  const seen = new Map<string, number>();
+  const issues = targets.flatMap(({ providerAccountId, modelName }, index): InputIssue[] => {
+    if (!known.has(providerAccountId))
+      return [
+        issueAt(index, 'providerAccountId', `there is no provider account '${providerAccountId}' in the organization`),
+      ];
+    const key = `${providerAccountId} ${modelName}`;
+    const first = seen.get(key);
+    seen.set(key, first ?? index);
+    return first === undefined ? [] : [issueAt(index, 'modelName', `the target is the same as targets.${first}`)];
+  });
+  if (issues.length > 0) throw new InputError(issues);
+}
+
+const issueAt = (index: number, field: string, error: string): InputIssue => ({
+  path: ['input', 'targets', index, field],
+  type: 'value_error',
+  msg: `Value error, ${error}`,
+  ctx: { error },
+});

@@ -1,0 +1,232 @@
+import type { Actor } from '../access/caller.ts';
+import { invalidInput, notFound } from '../graphql/errors.ts';
+import type { Tx } from '../infra/change.ts';
+import type { ServiceDeps } from '../services.ts';
+import { tellingOfModels } from './logical-model.reads.ts';
+import { FAILURES_ALLOWED } from './logical-model.source.ts';
+import { periodAt } from './model-routing.reads.ts';
+import {
+  type AccountHealth,
+  accountAfter,
+  isTelling,
+  type Outcome,
+  targetFailuresAfter,
+} from './provider-account.health.ts';
+import { MONTH } from './provider-account.source.ts';
+
+/** How one request to a target ended, as its sender reports it. */
+export interface UsageReport {
+  providerAccountId: string;
+  modelName: string;
+  outcome: Outcome;
+  inputTokens?: number | null;
+  outputTokens?: number | null;
+  latencyMs?: number | null;
+  purpose?: string | null;
+  executionId?: string | null;
+}
+
+/** What the workspace has used of the model after a report. */
+export interface UsageSummary {
+  orgId: string;
+  workspaceId: string;
+  logicalModelId: string;
+  requestCount: number;
+  totalTokens: number;
+  tokensThisMonth: number;
+  requestsToday: number;
+  requestsThisMinute: number;
+  tokensThisMinute: number;
+  /** Failures in a row of the target; `null` where the model has that target no more. */
+  consecutiveFailures: number | null;
+}
+
+interface Place {
+  orgId: string;
+  workspaceId: string;
+}
+
+interface LockedEntitlement {
+  id: string;
+  modelId: string;
+  requestCount: number;
+  totalTokens: number;
+}
+
+interface LockedAccount extends AccountHealth {
+  id: string;
+  orgId: string;
+  enabled: boolean;
+}
+
+/**
+ * Takes reports of how requests to models went. Each moves the counters of the entitlement, its windows and the account, and the
+ * health of account and target, at once or not at all. Rows are held in one order (entitlement, account, target), so that reports
+ * wait for one another and none is lost.
+ */
+export class ModelUsageService {
+  readonly #deps: ServiceDeps;
+
+  constructor(deps: ServiceDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * A report counts whether or not the target is still one of the model's: what was used was used.
+   * @throws RESOURCE_NOT_FOUND `model` or `model_entitlement`, InputError for an account that is not of the organization
+   */
+  async report(actor: Actor, place: Place, logicalModelId: string, report: UsageReport): Promise<UsageSummary> {
+    const input = report.inputTokens ?? 0;
+    const output = report.outputTokens ?? 0;
+    const tokens = input + output;
+    return this.#deps.changes.run(actor, async (tx) => {
+      const entitlement = await countEntitlement(tx, place, logicalModelId, tokens);
+      const windows = await countWindows(tx, entitlement.id, tokens);
+      const account = await lockAccount(tx, place.orgId, report.providerAccountId);
+      const target = { modelId: entitlement.modelId, accountId: account.id, modelName: report.modelName };
+      const consecutiveFailures = await moveHealth(tx, account, target, report.outcome, tokens);
+      tx.audit({
+        action: 'execute',
+        resourceType: 'model',
+        resourceId: logicalModelId,
+        ...place,
+        executionId: report.executionId,
+        tokenUsage: { input, output, total: tokens },
+        metadata: {
+          provider_account_id: account.id,
+          model_name: report.modelName,
+          outcome: report.outcome.toLowerCase(),
+          latency_ms: report.latencyMs ?? null,
+          purpose: report.purpose ?? null,
+        },
+      });
+      const { requestCount, totalTokens } = entitlement;
+      return { ...place, logicalModelId, requestCount, totalTokens, ...windows, consecutiveFailures };
+    });
+  }
+}
+
+/** Counts, and holds the entitlement until the transaction ends. */
+async function countEntitlement(
+  tx: Tx,
+  { orgId, workspaceId }: Place,
+  logicalModelId: string,
+  tokens: number,
+): Promise<LockedEntitlement> {
+  const [row] = await tx.db.$queryRaw<LockedEntitlement[]>`
+    update model_entitlements set request_count = request_count + 1, total_tokens = total_tokens + ${tokens}::bigint,
+      last_used_at = greatest(last_used_at, statement_timestamp())
+    where org_id = ${orgId} and workspace_id = ${workspaceId} and logical_model_id = ${logicalModelId}
+    returning id, model_id as "modelId", request_count::float8 as "requestCount", total_tokens::float8 as "totalTokens"`;
+  if (row) return row;
+  const model = await tx.db.logicalModel.findUnique({
+    where: { orgId_logicalModelId: { orgId, logicalModelId } },
+    select: { id: true },
+  });
+  throw notFound(model ? 'model_entitlement' : 'model', logicalModelId);
+}
+
+const kept = (counter: string) =>
+  `case when model_usage.period = excluded.period then model_usage.${counter} else 0 end + excluded.${counter}`;
+// the statement's clock is read when the entitlement is already held: of two reports the later one never sees an earlier period
+const COUNT_WINDOWS = `insert into model_usage (entitlement_id, "window", period, requests, tokens)
+  select $1, w, ${periodAt('statement_timestamp()', 'w')}, 1, $2::bigint from unnest(array['day', 'minute', 'month']) w
+  on conflict (entitlement_id, "window") do update set period = excluded.period, requests = ${kept('requests')}, tokens = ${kept('tokens')}
+  returning "window", requests::float8 as requests, tokens::float8 as tokens`;
+
+type Windows = Pick<UsageSummary, 'tokensThisMonth' | 'requestsToday' | 'requestsThisMinute' | 'tokensThisMinute'>;
+
+async function countWindows(tx: Tx, entitlementId: string, tokens: number): Promise<Windows> {
+  const rows = await tx.db.$queryRawUnsafe<{ window: string; requests: number; tokens: number }[]>(
+    COUNT_WINDOWS,
+    entitlementId,
+    tokens,
+  );
+  const of = (window: string) => rows.find((row) => row.window === window) ?? { requests: 0, tokens: 0 };
+  const [month, day, minute] = [of('month'), of('day'), of('minute')];
+  return {
+    tokensThisMonth: month.tokens,
+    requestsToday: day.requests,
+    requestsThisMinute: minute.requests,
+    tokensThisMinute: minute.tokens,
+  };
+}
+
+async function lockAccount(tx: Tx, orgId: string, id: string): Promise<LockedAccount> {
+  const [account] = await tx.db.$queryRaw<LockedAccount[]>`
+    select id, org_id as "orgId", enabled, status, status_reason as "statusReason", consecutive_failures as "consecutiveFailures",
+      auth_failures as "authFailures" from provider_accounts where org_id = ${orgId} and id = ${id} for no key update`;
+  if (!account)
+    throw invalidInput(['input', 'providerAccountId'], `there is no provider account '${id}' in the organization`);
+  return account;
+}
+
+interface Target {
+  modelId: string;
+  accountId: string;
+  modelName: string;
+}
+
+/** @returns the target's failures in a row */
+async function moveHealth(
+  tx: Tx,
+  account: LockedAccount,
+  target: Target,
+  outcome: Outcome,
+  tokens: number,
+): Promise<number | null> {
+  const after = accountAfter(account, outcome);
+  const failures = await lockTarget(tx, target);
+  const failuresAfter = failures === null ? null : targetFailuresAfter(failures, outcome);
+  const move = async () => {
+    await writeAccount(tx, account.id, after, outcome, tokens);
+    if (failuresAfter !== null && isTelling(outcome)) await writeTarget(tx, target, failuresAfter, outcome);
+  };
+  const isFailing = (count: number | null) => count !== null && count >= FAILURES_ALLOWED;
+  const movesModels = after.status !== account.status || isFailing(failures) !== isFailing(failuresAfter);
+  await (movesModels ? tellingOfModels(tx, account, move) : move());
+  if (after.status !== account.status && account.enabled) {
+    const type = after.status === 'degraded' ? 'provider_account.degraded' : 'provider_account.updated';
+    const { id, orgId } = account;
+    const data = { status: after.status };
+    tx.emit({ type, orgId, resourceType: 'provider_account', resourceId: id, data });
+  }
+  return failuresAfter;
+}
+
+async function lockTarget(tx: Tx, { modelId, accountId, modelName }: Target): Promise<number | null> {
+  const [row] = await tx.db.$queryRaw<{ failures: number }[]>`
+    select consecutive_failures as failures from model_targets
+    where model_id = ${modelId} and provider_account_id = ${accountId} and model_name = ${modelName} for no key update`;
+  return row?.failures ?? null;
+}
+
+const counted = (counter: string, more: string) =>
+  `${counter} = case when usage_period = ${MONTH} then ${counter} else 0 end + ${more}`;
+// the row is held already, so that no later report can have begun a month that this statement's clock does not know
+const WRITE_ACCOUNT = `update provider_accounts set status = $2, status_reason = $3, consecutive_failures = $4, auth_failures = $5,
+  last_health_check = case when $6 then statement_timestamp() else last_health_check end,
+  ${counted('current_month_tokens', '$7::bigint')}, ${counted('current_month_requests', '1')}, usage_period = ${MONTH}
+  where id = $1`;
+
+async function writeAccount(tx: Tx, id: string, after: AccountHealth, outcome: Outcome, tokens: number): Promise<void> {
+  const { status, statusReason, consecutiveFailures, authFailures } = after;
+  const health = [status, statusReason, consecutiveFailures, authFailures, isTelling(outcome)];
+  await tx.db.$executeRawUnsafe(WRITE_ACCOUNT, id, ...health, tokens);
+}
+
+async function writeTarget(
+  tx: Tx,
+  { modelId, accountId, modelName }: Target,
+  failures: number,
+  outcome: Outcome,
+): Promise<void> {
+  const now = new Date();
+  await tx.db.modelTarget.update({
+    where: {
+      modelId_providerAccountId_modelName: { modelId, providerAccountId: accountId, modelName },
+    },
+    data: { consecutiveFailures: failures, ...(outcome === 'SUCCESS' ? { lastSuccess: now } : { lastFailure: now }) },
+    select: { modelId: true },
+  });
+}

@@ -1,0 +1,50 @@
+/** How a request through an account ended, as its sender reports it. */
+export type Outcome = 'SUCCESS' | 'FAILURE' | 'TIMEOUT' | 'RATE_LIMITED' | 'AUTH_FAILURE' | 'INVALID_REQUEST';
+
+/** What an account's status is made from (defaults §13). */
+export interface AccountHealth {
+  /** `pending`, `active`, `degraded` or `error`; whether the account is enabled does not matter here. */
+  status: string;
+  statusReason: string | null;
+  /** Requests in a row that failed. */
+  consecutiveFailures: number;
+  /** Requests in a row whose credentials were refused. */
+  authFailures: number;
+}
+
+/** So many failures in a row make an active account degraded; so many refused credentials put any account in error. */
+const TOLERATED = 3;
+
+/** Whether the outcome tells anything of the health of who was asked: a request that was wrong in itself does not. */
+export const isTelling = (outcome: Outcome): boolean => outcome !== 'INVALID_REQUEST';
+
+/**
+ * The health of an account after one more request: `pending → active` at the first success, `active ⇄ degraded`, `→ error` after
+ * three refused credentials, `→ active` at the next success from anywhere.
+ */
+export function accountAfter(before: AccountHealth, outcome: Outcome): AccountHealth {
+  if (!isTelling(outcome)) return before;
+  if (outcome === 'SUCCESS') return { status: 'active', statusReason: null, consecutiveFailures: 0, authFailures: 0 };
+  const consecutiveFailures = before.consecutiveFailures + 1;
+  const isRefused = outcome === 'AUTH_FAILURE';
+  // another failure says nothing of the credentials: only a success forgives
+  const authFailures = before.authFailures + (isRefused ? 1 : 0);
+  const counted = { ...before, consecutiveFailures, authFailures };
+  if (authFailures >= TOLERATED)
+    return { ...counted, status: 'error', statusReason: 'The provider refused the credentials 3 times in a row.' };
+  if (before.status !== 'active' || (!isRefused && consecutiveFailures < TOLERATED)) return counted;
+  return {
+    ...counted,
+    status: 'degraded',
+    statusReason: isRefused ? 'The provider refused the credentials.' : '3 requests in a row failed.',
+  };
+}
+
+/**
+ * Failures in a row of a target after one more request. Refused credentials are the account's matter: what is repaired there must not
+ * leave its targets failing.
+ */
+export function targetFailuresAfter(before: number, outcome: Outcome): number {
+  if (outcome === 'SUCCESS') return 0;
+  return isTelling(outcome) && outcome !== 'AUTH_FAILURE' ? before + 1 : before;
+}

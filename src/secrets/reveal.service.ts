@@ -1,0 +1,130 @@
+import type { Actor } from '../access/caller.ts';
+import type { PrismaClient } from '../generated/prisma/client.ts';
+import { notFound } from '../graphql/errors.ts';
+import { selectList } from '../infra/pages.ts';
+import type { RootKeys } from '../infra/root-keys.ts';
+import type { ServiceDeps } from '../services.ts';
+import { openValue, type SealedVersion, type SecretValue, unwrapKey, type WrappedKey } from './envelope.ts';
+import { type ListedSecret, type NameScope, type Secret, type SecretReads, secretColumns } from './secret.reads.ts';
+import { masked } from './secret-value.ts';
+import { ciphertextOf } from './vault.ts';
+
+/** The values that a secret has and had, newest first. */
+export interface SecretHistory {
+  secretId: string;
+  currentVersion: number;
+  versions: SecretHistoryEntry[];
+}
+
+/** `value` is null once it was destroyed, and masked for those who may not see it. */
+export interface SecretHistoryEntry {
+  version: number;
+  createdBy: string | null;
+  createdAt: Date;
+  value: SecretValue | null;
+}
+
+export interface RevealDeps extends ServiceDeps {
+  prisma: PrismaClient;
+  rootKeys: RootKeys;
+  reads: SecretReads;
+}
+
+/** Newest versions that a history lists. */
+const LISTED_VERSIONS = 1_000;
+
+/** What a reveal reads: the secret as it is shown, and what is needed to open its newest version. */
+interface Revealed extends ListedSecret {
+  rootKeyId: string;
+  wrappedKey: Uint8Array;
+  ciphertext: Uint8Array | null;
+}
+
+// what the row says of its last update stays as it is: nothing that callers set has changed
+const REVEAL = `update secrets t set access_count = t.access_count + 1, last_accessed_at = now()
+  where t.org_id = $1 and t.id = $2 and t.status <> 'deleted'
+  returning ${selectList(secretColumns)}, t.root_key_id as "rootKeyId", t.wrapped_key as "wrappedKey",
+    (select v.ciphertext from secret_versions v where v.secret_id = t.id and v.version = t.vault_version) as ciphertext`;
+
+/**
+ * Reads of secrets that may show values. A reveal is counted and recorded in one statement, and only after its commit is the value
+ * opened: what was not recorded is not shown.
+ */
+export class RevealService {
+  readonly #deps: RevealDeps;
+
+  constructor(deps: RevealDeps) {
+    this.#deps = deps;
+  }
+
+  /** @throws RESOURCE_NOT_FOUND, FORBIDDEN `secret:read`, or `secret:reveal` when the value is asked for */
+  async get(actor: Actor, orgId: string, id: string, withValue: boolean): Promise<Secret> {
+    const secret = await this.#deps.reads.get(actor, orgId, id, 'secret:read');
+    return withValue ? this.#withValue(actor, secret) : secret;
+  }
+
+  /** @throws as `get`, and RESOURCE_CONFLICT `ambiguous_name` */
+  async getByName(actor: Actor, orgId: string, name: string, scope: NameScope, withValue: boolean): Promise<Secret> {
+    const secret = await this.#deps.reads.getByName(actor, orgId, name, scope);
+    return withValue ? this.#withValue(actor, secret) : secret;
+  }
+
+  /** With the values for those who may see them, which is one reveal; with masked ones for others. */
+  async history(actor: Actor, orgId: string, id: string): Promise<SecretHistory> {
+    const { reads, prisma } = this.#deps;
+    const secret = await reads.get(actor, orgId, id, 'secret:read');
+    if (await reads.may(actor, secret, 'secret:reveal')) {
+      const revealed = await this.#reveal(actor, secret, { history: true });
+      return this.#historyOf(revealed, await versionsOf(prisma, revealed), (value) => value);
+    }
+    const current = await prisma.secret.findUnique({ where: { id } });
+    if (!current) throw notFound('secret', id);
+    return this.#historyOf(current, await versionsOf(prisma, current), masked);
+  }
+
+  async #withValue(actor: Actor, listed: ListedSecret): Promise<Secret> {
+    const { ciphertext, rootKeyId, wrappedKey, ...secret } = await this.#reveal(actor, listed, {});
+    const { id, vaultVersion: version } = secret;
+    const dataKey = unwrapKey(this.#deps.rootKeys, { ...secret, rootKeyId, wrappedKey });
+    // a statement that waited for a rotation knows the new version's number, but not its value
+    const sealed = { version, ciphertext: ciphertext ?? (await ciphertextOf(this.#deps.prisma, id, version)) };
+    return { ...secret, value: openValue(dataKey, secret, sealed) };
+  }
+
+  /** Counts and records a reveal in one statement. @throws FORBIDDEN `secret:reveal`; RESOURCE_NOT_FOUND when it was deleted meanwhile */
+  async #reveal(actor: Actor, listed: ListedSecret, metadata: Record<string, unknown>): Promise<Revealed> {
+    const { id, orgId, workspaceId } = listed;
+    await this.#deps.reads.demand(actor, listed, 'secret:reveal');
+    const revealed = await this.#deps.changes.runStatement<Revealed>(actor, {
+      text: REVEAL,
+      values: [orgId, id],
+      audit: { action: 'reveal', resourceType: 'secret', resourceId: id, orgId, workspaceId, metadata },
+      metadata: `jsonb_build_object('version', c."vaultVersion")`,
+    });
+    if (!revealed) throw notFound('secret', id);
+    return revealed;
+  }
+
+  #historyOf(
+    secret: WrappedKey & { vaultVersion: number },
+    sealed: readonly (SealedVersion & { createdBy: string | null; createdAt: Date })[],
+    shown: (value: SecretValue) => SecretValue,
+  ): SecretHistory {
+    const dataKey = unwrapKey(this.#deps.rootKeys, secret);
+    const versions = sealed.map(({ ciphertext, version, createdBy, createdAt }) => ({
+      version,
+      createdBy,
+      createdAt,
+      value: ciphertext ? shown(openValue(dataKey, secret, { version, ciphertext })) : null,
+    }));
+    return { secretId: secret.id, currentVersion: secret.vaultVersion, versions };
+  }
+}
+
+/** The versions up to the one that is known to be the newest, newest first. */
+const versionsOf = (prisma: PrismaClient, { id, vaultVersion }: { id: string; vaultVersion: number }) =>
+  prisma.secretVersion.findMany({
+    where: { secretId: id, version: { lte: vaultVersion } },
+    orderBy: { version: 'desc' },
+    take: LISTED_VERSIONS,
+  });

@@ -1,0 +1,123 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Prisma, type PrismaClient } from '../generated/prisma/client.ts';
+import type { RootKeys } from '../infra/root-keys.ts';
+import type { NamedKey } from '../setting.ts';
+import { unwrapKey, VaultFault, type WrappedKey, wrapKey } from './envelope.ts';
+
+const BATCH = 100;
+/** Secrets that are held by others are passed over and tried again; a node that goes on using an older key must not keep us forever. */
+const PASSES = 50;
+const PAUSE_MS = 100;
+
+/** How far a rewrap is. */
+export interface RewrapProgress {
+  done: number;
+  total: number;
+}
+
+/** How a rewrap ended. */
+export interface RewrapResult {
+  /** The root key that wraps now. */
+  rootKeyId: string;
+  rewrapped: number;
+  /** Data keys that do not open: they stay as they are. */
+  faults: VaultFault[];
+  /** Older root keys that nothing needs any more. */
+  retired: string[];
+  /** Older root keys that are still needed. */
+  needed: string[];
+}
+
+/**
+ * Wraps the data keys of all secrets, deleted ones too, with the newest root key, while services read and write. A batch commits by itself:
+ * after a kill the next run goes on with the rest. Values are not touched.
+ */
+export async function rewrap(
+  prisma: PrismaClient,
+  rootKeys: RootKeys,
+  onProgress: (progress: RewrapProgress) => void,
+): Promise<RewrapResult> {
+  const root = rootKeys.newest;
+  const isOld = { rootKeyId: { not: root.id } };
+  const progress = { done: 0, total: await prisma.secret.count({ where: isOld }) };
+  let faults: VaultFault[] = [];
+  for (let pass = 1; pass <= PASSES; pass++) {
+    faults = [];
+    for await (const batch of walk(prisma, rootKeys, root)) {
+      faults.push(...batch.faults);
+      progress.done += batch.rewrapped;
+      // what services wrap with an older key meanwhile comes on top
+      onProgress({ ...progress, total: Math.max(progress.total, progress.done) });
+    }
+    if ((await prisma.secret.count({ where: isOld })) <= faults.length) break;
+    await delay(PAUSE_MS);
+  }
+  const { retired, needed } = await retireOthers(prisma, root.id);
+  return { rootKeyId: root.id, rewrapped: progress.done, faults, retired, needed };
+}
+
+interface Batch {
+  /** Id of the last secret that was looked at; null when there was none left. */
+  last: string | null;
+  rewrapped: number;
+  faults: VaultFault[];
+}
+
+async function* walk(prisma: PrismaClient, rootKeys: RootKeys, root: NamedKey): AsyncGenerator<Batch> {
+  for (let after: string | null = ''; after !== null; ) {
+    const from: string = after;
+    const batch = await prisma.$transaction((db) => rewrapBatch(db, rootKeys, root, from));
+    after = batch.last;
+    if (after !== null) yield batch;
+  }
+}
+
+async function rewrapBatch(
+  db: Prisma.TransactionClient,
+  rootKeys: RootKeys,
+  root: NamedKey,
+  after: string,
+): Promise<Batch> {
+  const secrets = await db.$queryRaw<WrappedKey[]>`
+    select id, org_id as "orgId", root_key_id as "rootKeyId", wrapped_key as "wrappedKey" from secrets
+    where root_key_id <> ${root.id} and id > ${after} order by id limit ${BATCH} for no key update skip locked`;
+  const faults: VaultFault[] = [];
+  const ids: string[] = [];
+  const keys: string[] = [];
+  for (const secret of secrets) {
+    try {
+      keys.push(Buffer.from(wrapKey(root, secret, unwrapKey(rootKeys, secret))).toString('base64'));
+      ids.push(secret.id);
+    } catch (error) {
+      if (!(error instanceof VaultFault)) throw error;
+      faults.push(error);
+    }
+  }
+  if (ids.length > 0) {
+    await rootKeys.hold(db, root);
+    await db.$executeRaw`
+      update secrets s set root_key_id = ${root.id}, wrapped_key = decode(u.key, 'base64')
+      from unnest(${ids}::text[], ${keys}::text[]) u(id, key) where s.id = u.id`;
+  }
+  return { last: secrets.at(-1)?.id ?? null, rewrapped: ids.length, faults };
+}
+
+/** Forgets the root keys that nothing is wrapped with. One that a service begins to use again at this moment stays. */
+async function retireOthers(prisma: PrismaClient, newest: string): Promise<Pick<RewrapResult, 'retired' | 'needed'>> {
+  const others = await prisma.rootKey.findMany({ where: { id: { not: newest } }, orderBy: { id: 'asc' } });
+  const retired: string[] = [];
+  const needed: string[] = [];
+  for (const { id } of others) {
+    try {
+      const { count } = await prisma.rootKey.deleteMany({ where: { id, secrets: { none: {} } } });
+      (count > 0 ? retired : needed).push(id);
+    } catch (error) {
+      if (!isReferenced(error)) throw error;
+      needed.push(id);
+    }
+  }
+  return { retired, needed };
+}
+
+const isReferenced = (error: unknown): boolean =>
+  error instanceof Prisma.PrismaClientKnownRequestError && error.code === 'P2003';

@@ -1,0 +1,67 @@
+import type { Actor } from '../access/caller.ts';
+import { invalidInput, notFound } from '../graphql/errors.ts';
+import type { Tx } from '../infra/change.ts';
+import { DEFAULT_NAMESPACE, holdNamespace } from '../namespaces/namespace.service.ts';
+import type { ServiceDeps } from '../services.ts';
+
+/** Where a secret is asked to live. */
+export interface PlaceInput {
+  workspaceId?: string | null;
+  /** An identifier, or `default`. */
+  namespaceId?: string | null;
+  environmentId?: string | null;
+}
+
+/** Where a secret lives. `scope` is the most specific of the identifiers. */
+export interface SecretPlace {
+  scope: 'organization' | 'workspace' | 'namespace' | 'environment';
+  workspaceId: string | null;
+  namespaceId: string | null;
+  environmentId: string | null;
+}
+
+/**
+ * Finds the place of a new secret, and asks for `secret:create` there. Each identifier must fit the others: a namespace or environment of
+ * another workspace is as missing as an unknown one, and so is one of a workspace that the actor cannot see.
+ * @throws RESOURCE_NOT_FOUND, FORBIDDEN, InputError
+ */
+export async function findPlace(
+  { access, sql }: ServiceDeps,
+  actor: Actor,
+  orgId: string,
+  input: PlaceInput,
+): Promise<SecretPlace> {
+  const demand = (workspaceId: string) => access.requireWorkspace(actor, orgId, workspaceId, 'secret:create', input);
+  if (input.workspaceId) await demand(input.workspaceId);
+  let workspaceId = input.workspaceId ?? null;
+
+  const within = async (table: 'namespaces' | 'environments', kind: string, id: string): Promise<string> => {
+    const key = table === 'namespaces' && id === DEFAULT_NAMESPACE ? 'slug' : 'id';
+    const [row] = await sql.read<{ id: string; workspaceId: string }>(
+      `select id, workspace_id as "workspaceId" from ${table} where org_id = $1 and ${key} = $2 and workspace_id = coalesce($3, workspace_id)`,
+      [orgId, id, workspaceId],
+    );
+    if (!row || !(await access.workspaceRole(actor, orgId, row.workspaceId))) throw notFound(kind, id);
+    if (!workspaceId) await demand(row.workspaceId);
+    workspaceId = row.workspaceId;
+    return row.id;
+  };
+  const environmentId = input.environmentId ? await within('environments', 'environment', input.environmentId) : null;
+  if (input.namespaceId === DEFAULT_NAMESPACE && !workspaceId)
+    throw invalidInput(['input', 'namespaceId'], `'${DEFAULT_NAMESPACE}' needs a workspace`);
+  const namespaceId = input.namespaceId ? await within('namespaces', 'namespace', input.namespaceId) : null;
+  if (!workspaceId) await access.requireOrganization(actor, orgId, 'secret:create');
+  const scope = environmentId ? 'environment' : namespaceId ? 'namespace' : workspaceId ? 'workspace' : 'organization';
+  return { scope, workspaceId, namespaceId, environmentId };
+}
+
+/** Holds the place until the transaction ends, so that it is not deleted while a secret is put there. @throws RESOURCE_NOT_FOUND when it is gone */
+export async function holdPlace(
+  tx: Tx,
+  { namespaceId, environmentId }: Pick<SecretPlace, 'namespaceId' | 'environmentId'>,
+): Promise<void> {
+  if (namespaceId) await holdNamespace(tx, namespaceId);
+  if (!environmentId) return;
+  const rows = await tx.db.$queryRaw<unknown[]>`select 1 from environments where id = ${environmentId} for key share`;
+  if (rows.length === 0) throw notFound('environment', environmentId);
+}

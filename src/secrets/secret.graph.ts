@@ -1,0 +1,331 @@
+import { builder } from '../graphql/builder.ts';
+import { connectionType, pageArgs } from '../graphql/connections.ts';
+import { bounds } from '../graphql/inputs.ts';
+import { Node, registerNode } from '../graphql/node.ts';
+import { Organization } from '../organizations/organization.graph.ts';
+import { Workspace } from '../workspaces/workspace.graph.ts';
+import type { SecretHistory as History, SecretHistoryEntry } from './reveal.service.ts';
+import type { Secret as SecretRow } from './secret.reads.ts';
+
+const DAY_MS = 86_400_000;
+const isPast = (at: Date | null) => at !== null && at.getTime() <= Date.now();
+
+export const Secret = builder.objectRef<SecretRow>('Secret').implement({
+  description: 'A vaulted secret. Lists and changes never show its value.',
+  interfaces: [Node],
+  fields: (t) => ({
+    id: t.exposeID('id', { description: 'Identifier, `sec_…`; as such it may be referred to.' }),
+    orgId: t.exposeID('orgId', { description: 'The organization.' }),
+    scope: t.exposeString('scope', {
+      description: 'Where it lives: `organization`, `workspace`, `namespace` or `environment`.',
+    }),
+    workspaceId: t.exposeID('workspaceId', { nullable: true, description: 'Its workspace.' }),
+    namespaceId: t.exposeID('namespaceId', { nullable: true, description: 'Its namespace.' }),
+    environmentId: t.exposeID('environmentId', { nullable: true, description: 'Its environment.' }),
+    name: t.exposeString('name', { description: 'Unique where it lives; it may be referred to as `secret://name`.' }),
+    secretType: t.exposeString('secretType', { description: 'What kind of thing it holds: `token`, `api_key`, ….' }),
+    status: t.exposeString('status', {
+      description: '`active`, `disabled` (it can be read, but the service does not use it) or `deleted`.',
+    }),
+    description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
+    vaultVersion: t.exposeInt('vaultVersion', { description: 'The current version of the value; counts from 1.' }),
+    expiresAt: t.expose('expiresAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'From when on the service does not use it any more.',
+    }),
+    isExpired: t.boolean({
+      authorize: 'inherited',
+      description: 'Whether that time has come.',
+      resolve: ({ expiresAt }) => isPast(expiresAt),
+    }),
+    rotationReminderDays: t.exposeInt('rotationReminderDays', {
+      nullable: true,
+      description: 'It should be rotated every so many days.',
+    }),
+    needsRotation: t.boolean({
+      authorize: 'inherited',
+      description: 'Whether so many days have passed since it was rotated, or made.',
+      resolve: ({ rotationReminderDays: days, lastRotatedAt, createdAt }) =>
+        days !== null && isPast(new Date((lastRotatedAt ?? createdAt).getTime() + days * DAY_MS)),
+    }),
+    lastRotatedAt: t.expose('lastRotatedAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'When the value was last replaced.',
+    }),
+    lastAccessedAt: t.expose('lastAccessedAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'When the value was last read.',
+    }),
+    accessCount: t.exposeInt('accessCount', { description: 'How often the value was read.' }),
+    createdBy: t.exposeID('createdBy', { nullable: true, description: 'Who made it.' }),
+    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was made.' }),
+    updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When it last changed.' }),
+    value: t.field({
+      type: 'JSONObject',
+      nullable: true,
+      authorize: 'inherited',
+      description: 'The value; null unless it was asked for with `includeValue`.',
+      resolve: ({ value }) => value ?? null,
+    }),
+  }),
+});
+
+export const SecretConnection = connectionType('Secret', Secret);
+
+registerNode('secret', Secret, ({ actor, services }, id) => services.secrets.reads.node(actor, id));
+
+const SecretVersion = builder.objectRef<SecretHistoryEntry>('SecretVersion').implement({
+  description: 'A value that a secret has or had.',
+  fields: (t) => ({
+    version: t.exposeInt('version', { description: 'Counts from 1.' }),
+    createdBy: t.exposeID('createdBy', { nullable: true, description: 'Who stored it.' }),
+    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was stored.' }),
+    value: t.field({
+      type: 'JSONObject',
+      nullable: true,
+      authorize: 'inherited',
+      description:
+        'The value; with `********` behind each key for those without `secret:reveal`. Null once it was destroyed: the newest 20 are kept.',
+      resolve: ({ value }) => value,
+    }),
+  }),
+});
+
+const SecretHistory = builder.objectRef<History>('SecretHistory').implement({
+  description: 'The values that a secret has and had.',
+  fields: (t) => ({
+    secretId: t.exposeID('secretId', { description: 'The secret.' }),
+    currentVersion: t.exposeInt('currentVersion', { description: 'The version that is in use.' }),
+    versions: t.field({
+      type: [SecretVersion],
+      authorize: 'inherited',
+      description: 'Newest first, at most 1,000.',
+      resolve: ({ versions }) => versions,
+    }),
+  }),
+});
+
+/** Usable in a path segment and behind `secret://`. */
+const nameBounds = {
+  minLength: 1,
+  maxLength: 255,
+  pattern: String.raw`(?!\.{1,2}$)(?! )(?!.*[/\\?#%])[\p{L}\p{M}\p{N}\p{P}\p{S} ]+(?<! )`,
+} as const;
+const NAME =
+  'Letters, digits, marks and single blanks, but no slash, backslash, `?`, `#` or `%`, and neither `.` nor `..`.';
+const reminderBounds = { min: 1, max: 3_650 } as const;
+const valueBounds = { maxBytes: 64 * 1024, sensitive: true } as const;
+
+const listArgs = () => ({
+  ...builder.args((t) => ({
+    secretType: t.string({ constraints: bounds.open, description: 'Only those of this kind.' }),
+    status: t.string({
+      constraints: { oneOf: ['active', 'disabled', 'deleted'] },
+      description: 'Only those with this status; all but deleted ones unless told.',
+    }),
+    includeExpired: t.boolean({ required: true, defaultValue: true, description: 'Whether expired ones are listed.' }),
+  })),
+  ...pageArgs(),
+});
+
+builder.prismaObjectField(Organization, 'secrets', (t) =>
+  t.field({
+    type: SecretConnection,
+    nullable: true,
+    description:
+      'The secrets that the caller may read, newest first; null, with an error, for those who may read none.',
+    authorize: { organization: 'organization:access', service: 'secret:read' },
+    args: listArgs(),
+    resolve: ({ id }, args, context) => context.services.secrets.reads.page(context.actor, id, args, context),
+  }),
+);
+
+builder.prismaObjectField(Workspace, 'secrets', (t) =>
+  t.field({
+    type: SecretConnection,
+    nullable: true,
+    description:
+      'The secrets of the workspace, its namespaces and environments, newest first; null, with an error, for those who may not read them.',
+    authorize: { workspace: 'secret:read' },
+    args: listArgs(),
+    resolve: ({ orgId, id }, args, context) =>
+      context.services.secrets.reads.ofWorkspace(context.actor, context, orgId, id, args),
+  }),
+);
+
+const organizationArgs = () =>
+  builder.args((t) => ({ orgId: t.id({ required: true, description: 'The organization.' }) }));
+const target = () => ({
+  ...organizationArgs(),
+  ...builder.args((t) => ({ id: t.id({ required: true, description: 'The secret.' }) })),
+});
+const valueArgs = () =>
+  builder.args((t) => ({
+    includeValue: t.boolean({
+      required: true,
+      defaultValue: false,
+      description: 'Shows the value too: needs `secret:reveal`, is counted and recorded.',
+    }),
+  }));
+
+builder.queryFields((t) => ({
+  secret: t.field({
+    type: Secret,
+    description: 'A secret by its identifier.',
+    authorize: { organization: 'organization:access', service: 'secret:read' },
+    args: { ...target(), ...valueArgs() },
+    resolve: (_root, { orgId, id, includeValue }, { actor, services }) =>
+      services.reveals.get(actor, orgId, id, includeValue),
+  }),
+  secretByName: t.field({
+    type: Secret,
+    description:
+      'A secret by its name: in the given place, else the one of the organization itself, else the only one of that name.',
+    authorize: { organization: 'organization:access', service: 'secret:read' },
+    args: {
+      ...organizationArgs(),
+      name: t.arg.string({ required: true, description: 'The name.' }),
+      workspaceId: t.arg.id({ description: 'The workspace it lives in.' }),
+      namespaceId: t.arg.id({ description: 'The namespace it lives in.' }),
+      environmentId: t.arg.id({ description: 'The environment it lives in.' }),
+      ...valueArgs(),
+    },
+    resolve: (_root, { orgId, name, includeValue, ...scope }, { actor, services }) =>
+      services.reveals.getByName(actor, orgId, name, scope, includeValue),
+  }),
+  secrets: t.field({
+    type: SecretConnection,
+    description: 'The secrets of an organization that the caller may read, newest first.',
+    authorize: { organization: 'organization:access', service: 'secret:read' },
+    args: {
+      ...organizationArgs(),
+      workspaceId: t.arg.id({ description: 'Only those of this workspace.' }),
+      ...listArgs(),
+    },
+    resolve: (_root, { orgId, ...args }, { actor, services }) => services.secrets.reads.page(actor, orgId, args),
+  }),
+  secretVersions: t.field({
+    type: SecretHistory,
+    description:
+      'The values that a secret has and had: shown, which is one reveal, to holders of `secret:reveal`; masked for others.',
+    authorize: { organization: 'organization:access', service: 'secret:read' },
+    args: target(),
+    resolve: (_root, { orgId, id }, { actor, services }) => services.reveals.history(actor, orgId, id),
+  }),
+}));
+
+const CreateSecretInput = builder.inputType('CreateSecretInput', {
+  description: 'A new secret. It lives in the most specific of the places that are given, else in the organization.',
+  fields: (t) => ({
+    name: t.string({ required: true, constraints: nameBounds, description: `Unique where it lives. ${NAME}` }),
+    secretType: t.string({
+      required: true,
+      constraints: bounds.open,
+      description:
+        'An open set: `token`, `api_key`, `password`, `basic_auth`, `oauth2`, `certificate`, `ssh_key`, `connection_string`, `webhook_secret`, `json`, `custom`.',
+    }),
+    value: t.field({
+      type: 'JSONObject',
+      required: true,
+      constraints: valueBounds,
+      description: 'At least one key, each with a JSON scalar or an object; at most 64 KiB.',
+    }),
+    description: t.string({ constraints: bounds.description, description: 'Free text.' }),
+    expiresAt: t.field({ type: 'DateTime', description: 'From when on the service does not use it any more.' }),
+    rotationReminderDays: t.int({ constraints: reminderBounds, description: 'Remind after so many days.' }),
+    workspaceId: t.id({ constraints: bounds.id, description: 'A workspace to live in.' }),
+    namespaceId: t.id({
+      constraints: bounds.id,
+      description: 'A namespace to live in; `default` too where the workspace is given.',
+    }),
+    environmentId: t.id({ constraints: bounds.id, description: 'An environment to live in.' }),
+  }),
+});
+
+const UpdateSecretInput = builder.inputType('UpdateSecretInput', {
+  description: 'What to change; what is left out stays, null clears. The value is changed by rotating.',
+  fields: (t) => ({
+    name: t.string({ constraints: { ...nameBounds, notNull: true }, description: `Unique where it lives. ${NAME}` }),
+    status: t.string({
+      constraints: { oneOf: ['active', 'disabled'], notNull: true },
+      description: '`disabled`: it can be read, but the service does not use it.',
+    }),
+    description: t.string({ constraints: bounds.description, description: 'Free text.' }),
+    expiresAt: t.field({ type: 'DateTime', description: 'From when on the service does not use it any more.' }),
+    rotationReminderDays: t.int({ constraints: reminderBounds, description: 'Remind after so many days.' }),
+  }),
+});
+
+const RotateSecretInput = builder.inputType('RotateSecretInput', {
+  description: 'The next version of a secret.',
+  fields: (t) => ({
+    value: t.field({
+      type: 'JSONObject',
+      required: true,
+      constraints: valueBounds,
+      description: 'At least one key, each with a JSON scalar or an object; at most 64 KiB.',
+    }),
+    expectedVersion: t.int({
+      constraints: { min: 1 },
+      description: 'The version that must be the current one; else nothing is changed.',
+    }),
+    expiresAt: t.field({
+      type: 'DateTime',
+      description: 'From when on the service does not use it any more; as before unless told.',
+    }),
+  }),
+});
+
+builder.mutationFields((t) => ({
+  createSecret: t.field({
+    type: Secret,
+    description: 'Stores a secret.',
+    authorize: { organization: 'organization:access', service: 'secret:create' },
+    args: {
+      ...organizationArgs(),
+      input: t.arg({ type: CreateSecretInput, required: true, description: 'The secret.' }),
+    },
+    resolve: (_root, { orgId, input }, { actor, services }) => services.secrets.create(actor, orgId, input),
+  }),
+  updateSecret: t.field({
+    type: Secret,
+    description: 'Changes what is known of a secret, not its value.',
+    authorize: { organization: 'organization:access', service: 'secret:update' },
+    args: { ...target(), input: t.arg({ type: UpdateSecretInput, required: true, description: 'What to change.' }) },
+    resolve: (_root, { orgId, id, input }, { actor, services }) => services.secrets.update(actor, orgId, id, input),
+  }),
+  rotateSecret: t.field({
+    type: Secret,
+    description: 'Stores a new version of the value. Older versions stay listed, newest first.',
+    authorize: { organization: 'organization:access', service: 'secret:rotate' },
+    args: { ...target(), input: t.arg({ type: RotateSecretInput, required: true, description: 'The next version.' }) },
+    resolve: (_root, { orgId, id, input }, { actor, services }) => services.secrets.rotate(actor, orgId, id, input),
+  }),
+  deleteSecret: t.boolean({
+    description: 'Deletes a secret: it can be restored for 30 days, and its name is free at once.',
+    authorize: { organization: 'organization:access', service: 'secret:delete' },
+    args: {
+      ...target(),
+      permanent: t.arg.boolean({
+        required: true,
+        defaultValue: false,
+        description: 'At once and for good, with all its values; needs `secret:destroy`, and nothing may refer to it.',
+      }),
+    },
+    resolve: async (_root, { orgId, id, permanent }, { actor, services: { secrets } }) => {
+      await (permanent ? secrets.destroy(actor, orgId, id) : secrets.delete(actor, orgId, id));
+      return true;
+    },
+  }),
+  restoreSecret: t.field({
+    type: Secret,
+    description: 'Takes a deletion back, if the name is still free.',
+    authorize: { organization: 'organization:access', service: 'secret:delete' },
+    activity: { action: 'restore', resourceType: 'secret' },
+    args: target(),
+    resolve: (_root, { orgId, id }, { actor, services }) => services.secrets.restore(actor, orgId, id),
+  }),
+}));

@@ -1,0 +1,258 @@
+import type { Actor } from '../access/caller.ts';
+import type { Prisma } from '../generated/prisma/client.ts';
+import { ApiError, alreadyExists, conflict, notFound } from '../graphql/errors.ts';
+import { brokenUnique, type Tx } from '../infra/change.ts';
+import { newId } from '../infra/ids.ts';
+import { recordChange } from '../infra/record-change.ts';
+import type { RootKeys } from '../infra/root-keys.ts';
+import type { ServiceDeps } from '../services.ts';
+import { newDataKey, type SecretValue, sealValue, unwrapKey, wrapKey } from './envelope.ts';
+import { hidden, type Secret, SecretReads } from './secret.reads.ts';
+import { findPlace, holdPlace, type PlaceInput } from './secret-place.ts';
+import { checkValue } from './secret-value.ts';
+import type { Vault } from './vault.ts';
+
+export interface CreateSecret extends PlaceInput {
+  name: string;
+  secretType: string;
+  value: SecretValue;
+  description?: string | null;
+  expiresAt?: Date | null;
+  rotationReminderDays?: number | null;
+}
+
+export interface UpdateSecret {
+  name?: string | null;
+  description?: string | null;
+  expiresAt?: Date | null;
+  rotationReminderDays?: number | null;
+  status?: string | null;
+}
+
+export interface RotateSecret {
+  value: SecretValue;
+  /** The version that must be the current one. */
+  expectedVersion?: number | null;
+  expiresAt?: Date | null;
+}
+
+export interface SecretDeps extends ServiceDeps {
+  rootKeys: RootKeys;
+  vault: Vault;
+}
+
+/** Versions whose values are kept; of older ones only that they were there (defaults §2). */
+const KEPT_VERSIONS = 20;
+
+/** Changes of secrets. What each one leaves behind (records, events) never holds a value. */
+export class SecretService {
+  readonly reads: SecretReads;
+  readonly #deps: SecretDeps;
+
+  constructor(deps: SecretDeps) {
+    this.#deps = deps;
+    this.reads = new SecretReads(deps);
+  }
+
+  /** @throws RESOURCE_ALREADY_EXISTS for a name that is taken in the same place, RESOURCE_NOT_FOUND for a place that is not there */
+  async create(actor: Actor, orgId: string, { value, ...input }: CreateSecret): Promise<Secret> {
+    checkValue(value, ['input', 'value']);
+    const place = await findPlace(this.#deps, actor, orgId, input);
+    const identity = { orgId, id: newId('secret') };
+    const createdBy = actor.principal.userId;
+    return this.#unique({ orgId, ...place, name: input.name }, () =>
+      this.#deps.changes.run(actor, async (tx) => {
+        await holdPlace(tx, place);
+        const root = await this.#deps.rootKeys.hold(tx.db);
+        const dataKey = newDataKey();
+        const secret = await tx.db.secret.create({
+          data: {
+            ...identity,
+            ...place,
+            name: input.name,
+            secretType: input.secretType,
+            description: input.description ?? null,
+            expiresAt: input.expiresAt ?? null,
+            rotationReminderDays: input.rotationReminderDays ?? null,
+            rootKeyId: root.id,
+            wrappedKey: wrapKey(root, identity, dataKey),
+            createdBy,
+          },
+          omit: hidden,
+        });
+        const ciphertext = sealValue(dataKey, identity, 1, value);
+        await tx.db.secretVersion.create({ data: { secretId: secret.id, version: 1, ciphertext, createdBy } });
+        recordChange(tx, 'create', 'secret', secret, { scope: secret.scope, secret_type: secret.secretType });
+        return secret;
+      }),
+    );
+  }
+
+  /** Changes what is given; what is left out stays. The value is changed by {@link rotate} alone. */
+  async update(actor: Actor, orgId: string, id: string, input: UpdateSecret): Promise<Secret> {
+    const before = await this.reads.get(actor, orgId, id, 'secret:update');
+    return this.#unique({ ...before, name: input.name ?? before.name }, () =>
+      this.#deps.changes.run(actor, async (tx) => {
+        const secret = await this.#whileThere(tx, id, {
+          name: input.name ?? undefined,
+          status: input.status ?? undefined,
+          description: input.description,
+          expiresAt: input.expiresAt,
+          rotationReminderDays: input.rotationReminderDays,
+          // another date is told of anew
+          ...(input.expiresAt === undefined ? {} : { expiryNoticedAt: null }),
+          ...(input.rotationReminderDays === undefined ? {} : { rotationNoticedAt: null }),
+        });
+        recordChange(tx, 'update', 'secret', secret, { fields: Object.keys(input) });
+        return secret;
+      }),
+    );
+  }
+
+  /**
+   * Stores a new version of the value. The secret is held meanwhile, so that versions have no holes, however many come at once.
+   * @throws RESOURCE_CONFLICT `secret_deleted`, PRECONDITION_FAILED when the current version is not the expected one
+   */
+  async rotate(actor: Actor, orgId: string, id: string, { value, ...input }: RotateSecret): Promise<Secret> {
+    checkValue(value, ['input', 'value']);
+    await this.reads.getDeletedToo(actor, orgId, id, 'secret:rotate');
+    const identity = { orgId, id };
+    return this.#deps.changes.run(actor, async (tx) => {
+      const held = await holdSecret(tx, id);
+      if (held.status === 'deleted')
+        throw conflict('secret', id, 'secret_deleted', `The secret '${id}' is deleted: restore it first.`);
+      if (input.expectedVersion && input.expectedVersion !== held.vaultVersion)
+        throw new ApiError(
+          'PRECONDITION_FAILED',
+          { current_version: held.vaultVersion },
+          `The secret is at version ${held.vaultVersion}, not at version ${input.expectedVersion}.`,
+        );
+      const version = held.vaultVersion + 1;
+      const ciphertext = sealValue(unwrapKey(this.#deps.rootKeys, { ...identity, ...held }), identity, version, value);
+      await tx.db.secretVersion.create({
+        data: { secretId: id, version, ciphertext, createdBy: actor.principal.userId },
+      });
+      await tx.db.secretVersion.updateMany({
+        where: { secretId: id, version: { lte: version - KEPT_VERSIONS }, ciphertext: { not: null } },
+        data: { ciphertext: null },
+      });
+      const secret = await tx.db.secret.update({
+        where: { id },
+        data: {
+          vaultVersion: version,
+          lastRotatedAt: new Date(),
+          rotationNoticedAt: null,
+          ...(input.expiresAt === undefined ? {} : { expiresAt: input.expiresAt, expiryNoticedAt: null }),
+        },
+        omit: hidden,
+      });
+      recordChange(tx, 'rotate', 'secret', secret, { version });
+      return secret;
+    });
+  }
+
+  /** Soft: it can be restored for 30 days, and its name is free at once. @throws RESOURCE_NOT_FOUND */
+  async delete(actor: Actor, orgId: string, id: string): Promise<void> {
+    await this.reads.get(actor, orgId, id, 'secret:delete');
+    await this.#deps.changes.run(actor, async (tx) => {
+      const secret = await this.#whileThere(tx, id, { status: 'deleted', deletedAt: new Date() });
+      recordChange(tx, 'delete', 'secret', secret);
+    });
+  }
+
+  /**
+   * For good: the row goes, and with it the data key and all values. Of a soft-deleted one nothing is asked but the permission.
+   * @throws RESOURCE_CONFLICT `in_use` with `references` while something names it
+   */
+  async destroy(actor: Actor, orgId: string, id: string): Promise<void> {
+    const secret = await this.reads.getDeletedToo(actor, orgId, id, 'secret:destroy');
+    await this.#deps.changes.run(actor, async (tx) => {
+      const { status, name } = await holdSecret(tx, id);
+      const references = status === 'deleted' ? [] : await this.#deps.vault.usesOf(tx.db, { orgId, id, name });
+      if (references.length > 0)
+        throw conflict('secret', id, 'in_use', `The secret '${id}' is in use: change what refers to it first.`, {
+          references,
+        });
+      await tx.db.secret.delete({ where: { id } });
+      recordChange(tx, 'destroy', 'secret', secret);
+    });
+  }
+
+  /** Takes a soft deletion back; one that is not deleted stays as it is. @throws RESOURCE_ALREADY_EXISTS when its name was taken */
+  async restore(actor: Actor, orgId: string, id: string): Promise<Secret> {
+    const before = await this.reads.getDeletedToo(actor, orgId, id, 'secret:delete');
+    if (before.status !== 'deleted') return before;
+    return this.#unique(before, () =>
+      this.#deps.changes.run(actor, async (tx) => {
+        await holdPlace(tx, before);
+        const { status } = await holdSecret(tx, id);
+        if (status !== 'deleted') return tx.db.secret.findUniqueOrThrow({ where: { id }, omit: hidden });
+        const data = { status: 'active', deletedAt: null };
+        const secret = await tx.db.secret.update({ where: { id }, data, omit: hidden });
+        recordChange(tx, 'restore', 'secret', secret);
+        return secret;
+      }),
+    );
+  }
+
+  /**
+   * A namespace or environment was deleted: its secrets are soft-deleted with it. Call it after its row was deleted, so that a secret
+   * that is being put there now is found too, and before the change is recorded.
+   */
+  async placeDeleted(tx: Tx, place: { namespaceId: string } | { environmentId: string }): Promise<void> {
+    const secrets = await tx.db.secret.updateManyAndReturn({
+      where: { ...place, status: { not: 'deleted' } },
+      data: { status: 'deleted', deletedAt: new Date() },
+      select: { id: true, orgId: true, workspaceId: true },
+    });
+    const [first] = secrets;
+    if (!first) return;
+    for (const { id, orgId, workspaceId } of secrets)
+      tx.emit({ type: 'secret.deleted', orgId, workspaceId, resourceType: 'secret', resourceId: id });
+    const { orgId, workspaceId } = first;
+    const metadata = { secret_ids: secrets.map(({ id }) => id) };
+    tx.audit({ action: 'delete', resourceType: 'secret', resourceId: null, orgId, workspaceId, metadata });
+  }
+
+  async #whileThere(tx: Tx, id: string, data: Prisma.SecretUpdateManyMutationInput): Promise<Secret> {
+    const where = { id, status: { not: 'deleted' } };
+    const [secret] = await tx.db.secret.updateManyAndReturn({ where, data, omit: hidden });
+    if (!secret) throw notFound('secret', id);
+    return secret;
+  }
+
+  async #unique<T>(
+    place: Pick<Secret, 'orgId' | 'workspaceId' | 'namespaceId' | 'environmentId' | 'name'>,
+    work: () => Promise<T>,
+  ): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!brokenUnique(error)) throw error;
+      const { orgId, workspaceId, namespaceId, environmentId, name } = place;
+      const [other] = await this.#deps.sql.read<{ id: string }>(
+        `select id from secrets where org_id = $1 and coalesce(workspace_id, '') = coalesce($2, '') and coalesce(namespace_id, '') = coalesce($3, '')
+           and coalesce(environment_id, '') = coalesce($4, '') and name = $5 and status <> 'deleted'`,
+        [orgId, workspaceId, namespaceId, environmentId, name],
+      );
+      throw alreadyExists('secret', 'name', name, other?.id);
+    }
+  }
+}
+
+interface HeldSecret {
+  name: string;
+  status: string;
+  vaultVersion: number;
+  rootKeyId: string;
+  wrappedKey: Uint8Array;
+}
+
+/** The secret as it is now; nobody changes, destroys or refers to it until the transaction ends. @throws RESOURCE_NOT_FOUND when it is gone */
+async function holdSecret(tx: Tx, id: string): Promise<HeldSecret> {
+  const [row] = await tx.db.$queryRaw<HeldSecret[]>`
+    select name, status, vault_version as "vaultVersion", root_key_id as "rootKeyId", wrapped_key as "wrappedKey"
+    from secrets where id = ${id} for update`;
+  if (!row) throw notFound('secret', id);
+  return row;
+}

@@ -1,0 +1,59 @@
+import { type ApiToken as ApiTokenRow, Prisma } from '../generated/prisma/client.ts';
+import { NestedList } from '../graphql/nested-connection.ts';
+import { columnsOf, type PageSource, readPage } from '../infra/pages.ts';
+import type { ServiceDeps } from '../services.ts';
+
+/** A token as lists show it: neither its text nor a hash of it (spec, API token). */
+export type ApiToken = Omit<
+  ApiTokenRow,
+  'familyId' | 'tokenHash' | 'refreshHash' | 'rotatedAt' | 'successorId' | 'noticedDays'
+>;
+
+const {
+  familyId: _family,
+  tokenHash: _hash,
+  refreshHash: _refresh,
+  rotatedAt: _rotated,
+  successorId: _successor,
+  noticedDays: _noticed,
+  ...columns
+} = columnsOf(Object.values(Prisma.ApiTokenScalarFieldEnum));
+
+const ofOrganization: PageSource<ApiToken> = {
+  from: 'api_tokens t',
+  columns,
+  key: 't.id',
+  order: 'desc',
+  // revoked ones are shown for 90 days (defaults §3)
+  where: ['t.org_id = $1', `(t.revoked_at is null or t.revoked_at > now() - interval '90 days')`],
+};
+const ofUser: PageSource<ApiToken> = {
+  ...ofOrganization,
+  where: [...ofOrganization.where, 't.created_by_user_id = $2', `t.token_type = 'pat'`],
+};
+const ofApp: PageSource<ApiToken> = { ...ofOrganization, where: [...ofOrganization.where, 't.app_id = $2'] };
+const one: PageSource<ApiToken> = { ...ofOrganization, where: ['t.id = $1'] };
+
+/** Reads of API tokens and app tokens, newest first. */
+export class ApiTokenReads {
+  /** All tokens of an organization: `[orgId]`. */
+  readonly all: NestedList<ApiToken>;
+  /** The API tokens of a user in an organization: `[orgId, userId]`. */
+  readonly own: NestedList<ApiToken>;
+  /** The tokens of an app: `[orgId, appId]`. */
+  readonly ofApp: NestedList<ApiToken>;
+  readonly #deps: ServiceDeps;
+
+  constructor(deps: ServiceDeps) {
+    this.#deps = deps;
+    this.all = new NestedList(deps, 'all_api_tokens', ofOrganization);
+    this.own = new NestedList(deps, 'api_tokens', ofUser);
+    this.ofApp = new NestedList(deps, 'app_tokens', ofApp);
+  }
+
+  /** A token of any organization: whoever asks has to check. */
+  async findAnywhere(id: string): Promise<ApiToken | null> {
+    const { rows } = await readPage(this.#deps.sql, one, { values: [id], after: null, limit: 1 });
+    return rows[0] ?? null;
+  }
+}

@@ -1,0 +1,175 @@
+import { kindOfToken, prefixOf, successorPair } from '../access/api-token-format.ts';
+import type { Authentication } from '../access/authentication.ts';
+import type { Caller } from '../access/caller.ts';
+import type { TokenPrincipal } from '../access/principal.ts';
+import { grantOf } from '../access/token-lookup.ts';
+import { tokenHash } from '../access/tokens.ts';
+import type { ApiToken as ApiTokenRow, PrismaClient } from '../generated/prisma/client.ts';
+import { unauthenticated } from '../graphql/errors.ts';
+import type { ActivityRecorder } from '../infra/activity.ts';
+import type { Changes, Tx } from '../infra/change.ts';
+import { newId } from '../infra/ids.ts';
+import { recordChange } from '../infra/record-change.ts';
+import { systemCaller } from '../infra/system-caller.ts';
+import { refreshExpiryOf, successorExpiry } from './api-token.expiry.ts';
+import { resourceOf, revokeTokens } from './api-token.revocation.ts';
+import type { IssuedToken } from './api-token.service.ts';
+
+/** For so long the answer to a refresh can be had again: it may have been lost on its way. */
+const REPEAT_MS = 60_000;
+const DEFAULT_GRACE_SECONDS = 300;
+
+export interface RefreshDeps {
+  prisma: PrismaClient;
+  changes: Changes;
+  authentication: Authentication;
+  activity: ActivityRecorder;
+  secret: Buffer;
+}
+
+interface Pair {
+  token: string;
+  refreshToken: string;
+}
+
+/** A token with its user, held until the transaction ends. */
+type Held = ApiTokenRow & { username: string; isVerified: boolean; now: Date };
+
+/** Exchanges refresh tokens of API tokens and app tokens (defaults §3). */
+export class ApiTokenRefresh {
+  readonly #deps: RefreshDeps;
+
+  constructor(deps: RefreshDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Exchanges a refresh token for the next pair, which inherits everything of the token, the length of its life included. The token before
+   * it works on for its grace. Repeating within a minute gives the very same pair; using a refresh token again after that, or one of an
+   * older generation, revokes the whole family, because somebody else has it.
+   * @throws AUTHENTICATION_FAILED for whatever is wrong with the refresh token
+   */
+  async refresh(
+    caller: Caller,
+    orgId: string,
+    refreshToken: string,
+    graceSeconds: number = DEFAULT_GRACE_SECONDS,
+  ): Promise<IssuedToken> {
+    if (kindOfToken(refreshToken) !== 'rft') throw unauthenticated();
+    const { prisma, changes, secret } = this.#deps;
+    const refreshHash = tokenHash(refreshToken);
+    const known = await prisma.apiToken.findFirst({
+      where: { refreshHash, orgId },
+      include: { createdBy: { select: { username: true, isVerified: true } } },
+    });
+    if (!known) throw unauthenticated();
+    const { createdBy, ...row } = known;
+    const pair = successorPair(row.tokenType === 'app' ? 'app' : 'pat', refreshToken, secret);
+    // the refresh token is the credential: what is done is done by its token, whoever else the request is from
+    const bearer: Caller = { ...caller, principal: principalOf(row, createdBy) };
+    const outcome = await changes.run(bearer, (tx) => this.#exchange(tx, known.id, pair, graceSeconds));
+    if (outcome === 'reused') await this.#reused(bearer, row);
+    if (typeof outcome === 'string') throw unauthenticated();
+    return { token: outcome, plaintextToken: pair.token, refreshTokenPlaintext: pair.refreshToken };
+  }
+
+  async #exchange(tx: Tx, id: string, pair: Pair, graceSeconds: number): Promise<ApiTokenRow | 'dead' | 'reused'> {
+    const held = await hold(tx, id);
+    if (!held) return 'dead';
+    if (held.rotatedAt) return this.#repeat(tx, held, pair);
+    // its user, still a member, was asked for by `hold`; an expired token may be refreshed, a revoked one never
+    if (held.revokedAt || (held.refreshExpiresAt && held.refreshExpiresAt <= held.now)) return 'dead';
+    const successor = await this.#succeed(tx, held, pair);
+    const graceEnd = new Date(held.now.getTime() + graceSeconds * 1000);
+    await tx.db.apiToken.update({
+      where: { id },
+      data: {
+        rotatedAt: held.now,
+        successorId: successor.id,
+        revokedReason: 'rotated',
+        revokedAt: held.expiresAt && held.expiresAt < graceEnd ? held.expiresAt : graceEnd,
+      },
+    });
+    tx.afterCommit(() => this.#deps.authentication.apiTokensRevoked([held.tokenHash]));
+    return successor;
+  }
+
+  /** A refresh token that was used already: a repetition, or theft. */
+  async #repeat(tx: Tx, held: Held, pair: Pair): Promise<ApiTokenRow | 'dead' | 'reused'> {
+    const successor = held.successorId ? await tx.db.apiToken.findUnique({ where: { id: held.successorId } }) : null;
+    const isFresh = held.now.getTime() - held.rotatedAt!.getTime() <= REPEAT_MS;
+    if (held.revokedReason !== 'rotated') return 'dead';
+    const isUnused = successor?.tokenHash === tokenHash(pair.token) && !successor.rotatedAt && !successor.revokedAt;
+    return successor && isFresh && isUnused ? successor : 'reused';
+  }
+
+  async #succeed(tx: Tx, held: Held, pair: Pair): Promise<ApiTokenRow> {
+    const { username: _name, isVerified: _verified, now, ...inherited } = held;
+    const expiresAt = successorExpiry(held, now);
+    const id = newId('api_token');
+    const successor = await tx.db.apiToken.create({
+      data: {
+        ...inherited,
+        id,
+        prefix: prefixOf(pair.token),
+        tokenHash: tokenHash(pair.token),
+        refreshHash: tokenHash(pair.refreshToken),
+        issuedAt: now,
+        expiresAt,
+        refreshExpiresAt: refreshExpiryOf(expiresAt),
+        lastUsedAt: null,
+        noticedDays: null,
+      },
+    });
+    recordChange(tx, 'refresh', resourceOf(successor), successor, { previous: held.id, prefix: successor.prefix });
+    return successor;
+  }
+
+  /** Ends the family. The service does that by itself: whoever sent the token is not known. */
+  async #reused(bearer: Caller, { id, orgId, workspaceId, appId, familyId, tokenType }: ApiTokenRow): Promise<void> {
+    const { changes, authentication, activity } = this.#deps;
+    const system = systemCaller('refresh token reuse');
+    const service: Caller = { ...system, request: { ...system.request, traceId: bearer.request.traceId } };
+    const count = await changes.run(service, (tx) =>
+      revokeTokens(tx, authentication, { familyId }, 'refresh_token_reuse'),
+    );
+    if (count === 0) return;
+    activity.record(
+      bearer,
+      {
+        action: 'refresh',
+        resourceType: resourceOf({ tokenType }),
+        resourceId: id,
+        orgId,
+        workspaceId,
+        appId,
+        metadata: { family_revoked: 'refresh_token_reuse' },
+      },
+      { statusCode: 401, errorCode: 'AUTHENTICATION_FAILED' },
+    );
+  }
+}
+
+/** Holds a token whose user is active and a member still: of many refreshes at once, the first rotates and the others wait for it. */
+async function hold(tx: Tx, id: string): Promise<Held | null> {
+  const held = await tx.db.$queryRaw<{ now: Date; username: string; isVerified: boolean }[]>`
+    select clock_timestamp() as now, u.username, u.is_verified as "isVerified" from api_tokens t
+    join users u on u.id = t.created_by_user_id and u.is_active
+    join organizations o on o.id = t.org_id and o.deleted_at is null
+    join organization_members m on m.org_id = t.org_id and m.user_id = u.id
+    where t.id = ${id} for update of t`;
+  const row = held[0] && (await tx.db.apiToken.findUnique({ where: { id } }));
+  return row ? { ...row, ...held[0]! } : null;
+}
+
+function principalOf(row: ApiTokenRow, user: { username: string; isVerified: boolean }): TokenPrincipal {
+  const type = row.tokenType === 'app' ? 'app' : 'pat';
+  return {
+    type: type === 'app' ? 'app_token' : 'api_token',
+    userId: row.createdByUserId,
+    ...user,
+    isPlatformAdmin: false,
+    orgId: row.orgId,
+    token: grantOf({ ...row, type }, row.tokenHash),
+  };
+}

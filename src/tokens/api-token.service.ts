@@ -1,0 +1,188 @@
+import { formatToken, prefixOf } from '../access/api-token-format.ts';
+import type { Authentication } from '../access/authentication.ts';
+import type { Actor } from '../access/caller.ts';
+import { granted, type Permission } from '../access/permissions.ts';
+import { tokenHash } from '../access/tokens.ts';
+import type { AppService } from '../apps/app.service.ts';
+import type { Config } from '../config.ts';
+import type { App, Prisma, PrismaClient } from '../generated/prisma/client.ts';
+import type { Connection } from '../graphql/connections.ts';
+import { forbidden, notFound } from '../graphql/errors.ts';
+import type { PageArgs, RequestMemory } from '../graphql/nested-connection.ts';
+import { newId } from '../infra/ids.ts';
+import { recordChange } from '../infra/record-change.ts';
+import type { ServiceDeps } from '../services.ts';
+import { checkRates, expiryOf, type ParentLimits, refreshExpiryOf } from './api-token.expiry.ts';
+import { type ApiToken, ApiTokenReads } from './api-token.reads.ts';
+import { type RevocationReason, resourceOf, revokeTokens } from './api-token.revocation.ts';
+import { checkTokenLists, listsOf, type TokenInput } from './api-token.rules.ts';
+
+/** What issuing and refreshing hand out: the only time that the plaintexts are seen. */
+export interface IssuedToken {
+  token: ApiToken;
+  plaintextToken: string;
+  refreshTokenPlaintext: string;
+}
+
+export interface ApiTokenDeps extends ServiceDeps {
+  prisma: PrismaClient;
+  authentication: Authentication;
+  apps: AppService;
+  config: Pick<Config, 'allowNonExpiringTokens'>;
+}
+
+/** API tokens of users and tokens of apps (spec, API tokens and app tokens). */
+export class ApiTokenService {
+  readonly reads: ApiTokenReads;
+  readonly #deps: ApiTokenDeps;
+
+  constructor(deps: ApiTokenDeps) {
+    this.#deps = deps;
+    this.reads = new ApiTokenReads(deps);
+  }
+
+  /** The caller's own. */
+  async list(actor: Actor, { orgId, ...args }: PageArgs & { orgId: string }): Promise<Connection<ApiToken>> {
+    return this.reads.own.page([orgId, actor.principal.userId], args);
+  }
+
+  /** Those of an app. @throws RESOURCE_NOT_FOUND `app`, also for one that the caller cannot see; FORBIDDEN */
+  async listOfApp(
+    actor: Actor,
+    { orgId, appId, ...args }: PageArgs & { orgId: string; appId: string },
+  ): Promise<Connection<ApiToken>> {
+    await this.#app(actor, orgId, appId, 'app_token:read');
+    return this.reads.ofApp.page([orgId, appId], args);
+  }
+
+  /** The same list below an app of a list. */
+  async nestedOfApp(memory: RequestMemory, { orgId, id }: App, args: PageArgs): Promise<Connection<ApiToken>> {
+    return this.reads.ofApp.nested(memory, [orgId, id], args);
+  }
+
+  /** A token by its id alone, for its owner and for those who may manage it; `null` for everybody else. */
+  async findFor(actor: Actor, id: string): Promise<ApiToken | null> {
+    const token = await this.reads.findAnywhere(id);
+    if (!token) return null;
+    const { orgId, workspaceId, appId, createdByUserId, tokenType } = token;
+    const isOwn = tokenType === 'pat' && createdByUserId === actor.principal.userId;
+    const { access } = this.#deps;
+    if (isOwn) await access.requireOrganization(actor, orgId, 'api_token:read');
+    else if (workspaceId) await access.requireWorkspace(actor, orgId, workspaceId, 'app_token:read', { appId });
+    else await access.requireOrganization(actor, orgId, 'api_token:manage');
+    return token;
+  }
+
+  /** Issues a token with which programs act as the caller, never with more rights. @throws InputError naming what would be beyond */
+  async create(actor: Actor, orgId: string, input: TokenInput): Promise<IssuedToken> {
+    const { token: parent, userId } = actor.principal;
+    const role = await this.#deps.access.organizationRole(actor, orgId);
+    if (!role || granted(role, 'api_token:create') === 'none') throw forbidden('api_token:create');
+    if (parent?.type === 'app') throw forbidden('api_token:create', 'A token of an app makes tokens of its app only.');
+    const owner = { tokenType: 'pat', ownerType: 'user', ownerId: userId, appId: null, workspaceId: null };
+    return this.#issue(actor, orgId, owner, input);
+  }
+
+  /** Issues a token of an app: it acts for the caller within the app. @throws RESOURCE_NOT_FOUND `app`, FORBIDDEN, InputError */
+  async createForApp(actor: Actor, orgId: string, appId: string, input: TokenInput): Promise<IssuedToken> {
+    const { workspaceId } = await this.#app(actor, orgId, appId, 'app_token:create');
+    return this.#issue(actor, orgId, { tokenType: 'app', ownerType: 'app', ownerId: appId, appId, workspaceId }, input);
+  }
+
+  /** Revokes one of the caller's own; a second time changes nothing. @throws RESOURCE_NOT_FOUND `api_token`, also for another's */
+  async revoke(actor: Actor, orgId: string, id: string): Promise<void> {
+    const token = await this.#known(orgId, id);
+    if (token?.tokenType !== 'pat' || token.createdByUserId !== actor.principal.userId) throw notFound('api_token', id);
+    await this.#revoke(actor, id, 'revoked_by_user');
+  }
+
+  /** Revokes any token of the organization. @throws RESOURCE_NOT_FOUND `api_token` */
+  async revokeAny(actor: Actor, orgId: string, id: string): Promise<void> {
+    if (!(await this.#known(orgId, id))) throw notFound('api_token', id);
+    await this.#revoke(actor, id, 'revoked_by_admin');
+  }
+
+  /** Revokes a token of an app. @throws RESOURCE_NOT_FOUND `app` or `app_token`, FORBIDDEN */
+  async revokeOfApp(actor: Actor, { orgId, appId, id }: { orgId: string; appId: string; id: string }): Promise<void> {
+    await this.#app(actor, orgId, appId, 'app_token:revoke');
+    const token = await this.#known(orgId, id);
+    if (!token || token.appId !== appId) throw notFound('app_token', id);
+    const isOwn = token.createdByUserId === actor.principal.userId;
+    await this.#revoke(actor, id, isOwn ? 'revoked_by_user' : 'revoked_by_admin');
+  }
+
+  async #known(orgId: string, id: string): Promise<ApiToken | null> {
+    const token = await this.reads.findAnywhere(id);
+    return token?.orgId === orgId ? token : null;
+  }
+
+  async #revoke(actor: Actor, id: string, reason: RevocationReason): Promise<void> {
+    const { changes, authentication } = this.#deps;
+    await changes.run(actor, (tx) => revokeTokens(tx, authentication, { id }, reason));
+  }
+
+  /** An app whose workspace the actor can see. @throws RESOURCE_NOT_FOUND `app`; FORBIDDEN with the permission */
+  async #app(actor: Actor, orgId: string, appId: string, permission: Permission): Promise<App> {
+    const { access, apps } = this.#deps;
+    const app = await apps.reads.findAnywhere(appId);
+    if (app?.orgId !== orgId || !(await access.workspaceRole(actor, orgId, app.workspaceId)))
+      throw notFound('app', appId);
+    await access.requireWorkspace(actor, orgId, app.workspaceId, permission, { appId });
+    return app;
+  }
+
+  async #issue(
+    actor: Actor,
+    orgId: string,
+    owner: Pick<Prisma.ApiTokenUncheckedCreateInput, 'tokenType' | 'ownerType' | 'ownerId'> & {
+      appId: string | null;
+      workspaceId: string | null;
+    },
+    input: TokenInput,
+  ): Promise<IssuedToken> {
+    const { changes, config } = this.#deps;
+    const issuedAt = new Date();
+    const parent = await this.#parentOf(actor);
+    const expiresAt = expiryOf(input, issuedAt, { allowNever: config.allowNonExpiringTokens, parent });
+    checkRates(actor, input);
+    const lists = listsOf(input);
+    await checkTokenLists(this.#deps, actor, { orgId, workspaceId: owner.workspaceId }, lists);
+    const plaintextToken = formatToken(owner.tokenType === 'app' ? 'app' : 'pat');
+    const refreshTokenPlaintext = formatToken('rft');
+    const id = newId('api_token');
+    const row = await changes.run(actor, async (tx) => {
+      const created = await tx.db.apiToken.create({
+        data: {
+          id,
+          orgId,
+          familyId: id,
+          makerFamilyId: actor.principal.token?.familyId ?? null,
+          ...owner,
+          createdByUserId: actor.principal.userId,
+          name: input.name,
+          description: input.description ?? null,
+          prefix: prefixOf(plaintextToken),
+          tokenHash: tokenHash(plaintextToken),
+          refreshHash: tokenHash(refreshTokenPlaintext),
+          refreshExpiresAt: refreshExpiryOf(expiresAt),
+          ...lists,
+          rateLimitRps: input.rateLimitRps ?? null,
+          rateLimitBurst: input.rateLimitBurst ?? null,
+          issuedAt,
+          expiresAt,
+        },
+      });
+      recordChange(tx, 'create', resourceOf(created), created, { prefix: created.prefix });
+      return created;
+    });
+    return { token: row, plaintextToken, refreshTokenPlaintext };
+  }
+
+  /** The end of the token that asks for a new one. */
+  async #parentOf({ principal: { token } }: Actor): Promise<ParentLimits | null> {
+    if (!token) return null;
+    const row = await this.#deps.prisma.apiToken.findUnique({ where: { id: token.id }, select: { expiresAt: true } });
+    if (!row) throw notFound('api_token', token.id); // deleted with its app at this moment
+    return row;
+  }
+}

@@ -1,0 +1,169 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ApiError, InputError } from '../../src/graphql/errors.ts';
+import { systemCaller } from '../../src/infra/system-caller.ts';
+import type { SecretUse } from '../../src/secrets/vault.ts';
+import { startTestApp, type TestApp } from '../support/app.ts';
+import { type Person, person } from '../support/person.ts';
+import { newSecret, type Secret, secretBody, secretsOf, VALUE } from './new-secret.ts';
+
+let app: TestApp;
+/** What stands for the rows of another resource: what it names, by its id. */
+const naming = new Map<string, string>();
+beforeAll(async () => {
+  app = await startTestApp();
+  app.services.vault.registerReferences(
+    async (_db, { references }): Promise<SecretUse[]> =>
+      [...naming].flatMap(([resource_id, reference]) =>
+        references.includes(reference) ? [{ resource_type: 'toy', resource_id }] : [],
+      ),
+  );
+});
+afterAll(() => app.close());
+
+const PATH = ['input', 'credentialsRef'];
+const caller = systemCaller('a test');
+
+/** The identifier that a reference was found to mean where it is stored; `external`; or the error. */
+async function ensured({ orgId }: Person, reference: string): Promise<unknown> {
+  const { vault } = app.services;
+  try {
+    return await app.database.prisma.$transaction(async (db) => {
+      const tx = { db, audit: () => undefined, emit: () => undefined, afterCommit: () => undefined };
+      const found = await vault.ensureReference(tx, orgId, reference, PATH);
+      return found.kind === 'secret' ? found.id : found.kind;
+    });
+  } catch (error) {
+    if (!(error instanceof InputError)) throw error;
+    expect(error.issues.map(({ path }) => path)).toEqual([PATH]);
+    return 422;
+  }
+}
+
+async function opened({ orgId }: Person, reference: string): Promise<unknown> {
+  try {
+    return await app.services.vault.open(caller, orgId, reference);
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return error.details.reason ?? error.code;
+  }
+}
+
+test('a reference is an identifier, a name, or something outside; one that means nothing here is refused where it is stored', async () => {
+  const [ann, eve] = [await person(app, 'ann'), await person(app, 'eve')];
+  const { secret_id, url } = await newSecret(ann, { name: 'db (prod)' });
+  expect(await ensured(ann, secret_id)).toBe(secret_id);
+  expect(await ensured(ann, 'secret://db (prod)')).toBe(secret_id);
+  for (const outside of [
+    'arn:aws:secretsmanager:eu:1:x',
+    'vault/kv/x',
+    'DB (PROD)',
+    'secret:db',
+    'Secret://db (prod)',
+    '',
+  ])
+    expect(await ensured(ann, outside)).toBe('external');
+  for (const unknown of ['sec_unknown', 'secret://unknown', 'secret://', 'secret://DB (prod)', 'sec_'])
+    expect(await ensured(ann, unknown)).toBe(422);
+  expect(await ensured(eve, secret_id)).toBe(422);
+  expect(await ensured(eve, 'secret://db (prod)')).toBe(422);
+  await ann.call('DELETE', url);
+  expect(await ensured(ann, secret_id)).toBe(422);
+  expect(await ensured(ann, 'secret://db (prod)')).toBe(422);
+});
+
+test("a name means the organization's own secret, else the only one of that name", async () => {
+  const ann = await person(app, 'ann');
+  const inner = await newSecret(ann, { name: 'key', workspace_id: ann.workspaceId });
+  expect(await ensured(ann, 'secret://key')).toBe(inner.secret_id);
+  const { body } = await ann.call<{ namespace_id: string }>('POST', `${ann.home}/namespaces`, { name: 'Other' });
+  await newSecret(ann, { name: 'key', namespace_id: body.namespace_id });
+  expect(await ensured(ann, 'secret://key')).toBe(422);
+  const top = await newSecret(ann, { name: 'key' });
+  expect(await ensured(ann, 'secret://key')).toBe(top.secret_id);
+});
+
+test('opening gives the value and counts it; what is expired, disabled or deleted is never used', async () => {
+  const ann = await person(app, 'ann');
+  const { secret_id, url, updated_at } = await newSecret(ann, { name: 'live' });
+  expect(await opened(ann, secret_id)).toEqual(VALUE);
+  expect(await opened(ann, 'secret://live')).toEqual(VALUE);
+  expect((await ann.call<Secret>('GET', url)).body).toMatchObject({
+    access_count: 2,
+    last_accessed_at: expect.any(String),
+    updated_at,
+  });
+  await ann.call('PATCH', url, { status: 'disabled' });
+  expect(await opened(ann, secret_id)).toBe('secret_disabled');
+  await ann.call('PATCH', url, { status: 'active', expires_at: '2020-01-01T00:00:00Z' });
+  expect(await opened(ann, secret_id)).toBe('secret_expired');
+  await ann.call('PATCH', url, { expires_at: null });
+  expect(await opened(ann, secret_id)).toEqual(VALUE);
+  await ann.call('DELETE', url);
+  expect(await opened(ann, secret_id)).toBe('RESOURCE_NOT_FOUND');
+  expect(await opened(ann, 'arn:aws:x')).toBe('RESOURCE_NOT_FOUND');
+  expect((await app.database.prisma.secret.findUniqueOrThrow({ where: { id: secret_id } })).accessCount).toBe(3);
+});
+
+test('what is named by something is not destroyed; a soft deletion may go before', async () => {
+  const ann = await person(app, 'ann');
+  const [byId, byName] = [await newSecret(ann), await newSecret(ann, { name: 'named', workspace_id: ann.workspaceId })];
+  naming.set('toy_1', byId.secret_id).set('toy_2', 'secret://named').set('toy_3', byId.secret_id);
+  const inUse = (id: string, ...toys: string[]) => ({
+    status: 409,
+    body: {
+      error: 'RESOURCE_CONFLICT',
+      details: {
+        resource_type: 'secret',
+        resource_id: id,
+        reason: 'in_use',
+        references: toys.map((resource_id) => ({ resource_type: 'toy', resource_id })),
+      },
+    },
+  });
+  expect(await ann.call('DELETE', `${byId.url}?permanent=true`)).toMatchObject(inUse(byId.secret_id, 'toy_1', 'toy_3'));
+  expect(await ann.call('DELETE', `${byName.url}?permanent=true`)).toMatchObject(inUse(byName.secret_id, 'toy_2'));
+  await ann.call('PATCH', byId.url, { status: 'disabled' });
+  expect((await ann.call('DELETE', `${byId.url}?permanent=true`)).status).toBe(409);
+  // the name means the organization's secret as soon as there is one: the other one is free
+  const top = await newSecret(ann, { name: 'named' });
+  expect((await ann.call('DELETE', `${byName.url}?permanent=true`)).status).toBe(204);
+  expect((await ann.call('DELETE', `${top.url}?permanent=true`)).status).toBe(409);
+  expect((await ann.call('DELETE', byId.url)).status).toBe(204);
+  expect((await ann.call('DELETE', `${byId.url}?permanent=true`)).status).toBe(204);
+  naming.clear();
+});
+
+test('a reference that is being stored holds its secret: a destroy waits for it, and then finds it', async () => {
+  const ann = await person(app, 'ann');
+  const { secret_id, url } = await newSecret(ann);
+  let destroyed: Promise<{ status: number }> | undefined;
+  await app.database.prisma.$transaction(async (db) => {
+    const tx = { db, audit: () => undefined, emit: () => undefined, afterCommit: () => undefined };
+    await app.services.vault.ensureReference(tx, ann.orgId, secret_id, PATH);
+    destroyed = ann.call('DELETE', `${url}?permanent=true`);
+    await expect.poll(() => waiting()).toBe(1);
+    naming.set('toy_9', secret_id);
+  });
+  expect((await destroyed!).status).toBe(409);
+  naming.clear();
+});
+
+async function waiting(): Promise<number> {
+  const { rows } = await app.database.pool.query<{ n: number }>(
+    `select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+  );
+  return rows[0]!.n;
+}
+
+test('a secret that is being put into a namespace goes with it: of both at once none is left behind', async () => {
+  const ann = await person(app, 'ann');
+  for (let round = 0; round < 5; round++) {
+    const { body } = await ann.call<{ namespace_id: string }>('POST', `${ann.home}/namespaces`, { name: `n${round}` });
+    await Promise.all([
+      ann.call('POST', secretsOf(ann), secretBody({ namespace_id: body.namespace_id })),
+      ann.call('DELETE', `${ann.home}/namespaces/${body.namespace_id}`),
+    ]);
+    const left = { namespaceId: body.namespace_id, status: { not: 'deleted' } };
+    expect(await app.database.prisma.secret.count({ where: left })).toBe(0);
+  }
+});

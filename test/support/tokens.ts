@@ -1,0 +1,50 @@
+import type { TestAccount } from './account.ts';
+import type { TestApp } from './app.ts';
+import { callsOf } from './calls.ts';
+
+/** A token's record as REST shows it. */
+export interface TokenRecord {
+  token_id: string;
+  org_id: string;
+  prefix: string;
+  issued_at: string;
+  expires_at: string | null;
+  last_used_at: string | null;
+  revoked_at: string | null;
+  revoked_reason: string | null;
+  [field: string]: unknown;
+}
+
+/** What issuing and refreshing answer. */
+export interface IssueResult {
+  token: TokenRecord;
+  plaintext_token: string;
+  refresh_token_plaintext: string;
+}
+
+/** A token and what to send with it. */
+export interface TestToken extends IssueResult {
+  id: string;
+  headers: { authorization: string };
+}
+
+/** Issues an API token, or with `app_id` one of that app, through the front door. */
+export async function issueToken(
+  app: TestApp,
+  maker: Pick<TestAccount, 'orgId' | 'headers'>,
+  { app_id, ...body }: { app_id?: string; [field: string]: unknown } = {},
+): Promise<TestToken> {
+  const path = app_id ? `apps/${app_id}/tokens` : 'api-tokens';
+  const answer = await callsOf(app).post(
+    `/v1/orgs/${maker.orgId}/${path}`,
+    { name: 'a token', ...body },
+    maker.headers,
+  );
+  if (answer.statusCode !== 201) throw new Error(`issuing a token: ${answer.statusCode} ${answer.body}`);
+  const result = answer.json<IssueResult>();
+  return {
+    ...result,
+    id: result.token.token_id,
+    headers: { authorization: `Bearer ${result.plaintext_token}` },
+  };
+}
