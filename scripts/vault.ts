@@ -7,7 +7,6 @@ import { type Database, openDatabase } from '../src/infra/database.ts';
 import { createLogger } from '../src/infra/logger.ts';
 import { runningPostgresUrl, startEmbeddedPostgres } from '../src/infra/postgres-embedded.ts';
 import { makeRootKeyFile, RootKeys } from '../src/infra/root-keys.ts';
-import { Sql } from '../src/infra/sql.ts';
 import { examine } from '../src/secrets/doctor.ts';
 import { type RewrapProgress, rewrap } from '../src/secrets/rewrap.ts';
 
@@ -56,8 +55,8 @@ function progressWriter(): (progress: RewrapProgress) => void {
 }
 
 async function runRewrap(config: Config): Promise<void> {
-  await withDatabase(config, async ({ pool, prisma }) => {
-    const rootKeys = await RootKeys.open(config, new Sql(pool));
+  await withDatabase(config, async ({ prisma }) => {
+    const rootKeys = await RootKeys.open(config, prisma);
     const { rootKeyId, rewrapped, faults, retired, needed } = await rewrap(prisma, rootKeys, progressWriter());
     console.log(
       `${rewrapped} ${rewrapped === 1 ? 'secret is' : 'secrets are'} newly wrapped; the root key is '${rootKeyId}'.`,

@@ -20,6 +20,7 @@ import { addHealth } from './http/health.ts';
 import { addIdempotency } from './http/idempotency.ts';
 import { addMetrics } from './http/metrics.ts';
 import { addRateLimit, CallerLimit } from './http/rate-limit.ts';
+import { replayGate } from './http/replay-gate.ts';
 import { addRequestContext, traceIdOf } from './http/request-context.ts';
 import { addRequestLog } from './http/request-log.ts';
 import { baseUrl } from './infra/base-url.ts';
@@ -31,7 +32,6 @@ import { Maintenance, type Task } from './infra/maintenance.ts';
 import { enforceRetention } from './infra/retention.ts';
 import { RootKeys } from './infra/root-keys.ts';
 import { Seal } from './infra/seal.ts';
-import { Sql } from './infra/sql.ts';
 import { operationsDir } from './paths.ts';
 import { createServices, type Services } from './services.ts';
 
@@ -52,7 +52,7 @@ export interface App {
 /** The whole service but the process: it reads no environment and listens to nothing yet. */
 export async function buildApp(deps: AppDeps): Promise<App> {
   const { config, database, logger } = deps;
-  const rootKeys = await RootKeys.open(config, new Sql(database.pool));
+  const rootKeys = await RootKeys.open(config, database.prisma);
   const keys = await SigningKeys.open(config.keysDir);
   const secret = Buffer.from(appSecret(config));
   const server = createServer(config, logger);
@@ -73,7 +73,11 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   addCacheControl(server);
   addRequestContext(server, services, config.trustedProxies);
   addRateLimit(server, limit);
-  addIdempotency(server, database.prisma, new Seal(secret, 'idempotency'));
+  addIdempotency(server, {
+    prisma: database.prisma,
+    seal: new Seal(secret, 'idempotency'),
+    mayReplay: replayGate(schema, services),
+  });
   addMetrics(server, services, database.pool);
   addRequestLog(server, logger);
   addFailureRecords(server, services, schema);
@@ -82,7 +86,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const onResolverFault = (error: unknown, traceId: string) =>
     logger.error({ err: error, trace_id: traceId }, 'a resolver failed');
   const endpoint = createEndpoint({ schema, services, limit, config, onFault: onResolverFault });
-  addGraphQL(server, endpoint, socketHandler(endpoint, services));
+  addGraphQL(server, endpoint, socketHandler(endpoint, services, limit));
   await server.register(restPlugin, restOptions(config, services));
   server.addHook('preClose', async () => services.tail.close());
   const maintenance = new Maintenance(tasksOf(services), logFault);

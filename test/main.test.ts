@@ -222,7 +222,8 @@ describe('the process', () => {
 
   it('lets several nodes start at once on an empty database', async () => {
     const database = await createTestDatabase({ template: 'template0' });
-    const nodes = ['a', 'b', 'c'].map((name) => start({ DATABASE_URL: database.url, DATA_DIR: path.join(base, name) }));
+    const shared = { DATABASE_URL: database.url, KEYS_DIR: path.join(base, 'keys') };
+    const nodes = ['a', 'b', 'c'].map((name) => start({ ...shared, DATA_DIR: path.join(base, name) }));
     const urls = await Promise.all(nodes.map((node) => node.url()));
     expect(await Promise.all(urls.map(isHealthy))).toEqual([true, true, true]);
     for (const node of nodes) node.child.kill('SIGTERM');

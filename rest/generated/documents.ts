@@ -26,7 +26,7 @@ export type AddWorkspaceMemberInput = {
   readonly userId: string;
 };
 
-/** A new token. Without scopes and permissions it may do what its maker may, but what is sensitive: tokens, members, users, revealing and destroying secrets must be named. */
+/** A new token. Without scopes and permissions it may do what its maker may, but what is sensitive: tokens, members, invitations, users, the organization itself, revealing and destroying secrets must be named. */
 export type CreateApiTokenInput = {
   /** Free text. */
   readonly description?: string | null | undefined;
@@ -158,7 +158,7 @@ export type CreateProviderAccountInput = {
   readonly bridgeEndpointName?: string | null | undefined;
   /** Required where the routing mode is `bridge`. */
   readonly bridgeId?: string | null | undefined;
-  /** A reference to the credentials, never the credentials: `secret://name` or `sec_…` for a secret of the organization, or any text that whoever sends the requests understands. */
+  /** A reference to the credentials, never the credentials: `secret://name` for a secret of the organization itself, `sec_…` for any secret in it, or any text that whoever sends the requests understands. */
   readonly credentialsRef: string;
   /** Where its data is kept. */
   readonly dataResidency?: string | null | undefined;
@@ -192,11 +192,11 @@ export type CreateReleaseInput = {
   readonly version?: string | null | undefined;
 };
 
-/** A new secret. It lives in the most specific of the places that are given, else in the organization. */
+/** A new secret. It lives in the most specific of the places that are given, else in the organization; with the place it is deleted. */
 export type CreateSecretInput = {
   /** Free text. */
   readonly description?: string | null | undefined;
-  /** An environment to live in. */
+  /** An environment to live in; not with a namespace. */
   readonly environmentId?: string | null | undefined;
   /** From when on the service does not use it any more. */
   readonly expiresAt?: string | null | undefined;
@@ -208,7 +208,7 @@ export type CreateSecretInput = {
   readonly rotationReminderDays?: number | null | undefined;
   /** An open set: `token`, `api_key`, `password`, `basic_auth`, `oauth2`, `certificate`, `ssh_key`, `connection_string`, `webhook_secret`, `json`, `custom`. */
   readonly secretType: string;
-  /** At least one key, each with a JSON scalar or an object; at most 64 KiB. */
+  /** At least one key, each with a JSON scalar or an object; at most 64 KiB. Integers beyond 2^53 are to be sent as strings. */
   readonly value: Record<string, unknown>;
   /** A workspace to live in. */
   readonly workspaceId?: string | null | undefined;
@@ -421,7 +421,7 @@ export type RotateSecretInput = {
   readonly expectedVersion?: number | null | undefined;
   /** From when on the service does not use it any more; as before unless told. */
   readonly expiresAt?: string | null | undefined;
-  /** At least one key, each with a JSON scalar or an object; at most 64 KiB. */
+  /** At least one key, each with a JSON scalar or an object; at most 64 KiB. Integers beyond 2^53 are to be sent as strings. */
   readonly value: Record<string, unknown>;
 };
 
@@ -464,6 +464,8 @@ export type RouteReason =
   | 'TARGET_DISABLED'
   /** The target failed too often in a row. */
   | 'TARGET_FAILING'
+  /** The fallback chains name more models than are looked at for one request. */
+  | 'TOO_MANY_MODELS'
   /** The target has the weight 0, and there are others. */
   | 'WEIGHT_ZERO';
 
@@ -803,7 +805,7 @@ export type AcceptInvitationMutationVariables = Exact<{
 
 export type AcceptInvitationMutation = { readonly acceptInvitation: { readonly name: string, readonly description: string | null, readonly role: string, readonly createdBy: string | null, readonly createdAt: string, readonly updatedAt: string, readonly org_id: string } };
 
-export type RouteLimitFragment = { readonly scope: RouteLimitScope, readonly resourceId: string, readonly name: string, readonly maximum: number, readonly used: number };
+export type RouteLimitFragment = { readonly scope: RouteLimitScope, readonly resourceId: string, readonly name: string, readonly maximum: number | null, readonly used: number | null };
 
 export type RouteModelQueryVariables = Exact<{
   org_id: string;
@@ -817,7 +819,7 @@ export type RouteModelQueryVariables = Exact<{
 }>;
 
 
-export type RouteModelQuery = { readonly routeModel: { readonly logicalModelId: string, readonly targets: ReadonlyArray<{ readonly logicalModelId: string, readonly providerAccountId: string, readonly modelName: string, readonly providerType: string, readonly region: string | null, readonly routingMode: string, readonly bridgeId: string | null, readonly bridgeEndpointName: string | null, readonly priority: number, readonly weight: number, readonly temperature: number | null, readonly topP: number | null, readonly maxTokens: number | null, readonly isFallback: boolean, readonly isProbe: boolean }>, readonly leftOut: ReadonlyArray<{ readonly logicalModelId: string, readonly providerAccountId: string | null, readonly modelName: string | null, readonly reason: RouteReason, readonly message: string, readonly retryAfterSeconds: number | null, readonly limit: { readonly scope: RouteLimitScope, readonly resourceId: string, readonly name: string, readonly maximum: number, readonly used: number } | null }>, readonly refusal: { readonly code: RouteReason, readonly message: string, readonly retryAfterSeconds: number | null, readonly limit: { readonly scope: RouteLimitScope, readonly resourceId: string, readonly name: string, readonly maximum: number, readonly used: number } | null } | null } };
+export type RouteModelQuery = { readonly routeModel: { readonly logicalModelId: string, readonly targets: ReadonlyArray<{ readonly logicalModelId: string, readonly providerAccountId: string, readonly modelName: string, readonly providerType: string, readonly region: string | null, readonly routingMode: string, readonly bridgeId: string | null, readonly bridgeEndpointName: string | null, readonly priority: number, readonly weight: number, readonly temperature: number | null, readonly topP: number | null, readonly maxTokens: number | null, readonly isFallback: boolean, readonly isProbe: boolean }>, readonly leftOut: ReadonlyArray<{ readonly logicalModelId: string, readonly providerAccountId: string | null, readonly modelName: string | null, readonly reason: RouteReason, readonly message: string, readonly retryAfterSeconds: number | null, readonly limit: { readonly scope: RouteLimitScope, readonly resourceId: string, readonly name: string, readonly maximum: number | null, readonly used: number | null } | null }>, readonly refusal: { readonly code: RouteReason, readonly message: string, readonly retryAfterSeconds: number | null, readonly limit: { readonly scope: RouteLimitScope, readonly resourceId: string, readonly name: string, readonly maximum: number | null, readonly used: number | null } | null } | null } };
 
 export type ReportModelUsageMutationVariables = Exact<{
   org_id: string;

@@ -9,7 +9,7 @@ export interface EndpointPattern {
   isOpen: boolean;
 }
 
-/** Reads a pattern; `null` where it could never match: no leading slash, empty or dotted segments, `*` within a segment, `**` not at the end. */
+/** Reads a pattern; `null` where it could never match: no leading slash, empty or dotted segments, `*` within a segment (encoded too: nobody should have to know what it means), `**` not at the end. */
 export function parseEndpointPattern(text: string): EndpointPattern | null {
   if (!text.startsWith('/')) return null;
   const segments = text.replace(/\/$/, '').split('/').slice(1);
@@ -22,9 +22,9 @@ export function parseEndpointPattern(text: string): EndpointPattern | null {
 
 /** A literal segment as canonical paths write it, however it is encoded here. */
 function canonicalSegment(segment: string): string | null {
-  if (segment === '' || segment === '.' || segment === '..' || segment.includes('*')) return null;
   try {
-    return encodeURIComponent(decodeURIComponent(segment));
+    const literal = decodeURIComponent(segment);
+    return ['', '.', '..'].includes(literal) || literal.includes('*') ? null : encodeURIComponent(literal);
   } catch (error) {
     if (error instanceof URIError) return null;
     throw error;

@@ -8,31 +8,105 @@ const [resourceOf, verbOf] = [0, 1].map((part) => (permission: string) => permis
 ];
 const resources: ReadonlySet<string> = new Set(permissions.map(resourceOf));
 
-/** What would let a token become more than it is, or show what is locked away: a token has it only where it is named (defaults §3). */
-const SENSITIVE_RESOURCES = new Set(['api_token', 'app_token', 'identity_provider', 'workspace_member']);
-const SENSITIVE_PERMISSIONS = new Set(['secret:reveal', 'secret:destroy']);
+/**
+ * How a token comes by a permission (defaults §3, and more on the same ground):
+ * - `plain`: with whatever stands for it, and without a word where a token names nothing;
+ * - `sensitive`: what manages people, tokens, sign-in or the tenant itself, or shows what is locked away. Such a token could become more than
+ *   it is, so it must be named: by itself, by its resource, or by `admin`; reading it also by what stands for reads. Never by `write`, by
+ *   `*:create` and the like, or by naming nothing;
+ * - `minting`: makes tokens. Not even `admin` stands for it: it must be named by itself or by its resource.
+ */
+type Weight = 'plain' | 'sensitive' | 'minting';
 
-const isSensitive = (permission: Permission): boolean =>
-  SENSITIVE_RESOURCES.has(resourceOf(permission)) ||
-  SENSITIVE_PERMISSIONS.has(permission) ||
-  (resourceOf(permission) === 'user' && verbOf(permission) !== 'read');
+/** Every permission is weighed here: a new one does not compile without. */
+const weights: Readonly<Record<Permission, Weight>> = {
+  'organization:access': 'plain',
+  'organization:update': 'sensitive',
+  'organization:delete': 'sensitive',
+  'organization_member:read': 'sensitive',
+  'organization_member:create': 'sensitive',
+  'organization_member:update': 'sensitive',
+  'organization_member:delete': 'sensitive',
+  'invitation:read': 'sensitive',
+  'invitation:create': 'sensitive',
+  'invitation:update': 'sensitive',
+  'invitation:delete': 'sensitive',
+  'user:read': 'plain',
+  'user:create': 'sensitive',
+  'user:update': 'sensitive',
+  'user:delete': 'sensitive',
+  'workspace:read': 'plain',
+  'workspace:create': 'plain',
+  'workspace:update': 'plain',
+  'workspace:delete': 'plain',
+  'workspace_member:read': 'sensitive',
+  'workspace_member:create': 'sensitive',
+  'workspace_member:update': 'sensitive',
+  'workspace_member:delete': 'sensitive',
+  'namespace:read': 'plain',
+  'namespace:create': 'plain',
+  'namespace:update': 'plain',
+  'namespace:delete': 'plain',
+  'app:read': 'plain',
+  'app:create': 'plain',
+  'app:update': 'plain',
+  'app:delete': 'plain',
+  'release:read': 'plain',
+  'release:create': 'plain',
+  'release:delete': 'plain',
+  'thread:read': 'plain',
+  'thread:create': 'plain',
+  'thread:update': 'plain',
+  'thread:delete': 'plain',
+  'secret:read': 'plain',
+  'secret:reveal': 'sensitive',
+  'secret:create': 'plain',
+  'secret:update': 'plain',
+  'secret:rotate': 'plain',
+  'secret:delete': 'plain',
+  'secret:destroy': 'sensitive',
+  'api_token:read': 'sensitive',
+  'api_token:create': 'minting',
+  'api_token:revoke': 'sensitive',
+  'api_token:manage': 'sensitive',
+  'app_token:read': 'sensitive',
+  'app_token:create': 'minting',
+  'app_token:revoke': 'sensitive',
+  'environment:read': 'plain',
+  'environment:create': 'plain',
+  'environment:update': 'plain',
+  'environment:delete': 'plain',
+  'deployment:create': 'plain',
+  'deployment:delete': 'plain',
+  'model:read': 'plain',
+  'model:create': 'plain',
+  'model:update': 'plain',
+  'model:delete': 'plain',
+  'model:execute': 'plain',
+  'provider_account:read': 'plain',
+  'provider_account:create': 'plain',
+  'provider_account:update': 'plain',
+  'provider_account:delete': 'plain',
+  'model_entitlement:read': 'plain',
+  'model_entitlement:create': 'plain',
+  'model_entitlement:update': 'plain',
+  'model_entitlement:delete': 'plain',
+  'sync:subscribe': 'plain',
+};
 
-/** Makes tokens: not even `admin` stands for it, it must be named. */
-const mints = (permission: Permission): boolean =>
-  permission === 'api_token:create' || permission === 'app_token:create';
-
+const isPlain = (permission: Permission): boolean => weights[permission] === 'plain';
 const isRead = (permission: Permission): boolean => verbOf(permission) === 'read';
 const isCreateOrUpdate = (permission: Permission): boolean => ['create', 'update'].includes(verbOf(permission));
 
 /** The words that stand for permissions of all resources. */
 const words: Readonly<Record<string, readonly Permission[]>> = {
   read: permissions.filter(isRead),
-  write: permissions.filter((p) => isRead(p) || (isCreateOrUpdate(p) && !isSensitive(p))),
-  admin: permissions.filter((p) => !mints(p)),
+  write: permissions.filter((p) => isRead(p) || (isCreateOrUpdate(p) && isPlain(p))),
+  admin: permissions.filter((p) => weights[p] !== 'minting'),
 };
 
 /** What a token without scopes and permissions has of its owner's rights. */
-const UNNAMED: readonly Permission[] = permissions.filter((p) => !isSensitive(p));
+const UNNAMED: readonly Permission[] = permissions.filter(isPlain);
 
 /**
  * What an element of a token's `permissions` stands for: `secret:read` for itself, `secret:*` for all of the resource, `*:read` for that of
@@ -44,7 +118,7 @@ export function expandPermission(name: string): readonly Permission[] {
   if (rest.length > 0 || !resource || !verb) return [];
   if (verb === '*') return resources.has(resource) ? permissions.filter((p) => resourceOf(p) === resource) : [];
   if (resource !== '*') return [];
-  return permissions.filter((p) => verbOf(p) === verb && (isRead(p) || !isSensitive(p)));
+  return permissions.filter((p) => verbOf(p) === verb && (isRead(p) || isPlain(p)));
 }
 
 /** What an element of a token's `scopes` stands for: a word (`read`, `write`, `admin`), a resource, or a permission's name. */

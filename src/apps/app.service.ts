@@ -11,6 +11,7 @@ import { newId } from '../infra/ids.ts';
 import { type Filter, filtersOf, type ParentKey } from '../infra/pages.ts';
 import { recordChange } from '../infra/record-change.ts';
 import type { ServiceDeps } from '../services.ts';
+import { holdTokensOfApp } from '../tokens/api-token.holds.ts';
 
 export interface CreateApp {
   name: string;
@@ -99,6 +100,7 @@ export class AppService {
         select 1 from apps where id = ${id} and org_id = ${orgId} and workspace_id = ${workspaceId} for update`;
       if (held.length === 0) throw notFound('app', id);
       await recordRemovals(tx, actor, place, await holdSlotsOfApp(tx, id, passes));
+      await holdTokensOfApp(tx, id);
       await tx.db.app.delete({ where: { id } });
       recordChange(tx, 'delete', 'app', { id, orgId, workspaceId, appId: id });
       tx.afterCommit(() => this.#deps.authentication.appDeleted());

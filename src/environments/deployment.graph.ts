@@ -20,7 +20,7 @@ export const Deployment = builder.prismaObject('Deployment', {
     number: t.exposeInt('number', { description: 'Counts from 1 within the app and the environment, without gaps.' }),
     action: t.exposeString('action', {
       description:
-        '`deploy`; `rollback`: to a release that was deployed there before; `promote`: from another environment; `undeploy`.',
+        '`deploy`; `rollback`: from another release to one that was deployed there before (where nothing is deployed now, that is a `deploy`: there is nothing to roll back from); `promote`: from another environment; `undeploy`.',
     }),
     releaseId: t.exposeID('releaseId', { description: 'The release that was deployed, or taken out.' }),
     previousReleaseId: t.exposeID('previousReleaseId', {

@@ -84,5 +84,6 @@ function tell(tx: Tx, record: Deployment): void {
     number: record.number,
   };
   tx.audit({ action: activity, resourceType: 'deployment', resourceId: id, orgId, workspaceId, appId, metadata: data });
-  tx.emit({ type: event, orgId, workspaceId, resourceType: 'deployment', resourceId: id, data });
+  const place = { orgId, workspaceId, environmentId: record.environmentId, appId };
+  tx.emit({ type: event, ...place, resourceType: 'deployment', resourceId: id, data });
 }

@@ -111,7 +111,8 @@ export class DeploymentService {
   }
 
   /**
-   * Makes a release the one that is deployed. It is a `rollback` when it takes the place of another one and was deployed here before.
+   * Makes a release the one that is deployed. It is a `rollback` when it takes the place of another one and was deployed here before; where
+   * nothing is deployed now there is nothing to roll back from, and it is a `deploy`.
    * @throws RESOURCE_NOT_FOUND `environment`, `app`, `release`; RESOURCE_CONFLICT `environment_archived`, `environment_locked`
    */
   async deploy(

@@ -25,7 +25,10 @@ export interface UpdateEnvironment {
   status?: string | null;
 }
 
-/** Environments of a workspace. One of them is the default as long as there is any (defaults §6). */
+/**
+ * Environments of a workspace. One of them is the default as long as there is any (defaults §6): an archived one only while all are
+ * archived, then the next one that is made or activated takes its place.
+ */
 export class EnvironmentService {
   readonly reads: EnvironmentReads;
   readonly #deps: ServiceDeps & { secrets: SecretService };
@@ -35,15 +38,14 @@ export class EnvironmentService {
     this.reads = new EnvironmentReads(deps);
   }
 
-  /** The first one of a workspace is its default, whatever it says. @throws RESOURCE_ALREADY_EXISTS for a slug that is taken */
+  /** The first one of a workspace that is not archived is its default, whatever it says. @throws RESOURCE_ALREADY_EXISTS for a slug that is taken */
   async create(actor: Actor, place: WorkspacePlace, input: CreateEnvironment): Promise<Environment> {
     const { orgId, workspaceId } = place;
     return this.#deps.changes.run(actor, async (tx) => {
       await holdWorkspace(tx, place);
       await refuseTakenSlug(tx, workspaceId, input.slug);
       const id = newId('environment');
-      const others = await tx.db.environment.count({ where: { workspaceId } });
-      const isDefault = others === 0 || input.isDefault === true;
+      const isDefault = input.isDefault === true || !(await hasDefault(tx, workspaceId));
       if (isDefault) await unsetDefault(tx, workspaceId);
       const environment = await tx.db.environment.create({
         data: {
@@ -72,13 +74,14 @@ export class EnvironmentService {
       await holdWorkspace(tx, place);
       const before = await holdAlone(tx, place, id);
       const changes = changesOf(before, input);
-      const fields = Object.keys(changes);
-      if (fields.length > 0) {
+      if (Object.keys(changes).length > 0) {
         await refuseForbidden(tx, before, changes);
+        const isActivated = before.status === 'archived';
+        if (isActivated && !before.isDefault && !(await hasDefault(tx, before.workspaceId))) changes.isDefault = true;
         if (changes.isDefault) await unsetDefault(tx, before.workspaceId);
         await tx.db.environment.update({ where: { id }, data: changes });
         recordChange(tx, 'update', 'environment', before, {
-          fields,
+          fields: Object.keys(changes),
           ...(changes.status && { status: changes.status }),
         });
       }
@@ -99,8 +102,8 @@ export class EnvironmentService {
       const others = { workspaceId: place.workspaceId, id: { not: id } };
       if (environment.isDefault && (await tx.db.environment.count({ where: others })) > 0) throw isTheDefault(id);
       await recordRemovals(tx, actor, place, await holdSlotsOfEnvironment(tx, id));
-      await this.#deps.secrets.placeDeleted(tx, { environmentId: id });
       await tx.db.environment.delete({ where: { id } });
+      await this.#deps.secrets.placeDeleted(tx, { environmentId: id });
       recordChange(tx, 'delete', 'environment', environment, { slug: environment.slug });
     });
   }
@@ -158,6 +161,12 @@ async function refuseToArchive(tx: Tx, { id, workspaceId }: EnvironmentRow, isDe
 
 const isTheDefault = (id: string) =>
   conflict('environment', id, 'default_environment', 'It is the default environment: make another one the default.');
+
+/** Whether a workspace has a default environment that can be deployed to. */
+async function hasDefault(tx: Tx, workspaceId: string): Promise<boolean> {
+  const where = { workspaceId, isDefault: true, status: { not: 'archived' } };
+  return (await tx.db.environment.count({ where })) > 0;
+}
 
 /** Where there is a default, it is none any more. */
 async function unsetDefault(tx: Tx, workspaceId: string): Promise<void> {

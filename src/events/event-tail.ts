@@ -11,7 +11,8 @@ interface TailRow extends StreamEvent {
  * one are taken. `id > last` alone would skip an event whose transaction took its number early and committed late. Without the table's
  * name `order by` would mean the texts of the selection, where 10 comes before 9.
  */
-const NEXT = `select seq::text, xid::text, id, org_id as "orgId", workspace_id as "workspaceId", type, actor,
+const NEXT = `select seq::text, xid::text, id, org_id as "orgId", workspace_id as "workspaceId", namespace_id as "namespaceId",
+    environment_id as "environmentId", app_id as "appId", type, actor,
     resource_type as "resourceType", resource_id as "resourceId", data, trace_id as "traceId", timestamp
   from events e where (e.xid, e.seq) > ($1::xid8, $2::bigint) and e.xid < pg_snapshot_xmin(pg_current_snapshot())
   order by e.xid, e.seq limit 500`;

@@ -19,6 +19,12 @@ const WorkspaceEvent = builder.objectRef<StreamEvent>('WorkspaceEvent').implemen
     type: t.exposeString('type', { description: '`<resource>.created`, `<resource>.updated`, …' }),
     orgId: t.exposeID('orgId', { description: 'The organization.' }),
     workspaceId: t.exposeID('workspaceId', { nullable: true, description: 'The workspace.' }),
+    namespaceId: t.exposeID('namespaceId', { nullable: true, description: 'The namespace that it is about, if any.' }),
+    environmentId: t.exposeID('environmentId', {
+      nullable: true,
+      description: 'The environment that it is about, if any.',
+    }),
+    appId: t.exposeID('appId', { nullable: true, description: 'The app that it is about, if any.' }),
     actor: t.field({
       type: EventActor,
       authorize: 'inherited',
@@ -37,7 +43,7 @@ builder.subscriptionFields((t) => ({
   workspaceEvents: t.field({
     type: WorkspaceEvent,
     description:
-      'What happens in a workspace from now on, in the order in which it was committed. Ends when the session or the membership does.',
+      'What happens in a workspace from now on, in the order in which it was committed. A token that is confined to namespaces, environments or an app does not hear of others. Ends when the session or the membership does.',
     authorize: { workspace: 'sync:subscribe' },
     args: {
       orgId: t.arg.id({ required: true, description: 'The organization of the workspace.' }),

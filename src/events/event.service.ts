@@ -3,6 +3,7 @@ import type { Authentication } from '../access/authentication.ts';
 import type { Actor } from '../access/caller.ts';
 import { ApiError } from '../graphql/errors.ts';
 import type { StreamEvent } from '../infra/events.ts';
+import { isHeardBy } from './event-place.ts';
 import type { EventQueue } from './event-queue.ts';
 import type { EventTail } from './event-tail.ts';
 import { StreamSlots } from './stream-slots.ts';
@@ -23,7 +24,10 @@ export class EventService {
     this.#authentication = deps.authentication;
   }
 
-  /** Events of a workspace from now on. Ends when the session or the membership does. @throws RATE_LIMIT_EXCEEDED */
+  /**
+   * Events of a workspace from now on; for a token only those that it may hear of. Ends when the session or the membership does.
+   * @throws RATE_LIMIT_EXCEEDED
+   */
   async subscribe(actor: Actor, orgId: string, workspaceId: string): Promise<AsyncIterable<StreamEvent>> {
     const release = this.#slots.take(actor.principal.userId, workspaceId);
     const queue = await this.#open(workspaceId, release);
@@ -43,8 +47,8 @@ export class EventService {
     return {
       [Symbol.asyncIterator]: () => ({
         next: async () => {
-          const result = await queue.next();
           try {
+            const result = await nextHeard(queue, actor);
             return result.done || !(await mayRead()) ? await stop() : result;
           } catch (error) {
             await stop();
@@ -74,5 +78,13 @@ export class EventService {
       if (error instanceof ApiError) return false;
       throw error;
     }
+  }
+}
+
+/** The next event that the caller may hear of, or the end. */
+async function nextHeard(queue: EventQueue, { principal: { token } }: Actor): Promise<IteratorResult<StreamEvent>> {
+  for (;;) {
+    const result = await queue.next();
+    if (result.done || !token || isHeardBy(token, result.value)) return result;
   }
 }

@@ -55,8 +55,9 @@ declare global {
 
 const ROOTS = new Set(['Query', 'Mutation', 'Subscription']);
 
-type Ids = Place & { id?: string; orgId?: string; workspaceId?: string };
-type Gate = (context: Context, parent: Ids, args: Ids) => unknown;
+type Ids = Place & { id?: string | undefined; orgId?: string | undefined; workspaceId?: string | undefined };
+/** Asks what a field asks of its caller; kept as `extensions.gate` of the field, `null` where it asks nothing. */
+export type Gate = (context: Context, parent: Ids, args: Ids) => unknown;
 
 /**
  * Denies by default: a field of a root type, one with a resolver of its own and one that leads to another object do not build unless
@@ -76,6 +77,7 @@ export class AccessPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
       extensions: {
         ...fieldConfig.extensions,
         access: requirement ?? 'inherited',
+        gate: gateOf(fieldConfig),
         isCredential: (fieldConfig.pothosOptions as { isCredential?: boolean }).isCredential ?? false,
       },
     };

@@ -11,7 +11,6 @@ import {
   NoSchemaIntrospectionCustomRule,
 } from 'graphql';
 import { createYoga, type Plugin } from 'graphql-yoga';
-import { SOCKET_METHOD } from '../access/caller.ts';
 import type { Config } from '../config.ts';
 import type { CallerLimit } from '../http/rate-limit.ts';
 import type { Services } from '../services.ts';
@@ -117,7 +116,10 @@ interface Admission {
   setResultAndStopExecution: (result: ExecutionResult) => void;
 }
 
-/** Counts root fields against the caller's budget, and refuses operations that ask for too much. */
+/**
+ * Counts root fields against the caller's budget, and refuses operations that ask for too much. The first was counted on arrival, of the
+ * request or of the socket's message: also that of an operation which is none.
+ */
 function measured(limit: CallerLimit, maxCost: number): Plugin {
   const measure = (args: ExecutionArgs) => {
     const { rootFields } = measureOperation(
@@ -127,10 +129,7 @@ function measured(limit: CallerLimit, maxCost: number): Plugin {
       args.variableValues ?? {},
       maxCost,
     );
-    const { caller } = contextOf(args);
-    // an HTTP request was counted on arrival, an operation of a socket was not
-    const uncounted = caller.request.method === SOCKET_METHOD ? rootFields : rootFields - 1;
-    if (uncounted > 0) limit.demand(caller, uncounted);
+    limit.demandRest(contextOf(args).caller, rootFields);
   };
   const admit = ({ args, setResultAndStopExecution }: Admission) => {
     try {

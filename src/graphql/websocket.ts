@@ -2,21 +2,27 @@ import { randomUUID } from 'node:crypto';
 import type { WebsocketHandler } from '@fastify/websocket';
 import type { FastifyRequest } from 'fastify';
 import { type DocumentNode, type ExecutionArgs, type ExecutionResult, GraphQLError, type GraphQLSchema } from 'graphql';
-import type { SubscribePayload } from 'graphql-ws';
+import { CloseCode, type SubscribePayload } from 'graphql-ws';
 import { makeHandler } from 'graphql-ws/use/@fastify/websocket';
 import { type Caller, SOCKET_METHOD } from '../access/caller.ts';
+import type { Principal } from '../access/principal.ts';
+import type { CallerLimit } from '../http/rate-limit.ts';
 import type { Services } from '../services.ts';
 import { Context } from './context.ts';
 import type { GraphQLEndpoint } from './endpoint.ts';
-import { unauthenticated } from './errors.ts';
+import { rateLimited, unauthenticated } from './errors.ts';
 
 /** One socket may hold so many operations at a time. */
 const MAX_OPERATIONS = 20;
+/** How often an idle socket is held against its session or token; each of its operations does so too. */
+const RECHECK_MS = 5_000;
 
 interface SocketExtra extends Record<PropertyKey, unknown> {
+  socket: { close(code: number, reason: string): void };
   request: FastifyRequest;
   caller?: Caller;
   operations?: Set<string>;
+  recheck?: NodeJS.Timeout;
 }
 
 type Executed = AsyncIterable<ExecutionResult> | ExecutionResult;
@@ -35,9 +41,16 @@ type OperationArgs = ExecutionArgs & Pick<Enveloped, 'execute' | 'subscribe'>;
 
 /**
  * `/graphql` over WebSocket (the `graphql-transport-ws` protocol). The token comes in the payload of `connection_init` as `authorization`, or
- * in the header of the upgrade; without a valid one the socket is closed with 4403. Operations pass the same limits as over HTTP.
+ * in the header of the upgrade; without a valid one the socket is closed with 4403, and again once its session or token is over. Operations
+ * pass the same limits as over HTTP: each message that asks for one counts as a request, whatever comes of it.
  */
-export function socketHandler(endpoint: GraphQLEndpoint, services: Services): WebsocketHandler {
+export function socketHandler(endpoint: GraphQLEndpoint, services: Services, limit: CallerLimit): WebsocketHandler {
+  /** Who the socket's caller is now; a socket whose session or token is over is closed. */
+  const renewed = async ({ caller, socket }: SocketExtra): Promise<Principal | null> => {
+    const principal = caller?.principal ? await services.authentication.renew(caller.principal) : null;
+    if (!principal) socket.close(CloseCode.Forbidden, 'Forbidden');
+    return principal;
+  };
   return makeHandler<Record<string, unknown>, SocketExtra>({
     connectionInitWaitTimeout: 3_000,
     onConnect: async ({ connectionParams, extra }) => {
@@ -48,10 +61,17 @@ export function socketHandler(endpoint: GraphQLEndpoint, services: Services): We
       if (!principal) return false;
       extra.caller = { principal, request: { ...caller.request, method: SOCKET_METHOD } };
       extra.operations = new Set();
+      extra.recheck = setInterval(() => {
+        // where the database is away the next look decides
+        renewed(extra).catch(() => undefined);
+      }, RECHECK_MS).unref();
       return true;
     },
+    onClose: ({ extra }) => clearInterval(extra.recheck),
     onSubscribe: async ({ extra }, id, payload) => {
       const { caller, operations = new Set(), request } = extra;
+      const bucket = caller && limit.take(caller, 1);
+      if (bucket && !bucket.allowed) return [rateLimited(bucket.retryAfter)];
       // counted before anything is awaited: many may arrive at once
       if (operations.size >= MAX_OPERATIONS)
         return [new GraphQLError(`A socket may hold ${MAX_OPERATIONS} operations at a time.`)];
@@ -59,7 +79,7 @@ export function socketHandler(endpoint: GraphQLEndpoint, services: Services): We
       let hasStarted = false;
       try {
         // the socket outlives its access token: what counts is the session
-        const principal = caller?.principal ? await services.authentication.renew(caller.principal) : null;
+        const principal = await renewed(extra);
         if (!caller || !principal) return [unauthenticated()];
         const context = new Context(operationCaller({ ...caller, principal }), services);
         const enveloped = endpoint.getEnveloped({

@@ -5,6 +5,7 @@ import type { PrismaClient } from '../generated/prisma/client.ts';
 import { ApiError } from '../graphql/errors.ts';
 import { callerError } from '../infra/faults.ts';
 import type { Seal } from '../infra/seal.ts';
+import type { ReplayGate } from './replay-gate.ts';
 
 const KEY = /^[\x21-\x7e]{1,255}$/;
 const LIFETIME_MS = 24 * 3600 * 1000;
@@ -21,10 +22,13 @@ const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
 /**
  * `Idempotency-Key` on the façade's POST routes of known callers (defaults §0.5): for 24 hours the same key with the same request gets the
- * stored answer and `Idempotent-Replayed: true`. Answers are sealed, because some hold tokens. A request marks its key in the transaction
+ * stored answer and `Idempotent-Replayed: true`, while its caller may still do what it asks for. Answers are sealed, because some hold tokens. A request marks its key in the transaction
  * of its change, so that even one whose node was killed before it answered is never done twice.
  */
-export function addIdempotency(server: FastifyInstance, prisma: PrismaClient, seal: Seal): void {
+export function addIdempotency(
+  server: FastifyInstance,
+  { prisma, seal, mayReplay }: { prisma: PrismaClient; seal: Seal; mayReplay: ReplayGate },
+): void {
   server.addHook('preHandler', async (request, reply) => {
     const id = idOf(request);
     if (!id) return undefined;
@@ -35,6 +39,7 @@ export function addIdempotency(server: FastifyInstance, prisma: PrismaClient, se
         request.caller.request.idempotencyId = id;
         return undefined;
       }
+      await mayReplay(request);
       return reply
         .code(answer.statusCode)
         .header('idempotent-replayed', 'true')

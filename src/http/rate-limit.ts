@@ -39,10 +39,21 @@ export class CallerLimit {
     return { rps: rps ?? this.#line.rps, burst: burst ?? 2 * rps! };
   }
 
-  /** @throws RATE_LIMIT_EXCEEDED */
-  demand(caller: Caller, cost: number): void {
-    const bucket = this.take(caller, cost);
-    if (bucket && !bucket.allowed) throw rateLimited(bucket.retryAfter);
+  /**
+   * Takes what an operation asks for beyond the one that was taken when it arrived.
+   * @param total what it asks for in all
+   * @throws RATE_LIMIT_EXCEEDED; one that asks for more than the caller may ever have at once is told so, because no waiting helps
+   */
+  demandRest(caller: Caller, total: number): void {
+    if (total <= 1) return;
+    const bucket = this.take(caller, total - 1);
+    if (!bucket || bucket.allowed) return;
+    throw total > bucket.limit
+      ? rateLimited(
+          bucket.resetSeconds,
+          `The operation counts as ${total} requests; you may make ${bucket.limit} at once.`,
+        )
+      : rateLimited(bucket.retryAfter);
   }
 }
 

@@ -1,10 +1,14 @@
 import type { Caller } from '../access/caller.ts';
+import type { Place } from '../access/place.ts';
 import type { Prisma } from '../generated/prisma/client.ts';
 import { bulkInsert } from './bulk-insert.ts';
 import { newId } from './ids.ts';
 
-/** An event as a service says it (defaults §10). */
-export interface EventEntry {
+/**
+ * An event as a service says it (defaults §10). What it says of its place decides who hears of it: a token that is confined to a namespace,
+ * an environment or an app hears nothing of others.
+ */
+export interface EventEntry extends Place {
   /** `<resource>.created`, `<resource>.updated`, … */
   type: string;
   orgId: string;
@@ -20,6 +24,9 @@ export interface StreamEvent {
   id: string;
   orgId: string;
   workspaceId: string | null;
+  namespaceId: string | null;
+  environmentId: string | null;
+  appId: string | null;
   type: string;
   actor: { principal_type: string; principal_id: string | null; username: string | null };
   resourceType: string;
@@ -33,6 +40,9 @@ const columns = {
   id: 'text',
   org_id: 'text',
   workspace_id: 'text',
+  namespace_id: 'text',
+  environment_id: 'text',
+  app_id: 'text',
   type: 'text',
   actor: 'jsonb',
   resource_type: 'text',
@@ -51,6 +61,9 @@ export function eventRow(caller: Caller, event: EventEntry): EventRow {
     id: newId('event'),
     org_id: event.orgId,
     workspace_id: event.workspaceId ?? null,
+    namespace_id: event.namespaceId ?? null,
+    environment_id: event.environmentId ?? null,
+    app_id: event.appId ?? null,
     type: event.type,
     actor: JSON.stringify({
       principal_type: caller.principal?.type ?? (who ? 'user' : 'system'),

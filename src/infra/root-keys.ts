@@ -2,12 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { Config } from '../config.ts';
-import type { Prisma } from '../generated/prisma/client.ts';
+import type { Prisma, PrismaClient } from '../generated/prisma/client.ts';
 import type { NamedKey } from '../setting.ts';
 import { open, seal } from './aead.ts';
 import { newId } from './ids.ts';
 import { keyFile } from './keys.ts';
-import type { Sql } from './sql.ts';
 
 const FILE = /^root-([A-Za-z0-9_-]{1,64})\.key$/;
 const KEY_TEXT = /^[A-Za-z0-9_-]{43}\n?$/;
@@ -15,6 +14,8 @@ const KEY_TEXT = /^[A-Za-z0-9_-]{43}\n?$/;
 /** What a canary says; which key it was sealed with is in its context. */
 const CANARY = Buffer.from('this root key is the right one');
 const contextOf = (id: string) => `canary|${id}`;
+
+const OPENING_LOCK = 7_206_002;
 
 interface CanaryRow {
   id: string;
@@ -51,20 +52,29 @@ export class RootKeys {
 
   /**
    * The keys, after each one that the database needs has opened its canary. A key is made where there is none and nothing was ever
-   * wrapped.
+   * wrapped. The key that wraps leaves its canary at once: of nodes that start at the same time with different keys the first one
+   * decides which key the database has, and the others do not start.
    * @throws Error naming every key that is missing or is another one than before
    */
-  static async open(config: Pick<Config, 'rootKeys' | 'keysDir'>, sql: Sql): Promise<RootKeys> {
+  static async open(config: Pick<Config, 'rootKeys' | 'keysDir'>, prisma: PrismaClient): Promise<RootKeys> {
     const keys = new RootKeys(config);
-    const rows = await sql.read<CanaryRow>('select id, canary from root_keys order by id', []);
-    const missing = rows.filter(({ id }) => !keys.find(id));
-    if (missing.length > 0) throw new Error(missingSentence(missing, config));
-    const wrong = rows.filter((row) => !isRight(keys.find(row.id)!, row));
-    if (wrong.length > 0) throw new Error(wrongSentence(wrong, config));
-    if (keys.#keys.length === 0) {
-      makeRootKeyFile(config.keysDir);
-      keys.#refresh();
-    }
+    await prisma.$transaction(
+      async (db) => {
+        // one start after another: what a start has left is seen by the next one, and what a refused one did is undone
+        await db.$executeRaw`select pg_advisory_xact_lock(${OPENING_LOCK})`;
+        const rows = await db.rootKey.findMany({ select: { id: true, canary: true }, orderBy: { id: 'asc' } });
+        const missing = rows.filter(({ id }) => !keys.find(id));
+        if (missing.length > 0) throw new Error(missingSentence(missing, config));
+        const wrong = rows.filter((row) => !isRight(keys.find(row.id)!, row));
+        if (wrong.length > 0) throw new Error(wrongSentence(wrong, config));
+        if (keys.#keys.length === 0) {
+          makeRootKeyFile(config.keysDir);
+          keys.#refresh();
+        }
+        await keys.hold(db);
+      },
+      { maxWait: 10_000, timeout: 20_000 },
+    );
     return keys;
   }
 

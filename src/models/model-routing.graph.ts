@@ -25,8 +25,16 @@ const RouteLimit = builder.objectRef<RouteLimitRow>('RouteLimit').implement({
     scope: t.expose('scope', { type: RouteLimitScope, description: 'Whose limit it is.' }),
     resourceId: t.exposeID('resourceId', { description: 'The entitlement or the account.' }),
     name: t.exposeString('name', { description: 'Its name, `max_tokens_per_month`.' }),
-    maximum: t.expose('maximum', { type: 'Int53', description: 'What it allows.' }),
-    used: t.expose('used', { type: 'Int53', description: 'What was used of it.' }),
+    maximum: t.expose('maximum', {
+      type: 'Int53',
+      nullable: true,
+      description: "What it allows; null for an account's: see the account.",
+    }),
+    used: t.expose('used', {
+      type: 'Int53',
+      nullable: true,
+      description: "What was used of it; null for an account's: see the account.",
+    }),
   }),
 });
 

@@ -17,6 +17,7 @@ export const routeReasons = {
   ACCOUNT_QUOTA: 'The quota of the account is used up.',
   ACCOUNT_ERROR: 'The provider refuses the credentials of the account.',
   TARGET_FAILING: 'The target failed too often in a row.',
+  TOO_MANY_MODELS: 'The fallback chains name more models than are looked at for one request.',
   WEIGHT_ZERO: 'The target has the weight 0, and there are others.',
   NOTHING_LEFT: 'Everything that could be tried was left out.',
 } as const;
@@ -31,8 +32,9 @@ export interface RouteLimit {
   resourceId: string;
   /** Its name in the REST API: `max_tokens_per_month`. */
   name: string;
-  maximum: number;
-  used: number;
+  /** `null` for an account's, whose use by other workspaces is not for everybody to see. */
+  maximum: number | null;
+  used: number | null;
 }
 
 /** Why something is not tried, and when it may be worth asking again. */
@@ -164,12 +166,16 @@ function quotaFinding(target: RoutedTarget, now: Date, request: RouteRequest): F
   for (const [name, maximum, used, more] of checks) {
     if (maximum === null || used + more <= maximum) continue;
     const { providerAccountId: resourceId } = target;
-    const limit = { scope: 'PROVIDER_ACCOUNT', resourceId, name, maximum, used } as const;
-    const message = `The quota ${name} of the account '${resourceId}' allows ${maximum}, and ${used} were used.`;
+    const limit = { scope: 'PROVIDER_ACCOUNT', resourceId, name, maximum: null, used: null } as const;
+    const message = `The quota ${name} of the account '${resourceId}' is used up.`;
     return finding('ACCOUNT_QUOTA', message, { retryAfterSeconds: endsOf(now).month, limit });
   }
   return null;
 }
+
+/** That a model of a fallback chain is not looked at, because so many were. */
+export const tooManyModels = (logicalModelId: string): Finding =>
+  finding('TOO_MANY_MODELS', `The model '${logicalModelId}' is too far down the fallback chains.`);
 
 /** That a target has no share of the requests while others have. */
 export const weightZero = ({ modelName }: RoutedTarget): Finding =>

@@ -9,6 +9,7 @@ import {
   modelFinding,
   nothingLeft,
   type RouteRequest,
+  tooManyModels,
   weightZero,
 } from './model-routing.rules.ts';
 
@@ -97,7 +98,9 @@ export class ModelRoutingService {
           next.push(...model.fallbackChain.filter((other) => !seen.has(other)));
         }
       }
-      level = [...new Set(next)].slice(0, MAX_MODELS - seen.size);
+      const following = [...new Set(next)];
+      level = following.slice(0, MAX_MODELS - seen.size);
+      for (const id of following.slice(level.length)) route.leftOut.push(wholeModel(id, tooManyModels(id)));
       for (const id of level) seen.add(id);
     }
     if (route.targets.length === 0) route.refusal = nothingLeft(logicalModelId, route.leftOut);

@@ -1,4 +1,5 @@
 import { builder } from '../graphql/builder.ts';
+import type { Constraints } from '../graphql/constraints.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { workspaceArgs } from '../workspaces/workspace-args.ts';
 import type { UsageSummary as UsageSummaryRow } from './model-usage.service.ts';
@@ -32,10 +33,14 @@ const ModelUsageSummary = builder.objectRef<UsageSummaryRow>('ModelUsageSummary'
     tokensThisMinute: t.expose('tokensThisMinute', { type: 'Int53', description: 'Tokens in the running minute.' }),
     consecutiveFailures: t.exposeInt('consecutiveFailures', {
       nullable: true,
-      description: 'Failures in a row of the target; null where it is none of the model any more.',
+      description:
+        'Failures in a row of the target; null where the model has no such target: then the account was not touched.',
     }),
   }),
 });
+
+/** What one request can use: a wrong report must not use up a month for everybody. */
+const reportedTokens = { min: 0, max: 100_000_000 } as const satisfies Constraints;
 
 const ReportModelUsageInput = builder.inputType('ReportModelUsageInput', {
   description: 'How one request to a target ended.',
@@ -47,8 +52,8 @@ const ReportModelUsageInput = builder.inputType('ReportModelUsageInput', {
       description: "The target's name at the provider.",
     }),
     outcome: t.field({ type: ModelOutcome, required: true, description: 'How it ended.' }),
-    inputTokens: t.int({ constraints: { min: 0 }, description: 'Tokens of the request; 0 unless told.' }),
-    outputTokens: t.int({ constraints: { min: 0 }, description: 'Tokens of the answer; 0 unless told.' }),
+    inputTokens: t.int({ constraints: reportedTokens, description: 'Tokens of the request; 0 unless told.' }),
+    outputTokens: t.int({ constraints: reportedTokens, description: 'Tokens of the answer; 0 unless told.' }),
     latencyMs: t.int({ constraints: { min: 0 }, description: 'How long it took.' }),
     purpose: t.string({ constraints: { minLength: 1, maxLength: 255 }, description: 'What it was for.' }),
     executionId: t.string({

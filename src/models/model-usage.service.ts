@@ -72,7 +72,8 @@ export class ModelUsageService {
   }
 
   /**
-   * A report counts whether or not the target is still one of the model's: what was used was used.
+   * A report of a target that is not, or no longer, one of the model's counts for the entitlement alone: whoever may use one model must
+   * not move what serves others.
    * @throws RESOURCE_NOT_FOUND `model` or `model_entitlement`, InputError for an account that is not of the organization
    */
   async report(actor: Actor, place: Place, logicalModelId: string, report: UsageReport): Promise<UsageSummary> {
@@ -167,7 +168,7 @@ interface Target {
   modelName: string;
 }
 
-/** @returns the target's failures in a row */
+/** Moves what the report tells of account and target. @returns the target's failures in a row; `null` where the model has no such target */
 async function moveHealth(
   tx: Tx,
   account: LockedAccount,
@@ -175,14 +176,15 @@ async function moveHealth(
   outcome: Outcome,
   tokens: number,
 ): Promise<number | null> {
-  const after = accountAfter(account, outcome);
   const failures = await lockTarget(tx, target);
-  const failuresAfter = failures === null ? null : targetFailuresAfter(failures, outcome);
+  if (failures === null) return null;
+  const after = accountAfter(account, outcome);
+  const failuresAfter = targetFailuresAfter(failures, outcome);
   const move = async () => {
     await writeAccount(tx, account.id, after, outcome, tokens);
-    if (failuresAfter !== null && isTelling(outcome)) await writeTarget(tx, target, failuresAfter, outcome);
+    if (isTelling(outcome)) await writeTarget(tx, target, failuresAfter, outcome);
   };
-  const isFailing = (count: number | null) => count !== null && count >= FAILURES_ALLOWED;
+  const isFailing = (count: number) => count >= FAILURES_ALLOWED;
   const movesModels = after.status !== account.status || isFailing(failures) !== isFailing(failuresAfter);
   await (movesModels ? tellingOfModels(tx, account, move) : move());
   if (after.status !== account.status && account.enabled) {

@@ -31,7 +31,11 @@ export function accountAfter(before: AccountHealth, outcome: Outcome): AccountHe
   const authFailures = before.authFailures + (isRefused ? 1 : 0);
   const counted = { ...before, consecutiveFailures, authFailures };
   if (authFailures >= TOLERATED)
-    return { ...counted, status: 'error', statusReason: 'The provider refused the credentials 3 times in a row.' };
+    return {
+      ...counted,
+      status: 'error',
+      statusReason: 'The provider refused the credentials 3 times without a success between.',
+    };
   if (before.status !== 'active' || (!isRefused && consecutiveFailures < TOLERATED)) return counted;
   return {
     ...counted,

@@ -54,7 +54,7 @@ export const CreateProviderAccountInput = builder.inputType('CreateProviderAccou
       required: true,
       constraints: credentials,
       description:
-        'A reference to the credentials, never the credentials: `secret://name` or `sec_…` for a secret of the organization, or any text that whoever sends the requests understands.',
+        'A reference to the credentials, never the credentials: `secret://name` for a secret of the organization itself, `sec_…` for any secret in it, or any text that whoever sends the requests understands.',
     }),
     routingMode: t.string({
       constraints: routingMode,

@@ -1,4 +1,4 @@
-import type { PrismaClient } from '../generated/prisma/client.ts';
+import type { Prisma, PrismaClient } from '../generated/prisma/client.ts';
 import type { RootKeys } from '../infra/root-keys.ts';
 import { openValue, unwrapKey, VaultFault } from './envelope.ts';
 
@@ -19,49 +19,69 @@ export interface Examined {
   versions: number;
 }
 
-/** Opens every value of the vault, deleted secrets' too, and tells of each that does not open. Nothing of a value is told. */
+const BATCH_TIMEOUT_MS = 120_000;
+
+/**
+ * Opens every value of the vault, deleted secrets' too, and tells of each that does not open. Nothing of a value is told. Services may
+ * go on meanwhile: what they do is seen whole or not at all.
+ */
 export async function examine(
   prisma: PrismaClient,
   rootKeys: RootKeys,
   onFinding: (finding: Finding) => void,
 ): Promise<Examined> {
   const examined = { secrets: 0, versions: 0 };
-  for (let after = ''; ; ) {
-    // one statement: what a rotation does meanwhile is seen whole or not at all
-    const secrets = await prisma.secret.findMany({
-      where: { id: { gt: after } },
-      orderBy: { id: 'asc' },
-      take: BATCH,
-      select: { id: true, orgId: true, rootKeyId: true, wrappedKey: true, vaultVersion: true },
+  for (let after: string | null = ''; after !== null; ) {
+    const from: string = after;
+    // a secret and its versions are read one after the other, because many values would not fit in memory: one snapshot for both
+    const batch = await prisma.$transaction((db) => examineBatch(db, rootKeys, from), {
+      isolationLevel: 'RepeatableRead',
+      timeout: BATCH_TIMEOUT_MS,
     });
-    if (secrets.length === 0) return examined;
-    after = secrets.at(-1)!.id;
-    for (const secret of secrets) {
-      const versions = await prisma.secretVersion.findMany({
-        // a version that was added since is of no interest: it was sealed a moment ago
-        where: { secretId: secret.id, version: { lte: secret.vaultVersion } },
-        orderBy: { version: 'asc' },
-      });
-      const report = (version: number | null, reason: string) =>
-        onFinding({ secretId: secret.id, orgId: secret.orgId, version, reason });
-      const dataKey = attempt(
-        () => unwrapKey(rootKeys, secret),
-        (reason) => report(null, reason),
-      );
-      examined.secrets++;
-      for (const { version, ciphertext } of versions) {
-        if (!ciphertext) continue; // older than the values that are kept
-        examined.versions++;
-        if (dataKey)
-          attempt(
-            () => openValue(dataKey, secret, { version, ciphertext }),
-            (reason) => report(version, reason),
-          );
-      }
-      if (!versions.some(({ version, ciphertext }) => version === secret.vaultVersion && ciphertext))
-        report(secret.vaultVersion, 'has no ciphertext');
-    }
+    examined.secrets += batch.secrets;
+    examined.versions += batch.versions;
+    for (const finding of batch.findings) onFinding(finding);
+    after = batch.last;
   }
+  return examined;
+}
+
+interface Batch extends Examined {
+  findings: Finding[];
+  /** Id of the last secret that was looked at; null when there was none left. */
+  last: string | null;
+}
+
+async function examineBatch(db: Prisma.TransactionClient, rootKeys: RootKeys, after: string): Promise<Batch> {
+  const secrets = await db.secret.findMany({
+    where: { id: { gt: after } },
+    orderBy: { id: 'asc' },
+    take: BATCH,
+    select: { id: true, orgId: true, rootKeyId: true, wrappedKey: true, vaultVersion: true },
+  });
+  const findings: Finding[] = [];
+  let values = 0;
+  for (const secret of secrets) {
+    const report = (version: number | null, reason: string) =>
+      findings.push({ secretId: secret.id, orgId: secret.orgId, version, reason });
+    const dataKey = attempt(
+      () => unwrapKey(rootKeys, secret),
+      (reason) => report(null, reason),
+    );
+    const versions = await db.secretVersion.findMany({ where: { secretId: secret.id }, orderBy: { version: 'asc' } });
+    for (const { version, ciphertext } of versions) {
+      if (!ciphertext) continue; // older than the values that are kept
+      values++;
+      if (dataKey)
+        attempt(
+          () => openValue(dataKey, secret, { version, ciphertext }),
+          (reason) => report(version, reason),
+        );
+    }
+    if (!versions.some(({ version, ciphertext }) => version === secret.vaultVersion && ciphertext))
+      report(secret.vaultVersion, 'has no ciphertext');
+  }
+  return { secrets: secrets.length, versions: values, findings, last: secrets.at(-1)?.id ?? null };
 }
 
 function attempt<T>(work: () => T, onFault: (reason: string) => void): T | null {

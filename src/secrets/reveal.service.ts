@@ -5,7 +5,8 @@ import { selectList } from '../infra/pages.ts';
 import type { RootKeys } from '../infra/root-keys.ts';
 import type { ServiceDeps } from '../services.ts';
 import { openValue, type SealedVersion, type SecretValue, unwrapKey, type WrappedKey } from './envelope.ts';
-import { type ListedSecret, type NameScope, type Secret, type SecretReads, secretColumns } from './secret.reads.ts';
+import { type ListedSecret, type Secret, type SecretReads, secretColumns } from './secret.reads.ts';
+import type { PlaceInput } from './secret-place.ts';
 import { masked } from './secret-value.ts';
 import { ciphertextOf } from './vault.ts';
 
@@ -64,8 +65,8 @@ export class RevealService {
   }
 
   /** @throws as `get`, and RESOURCE_CONFLICT `ambiguous_name` */
-  async getByName(actor: Actor, orgId: string, name: string, scope: NameScope, withValue: boolean): Promise<Secret> {
-    const secret = await this.#deps.reads.getByName(actor, orgId, name, scope);
+  async getByName(actor: Actor, orgId: string, name: string, place: PlaceInput, withValue: boolean): Promise<Secret> {
+    const secret = await this.#deps.reads.getByName(actor, orgId, name, place);
     return withValue ? this.#withValue(actor, secret) : secret;
   }
 

@@ -1,4 +1,5 @@
 import type { Actor } from '../access/caller.ts';
+import type { Permission } from '../access/permissions.ts';
 import { invalidInput, notFound } from '../graphql/errors.ts';
 import type { Tx } from '../infra/change.ts';
 import { DEFAULT_NAMESPACE, holdNamespace } from '../namespaces/namespace.service.ts';
@@ -12,7 +13,10 @@ export interface PlaceInput {
   environmentId?: string | null;
 }
 
-/** Where a secret lives. `scope` is the most specific of the identifiers. */
+/**
+ * Where a secret lives. `scope` is the most specific of the identifiers, and the wider ones follow from it: a namespace or environment
+ * comes with its workspace, never with the other. So there is one way to say a place, and a name is unique there.
+ */
 export interface SecretPlace {
   scope: 'organization' | 'workspace' | 'namespace' | 'environment';
   workspaceId: string | null;
@@ -21,17 +25,24 @@ export interface SecretPlace {
 }
 
 /**
- * Finds the place of a new secret, and asks for `secret:create` there. Each identifier must fit the others: a namespace or environment of
- * another workspace is as missing as an unknown one, and so is one of a workspace that the actor cannot see.
- * @throws RESOURCE_NOT_FOUND, FORBIDDEN, InputError
+ * Finds a place, and asks for a permission there. Each identifier must fit the others: a namespace or environment of another workspace
+ * is as missing as an unknown one, and so is one of a workspace that the actor cannot see.
+ * @param path of the identifiers in the field's arguments, for errors: `['input']`
+ * @throws RESOURCE_NOT_FOUND, FORBIDDEN, InputError for a namespace together with an environment
  */
 export async function findPlace(
   { access, sql }: ServiceDeps,
   actor: Actor,
   orgId: string,
+  permission: Permission,
   input: PlaceInput,
+  path: readonly string[],
 ): Promise<SecretPlace> {
-  const demand = (workspaceId: string) => access.requireWorkspace(actor, orgId, workspaceId, 'secret:create', input);
+  if (input.namespaceId && input.environmentId)
+    throw invalidInput([...path, 'environmentId'], 'give a namespace or an environment');
+  if (input.namespaceId === DEFAULT_NAMESPACE && !input.workspaceId)
+    throw invalidInput([...path, 'namespaceId'], `'${DEFAULT_NAMESPACE}' needs a workspace`);
+  const demand = (workspaceId: string) => access.requireWorkspace(actor, orgId, workspaceId, permission, input);
   if (input.workspaceId) await demand(input.workspaceId);
   let workspaceId = input.workspaceId ?? null;
 
@@ -47,10 +58,8 @@ export async function findPlace(
     return row.id;
   };
   const environmentId = input.environmentId ? await within('environments', 'environment', input.environmentId) : null;
-  if (input.namespaceId === DEFAULT_NAMESPACE && !workspaceId)
-    throw invalidInput(['input', 'namespaceId'], `'${DEFAULT_NAMESPACE}' needs a workspace`);
   const namespaceId = input.namespaceId ? await within('namespaces', 'namespace', input.namespaceId) : null;
-  if (!workspaceId) await access.requireOrganization(actor, orgId, 'secret:create');
+  if (!workspaceId) await access.requireOrganization(actor, orgId, permission);
   const scope = environmentId ? 'environment' : namespaceId ? 'namespace' : workspaceId ? 'workspace' : 'organization';
   return { scope, workspaceId, namespaceId, environmentId };
 }

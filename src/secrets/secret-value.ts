@@ -5,30 +5,47 @@ const MAX_KEY_LENGTH = 255;
 const MASK = '********';
 
 /**
- * A value is an object with at least one key; keys have 1 to 255 characters, what they hold is a JSON scalar or an object.
+ * A value is an object with at least one key; keys have 1 to 255 characters, what they hold is a JSON scalar or an object. A number must be
+ * one that comes back as it was sent: `1e400` and `12345678901234567890` would not.
  * @throws InputError, which never repeats what is inside
  */
 export function checkValue(value: SecretValue, path: readonly string[]): void {
   const issues: InputIssue[] = [];
-  const refuse = (key: string | null, msg: string) =>
+  const refuse = (where: readonly (string | number)[], msg: string) =>
     issues.push({
-      path: key === null ? [...path] : [...path, key],
+      path: [...path, ...where],
       type: 'value_error',
       msg: `Value error, ${msg}`,
       input: '[redacted]',
       ctx: { error: msg },
     });
   const entries = Object.entries(value);
-  if (entries.length === 0) refuse(null, 'it must have at least one key');
+  if (entries.length === 0) refuse([], 'it must have at least one key');
   for (const [key, held] of entries) {
     const length = [...key].length;
     if (length === 0 || length > MAX_KEY_LENGTH) {
-      refuse(null, `keys must have 1 to ${MAX_KEY_LENGTH} characters`);
+      refuse([], `keys must have 1 to ${MAX_KEY_LENGTH} characters`);
       break; // such a key is not repeated either
     }
-    if (Array.isArray(held)) refuse(key, 'it must be a string, a number, a boolean, null or an object');
+    if (Array.isArray(held)) refuse([key], 'it must be a string, a number, a boolean, null or an object');
+    const inexact = inexactNumber(held);
+    if (inexact) refuse([key, ...inexact], 'the number is too large to be kept exactly: send it as a string');
   }
   if (issues.length > 0) throw new InputError(issues);
+}
+
+/** Where the first number is that JSON does not keep as it was sent; null when there is none. Depth was bounded before. */
+function inexactNumber(held: unknown): (string | number)[] | null {
+  if (typeof held === 'number') {
+    const isExact = Number.isFinite(held) && (!Number.isInteger(held) || Number.isSafeInteger(held));
+    return isExact ? null : [];
+  }
+  if (typeof held !== 'object' || held === null) return null;
+  for (const [key, inner] of Object.entries(held)) {
+    const found = inexactNumber(inner);
+    if (found) return [Array.isArray(held) ? Number(key) : key, ...found];
+  }
+  return null;
 }
 
 /** The same keys, and nothing of what they hold. */

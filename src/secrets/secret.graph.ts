@@ -22,7 +22,9 @@ export const Secret = builder.objectRef<SecretRow>('Secret').implement({
     workspaceId: t.exposeID('workspaceId', { nullable: true, description: 'Its workspace.' }),
     namespaceId: t.exposeID('namespaceId', { nullable: true, description: 'Its namespace.' }),
     environmentId: t.exposeID('environmentId', { nullable: true, description: 'Its environment.' }),
-    name: t.exposeString('name', { description: 'Unique where it lives; it may be referred to as `secret://name`.' }),
+    name: t.exposeString('name', {
+      description: 'Unique where it lives; a secret of the organization itself may be referred to as `secret://name`.',
+    }),
     secretType: t.exposeString('secretType', { description: 'What kind of thing it holds: `token`, `api_key`, ….' }),
     status: t.exposeString('status', {
       description: '`active`, `disabled` (it can be read, but the service does not use it) or `deleted`.',
@@ -183,14 +185,23 @@ builder.queryFields((t) => ({
   secretByName: t.field({
     type: Secret,
     description:
-      'A secret by its name: in the given place, else the one of the organization itself, else the only one of that name.',
+      'A secret by its name. With a place: the one that lives exactly there, in the most specific of what is given, else the one of the organization itself. Without: the one of the organization itself, else the only one that the caller may read; several are a conflict, `ambiguous_name`.',
     authorize: { organization: 'organization:access', service: 'secret:read' },
     args: {
       ...organizationArgs(),
       name: t.arg.string({ required: true, description: 'The name.' }),
-      workspaceId: t.arg.id({ description: 'The workspace it lives in.' }),
-      namespaceId: t.arg.id({ description: 'The namespace it lives in.' }),
-      environmentId: t.arg.id({ description: 'The environment it lives in.' }),
+      workspaceId: t.arg.id({
+        constraints: bounds.id,
+        description: 'A workspace to look in, not in its namespaces and environments.',
+      }),
+      namespaceId: t.arg.id({
+        constraints: bounds.id,
+        description: 'A namespace to look in; `default` too where the workspace is given.',
+      }),
+      environmentId: t.arg.id({
+        constraints: bounds.id,
+        description: 'An environment to look in; not with a namespace.',
+      }),
       ...valueArgs(),
     },
     resolve: (_root, { orgId, name, includeValue, ...scope }, { actor, services }) =>
@@ -218,7 +229,8 @@ builder.queryFields((t) => ({
 }));
 
 const CreateSecretInput = builder.inputType('CreateSecretInput', {
-  description: 'A new secret. It lives in the most specific of the places that are given, else in the organization.',
+  description:
+    'A new secret. It lives in the most specific of the places that are given, else in the organization; with the place it is deleted.',
   fields: (t) => ({
     name: t.string({ required: true, constraints: nameBounds, description: `Unique where it lives. ${NAME}` }),
     secretType: t.string({
@@ -231,7 +243,8 @@ const CreateSecretInput = builder.inputType('CreateSecretInput', {
       type: 'JSONObject',
       required: true,
       constraints: valueBounds,
-      description: 'At least one key, each with a JSON scalar or an object; at most 64 KiB.',
+      description:
+        'At least one key, each with a JSON scalar or an object; at most 64 KiB. Integers beyond 2^53 are to be sent as strings.',
     }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     expiresAt: t.field({ type: 'DateTime', description: 'From when on the service does not use it any more.' }),
@@ -241,7 +254,7 @@ const CreateSecretInput = builder.inputType('CreateSecretInput', {
       constraints: bounds.id,
       description: 'A namespace to live in; `default` too where the workspace is given.',
     }),
-    environmentId: t.id({ constraints: bounds.id, description: 'An environment to live in.' }),
+    environmentId: t.id({ constraints: bounds.id, description: 'An environment to live in; not with a namespace.' }),
   }),
 });
 
@@ -266,7 +279,8 @@ const RotateSecretInput = builder.inputType('RotateSecretInput', {
       type: 'JSONObject',
       required: true,
       constraints: valueBounds,
-      description: 'At least one key, each with a JSON scalar or an object; at most 64 KiB.',
+      description:
+        'At least one key, each with a JSON scalar or an object; at most 64 KiB. Integers beyond 2^53 are to be sent as strings.',
     }),
     expectedVersion: t.int({
       constraints: { min: 1 },
@@ -292,7 +306,8 @@ builder.mutationFields((t) => ({
   }),
   updateSecret: t.field({
     type: Secret,
-    description: 'Changes what is known of a secret, not its value.',
+    description:
+      'Changes what is known of a secret, not its value. The name stays while something refers to it: `in_use`.',
     authorize: { organization: 'organization:access', service: 'secret:update' },
     args: { ...target(), input: t.arg({ type: UpdateSecretInput, required: true, description: 'What to change.' }) },
     resolve: (_root, { orgId, id, input }, { actor, services }) => services.secrets.update(actor, orgId, id, input),
@@ -305,7 +320,8 @@ builder.mutationFields((t) => ({
     resolve: (_root, { orgId, id, input }, { actor, services }) => services.secrets.rotate(actor, orgId, id, input),
   }),
   deleteSecret: t.boolean({
-    description: 'Deletes a secret: it can be restored for 30 days, and its name is free at once.',
+    description:
+      'Deletes a secret: it can be restored for 30 days, as long as the namespace or environment that it lives in is there, and its name is free at once. What refers to it finds nothing meanwhile.',
     authorize: { organization: 'organization:access', service: 'secret:delete' },
     args: {
       ...target(),
@@ -322,7 +338,7 @@ builder.mutationFields((t) => ({
   }),
   restoreSecret: t.field({
     type: Secret,
-    description: 'Takes a deletion back, if the name is still free.',
+    description: 'Takes a deletion back, if the name is still free and the place that it lived in is still there.',
     authorize: { organization: 'organization:access', service: 'secret:delete' },
     activity: { action: 'restore', resourceType: 'secret' },
     args: target(),

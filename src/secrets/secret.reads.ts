@@ -1,6 +1,6 @@
 import type { Access } from '../access/access.ts';
 import type { Actor } from '../access/caller.ts';
-import { atLeast, type Permission } from '../access/permissions.ts';
+import { atLeast, granted, type Permission } from '../access/permissions.ts';
 import { Prisma, type Secret as SecretRow } from '../generated/prisma/client.ts';
 import type { Connection } from '../graphql/connections.ts';
 import { ApiError, conflict, forbidden, notFound } from '../graphql/errors.ts';
@@ -9,6 +9,7 @@ import { columnsOf, type Filter, filtersOf, narrowed, type PageSource, readPage 
 import type { Sql } from '../infra/sql.ts';
 import type { ServiceDeps } from '../services.ts';
 import type { SecretValue } from './envelope.ts';
+import { findPlace, type PlaceInput, type SecretPlace } from './secret-place.ts';
 
 /** What is nobody's to see: key material, and what the service notes for itself. */
 const inside = ['rootKeyId', 'wrappedKey', 'rotationNoticedAt', 'expiryNoticedAt'] as const;
@@ -30,15 +31,11 @@ export interface SecretFilters {
   workspaceId?: string | null;
 }
 
-/** Where a name is looked for: exactly there; in the whole organization when nothing is given. */
-export interface NameScope {
-  workspaceId?: string | null;
-  namespaceId?: string | null;
-  environmentId?: string | null;
-}
-
 /** A secret without its value: what lists hold. */
 export type ListedSecret = Omit<Secret, 'value'>;
+
+/** What tells whose matter a secret is. */
+type Owned = Pick<ListedSecret, 'id' | 'orgId' | 'workspaceId' | 'namespaceId' | 'environmentId'>;
 
 /** The columns of a secret that may be shown. */
 export const secretColumns = columnsOf(Object.values(Prisma.SecretScalarFieldEnum).filter(isShown));
@@ -47,10 +44,6 @@ function isShown(property: string): property is keyof ListedSecret {
 }
 
 const IN_LIVE_WORKSPACE = 'exists (select 1 from workspaces w where w.id = t.workspace_id and w.deleted_at is null)';
-/** A membership of the secret's workspace that `$2` has. */
-const membership = (condition: string) =>
-  `exists (select 1 from workspace_members m where m.workspace_id = t.workspace_id and m.user_id = $2${condition})`;
-
 /** All secrets of an organization, for those who administer it. */
 const all: PageSource<ListedSecret> = {
   from: 'secrets t',
@@ -67,15 +60,15 @@ const readable: PageSource<ListedSecret> = {
     't.org_id = $1',
     `case when t.workspace_id is null
        then exists (select 1 from organization_members o where o.org_id = t.org_id and o.user_id = $2 and o.role <> 'viewer')
-       else ${membership(` and m.role <> 'viewer'`)} and ${IN_LIVE_WORKSPACE} end`,
+       else exists (select 1 from workspace_members m where m.workspace_id = t.workspace_id and m.user_id = $2 and m.role <> 'viewer')
+         and ${IN_LIVE_WORKSPACE} end`,
   ],
 };
 
-/** Those whose existence such a user may know of. */
-const seen: PageSource<ListedSecret> = {
-  ...all,
-  where: ['t.org_id = $1', `(t.workspace_id is null or (${membership('')} and ${IN_LIVE_WORKSPACE}))`],
-};
+/** What is nobody's but a place's: its most specific identifier; the unique index has it. */
+const PLACE_KEY = `coalesce(t.environment_id, t.namespace_id, t.workspace_id, '')`;
+const keyOfPlace = ({ environmentId, namespaceId, workspaceId }: SecretPlace) =>
+  environmentId ?? namespaceId ?? workspaceId ?? '';
 
 const inWorkspace: PageSource<ListedSecret> = {
   ...all,
@@ -84,8 +77,13 @@ const inWorkspace: PageSource<ListedSecret> = {
 const byId: PageSource<ListedSecret> = { ...all, where: [...all.where, 't.id = $2'] };
 const anywhere: PageSource<ListedSecret> = { ...all, where: ['t.id = $1', all.where[1]!] };
 
-/** Reads of secrets, and who may do what with one: it is judged where the secret lives. */
+/**
+ * Reads of secrets, and who may do what with one: it is judged where the secret lives. Which secrets there are is known to those who may
+ * read them: to all others one that is there answers like one that is missing. Whoever may nowhere do what was asked for is told that
+ * first, and nothing of the secret.
+ */
 export class SecretReads {
+  readonly #deps: ServiceDeps;
   readonly #sql: Sql;
   readonly #access: Access;
   readonly #all: NestedList<ListedSecret>;
@@ -93,6 +91,7 @@ export class SecretReads {
   readonly #inWorkspace: NestedList<ListedSecret>;
 
   constructor(deps: ServiceDeps) {
+    this.#deps = deps;
     this.#sql = deps.sql;
     this.#access = deps.access;
     this.#all = new NestedList(deps, 'secrets', all);
@@ -113,9 +112,8 @@ export class SecretReads {
   ): Promise<Connection<ListedSecret>> {
     const filters = this.#filters(actor, { secretType, status, includeExpired, workspaceId });
     if (workspaceId) await this.#access.requireWorkspace(actor, orgId, workspaceId, 'secret:read');
-    const role = await this.#access.organizationRole(actor, orgId);
-    const seesAll = role !== null && atLeast(role, 'admin');
-    if (role === 'viewer' && !(await this.#readsSomewhere(actor, orgId))) throw forbidden('secret:read');
+    if (!(await this.#maySomewhere(actor, orgId, 'secret:read'))) throw forbidden('secret:read');
+    const seesAll = await this.#readsAll(actor, orgId);
     const list = seesAll ? this.#all : this.#readable;
     const parent = seesAll ? [orgId] : [orgId, actor.principal.userId];
     return memory ? list.nested(memory, parent, args, filters) : list.page(parent, args, filters);
@@ -137,7 +135,7 @@ export class SecretReads {
     );
   }
 
-  /** A secret that the actor has the permission for. @throws RESOURCE_NOT_FOUND for one that is hidden or deleted, FORBIDDEN */
+  /** A secret that the actor has the permission for. @throws as {@link demand}, RESOURCE_NOT_FOUND for a deleted one */
   async get(actor: Actor, orgId: string, id: string, permission: Permission): Promise<ListedSecret> {
     const secret = await this.getDeletedToo(actor, orgId, id, permission);
     if (secret.status === 'deleted') throw notFound('secret', id);
@@ -147,7 +145,7 @@ export class SecretReads {
   /** The same, of a soft-deleted one as well. */
   async getDeletedToo(actor: Actor, orgId: string, id: string, permission: Permission): Promise<ListedSecret> {
     const secret = await this.#one(byId, [orgId, id]);
-    if (!secret) throw notFound('secret', id);
+    if (!secret) throw await this.#refusal(actor, orgId, permission, notFound('secret', id));
     await this.demand(actor, secret, permission);
     return secret;
   }
@@ -161,34 +159,29 @@ export class SecretReads {
   }
 
   /**
-   * A secret by its name: in the given scope, else the organization's own, else the only one that the actor may know of.
-   * @throws RESOURCE_NOT_FOUND, FORBIDDEN `secret:read`, RESOURCE_CONFLICT `ambiguous_name`
+   * A secret by its name. With a place: the one that lives exactly there, in the most specific of its identifiers, else the
+   * organization's own. Without: the organization's own, else the only one that the actor may read.
+   * @throws RESOURCE_NOT_FOUND for a name that leads nowhere, and for a place that is not there; FORBIDDEN `secret:read`;
+   *   RESOURCE_CONFLICT `ambiguous_name`; InputError for a namespace together with an environment
    */
-  async getByName(actor: Actor, orgId: string, name: string, scope: NameScope): Promise<ListedSecret> {
-    const role = await this.#access.organizationRole(actor, orgId);
-    const seesAll = role !== null && atLeast(role, 'admin');
-    const source = seesAll ? all : seen;
+  async getByName(actor: Actor, orgId: string, name: string, input: PlaceInput): Promise<ListedSecret> {
+    await this.#access.requireToken(actor, 'secret:read', { orgId });
+    if (!(await this.#maySomewhere(actor, orgId, 'secret:read'))) throw forbidden('secret:read');
+    const isPlaced = Boolean(input.workspaceId || input.namespaceId || input.environmentId);
+    const place = isPlaced ? await findPlace(this.#deps, actor, orgId, 'secret:read', input, []) : null;
+    const seesAll = await this.#readsAll(actor, orgId);
     const parent = seesAll ? [orgId] : [orgId, actor.principal.userId];
-    const { environmentId, namespaceId, workspaceId } = scope;
     const filters = filtersOf({
       't.name = ?': name,
       't.status <> ?': 'deleted',
-      't.environment_id = ?': environmentId,
-      't.namespace_id = ?': namespaceId,
-      't.workspace_id = ?': workspaceId,
+      [`(t.scope = 'organization' or (t.scope = '${place?.scope}' and ${PLACE_KEY} = ?))`]: place && keyOfPlace(place),
       ...this.#visible(actor),
     });
-    const preferred = environmentId
-      ? 'environment'
-      : namespaceId
-        ? 'namespace'
-        : workspaceId
-          ? 'workspace'
-          : 'organization';
+    const preferred = place?.scope ?? 'organization';
     const { rows } = await readPage(
       this.#sql,
-      // the preferred scope first; a second one tells that the name alone is not enough
-      { ...narrowed(source, filters, parent.length), key: `(t.scope = '${preferred}')` },
+      // the preferred scope first; where no place was given, a second one tells that the name alone is not enough
+      { ...narrowed(seesAll ? all : readable, filters, parent.length), key: `(t.scope = '${preferred}')` },
       { values: [...parent, ...filters.map(({ value }) => value)], after: null, limit: 2 },
     );
     const [first, second] = rows;
@@ -200,41 +193,44 @@ export class SecretReads {
 
   /**
    * Asks for a permission where the secret lives: in its workspace, or in the organization.
-   * @throws RESOURCE_NOT_FOUND when the actor cannot see that workspace, or it is deleted; FORBIDDEN with the permission
+   * @throws FORBIDDEN with the permission for those who have it nowhere, or who may read this secret; else RESOURCE_NOT_FOUND
    */
-  async demand(
-    actor: Actor,
-    secret: Pick<ListedSecret, 'id' | 'orgId' | 'workspaceId' | 'namespaceId' | 'environmentId'>,
-    permission: Permission,
-  ): Promise<void> {
-    const { id, orgId, workspaceId } = secret;
-    if (!workspaceId) {
-      await this.#access.requireOrganization(actor, orgId, permission);
-      return;
-    }
-    if (!(await this.#access.workspaceRole(actor, orgId, workspaceId))) throw notFound('secret', id);
-    await this.#access.requireWorkspace(actor, orgId, workspaceId, permission, secret);
+  async demand(actor: Actor, secret: Owned, permission: Permission): Promise<void> {
+    if (await this.may(actor, secret, permission)) return;
+    const isKnown = permission !== 'secret:read' && (await this.may(actor, secret, 'secret:read'));
+    if (isKnown) throw forbidden(permission);
+    throw await this.#refusal(actor, secret.orgId, permission, notFound('secret', secret.id));
   }
 
-  /** Whether the actor has a permission for a secret that it can see. */
-  async may(actor: Actor, secret: ListedSecret, permission: Permission): Promise<boolean> {
+  /** Whether the actor has a permission where the secret lives. */
+  async may(actor: Actor, secret: Owned, permission: Permission): Promise<boolean> {
+    const { orgId, workspaceId } = secret;
     try {
-      await this.demand(actor, secret, permission);
+      if (workspaceId) await this.#access.requireWorkspace(actor, orgId, workspaceId, permission, secret);
+      else await this.#access.requireOrganization(actor, orgId, permission);
       return true;
     } catch (error) {
-      if (error instanceof ApiError && error.code === 'FORBIDDEN') return false;
+      if (error instanceof ApiError && (error.code === 'FORBIDDEN' || error.code === 'RESOURCE_NOT_FOUND'))
+        return false;
       throw error;
     }
   }
 
-  /** A viewer of the organization may be more than that in one of its workspaces. */
-  async #readsSomewhere({ principal }: Actor, orgId: string): Promise<boolean> {
-    const rows = await this.#sql.read(
-      `select 1 from workspace_members m join workspaces w on w.id = m.workspace_id
-       where m.org_id = $1 and m.user_id = $2 and m.role <> 'viewer' and w.deleted_at is null limit 1`,
-      [orgId, principal.userId],
-    );
-    return rows.length > 0;
+  /** What the actor is told of a secret that is missing or hidden. */
+  async #refusal(actor: Actor, orgId: string, permission: Permission, missing: ApiError): Promise<ApiError> {
+    return (await this.#maySomewhere(actor, orgId, permission)) ? missing : forbidden(permission);
+  }
+
+  /** A viewer of the organization, say, may be more than that in one of its workspaces. */
+  async #maySomewhere(actor: Actor, orgId: string, permission: Permission): Promise<boolean> {
+    const role = await this.#access.organizationRole(actor, orgId);
+    if (role && granted(role, permission) !== 'none') return true;
+    return (await this.#access.rightsSomewhere(actor, orgId))(permission);
+  }
+
+  async #readsAll(actor: Actor, orgId: string): Promise<boolean> {
+    const role = await this.#access.organizationRole(actor, orgId);
+    return role !== null && atLeast(role, 'admin');
   }
 
   #filters(actor: Actor, { secretType, status, includeExpired, workspaceId }: SecretFilters): Filter[] {

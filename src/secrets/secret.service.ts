@@ -10,7 +10,7 @@ import { newDataKey, type SecretValue, sealValue, unwrapKey, wrapKey } from './e
 import { hidden, type Secret, SecretReads } from './secret.reads.ts';
 import { findPlace, holdPlace, type PlaceInput } from './secret-place.ts';
 import { checkValue } from './secret-value.ts';
-import type { Vault } from './vault.ts';
+import type { SecretUse, Vault } from './vault.ts';
 
 export interface CreateSecret extends PlaceInput {
   name: string;
@@ -57,7 +57,7 @@ export class SecretService {
   /** @throws RESOURCE_ALREADY_EXISTS for a name that is taken in the same place, RESOURCE_NOT_FOUND for a place that is not there */
   async create(actor: Actor, orgId: string, { value, ...input }: CreateSecret): Promise<Secret> {
     checkValue(value, ['input', 'value']);
-    const place = await findPlace(this.#deps, actor, orgId, input);
+    const place = await findPlace(this.#deps, actor, orgId, 'secret:create', input, ['input']);
     const identity = { orgId, id: newId('secret') };
     const createdBy = actor.principal.userId;
     return this.#unique({ orgId, ...place, name: input.name }, () =>
@@ -88,20 +88,30 @@ export class SecretService {
     );
   }
 
-  /** Changes what is given; what is left out stays. The value is changed by {@link rotate} alone. */
+  /**
+   * Changes what is given; what is left out stays. The value is changed by {@link rotate} alone.
+   * @throws RESOURCE_ALREADY_EXISTS for a name that is taken in the same place; RESOURCE_CONFLICT `in_use` with `references` for a new
+   *   name while something refers to it by the old one
+   */
   async update(actor: Actor, orgId: string, id: string, input: UpdateSecret): Promise<Secret> {
     const before = await this.reads.get(actor, orgId, id, 'secret:update');
     return this.#unique({ ...before, name: input.name ?? before.name }, () =>
       this.#deps.changes.run(actor, async (tx) => {
-        const secret = await this.#whileThere(tx, id, {
-          name: input.name ?? undefined,
-          status: input.status ?? undefined,
-          description: input.description,
-          expiresAt: input.expiresAt,
-          rotationReminderDays: input.rotationReminderDays,
-          // another date is told of anew
-          ...(input.expiresAt === undefined ? {} : { expiryNoticedAt: null }),
-          ...(input.rotationReminderDays === undefined ? {} : { rotationNoticedAt: null }),
+        const held = await holdSecret(tx, id);
+        if (held.status === 'deleted') throw notFound('secret', id);
+        if (input.name && input.name !== held.name) {
+          const references = await this.#deps.vault.usesOfName(tx.db, { ...before, name: held.name });
+          if (references.length > 0) throw inUse(id, 'change what refers to it by its name first', references);
+        }
+        const secret = await tx.db.secret.update({
+          where: { id },
+          data: {
+            name: input.name ?? undefined,
+            status: input.status ?? undefined,
+            description: input.description,
+            ...noticed(held, input),
+          },
+          omit: hidden,
         });
         recordChange(tx, 'update', 'secret', secret, { fields: Object.keys(input) });
         return secret;
@@ -141,8 +151,8 @@ export class SecretService {
         data: {
           vaultVersion: version,
           lastRotatedAt: new Date(),
+          ...noticed(held, input),
           rotationNoticedAt: null,
-          ...(input.expiresAt === undefined ? {} : { expiresAt: input.expiresAt, expiryNoticedAt: null }),
         },
         omit: hidden,
       });
@@ -151,34 +161,45 @@ export class SecretService {
     });
   }
 
-  /** Soft: it can be restored for 30 days, and its name is free at once. @throws RESOURCE_NOT_FOUND */
+  /**
+   * Soft: it can be restored for 30 days, if the place it lives in is still there, and its name is free at once. For that reason nobody is
+   * asked who refers to it: what does finds nothing until it is restored.
+   * @throws RESOURCE_NOT_FOUND
+   */
   async delete(actor: Actor, orgId: string, id: string): Promise<void> {
     await this.reads.get(actor, orgId, id, 'secret:delete');
     await this.#deps.changes.run(actor, async (tx) => {
-      const secret = await this.#whileThere(tx, id, { status: 'deleted', deletedAt: new Date() });
+      const [secret] = await tx.db.secret.updateManyAndReturn({
+        where: { id, status: { not: 'deleted' } },
+        data: { status: 'deleted', deletedAt: new Date() },
+        omit: hidden,
+      });
+      if (!secret) throw notFound('secret', id);
       recordChange(tx, 'delete', 'secret', secret);
     });
   }
 
   /**
-   * For good: the row goes, and with it the data key and all values. Of a soft-deleted one nothing is asked but the permission.
+   * For good: the row goes, and with it the data key and all values. Of a soft-deleted one nothing is asked but the permission: what
+   * refers to it finds nothing already.
    * @throws RESOURCE_CONFLICT `in_use` with `references` while something names it
    */
   async destroy(actor: Actor, orgId: string, id: string): Promise<void> {
     const secret = await this.reads.getDeletedToo(actor, orgId, id, 'secret:destroy');
     await this.#deps.changes.run(actor, async (tx) => {
       const { status, name } = await holdSecret(tx, id);
-      const references = status === 'deleted' ? [] : await this.#deps.vault.usesOf(tx.db, { orgId, id, name });
-      if (references.length > 0)
-        throw conflict('secret', id, 'in_use', `The secret '${id}' is in use: change what refers to it first.`, {
-          references,
-        });
+      const references = status === 'deleted' ? [] : await this.#deps.vault.usesOf(tx.db, { ...secret, name });
+      if (references.length > 0) throw inUse(id, 'change what refers to it first', references);
       await tx.db.secret.delete({ where: { id } });
       recordChange(tx, 'destroy', 'secret', secret);
     });
   }
 
-  /** Takes a soft deletion back; one that is not deleted stays as it is. @throws RESOURCE_ALREADY_EXISTS when its name was taken */
+  /**
+   * Takes a soft deletion back; one that is not deleted stays as it is.
+   * @throws RESOURCE_ALREADY_EXISTS when its name was taken; RESOURCE_NOT_FOUND `namespace` or `environment` when that is gone: what was
+   *   in it does not come back
+   */
   async restore(actor: Actor, orgId: string, id: string): Promise<Secret> {
     const before = await this.reads.getDeletedToo(actor, orgId, id, 'secret:delete');
     if (before.status !== 'deleted') return before;
@@ -196,8 +217,9 @@ export class SecretService {
   }
 
   /**
-   * A namespace or environment was deleted: its secrets are soft-deleted with it. Call it after its row was deleted, so that a secret
-   * that is being put there now is found too, and before the change is recorded.
+   * A namespace or environment is deleted: its secrets are soft-deleted with it, until they are gone after 30 days, and cannot be restored.
+   * Call it in that transaction once the place's row is deleted, and before the change is recorded: a secret that is being put there has
+   * been committed by then and is found, and a later one finds no place.
    */
   async placeDeleted(tx: Tx, place: { namespaceId: string } | { environmentId: string }): Promise<void> {
     const secrets = await tx.db.secret.updateManyAndReturn({
@@ -208,17 +230,10 @@ export class SecretService {
     const [first] = secrets;
     if (!first) return;
     for (const { id, orgId, workspaceId } of secrets)
-      tx.emit({ type: 'secret.deleted', orgId, workspaceId, resourceType: 'secret', resourceId: id });
+      tx.emit({ type: 'secret.deleted', orgId, workspaceId, ...place, resourceType: 'secret', resourceId: id });
     const { orgId, workspaceId } = first;
     const metadata = { secret_ids: secrets.map(({ id }) => id) };
     tx.audit({ action: 'delete', resourceType: 'secret', resourceId: null, orgId, workspaceId, metadata });
-  }
-
-  async #whileThere(tx: Tx, id: string, data: Prisma.SecretUpdateManyMutationInput): Promise<Secret> {
-    const where = { id, status: { not: 'deleted' } };
-    const [secret] = await tx.db.secret.updateManyAndReturn({ where, data, omit: hidden });
-    if (!secret) throw notFound('secret', id);
-    return secret;
   }
 
   async #unique<T>(
@@ -231,18 +246,35 @@ export class SecretService {
       if (!brokenUnique(error)) throw error;
       const { orgId, workspaceId, namespaceId, environmentId, name } = place;
       const [other] = await this.#deps.sql.read<{ id: string }>(
-        `select id from secrets where org_id = $1 and coalesce(workspace_id, '') = coalesce($2, '') and coalesce(namespace_id, '') = coalesce($3, '')
-           and coalesce(environment_id, '') = coalesce($4, '') and name = $5 and status <> 'deleted'`,
-        [orgId, workspaceId, namespaceId, environmentId, name],
+        `select id from secrets where org_id = $1 and coalesce(environment_id, namespace_id, workspace_id, '') = $2 and name = $3
+           and status <> 'deleted'`,
+        [orgId, environmentId ?? namespaceId ?? workspaceId ?? '', name],
       );
       throw alreadyExists('secret', 'name', name, other?.id);
     }
   }
 }
 
+const inUse = (id: string, advice: string, references: SecretUse[]) =>
+  conflict('secret', id, 'in_use', `The secret '${id}' is in use: ${advice}.`, { references });
+
+type Dates = Pick<UpdateSecret, 'expiresAt' | 'rotationReminderDays'>;
+
+/** The new dates; only other ones than before are told of anew. */
+function noticed(held: HeldSecret, { expiresAt, rotationReminderDays }: Dates): Prisma.SecretUpdateInput {
+  const isNewExpiry = expiresAt !== undefined && expiresAt?.getTime() !== held.expiresAt?.getTime();
+  const isNewReminder = rotationReminderDays !== undefined && rotationReminderDays !== held.rotationReminderDays;
+  return {
+    ...(isNewExpiry && { expiresAt, expiryNoticedAt: null }),
+    ...(isNewReminder && { rotationReminderDays, rotationNoticedAt: null }),
+  };
+}
+
 interface HeldSecret {
   name: string;
   status: string;
+  expiresAt: Date | null;
+  rotationReminderDays: number | null;
   vaultVersion: number;
   rootKeyId: string;
   wrappedKey: Uint8Array;
@@ -251,7 +283,7 @@ interface HeldSecret {
 /** The secret as it is now; nobody changes, destroys or refers to it until the transaction ends. @throws RESOURCE_NOT_FOUND when it is gone */
 async function holdSecret(tx: Tx, id: string): Promise<HeldSecret> {
   const [row] = await tx.db.$queryRaw<HeldSecret[]>`
-    select name, status, vault_version as "vaultVersion", root_key_id as "rootKeyId", wrapped_key as "wrappedKey"
+    select name, status, expires_at as "expiresAt", rotation_reminder_days as "rotationReminderDays", vault_version as "vaultVersion", root_key_id as "rootKeyId", wrapped_key as "wrappedKey"
     from secrets where id = ${id} for update`;
   if (!row) throw notFound('secret', id);
   return row;

@@ -11,7 +11,7 @@ export interface SecretUse {
   resource_id: string;
 }
 
-/** Says what of an organization names a secret. `references` are the texts that mean it: `sec_…`, and `secret://name` unless that means another one. */
+/** Says what of an organization names a secret. `references` are the texts that mean it: `sec_…`, and `secret://name` of the organization's own. */
 export type ReferenceFinder = (
   db: Prisma.TransactionClient,
   secret: SecretIdentity & { references: readonly string[] },
@@ -29,6 +29,12 @@ interface VaultDeps {
   rootKeys: RootKeys;
 }
 
+/** A secret as references see it. */
+interface Referable extends SecretIdentity {
+  name: string;
+  scope: string;
+}
+
 interface Openable extends WrappedKey {
   version: number;
   status: string;
@@ -36,8 +42,12 @@ interface Openable extends WrappedKey {
 }
 
 /**
- * What the rest of the service knows of secrets: references to them. `sec_…` is a secret by its id and `secret://name` by its name: the
- * organization's own, else the only one of that name. Every other text refers to something outside (defaults §1).
+ * What the rest of the service knows of secrets: references to them. `sec_…` is a secret by its id, wherever it lives; `secret://name` is the
+ * organization's own secret of that name. Every other text refers to something outside (defaults §1).
+ *
+ * A name never reaches into a workspace: what refers to secrets belongs to the organization, and if the only secret of a name were meant,
+ * one that is made later under the same name could take its place unnoticed. A name that something refers to stays: only a deletion, which
+ * can be taken back, lets it go, and then whoever may create secrets of the organization may give it to another one.
  */
 export class Vault {
   readonly #deps: VaultDeps;
@@ -47,28 +57,23 @@ export class Vault {
     this.#deps = deps;
   }
 
-  /** Has this asked before a secret is destroyed. */
+  /** Has this asked before a secret is destroyed or renamed. */
   registerReferences(finder: ReferenceFinder): void {
     this.#finders.push(finder);
   }
 
   /** What a reference means in an organization. Deleted secrets, and those of deleted workspaces, are not there. */
   async resolve(db: Prisma.TransactionClient, orgId: string, reference: string): Promise<Resolution> {
-    const byName = reference.startsWith(BY_NAME);
-    if (!byName && !reference.startsWith(BY_ID)) return { kind: 'external' };
-    const wanted = byName ? Prisma.sql`s.name = ${reference.slice(BY_NAME.length)}` : Prisma.sql`s.id = ${reference}`;
-    const [first, second] = await db.$queryRaw<{ id: string; scope: string }[]>`
-      select s.id, s.scope from secrets s left join workspaces w on w.id = s.workspace_id
-      where s.org_id = ${orgId} and ${wanted} and s.status <> 'deleted' and w.deleted_at is null
-      order by (s.scope = 'organization') desc limit 2`;
-    if (!first) return { kind: 'missing', why: `there is no secret '${reference}' in this organization` };
-    if (second && first.scope !== 'organization')
-      return { kind: 'missing', why: `'${reference}' is the name of several secrets: refer to one by its identifier` };
-    return { kind: 'secret', id: first.id };
+    const wanted = wantedBy(reference);
+    if (!wanted) return { kind: 'external' };
+    const [found] = await db.$queryRaw<{ id: string }[]>`
+      select s.id from secrets s left join workspaces w on w.id = s.workspace_id
+      where s.org_id = ${orgId} and ${wanted} and s.status <> 'deleted' and w.deleted_at is null`;
+    return found ? { kind: 'secret', id: found.id } : { kind: 'missing', why: missing(reference) };
   }
 
   /**
-   * Checks a reference where it is stored, and holds the secret until the transaction ends, so that it is not destroyed meanwhile.
+   * Checks a reference where it is stored, and holds the secret until the transaction ends, so that it is not destroyed or renamed meanwhile.
    * @param path of the field in the argument's names, for the error: `['input', 'credentialsRef']`
    * @throws InputError there, when it names a secret that this organization does not have
    */
@@ -76,23 +81,21 @@ export class Vault {
     const found = await this.resolve(tx.db, orgId, reference);
     if (found.kind === 'missing') throw invalidInput(path, found.why);
     if (found.kind === 'external') return found;
-    const held = await tx.db.$queryRaw<
-      unknown[]
-    >`select 1 from secrets where id = ${found.id} and status <> 'deleted' for key share`;
-    if (held.length === 0) throw invalidInput(path, `there is no secret '${reference}' in this organization`);
+    // what changed while it was waited for is looked at again: the reference must still mean it
+    const held = await tx.db.$queryRaw<unknown[]>`
+      select 1 from secrets s where s.id = ${found.id} and ${wantedBy(reference)} and s.status <> 'deleted' for key share`;
+    if (held.length === 0) throw invalidInput(path, missing(reference));
     return found;
   }
 
-  /** Everything that names a secret. */
-  async usesOf(db: Prisma.TransactionClient, secret: SecretIdentity & { name: string }): Promise<SecretUse[]> {
-    const named = BY_NAME + secret.name;
-    const meant = await this.resolve(db, secret.orgId, named);
-    const isMeant = meant.kind === 'secret' && meant.id === secret.id;
-    const references = isMeant ? [secret.id, named] : [secret.id];
-    const uses: SecretUse[] = [];
-    for (const find of this.#finders)
-      uses.push(...(await find(db, { orgId: secret.orgId, id: secret.id, references })));
-    return uses;
+  /** Everything that names a secret, which the caller holds. */
+  async usesOf(db: Prisma.TransactionClient, secret: Referable): Promise<SecretUse[]> {
+    return this.#find(db, secret, [secret.id, ...namesOf(secret)]);
+  }
+
+  /** Everything that names a secret, which the caller holds, by its name. */
+  async usesOfName(db: Prisma.TransactionClient, secret: Referable): Promise<SecretUse[]> {
+    return this.#find(db, secret, namesOf(secret));
   }
 
   /**
@@ -115,7 +118,32 @@ export class Vault {
     });
     return openValue(unwrapKey(rootKeys, secret), secret, { version: secret.version, ciphertext });
   }
+
+  async #find(
+    db: Prisma.TransactionClient,
+    { orgId, id }: SecretIdentity,
+    references: readonly string[],
+  ): Promise<SecretUse[]> {
+    const uses: SecretUse[] = [];
+    if (references.length === 0) return uses;
+    for (const find of this.#finders) uses.push(...(await find(db, { orgId, id, references })));
+    return uses;
+  }
 }
+
+/** The condition on a secret `s` that a reference stands for; null for one to something outside. */
+function wantedBy(reference: string): Prisma.Sql | null {
+  if (reference.startsWith(BY_NAME))
+    return Prisma.sql`(s.scope = 'organization' and s.name = ${reference.slice(BY_NAME.length)})`;
+  return reference.startsWith(BY_ID) ? Prisma.sql`s.id = ${reference}` : null;
+}
+
+const missing = (reference: string) =>
+  reference.startsWith(BY_NAME)
+    ? `this organization has no secret '${reference}' of its own: refer to one of a workspace by its identifier`
+    : `there is no secret '${reference}' in this organization`;
+
+const namesOf = ({ scope, name }: Referable): string[] => (scope === 'organization' ? [BY_NAME + name] : []);
 
 const unusable = (id: string, state: string) =>
   conflict('secret', id, `secret_${state}`, `The secret '${id}' is ${state}: its value is not used.`);

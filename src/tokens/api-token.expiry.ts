@@ -8,7 +8,7 @@ const MAX_DAYS = 365;
 /** A token that has expired can be refreshed for so much longer. */
 const REFRESH_DAYS = 30;
 
-/** When the token expires that a token is asked for by; `null` for never. */
+/** When the token expires that a token is asked for by; `null` for never. What it makes never lives past that, however often it is refreshed. */
 export interface ParentLimits {
   expiresAt: Date | null;
 }
@@ -43,15 +43,21 @@ export function expiryOf(
   return end;
 }
 
-/** Until when a token can be refreshed; `null` for ever. */
-export const refreshExpiryOf = (expiresAt: Date | null): Date | null =>
-  expiresAt && new Date(expiresAt.getTime() + REFRESH_DAYS * DAY_MS);
+/** The earlier of two ends; `null` is never. */
+function earlier(a: Date | null, b: Date | null): Date | null {
+  if (!a || !b) return a ?? b;
+  return a < b ? a : b;
+}
 
-/** The end of a successor, which lives as long as the token before it. */
+/** Until when a token can be refreshed; `null` for ever. @param endsBy the end of its family, where it has one */
+export const refreshExpiryOf = (expiresAt: Date | null, endsBy: Date | null): Date | null =>
+  earlier(expiresAt && new Date(expiresAt.getTime() + REFRESH_DAYS * DAY_MS), endsBy);
+
+/** The end of a successor, which lives as long as the token before it, but never past the end of its family. */
 export const successorExpiry = (
-  { issuedAt, expiresAt }: { issuedAt: Date; expiresAt: Date | null },
+  { issuedAt, expiresAt, endsBy }: { issuedAt: Date; expiresAt: Date | null; endsBy: Date | null },
   now: Date,
-): Date | null => expiresAt && new Date(now.getTime() + expiresAt.getTime() - issuedAt.getTime());
+): Date | null => earlier(expiresAt && new Date(now.getTime() + expiresAt.getTime() - issuedAt.getTime()), endsBy);
 
 /** A token makes no faster ones. @throws InputError */
 export function checkRates({ principal: { token } }: Actor, input: TokenInput): void {

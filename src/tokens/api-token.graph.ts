@@ -41,7 +41,8 @@ export const ApiToken = builder.objectRef<ApiTokenRow>('ApiToken').implement({
     refreshExpiresAt: t.expose('refreshExpiresAt', {
       type: 'DateTime',
       nullable: true,
-      description: 'Until when it can be refreshed; null for ever.',
+      description:
+        'Until when it can be refreshed; null for ever. A token that a token made never lives past the end that one had then.',
     }),
     lastUsedAt: t.expose('lastUsedAt', {
       type: 'DateTime',
@@ -51,12 +52,13 @@ export const ApiToken = builder.objectRef<ApiTokenRow>('ApiToken').implement({
     revokedAt: t.expose('revokedAt', {
       type: 'DateTime',
       nullable: true,
-      description: 'From when on it is refused; for a refreshed token that may be a moment to come.',
+      description:
+        'From when on it is refused. For a token that was refreshed (`rotated`) that is the end of its grace, which may be yet to come: it works until then.',
     }),
     revokedReason: t.exposeString('revokedReason', {
       nullable: true,
       description:
-        '`revoked_by_user`, `revoked_by_admin`, `owner_deactivated`, `owner_left`, `rotated` or `refresh_token_reuse`.',
+        '`revoked_by_user`, `revoked_by_admin`, `owner_deactivated`, `owner_left`, `maker_revoked`, `rotated` or `refresh_token_reuse`.',
     }),
   }),
 });
@@ -121,7 +123,7 @@ const ids = { maxItems: 100, item: bounds.id } as const;
 
 export const CreateApiTokenInput = builder.inputType('CreateApiTokenInput', {
   description:
-    'A new token. Without scopes and permissions it may do what its maker may, but what is sensitive: tokens, members, users, revealing and destroying secrets must be named.',
+    'A new token. Without scopes and permissions it may do what its maker may, but what is sensitive: tokens, members, invitations, users, the organization itself, revealing and destroying secrets must be named.',
   fields: (t) => ({
     name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
@@ -177,7 +179,8 @@ builder.mutationFields((t) => {
       resolve: (_root, args, { actor, services }) => services.apiTokens.create(actor, args.orgId, args.input),
     }),
     revokeApiToken: t.boolean({
-      description: "Revokes one of the caller's own API tokens at once.",
+      description:
+        "Revokes one of the caller's own API tokens at once, with what it was refreshed from and to, and what they made.",
       authorize: { organization: 'api_token:revoke' },
       args: target,
       resolve: async (_root, args, { actor, services }) => {
@@ -186,7 +189,8 @@ builder.mutationFields((t) => {
       },
     }),
     adminRevokeApiToken: t.boolean({
-      description: 'Revokes any API token or app token of the organization at once.',
+      description:
+        'Revokes any API token or app token of the organization at once, with what it was refreshed from and to, and what they made.',
       authorize: { organization: 'api_token:manage' },
       activity: { action: 'revoke', resourceType: 'api_token' },
       args: target,

@@ -10,6 +10,7 @@ interface DueToken {
   id: string;
   orgId: string;
   workspaceId: string | null;
+  appId: string | null;
   tokenType: string;
   name: string;
   prefix: string;
@@ -46,11 +47,11 @@ export class ApiTokenNotices {
   async #sendBatch(tx: Tx): Promise<number> {
     const due = await hold(tx);
     for (const token of due) {
-      const { id, orgId, workspaceId, days, expiresAt } = token;
+      const { id, orgId, workspaceId, appId, days, expiresAt } = token;
       await tx.db.apiToken.update({ where: { id }, data: { noticedDays: days } });
       const resourceType = resourceOf(token);
       const data = { days, expires_at: expiresAt.toISOString() };
-      tx.emit({ type: `${resourceType}.expiring`, orgId, workspaceId, resourceType, resourceId: id, data });
+      tx.emit({ type: `${resourceType}.expiring`, orgId, workspaceId, appId, resourceType, resourceId: id, data });
       tx.afterCommit(() => this.#mail.tokenExpires(token, token));
     }
     return due.length;
@@ -60,7 +61,7 @@ export class ApiTokenNotices {
 /** The most urgent step of each token that has come and was not told; what expired more than a day ago is not told any more. */
 async function hold(tx: Tx): Promise<DueToken[]> {
   return tx.db.$queryRaw<DueToken[]>`
-    select t.id, t.org_id as "orgId", t.workspace_id as "workspaceId", t.token_type as "tokenType", t.name, t.prefix,
+    select t.id, t.org_id as "orgId", t.workspace_id as "workspaceId", t.app_id as "appId", t.token_type as "tokenType", t.name, t.prefix,
       t.expires_at as "expiresAt", s.days, u.email, u.username
     from api_tokens t join users u on u.id = t.created_by_user_id and u.is_active
     join organizations o on o.id = t.org_id and o.deleted_at is null

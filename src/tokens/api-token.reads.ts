@@ -6,11 +6,13 @@ import type { ServiceDeps } from '../services.ts';
 /** A token as lists show it: neither its text nor a hash of it (spec, API token). */
 export type ApiToken = Omit<
   ApiTokenRow,
-  'familyId' | 'tokenHash' | 'refreshHash' | 'rotatedAt' | 'successorId' | 'noticedDays'
+  'familyId' | 'makerFamilyId' | 'endsBy' | 'tokenHash' | 'refreshHash' | 'rotatedAt' | 'successorId' | 'noticedDays'
 >;
 
 const {
   familyId: _family,
+  makerFamilyId: _maker,
+  endsBy: _end,
   tokenHash: _hash,
   refreshHash: _refresh,
   rotatedAt: _rotated,

@@ -12,6 +12,7 @@ import { newId } from '../infra/ids.ts';
 import { recordChange } from '../infra/record-change.ts';
 import { systemCaller } from '../infra/system-caller.ts';
 import { refreshExpiryOf, successorExpiry } from './api-token.expiry.ts';
+import { holdMaker } from './api-token.holds.ts';
 import { resourceOf, revokeTokens } from './api-token.revocation.ts';
 import type { IssuedToken } from './api-token.service.ts';
 
@@ -32,8 +33,8 @@ interface Pair {
   refreshToken: string;
 }
 
-/** A token with its user, held until the transaction ends. */
-type Held = ApiTokenRow & { username: string; isVerified: boolean; now: Date };
+/** A token, held until the transaction ends, and the time by the clock of the database. */
+type Held = ApiTokenRow & { now: Date };
 
 /** Exchanges refresh tokens of API tokens and app tokens (defaults §3). */
 export class ApiTokenRefresh {
@@ -67,14 +68,19 @@ export class ApiTokenRefresh {
     const pair = successorPair(row.tokenType === 'app' ? 'app' : 'pat', refreshToken, secret);
     // the refresh token is the credential: what is done is done by its token, whoever else the request is from
     const bearer: Caller = { ...caller, principal: principalOf(row, createdBy) };
-    const outcome = await changes.run(bearer, (tx) => this.#exchange(tx, known.id, pair, graceSeconds));
+    const outcome = await changes.run(bearer, (tx) => this.#exchange(tx, row, pair, graceSeconds));
     if (outcome === 'reused') await this.#reused(bearer, row);
     if (typeof outcome === 'string') throw unauthenticated();
     return { token: outcome, plaintextToken: pair.token, refreshTokenPlaintext: pair.refreshToken };
   }
 
-  async #exchange(tx: Tx, id: string, pair: Pair, graceSeconds: number): Promise<ApiTokenRow | 'dead' | 'reused'> {
-    const held = await hold(tx, id);
+  async #exchange(
+    tx: Tx,
+    known: ApiTokenRow,
+    pair: Pair,
+    graceSeconds: number,
+  ): Promise<ApiTokenRow | 'dead' | 'reused'> {
+    const held = await hold(tx, known);
     if (!held) return 'dead';
     if (held.rotatedAt) return this.#repeat(tx, held, pair);
     // its user, still a member, was asked for by `hold`; an expired token may be refreshed, a revoked one never
@@ -82,7 +88,7 @@ export class ApiTokenRefresh {
     const successor = await this.#succeed(tx, held, pair);
     const graceEnd = new Date(held.now.getTime() + graceSeconds * 1000);
     await tx.db.apiToken.update({
-      where: { id },
+      where: { id: held.id },
       data: {
         rotatedAt: held.now,
         successorId: successor.id,
@@ -104,7 +110,7 @@ export class ApiTokenRefresh {
   }
 
   async #succeed(tx: Tx, held: Held, pair: Pair): Promise<ApiTokenRow> {
-    const { username: _name, isVerified: _verified, now, ...inherited } = held;
+    const { now, ...inherited } = held;
     const expiresAt = successorExpiry(held, now);
     const id = newId('api_token');
     const successor = await tx.db.apiToken.create({
@@ -116,7 +122,7 @@ export class ApiTokenRefresh {
         refreshHash: tokenHash(pair.refreshToken),
         issuedAt: now,
         expiresAt,
-        refreshExpiresAt: refreshExpiryOf(expiresAt),
+        refreshExpiresAt: refreshExpiryOf(expiresAt, held.endsBy),
         lastUsedAt: null,
         noticedDays: null,
       },
@@ -151,15 +157,13 @@ export class ApiTokenRefresh {
 }
 
 /** Holds a token whose user is active and a member still: of many refreshes at once, the first rotates and the others wait for it. */
-async function hold(tx: Tx, id: string): Promise<Held | null> {
-  const held = await tx.db.$queryRaw<{ now: Date; username: string; isVerified: boolean }[]>`
-    select clock_timestamp() as now, u.username, u.is_verified as "isVerified" from api_tokens t
-    join users u on u.id = t.created_by_user_id and u.is_active
-    join organizations o on o.id = t.org_id and o.deleted_at is null
-    join organization_members m on m.org_id = t.org_id and m.user_id = u.id
-    where t.id = ${id} for update of t`;
-  const row = held[0] && (await tx.db.apiToken.findUnique({ where: { id } }));
-  return row ? { ...row, ...held[0]! } : null;
+async function hold(tx: Tx, { id, orgId, createdByUserId: userId, appId }: ApiTokenRow): Promise<Held | null> {
+  if ((await holdMaker(tx, { orgId, userId, appId })) !== null) return null;
+  await tx.db.$queryRaw`select 1 from api_tokens where id = ${id} for update`;
+  const row = await tx.db.apiToken.findUnique({ where: { id } });
+  if (!row) return null;
+  const [clock] = await tx.db.$queryRaw<[{ now: Date }]>`select clock_timestamp() as now`;
+  return { ...row, now: clock.now };
 }
 
 function principalOf(row: ApiTokenRow, user: { username: string; isVerified: boolean }): TokenPrincipal {

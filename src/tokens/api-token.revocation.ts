@@ -30,8 +30,9 @@ interface Revoked {
 }
 
 /**
- * Revokes tokens from now on, those in the grace of a refresh too: refused at once on this node, within a second on every other. Each
- * leaves its record and event. Tokens that they made go with them (`maker_revoked`): whoever stole one must not keep what it made.
+ * Revokes tokens from now on with their whole families: what they were refreshed from and is in its grace, and what they were refreshed
+ * to. Refused at once on this node, within a second on every other. Each leaves its record and event. Families of tokens that they made go
+ * with them (`maker_revoked`): whoever stole one must not keep what it made. What is revoked already stays as it is.
  * @returns how many were still alive
  */
 export async function revokeTokens(
@@ -40,20 +41,39 @@ export async function revokeTokens(
   target: RevocationTarget,
   reason: RevocationReason,
 ): Promise<number> {
+  const condition = conditionOf(target);
+  const ids = await holdLineage(tx, condition);
+  if (ids.length === 0) return 0;
   const revoked = await tx.db.$queryRaw<Revoked[]>`
-    with recursive hit as (select id, family_id from api_tokens where ${conditionOf(target)} and (revoked_at is null or revoked_at > now())),
-    made as (
-      select t.id, t.family_id from api_tokens t join hit on t.maker_family_id = hit.family_id
-      union select t.id, t.family_id from api_tokens t join made on t.maker_family_id = made.family_id
-    )
-    update api_tokens set revoked_at = now(), revoked_reason = case when id in (select id from hit) then ${reason} else 'maker_revoked' end
-    where (id in (select id from hit) or id in (select id from made)) and (revoked_at is null or revoked_at > now())
+    update api_tokens set revoked_at = date_trunc('milliseconds', clock_timestamp()),
+      revoked_reason = case when family_id in (select family_id from api_tokens where ${condition}) then ${reason} else 'maker_revoked' end
+    where id = any(${ids}) and ${ALIVE}
     returning id, org_id as "orgId", app_id as "appId", workspace_id as "workspaceId", token_type as "tokenType", token_hash as "tokenHash",
       revoked_reason as reason`;
   for (const row of revoked) recordChange(tx, 'revoke', resourceOf(row), row, { reason: row.reason });
-  if (revoked.length > 0)
-    tx.afterCommit(() => authentication.apiTokensRevoked(revoked.map(({ tokenHash }) => tokenHash)));
+  tx.afterCommit(() => authentication.apiTokensRevoked(revoked.map(({ tokenHash }) => tokenHash)));
   return revoked.length;
+}
+
+/** Also one that has expired: it can be refreshed. */
+const ALIVE = Prisma.sql`(revoked_at is null or revoked_at > clock_timestamp())`;
+
+/**
+ * Holds all live tokens of the families and of what they made. Who is refreshing or minting with one of them holds it, so it is waited for,
+ * and what came of it is found by the next look: until a look finds nothing that was not held before.
+ */
+async function holdLineage(tx: Tx, condition: Prisma.Sql): Promise<string[]> {
+  for (let held: string[] = []; ; ) {
+    const rows = await tx.db.$queryRaw<{ id: string }[]>`
+      with recursive families as (
+        select family_id from api_tokens where ${condition}
+        union select t.family_id from api_tokens t join families f on t.maker_family_id = f.family_id
+      )
+      select id from api_tokens where family_id in (select family_id from families) and ${ALIVE} order by id for update`;
+    const known = new Set(held);
+    held = rows.map(({ id }) => id);
+    if (held.every((id) => known.has(id))) return held;
+  }
 }
 
 function conditionOf(target: RevocationTarget): Prisma.Sql {

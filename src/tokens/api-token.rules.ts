@@ -159,10 +159,12 @@ function beyondIssues(own: TokenGrant, lists: TokenLists): InputIssue[] {
     namespaceIds: own.namespaceIds,
     environmentIds: own.environmentIds,
   };
+  // changes are allowed within either of the two: where there is one, the other is a way out of it
+  const isInParts = own.namespaceIds.length + own.environmentIds.length > 0;
   for (const [list, allowed] of Object.entries(restrictions) as [keyof typeof restrictions, readonly string[]][]) {
-    if (allowed.length === 0) continue;
+    if (allowed.length === 0 && !(isInParts && list !== 'workspaceIds')) continue;
     issues.push(...eachOf(lists, list, (id) => (allowed.includes(id) ? null : beyond)));
-    if (lists[list].length === 0)
+    if (allowed.length > 0 && lists[list].length === 0)
       issues.push(...issueAt(list, null, 'the token that asks is restricted here: name what of it'));
   }
   const { endpoints } = own;

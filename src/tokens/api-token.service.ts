@@ -7,12 +7,13 @@ import type { AppService } from '../apps/app.service.ts';
 import type { Config } from '../config.ts';
 import type { App, Prisma, PrismaClient } from '../generated/prisma/client.ts';
 import type { Connection } from '../graphql/connections.ts';
-import { forbidden, notFound } from '../graphql/errors.ts';
+import { forbidden, notFound, unauthenticated } from '../graphql/errors.ts';
 import type { PageArgs, RequestMemory } from '../graphql/nested-connection.ts';
 import { newId } from '../infra/ids.ts';
 import { recordChange } from '../infra/record-change.ts';
 import type { ServiceDeps } from '../services.ts';
 import { checkRates, expiryOf, type ParentLimits, refreshExpiryOf } from './api-token.expiry.ts';
+import { holdForMinting } from './api-token.holds.ts';
 import { type ApiToken, ApiTokenReads } from './api-token.reads.ts';
 import { type RevocationReason, resourceOf, revokeTokens } from './api-token.revocation.ts';
 import { checkTokenLists, listsOf, type TokenInput } from './api-token.rules.ts';
@@ -89,7 +90,7 @@ export class ApiTokenService {
     return this.#issue(actor, orgId, { tokenType: 'app', ownerType: 'app', ownerId: appId, appId, workspaceId }, input);
   }
 
-  /** Revokes one of the caller's own; a second time changes nothing. @throws RESOURCE_NOT_FOUND `api_token`, also for another's */
+  /** Revokes one of the caller's own with its family; a second time changes nothing. @throws RESOURCE_NOT_FOUND `api_token`, also for another's */
   async revoke(actor: Actor, orgId: string, id: string): Promise<void> {
     const token = await this.#known(orgId, id);
     if (token?.tokenType !== 'pat' || token.createdByUserId !== actor.principal.userId) throw notFound('api_token', id);
@@ -150,21 +151,25 @@ export class ApiTokenService {
     const plaintextToken = formatToken(owner.tokenType === 'app' ? 'app' : 'pat');
     const refreshTokenPlaintext = formatToken('rft');
     const id = newId('api_token');
+    const { userId, token: asking } = actor.principal;
+    const endsBy = parent?.expiresAt ?? null;
     const row = await changes.run(actor, async (tx) => {
+      await holdForMinting(tx, { orgId, userId, appId: owner.appId }, asking?.id ?? null);
       const created = await tx.db.apiToken.create({
         data: {
           id,
           orgId,
           familyId: id,
-          makerFamilyId: actor.principal.token?.familyId ?? null,
+          makerFamilyId: asking?.familyId ?? null,
+          endsBy,
           ...owner,
-          createdByUserId: actor.principal.userId,
+          createdByUserId: userId,
           name: input.name,
           description: input.description ?? null,
           prefix: prefixOf(plaintextToken),
           tokenHash: tokenHash(plaintextToken),
           refreshHash: tokenHash(refreshTokenPlaintext),
-          refreshExpiresAt: refreshExpiryOf(expiresAt),
+          refreshExpiresAt: refreshExpiryOf(expiresAt, endsBy),
           ...lists,
           rateLimitRps: input.rateLimitRps ?? null,
           rateLimitBurst: input.rateLimitBurst ?? null,
@@ -182,7 +187,7 @@ export class ApiTokenService {
   async #parentOf({ principal: { token } }: Actor): Promise<ParentLimits | null> {
     if (!token) return null;
     const row = await this.#deps.prisma.apiToken.findUnique({ where: { id: token.id }, select: { expiresAt: true } });
-    if (!row) throw notFound('api_token', token.id); // deleted with its app at this moment
+    if (!row) throw unauthenticated(); // deleted with its app at this moment
     return row;
   }
 }

@@ -40,7 +40,7 @@ builder.mutationFields((t) => ({
       services.apiTokens.createForApp(actor, orgId, appId, input),
   }),
   revokeAppToken: t.boolean({
-    description: 'Revokes a token of an app at once.',
+    description: 'Revokes a token of an app at once, with what it was refreshed from and to, and what they made.',
     authorize: { organization: 'organization:access', service: 'app_token:revoke' },
     args: { ...appArgs(), id: t.arg.id({ required: true, description: 'The token.' }) },
     resolve: async (_root, args, { actor, services }) => {

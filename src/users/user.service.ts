@@ -62,8 +62,13 @@ export class UserService {
     return this.reads.page({ ...args, orgId: await this.#contextOf(actor, args.workspaceId) });
   }
 
-  /** Oneself, a user of the workspace's organization, or of any organization that both share. @throws RESOURCE_NOT_FOUND */
+  /**
+   * Oneself, a user of the workspace's organization, or of any organization that both share. A token must grant `user:read` for any of
+   * them. @throws RESOURCE_NOT_FOUND, FORBIDDEN `user:read`
+   */
   async get(actor: Actor, id: string, workspaceId?: string | null): Promise<UserView> {
+    const { token } = actor.principal;
+    if (token) await this.#deps.access.requireToken(actor, 'user:read', { orgId: token.orgId, workspaceId });
     const orgId = workspaceId ? await this.#contextOf(actor, workspaceId) : null;
     if (id === actor.principal.userId) return this.view(id, orgId ?? actor.principal.orgId);
     if (orgId) {
@@ -197,6 +202,9 @@ export class UserService {
   async #write(tx: Tx, id: string, input: UpdateUser, orgId: string | null): Promise<void> {
     const before = await tx.db.user.findUnique({ where: { id } });
     if (!before || before.deactivatedAt) throw notFound('user', id);
+    const isDeactivated = input.isActive === false && before.isActive;
+    // organizations are held before users, here as everywhere
+    if (isDeactivated) await ensureNoLastOwner(tx, id);
     const newEmail = input.email && input.email !== before.email ? input.email : undefined;
     const user = await tx.db.user.update({
       where: { id },
@@ -215,10 +223,7 @@ export class UserService {
         isActive: input.isActive ?? undefined,
       },
     });
-    if (input.isActive === false && before.isActive) {
-      await ensureNoLastOwner(tx, id);
-      await this.#endSessions(tx, id, 'user_deactivated');
-    }
+    if (isDeactivated) await this.#endSessions(tx, id, 'user_deactivated');
     if (newEmail) {
       const token = await issueEmailToken(tx.db, user, 'verify_email');
       tx.afterCommit(() => {

@@ -197,6 +197,25 @@ describe('the default', () => {
     ]);
   });
 
+  test('while all are archived, the next one that is made or activated is it', async () => {
+    const ann = await person(app, 'ann');
+    const [one, two] = [await newEnvironment(ann), await newEnvironment(ann)];
+    const put = (environment: Environment, status: string) =>
+      ann.call('PUT', pathsOf(ann, environment).self, { status });
+    const defaults = () => defaultsOf(ann);
+    for (const environment of [two, one]) expect((await put(environment, 'archived')).status).toBe(200);
+    expect(await defaults()).toEqual([one.environment_id]);
+    expect(await put(two, 'active')).toMatchObject({ status: 200, body: { environment: { is_default: true } } });
+    expect(await defaults()).toEqual([two.environment_id]);
+    // where there is one, nothing is taken from it
+    expect(await put(one, 'active')).toMatchObject({ body: { environment: { is_default: false } } });
+    for (const environment of [one, two]) expect((await put(environment, 'archived')).status).toBe(200);
+    const three = await newEnvironment(ann, { is_default: false });
+    expect(three.is_default).toBe(true);
+    expect(await defaults()).toEqual([three.environment_id]);
+    expect(await eventsOf(app, two.environment_id)).toContain('environment.updated');
+  });
+
   test('cannot be given up, deleted or archived while there are others to be it', async () => {
     const ann = await person(app, 'ann');
     const [first, second] = [await newEnvironment(ann), await newEnvironment(ann)];

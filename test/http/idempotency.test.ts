@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { registerAccount, type TestAccount } from '../support/account.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { addColleague, callsOf } from '../support/calls.ts';
 
 let app: TestApp;
 let owner: TestAccount;
@@ -133,5 +134,49 @@ describe('Idempotency-Key', () => {
     for (const algorithm of ['sha256', 'sha512', 'sha1', 'md5'])
       for (const body of bodies)
         expect(rows[0]!.requestHash).not.toBe(createHash(algorithm).update(body).digest('hex'));
+  });
+
+  it('repeats nothing for somebody who may not do it any more', async () => {
+    const { post, delete: remove, patch } = callsOf(app);
+    const home = `/v1/orgs/${owner.orgId}`;
+    const workspace = `${home}/workspaces/${owner.workspaceId}`;
+    const appId = (await post(`${workspace}/apps`, { name: 'an app' }, owner.headers)).json().app_id as string;
+    const requests: [string, object][] = [
+      [`${home}/api-tokens`, { name: 'mine' }],
+      [`${home}/apps/${appId}/tokens`, { name: 'its' }],
+      [`${workspace}/namespaces`, { name: 'there' }],
+      ['/v1/users', { email: 'made@example.test', username: 'made', password: 'the password of made' }],
+    ];
+    const admin = await addColleague(app, owner, 'formerly', 'admin');
+    const ask = async () => {
+      const answers = [];
+      for (const [index, [url, payload]] of requests.entries())
+        answers.push(await post(url, payload, { ...admin.headers, 'idempotency-key': `gate-${index}` }));
+      return answers;
+    };
+    const told = (answers: Awaited<ReturnType<typeof ask>>) =>
+      answers.map((answer) => [
+        answer.statusCode,
+        answer.headers['idempotent-replayed'] ?? answer.json().details?.required_permission,
+      ]);
+    const first = await ask();
+    expect(first.map(({ statusCode }) => statusCode)).toEqual([201, 201, 201, 201]);
+    const again = await ask();
+    expect(told(again)).toEqual(first.map(() => [201, 'true']));
+    expect(again.map(({ body }) => body)).toEqual(first.map(({ body }) => body));
+    // a viewer still issues tokens of their own, but none of apps
+    const demoted = await patch(`${home}/members/${admin.userId}`, { role: 'viewer' }, owner.headers);
+    expect(demoted.statusCode).toBe(200);
+    await post(`${workspace}/members`, { user_id: admin.userId, role: 'viewer' }, owner.headers);
+    expect(told(await ask())).toEqual([
+      [201, 'true'],
+      [403, 'app_token:create'],
+      [403, 'namespace:create'],
+      [403, 'user:create'],
+    ]);
+    await remove(`${home}/members/${admin.userId}`, owner.headers);
+    const last = await ask();
+    expect(last.map(({ statusCode }) => statusCode)).toEqual([403, 403, 403, 403]);
+    for (const { body } of last) expect(body).not.toMatch(/(?:pat|app|rft)_[0-9A-Za-z]{8}_/);
   });
 });

@@ -359,7 +359,13 @@ describe('the whole request is refused, with the limit that won', () => {
     for (const id of [one, two, none]) await entitle(ann, id);
     expect((await route(ann, one)).refusal).toMatchObject({
       code: 'ACCOUNT_QUOTA',
-      limit: { scope: 'PROVIDER_ACCOUNT', resource_id: spent, name: 'max_requests_per_month', maximum: 1, used: 1 },
+      limit: {
+        scope: 'PROVIDER_ACCOUNT',
+        resource_id: spent,
+        name: 'max_requests_per_month',
+        maximum: null,
+        used: null,
+      },
       retry_after_seconds: expect.any(Number),
     });
     expect((await route(ann, two)).refusal).toMatchObject({
@@ -431,7 +437,9 @@ describe('the fallback chain', () => {
       await entitle(ann, logical_model_id);
       fallback_chain = [logical_model_id];
     }
-    expect((await route(ann, fallback_chain[0]!)).targets).toHaveLength(16);
+    const answer = await route(ann, fallback_chain[0]!);
+    expect(answer.targets).toHaveLength(16);
+    expect(answer.left_out).toMatchObject([{ model_name: null, reason: 'TOO_MANY_MODELS' }]);
   });
 });
 

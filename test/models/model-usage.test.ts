@@ -261,7 +261,7 @@ describe('health', () => {
     for (let i = 0; i < 3; i++) expect((await report('AUTH_FAILURE')).body).toMatchObject({ consecutive_failures: 0 });
     expect(await accountNow()).toMatchObject({
       status: 'error',
-      status_reason: 'The provider refused the credentials 3 times in a row.',
+      status_reason: 'The provider refused the credentials 3 times without a success between.',
     });
     expect(await modelNow()).toMatchObject({ status: 'unavailable' });
     await report('SUCCESS');
@@ -299,7 +299,7 @@ test('what was reported counts against the limits', async () => {
   });
 });
 
-test('what is unknown is said; a target that was taken away meanwhile still counts', async () => {
+test('what is unknown is said; a target that is none of the model counts for the entitlement alone', async () => {
   const { ann, id, report, accountNow } = await setting();
   const eve = await person(app, 'eve');
   const foreign = await newAccount(app, eve);
@@ -315,7 +315,13 @@ test('what is unknown is said; a target that was taken away meanwhile still coun
     total_tokens: 4,
     consecutive_failures: null,
   });
-  expect((await accountNow()).quota_policy).toMatchObject({ current_month_tokens: 4, current_month_requests: 1 });
+  // whoever may use one model must not take down, or use up, the account that others are served by
+  for (let i = 0; i < 3; i++) await report('AUTH_FAILURE', { model_name: 'gone', input_tokens: 100_000_000 });
+  expect((await report('SUCCESS', { input_tokens: 100_000_001 })).status).toBe(422);
+  expect(await accountNow()).toMatchObject({
+    status: 'active',
+    quota_policy: { current_month_tokens: 0, current_month_requests: 0 },
+  });
   const { logical_model_id: other } = await newModel(ann);
   const payload = { provider_account_id: foreign, model_name: 'x', outcome: 'SUCCESS' };
   expect(await ann.call('POST', `${ann.home}/models/${other}/usage`, payload)).toMatchObject({

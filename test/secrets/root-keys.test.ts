@@ -7,10 +7,11 @@ import path from 'node:path';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
+import { openDatabase } from '../../src/infra/database.ts';
 import { RootKeys } from '../../src/infra/root-keys.ts';
-import type { Sql } from '../../src/infra/sql.ts';
 import { projectRoot } from '../../src/paths.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { quietLogger } from '../support/quiet-logger.ts';
 import { type Service, startService } from '../support/service.ts';
 import { PASSWORD } from '../support/world.ts';
 import { secretBody } from './new-secret.ts';
@@ -63,6 +64,16 @@ async function refusal(env: Record<string, string> = {}): Promise<string> {
   const service = start(env);
   expect(await service.exited()).toBe(1);
   return service.output().trim();
+}
+
+/** What a start does about the root keys, without a process. */
+async function openKeys(env: Record<string, string> = {}): Promise<RootKeys> {
+  const opened = openDatabase({ url: database.url, poolSize: 1, logger: quietLogger });
+  try {
+    return await RootKeys.open(loadConfig(environment(env)), opened.prisma);
+  } finally {
+    await opened.close();
+  }
 }
 
 interface Run {
@@ -158,22 +169,18 @@ describe('a start', () => {
     );
     expect(await keyFiles()).toEqual([]);
     // the other ways to be wrong, without a process each
-    const open = (env: Record<string, string> = {}) =>
-      RootKeys.open(loadConfig(environment(env)), {
-        read: async (text: string) => (await sql.query(text)).rows,
-      } as unknown as Sql);
-    await expect(open({ ROOT_KEYS: `other:${key()}` })).rejects.toThrow(
+    await expect(openKeys({ ROOT_KEYS: `other:${key()}` })).rejects.toThrow(
       `Secrets of this database are sealed with the root key '${idOf(file)}', which this service does not have. Name them in ROOT_KEYS.`,
     );
     await writeFile(path.join(keysDir, file), randomBytes(32).toString('base64url'));
-    await expect(open()).rejects.toThrow(
+    await expect(openKeys()).rejects.toThrow(
       `The root key '${idOf(file)}' of ${keysDir} cannot open what this database has sealed under that id: it is another key.`,
     );
-    await expect(open({ ROOT_KEYS: `${idOf(file)}:${key()}` })).rejects.toThrow(
+    await expect(openKeys({ ROOT_KEYS: `${idOf(file)}:${key()}` })).rejects.toThrow(
       `The root key '${idOf(file)}' of ROOT_KEYS cannot open what this database has sealed under that id: it is another key.`,
     );
     await writeFile(path.join(keysDir, file), whole.slice(0, 20));
-    await expect(open()).rejects.toThrow(
+    await expect(openKeys()).rejects.toThrow(
       `The file ${path.join(keysDir, file)} holds no root key: 32 bytes as base64url.`,
     );
     await rm(path.join(keysDir, file));
@@ -181,6 +188,32 @@ describe('a start', () => {
     const moved = start({ ROOT_KEYS: `new:${key()}, ${idOf(file)}:${whole.trim()}` });
     await moved.url();
   }, 120_000);
+
+  it('of nodes with different keys at the same time lets one win; the others leave nothing behind, and the winner starts again', async () => {
+    const folders = ['a', 'b', 'c', 'd'].map((name) => ({ KEYS_DIR: path.join(base, name) }));
+    const starts = await Promise.allSettled(folders.map(openKeys));
+    const won = starts.findIndex(({ status }) => status === 'fulfilled');
+    expect(starts.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    const [[id]] = (await rootKeysInUse()) as [[string]];
+    expect(await rootKeysInUse()).toEqual([[id, 0]]);
+    for (const [index, start] of starts.entries())
+      if (start.status === 'rejected')
+        expect(String(start.reason)).toBe(
+          `Error: Secrets of this database are sealed with the root key '${id}', which this service does not have. Put the files root-<id>.key back into ${folders[index]!.KEYS_DIR}.`,
+        );
+    expect((await openKeys(folders[won])).newest.id).toBe(id);
+    await expect(openKeys(folders[(won + 1) % 4])).rejects.toThrow(
+      `root key '${id}', which this service does not have`,
+    );
+  }, 30_000);
+
+  it('of nodes with one folder of keys at the same time makes one key', async () => {
+    const opened = await Promise.all([1, 2, 3, 4].map(() => openKeys()));
+    const [file] = await keyFiles();
+    expect(opened.map(({ newest }) => newest.id)).toEqual(Array(4).fill(idOf(file!)));
+    expect(await keyFiles()).toHaveLength(1);
+    expect(await rootKeysInUse()).toEqual([[idOf(file!), 0]]);
+  }, 30_000);
 
   it('with unusable ROOT_KEYS is refused, and the sentence repeats nothing of them', async () => {
     const sentence =

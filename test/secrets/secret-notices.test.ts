@@ -73,6 +73,34 @@ test('the owners are told where the maker has left, or cannot see the workspace 
   expect(await sent()).toEqual([`${ann.email}: A secret has expired`]);
 });
 
+test('the owners are told where the maker may not read the secret any more', async () => {
+  const ann = await person(app, 'ann');
+  const editor = { ...(await colleague(app, ann, 'editor')), orgId: ann.orgId };
+  await newSecret(editor, { expires_at: PAST });
+  await newSecret(editor, { expires_at: PAST, workspace_id: ann.workspaceId });
+  const { prisma } = app.database;
+  const [role, { userId }] = ['viewer', editor];
+  await prisma.organizationMember.updateMany({ where: { orgId: ann.orgId, userId }, data: { role } });
+  // still an editor of the workspace
+  expect((await sent()).sort()).toEqual([ann.email, editor.email].map((to) => `${to}: A secret has expired`).sort());
+  await prisma.workspaceMember.updateMany({ where: { userId }, data: { role } });
+  await prisma.secret.updateMany({ where: { createdBy: userId }, data: { expiryNoticedAt: null } });
+  expect(await sent()).toEqual(Array(2).fill(`${ann.email}: A secret has expired`));
+});
+
+test('the same date, or the same number of days, is no news', async () => {
+  const ann = await person(app, 'ann');
+  const { url, secret_id } = await newSecret(ann, { rotation_reminder_days: 10, expires_at: PAST });
+  await age(secret_id, 11);
+  expect(await sent()).toHaveLength(2);
+  await ann.call('PATCH', url, { expires_at: PAST, rotation_reminder_days: 10 });
+  expect(await sent()).toEqual([]);
+  await ann.call('POST', `${url}/rotate`, { value: VALUE, expires_at: PAST });
+  expect(await sent()).toEqual([]);
+  await ann.call('POST', `${url}/rotate`, { value: VALUE, expires_at: '2020-01-02T00:00:00Z' });
+  expect(await sent()).toEqual([`${ann.email}: A secret has expired`]);
+});
+
 test('nobody is told of what is disabled and due, deleted, or in a deleted workspace', async () => {
   const ann = await person(app, 'ann');
   const [disabled, deleted] = [

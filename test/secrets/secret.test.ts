@@ -213,6 +213,29 @@ test.each([
   expect((await ann.call<Secret>('GET', url)).body.vault_version).toBe(1);
 });
 
+test.each([
+  ['a number beyond all bounds', '{"k":1e400}', ['k']],
+  ['an integer that JSON rounds', '{"ok":9007199254740991,"k":12345678901234567890}', ['k']],
+  ['one of them deep inside', '{"o":{"list":[1,{"n":-9007199254740993}]}}', ['o', 'list', 1, 'n']],
+])('%s is refused where it is: it would not come back as it was sent', async (_title, value, place) => {
+  const ann = await person(app, 'ann');
+  const { url, secret_id } = await newSecret(ann);
+  const text = JSON.stringify(secretBody({ value: 0 })).replace('"value":0', `"value":${value}`);
+  for (const [path, payload] of [
+    [secretsOf(ann), text],
+    [`${url}/rotate`, `{"value":${value}}`],
+  ] as const) {
+    const headers = { authorization: `Bearer ${ann.token}`, 'content-type': 'application/json' };
+    const answer = await app.server.inject({ method: 'POST', url: path, headers, payload });
+    expect(answer.statusCode).toBe(422);
+    expect(answer.json().detail).toMatchObject([{ loc: ['body', 'value', ...place], input: '[redacted]' }]);
+  }
+  const literal = value.replaceAll(/"(\w+)":/g, '$1:');
+  const mutation = `mutation { rotateSecret(orgId: "${ann.orgId}", id: "${secret_id}", input: { value: ${literal} }) { id } }`;
+  expect((await ann.ask(mutation)).errors).toMatchObject([{ extensions: { code: 'VALIDATION_ERROR' } }]);
+  expect((await ann.call<Secret>('GET', url)).body.vault_version).toBe(1);
+});
+
 test('a value takes scalars and objects, up to 64 KiB, and gives them back as they were', async () => {
   const ann = await person(app, 'ann');
   const value = { s: 'ü\u2028"', n: -1.5e-7, t: true, z: null, o: { deep: [{ a: [1] }] }, constructor: 'x', ' ': '' };
@@ -387,12 +410,6 @@ test('the most specific place that is given is the scope; places that do not fit
   const home = await scopeOf({ workspace_id: workspaceId, namespace_id: 'default' });
   expect(home).toEqual(['namespace', workspaceId, expect.stringMatching(/^ns_/), null]);
   expect(await scopeOf({ environment_id: environment })).toEqual(['environment', workspaceId, null, environment]);
-  expect(await scopeOf({ environment_id: environment, namespace_id: namespace, workspace_id: workspaceId })).toEqual([
-    'environment',
-    workspaceId,
-    namespace,
-    environment,
-  ]);
   const refused = async (body: object) => {
     const answer = await ann.call<{ details: { resource_type: string } }>('POST', secretsOf(ann), secretBody(body));
     return [answer.status, answer.body.details?.resource_type];
@@ -403,28 +420,103 @@ test('the most specific place that is given is the scope; places that do not fit
   expect(await refused({ workspace_id: eve.workspaceId })).toEqual([404, 'workspace']);
   expect(await refused({ workspace_id: 'ws_unknown' })).toEqual([404, 'workspace']);
   expect((await refused({ namespace_id: 'default' }))[0]).toBe(422);
+  const both = { environment_id: environment, namespace_id: namespace };
+  expect(await ann.call('POST', secretsOf(ann), secretBody(both))).toMatchObject({
+    status: 422,
+    body: { detail: [{ loc: ['body', 'environment_id'], msg: 'Value error, give a namespace or an environment' }] },
+  });
 });
 
-test('by name: the place that is asked for, else the organization, else the only one', async () => {
+test('a name is unique in a place, however the place is said', async () => {
+  const ann = await person(app, 'ann');
+  for (const kind of ['namespace', 'environment'] as const) {
+    const place = { [`${kind}_id`]: await newPlace(ann, kind) };
+    const first = await newSecret(ann, { name: 'only', ...place });
+    const again = secretBody({ name: 'only', workspace_id: ann.workspaceId, ...place });
+    expect(await ann.call('POST', secretsOf(ann), again)).toMatchObject({
+      status: 409,
+      body: { error: 'RESOURCE_ALREADY_EXISTS', details: { field: 'name', resource_id: first.secret_id } },
+    });
+    // the place itself decides, whatever the wider identifiers of a row say
+    const { pool } = app.database;
+    const copy = `insert into secrets (id, org_id, scope, workspace_id, namespace_id, environment_id, name, secret_type, root_key_id, wrapped_key)
+      select id || 'x', org_id, scope, null, namespace_id, environment_id, name, secret_type, root_key_id, wrapped_key from secrets where id = $1`;
+    await expect(pool.query(copy, [first.secret_id])).rejects.toThrow('secrets_name');
+  }
+});
+
+test('by name: exactly the place that is asked for, else the organization; without a place the only one', async () => {
   const ann = await person(app, 'ann');
   const other = await newWorkspace(ann);
-  const namespace = await newPlace(ann, 'namespace');
+  const [namespace, environment] = [await newPlace(ann, 'namespace'), await newPlace(ann, 'environment')];
   const find = async (name: string, query = '') => {
     const { status, body } = await ann.call<Secret>('GET', `${secretsOf(ann)}/by-name/${name}?${query}`);
-    return status === 200 ? body.secret_id : [status, (body.details as Record<string, unknown>)?.reason];
+    const { reason, resource_type } = (body.details ?? {}) as Record<string, unknown>;
+    return status === 200 ? body.secret_id : [status, reason ?? resource_type];
   };
+  const ofEnvironment = await newSecret(ann, { name: 'key', environment_id: environment });
+  expect(await find('key')).toBe(ofEnvironment.secret_id);
+  expect(await find('key', `environment_id=${environment}`)).toBe(ofEnvironment.secret_id);
+  // what lives in an environment does not live in its workspace
+  expect(await find('key', `workspace_id=${ann.workspaceId}`)).toEqual([404, 'secret']);
   const one = await newSecret(ann, { name: 'key', workspace_id: ann.workspaceId });
-  expect(await find('key')).toBe(one.secret_id);
-  const two = await newSecret(ann, { name: 'key', workspace_id: other });
   expect(await find('key')).toEqual([409, 'ambiguous_name']);
+  expect(await find('key', `workspace_id=${other}`)).toEqual([404, 'secret']);
+  const two = await newSecret(ann, { name: 'key', workspace_id: other });
   const inner = await newSecret(ann, { name: 'key', namespace_id: namespace });
   const top = await newSecret(ann, { name: 'key' });
   expect(await find('key')).toBe(top.secret_id);
   expect(await find('key', `workspace_id=${ann.workspaceId}`)).toBe(one.secret_id);
   expect(await find('key', `workspace_id=${other}`)).toBe(two.secret_id);
   expect(await find('key', `namespace_id=${namespace}`)).toBe(inner.secret_id);
-  expect(await find('key', `workspace_id=${other}&namespace_id=${namespace}`)).toEqual([404, undefined]);
-  expect(await find('KEY')).toEqual([404, undefined]);
+  expect(await find('key', `workspace_id=${ann.workspaceId}&namespace_id=${namespace}`)).toBe(inner.secret_id);
+  expect(await find('key', `workspace_id=${ann.workspaceId}&namespace_id=default`)).toBe(top.secret_id);
+  expect(await find('key', `workspace_id=${ann.workspaceId}&environment_id=${environment}`)).toBe(
+    ofEnvironment.secret_id,
+  );
+  expect(await find('key', `workspace_id=${other}&namespace_id=${namespace}`)).toEqual([404, 'namespace']);
+  expect(await find('key', 'environment_id=env_unknown')).toEqual([404, 'environment']);
+  expect(await find('key', 'workspace_id=ws_unknown')).toEqual([404, 'workspace']);
+  const both = `namespace_id=${namespace}&environment_id=${environment}`;
+  expect(await ann.call('GET', `${secretsOf(ann)}/by-name/key?${both}`)).toMatchObject({
+    status: 422,
+    body: { detail: [{ loc: ['query', 'environment_id'] }] },
+  });
+  expect(await find('KEY')).toEqual([404, 'secret']);
+  expect(await find('KEY', `workspace_id=${other}`)).toEqual([404, 'secret']);
+});
+
+test('whoever may read no secret learns nothing of which there are; a hidden one is as missing as an unknown one', async () => {
+  const owner = await person(app, 'owner');
+  const environment = await newPlace(owner, 'environment');
+  const top = await newSecret(owner, { name: 'top' });
+  const inside = await newSecret(owner, { name: 'inside', workspace_id: owner.workspaceId });
+  for (const place of [{ workspace_id: owner.workspaceId }, { environment_id: environment }])
+    await newSecret(owner, { name: 'twice', ...place });
+  const base = secretsOf(owner);
+  const paths = [top.url, inside.url, `${base}/sec_unknown`, `${inside.url}/versions`];
+  const placed = [`inside?workspace_id=${owner.workspaceId}`, 'inside?environment_id=env_unknown'];
+  const names = ['top', 'inside', 'twice', 'nobody', ...placed];
+  const refusal = (required_permission: string) => ({ status: 403, body: { details: { required_permission } } });
+  for (const viewer of [await colleague(app, owner, 'viewer'), await outsider(owner, 'viewer')]) {
+    for (const path of [...paths, ...names.map((name) => `${base}/by-name/${name}`)])
+      expect(await viewer.call('GET', path), path).toMatchObject(refusal('secret:read'));
+    for (const { url } of [top, inside, { url: `${base}/sec_unknown` }]) {
+      expect(await viewer.call('POST', `${url}/rotate`, { value: VALUE })).toMatchObject(refusal('secret:rotate'));
+      expect(await viewer.call('DELETE', `${url}?permanent=true`)).toMatchObject(refusal('secret:destroy'));
+    }
+  }
+  // a viewer of the organization who works in another workspace may read there, and nothing else is there
+  const workspace = await newWorkspace(owner);
+  const worker = await outsider(owner, 'viewer');
+  const payload = { user_id: worker.userId, role: 'editor' };
+  await owner.call('POST', `/v1/orgs/${owner.orgId}/workspaces/${workspace}/members`, payload);
+  for (const path of [...paths, `${base}/by-name/top`, `${base}/by-name/twice`, `${base}/by-name/nobody`])
+    expect((await worker.call('GET', path)).status, path).toBe(404);
+  expect((await worker.call('POST', `${top.url}/rotate`, { value: VALUE })).status).toBe(404);
+  const theirs = await newSecret(owner, { name: 'twice', workspace_id: workspace });
+  expect((await worker.call<Secret>('GET', `${base}/by-name/twice`)).body.secret_id).toBe(theirs.secret_id);
+  expect(await worker.call('DELETE', `${theirs.url}?permanent=true`)).toMatchObject(refusal('secret:destroy'));
 });
 
 test('a secret of a workspace is judged there: hidden from those outside, by the role of those inside', async () => {
@@ -450,9 +542,9 @@ test('a secret of a workspace is judged there: hidden from those outside, by the
     expect(hidden.body.message.replace(inside.secret_id, 'sec_unknown')).toBe(unknown.body.message);
   }
   expect(answers).toEqual({
-    viewer: [404, 404, 404, 403, 403],
-    member: [404, 404, 404, 200, ['top']],
-    editor: [404, 404, 404, 200, ['top']],
+    viewer: [403, 403, 403, 403, 403],
+    member: [404, 404, 403, 200, ['top']],
+    editor: [404, 404, 403, 200, ['top']],
     admin: [200, 200, 204, 200, ['top', 'inside']],
   });
   // a plain member of the organization who administers the workspace reveals what is in it, and nothing else

@@ -71,16 +71,26 @@ test('a reference is an identifier, a name, or something outside; one that means
   expect(await ensured(ann, 'secret://db (prod)')).toBe(422);
 });
 
-test("a name means the organization's own secret, else the only one of that name", async () => {
+test("a name means the organization's own secret: one of a workspace is referred to by its identifier", async () => {
   const ann = await person(app, 'ann');
   const inner = await newSecret(ann, { name: 'key', workspace_id: ann.workspaceId });
-  expect(await ensured(ann, 'secret://key')).toBe(inner.secret_id);
-  const { body } = await ann.call<{ namespace_id: string }>('POST', `${ann.home}/namespaces`, { name: 'Other' });
-  await newSecret(ann, { name: 'key', namespace_id: body.namespace_id });
   expect(await ensured(ann, 'secret://key')).toBe(422);
+  expect(await opened(ann, 'secret://key')).toBe('RESOURCE_NOT_FOUND');
+  expect(await ensured(ann, inner.secret_id)).toBe(inner.secret_id);
   const top = await newSecret(ann, { name: 'key' });
   expect(await ensured(ann, 'secret://key')).toBe(top.secret_id);
+  // nothing that is made later takes its place
+  await newSecret(ann, { name: 'key', environment_id: await newPlace(ann) });
+  expect((await ann.call('POST', secretsOf(ann), secretBody({ name: 'key' }))).status).toBe(409);
+  expect(await ensured(ann, 'secret://key')).toBe(top.secret_id);
 });
+
+async function newPlace(owner: Person): Promise<string> {
+  const payload = { name: 'Stage', slug: 'stage' };
+  const path = `${owner.home}/environments`;
+  const { body } = await owner.call<{ environment: { environment_id: string } }>('POST', path, payload);
+  return body.environment.environment_id;
+}
 
 test('opening gives the value and counts it; what is expired, disabled or deleted is never used', async () => {
   const ann = await person(app, 'ann');
@@ -106,7 +116,8 @@ test('opening gives the value and counts it; what is expired, disabled or delete
 
 test('what is named by something is not destroyed; a soft deletion may go before', async () => {
   const ann = await person(app, 'ann');
-  const [byId, byName] = [await newSecret(ann), await newSecret(ann, { name: 'named', workspace_id: ann.workspaceId })];
+  const [byId, byName] = [await newSecret(ann), await newSecret(ann, { name: 'named' })];
+  const inner = await newSecret(ann, { name: 'named', workspace_id: ann.workspaceId });
   naming.set('toy_1', byId.secret_id).set('toy_2', 'secret://named').set('toy_3', byId.secret_id);
   const inUse = (id: string, ...toys: string[]) => ({
     status: 409,
@@ -124,13 +135,62 @@ test('what is named by something is not destroyed; a soft deletion may go before
   expect(await ann.call('DELETE', `${byName.url}?permanent=true`)).toMatchObject(inUse(byName.secret_id, 'toy_2'));
   await ann.call('PATCH', byId.url, { status: 'disabled' });
   expect((await ann.call('DELETE', `${byId.url}?permanent=true`)).status).toBe(409);
-  // the name means the organization's secret as soon as there is one: the other one is free
-  const top = await newSecret(ann, { name: 'named' });
-  expect((await ann.call('DELETE', `${byName.url}?permanent=true`)).status).toBe(204);
-  expect((await ann.call('DELETE', `${top.url}?permanent=true`)).status).toBe(409);
+  // it is not this one that is named
+  expect((await ann.call('DELETE', `${inner.url}?permanent=true`)).status).toBe(204);
   expect((await ann.call('DELETE', byId.url)).status).toBe(204);
   expect((await ann.call('DELETE', `${byId.url}?permanent=true`)).status).toBe(204);
   naming.clear();
+});
+
+test('what is named by its name keeps the name: else the secret could be destroyed, and another one take its place', async () => {
+  const ann = await person(app, 'ann');
+  const { url, secret_id } = await newSecret(ann, { name: 'provider' });
+  const inner = await newSecret(ann, { name: 'provider', workspace_id: ann.workspaceId });
+  const accounts = `/v1/orgs/${ann.orgId}/provider-accounts`;
+  const account = { name: 'p', provider_type: 'openai', credentials_ref: 'secret://provider' };
+  const made = await ann.call<{ provider_account_id: string }>('POST', accounts, account);
+  const { provider_account_id: accountId } = made.body;
+  const rename = (path: string, name: string) => ann.call('PATCH', path, { name, description: 'changed' });
+  expect(await rename(url, 'other')).toMatchObject({
+    status: 409,
+    body: {
+      error: 'RESOURCE_CONFLICT',
+      details: {
+        resource_id: secret_id,
+        reason: 'in_use',
+        references: [{ resource_type: 'provider_account', resource_id: accountId }],
+      },
+    },
+  });
+  expect((await ann.call('GET', url)).body).toMatchObject({ name: 'provider', description: null });
+  expect((await rename(url, 'provider')).status).toBe(200);
+  expect((await rename(inner.url, 'anything')).status).toBe(200);
+  // by its identifier it stays the same whatever it is called
+  expect((await ann.call('PATCH', `${accounts}/${accountId}`, { credentials_ref: secret_id })).status).toBe(200);
+  expect((await rename(url, 'other')).status).toBe(200);
+});
+
+test('a name that is being referred to is held: a renaming waits for it, and then finds it; and the other way round', async () => {
+  const ann = await person(app, 'ann');
+  const { url } = await newSecret(ann, { name: 'held' });
+  let renamed: Promise<{ status: number }> | undefined;
+  await app.database.prisma.$transaction(async (db) => {
+    const tx = { db, audit: () => undefined, emit: () => undefined, afterCommit: () => undefined };
+    await app.services.vault.ensureReference(tx, ann.orgId, 'secret://held', PATH);
+    renamed = ann.call('PATCH', url, { name: 'gone' });
+    await expect.poll(() => waiting()).toBe(1);
+    naming.set('toy_8', 'secret://held');
+  });
+  expect((await renamed!).status).toBe(409);
+  naming.clear();
+  let stored: Promise<unknown> | undefined;
+  await app.database.prisma.$transaction(async (db) => {
+    await db.$executeRaw`select 1 from secrets where name = 'held' for update`;
+    stored = ensured(ann, 'secret://held');
+    await expect.poll(() => waiting()).toBe(1);
+    await db.$executeRaw`update secrets set name = 'gone' where name = 'held'`;
+  });
+  expect(await stored).toBe(422);
 });
 
 test('a reference that is being stored holds its secret: a destroy waits for it, and then finds it', async () => {

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import os from 'node:os';
@@ -32,6 +33,9 @@ export interface TestAppOptions {
   logger?: Logger;
 }
 
+/** Nodes over one database have the same root keys, or they do not start. */
+export const ROOT_KEYS = `test:${randomBytes(32).toString('base64')}`;
+
 /** The real app over a database of its own. Limits that tests would run into are off unless `env` sets them. */
 export async function startTestApp({
   env = {},
@@ -41,6 +45,7 @@ export async function startTestApp({
   const dataDir = env.DATA_DIR ?? mkdtempSync(path.join(os.tmpdir(), 'platform-test-'));
   const config = loadConfig({
     DATA_DIR: dataDir,
+    ROOT_KEYS,
     RATE_LIMIT_RPS: '0',
     REGISTRATIONS_PER_MINUTE: '0',
     LOGIN_FAILURES_PER_MINUTE: '0',

@@ -122,6 +122,11 @@ describe('issuing', () => {
     ['a workspace that is not there', { workspace_ids: ['ws_none'] }, ['body', 'workspace_ids', 0]],
     ['a namespace by its slug', { namespace_ids: ['default'] }, ['body', 'namespace_ids', 0]],
     ['an environment that is not there', { environment_ids: ['env_none'] }, ['body', 'environment_ids', 0]],
+    [
+      'a star that hides in an encoding',
+      { endpoint_paths: ['/v1', '/v1/orgs/%2A/secrets'] },
+      ['body', 'endpoint_paths', 1],
+    ],
     ['a path without a slash', { endpoint_paths: ['v1/orgs'] }, ['body', 'endpoint_paths', 0]],
     ['a path with a doubled slash', { endpoint_paths: ['/v1', '/v1//orgs'] }, ['body', 'endpoint_paths', 1]],
     ['a path with dots', { endpoint_paths: ['/v1/orgs/../users'] }, ['body', 'endpoint_paths', 0]],

@@ -138,6 +138,20 @@ describe('a token cannot make one beyond itself', () => {
     expect(await locsOf(parent, { ...within, endpoint_paths: ['/v1/orgs/a/workspaces'] })).toBe(201);
   });
 
+  it('by the list of places that it leaves empty: a change needs to be in one of the two only', async () => {
+    const workspace = `/v1/orgs/${owner.orgId}/workspaces/${owner.workspaceId}`;
+    const made = await callsOf(app).post(`${workspace}/environments`, { name: 'e', slug: 'e' }, owner.headers);
+    const { environment_id } = made.json().environment ?? made.json();
+    const permissions = ['api_token:create', 'environment:update', 'namespace:update'];
+    const inNamespace = await issueToken(app, owner, { permissions, namespace_ids: [namespaceId] });
+    const inEnvironment = await issueToken(app, owner, { permissions, environment_ids: [environment_id] });
+    const both = { permissions, namespace_ids: [namespaceId], environment_ids: [environment_id] };
+    expect(await locsOf(inNamespace, both)).toEqual(['environment_ids.0']);
+    expect(await locsOf(inEnvironment, both)).toEqual(['namespace_ids.0']);
+    expect(await locsOf(inNamespace, { permissions, namespace_ids: [namespaceId] })).toBe(201);
+    expect(await locsOf(await issueToken(app, owner, both), both)).toBe(201);
+  });
+
   it('in how long and how fast', async () => {
     const parent = await issueToken(app, owner, {
       ...named,

@@ -122,6 +122,39 @@ describe('the limit of a token', () => {
     expect(await remaining(headers)).toBe(10);
   });
 
+  it('counts what a socket asks for whatever comes of it: no document, an invalid one, a refused one', async () => {
+    const { headers } = await issueToken(app, owner, { rate_limit_rps: 1, rate_limit_burst: 5 });
+    const socket = await openAcknowledged(app.url, headers.authorization);
+    const ask = async (id: string, query: string) => {
+      socket.send({ id, type: 'subscribe', payload: { query } });
+      const answer = JSON.stringify(await socket.next((message) => message.id === id && message.type !== 'complete'));
+      return answer.includes('RATE_LIMIT_EXCEEDED') ? 'limited' : 'answered';
+    };
+    const documents = ['{', '{ nope }', '{ organization(id: "org_none") { id } }', '{ me { id } }', '}'];
+    for (const [index, query] of documents.entries()) expect(await ask(`a${index}`, query)).toBe('answered');
+    for (const [index, query] of documents.entries()) expect(await ask(`b${index}`, query)).toBe('limited');
+    expect((await callsOf(app).get('/v1/auth/me', headers)).statusCode).toBe(429);
+    now += 1_000;
+    expect(await ask('later', '{ nope }')).toBe('answered');
+    socket.close();
+  });
+
+  it('tells an operation that asks for more than the burst that it will never fit', async () => {
+    const { headers } = await issueToken(app, owner, { rate_limit_rps: 2, rate_limit_burst: 10 });
+    const fields = (count: number) =>
+      `{ ${Array.from({ length: count }, (_, i) => `a${i}: organizations { totalCount }`).join(' ')} }`;
+    const refusal = async (count: number) =>
+      (await callsOf(app).graphql(fields(count), {}, headers)).json().errors?.[0];
+    // one was taken on arrival: full again in half a second, which rounds up to one
+    expect(await refusal(12)).toMatchObject({
+      message: 'The operation counts as 12 requests; you may make 10 at once.',
+      extensions: { code: 'RATE_LIMIT_EXCEEDED', details: { retry_after: 1 } },
+    });
+    now += 1_000;
+    expect(await refusal(10)).toBeUndefined();
+    expect((await callsOf(app).graphql(fields(1), {}, headers)).statusCode).toBe(429);
+  });
+
   it('is not that of its user, nor of another token; what it is refreshed to shares it', async () => {
     const own = { rate_limit_rps: 1, rate_limit_burst: 5 };
     const [one, two] = [await issueToken(app, owner, own), await issueToken(app, owner, own)];

@@ -34,6 +34,16 @@ const updateOrganization: Operation = {
   graphql: 'mutation { updateOrganization(id: "{o1}", input: {}) { id } }',
   permission: 'organization:update',
 };
+const inviteSomebody: Operation = {
+  rest: ['POST', '/v1/orgs/{o1}/invitations', { email: 'somebody@example.test' }],
+  graphql: 'mutation { createInvitation(orgId: "{o1}", input: { email: "else@example.test" }) { id } }',
+  permission: 'invitation:create',
+};
+const addOrganizationMember: Operation = {
+  rest: ['POST', '/v1/orgs/{o1}/members', { user_id: 'usr_none' }],
+  graphql: 'mutation { addOrganizationMember(orgId: "{o1}", input: { userId: "usr_none" }) { userId } }',
+  permission: 'organization_member:create',
+};
 const updateSelf: Operation = {
   rest: ['PUT', '/v1/users/{u1}', {}],
   graphql: 'mutation { updateUser(id: "{u1}", input: {}) { id } }',
@@ -123,7 +133,7 @@ interface Row {
 const rows: Record<string, Row> = {
   'its organization': {
     token: {},
-    inside: [readOrganization('o1'), readWorkspace('w1'), updateOrganization],
+    inside: [readOrganization('o1'), readWorkspace('w1')],
     outside: [readOrganization('o2')],
     follows: ['w1'],
   },
@@ -142,7 +152,17 @@ const rows: Record<string, Row> = {
   'the scope `write`': {
     token: { scopes: ['write'] },
     inside: [updateWorkspace('w1'), createThread('{n1}'), readWorkspace('w2')],
-    outside: [updateSelf],
+    outside: [updateSelf, updateOrganization, inviteSomebody, addOrganizationMember],
+  },
+  'wide names': {
+    token: { permissions: ['*:create', '*:update', '*:delete', '*:read'] },
+    inside: [updateWorkspace('w1'), createThread('{n1}'), listMembers],
+    outside: [updateSelf, updateOrganization, inviteSomebody, addOrganizationMember],
+  },
+  'what is sensitive, named': {
+    token: { permissions: ['organization:update', 'workspace_member:*'] },
+    inside: [updateOrganization, listMembers],
+    outside: [readWorkspace('w1'), updateSelf],
   },
   'a resource as scope': {
     token: { scopes: ['thread', 'sync:*'] },
@@ -153,7 +173,7 @@ const rows: Record<string, Row> = {
   'nothing named: all but what is sensitive': {
     token: {},
     inside: [updateWorkspace('w1'), updateNamespace('{n1}'), updateApp('a1')],
-    outside: [listMembers, updateSelf],
+    outside: [listMembers, updateSelf, updateOrganization, inviteSomebody, addOrganizationMember],
     follows: ['w2'],
   },
   workspace_ids: {
@@ -557,10 +577,32 @@ describe('what users may do without a permission, because it is their own, a tok
     ['leaving a workspace', { permissions: named }, workspace, 204],
     ['leaving a workspace', { permissions: named, namespace_ids: ['{n1}'] }, workspace, 'workspace_member:delete'],
     ['leaving an organization', { scopes: ['read'] }, organization, 'organization_member:delete'],
-    ['leaving an organization', { workspace_ids: ['{w1}'] }, organization, 'organization_member:delete'],
-    ['leaving an organization', {}, organization, 204],
+    ['leaving an organization', {}, organization, 'organization_member:delete'],
+    [
+      'leaving an organization',
+      { scopes: ['admin'], workspace_ids: ['{w1}'] },
+      organization,
+      'organization_member:delete',
+    ],
+    ['leaving an organization', { permissions: ['organization_member:delete'] }, organization, 204],
   ])('%s with %j', async (_what, body, path, outcome) => {
     expect(await leave(body, path)).toBe(outcome);
+  });
+
+  it('reading users: by their query, by node, as owner of a workspace, and the user itself', async () => {
+    const paths = [
+      '{ user(id: "{u1}") { id } }',
+      '{ node(id: "{u1}") { id } }',
+      '{ me { id } }',
+      '{ workspace(orgId: "{o1}", id: "{w1}") { owner { id } } }',
+    ];
+    const seen = async (permissions: string[]) => {
+      const { headers } = await issue({ permissions });
+      const answers = paths.map(async (query) => (await callsOf(app).graphql(filled(query), {}, headers)).body);
+      return (await Promise.all(answers)).map((body) => body.includes(`"id":"${owner.userId}"`));
+    };
+    expect(await seen(['workspace:read'])).toEqual([false, false, false, false]);
+    expect(await seen(['workspace:read', 'user:read'])).toEqual([true, true, true, true]);
   });
 
   it('the preferences', async () => {

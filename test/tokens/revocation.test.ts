@@ -68,24 +68,32 @@ describe('what is open ends with the token', () => {
         here.database.pool.query(`update api_tokens set expires_at = now() + interval '200 ms' where id = $1`, [id]),
     ],
   ];
-  it.each(ends)('streams over WebSocket and SSE, and what a socket asks: %s', async (_how, end) => {
+  it.each(ends)(
+    'streams over WebSocket and SSE, and the socket itself at its next operation: %s',
+    async (_how, end) => {
+      const { id, headers } = await issueToken(here, owner);
+      const socket = await openAcknowledged(there.url, headers.authorization);
+      socket.send({ id: 'follow', type: 'subscribe', payload: { query: query() } });
+      const stream = await openEvents(`${there.url}/graphql`, {
+        method: 'POST',
+        headers: { ...headers, 'content-type': 'application/json', accept: 'text/event-stream' },
+        body: JSON.stringify({ query: query() }),
+      });
+      await open(2);
+      await end(id);
+      await open(0);
+      await stream.ended;
+      socket.send({ id: 'late', type: 'subscribe', payload: { query: '{ organizations { totalCount } }' } });
+      expect(await socket.closed()).toBe(4403);
+      expect(socket.messages.filter(({ id: of }) => of === 'late')).toEqual([]);
+    },
+  );
+
+  it('an idle socket is closed too', async () => {
     const { id, headers } = await issueToken(here, owner);
     const socket = await openAcknowledged(there.url, headers.authorization);
-    socket.send({ id: 'follow', type: 'subscribe', payload: { query: query() } });
-    const stream = await openEvents(`${there.url}/graphql`, {
-      method: 'POST',
-      headers: { ...headers, 'content-type': 'application/json', accept: 'text/event-stream' },
-      body: JSON.stringify({ query: query() }),
-    });
-    await open(2);
-    await end(id);
-    await open(0);
-    await stream.ended;
-    await socket.next((message) => message.id === 'follow' && message.type === 'complete');
-    socket.send({ id: 'late', type: 'subscribe', payload: { query: '{ organizations { totalCount } }' } });
-    const answer = await socket.next((message) => message.id === 'late');
-    expect(JSON.stringify(answer)).toContain('AUTHENTICATION_FAILED');
-    socket.close();
+    await ends[0]![1](id);
+    expect(await socket.closed()).toBe(4403);
   });
 });
 

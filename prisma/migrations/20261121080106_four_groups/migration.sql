@@ -1,3 +1,8 @@
+-- AlterTable
+ALTER TABLE "events" ADD COLUMN     "app_id" TEXT,
+ADD COLUMN     "environment_id" TEXT,
+ADD COLUMN     "namespace_id" TEXT;
+
 -- CreateTable
 CREATE TABLE "environments" (
     "id" TEXT NOT NULL,
@@ -207,6 +212,7 @@ CREATE TABLE "api_tokens" (
     "org_id" TEXT NOT NULL,
     "family_id" TEXT NOT NULL,
     "maker_family_id" TEXT,
+    "ends_by" TIMESTAMPTZ(3),
     "token_type" TEXT NOT NULL,
     "owner_type" TEXT NOT NULL,
     "owner_id" TEXT NOT NULL,
@@ -381,7 +387,7 @@ ALTER TABLE "api_tokens" ADD CONSTRAINT "api_tokens_created_by_user_id_fkey" FOR
 ALTER TABLE "api_tokens" ADD CONSTRAINT "api_tokens_app_id_fkey" FOREIGN KEY ("app_id") REFERENCES "apps"("id") ON DELETE CASCADE ON UPDATE CASCADE;
 
 -- A name is free again once its secret was deleted.
-CREATE UNIQUE INDEX secrets_name ON secrets (org_id, coalesce(workspace_id, ''), coalesce(namespace_id, ''), coalesce(environment_id, ''), name)
+CREATE UNIQUE INDEX secrets_name ON secrets (org_id, coalesce(environment_id, namespace_id, workspace_id, ''), name)
   WHERE status <> 'deleted';
 
 -- Those that their people may have to be told of.
