@@ -53,7 +53,7 @@ export async function recordRemovals(
   for (const record of records) tell(tx, record);
 }
 
-/** Id and time are made here, under the lock of the slot: they rise along the chain. */
+/** Id and time are made here, under the lock of the slot: on one node they rise along the chain, whose order is in any case that of `number`. */
 const nextRecord = (
   actor: Actor,
   { orgId, workspaceId }: WorkspacePlace,

@@ -8,6 +8,11 @@ export interface PageSource<Row> {
   columns: Readonly<Record<keyof Row & string, string>>;
   /** Column of the key; ids sort by time. */
   key: string;
+  /**
+   * Column that the index of the list begins with, where its condition is written as a range of one value (`between $1 and $1`). Of a tenant
+   * that has nearly all rows of a table PostgreSQL would otherwise walk the key alone, past the newer rows of everybody else.
+   */
+  lead?: string;
   order: 'asc' | 'desc';
   /** Conditions with `$1`, `$2`… for the values of the scope and the filters, in the order of `values`. */
   where: readonly string[];
@@ -55,6 +60,8 @@ export const selectList = (columns: Readonly<Record<string, string>>) =>
     .map(([property, column]) => `${column} as "${property}"`)
     .join(', ');
 
+const orderOf = <Row>({ lead, key, order }: PageSource<Row>) => `${lead ? `${lead}, ` : ''}${key} ${order}`;
+
 /**
  * One page. The condition on the key is written only where there is a cursor, so that PostgreSQL walks the index from there
  * and the cost does not grow with the table or the depth.
@@ -69,7 +76,7 @@ export async function readPage<Row extends object>(
   if (request.after !== null)
     where.push(`${source.key} ${source.order === 'desc' ? '<' : '>'} $${values.push(request.after)}`);
   const text = `select ${selectList(source.columns)} from ${source.from}${where.length > 0 ? ` where ${where.join(' and ')}` : ''}
-    order by ${source.key} ${source.order} limit $${values.push(request.limit + 1)}`;
+    order by ${orderOf(source)} limit $${values.push(request.limit + 1)}`;
   const rows = await sql.read<Row>(text, values);
   const hasMore = rows.length > request.limit;
   return { rows: hasMore ? rows.slice(0, request.limit) : rows, hasMore };
@@ -109,7 +116,7 @@ export async function readPages<Row extends object>(
     where.push(`${source.key} ${source.order === 'desc' ? '<' : '>'} $${values.push(request.after)}`);
   const text = `select p.at as "$parent", r.* from ${each.from} cross join lateral (
     select ${source.key} as "$key", ${selectList(source.columns)} from ${source.from} where ${where.join(' and ')}
-    order by ${source.key} ${source.order} limit $${values.push(request.limit + 1)}) r order by p.at, r."$key" ${source.order}`;
+    order by ${orderOf(source)} limit $${values.push(request.limit + 1)}) r order by p.at, r."$key" ${source.order}`;
   const pages: Page<Row>[] = parents.map(() => ({ rows: [], hasMore: false }));
   for (const { $parent, $key: _key, ...row } of await sql.read<Row & { $parent: string; $key: string }>(text, values)) {
     const page = pages[Number($parent) - 1]!;

@@ -34,7 +34,7 @@ const ModelUsageSummary = builder.objectRef<UsageSummaryRow>('ModelUsageSummary'
     consecutiveFailures: t.exposeInt('consecutiveFailures', {
       nullable: true,
       description:
-        'Failures in a row of the target; null where the model has no such target: then the account was not touched.',
+        'Failures in a row of the target; null where the model has no such target or the entitlement is disabled: then the account was not touched.',
     }),
   }),
 });

@@ -49,6 +49,7 @@ interface Place {
 interface LockedEntitlement {
   id: string;
   modelId: string;
+  enabled: boolean;
   requestCount: number;
   totalTokens: number;
 }
@@ -72,7 +73,7 @@ export class ModelUsageService {
   }
 
   /**
-   * A report of a target that is not, or no longer, one of the model's counts for the entitlement alone: whoever may use one model must
+   * A report under a disabled entitlement, or of a target that is not, or no longer, one of the model's, counts for the entitlement alone: whoever may use one model must
    * not move what serves others.
    * @throws RESOURCE_NOT_FOUND `model` or `model_entitlement`, InputError for an account that is not of the organization
    */
@@ -85,7 +86,10 @@ export class ModelUsageService {
       const windows = await countWindows(tx, entitlement.id, tokens);
       const account = await lockAccount(tx, place.orgId, report.providerAccountId);
       const target = { modelId: entitlement.modelId, accountId: account.id, modelName: report.modelName };
-      const consecutiveFailures = await moveHealth(tx, account, target, report.outcome, tokens);
+      // what may not be used has nothing to say of the health of others
+      const consecutiveFailures = entitlement.enabled
+        ? await moveHealth(tx, account, target, report.outcome, tokens)
+        : null;
       tx.audit({
         action: 'execute',
         resourceType: 'model',
@@ -118,7 +122,7 @@ async function countEntitlement(
     update model_entitlements set request_count = request_count + 1, total_tokens = total_tokens + ${tokens}::bigint,
       last_used_at = greatest(last_used_at, statement_timestamp())
     where org_id = ${orgId} and workspace_id = ${workspaceId} and logical_model_id = ${logicalModelId}
-    returning id, model_id as "modelId", request_count::float8 as "requestCount", total_tokens::float8 as "totalTokens"`;
+    returning id, model_id as "modelId", enabled, request_count::float8 as "requestCount", total_tokens::float8 as "totalTokens"`;
   if (row) return row;
   const model = await tx.db.logicalModel.findUnique({
     where: { orgId_logicalModelId: { orgId, logicalModelId } },

@@ -99,7 +99,7 @@ async function recipientsOf(
     select u.email, u.username, m.role as "organizationRole",
       (select w.role from workspace_members w where w.workspace_id = ${workspaceId} and w.user_id = u.id) as "workspaceRole"
     from users u join organization_members m on m.user_id = u.id and m.org_id = ${orgId}
-    where u.id = ${createdBy} and u.deactivated_at is null`;
+    where u.id = ${createdBy} and u.is_active`;
   const readers = creators.filter(({ organizationRole, workspaceRole }) => {
     const role = workspaceId ? effectiveRole(organizationRole, workspaceRole) : organizationRole;
     return role !== null && granted(role, 'secret:read') !== 'none';
@@ -107,5 +107,5 @@ async function recipientsOf(
   if (readers.length > 0) return readers;
   return db.$queryRaw<Recipient[]>`
     select u.email, u.username from users u join organization_members m on m.user_id = u.id
-    where m.org_id = ${orgId} and m.role = 'owner' and u.deactivated_at is null order by m.id`;
+    where m.org_id = ${orgId} and m.role = 'owner' and u.is_active order by m.id`;
 }

@@ -59,13 +59,19 @@ export const successorExpiry = (
   now: Date,
 ): Date | null => earlier(expiresAt && new Date(now.getTime() + expiresAt.getTime() - issuedAt.getTime()), endsBy);
 
+/** The rate that a token has by what it sets: without a burst that is twice its rate, see `CallerLimit`. */
+const rateOf = ({ rateLimitRps, rateLimitBurst }: Pick<TokenInput, 'rateLimitRps' | 'rateLimitBurst'>) => ({
+  rateLimitRps: rateLimitRps ?? null,
+  rateLimitBurst: rateLimitBurst ?? (rateLimitRps ? 2 * rateLimitRps : null),
+});
+
 /** A token makes no faster ones. @throws InputError */
 export function checkRates({ principal: { token } }: Actor, input: TokenInput): void {
   if (!token) return;
   const issues: InputIssue[] = [];
   for (const field of ['rateLimitRps', 'rateLimitBurst'] as const) {
-    const own = token[field];
-    if (own !== null && (input[field] ?? Number.POSITIVE_INFINITY) > own)
+    const own = rateOf(token)[field];
+    if (own !== null && (rateOf(input)[field] ?? Number.POSITIVE_INFINITY) > own)
       issues.push(
         ...invalidInput(['input', field], `must not be above that of the token that asks for it, ${own}`).issues,
       );

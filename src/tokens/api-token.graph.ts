@@ -66,7 +66,8 @@ export const ApiToken = builder.objectRef<ApiTokenRow>('ApiToken').implement({
 export const ApiTokenConnection = connectionType('ApiToken', ApiToken);
 
 export const IssuedApiToken = builder.objectRef<IssuedToken>('IssuedApiToken').implement({
-  description: 'A token and its plaintexts, which are never shown again.',
+  description:
+    'A token and its plaintexts, which are not shown again (but to a repetition of the same request with its Idempotency-Key).',
   fields: (t) => ({
     token: t.field({
       type: ApiToken,

@@ -13,8 +13,9 @@ const all: PageSource<Workspace> = {
   from: 'workspaces t',
   columns,
   key: 't.id',
+  lead: 't.org_id',
   order: 'desc',
-  where: ['t.org_id = $1', 't.deleted_at is null'],
+  where: ['t.org_id between $1 and $1', 't.deleted_at is null'],
 };
 
 /** The workspaces of an organization that a user is a member of. */

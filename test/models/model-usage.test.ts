@@ -322,6 +322,10 @@ test('what is unknown is said; a target that is none of the model counts for the
     status: 'active',
     quota_policy: { current_month_tokens: 0, current_month_requests: 0 },
   });
+  await ann.call('PATCH', `${entitlementsOf(ann)}/${id}`, { enabled: false });
+  expect((await report('AUTH_FAILURE')).body).toMatchObject({ consecutive_failures: null });
+  expect((await accountNow()).quota_policy).toMatchObject({ current_month_requests: 0 });
+  await ann.call('PATCH', `${entitlementsOf(ann)}/${id}`, { enabled: true });
   const { logical_model_id: other } = await newModel(ann);
   const payload = { provider_account_id: foreign, model_name: 'x', outcome: 'SUCCESS' };
   expect(await ann.call('POST', `${ann.home}/models/${other}/usage`, payload)).toMatchObject({

@@ -169,6 +169,11 @@ describe('a token cannot make one beyond itself', () => {
     expect(await locsOf(parent, { permissions: ['workspace:read'] })).toEqual(['rate_limit_rps', 'rate_limit_burst']);
     const minted = await mint(parent, body);
     expect(minted.json().token.expires_at).toBe(parent.token.expires_at);
+    // a burst that follows from the rate binds as one that is set does
+    const plain = await issueToken(app, owner, { ...named, rate_limit_rps: 5 });
+    const wanted = { permissions: ['workspace:read'], rate_limit_rps: 5 };
+    expect(await locsOf(plain, { ...wanted, rate_limit_burst: 11 })).toEqual(['rate_limit_burst']);
+    expect(await locsOf(plain, wanted)).toBe(201);
   });
 });
 

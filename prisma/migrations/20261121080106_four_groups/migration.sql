@@ -303,6 +303,12 @@ CREATE INDEX "secrets_org_id_id_idx" ON "secrets"("org_id", "id" DESC);
 CREATE INDEX "secrets_org_id_name_idx" ON "secrets"("org_id", "name");
 
 -- CreateIndex
+CREATE INDEX "secrets_namespace_id_idx" ON "secrets"("namespace_id");
+
+-- CreateIndex
+CREATE INDEX "secrets_environment_id_idx" ON "secrets"("environment_id");
+
+-- CreateIndex
 CREATE INDEX "secrets_workspace_id_idx" ON "secrets"("workspace_id");
 
 -- CreateIndex
@@ -322,6 +328,9 @@ CREATE INDEX "api_tokens_org_id_created_by_user_id_id_idx" ON "api_tokens"("org_
 
 -- CreateIndex
 CREATE INDEX "api_tokens_app_id_id_idx" ON "api_tokens"("app_id", "id" DESC);
+
+-- CreateIndex
+CREATE INDEX "api_tokens_created_by_user_id_idx" ON "api_tokens"("created_by_user_id");
 
 -- CreateIndex
 CREATE INDEX "api_tokens_family_id_idx" ON "api_tokens"("family_id");
