@@ -14,7 +14,7 @@ import {
   permissionTable,
   type Role,
 } from './permissions.ts';
-import type { Place } from './place.ts';
+import { DEFAULT_NAMESPACE, type Place } from './place.ts';
 import { type Reach, reaches } from './token-grant.ts';
 
 interface DefaultNamespace {
@@ -39,7 +39,6 @@ const WORKSPACE_ROLE = `select w.deleted_at is null as exists,
   from workspaces w where w.org_id = $1 and w.id = $2`;
 const WORKSPACE_ROLES_SOMEWHERE = `select distinct m.role from workspace_members m join workspaces w on w.id = m.workspace_id
   where m.org_id = $1 and m.user_id = $2 and w.deleted_at is null`;
-const DEFAULT_NAMESPACE = 'default';
 const DEFAULT_NAMESPACE_ID = `select id from namespaces where org_id = $1 and workspace_id = $2 and slug = '${DEFAULT_NAMESPACE}'`;
 
 // the same questions asked many times at once, as the rows of a list do: one statement for all
@@ -153,13 +152,10 @@ export class Access {
     const own = await this.organizationRole(actor, orgId);
     if (!own) return () => false;
     const rows = await this.#sql.read<{ role: Role }>(WORKSPACE_ROLES_SOMEWHERE, [orgId, actor.principal.userId]);
-    const roles = new Set([own, ...rows.map(({ role }) => role)]);
-    return (permission) => {
-      const rule = permissionTable[permission];
-      if ('organizationFrom' in rule && atLeast(own, rule.organizationFrom)) return true;
-      if (permission === 'workspace:create' && this.#membersMakeWorkspaces && atLeast(own, 'member')) return true;
-      return [...roles].some((role) => granted(role, permission) !== 'none');
-    };
+    return (permission) =>
+      isFromOrganization(own, permission) ||
+      this.#grantOf(own, permission) !== 'none' ||
+      rows.some(({ role }) => granted(role, permission) !== 'none');
   }
 
   /** The workspaces that a list may show this caller, if it may show only some: those that a token is restricted to. */
@@ -272,10 +268,15 @@ export class Access {
 
   #judge(role: Role | null, permission: Permission): Grant {
     if (!role) throw forbidden('organization:access');
-    const grant = granted(role, permission);
-    if (grant !== 'none') return grant;
+    const grant = this.#grantOf(role, permission);
+    if (grant === 'none') throw forbidden(permission);
+    return grant;
+  }
+
+  /** What a role in the organization is granted, as the operator has set it. */
+  #grantOf(role: Role, permission: Permission): Grant {
     if (permission === 'workspace:create' && this.#membersMakeWorkspaces && atLeast(role, 'member')) return 'all';
-    throw forbidden(permission);
+    return granted(role, permission);
   }
 }
 
@@ -289,6 +290,12 @@ const isForeign = ({ principal: { token } }: Actor, orgId: string): boolean => t
 
 const isHidden = (visible: readonly string[] | null, id: string): boolean => visible !== null && !visible.includes(id);
 
+/** Whether a workspace's permission comes with the role in its organization. */
+function isFromOrganization(role: Role, permission: Permission): boolean {
+  const rule = permissionTable[permission];
+  return 'organizationFrom' in rule && atLeast(role, rule.organizationFrom);
+}
+
 function judgeWorkspace(
   organizationRole: Role,
   workspace: WorkspaceAccess,
@@ -298,8 +305,7 @@ function judgeWorkspace(
   const role = effectiveRole(organizationRole, workspace.role);
   if (!role) throw forbidden(permission);
   if (!workspace.exists) throw notFound('workspace', workspaceId);
-  const rule = permissionTable[permission];
-  if ('organizationFrom' in rule && atLeast(organizationRole, rule.organizationFrom)) return 'all';
+  if (isFromOrganization(organizationRole, permission)) return 'all';
   const grant = granted(role, permission);
   if (grant === 'none') throw forbidden(permission);
   return grant;

@@ -11,9 +11,10 @@ export interface RequestInfo {
   path: string;
   /**
    * Where the request came in, in one spelling: the canonical path of its REST route, or `/graphql` for every transport of GraphQL. What
-   * `endpoint_paths` of a token are held against; absent where no operation stands behind the path.
+   * `endpoint_paths` of a token are held against; absent where no operation stands behind the path. Worked out when it is asked for: few
+   * tokens have such paths.
    */
-  door?: string | undefined;
+  door?: () => string | undefined;
   /** Client address after trusted proxies. */
   ip: string;
   /** The status that the answer will have if all goes well. */

@@ -1,5 +1,8 @@
 import { kindOfId } from '../infra/ids.ts';
 
+/** The slug of the namespace that each workspace has; it stands for the id wherever a namespace is named. */
+export const DEFAULT_NAMESPACE = 'default';
+
 /** What an operation is about below its workspace; what is absent is not named. */
 export interface Place {
   /** An id, or `default`. */

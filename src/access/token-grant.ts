@@ -84,5 +84,8 @@ function inApp({ appId, type }: TokenGrant, permission: Permission, where: Reach
 }
 
 /** Whether a token may come in by a door: the canonical path of a REST route, or `/graphql`. */
-export const mayEnter = ({ endpoints }: TokenGrant, door: string | undefined): boolean =>
-  endpoints === null || (door !== undefined && endpoints.some((pattern) => matchesPath(pattern, door)));
+export function mayEnter({ endpoints }: TokenGrant, doorOf: (() => string | undefined) | undefined): boolean {
+  if (endpoints === null) return true;
+  const door = doorOf?.();
+  return door !== undefined && endpoints.some((pattern) => matchesPath(pattern, door));
+}

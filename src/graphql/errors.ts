@@ -75,6 +75,10 @@ export const forbidden = (requiredPermission: string, message?: string) =>
     message ?? `You need the permission '${requiredPermission}' to do this.`,
   );
 
+/** Whether an error says that the caller may not have something, or that it is not there: to whoever only wants to know, both are a no. */
+export const isRefusal = (error: unknown): boolean =>
+  error instanceof ApiError && (error.code === 'FORBIDDEN' || error.code === 'RESOURCE_NOT_FOUND');
+
 /** 404; hidden and missing answer identically. */
 export const notFound = (resourceType: string, resourceId: string) =>
   new ApiError(

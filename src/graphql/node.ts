@@ -3,7 +3,7 @@ import { type Place, placeOfRow } from '../access/place.ts';
 import { type IdKind, kindOfId } from '../infra/ids.ts';
 import { builder } from './builder.ts';
 import type { Context } from './context.ts';
-import { ApiError } from './errors.ts';
+import { isRefusal } from './errors.ts';
 
 /** Finds a row by its id alone, if the caller may read it: by the same permission as the type's own query. */
 export type NodeLoader = (context: Context, id: string) => Promise<{ id: string } | null>;
@@ -76,7 +76,7 @@ async function visible<Row>(row: Promise<Row | null>): Promise<Row | null> {
   try {
     return await row;
   } catch (error) {
-    if (error instanceof ApiError && (error.code === 'FORBIDDEN' || error.code === 'RESOURCE_NOT_FOUND')) return null;
+    if (isRefusal(error)) return null;
     throw error;
   }
 }

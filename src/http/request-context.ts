@@ -47,7 +47,7 @@ export function addRequestContext(
         traceId,
         method: request.method,
         path: pathOf(request.url),
-        door: doorOf(request),
+        door: () => doorOf(request),
         ip: ClientAddress.limitKey(clients.of(request.raw)),
         successStatus: 200,
         startedAt: performance.now(),

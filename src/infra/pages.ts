@@ -1,3 +1,4 @@
+import { snakeCase } from './snake-case.ts';
 import type { Sql } from './sql.ts';
 
 /** A list that is walked by key. Column and table names come from code only. */
@@ -161,7 +162,6 @@ export function columnsOf<Property extends string>(
   properties: readonly Property[],
   alias = 't',
 ): Record<Property, string> {
-  const column = (property: string) =>
-    `${alias}.${property.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`;
+  const column = (property: string) => `${alias}.${snakeCase(property)}`;
   return Object.fromEntries(properties.map((property) => [property, column(property)])) as Record<Property, string>;
 }

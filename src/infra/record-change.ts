@@ -20,9 +20,6 @@ const happened = {
   rotate: 'rotated',
   refresh: 'refreshed',
   revoke: 'revoked',
-  deploy: 'deployed',
-  undeploy: 'undeployed',
-  promote: 'promoted',
 } as const;
 
 /** Writes what every change of such a row leaves behind: its activity record and the event `<kind>.created`, `<kind>.updated`, …. */

@@ -2,6 +2,7 @@ import { builder } from '../graphql/builder.ts';
 import { connectionType, pageArgs } from '../graphql/connections.ts';
 import type { Constraints } from '../graphql/constraints.ts';
 import { Node, readableInWorkspace, registerNode } from '../graphql/node.ts';
+import { snakeCase } from '../infra/snake-case.ts';
 import { Workspace } from '../workspaces/workspace.graph.ts';
 import { workspaceArgs } from '../workspaces/workspace-args.ts';
 import { LogicalModel } from './logical-model.graph.ts';
@@ -20,13 +21,6 @@ const WorkspaceLimits = builder.objectRef<WorkspaceLimitsRow>('WorkspaceLimits')
     tokensPerMinute: t.expose('tokensPerMinute', { type: 'Int53', nullable: true, description: 'Tokens.' }),
   }),
 });
-
-const limitNames: Record<keyof WorkspaceLimitsRow, string> = {
-  maxTokensPerMonth: 'max_tokens_per_month',
-  maxRequestsPerDay: 'max_requests_per_day',
-  requestsPerMinute: 'requests_per_minute',
-  tokensPerMinute: 'tokens_per_minute',
-};
 
 export const ModelEntitlement = builder.objectRef<ModelEntitlementRow>('ModelEntitlement').implement({
   description: 'The grant of a model to a workspace, with its limits and what was used.',
@@ -54,10 +48,7 @@ export const ModelEntitlement = builder.objectRef<ModelEntitlementRow>('ModelEnt
       description: 'The same as an object with only those that are set, by their names in REST.',
       resolve: ({ workspaceLimits }) =>
         Object.fromEntries(
-          Object.entries(limitNames).flatMap(([key, name]) => {
-            const limit = workspaceLimits[key as keyof WorkspaceLimitsRow];
-            return limit === null ? [] : [[name, limit]];
-          }),
+          Object.entries(workspaceLimits).flatMap(([key, limit]) => (limit === null ? [] : [[snakeCase(key), limit]])),
         ),
     }),
     allowedStepTypes: t.exposeStringList('allowedStepTypes', { description: 'Empty: all.' }),

@@ -1,4 +1,5 @@
 import type { Actor } from '../access/caller.ts';
+import { DEFAULT_NAMESPACE } from '../access/place.ts';
 import { type Namespace, Prisma } from '../generated/prisma/client.ts';
 import { ChildReads } from '../graphql/child-reads.ts';
 import type { Connection } from '../graphql/connections.ts';
@@ -11,9 +12,6 @@ import { recordChange } from '../infra/record-change.ts';
 import type { Sql } from '../infra/sql.ts';
 import type { SecretService } from '../secrets/secret.service.ts';
 import type { ServiceDeps } from '../services.ts';
-
-/** The slug of the namespace that each workspace has; it stands for the id wherever a namespace is named. */
-export const DEFAULT_NAMESPACE = 'default';
 
 export interface CreateNamespace {
   name: string;

@@ -2,6 +2,7 @@ import { effectiveRole } from '../access/access.ts';
 import { granted, type Role } from '../access/permissions.ts';
 import type { AccountMail } from '../auth/account-mail.ts';
 import type { Prisma } from '../generated/prisma/client.ts';
+import { inBatches } from '../infra/batches.ts';
 import type { Changes, Tx } from '../infra/change.ts';
 import { systemCaller } from '../infra/system-caller.ts';
 
@@ -48,10 +49,7 @@ export class SecretNotices {
 
   /** Safe on several nodes at once. @returns how many secrets were told of */
   async send(): Promise<number> {
-    let told = 0;
-    for (let count = BATCH; count === BATCH; told += count)
-      count = await this.#changes.run(systemCaller('secret notices'), (tx) => this.#sendBatch(tx));
-    return told;
+    return inBatches(BATCH, () => this.#changes.run(systemCaller('secret notices'), (tx) => this.#sendBatch(tx)));
   }
 
   async #sendBatch(tx: Tx): Promise<number> {

@@ -1,8 +1,9 @@
 import type { Actor } from '../access/caller.ts';
 import type { Permission } from '../access/permissions.ts';
+import { DEFAULT_NAMESPACE } from '../access/place.ts';
 import { invalidInput, notFound } from '../graphql/errors.ts';
 import type { Tx } from '../infra/change.ts';
-import { DEFAULT_NAMESPACE, holdNamespace } from '../namespaces/namespace.service.ts';
+import { holdNamespace } from '../namespaces/namespace.service.ts';
 import type { ServiceDeps } from '../services.ts';
 
 /** Where a secret is asked to live. */

@@ -3,7 +3,7 @@ import type { Actor } from '../access/caller.ts';
 import { atLeast, granted, type Permission } from '../access/permissions.ts';
 import { Prisma, type Secret as SecretRow } from '../generated/prisma/client.ts';
 import type { Connection } from '../graphql/connections.ts';
-import { ApiError, conflict, forbidden, notFound } from '../graphql/errors.ts';
+import { type ApiError, conflict, forbidden, isRefusal, notFound } from '../graphql/errors.ts';
 import { NestedList, type PageArgs, type RequestMemory } from '../graphql/nested-connection.ts';
 import { columnsOf, type Filter, filtersOf, narrowed, type PageSource, readPage } from '../infra/pages.ts';
 import type { Sql } from '../infra/sql.ts';
@@ -210,8 +210,7 @@ export class SecretReads {
       else await this.#access.requireOrganization(actor, orgId, permission);
       return true;
     } catch (error) {
-      if (error instanceof ApiError && (error.code === 'FORBIDDEN' || error.code === 'RESOURCE_NOT_FOUND'))
-        return false;
+      if (isRefusal(error)) return false;
       throw error;
     }
   }

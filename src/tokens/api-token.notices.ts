@@ -1,4 +1,5 @@
 import type { AccountMail } from '../auth/account-mail.ts';
+import { inBatches } from '../infra/batches.ts';
 import type { Changes, Tx } from '../infra/change.ts';
 import { systemCaller } from '../infra/system-caller.ts';
 import { resourceOf } from './api-token.revocation.ts';
@@ -36,12 +37,7 @@ export class ApiTokenNotices {
 
   /** Sends what is due. @returns how many notices */
   async send(): Promise<number> {
-    let sent = 0;
-    for (;;) {
-      const count = await this.#changes.run(systemCaller('token notices'), (tx) => this.#sendBatch(tx));
-      sent += count;
-      if (count < BATCH) return sent;
-    }
+    return inBatches(BATCH, () => this.#changes.run(systemCaller('token notices'), (tx) => this.#sendBatch(tx)));
   }
 
   async #sendBatch(tx: Tx): Promise<number> {
