@@ -7,10 +7,12 @@ import {
   validate,
   visit,
 } from 'graphql';
-import { bodyFieldOf, misplaced } from './body-field.ts';
+import { EXPECTED_VERSION } from '../src/graphql/versions-plugin.ts';
+import { type BodyField, bodyFieldOf, misplaced } from './body-field.ts';
 import { facadeSchema, restOf } from './directives.ts';
 import type { OperationSource } from './documents.ts';
 import { CompileError, problemAt, problemOf, readDocuments } from './documents.ts';
+import { etagReader } from './etag.ts';
 import { executionOf, isPublic } from './execution.ts';
 import { failureOf } from './failure.ts';
 import { inputReader } from './input.ts';
@@ -117,7 +119,9 @@ function compileOperation(
   const bodyField = bodyFieldOf(schemas.product, node, problems);
   const response =
     bodyField && responseOf(schemas.product, fragments, bodyField, node.operation, rest.status, problems);
-  const document = rewrite(written);
+  const isStream = node.operation === 'subscription';
+  const etag = bodyField && !isStream ? etagReader(schemas.product, fragments, bodyField, problems) : null;
+  const document = rewrite(written, etag !== null);
   // names that REST makes equal
   if (problems.length === 0)
     problems.push(...validate(schemas.product, document, [OverlappingFieldsCanBeMergedRule]).map(problemOf));
@@ -148,6 +152,8 @@ function compileOperation(
     description: bodyField.root.description ?? '',
     document,
     rootField: rootFieldOf(operation),
+    takesIfMatch: takesVersion(bodyField.root, operation),
+    etag,
     read: reader.read,
     ...runs,
     bodyOf: bodyReader(bodyField, response, node.operation, parameters.parameters, (errors, request) =>
@@ -155,6 +161,13 @@ function compileOperation(
     ),
   };
 }
+
+/** Whether the root field takes the version of its resource, and the document leaves it to the header. */
+const takesVersion = (root: BodyField['root'], operation: OperationDefinitionNode): boolean =>
+  root.args.some(({ name }) => name === EXPECTED_VERSION) &&
+  operation.selectionSet.selections.every(
+    (node) => node.kind !== Kind.FIELD || !node.arguments?.some(({ name }) => name.value === EXPECTED_VERSION),
+  );
 
 function tryTo<Result>(work: () => Result, node: OperationSource['node'], problems: string[]): Result | null {
   try {

@@ -80,6 +80,13 @@ const nothing = new GraphQLDirective({
   locations: [FIELD],
 });
 
+const etag = new GraphQLDirective({
+  name: 'etag',
+  description:
+    'On a plain field: the version of its object, which is the header `ETag` and not shown. On an object in the `@body` field: the ETag is that of this object.',
+  locations: [FIELD],
+});
+
 /** The directives of the façade's document language (design §1). They are stripped before execution. */
 export const facadeDirectives: readonly GraphQLDirective[] = [
   rest,
@@ -91,6 +98,7 @@ export const facadeDirectives: readonly GraphQLDirective[] = [
   flatten,
   empty,
   nothing,
+  etag,
 ];
 const facadeNames = new Set(facadeDirectives.map((directive) => directive.name));
 
@@ -116,7 +124,7 @@ export const oneOfOf = (node: Directed) => getDirectiveValues(oneOf, node) as { 
 export const headerOf = (node: Directed) => getDirectiveValues(header, node) as { name: string } | undefined;
 
 /** Whether a directive without arguments stands on the node. */
-export const has = (node: Directed, name: 'body' | 'commaList' | 'flatten' | 'empty' | 'nothing'): boolean =>
+export const has = (node: Directed, name: 'body' | 'commaList' | 'flatten' | 'empty' | 'nothing' | 'etag'): boolean =>
   node.directives?.some((directive) => directive.name.value === name) ?? false;
 
 /** The directive's own node, for error positions. */

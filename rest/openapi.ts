@@ -35,9 +35,11 @@ const component = (kind: string, name: string): Json => ({ $ref: `#/components/$
 
 /** status -> name of the shared response and what it says. */
 const responses = {
+  '400': ['InvalidRequest', 'A header of the request is unusable; `details.reason` says which.'],
   '401': ['AuthenticationFailed', 'Authentication is missing or invalid.'],
   '403': ['Forbidden', 'The caller lacks the permission in `details.required_permission`.'],
   '404': ['NotFound', 'The resource does not exist or is hidden from the caller.'],
+  '412': ['PreconditionFailed', 'The resource is at another version, `details.current_version`.'],
   '422': ['InvalidInput', 'Invalid parameters or body.'],
   '429': ['RateLimited', 'Too many requests; `details.retry_after` says for how many seconds to wait.'],
   '500': ['InternalError', 'A fault of the service.'],
@@ -100,6 +102,21 @@ const headers: Record<string, Json> = {
   },
 };
 
+/** Of operations whose resource can be asked to have a certain version. */
+const ifMatch: Json = {
+  name: 'if-match',
+  in: 'header',
+  required: false,
+  description: 'The `ETag` of an earlier answer, several of them, or `*`: without a match nothing is changed.',
+  schema: { type: 'string' },
+};
+
+const etagHeader: Json = {
+  description:
+    'The version of the resource, for `If-Match`. Counters and what the service notes by itself do not raise it.',
+  schema: { type: 'string' },
+};
+
 /** Derives the OpenAPI document of the REST API from its compiled operations. */
 export function buildOpenApi(operations: readonly CompiledOperation[], options: OpenApiOptions): OpenApiDocument {
   const schemas = new Schemas();
@@ -121,7 +138,8 @@ export function buildOpenApi(operations: readonly CompiledOperation[], options: 
     paths,
     components: {
       securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } },
-      parameters: headers,
+      parameters: { ...headers, IfMatch: ifMatch },
+      headers: { ETag: etagHeader },
       responses: Object.fromEntries(
         Object.entries(responses).map(([status, [name, description]]) => [
           name,
@@ -161,14 +179,25 @@ function pathItem(operation: CompiledOperation, schemas: Schemas): Json {
           },
         }
       : {}),
-    responses: { [operation.status]: success(operation, schemas), ...Object.fromEntries(errors) },
+    responses: {
+      [operation.status]: {
+        ...success(operation, schemas),
+        ...(operation.etag ? { headers: { ETag: component('headers', 'ETag') } } : {}),
+      },
+      ...Object.fromEntries(errors),
+      ...(operation.takesIfMatch
+        ? Object.fromEntries(
+            (['400', '412'] as const).map((status) => [status, component('responses', responses[status][0])]),
+          )
+        : {}),
+    },
   };
 }
 
 /** The headers that every operation takes, unless one of its own variables is that header. */
-function headersOf({ parameters }: CompiledOperation): Json[] {
+function headersOf({ parameters, takesIfMatch }: CompiledOperation): Json[] {
   const own = new Set(parameters.map((parameter) => parameter.wireName));
-  return Object.entries(headers).flatMap(([key, { name }]) =>
+  return Object.entries(takesIfMatch ? { ...headers, IfMatch: ifMatch } : headers).flatMap(([key, { name }]) =>
     own.has(String(name)) ? [] : [component('parameters', key)],
   );
 }

@@ -43,6 +43,10 @@ export interface CompiledOperation {
   description: string;
   /** The schema's root field that the operation asks for; its first, where it asks for several. */
   rootField: string;
+  /** The header `If-Match` names the versions that the resource may have: the root field takes `expectedVersion`. */
+  takesIfMatch: boolean;
+  /** Takes the `ETag` out of a result, before {@link bodyOf}; `null` where the body is no single resource. */
+  etag: ((result: ExecutionResult) => string | null) | null;
   /** The executed document: façade directives gone, REST names as aliases. */
   document: DocumentNode;
 

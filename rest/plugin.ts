@@ -16,6 +16,7 @@ import { docsPlugin } from './docs.ts';
 import type { OnFault } from './errors.ts';
 import { answerOf, errorBody, frameworkErrors, sendError, unknownRoute, ValidationFailure } from './errors.ts';
 import { EventStream } from './events.ts';
+import { versionsOf } from './if-match.ts';
 import type { OpenApiOptions } from './openapi.ts';
 import { buildOpenApi } from './openapi.ts';
 import type { CompiledOperation } from './operation.ts';
@@ -49,8 +50,13 @@ export interface RestOptions {
   operationsDir: string;
   /** Who calls; `null` is a stranger. Called once per request, after the body was parsed. Must not throw for bad tokens. */
   principal(request: FastifyRequest): unknown;
-  /** The GraphQL context of this request. */
-  context(request: FastifyRequest, principal: unknown, operation: OperationFacts): object;
+  /** The GraphQL context of this request. `versions` are those that its resource may have, by `If-Match`; `null` for any. */
+  context(
+    request: FastifyRequest,
+    principal: unknown,
+    operation: OperationFacts,
+    versions: readonly number[] | null,
+  ): object;
   /** For the OpenAPI document, which this plugin serves at `/openapi.json`, with an API reference at `/docs`. */
   info: OpenApiOptions['info'];
   publicUrl?: string | undefined;
@@ -117,9 +123,10 @@ function addRoute(
       throw unknownRoute(request);
     const principal = (await options.principal(request)) ?? null;
     if (principal === null && !isPublic) throw unauthenticated();
+    const versions = operation.takesIfMatch ? versionsOf(request.headers['if-match']) : null;
     const { variables, issues } = operation.read(request);
     if (issues.items.length > 0) throw new ValidationFailure(issues.items);
-    return { context: options.context(request, principal, facts), variables };
+    return { context: options.context(request, principal, facts, versions), variables };
   };
   server.route({
     method,
@@ -138,7 +145,10 @@ function valueHandler(operation: CompiledOperation, admit: Admit): RouteHandlerM
   const { status, response } = operation;
   return async (request, reply) => {
     const { context, variables } = await admit(request);
-    const body = operation.bodyOf(await operation.run(context, variables), request);
+    const result = await operation.run(context, variables);
+    const etag = operation.etag?.(result);
+    const body = operation.bodyOf(result, request);
+    if (etag) reply.header('etag', etag);
     reply.code(status);
     if (response.kind === 'empty') return reply.send();
     return reply

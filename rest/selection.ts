@@ -47,8 +47,15 @@ export interface ObjectShape {
   fragment: string | null;
 }
 
+/** Key of the version that becomes the `ETag`, in the result of the execution. */
+export const ETAG_KEY = '_etag';
+
+/** Whether a field is the version of its object: it is no part of a body. */
+export const isVersion = (node: FieldNode): boolean => has(node, 'etag') && !node.selectionSet;
+
 /** Key of a field in the result of the execution, once {@link rewrite} was applied. */
 export function resultKey(node: FieldNode): string {
+  if (isVersion(node)) return ETAG_KEY;
   const key = node.alias?.value ?? restName(node.name.value);
   return has(node, 'flatten') ? `_flat_${key}` : key;
 }
@@ -56,11 +63,15 @@ export function resultKey(node: FieldNode): string {
 const kept = (directives: readonly DirectiveNode[] | undefined) =>
   directives?.filter((directive) => !isFacadeDirective(directive));
 
-/** The executable form: every field gets its REST name as alias, façade directives are gone. Locations stay. */
-export function rewrite<Node extends ASTNode>(node: Node): Node {
+/**
+ * The executable form: every field gets its REST name as alias, façade directives are gone. Locations stay. Versions are asked for only
+ * where they become the `ETag`.
+ */
+export function rewrite<Node extends ASTNode>(node: Node, hasETag: boolean): Node {
   return visit(node, {
     Field: {
       enter(field) {
+        if (isVersion(field) && !hasETag) return null;
         const key = resultKey(field);
         const alias = key === field.name.value ? undefined : { kind: Kind.NAME as const, value: key, loc: field.loc };
         return { ...field, alias, directives: kept(field.directives) };
@@ -111,6 +122,7 @@ export class SelectionReader {
       const optional =
         isOptional || (node.directives?.some(({ name }) => name.value === 'include' || name.value === 'skip') ?? false);
       if (node.kind === Kind.FIELD) {
+        if (isVersion(node)) continue;
         const found = into.get(resultKey(node));
         if (found) {
           found.nodes.push(node);

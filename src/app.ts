@@ -25,6 +25,7 @@ import { addRequestContext, traceIdOf } from './http/request-context.ts';
 import { addRequestLog } from './http/request-log.ts';
 import { baseUrl } from './infra/base-url.ts';
 import type { Database } from './infra/database.ts';
+import { Expectation } from './infra/expectation.ts';
 import { appSecret } from './infra/keys.ts';
 import type { Logger } from './infra/logger.ts';
 import type { Mailer } from './infra/mail.ts';
@@ -124,6 +125,7 @@ async function addPlugins(server: FastifyInstance, { corsOrigins }: Config): Pro
       'x-ratelimit-remaining',
       'x-ratelimit-reset',
       'retry-after',
+      'etag',
       'idempotent-replayed',
     ],
   });
@@ -135,7 +137,8 @@ function restOptions({ publicUrl }: Config, services: Services): RestOptions {
     schema,
     operationsDir,
     principal: (request) => request.caller.principal,
-    context: (request, _principal, operation) => {
+    context: (request, _principal, operation, versions) => {
+      if (versions) request.caller.request.expectation = new Expectation(versions);
       request.caller.request.successStatus = operation.successStatus;
       return new Context(request.caller, services);
     },

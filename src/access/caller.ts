@@ -1,3 +1,4 @@
+import type { Expectation } from '../infra/expectation.ts';
 import type { Principal } from './principal.ts';
 
 /** What stands in the place of the HTTP method for operations that came over a WebSocket. */
@@ -23,6 +24,8 @@ export interface RequestInfo {
   startedAt: number;
   /** The row of the request's Idempotency-Key, where it has one: its change marks it in the same transaction. */
   idempotencyId?: string;
+  /** What the resource that is changed must be like; every change that is made meanwhile has to look. */
+  expectation?: Expectation | undefined;
   /** Set once a change has written the request's activity record in its transaction. */
   recorded: boolean;
   /** A request of the façade is recorded when it was answered, if it failed: only then its status is known. */

@@ -2,12 +2,13 @@ import { builder } from '../graphql/builder.ts';
 import { connectionType, pageArgs } from '../graphql/connections.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { Node, readableInWorkspace, registerNode } from '../graphql/node.ts';
+import { Versioned, versionArg } from '../graphql/versions.ts';
 import { Workspace } from '../workspaces/workspace.graph.ts';
 import { workspaceArgs } from '../workspaces/workspace-args.ts';
 
 export const App = builder.prismaObject('App', {
   description: 'An application of a workspace.',
-  interfaces: [Node],
+  interfaces: [Node, Versioned],
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `app_…`.' }),
     orgId: t.exposeID('orgId', { description: 'The organization of the workspace.' }),
@@ -101,13 +102,17 @@ builder.mutationFields((t) => ({
     type: App,
     description: 'Changes an app.',
     authorize: { workspace: 'app:update' },
-    args: { ...target(), input: t.arg({ type: UpdateAppInput, required: true, description: 'The changes.' }) },
+    args: {
+      ...target(),
+      input: t.arg({ type: UpdateAppInput, required: true, description: 'The changes.' }),
+      ...versionArg(),
+    },
     resolve: (_root, { id, input, ...place }, { actor, services }) => services.apps.update(actor, place, id, input),
   }),
   deleteApp: t.boolean({
     description: 'Deletes an app with its releases.',
     authorize: { workspace: 'app:delete' },
-    args: target(),
+    args: { ...target(), ...versionArg() },
     resolve: async (_root, { id, ...place }, { actor, services }) => {
       await services.apps.delete(actor, place, id);
       return true;

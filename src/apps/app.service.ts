@@ -78,6 +78,7 @@ export class AppService {
   async update(actor: Actor, { orgId, workspaceId }: Place, id: string, input: UpdateApp): Promise<App> {
     return this.#deps.changes.run(actor, async (tx) => {
       const metadata = (input.metadata ?? undefined) as Prisma.InputJsonObject | undefined;
+      await tx.expectVersion({ table: 'apps', key: { id } });
       const [app] = await tx.db.app.updateManyAndReturn({
         where: { id, orgId, workspaceId },
         data: { name: input.name ?? undefined, description: input.description, metadata },
@@ -99,6 +100,7 @@ export class AppService {
       const held = await tx.db.$queryRaw<unknown[]>`
         select 1 from apps where id = ${id} and org_id = ${orgId} and workspace_id = ${workspaceId} for update`;
       if (held.length === 0) throw notFound('app', id);
+      await tx.expectVersion({ table: 'apps', key: { id } });
       await recordRemovals(tx, actor, place, await holdSlotsOfApp(tx, id, passes));
       await holdTokensOfApp(tx, id);
       await tx.db.app.delete({ where: { id } });

@@ -3,6 +3,7 @@ import { builder } from '../graphql/builder.ts';
 import { connectionType, pageArgs } from '../graphql/connections.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { Node, readableInWorkspace, registerNode } from '../graphql/node.ts';
+import { versionArg } from '../graphql/versions.ts';
 import { Release } from '../releases/release.graph.ts';
 import { workspaceArgs } from '../workspaces/workspace-args.ts';
 import { Environment } from './environment.graph.ts';
@@ -186,6 +187,7 @@ builder.mutationFields((t) => ({
     args: {
       ...environmentArgs(),
       input: t.arg({ type: DeployReleaseInput, required: true, description: 'The release.' }),
+      ...versionArg('the environment'),
     },
     resolve: async (_root, { input, ...place }, { actor, services }) => ({
       message: 'App deployed successfully',
@@ -200,6 +202,7 @@ builder.mutationFields((t) => ({
     args: {
       ...environmentArgs(),
       input: t.arg({ type: PromoteReleaseInput, required: true, description: 'The app and where it comes from.' }),
+      ...versionArg('the environment'),
     },
     resolve: async (_root, { input, ...place }, { actor, services }) => ({
       message: 'App promoted successfully',
@@ -211,7 +214,11 @@ builder.mutationFields((t) => ({
     description: 'Takes out what is deployed of an app in an environment.',
     authorize: { workspace: 'deployment:delete' },
     activity: { action: 'undeploy', resourceType: 'deployment' },
-    args: { ...environmentArgs(), appId: t.arg.id({ required: true, description: 'The app.' }) },
+    args: {
+      ...environmentArgs(),
+      appId: t.arg.id({ required: true, description: 'The app.' }),
+      ...versionArg('the environment'),
+    },
     resolve: async (_root, { appId, ...place }, { actor, services }) => ({
       message: 'App undeployed successfully',
       deployment: await services.deployments.undeploy(actor, place, appId),

@@ -3,6 +3,7 @@ import { connectionType, pageArgs } from '../graphql/connections.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { Node, readableInWorkspace, registerNode } from '../graphql/node.ts';
 import { MessageResult } from '../graphql/results.ts';
+import { Versioned, versionArg } from '../graphql/versions.ts';
 import { Workspace } from '../workspaces/workspace.graph.ts';
 import { workspaceArgs } from '../workspaces/workspace-args.ts';
 import type { Environment as EnvironmentView } from './environment.reads.ts';
@@ -11,7 +12,7 @@ const status = { oneOf: ['active', 'locked', 'archived'] };
 
 export const Environment = builder.objectRef<EnvironmentView>('Environment').implement({
   description: 'A named place of a workspace that releases of apps are deployed to.',
-  interfaces: [Node],
+  interfaces: [Node, Versioned],
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `env_…`.' }),
     orgId: t.exposeID('orgId', { description: 'The organization of the workspace.' }),
@@ -161,7 +162,11 @@ builder.mutationFields((t) => ({
     type: EnvironmentResult,
     description: 'Changes an environment.',
     authorize: { workspace: 'environment:update' },
-    args: { ...target(), input: t.arg({ type: UpdateEnvironmentInput, required: true, description: 'The changes.' }) },
+    args: {
+      ...target(),
+      input: t.arg({ type: UpdateEnvironmentInput, required: true, description: 'The changes.' }),
+      ...versionArg(),
+    },
     resolve: async (_root, { id, input, ...place }, { actor, services }) => ({
       message: 'Environment updated successfully',
       environment: await services.environments.update(actor, place, id, input),
@@ -171,7 +176,7 @@ builder.mutationFields((t) => ({
     type: MessageResult,
     description: 'Undeploys everything in an environment and deletes it with its secrets. The default one goes last.',
     authorize: { workspace: 'environment:delete' },
-    args: target(),
+    args: { ...target(), ...versionArg() },
     resolve: async (_root, { id, ...place }, { actor, services }) => {
       await services.environments.delete(actor, place, id);
       return { message: 'Environment deleted successfully' };

@@ -3,6 +3,7 @@ import { type Environment as EnvironmentRow, Prisma } from '../generated/prisma/
 import type { Connection } from '../graphql/connections.ts';
 import { notFound } from '../graphql/errors.ts';
 import { NestedList, nestedRow, type PageArgs, type RequestMemory } from '../graphql/nested-connection.ts';
+import type { VersionedRow } from '../infra/expectation.ts';
 import { columnsOf, type Filter, filtersOf, type PageSource, readPage } from '../infra/pages.ts';
 import type { ServiceDeps } from '../services.ts';
 
@@ -22,10 +23,21 @@ export interface EnvironmentListArgs extends PageArgs {
   status?: string | null;
 }
 
+/** SQL over the row `t`: what is deployed is part of an environment, so that its records count (see the migration). */
+const VERSION = `t.resource_version + (select coalesce(sum(s.last_number), 0)::int from environment_slots s where s.environment_id = t.id)`;
+
+/** An environment whose version is expected. */
+export const versionedEnvironment = (id: string): VersionedRow => ({
+  table: 'environments',
+  key: { id },
+  version: VERSION,
+});
+
 const source: PageSource<Environment> = {
   from: 'environments t',
   columns: {
     ...columnsOf(Object.values(Prisma.EnvironmentScalarFieldEnum)),
+    resourceVersion: VERSION,
     // part of the row's own statement: what a page costs does not depend on how many environments are on it
     activeDeployments: `(select coalesce(jsonb_object_agg(s.app_id, s.release_id), '{}') from environment_slots s
       where s.environment_id = t.id and s.release_id is not null)`,

@@ -7,7 +7,7 @@ import { recordChange } from '../infra/record-change.ts';
 import type { SecretService } from '../secrets/secret.service.ts';
 import type { ServiceDeps } from '../services.ts';
 import { recordRemovals } from './deployment.records.ts';
-import { type Environment, EnvironmentReads, type WorkspacePlace } from './environment.reads.ts';
+import { type Environment, EnvironmentReads, versionedEnvironment, type WorkspacePlace } from './environment.reads.ts';
 import { holdSlotsOfEnvironment } from './slots.ts';
 
 export interface CreateEnvironment {
@@ -73,6 +73,7 @@ export class EnvironmentService {
     return this.#deps.changes.run(actor, async (tx) => {
       await holdWorkspace(tx, place);
       const before = await holdAlone(tx, place, id);
+      await tx.expectVersion(versionedEnvironment(id));
       const changes = changesOf(before, input);
       if (Object.keys(changes).length > 0) {
         await refuseForbidden(tx, before, changes);
@@ -87,10 +88,12 @@ export class EnvironmentService {
       }
       const { slots, ...environment } = await tx.db.environment.findUniqueOrThrow({
         where: { id },
-        include: { slots: { where: { releaseId: { not: null } }, orderBy: { appId: 'asc' } } },
+        include: { slots: { orderBy: { appId: 'asc' } } },
       });
-      const activeDeployments = Object.fromEntries(slots.map(({ appId, releaseId }) => [appId, releaseId!]));
-      return { ...environment, activeDeployments };
+      const filled = slots.filter(({ releaseId }) => releaseId !== null);
+      const activeDeployments = Object.fromEntries(filled.map(({ appId, releaseId }) => [appId, releaseId!]));
+      const records = slots.reduce((sum, { lastNumber }) => sum + lastNumber, 0);
+      return { ...environment, activeDeployments, resourceVersion: environment.resourceVersion + records };
     });
   }
 
@@ -99,6 +102,7 @@ export class EnvironmentService {
     await this.#deps.changes.run(actor, async (tx) => {
       await holdWorkspace(tx, place);
       const environment = await holdAlone(tx, place, id);
+      await tx.expectVersion(versionedEnvironment(id));
       const others = { workspaceId: place.workspaceId, id: { not: id } };
       if (environment.isDefault && (await tx.db.environment.count({ where: others })) > 0) throw isTheDefault(id);
       await recordRemovals(tx, actor, place, await holdSlotsOfEnvironment(tx, id));

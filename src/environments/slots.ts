@@ -3,7 +3,7 @@ import type { Actor } from '../access/caller.ts';
 import type { Place } from '../access/place.ts';
 import { ApiError, conflict, notFound } from '../graphql/errors.ts';
 import type { Tx } from '../infra/change.ts';
-import type { WorkspacePlace } from './environment.reads.ts';
+import { versionedEnvironment, type WorkspacePlace } from './environment.reads.ts';
 
 // Whoever takes several locks takes them in this order, so that they wait for each other and never in a ring:
 // workspace, app, release, environment, slot. Of several environments or slots, the one with the lower id first.
@@ -48,6 +48,7 @@ export async function passesLocks(
  */
 export async function holdEnvironment(tx: Tx, place: EnvironmentPlace, passes: boolean): Promise<void> {
   const { orgId, workspaceId, environmentId: id } = place;
+  await tx.expectVersion(versionedEnvironment(id));
   const [row] = await tx.db.$queryRaw<{ status: string }[]>`
     select status from environments where id = ${id} and org_id = ${orgId} and workspace_id = ${workspaceId} for share`;
   if (!row) throw notFound('environment', id);
@@ -84,11 +85,11 @@ export async function holdSlotsOfEnvironment(tx: Tx, environmentId: string): Pro
     from environment_slots where environment_id = ${environmentId} and release_id is not null order by app_id for update`;
 }
 
-/** Holds an app's slots in all environments; the caller holds the app. @throws RESOURCE_CONFLICT `environment_locked`, see {@link holdEnvironment} */
+/** Holds an app's slots in all environments, and these alone: they change with the slots that go. The caller holds the app. @throws RESOURCE_CONFLICT `environment_locked`, see {@link holdEnvironment} */
 export async function holdSlotsOfApp(tx: Tx, appId: string, passes: boolean): Promise<FilledSlot[]> {
   const environments = await tx.db.$queryRaw<{ id: string; status: string }[]>`
     select id, status from environments where id in (select environment_id from environment_slots where app_id = ${appId})
-    order by id for share`;
+    order by id for no key update`;
   const slots = await tx.db.$queryRaw<FilledSlot[]>`
     select environment_id as "environmentId", app_id as "appId", release_id as "releaseId", last_number as "lastNumber"
     from environment_slots where app_id = ${appId} and release_id is not null order by environment_id for update`;

@@ -15,6 +15,7 @@ const ABANDONED_MS = 60_000;
 interface StoredAnswer {
   statusCode: number;
   contentType: string;
+  etag?: string;
   body: string;
 }
 
@@ -32,7 +33,7 @@ export function addIdempotency(
   server.addHook('preHandler', async (request, reply) => {
     const id = idOf(request);
     if (!id) return undefined;
-    const requestHash = seal.fingerprint(JSON.stringify(request.body ?? null));
+    const requestHash = seal.fingerprint(`${JSON.stringify(request.body ?? null)}${request.headers['if-match'] ?? ''}`);
     try {
       const answer = await claim(prisma, seal, id, requestHash);
       if (!answer) {
@@ -40,6 +41,7 @@ export function addIdempotency(
         return undefined;
       }
       await mayReplay(request);
+      if (answer.etag) reply.header('etag', answer.etag);
       return reply
         .code(answer.statusCode)
         .header('idempotent-replayed', 'true')
@@ -109,9 +111,11 @@ async function settle(prisma: PrismaClient, seal: Seal, id: string, reply: Fasti
       await prisma.idempotencyKey.deleteMany({ where: { id, committedAt: null } });
       return;
     }
+    const etag = reply.getHeader('etag');
     const answer: StoredAnswer = {
       statusCode,
       contentType: String(reply.getHeader('content-type') ?? 'application/json; charset=utf-8'),
+      ...(etag ? { etag: String(etag) } : {}),
       body,
     };
     await prisma.idempotencyKey.updateMany({

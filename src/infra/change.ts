@@ -3,6 +3,7 @@ import type { Prisma, PrismaClient } from '../generated/prisma/client.ts';
 import { errorCatalogue } from '../graphql/errors.ts';
 import { type ActivityEntry, activityRow, insertActivity, recordOfChanged } from './activity.ts';
 import { type EventEntry, eventRow, insertEvents } from './events.ts';
+import { holdVersion, type VersionedRow } from './expectation.ts';
 import type { Sql } from './sql.ts';
 
 /** A transaction that is being written: the rows, the audit record and the events commit together or not at all. */
@@ -17,6 +18,11 @@ export interface Tx {
   emit(event: EventEntry): void;
   /** Runs after the commit: caches to drop, mails to send. Never runs if the transaction did not commit. */
   afterCommit(action: () => void): void;
+  /**
+   * Holds the row that is changed and looks at its version, if the caller expects one; call it before the row is written. A version that is
+   * not the expected one fails the change when everything else in it went well: what is missing, forbidden or in conflict is told first.
+   */
+  expectVersion(row: VersionedRow): Promise<void>;
 }
 
 /** A change that is one statement, for where a transaction of many would cost too much. */
@@ -69,14 +75,20 @@ export class Changes {
     const activities: ActivityEntry[] = [];
     const events: EventEntry[] = [];
     const after: (() => void)[] = [];
+    const { expectation } = caller.request;
     const result = await this.#prisma.$transaction(
       async (db) => {
+        let found: number | null = null;
         const value = await work({
           db,
           audit: (entry) => activities.push(entry),
           emit: (event) => events.push(event),
           afterCommit: (action) => after.push(action),
+          expectVersion: async (row) => {
+            if (expectation) found = await holdVersion(db, row);
+          },
         });
+        expectation?.demand(found);
         const record = recordOf(activities);
         if (record) await insertActivity(db, [activityRow(caller, record)]);
         if (caller.request.idempotencyId)

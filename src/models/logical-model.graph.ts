@@ -2,6 +2,7 @@ import { builder } from '../graphql/builder.ts';
 import { connectionType, pageArgs } from '../graphql/connections.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { Node, readableInOrganization, registerNode } from '../graphql/node.ts';
+import { Versioned, versionArg } from '../graphql/versions.ts';
 import { Organization } from '../organizations/organization.graph.ts';
 import { CreateLogicalModelInput, UpdateLogicalModelInput } from './logical-model.inputs.ts';
 import type {
@@ -65,7 +66,7 @@ const ModelConstraints = builder.objectRef<ModelConstraintsRow>('ModelConstraint
 
 export const LogicalModel = builder.objectRef<LogicalModelRow>('LogicalModel').implement({
   description: 'A model as workspaces know it, routed to targets at provider accounts.',
-  interfaces: [Node],
+  interfaces: [Node, Versioned],
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `mdl_…`.' }),
     orgId: t.exposeID('orgId', { description: 'The organization.' }),
@@ -180,6 +181,7 @@ builder.mutationFields((t) => {
       args: {
         ...target,
         input: t.arg({ type: UpdateLogicalModelInput, required: true, description: 'The changes.' }),
+        ...versionArg(),
       },
       resolve: (_root, { logicalModelId, input, ...place }, { actor, services }) =>
         services.models.update(actor, place.orgId, logicalModelId, input),
@@ -187,7 +189,7 @@ builder.mutationFields((t) => {
     deleteLogicalModel: t.boolean({
       description: 'Deletes a model, its entitlements and its place in fallback chains.',
       authorize: { organization: 'model:delete' },
-      args: target,
+      args: { ...target, ...versionArg() },
       resolve: async (_root, { logicalModelId, ...place }, { actor, services }) => {
         await services.models.delete(actor, place.orgId, logicalModelId);
         return true;

@@ -83,6 +83,7 @@ export class LogicalModelService {
   async update(actor: Actor, orgId: string, logicalModelId: string, input: UpdateLogicalModel): Promise<LogicalModel> {
     await this.#deps.changes.run(actor, async (tx) => {
       await lockModels(tx, orgId);
+      await tx.expectVersion({ table: 'logical_models', key: { orgId, logicalModelId } });
       const [row] = await tx.db.logicalModel.updateManyAndReturn({
         where: { orgId, logicalModelId },
         data: {
@@ -116,6 +117,7 @@ export class LogicalModelService {
       const [model] = await tx.db.$queryRaw<{ id: string }[]>`
         select id from logical_models where org_id = ${orgId} and logical_model_id = ${logicalModelId} for update`;
       if (!model) throw notFound('model', logicalModelId);
+      await tx.expectVersion({ table: 'logical_models', key: { id: model.id } });
       // before the model itself: a usage report holds an entitlement first, then a target
       const entitlements = await tx.db.$queryRaw<{ id: string; workspaceId: string }[]>`
         delete from model_entitlements where model_id = ${model.id} returning id, workspace_id as "workspaceId"`;

@@ -2,6 +2,7 @@ import { builder } from '../graphql/builder.ts';
 import { connectionType, pageArgs } from '../graphql/connections.ts';
 import type { Constraints } from '../graphql/constraints.ts';
 import { Node, readableInWorkspace, registerNode } from '../graphql/node.ts';
+import { Versioned, versionArg } from '../graphql/versions.ts';
 import { snakeCase } from '../infra/snake-case.ts';
 import { Workspace } from '../workspaces/workspace.graph.ts';
 import { workspaceArgs } from '../workspaces/workspace-args.ts';
@@ -24,7 +25,7 @@ const WorkspaceLimits = builder.objectRef<WorkspaceLimitsRow>('WorkspaceLimits')
 
 export const ModelEntitlement = builder.objectRef<ModelEntitlementRow>('ModelEntitlement').implement({
   description: 'The grant of a model to a workspace, with its limits and what was used.',
-  interfaces: [Node],
+  interfaces: [Node, Versioned],
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `ment_…`.' }),
     orgId: t.exposeID('orgId', { description: 'The organization.' }),
@@ -178,6 +179,7 @@ builder.mutationFields((t) => ({
     args: {
       ...target(),
       input: t.arg({ type: UpdateModelEntitlementInput, required: true, description: 'The changes.' }),
+      ...versionArg(),
     },
     resolve: (_root, { logicalModelId, input, ...place }, { actor, services }) =>
       services.modelEntitlements.update(actor, place, logicalModelId, input),
@@ -185,7 +187,7 @@ builder.mutationFields((t) => ({
   deleteModelEntitlement: t.boolean({
     description: 'Takes a model from a workspace, with what was counted of its use.',
     authorize: { workspace: 'model_entitlement:delete' },
-    args: target(),
+    args: { ...target(), ...versionArg() },
     resolve: async (_root, { logicalModelId, ...place }, { actor, services }) => {
       await services.modelEntitlements.delete(actor, place, logicalModelId);
       return true;

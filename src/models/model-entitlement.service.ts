@@ -151,6 +151,7 @@ export class ModelEntitlementService {
     input: UpdateModelEntitlement,
   ): Promise<ModelEntitlement> {
     await this.#deps.changes.run(actor, async (tx) => {
+      await tx.expectVersion({ table: 'model_entitlements', key: { ...place, logicalModelId } });
       const [row] = await tx.db.modelEntitlement.updateManyAndReturn({
         where: { ...place, logicalModelId },
         data: {
@@ -172,6 +173,7 @@ export class ModelEntitlementService {
   /** Takes the model from the workspace, with what was counted of its use. @throws RESOURCE_NOT_FOUND */
   async delete(actor: Actor, place: Place, logicalModelId: string): Promise<void> {
     await this.#deps.changes.run(actor, async (tx) => {
+      await tx.expectVersion({ table: 'model_entitlements', key: { ...place, logicalModelId } });
       const [row] = await tx.db.$queryRaw<{ id: string }[]>`delete from model_entitlements
         where org_id = ${place.orgId} and workspace_id = ${place.workspaceId} and logical_model_id = ${logicalModelId} returning id`;
       if (!row) throw notFound('model_entitlement', logicalModelId);

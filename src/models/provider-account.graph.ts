@@ -2,6 +2,7 @@ import { builder } from '../graphql/builder.ts';
 import { connectionType, pageArgs } from '../graphql/connections.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { Node, readableInOrganization, registerNode } from '../graphql/node.ts';
+import { Versioned, versionArg } from '../graphql/versions.ts';
 import { Organization } from '../organizations/organization.graph.ts';
 import { CreateProviderAccountInput, UpdateProviderAccountInput } from './provider-account.inputs.ts';
 import type {
@@ -51,7 +52,7 @@ const RateLimitPolicy = builder.objectRef<RateLimitPolicyRow>('RateLimitPolicy')
 
 export const ProviderAccount = builder.objectRef<ProviderAccountRow>('ProviderAccount').implement({
   description: 'An account at a provider of models. Its credentials are a reference, never the credentials.',
-  interfaces: [Node],
+  interfaces: [Node, Versioned],
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `pa_…`.' }),
     orgId: t.exposeID('orgId', { description: 'The organization.' }),
@@ -168,6 +169,7 @@ builder.mutationFields((t) => {
       args: {
         ...target,
         input: t.arg({ type: UpdateProviderAccountInput, required: true, description: 'The changes.' }),
+        ...versionArg(),
       },
       resolve: (_root, { id, input, ...place }, { actor, services }) =>
         services.providerAccounts.update(actor, place.orgId, id, input),
@@ -175,7 +177,7 @@ builder.mutationFields((t) => {
     deleteProviderAccount: t.boolean({
       description: 'Deletes an account that no model has a target at.',
       authorize: { organization: 'provider_account:delete' },
-      args: target,
+      args: { ...target, ...versionArg() },
       resolve: async (_root, { id, ...place }, { actor, services }) => {
         await services.providerAccounts.delete(actor, place.orgId, id);
         return true;

@@ -107,6 +107,7 @@ export class ProviderAccountService {
   async update(actor: Actor, orgId: string, id: string, input: UpdateProviderAccount): Promise<ProviderAccount> {
     await this.#deps.changes.run(actor, async (tx) => {
       const account = await lockAccount(tx, orgId, id);
+      await tx.expectVersion({ table: 'provider_accounts', key: { id } });
       const { routingMode, bridgeId } = { ...account, ...withoutNull({ routingMode: input.routingMode }) };
       ensureBridge(routingMode, input.bridgeId === undefined ? bridgeId : input.bridgeId);
       if (input.credentialsRef) await this.#deps.vault.ensureReference(tx, orgId, input.credentialsRef, CREDENTIALS);
@@ -149,6 +150,7 @@ export class ProviderAccountService {
       const rows = await tx.db.$queryRaw<unknown[]>`
         select 1 from provider_accounts where org_id = ${orgId} and id = ${id} for update`;
       if (rows.length === 0) throw notFound('provider_account', id);
+      await tx.expectVersion({ table: 'provider_accounts', key: { id } });
       const models = await tx.db.$queryRaw<{ id: string }[]>`
         select distinct m.logical_model_id as id from logical_models m join model_targets t on t.model_id = m.id
         where t.provider_account_id = ${id} order by 1 limit ${MAX_REFERENCES}`;

@@ -2,13 +2,14 @@ import { builder } from '../graphql/builder.ts';
 import { connectionType, pageArgs } from '../graphql/connections.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { Node, readableInWorkspace, registerNode } from '../graphql/node.ts';
+import { Versioned, versionArg } from '../graphql/versions.ts';
 import { Workspace } from '../workspaces/workspace.graph.ts';
 import { workspaceArgs } from '../workspaces/workspace-args.ts';
 
 export const Namespace = builder.prismaObject('Namespace', {
   description:
     'A part of a workspace. Each workspace has one with the slug `default`, which stands for its id wherever a namespace is named.',
-  interfaces: [Node],
+  interfaces: [Node, Versioned],
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `ns_…`.' }),
     orgId: t.exposeID('orgId', { description: 'The organization of the workspace.' }),
@@ -107,14 +108,18 @@ builder.mutationFields((t) => ({
     type: Namespace,
     description: 'Changes a namespace.',
     authorize: { workspace: 'namespace:update' },
-    args: { ...target(), input: t.arg({ type: UpdateNamespaceInput, required: true, description: 'The changes.' }) },
+    args: {
+      ...target(),
+      input: t.arg({ type: UpdateNamespaceInput, required: true, description: 'The changes.' }),
+      ...versionArg(),
+    },
     resolve: (_root, { id, input, ...place }, { actor, services }) =>
       services.namespaces.update(actor, place, id, input),
   }),
   deleteNamespace: t.boolean({
     description: 'Deletes a namespace with everything in it. The namespace `default` stays.',
     authorize: { workspace: 'namespace:delete' },
-    args: target(),
+    args: { ...target(), ...versionArg() },
     resolve: async (_root, { id, ...place }, { actor, services }) => {
       await services.namespaces.delete(actor, place, id);
       return true;

@@ -114,6 +114,7 @@ export class NamespaceService {
     if (input.slug && input.slug !== before.slug) ensureNotDefault(before, 'keeps its slug');
     return this.#unique(place, input.slug ?? before.slug, () =>
       this.#deps.changes.run(actor, async (tx) => {
+        await tx.expectVersion({ table: 'namespaces', key: { id: before.id } });
         const [namespace] = await tx.db.namespace.updateManyAndReturn({
           where: { id: before.id },
           data: { name: input.name ?? undefined, slug: input.slug ?? undefined, description: input.description },
@@ -130,6 +131,7 @@ export class NamespaceService {
     const namespace = await this.get(place, id);
     ensureNotDefault(namespace, 'cannot be deleted');
     await this.#deps.changes.run(actor, async (tx) => {
+      await tx.expectVersion({ table: 'namespaces', key: { id: namespace.id } });
       const { count } = await tx.db.namespace.deleteMany({ where: { id: namespace.id } });
       if (count === 0) throw notFound('namespace', id);
       await this.#deps.secrets.placeDeleted(tx, { namespaceId: namespace.id });

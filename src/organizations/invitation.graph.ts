@@ -3,13 +3,14 @@ import { builder } from '../graphql/builder.ts';
 import { connectionType, pageArgs } from '../graphql/connections.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { Node, readableInOrganization, registerNode } from '../graphql/node.ts';
+import { Versioned, versionArg } from '../graphql/versions.ts';
 import { emailBounds } from '../users/user.graph.ts';
 import type { Invitation as InvitationRow } from './invitation.service.ts';
 import { Organization } from './organization.graph.ts';
 
 export const Invitation = builder.objectRef<InvitationRow>('Invitation').implement({
   description: 'An invitation by e-mail to join an organization, and perhaps one of its workspaces.',
-  interfaces: [Node],
+  interfaces: [Node, Versioned],
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `inv_…`.' }),
     orgId: t.exposeID('orgId', { description: 'The organization.' }),
@@ -129,14 +130,14 @@ builder.mutationFields((t) => {
       type: Invitation,
       description: 'Mails a new link for a pending invitation, which works for seven days; the old link is dead.',
       authorize: { organization: 'invitation:update' },
-      args: target,
+      args: { ...target, ...versionArg() },
       resolve: (_root, args, { actor, services }) => services.invitations.resend(actor, args.orgId, args.id),
     }),
     revokeInvitation: t.boolean({
       description: 'Makes the link of a pending invitation useless.',
       authorize: { organization: 'invitation:delete' },
       activity: { action: 'revoke', resourceType: 'invitation' },
-      args: target,
+      args: { ...target, ...versionArg() },
       resolve: async (_root, args, { actor, services }) => {
         await services.invitations.revoke(actor, args.orgId, args.id);
         return true;

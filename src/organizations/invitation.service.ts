@@ -206,6 +206,7 @@ export class InvitationService {
     id: string,
     data: Prisma.InvitationUpdateManyMutationInput,
   ): Promise<void> {
+    await tx.expectVersion({ table: 'invitations', key: { id, orgId } });
     const { count } = await tx.db.invitation.updateMany({ where: { id, orgId, status: 'pending' }, data });
     if (count === 0) throw notPending(await this.get(orgId, id));
   }

@@ -3,12 +3,13 @@ import { builder } from '../graphql/builder.ts';
 import { connectionType, pageArgs } from '../graphql/connections.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { Node, readableInOrganization, registerNode } from '../graphql/node.ts';
+import { Versioned, versionArg } from '../graphql/versions.ts';
 import { Organization } from './organization.graph.ts';
 import type { OrganizationMember as OrganizationMemberRow } from './organization-member.service.ts';
 
 export const OrganizationMember = builder.objectRef<OrganizationMemberRow>('OrganizationMember').implement({
   description: 'A user as a member of an organization.',
-  interfaces: [Node],
+  interfaces: [Node, Versioned],
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier of the membership.' }),
     orgId: t.exposeID('orgId', { description: 'The organization.' }),
@@ -96,6 +97,7 @@ builder.mutationFields((t) => {
       args: {
         ...target,
         input: t.arg({ type: UpdateOrganizationMemberInput, required: true, description: 'The new role.' }),
+        ...versionArg(),
       },
       resolve: (_root, { input, ...ids }, { actor, services }) =>
         services.organizationMembers.changeRole(actor, ids, input.role as Role),
@@ -104,7 +106,7 @@ builder.mutationFields((t) => {
       description:
         'Removes a member from an organization and from all its workspaces; everyone may remove themselves. The last owner cannot leave.',
       authorize: { organization: 'organization:access', service: 'organization_member:delete' },
-      args: target,
+      args: { ...target, ...versionArg() },
       resolve: async (_root, ids, { actor, services }) => {
         await services.organizationMembers.remove(actor, ids);
         return true;

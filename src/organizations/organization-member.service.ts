@@ -158,6 +158,7 @@ export class OrganizationMemberService {
   /** The member's role, with the organization held: owners cannot demote each other at the same time. */
   async #lockMember(tx: Tx, { orgId, userId }: Target): Promise<Role> {
     await lockOrganization(tx, orgId);
+    await tx.expectVersion({ table: 'organization_members', key: { orgId, userId } });
     const member = await tx.db.organizationMember.findUnique({ where: { orgId_userId: { orgId, userId } } });
     if (!member) throw notFound('organization_member', userId);
     return member.role as Role;

@@ -3,12 +3,13 @@ import { connectionType, emptyConnection, pageArgs } from '../graphql/connection
 import { forbidden } from '../graphql/errors.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { Node, registerNode } from '../graphql/node.ts';
+import { Versioned, versionArg } from '../graphql/versions.ts';
 import { isSelf, User } from '../users/user.graph.ts';
 import { Workspace, WorkspaceConnection } from '../workspaces/workspace.graph.ts';
 
 export const Organization = builder.prismaObject('Organization', {
   description: 'A tenant: people work together in it, and nothing of it is seen from outside.',
-  interfaces: [Node],
+  interfaces: [Node, Versioned],
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `org_…`.' }),
     name: t.exposeString('name', { description: 'A label; names may repeat.' }),
@@ -114,6 +115,7 @@ builder.mutationFields((t) => ({
     args: {
       id: t.arg.id({ required: true, description: 'The organization.' }),
       input: t.arg({ type: UpdateOrganizationInput, required: true, description: 'The changes.' }),
+      ...versionArg(),
     },
     resolve: (_root, { id, input }, { actor, services }) => services.organizations.update(actor, id, input),
   }),
@@ -121,7 +123,7 @@ builder.mutationFields((t) => ({
     description:
       'Deletes an organization; its workspaces and everything in them are unreachable at once. Its members keep their accounts.',
     authorize: { organization: 'organization:delete' },
-    args: { id: t.arg.id({ required: true, description: 'The organization.' }) },
+    args: { id: t.arg.id({ required: true, description: 'The organization.' }), ...versionArg() },
     resolve: async (_root, { id }, { actor, services }) => {
       await services.organizations.delete(actor, id);
       return true;

@@ -82,6 +82,7 @@ export class OrganizationService {
   async update(actor: Actor, id: string, input: UpdateOrganization): Promise<Organization> {
     return this.#deps.changes.run(actor, async (tx) => {
       await lockOrganization(tx, id);
+      await tx.expectVersion({ table: 'organizations', key: { id } });
       record(tx, 'update', id, { fields: Object.keys(input) });
       return tx.db.organization.update({
         where: { id },
@@ -94,6 +95,7 @@ export class OrganizationService {
   async delete(actor: Actor, id: string): Promise<void> {
     await this.#deps.changes.run(actor, async (tx) => {
       await lockOrganization(tx, id);
+      await tx.expectVersion({ table: 'organizations', key: { id } });
       await tx.db.organization.update({ where: { id }, data: { deletedAt: new Date() } });
       await tx.db
         .$executeRaw`update users u set default_workspace_id = null from workspaces w where w.org_id = ${id} and u.default_workspace_id = w.id`;

@@ -3,11 +3,12 @@ import { builder } from '../graphql/builder.ts';
 import { connectionType, pageArgs } from '../graphql/connections.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { Node, readableInWorkspace, registerNode } from '../graphql/node.ts';
+import { Versioned, versionArg } from '../graphql/versions.ts';
 import { workspaceArgs } from '../workspaces/workspace-args.ts';
 
 export const Release = builder.prismaObject('Release', {
   description: 'A release of an app. It does not change.',
-  interfaces: [Node],
+  interfaces: [Node, Versioned],
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `rls_…`.' }),
     orgId: t.exposeID('orgId', { description: 'The organization of the workspace.' }),
@@ -99,7 +100,7 @@ builder.mutationFields((t) => ({
   deleteRelease: t.boolean({
     description: 'Deletes a release.',
     authorize: { workspace: 'release:delete' },
-    args: target(),
+    args: { ...target(), ...versionArg() },
     resolve: async (_root, { id, ...place }, { actor, services }) => {
       await services.releases.delete(actor, place, id);
       return true;

@@ -85,6 +85,7 @@ export class ReleaseService {
     await this.#deps.changes.run(actor, async (tx) => {
       // who is deploying it has finished, and nobody begins
       await tx.db.$queryRaw`select 1 from releases where id = ${id} for update`;
+      await tx.expectVersion({ table: 'releases', key: { id } });
       const references = await referencesToRelease(tx, id);
       if (references.length > 0)
         throw conflict('release', id, 'in_use', 'The release is deployed: undeploy it first.', { references });

@@ -2,6 +2,7 @@ import { builder } from '../graphql/builder.ts';
 import { connectionType, pageArgs } from '../graphql/connections.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { Node, registerNode } from '../graphql/node.ts';
+import { Versioned, versionArg } from '../graphql/versions.ts';
 import { Organization } from '../organizations/organization.graph.ts';
 import { Workspace } from '../workspaces/workspace.graph.ts';
 import type { SecretHistory as History, SecretHistoryEntry } from './reveal.service.ts';
@@ -12,7 +13,7 @@ const isPast = (at: Date | null) => at !== null && at.getTime() <= Date.now();
 
 export const Secret = builder.objectRef<SecretRow>('Secret').implement({
   description: 'A vaulted secret. Lists and changes never show its value.',
-  interfaces: [Node],
+  interfaces: [Node, Versioned],
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `sec_…`; as such it may be referred to.' }),
     orgId: t.exposeID('orgId', { description: 'The organization.' }),
@@ -309,14 +310,22 @@ builder.mutationFields((t) => ({
     description:
       'Changes what is known of a secret, not its value. The name stays while something refers to it: `in_use`.',
     authorize: { organization: 'organization:access', service: 'secret:update' },
-    args: { ...target(), input: t.arg({ type: UpdateSecretInput, required: true, description: 'What to change.' }) },
+    args: {
+      ...target(),
+      input: t.arg({ type: UpdateSecretInput, required: true, description: 'What to change.' }),
+      ...versionArg(),
+    },
     resolve: (_root, { orgId, id, input }, { actor, services }) => services.secrets.update(actor, orgId, id, input),
   }),
   rotateSecret: t.field({
     type: Secret,
     description: 'Stores a new version of the value. Older versions stay listed, newest first.',
     authorize: { organization: 'organization:access', service: 'secret:rotate' },
-    args: { ...target(), input: t.arg({ type: RotateSecretInput, required: true, description: 'The next version.' }) },
+    args: {
+      ...target(),
+      input: t.arg({ type: RotateSecretInput, required: true, description: 'The next version.' }),
+      ...versionArg(),
+    },
     resolve: (_root, { orgId, id, input }, { actor, services }) => services.secrets.rotate(actor, orgId, id, input),
   }),
   deleteSecret: t.boolean({
@@ -330,6 +339,7 @@ builder.mutationFields((t) => ({
         defaultValue: false,
         description: 'At once and for good, with all its values; needs `secret:destroy`, and nothing may refer to it.',
       }),
+      ...versionArg(),
     },
     resolve: async (_root, { orgId, id, permanent }, { actor, services: { secrets } }) => {
       await (permanent ? secrets.destroy(actor, orgId, id) : secrets.delete(actor, orgId, id));
@@ -341,7 +351,7 @@ builder.mutationFields((t) => ({
     description: 'Takes a deletion back, if the name is still free and the place that it lived in is still there.',
     authorize: { organization: 'organization:access', service: 'secret:delete' },
     activity: { action: 'restore', resourceType: 'secret' },
-    args: target(),
+    args: { ...target(), ...versionArg() },
     resolve: (_root, { orgId, id }, { actor, services }) => services.secrets.restore(actor, orgId, id),
   }),
 }));

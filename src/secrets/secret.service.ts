@@ -98,6 +98,7 @@ export class SecretService {
     return this.#unique({ ...before, name: input.name ?? before.name }, () =>
       this.#deps.changes.run(actor, async (tx) => {
         const held = await holdSecret(tx, id);
+        await tx.expectVersion({ table: 'secrets', key: { id } });
         if (held.status === 'deleted') throw notFound('secret', id);
         if (input.name && input.name !== held.name) {
           const references = await this.#deps.vault.usesOfName(tx.db, { ...before, name: held.name });
@@ -129,6 +130,7 @@ export class SecretService {
     const identity = { orgId, id };
     return this.#deps.changes.run(actor, async (tx) => {
       const held = await holdSecret(tx, id);
+      await tx.expectVersion({ table: 'secrets', key: { id } });
       if (held.status === 'deleted')
         throw conflict('secret', id, 'secret_deleted', `The secret '${id}' is deleted: restore it first.`);
       if (input.expectedVersion && input.expectedVersion !== held.vaultVersion)
@@ -169,6 +171,7 @@ export class SecretService {
   async delete(actor: Actor, orgId: string, id: string): Promise<void> {
     await this.reads.get(actor, orgId, id, 'secret:delete');
     await this.#deps.changes.run(actor, async (tx) => {
+      await tx.expectVersion({ table: 'secrets', key: { id } });
       const [secret] = await tx.db.secret.updateManyAndReturn({
         where: { id, status: { not: 'deleted' } },
         data: { status: 'deleted', deletedAt: new Date() },
@@ -188,6 +191,7 @@ export class SecretService {
     const secret = await this.reads.getDeletedToo(actor, orgId, id, 'secret:destroy');
     await this.#deps.changes.run(actor, async (tx) => {
       const { status, name } = await holdSecret(tx, id);
+      await tx.expectVersion({ table: 'secrets', key: { id } });
       const references = status === 'deleted' ? [] : await this.#deps.vault.usesOf(tx.db, { ...secret, name });
       if (references.length > 0) throw inUse(id, 'change what refers to it first', references);
       await tx.db.secret.delete({ where: { id } });
@@ -202,11 +206,11 @@ export class SecretService {
    */
   async restore(actor: Actor, orgId: string, id: string): Promise<Secret> {
     const before = await this.reads.getDeletedToo(actor, orgId, id, 'secret:delete');
-    if (before.status !== 'deleted') return before;
     return this.#unique(before, () =>
       this.#deps.changes.run(actor, async (tx) => {
-        await holdPlace(tx, before);
+        if (before.status === 'deleted') await holdPlace(tx, before);
         const { status } = await holdSecret(tx, id);
+        await tx.expectVersion({ table: 'secrets', key: { id } });
         if (status !== 'deleted') return tx.db.secret.findUniqueOrThrow({ where: { id }, omit: hidden });
         const data = { status: 'active', deletedAt: null };
         const secret = await tx.db.secret.update({ where: { id }, data, omit: hidden });

@@ -2,12 +2,13 @@ import { builder } from '../graphql/builder.ts';
 import { connectionType, pageArgs } from '../graphql/connections.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { Node, readableInWorkspace, registerNode } from '../graphql/node.ts';
+import { Versioned, versionArg } from '../graphql/versions.ts';
 import { Namespace } from '../namespaces/namespace.graph.ts';
 import { workspaceArgs } from '../workspaces/workspace-args.ts';
 
 export const Thread = builder.prismaObject('Thread', {
   description: 'A conversation in a namespace.',
-  interfaces: [Node],
+  interfaces: [Node, Versioned],
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `thr_…`.' }),
     orgId: t.exposeID('orgId', { description: 'The organization of the workspace.' }),
@@ -103,13 +104,17 @@ builder.mutationFields((t) => ({
     type: Thread,
     description: 'Changes a thread; members only what they started.',
     authorize: { workspace: 'thread:update' },
-    args: { ...target(), input: t.arg({ type: UpdateThreadInput, required: true, description: 'The changes.' }) },
+    args: {
+      ...target(),
+      input: t.arg({ type: UpdateThreadInput, required: true, description: 'The changes.' }),
+      ...versionArg(),
+    },
     resolve: (_root, { id, input, ...place }, { actor, services }) => services.threads.update(actor, place, id, input),
   }),
   deleteThread: t.boolean({
     description: 'Deletes a thread; members only what they started.',
     authorize: { workspace: 'thread:delete' },
-    args: target(),
+    args: { ...target(), ...versionArg() },
     resolve: async (_root, { id, ...place }, { actor, services }) => {
       await services.threads.delete(actor, place, id);
       return true;

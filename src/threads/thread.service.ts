@@ -78,6 +78,7 @@ export class ThreadService {
     await this.#own(actor, place, id, 'thread:update');
     return this.#deps.changes.run(actor, async (tx) => {
       const metadata = (input.metadata ?? undefined) as Prisma.InputJsonObject | undefined;
+      await tx.expectVersion({ table: 'threads', key: { id } });
       const [thread] = await tx.db.thread.updateManyAndReturn({
         where: { id },
         data: { title: input.title, metadata },
@@ -91,6 +92,7 @@ export class ThreadService {
   async delete(actor: Actor, place: Place, id: string): Promise<void> {
     const thread = await this.#own(actor, place, id, 'thread:delete');
     await this.#deps.changes.run(actor, async (tx) => {
+      await tx.expectVersion({ table: 'threads', key: { id } });
       const { count } = await tx.db.thread.deleteMany({ where: { id } });
       if (count === 0) throw notFound('thread', id);
       recordChange(tx, 'delete', 'thread', thread);

@@ -2,6 +2,7 @@ import { builder } from '../graphql/builder.ts';
 import { connectionType, pageArgs } from '../graphql/connections.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { Node, registerNode } from '../graphql/node.ts';
+import { Versioned, versionArg } from '../graphql/versions.ts';
 import { Organization } from '../organizations/organization.graph.ts';
 import type { ApiToken as ApiTokenRow } from './api-token.reads.ts';
 import type { IssuedToken } from './api-token.service.ts';
@@ -9,7 +10,7 @@ import type { IssuedToken } from './api-token.service.ts';
 export const ApiToken = builder.objectRef<ApiTokenRow>('ApiToken').implement({
   description:
     'A long-lived token of a user or of an app. It has the live rights of the user who made it, narrowed by what it grants and restricted to what it lists; empty lists restrict nothing.',
-  interfaces: [Node],
+  interfaces: [Node, Versioned],
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `tok_…`.' }),
     orgId: t.exposeID('orgId', { description: 'The only organization that it works in.' }),
@@ -183,7 +184,7 @@ builder.mutationFields((t) => {
       description:
         "Revokes one of the caller's own API tokens at once, with what it was refreshed from and to, and what they made.",
       authorize: { organization: 'api_token:revoke' },
-      args: target,
+      args: { ...target, ...versionArg() },
       resolve: async (_root, args, { actor, services }) => {
         await services.apiTokens.revoke(actor, args.orgId, args.id);
         return true;
@@ -194,7 +195,7 @@ builder.mutationFields((t) => {
         'Revokes any API token or app token of the organization at once, with what it was refreshed from and to, and what they made.',
       authorize: { organization: 'api_token:manage' },
       activity: { action: 'revoke', resourceType: 'api_token' },
-      args: target,
+      args: { ...target, ...versionArg() },
       resolve: async (_root, args, { actor, services }) => {
         await services.apiTokens.revokeAny(actor, args.orgId, args.id);
         return true;

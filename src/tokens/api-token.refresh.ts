@@ -123,6 +123,7 @@ export class ApiTokenRefresh {
         issuedAt: now,
         expiresAt,
         refreshExpiresAt: refreshExpiryOf(expiresAt, held.endsBy),
+        resourceVersion: 1,
         lastUsedAt: null,
         noticedDays: null,
       },

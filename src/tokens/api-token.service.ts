@@ -119,7 +119,10 @@ export class ApiTokenService {
 
   async #revoke(actor: Actor, id: string, reason: RevocationReason): Promise<void> {
     const { changes, authentication } = this.#deps;
-    await changes.run(actor, (tx) => revokeTokens(tx, authentication, { id }, reason));
+    await changes.run(actor, async (tx) => {
+      await tx.expectVersion({ table: 'api_tokens', key: { id } });
+      await revokeTokens(tx, authentication, { id }, reason);
+    });
   }
 
   /** An app whose workspace the actor can see. @throws RESOURCE_NOT_FOUND `app`; FORBIDDEN with the permission */

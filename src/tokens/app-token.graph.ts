@@ -1,6 +1,7 @@
 import { App } from '../apps/app.graph.ts';
 import { builder } from '../graphql/builder.ts';
 import { pageArgs } from '../graphql/connections.ts';
+import { versionArg } from '../graphql/versions.ts';
 import { ApiTokenConnection, CreateApiTokenInput, IssuedApiToken } from './api-token.graph.ts';
 
 builder.prismaObjectField(App, 'tokens', (t) =>
@@ -42,7 +43,7 @@ builder.mutationFields((t) => ({
   revokeAppToken: t.boolean({
     description: 'Revokes a token of an app at once, with what it was refreshed from and to, and what they made.',
     authorize: { organization: 'organization:access', service: 'app_token:revoke' },
-    args: { ...appArgs(), id: t.arg.id({ required: true, description: 'The token.' }) },
+    args: { ...appArgs(), id: t.arg.id({ required: true, description: 'The token.' }), ...versionArg() },
     resolve: async (_root, args, { actor, services }) => {
       await services.apiTokens.revokeOfApp(actor, args);
       return true;

@@ -5,6 +5,7 @@ import { connectionType, pageArgs } from '../graphql/connections.ts';
 import type { Context } from '../graphql/context.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { Node, registerNode } from '../graphql/node.ts';
+import { Versioned, versionArg } from '../graphql/versions.ts';
 import type { UserView } from './user.reads.ts';
 
 export const emailBounds = { minLength: 3, maxLength: 320, format: 'email' } as const;
@@ -17,7 +18,7 @@ export const isSelf = (user: UserView, { caller }: Context) =>
 export const User = builder.objectRef<UserView>('User').implement({
   description:
     'A person who can sign in. What is private (preferences, settings, organizations, hasPassword) is shown to the user alone.',
-  interfaces: [Node],
+  interfaces: [Node, Versioned],
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `usr_…`.' }),
     email: t.exposeString('email', { description: 'E-mail address.' }),
@@ -192,6 +193,7 @@ builder.mutationFields((t) => ({
     args: {
       id: t.arg.id({ required: true, description: 'The user.' }),
       input: t.arg({ type: UpdateUserInput, required: true, description: 'The changes.' }),
+      ...versionArg(),
     },
     resolve: (_root, { id, input }, { actor, services }) => services.users.update(actor, id, input),
   }),
@@ -199,13 +201,16 @@ builder.mutationFields((t) => ({
     type: User,
     description: "Merges the caller's preferences.",
     authorize: { service: 'user:update' },
-    args: { input: t.arg({ type: UpdatePreferencesInput, required: true, description: 'The preferences.' }) },
+    args: {
+      input: t.arg({ type: UpdatePreferencesInput, required: true, description: 'The preferences.' }),
+      ...versionArg(),
+    },
     resolve: (_root, { input }, { actor, services }) => services.users.updatePreferences(actor, input.preferences),
   }),
   deleteUser: t.boolean({
     description: 'Deactivates an account at once; its personal data is purged after 30 days.',
     authorize: { service: 'user:delete' },
-    args: { id: t.arg.id({ required: true, description: 'The user.' }) },
+    args: { id: t.arg.id({ required: true, description: 'The user.' }), ...versionArg() },
     resolve: async (_root, { id }, { actor, services }) => {
       await services.users.delete(actor, id);
       return true;

@@ -117,6 +117,7 @@ export class UserService {
       const kept = JSON.stringify(
         Object.fromEntries(Object.entries(preferences).filter(([, value]) => value !== null)),
       );
+      await tx.expectVersion({ table: 'users', key: { id: userId } });
       const [row] = await tx.db.$queryRaw<{ bytes: number }[]>`
         update users set preferences = (preferences - ${dropped}::text[]) || ${kept}::jsonb, updated_at = now()
         where id = ${userId} returning octet_length(preferences::text) as bytes`;
@@ -143,6 +144,7 @@ export class UserService {
     const contextOrgId = await this.#mayManage(actor, id, 'user:delete');
     await this.#deps.changes.run(actor, async (tx) => {
       await ensureNoLastOwner(tx, id);
+      await tx.expectVersion({ table: 'users', key: { id } });
       await tx.db.user.update({ where: { id }, data: { isActive: false, deactivatedAt: new Date() } });
       await this.#endSessions(tx, id, 'user_deleted');
       tx.audit({ action: 'delete', resourceType: 'user', resourceId: id, orgId: contextOrgId });
@@ -205,6 +207,7 @@ export class UserService {
     const isDeactivated = input.isActive === false && before.isActive;
     // organizations are held before users, here as everywhere
     if (isDeactivated) await ensureNoLastOwner(tx, id);
+    await tx.expectVersion({ table: 'users', key: { id } });
     const newEmail = input.email && input.email !== before.email ? input.email : undefined;
     const user = await tx.db.user.update({
       where: { id },

@@ -3,12 +3,13 @@ import { builder } from '../graphql/builder.ts';
 import { connectionType, pageArgs } from '../graphql/connections.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { Node, readableInWorkspace, registerNode } from '../graphql/node.ts';
+import { Versioned, versionArg } from '../graphql/versions.ts';
 import { Workspace } from './workspace.graph.ts';
 import type { WorkspaceMember as WorkspaceMemberRow } from './workspace-member.service.ts';
 
 export const WorkspaceMember = builder.objectRef<WorkspaceMemberRow>('WorkspaceMember').implement({
   description: 'A user as a member of a workspace.',
-  interfaces: [Node],
+  interfaces: [Node, Versioned],
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier of the membership.' }),
     workspaceId: t.exposeID('workspaceId', { description: 'The workspace.' }),
@@ -100,6 +101,7 @@ builder.mutationFields((t) => {
       args: {
         ...target,
         input: t.arg({ type: UpdateWorkspaceMemberInput, required: true, description: 'The new role.' }),
+        ...versionArg(),
       },
       resolve: (_root, { input, ...ids }, { actor, services }) =>
         services.workspaceMembers.changeRole(actor, ids, input.role as Role),
@@ -107,7 +109,7 @@ builder.mutationFields((t) => {
     removeWorkspaceMember: t.boolean({
       description: 'Removes a member; everyone may remove themselves. The last owner cannot leave.',
       authorize: { workspace: 'workspace:read', service: 'workspace_member:delete' },
-      args: target,
+      args: { ...target, ...versionArg() },
       resolve: async (_root, ids, { actor, services }) => {
         await services.workspaceMembers.remove(actor, ids);
         return true;

@@ -166,6 +166,7 @@ export class WorkspaceMemberService {
   /** The member's role, with the workspace held: owners cannot demote each other at the same time. */
   async #lockMember(tx: Tx, { orgId, workspaceId, userId }: Target): Promise<Role> {
     await lockWorkspace(tx, orgId, workspaceId);
+    await tx.expectVersion({ table: 'workspace_members', key: { workspaceId, userId } });
     const member = await tx.db.workspaceMember.findUnique({ where: { workspaceId_userId: { workspaceId, userId } } });
     if (member?.orgId !== orgId) throw notFound('workspace_member', userId);
     return member.role as Role;

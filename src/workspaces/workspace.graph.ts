@@ -3,11 +3,12 @@ import { connectionType, pageArgs } from '../graphql/connections.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { Node, registerNode } from '../graphql/node.ts';
 import { MessageResult } from '../graphql/results.ts';
+import { Versioned, versionArg } from '../graphql/versions.ts';
 import { User } from '../users/user.graph.ts';
 
 export const Workspace = builder.prismaObject('Workspace', {
   description: 'A workspace: where an organization keeps namespaces, apps and everything in them.',
-  interfaces: [Node],
+  interfaces: [Node, Versioned],
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `ws_…`.' }),
     orgId: t.exposeID('orgId', { description: 'The organization it belongs to.' }),
@@ -118,6 +119,7 @@ builder.mutationFields((t) => ({
       orgId: t.arg.id({ required: true, description: 'Its organization.' }),
       id: t.arg.id({ required: true, description: 'The workspace.' }),
       input: t.arg({ type: UpdateWorkspaceInput, required: true, description: 'The changes.' }),
+      ...versionArg(),
     },
     resolve: (_root, { orgId, id, input }, { actor, services }) => services.workspaces.update(actor, orgId, id, input),
   }),
@@ -129,6 +131,7 @@ builder.mutationFields((t) => ({
     args: {
       orgId: t.arg.id({ required: true, description: 'Its organization.' }),
       id: t.arg.id({ required: true, description: 'The workspace.' }),
+      ...versionArg(),
     },
     resolve: (_root, { orgId, id }, { actor, services }) => services.workspaces.delete(actor, orgId, id),
   }),

@@ -73,6 +73,7 @@ export class WorkspaceService {
   async update(actor: Actor, orgId: string, id: string, input: UpdateWorkspace): Promise<Workspace> {
     return this.#deps.changes.run(actor, async (tx) => {
       await lockWorkspace(tx, orgId, id);
+      await tx.expectVersion({ table: 'workspaces', key: { id } });
       const workspace = await tx.db.workspace.update({
         where: { id },
         data: {
@@ -99,6 +100,7 @@ export class WorkspaceService {
   async delete(actor: Actor, orgId: string, id: string): Promise<{ message: string }> {
     await this.#deps.changes.run(actor, async (tx) => {
       await lockWorkspace(tx, orgId, id);
+      await tx.expectVersion({ table: 'workspaces', key: { id } });
       await tx.db.workspace.update({
         where: { id },
         data: { deletedAt: new Date(), isActive: false, bucketStatus: 'deleting' },

@@ -28,7 +28,13 @@ async function ensured({ orgId }: Person, reference: string): Promise<unknown> {
   const { vault } = app.services;
   try {
     return await app.database.prisma.$transaction(async (db) => {
-      const tx = { db, audit: () => undefined, emit: () => undefined, afterCommit: () => undefined };
+      const tx = {
+        db,
+        audit: () => undefined,
+        emit: () => undefined,
+        afterCommit: () => undefined,
+        expectVersion: async () => undefined,
+      };
       const found = await vault.ensureReference(tx, orgId, reference, PATH);
       return found.kind === 'secret' ? found.id : found.kind;
     });
@@ -175,7 +181,13 @@ test('a name that is being referred to is held: a renaming waits for it, and the
   const { url } = await newSecret(ann, { name: 'held' });
   let renamed: Promise<{ status: number }> | undefined;
   await app.database.prisma.$transaction(async (db) => {
-    const tx = { db, audit: () => undefined, emit: () => undefined, afterCommit: () => undefined };
+    const tx = {
+      db,
+      audit: () => undefined,
+      emit: () => undefined,
+      afterCommit: () => undefined,
+      expectVersion: async () => undefined,
+    };
     await app.services.vault.ensureReference(tx, ann.orgId, 'secret://held', PATH);
     renamed = ann.call('PATCH', url, { name: 'gone' });
     await expect.poll(() => waiting()).toBe(1);
@@ -198,7 +210,13 @@ test('a reference that is being stored holds its secret: a destroy waits for it,
   const { secret_id, url } = await newSecret(ann);
   let destroyed: Promise<{ status: number }> | undefined;
   await app.database.prisma.$transaction(async (db) => {
-    const tx = { db, audit: () => undefined, emit: () => undefined, afterCommit: () => undefined };
+    const tx = {
+      db,
+      audit: () => undefined,
+      emit: () => undefined,
+      afterCommit: () => undefined,
+      expectVersion: async () => undefined,
+    };
     await app.services.vault.ensureReference(tx, ann.orgId, secret_id, PATH);
     destroyed = ann.call('DELETE', `${url}?permanent=true`);
     await expect.poll(() => waiting()).toBe(1);

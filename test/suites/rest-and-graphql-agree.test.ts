@@ -92,7 +92,8 @@ function translate(value: unknown, type: GraphQLOutputType, selection: Selection
 
 function fieldsOf(selection: SelectionSetNode): FieldNode[] {
   return selection.selections.flatMap((node) => {
-    if (node.kind === Kind.FIELD) return node;
+    // a version is a header
+    if (node.kind === Kind.FIELD) return isMarked(node, 'etag') && !node.selectionSet ? [] : node;
     const inner = node.kind === Kind.FRAGMENT_SPREAD ? fragments.get(node.name.value)!.selectionSet : node.selectionSet;
     return fieldsOf(inner);
   });

@@ -1,0 +1,70 @@
+import type {
+  ExecutionResult,
+  FragmentDefinitionNode,
+  GraphQLCompositeType,
+  GraphQLSchema,
+  SelectionSetNode,
+} from 'graphql';
+import { getNamedType, getNullableType, isCompositeType, isListType, Kind, typeFromAST } from 'graphql';
+import type { BodyField } from './body-field.ts';
+import { has } from './directives.ts';
+import { problemAt } from './documents.ts';
+import { etagOf } from './if-match.ts';
+import { ETAG_KEY, isVersion, resultKey } from './selection.ts';
+
+type Json = Record<string, unknown>;
+
+/** A version in an answer: the keys that lead to its object. */
+interface Found {
+  path: string[];
+  /** It is that of the body, or of an object in it that is marked so. */
+  isOwn: boolean;
+}
+
+/**
+ * Compiles what takes the version out of a result: that of the body itself, or of the object in it that is marked with `@etag`. `null`
+ * where there is none, as in lists.
+ */
+export function etagReader(
+  schema: GraphQLSchema,
+  fragments: ReadonlyMap<string, FragmentDefinitionNode>,
+  { node, type, path }: BodyField,
+  problems: string[],
+): ((result: ExecutionResult) => string | null) | null {
+  const named = getNamedType(type);
+  const found: Found[] = [];
+  const search = (set: SelectionSetNode, of: GraphQLCompositeType, at: Found): void => {
+    for (const selection of set.selections) {
+      if (selection.kind !== Kind.FIELD) {
+        const fragment = selection.kind === Kind.FRAGMENT_SPREAD ? fragments.get(selection.name.value) : selection;
+        const condition = fragment?.typeCondition ? typeFromAST(schema, fragment.typeCondition) : of;
+        if (fragment && isCompositeType(condition)) search(fragment.selectionSet, condition, at);
+        continue;
+      }
+      if (isVersion(selection)) found.push(at);
+      const field = 'getFields' in of ? of.getFields()[selection.name.value] : undefined;
+      const inner = getNamedType(field?.type);
+      if (!selection.selectionSet || !field || !isCompositeType(inner)) continue;
+      const isOwn = at.isOwn && has(selection, 'etag') && !isListType(getNullableType(field.type));
+      search(selection.selectionSet, inner, { path: [...at.path, resultKey(selection)], isOwn });
+    }
+  };
+  const isSingle = isCompositeType(named) && !isListType(getNullableType(type));
+  if (isSingle && node.selectionSet) search(node.selectionSet, named, { path: [], isOwn: true });
+  const [own, ...more] = found.filter(({ isOwn }) => isOwn);
+  if (!own) return null;
+  // what is not taken out would be shown
+  if (more.length > 0 || found.length > 1)
+    problems.push(problemAt(node, 'The answer has more versions than one @etag.'));
+  const keys = [...path.map(({ key }) => key), ...own.path];
+  return ({ data }) => take(data, keys);
+}
+
+function take(data: unknown, path: readonly string[]): string | null {
+  let object = data as Json | null | undefined;
+  for (const key of path) object = object?.[key] as Json | null | undefined;
+  const version = object?.[ETAG_KEY];
+  if (!object || typeof version !== 'number') return null;
+  object[ETAG_KEY] = undefined; // JSON leaves it out
+  return etagOf(version);
+}

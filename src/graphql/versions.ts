@@ -1,0 +1,22 @@
+import { builder } from './builder.ts';
+import { EXPECTED_VERSION } from './versions-plugin.ts';
+
+/** What can be changed: its type implements it, and its mutations take {@link versionArg}. */
+export const Versioned = builder.interfaceRef<{ resourceVersion: number }>('Versioned').implement({
+  description: 'A resource whose changes can be made to depend on its version.',
+  fields: (t) => ({
+    resourceVersion: t.exposeInt('resourceVersion', {
+      description:
+        'Rises with every change of the resource; counters and what the service notes by itself do not count. REST sends it as `ETag`.',
+    }),
+  }),
+});
+
+/** The version that the resource must have for the mutation to do anything. `what` says which resource, where it is not the obvious one. */
+export const versionArg = (what = 'the resource') =>
+  builder.args((t) => ({
+    [EXPECTED_VERSION]: t.int({
+      constraints: { min: 1 },
+      description: `Fails with PRECONDITION_FAILED unless this is the \`resourceVersion\` of ${what}.`,
+    }),
+  }));
