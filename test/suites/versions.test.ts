@@ -1,0 +1,268 @@
+import type { LightMyRequestResponse } from 'fastify';
+import {
+  type GraphQLOutputType,
+  getNamedType,
+  getNullableType,
+  isInterfaceType,
+  isListType,
+  isObjectType,
+} from 'graphql';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { CompiledOperation } from '../../rest/operation.ts';
+import { schema } from '../../src/graphql/schema.ts';
+import { startTestApp, type TestApp } from '../support/app.ts';
+import { gentlestFirst, operationAt, operations, routeOf } from '../support/operations.ts';
+import { graphqlRequest, injectable, partsOf } from '../support/requests.ts';
+import { argumentsOf, documentOf, rootFields } from '../support/root-fields.ts';
+import { databaseChecksums } from '../support/rows.ts';
+import { createWorld, findKey, must, type World } from '../support/world.ts';
+
+/** Mutations without `expectedVersion`, and why. A new one is added here on purpose, or not at all. */
+const withoutVersion: Record<string, string> = {
+  acceptInvitation: 'whoever is invited cannot read the invitation',
+  addOrganizationMember: 'makes something',
+  addWorkspaceMember: 'makes something',
+  changePassword: 'about the session or the sign-in of the account',
+  createApiToken: 'makes something',
+  createApp: 'makes something',
+  createAppToken: 'makes something',
+  createEnvironment: 'makes something',
+  createInvitation: 'makes something',
+  createLogicalModel: 'makes something',
+  createModelEntitlement: 'makes something',
+  createNamespace: 'makes something',
+  createOrganization: 'makes something',
+  createProviderAccount: 'makes something',
+  createRelease: 'makes something',
+  createSecret: 'makes something',
+  createThread: 'makes something',
+  createUser: 'makes something',
+  createWorkspace: 'makes something',
+  forgotPassword: 'about the session or the sign-in of the account',
+  login: 'about the session or the sign-in of the account',
+  logout: 'about the session or the sign-in of the account',
+  refresh: 'about the session or the sign-in of the account',
+  refreshApiToken: 'makes the next token; the refresh token names the one before',
+  register: 'makes something',
+  reportModelUsage: 'counts: reports do not depend on one another',
+  resendVerification: 'about the session or the sign-in of the account',
+  resetPassword: 'about the session or the sign-in of the account',
+  switchOrganization: 'about the session or the sign-in of the account',
+  verifyEmail: 'about the session or the sign-in of the account',
+};
+
+/** Nodes that nobody changes. */
+const unchanging = ['Deployment'];
+
+const versioned = schema.getType('Versioned');
+const isVersioned = (type: GraphQLOutputType | undefined) => {
+  const named = getNamedType(type);
+  return isObjectType(named) && named.getInterfaces().some((candidate) => candidate === versioned);
+};
+
+test('every mutation takes the version of its resource, but those that are listed', () => {
+  const mutations = rootFields.filter(({ kind }) => kind === 'mutation');
+  const without = mutations.filter(({ field }) => field.args.every(({ name }) => name !== 'expectedVersion'));
+  expect(without.map(({ name }) => name).sort()).toEqual(Object.keys(withoutVersion).sort());
+});
+
+test('everything that has an identifier of its own has a version, but what is never changed', () => {
+  const node = schema.getType('Node');
+  if (!isInterfaceType(node)) throw new Error('Node is no interface.');
+  const without = schema.getPossibleTypes(node).filter((type) => !isVersioned(type));
+  expect(without.map(({ name }) => name)).toEqual(unchanging);
+});
+
+test('each route answers a single resource with its ETag, be it in an envelope or not', () => {
+  const isSingle = ({ response, type }: CompiledOperation) => {
+    if (type === 'subscription' || response.kind !== 'value') return false;
+    const named = getNamedType(response.type);
+    if (isVersioned(named)) return true;
+    // a session is no resource, though it shows its user
+    return (
+      response.shape?.fields.some(
+        ({ type: inner, key }) => inner && !isListType(getNullableType(inner)) && isVersioned(inner) && key !== 'user',
+      ) ?? false
+    );
+  };
+  const wrong = operations.filter((operation) => isSingle(operation) !== (operation.etag !== null));
+  expect(wrong.map(routeOf)).toEqual([]);
+});
+
+test('a trigger raises the version in each table that has one', async () => {
+  const { rows } = await app.database.pool.query<{ name: string; triggers: string[] }>(
+    `select c.table_name as name, array(select tgname::text from pg_trigger g where g.tgrelid = c.table_name::regclass and g.tgname = 'resource_version') as triggers
+     from information_schema.columns c where c.table_schema = 'public' and c.column_name = 'resource_version'`,
+  );
+  expect(rows.length).toBe(schema.getPossibleTypes(versioned as never).length);
+  for (const { name, triggers } of rows) expect(triggers, name).toEqual(['resource_version']);
+});
+
+let app: TestApp;
+let world: World;
+beforeAll(async () => {
+  app = await startTestApp({ env: { GRAPHQL_MAX_COST: '1000000' } });
+  world = await createWorld(app);
+});
+afterAll(() => app.close());
+
+type Ids = Record<string, string>;
+const asOwner = () => world.as('owner');
+const ask = async (method: string, path: string, body: object = {}) => {
+  const operation = operationAt(method, path);
+  const parts = partsOf(operation, world, { token: world.accounts.owner.token, requiredOnly: false });
+  return must(
+    app,
+    injectable(operation, { ...parts, body: operation.body ? { ...(parts.body as object), ...body } : undefined }),
+  );
+};
+const O = '/v1/orgs/{org_id}';
+const W = `${O}/workspaces/{workspace_id}`;
+const E = `${W}/environments/{environment_id}`;
+const newToken = async (path: string): Promise<Ids> => ({ token_id: findKey(await ask('POST', path), ['token_id'])! });
+const newInvitation = async (): Promise<Ids> => ({
+  invitation_id: findKey(await ask('POST', `${O}/invitations`), ['invitation_id'])!,
+});
+
+/** What a route needs before each of its requests, for it to find something that it can change. @returns other ids than the world's */
+const before: Record<string, () => Promise<Ids>> = {
+  [`POST ${O}/invitations/{invitation_id}/resend`]: newInvitation,
+  [`DELETE ${O}/invitations/{invitation_id}`]: newInvitation,
+  [`DELETE ${O}/api-tokens/{token_id}`]: () => newToken(`${O}/api-tokens`),
+  [`DELETE ${O}/api-tokens/admin/{token_id}`]: () => newToken(`${O}/api-tokens`),
+  [`DELETE ${O}/apps/{app_id}/tokens/{token_id}`]: () => newToken(`${O}/apps/{app_id}/tokens`),
+  [`POST ${O}/secrets/{secret_id}/restore`]: async () => {
+    const url = `/v1/orgs/${world.ids.org_id}/secrets/${world.ids.secret_id}`;
+    await app.server.inject({ method: 'DELETE', url, headers: asOwner() });
+    return {};
+  },
+  [`DELETE ${E}/deploy/{app_id}`]: async () => {
+    await ask('POST', `${E}/deploy`);
+    return {};
+  },
+  // it is deployed
+  [`DELETE ${W}/apps/{app_id}/releases/{release_id}`]: async () => ({
+    release_id: findKey(await ask('POST', `${W}/apps/{app_id}/releases`), ['release_id'])!,
+  }),
+  // models have targets at the world's
+  [`DELETE ${O}/provider-accounts/{provider_account_id}`]: async () => ({
+    provider_account_id: findKey(await ask('POST', `${O}/provider-accounts`), ['provider_account_id'])!,
+  }),
+  // the world's member has left the organization by then, and is nobody's to manage
+  'DELETE /v1/users/{user_id}': async () => ({ user_id: world.accounts.editor.userId }),
+};
+
+/** What of a sample would be refused. */
+const withoutFields: Record<string, string[]> = {
+  [`PUT ${E}`]: ['slug', 'is_default'],
+  [`POST ${O}/secrets/{secret_id}/rotate`]: ['expected_version'],
+  'PUT /v1/users/{user_id}': ['email', 'username'],
+};
+
+const prepared = async (operation: CompiledOperation): Promise<World> => ({
+  ...world,
+  ids: { ...world.ids, ...(await before[routeOf(operation)]?.()) },
+});
+
+/** A request that would succeed without the header. */
+function send(operation: CompiledOperation, source: World, ifMatch?: string): Promise<LightMyRequestResponse> {
+  const parts = partsOf(operation, source, { token: world.accounts.owner.token, requiredOnly: false });
+  delete parts.query.permanent;
+  for (const field of withoutFields[routeOf(operation)] ?? []) delete (parts.body as Record<string, unknown>)[field];
+  if (ifMatch !== undefined) parts.headers['if-match'] = ifMatch;
+  return app.server.inject(injectable(operation, parts));
+}
+
+/** The version that a refusal tells, once it has been looked at. */
+function versionOf(answer: LightMyRequestResponse): number {
+  const { timestamp, message, ...body } = answer.json<{
+    timestamp: string;
+    message: string;
+    details: { current_version: number };
+  }>();
+  const { current_version } = body.details;
+  expect(body).toEqual({ error: 'PRECONDITION_FAILED', details: { current_version }, status_code: 412 });
+  expect(current_version).toBeGreaterThanOrEqual(1);
+  return current_version;
+}
+
+/** Routes that leave nothing behind whose version could be seen. */
+const isLast = ({ method }: CompiledOperation) => method === 'DELETE';
+const inOrder = gentlestFirst(operations.filter(({ takesIfMatch }) => takesIfMatch));
+// tokens and secrets live in the app and the workspace
+const takesAllAlong = ({ method, path }: CompiledOperation) =>
+  method === 'DELETE' && [`${W}/apps/{app_id}`, W, O].includes(path);
+const takers = [...inOrder.filter((operation) => !takesAllAlong(operation)), ...inOrder.filter(takesAllAlong)];
+
+test('PUT, PATCH and DELETE all take If-Match', () => {
+  const without = operations.filter(({ method, takesIfMatch }) => /PUT|PATCH|DELETE/.test(method) && !takesIfMatch);
+  expect(without.map(routeOf)).toEqual([]);
+});
+
+describe.each(takers.map((operation) => [routeOf(operation), operation] as const))('%s', (_title, operation) => {
+  test('refuses what is no version of the resource, and changes nothing', async () => {
+    const source = await prepared(operation);
+    const was = await databaseChecksums(app.database.pool);
+    const current = versionOf(await send(operation, source, '"999999999"'));
+    for (const tag of [`W/"${current}"`, '"somebody-elses"', '""', `"999999999", W/"${current}"`, `"0${current}"`]) {
+      const fresh = before[routeOf(operation)] === newInvitation ? await prepared(operation) : source;
+      expect(versionOf(await send(operation, fresh, tag)), tag).toBe(current);
+    }
+    if (before[routeOf(operation)] !== newInvitation) expect(await databaseChecksums(app.database.pool)).toEqual(was);
+  });
+
+  test('refuses what is no list of entity tags', async () => {
+    const source = await prepared(operation);
+    const was = await databaseChecksums(app.database.pool);
+    for (const header of ['1', '', '"1', 'W/', '*, "1"', '"1" "2"', 'w/"1"', '"a b"']) {
+      const answer = await send(operation, source, header);
+      expect(answer.statusCode, header).toBe(400);
+      expect(answer.json()).toMatchObject({ error: 'INVALID_REQUEST', details: { reason: 'if_match' } });
+    }
+    expect(await databaseChecksums(app.database.pool)).toEqual(was);
+  });
+
+  test('GraphQL refuses it likewise: with expectedVersion', async () => {
+    const source = await prepared(operation);
+    const root = rootFields.find(({ name }) => name === operation.rootField)!;
+    const given = argumentsOf(root, source);
+    const was = await databaseChecksums(app.database.pool);
+    const asked = async (expectedVersion: number) => {
+      const all = { ...given, expectedVersion };
+      const answer = await app.server.inject(graphqlRequest(documentOf(root, all), all, asOwner().authorization));
+      return answer.json<{ data: unknown; errors: { extensions: unknown }[] }>().errors[0]?.extensions;
+    };
+    expect(await asked(999_999_999)).toEqual({
+      code: 'PRECONDITION_FAILED',
+      details: { current_version: versionOf(await send(operation, await again(operation, source), '"999999999"')) },
+    });
+    expect(await asked(0)).toMatchObject({
+      code: 'VALIDATION_ERROR',
+      details: { issues: [{ path: ['expectedVersion'], type: 'greater_than_equal' }] },
+    });
+    if (before[routeOf(operation)] !== newInvitation) expect(await databaseChecksums(app.database.pool)).toEqual(was);
+  });
+
+  test('takes the current version, among others too, and `*`; what it changed has another one then', async () => {
+    const source = await prepared(operation);
+    const current = versionOf(await send(operation, source, '"999999999"'));
+    const fresh = await again(operation, source);
+    const done = await send(operation, fresh, `"999999999" , "${current}"`);
+    expect(done.statusCode, done.body).toBe(operation.status);
+    expect(done.body).not.toMatch(/_etag|resource_version/);
+    if (operation.etag) expect(Number(JSON.parse(String(done.headers.etag)))).toBeGreaterThan(current);
+    else expect(done.headers.etag).toBeUndefined();
+    if (isLast(operation)) return;
+    const next = await again(operation, fresh);
+    const read = operations.find(({ method, path }) => method === 'GET' && path === operation.path);
+    if (read) expect((await send(read, next)).headers.etag).toBe(done.headers.etag);
+    if (next === fresh) versionOf(await send(operation, next, `"${current}"`));
+    expect((await send(operation, next, ' * ')).statusCode).toBe(operation.status);
+  });
+});
+
+/** An address gets three mails in an hour, so that each attempt needs an invitation of its own; and what was done once may have to be again. */
+async function again(operation: CompiledOperation, source: World): Promise<World> {
+  const needsAnother = before[routeOf(operation)] === newInvitation || routeOf(operation).endsWith('/restore');
+  return needsAnother ? prepared(operation) : source;
+}
