@@ -124,7 +124,7 @@ const ids = { maxItems: 100, item: bounds.id } as const;
 
 export const CreateApiTokenInput = builder.inputType('CreateApiTokenInput', {
   description:
-    'A new token. Without scopes and permissions it may do what its maker may, but what is sensitive: tokens, members, invitations, users, the organization itself, revealing and destroying secrets must be named.',
+    'A new token. Without scopes and permissions it may do what its maker may, but what is sensitive: tokens, members, invitations, users, deleting the organization, revealing and destroying secrets must be named.',
   fields: (t) => ({
     name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
@@ -146,9 +146,12 @@ export const CreateApiTokenInput = builder.inputType('CreateApiTokenInput', {
     rateLimitBurst: t.int({ constraints: { min: 1, max: 5_000 }, description: 'Requests at once.' }),
     expiresInDays: t.int({
       constraints: { min: 1, max: 365 },
-      description: '90 unless told; null for never, where the operator allows it.',
+      description: 'Default 90. `null` never expires; only where the operator allows it.',
     }),
-    expiresAt: t.field({ type: 'DateTime', description: 'Instead of `expiresInDays`: within 365 days.' }),
+    expiresAt: t.field({
+      type: 'DateTime',
+      description: 'Instead of `expiresInDays`: within 365 days. `null` never expires; only where the operator allows it.',
+    }),
   }),
 });
 
