@@ -137,6 +137,8 @@ builder.queryField('routeModel', (t) =>
     description:
       "Which targets a request to a model may try now, and why not the others: the model's own by priority and weight, then those of its fallback chain, each model by its own entitlement. Nothing is sent and nothing is counted: report what came of it with `reportModelUsage`.",
     authorize: { workspace: 'model:execute' },
+    // the report of the try that follows is the execution
+    activity: { action: 'read', resourceType: 'model' },
     args: {
       ...workspaceArgs(),
       logicalModelId: t.arg.id({ required: true, description: 'The model.' }),

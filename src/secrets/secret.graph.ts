@@ -125,8 +125,8 @@ const listArgs = () => ({
   ...builder.args((t) => ({
     secretType: t.string({ constraints: bounds.open, description: 'Only those of this kind.' }),
     status: t.string({
-      constraints: { oneOf: ['active', 'disabled', 'deleted'] },
-      description: 'Only those with this status; all but deleted ones unless told.',
+      constraints: bounds.open,
+      description: 'Only those with this status: `active`, `disabled` or `deleted`. Default: all but deleted ones.',
     }),
     includeExpired: t.boolean({ required: true, defaultValue: true, description: 'Whether expired ones are listed.' }),
   })),
@@ -200,7 +200,7 @@ builder.queryFields((t) => ({
       }),
       environmentId: t.arg.id({
         constraints: bounds.id,
-        description: 'An environment to look in; not with a namespace.',
+        description: 'An environment to look in.',
       }),
       ...valueArgs(),
     },
@@ -230,7 +230,7 @@ builder.queryFields((t) => ({
 
 const CreateSecretInput = builder.inputType('CreateSecretInput', {
   description:
-    'A new secret. It lives in the most specific of the places that are given, else in the organization; with the place it is deleted.',
+    'A new secret. It lives in the most specific of the places that are given (environment, namespace, workspace), else in the organization. It is deleted with any of them.',
   fields: (t) => ({
     name: t.string({ required: true, constraints: nameBounds, description: `Unique where it lives. ${NAME}` }),
     secretType: t.string({
@@ -254,7 +254,10 @@ const CreateSecretInput = builder.inputType('CreateSecretInput', {
       constraints: bounds.id,
       description: 'A namespace to live in; `default` too where the workspace is given.',
     }),
-    environmentId: t.id({ constraints: bounds.id, description: 'An environment to live in; not with a namespace.' }),
+    environmentId: t.id({
+      constraints: bounds.id,
+      description: 'An environment to live in. With a namespace of the same workspace, the secret belongs to both.',
+    }),
   }),
 });
 

@@ -225,12 +225,12 @@ export class SecretService {
     const secrets = await tx.db.secret.updateManyAndReturn({
       where: { ...place, status: { not: 'deleted' } },
       data: { status: 'deleted', deletedAt: new Date() },
-      select: { id: true, orgId: true, workspaceId: true },
+      select: { id: true, orgId: true, workspaceId: true, namespaceId: true, environmentId: true },
     });
     const [first] = secrets;
     if (!first) return;
-    for (const { id, orgId, workspaceId } of secrets)
-      tx.emit({ type: 'secret.deleted', orgId, workspaceId, ...place, resourceType: 'secret', resourceId: id });
+    for (const { id, ...where } of secrets)
+      tx.emit({ type: 'secret.deleted', ...where, resourceType: 'secret', resourceId: id });
     const { orgId, workspaceId } = first;
     const metadata = { secret_ids: secrets.map(({ id }) => id) };
     tx.audit({ action: 'delete', resourceType: 'secret', resourceId: null, orgId, workspaceId, metadata });
