@@ -79,6 +79,15 @@ export const SecretConnection = connectionType('Secret', Secret);
 
 registerNode('secret', Secret, ({ actor, services }, id) => services.secrets.reads.node(actor, id));
 
+const SecretVersionState = builder.enumType('SecretVersionState', {
+  description: "What is left of a version's value.",
+  values: {
+    READABLE: { description: 'It can be read, by those who may.' },
+    DESTROYED: { description: 'It was destroyed: the newest 20 are kept.' },
+    UNREADABLE: { description: 'What is stored does not open: altered, or sealed with a key that is not there.' },
+  } as const,
+});
+
 const SecretVersion = builder.objectRef<SecretHistoryEntry>('SecretVersion').implement({
   description: 'A value that a secret has or had.',
   fields: (t) => ({
@@ -90,9 +99,10 @@ const SecretVersion = builder.objectRef<SecretHistoryEntry>('SecretVersion').imp
       nullable: true,
       authorize: 'inherited',
       description:
-        'The value; with `********` behind each key for those without `secret:reveal`. Null once it was destroyed: the newest 20 are kept.',
+        'The value; with `********` behind each key for those without `secret:reveal`. Null where it is destroyed or unreadable, see `state`.',
       resolve: ({ value }) => value,
     }),
+    state: t.expose('state', { type: SecretVersionState, description: 'What is left of the value.' }),
   }),
 });
 

@@ -451,7 +451,7 @@ test('a secret of an environment that names a namespace lives in both: a restric
   for (const query of [`environment_id=${environment}`, `namespace_id=${inside}&environment_id=${environment}`])
     expect((await ann.call('GET', `${byName}?${query}`)).body).toMatchObject({ secret_id: secret.secret_id });
 
-  const allowed: [restriction: object, isLetIn: boolean][] = [
+  const allowed: [restriction: Record<string, string[]>, isLetIn: boolean][] = [
     [{ namespace_ids: [inside] }, true],
     [{ environment_ids: [environment] }, true],
     [{ namespace_ids: [inside], environment_ids: [environment] }, true],
