@@ -90,12 +90,11 @@ builder.prismaObjectField(Organization, 'apiTokens', (t) =>
     description: "The caller's own API tokens, newest first.",
     authorize: { organization: 'api_token:read' },
     args: pageArgs(),
-    resolve: ({ id }, args, context) =>
-      context.services.apiTokens.reads.own.nested(context, [id, context.actor.principal.userId], args),
+    resolve: ({ id }, args, context) => context.services.apiTokens.nestedOwn(context, context.actor, id, args),
   }),
 );
 
-// at most so many at once, as the spec's envelope has no cursor
+// at most so many at once, as the spec's envelope has no cursor; the caps on live tokens and the bound of revoked ones keep lists below it
 const tokenPageArgs = () => pageArgs({ min: 1, max: 10_000 });
 
 builder.queryFields((t) => {
@@ -103,14 +102,16 @@ builder.queryFields((t) => {
   return {
     apiTokens: t.field({
       type: ApiTokenConnection,
-      description: "The caller's own API tokens, newest first; revoked ones for 90 days.",
+      description:
+        "The caller's own API tokens, newest first; revoked ones for 90 days, the newest 5,000 of them. A token of an app sees those of its app that its user made.",
       authorize: { organization: 'api_token:read' },
       args: { orgId, ...tokenPageArgs() },
       resolve: (_root, args, { actor, services }) => services.apiTokens.list(actor, args),
     }),
     allApiTokens: t.field({
       type: ApiTokenConnection,
-      description: 'All API tokens and app tokens of an organization, newest first; revoked ones for 90 days.',
+      description:
+        'All API tokens and app tokens of an organization, newest first; revoked ones for 90 days, the newest 5,000 of them.',
       authorize: { organization: 'api_token:manage' },
       activity: { action: 'list', resourceType: 'api_token' },
       args: { orgId, ...tokenPageArgs() },
@@ -150,7 +151,8 @@ export const CreateApiTokenInput = builder.inputType('CreateApiTokenInput', {
     }),
     expiresAt: t.field({
       type: 'DateTime',
-      description: 'Instead of `expiresInDays`: within 365 days. `null` never expires; only where the operator allows it.',
+      description:
+        'Instead of `expiresInDays`: within 365 days. `null` never expires; only where the operator allows it.',
     }),
   }),
 });
