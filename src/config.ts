@@ -129,6 +129,24 @@ const settings = {
     'Whether API tokens and app tokens may be made that never expire.',
     { default: 'false' },
   ),
+  maxTokensPerOwner: setting(
+    'MAX_TOKENS_PER_OWNER',
+    integer(0, 1_000_000),
+    'Most live tokens that a user, or an app, has in an organization; 0 sets no limit.',
+    { default: '1000' },
+  ),
+  maxTokensPerOrganization: setting(
+    'MAX_TOKENS_PER_ORGANIZATION',
+    integer(0, 1_000_000),
+    'Most live tokens of an organization; 0 sets no limit. REST lists hold at most 10,000.',
+    { default: '5000' },
+  ),
+  maxOrganizationsPerUser: setting(
+    'MAX_ORGANIZATIONS_PER_USER',
+    integer(0, 1_000_000),
+    'Most organizations that a user may have made; 0 sets no limit.',
+    { default: '100' },
+  ),
   passwordBlocklist: setting(
     'PASSWORD_BLOCKLIST',
     flag,

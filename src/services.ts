@@ -106,7 +106,7 @@ export function createServices(process: ProcessDeps) {
   const apps = new AppService({ ...deps, authentication });
   const { rootKeys } = process;
   const vault = new Vault({ prisma, changes, rootKeys });
-  const secrets = new SecretService({ ...deps, rootKeys, vault });
+  const secrets = new SecretService({ ...deps, rootKeys, vault, onFault });
   const environments = new EnvironmentService({ ...deps, secrets });
   return {
     prisma,
@@ -123,7 +123,7 @@ export function createServices(process: ProcessDeps) {
     events: new EventService({ tail, access, authentication }),
     auth: new AuthService(auth),
     registration,
-    organizations: new OrganizationService(deps),
+    organizations: new OrganizationService({ ...deps, config }),
     organizationMembers: new OrganizationMemberService({ ...deps, authentication }),
     invitations: new InvitationService({ ...deps, prisma, mail }),
     users: new UserService({ ...deps, registration, sessions, authentication, mail }),
@@ -131,12 +131,12 @@ export function createServices(process: ProcessDeps) {
     workspaceMembers: new WorkspaceMemberService(deps),
     models: new LogicalModelService(deps),
     modelEntitlements: new ModelEntitlementService(deps),
-    modelRouting: new ModelRoutingService(deps),
+    modelRouting: new ModelRoutingService({ ...deps, activity }),
     modelUsage: new ModelUsageService(deps),
     providerAccounts: new ProviderAccountService({ ...deps, vault }),
     vault,
     secrets,
-    reveals: new RevealService({ ...deps, prisma, rootKeys, reads: secrets.reads }),
+    reveals: new RevealService({ ...deps, prisma, rootKeys, reads: secrets.reads, onFault }),
     secretNotices: new SecretNotices({ changes, mail }),
     namespaces: new NamespaceService({ ...deps, secrets }),
     threads: new ThreadService(deps),

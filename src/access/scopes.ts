@@ -9,11 +9,11 @@ const [resourceOf, verbOf] = [0, 1].map((part) => (permission: string) => permis
 const resources: ReadonlySet<string> = new Set(permissions.map(resourceOf));
 
 /**
- * How a token comes by a permission (defaults §3, and more on the same ground):
- * - `plain`: with whatever stands for it, and without a word where a token names nothing;
- * - `sensitive`: what manages people, tokens, sign-in or the tenant itself, or shows what is locked away. Such a token could become more than
- *   it is, so it must be named: by itself, by its resource, or by `admin`; reading it also by what stands for reads. Never by `write`, by
- *   `*:create` and the like, or by naming nothing;
+ * How a token comes by a permission (defaults §3):
+ * - `plain`: granted by wildcards, and by default when a token lists nothing;
+ * - `sensitive`: manages people, tokens or sign-in, deletes the tenant, or shows what is locked away. It must be named: by itself, by its
+ *   resource, or by `admin`; a read also by wildcards for reads. Never by `write`, `*:create` and the like, or by naming nothing. Members of
+ *   the organization and invitations are sensitive as members of a workspace are: who may add a person could become any of them;
  * - `minting`: makes tokens. Not even `admin` stands for it: it must be named by itself or by its resource.
  */
 type Weight = 'plain' | 'sensitive' | 'minting';
@@ -21,7 +21,7 @@ type Weight = 'plain' | 'sensitive' | 'minting';
 /** Every permission is weighed here: a new one does not compile without. */
 const weights: Readonly<Record<Permission, Weight>> = {
   'organization:access': 'plain',
-  'organization:update': 'sensitive',
+  'organization:update': 'plain',
   'organization:delete': 'sensitive',
   'organization_member:read': 'sensitive',
   'organization_member:create': 'sensitive',

@@ -23,6 +23,8 @@ export interface TokenGrant {
   endpoints: readonly EndpointPattern[] | null;
   rateLimitRps: number | null;
   rateLimitBurst: number | null;
+  /** Of a token that a token made: the first one of the line, whose rate bounds all of them together. */
+  root: { familyId: string; rateLimitRps: number | null; rateLimitBurst: number | null } | null;
 }
 
 /** Where something is to be done. */

@@ -22,6 +22,10 @@ interface TokenRow {
   endpointPaths: string[];
   rateLimitRps: number | null;
   rateLimitBurst: number | null;
+  /** Of a token that a token made: the first of the line. */
+  rootFamilyId: string | null;
+  rootRps: number | null;
+  rootBurst: number | null;
   userId: string;
   username: string;
   isVerified: boolean;
@@ -40,10 +44,12 @@ interface TokenState {
 const TOKEN = `select t.id, t.token_type as type, t.family_id as "familyId", t.org_id as "orgId", t.app_id as "appId",
     t.workspace_id as "workspaceId", t.scopes, t.permissions, t.workspace_ids as "workspaceIds", t.namespace_ids as "namespaceIds",
     t.environment_ids as "environmentIds", t.endpoint_paths as "endpointPaths", t.rate_limit_rps as "rateLimitRps",
-    t.rate_limit_burst as "rateLimitBurst", u.id as "userId", u.username, u.is_verified as "isVerified",
+    t.rate_limit_burst as "rateLimitBurst", t.root_family_id as "rootFamilyId", root.rps as "rootRps", root.burst as "rootBurst", u.id as "userId", u.username, u.is_verified as "isVerified",
     (extract(epoch from least(t.expires_at, t.revoked_at) - now()) * 1000)::float8 as "leftMs"
   from api_tokens t join users u on u.id = t.created_by_user_id and u.is_active
   join organizations o on o.id = t.org_id and o.deleted_at is null
+  left join lateral (select r.rate_limit_rps as rps, r.rate_limit_burst as burst from api_tokens r
+    where r.family_id = t.root_family_id order by r.id desc limit 1) root on true
   where t.token_hash = $1`;
 
 /** Finds the live token with a hash: one read for each token and node in a second at most. */
@@ -94,7 +100,8 @@ function principalOf(row: TokenRow, hash: string): TokenPrincipal {
 
 /** What a token's row narrows its user's rights to. */
 export function grantOf(
-  row: Omit<TokenRow, 'userId' | 'username' | 'isVerified' | 'leftMs'>,
+  row: Omit<TokenRow, 'userId' | 'username' | 'isVerified' | 'leftMs' | 'rootRps' | 'rootBurst'> &
+    Partial<Pick<TokenRow, 'rootRps' | 'rootBurst'>>,
   hash: string,
 ): TokenGrant {
   const { id, type, familyId, orgId, appId, namespaceIds, environmentIds, rateLimitRps, rateLimitBurst } = row;
@@ -114,5 +121,8 @@ export function grantOf(
       row.endpointPaths.length === 0 ? null : row.endpointPaths.flatMap((text) => parseEndpointPattern(text) ?? []),
     rateLimitRps,
     rateLimitBurst,
+    root: row.rootFamilyId
+      ? { familyId: row.rootFamilyId, rateLimitRps: row.rootRps ?? null, rateLimitBurst: row.rootBurst ?? null }
+      : null,
   };
 }

@@ -44,7 +44,7 @@ export class ActivityPlugin<Types extends SchemaTypes> extends BasePlugin<Types>
       const { caller, services } = context as unknown as Context;
       try {
         const result: unknown = await resolver(parent, args, context, info);
-        if (label && caller.principal && !caller.request.recorded)
+        if (label && caller.principal && !caller.request.recorded && !services.activity.hasRecorded(result))
           services.activity.record(caller, entryOf(label, caller, args), { statusCode: caller.request.successStatus });
         return result;
       } catch (error) {

@@ -13,7 +13,8 @@ const USUAL_RPS = 500;
 
 /**
  * One token bucket per caller (defaults §0.5): the user, the client address of a stranger, or the API token. A token's own figures hold
- * also where the service has no limit; what it was refreshed to shares its bucket, so that a refresh gives no second one.
+ * also where the service has no limit; what it was refreshed to shares its bucket, so that a refresh gives no second one. What a token made
+ * has its own bucket and draws on that of the first token of its line.
  */
 export class CallerLimit {
   readonly #line: RateLine;
@@ -28,13 +29,24 @@ export class CallerLimit {
 
   /** Takes `cost` requests from the caller's budget; `null` where there is no limit. */
   take({ principal, request }: Caller, cost: number): BucketState | null {
-    const own = principal?.token && this.#lineOf(principal.token);
-    if (!this.#isOn && !own) return null;
-    return this.#buckets.take(keyOf(principal, request.ip), cost, performance.now(), own ?? this.#line);
+    const token = principal?.token ?? null;
+    const own = this.#takeFrom(keyOf(principal, request.ip), cost, token && this.#lineOf(token));
+    if (!token?.root || own?.allowed === false) return own;
+    // what a token made draws on the rate of its maker too, or making some would be a way past it
+    const shared = this.#takeFrom(keyOfFamily(token.root.familyId), cost, this.#lineOf(token.root));
+    return own && (!shared || (shared.allowed && own.remaining <= shared.remaining)) ? own : shared;
+  }
+
+  #takeFrom(key: string, cost: number, line: RateLine | null): BucketState | null {
+    if (!this.#isOn && !line) return null;
+    return this.#buckets.take(key, cost, performance.now(), line ?? this.#line);
   }
 
   /** What a token sets of itself; `null` when that is nothing. */
-  #lineOf({ rateLimitRps: rps, rateLimitBurst: burst }: TokenGrant): RateLine | null {
+  #lineOf({
+    rateLimitRps: rps,
+    rateLimitBurst: burst,
+  }: Pick<TokenGrant, 'rateLimitRps' | 'rateLimitBurst'>): RateLine | null {
     if (rps === null && burst === null) return null;
     return { rps: rps ?? this.#line.rps, burst: burst ?? 2 * rps! };
   }
@@ -57,8 +69,17 @@ export class CallerLimit {
   }
 }
 
+const keyOfFamily = (familyId: string): string => `token:${familyId}`;
+
 const keyOf = (principal: Principal | null, ip: string): string =>
-  principal?.token ? `token:${principal.token.familyId}` : principal ? `user:${principal.userId}` : `ip:${ip}`;
+  principal?.token ? keyOfFamily(principal.token.familyId) : principal ? `user:${principal.userId}` : `ip:${ip}`;
+
+/** Of a token's own limit the refusal says that it is one. */
+function messageOf({ principal }: Caller): string | undefined {
+  const token = principal?.token;
+  if (!token || (token.rateLimitRps ?? token.rateLimitBurst) === null) return undefined;
+  return `Too many requests for the rate limit of the token '${token.id}'. Try again later.`;
+}
 
 /** Counts each request, and says on every answer where its caller stands. */
 export function addRateLimit(server: FastifyInstance, limit: CallerLimit): void {
@@ -71,6 +92,6 @@ export function addRateLimit(server: FastifyInstance, limit: CallerLimit): void 
       'x-ratelimit-remaining': bucket.remaining,
       'x-ratelimit-reset': bucket.resetSeconds,
     });
-    if (!bucket.allowed) throw rateLimited(bucket.retryAfter);
+    if (!bucket.allowed) throw rateLimited(bucket.retryAfter, messageOf(request.caller));
   });
 }

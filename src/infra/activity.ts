@@ -129,6 +129,7 @@ export async function insertActivity(db: Prisma.TransactionClient, rows: readonl
 export class ActivityRecorder {
   readonly #sql: Sql;
   readonly #onFault: (error: unknown, lost: number) => void;
+  readonly #recorded = new WeakSet<object>();
   #pending: ActivityRow[] = [];
   #flushing: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | null = null;
@@ -147,6 +148,20 @@ export class ActivityRecorder {
     this.#pending.push(activityRow(caller, entry, outcome));
     if (this.#pending.length >= MAX_BATCH) void this.flush();
     else this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS);
+  }
+
+  /**
+   * Writes a record before it returns, for what may not be answered unrecorded; then the answer of the operation, `result`, is not recorded
+   * again. @throws as the database does
+   */
+  async recordNow(caller: Caller, entry: ActivityEntry, result: object): Promise<void> {
+    await this.#sql.write(insert.text, insert.parameters([activityRow(caller, entry)]));
+    this.#recorded.add(result);
+  }
+
+  /** Whether the answer of an operation was recorded by {@link recordNow}. */
+  hasRecorded(result: unknown): boolean {
+    return typeof result === 'object' && result !== null && this.#recorded.has(result);
   }
 
   /** Writes everything that was recorded before the call. A clean stop awaits it, so that no record is lost. */

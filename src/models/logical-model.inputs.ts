@@ -38,6 +38,9 @@ const ModelTargetInput = builder.inputType('ModelTargetInput', {
   }),
 });
 
+/** A decimal number as text, so that no cent is lost. */
+export const costBounds = { pattern: '\\d{1,12}(?:\\.\\d{1,12})?' } as const satisfies Constraints;
+
 const ModelConstraintsInput = builder.inputType('ModelConstraintsInput', {
   description: 'What a model demands of the accounts that serve it. What is left out is not demanded.',
   fields: (t) => ({
@@ -46,12 +49,17 @@ const ModelConstraintsInput = builder.inputType('ModelConstraintsInput', {
       description:
         'Where data may be kept: of the accounts, or of their regions where they say nothing of it. Empty: anywhere.',
     }),
-    requireAuditLog: t.boolean({ description: 'Every use has to be recorded; false unless told.' }),
-    maxCostPer1kTokens: t.string({
-      constraints: { pattern: '\\d{1,12}(?:\\.\\d{1,12})?' },
-      description: 'A decimal number.',
+    requireAuditLog: t.boolean({
+      description: 'Every use has to be recorded: a route is answered only when its record is written. Default false.',
     }),
-    maxLatencyMs: t.int({ constraints: { min: 1 }, description: 'Milliseconds.' }),
+    maxCostPer1kTokens: t.string({
+      constraints: costBounds,
+      description: 'A decimal number. A target whose reported cost is above it is not tried for a day.',
+    }),
+    maxLatencyMs: t.int({
+      constraints: { min: 1 },
+      description: 'Milliseconds. A target whose reported latency is above it on average is not tried for 5 minutes.',
+    }),
     allowCaching: t.boolean({ description: 'Whether answers may be kept; nothing is said unless told.' }),
     cacheTtlSeconds: t.int({ constraints: { min: 1 }, description: 'For how many seconds.' }),
   }),

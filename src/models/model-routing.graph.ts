@@ -16,14 +16,16 @@ const RouteLimitScope = builder.enumType('RouteLimitScope', {
   values: {
     ENTITLEMENT: { description: "The workspace's entitlement for the model." },
     PROVIDER_ACCOUNT: { description: 'The account at the provider.' },
+    TOKEN: { description: 'The API token or app token that asks.' },
   } as const,
 });
 
 const RouteLimit = builder.objectRef<RouteLimitRow>('RouteLimit').implement({
-  description: 'A limit that the request would break. Of several, the one that lasts longest.',
+  description:
+    'A limit of requests. In a refusal, the one that the request would break; of several, the one that lasts longest.',
   fields: (t) => ({
     scope: t.expose('scope', { type: RouteLimitScope, description: 'Whose limit it is.' }),
-    resourceId: t.exposeID('resourceId', { description: 'The entitlement or the account.' }),
+    resourceId: t.exposeID('resourceId', { description: 'The entitlement, the account or the token.' }),
     name: t.exposeString('name', { description: 'Its name, `max_tokens_per_month`.' }),
     maximum: t.expose('maximum', {
       type: 'Int53',
@@ -33,7 +35,7 @@ const RouteLimit = builder.objectRef<RouteLimitRow>('RouteLimit').implement({
     used: t.expose('used', {
       type: 'Int53',
       nullable: true,
-      description: "What was used of it; null for an account's: see the account.",
+      description: "What was used of it; null for an account's (see the account) and for a token's.",
     }),
   }),
 });
@@ -126,6 +128,13 @@ const ModelRoute = builder.objectRef<ModelRouteRow>('ModelRoute').implement({
       authorize: 'inherited',
       description: 'Why there is nothing to try; null where there is something.',
     }),
+    strictestRate: t.expose('strictestRate', {
+      type: RouteLimit,
+      nullable: true,
+      authorize: 'inherited',
+      description:
+        "Of the rates that the caller's requests are held to, the strictest: the entitlement's `requests_per_minute` or the token's own `rate_limit_rps`, past which the service answers 429. Null where neither sets one.",
+    }),
   }),
 });
 
@@ -137,6 +146,8 @@ builder.queryField('routeModel', (t) =>
     description:
       "Which targets a request to a model may try now, and why not the others: the model's own by priority and weight, then those of its fallback chain, each model by its own entitlement. Nothing is sent and nothing is counted: report what came of it with `reportModelUsage`.",
     authorize: { workspace: 'model:execute' },
+    // the report of the try that follows is the execution
+    activity: { action: 'read', resourceType: 'model' },
     args: {
       ...workspaceArgs(),
       logicalModelId: t.arg.id({ required: true, description: 'The model.' }),
@@ -155,7 +166,7 @@ builder.queryField('routeModel', (t) =>
       }),
       seed: t.arg.int({ description: 'The same seed gives the same order while nothing else changes.' }),
     },
-    resolve: (_root, { orgId, workspaceId, logicalModelId, ...request }, { services }) =>
-      services.modelRouting.route({ orgId, workspaceId }, logicalModelId, request),
+    resolve: (_root, { orgId, workspaceId, logicalModelId, ...request }, { actor, services }) =>
+      services.modelRouting.route(actor, { orgId, workspaceId }, logicalModelId, request),
   }),
 );

@@ -13,6 +13,11 @@ export interface RoutedTarget {
   consecutiveFailures: number;
   /** Seconds since it last failed; `null`: never. */
   failedAgo: number | null;
+  /** What reports told of it lately, and how many seconds ago. */
+  averageLatencyMs: number | null;
+  latencyAgo: number | null;
+  costPer1kTokens: number | null;
+  costAgo: number | null;
   temperatureOverride: number | null;
   maxTokensOverride: number | null;
   providerType: string;
@@ -74,7 +79,8 @@ const ROUTED = `select t.logical_model_id as "logicalModelId", t.enabled, t.stat
     statement_timestamp() as now,
     (select coalesce(json_agg(json_build_object('providerAccountId', m.provider_account_id, 'modelName', m.model_name, 'weight', m.weight,
         'priority', m.priority, 'enabled', m.enabled, 'consecutiveFailures', m.consecutive_failures, 'failedAgo', ${ago('m.last_failure')},
-        'temperatureOverride', m.temperature_override, 'maxTokensOverride', m.max_tokens_override, 'providerType', a.provider_type,
+        'averageLatencyMs', m.average_latency_ms, 'latencyAgo', ${ago('m.latency_at')}, 'costPer1kTokens', m.cost_per_1k_tokens,
+        'costAgo', ${ago('m.cost_at')}, 'temperatureOverride', m.temperature_override, 'maxTokensOverride', m.max_tokens_override, 'providerType', a.provider_type,
         'region', a.region, 'dataResidency', a.data_residency, 'routingMode', a.routing_mode, 'bridgeId', a.bridge_id,
         'bridgeEndpointName', a.bridge_endpoint_name, 'accountEnabled', a.enabled, 'accountStatus', a.status,
         'accountCheckedAgo', ${ago('a.last_health_check')}, 'maxTokensPerMonth', a.max_tokens_per_month,

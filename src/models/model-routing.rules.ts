@@ -1,3 +1,4 @@
+import type { TokenGrant } from '../access/token-grant.ts';
 import { FAILURES_ALLOWED } from './logical-model.source.ts';
 import type { RoutedEntitlement, RoutedModel, RoutedTarget } from './model-routing.reads.ts';
 
@@ -14,6 +15,8 @@ export const routeReasons = {
   TARGET_DISABLED: 'The target is not enabled.',
   ACCOUNT_DISABLED: 'The account is not enabled.',
   DATA_RESIDENCY: 'The account keeps data where the model does not allow it, or does not say where.',
+  COST: 'The target costs more than the model allows, by what was reported.',
+  LATENCY: 'The target takes longer than the model allows, by what was reported.',
   ACCOUNT_QUOTA: 'The quota of the account is used up.',
   ACCOUNT_ERROR: 'The provider refuses the credentials of the account.',
   TARGET_FAILING: 'The target failed too often in a row.',
@@ -27,13 +30,14 @@ export type RouteReason = keyof typeof routeReasons;
 /** A limit that a request would break. */
 export interface RouteLimit {
   /** Whose limit it is. */
-  scope: 'ENTITLEMENT' | 'PROVIDER_ACCOUNT';
-  /** The entitlement or the account. */
+  scope: 'ENTITLEMENT' | 'PROVIDER_ACCOUNT' | 'TOKEN';
+  /** The entitlement, the account or the API token. */
   resourceId: string;
   /** Its name in the REST API: `max_tokens_per_month`. */
   name: string;
   /** `null` for an account's, whose use by other workspaces is not for everybody to see. */
   maximum: number | null;
+  /** `null` for an account's and for a token's, which the rate limit counts. */
   used: number | null;
 }
 
@@ -58,6 +62,10 @@ export interface RouteRequest {
 /** A target that failed is left alone for so long; one whose credentials were refused for longer. */
 export const COOL_DOWN_SECONDS = 30;
 export const CREDENTIALS_COOL_DOWN_SECONDS = 300;
+
+/** For so long the reported figures of a target are believed; then it is tried again. */
+export const LATENCY_BELIEVED_SECONDS = 300;
+export const COST_BELIEVED_SECONDS = 86_400;
 
 const finding = (reason: RouteReason, message: string, more: Partial<Finding> = {}): Finding => ({
   reason,
@@ -112,6 +120,29 @@ function limitFinding(entitlement: RoutedEntitlement, request: RouteRequest, now
   return null;
 }
 
+/** The stricter of the rates that the caller's requests are held to, the entitlement's and the token's own; `null` where neither sets one. */
+export function strictestRate(entitlement: RoutedEntitlement | null, token: TokenGrant | null): RouteLimit | null {
+  const rates: { perMinute: number; limit: RouteLimit }[] = [];
+  const maximum = entitlement?.limits.requestsPerMinute ?? null;
+  if (entitlement && maximum !== null) {
+    const used = entitlement.usage.minute?.requests ?? 0;
+    const limit = {
+      scope: 'ENTITLEMENT',
+      resourceId: entitlement.id,
+      name: 'requests_per_minute',
+      maximum,
+      used,
+    } as const;
+    rates.push({ perMinute: maximum, limit });
+  }
+  const rps = token?.rateLimitRps ?? null;
+  if (token && rps !== null) {
+    const limit = { scope: 'TOKEN', resourceId: token.id, name: 'rate_limit_rps', maximum: rps, used: null } as const;
+    rates.push({ perMinute: rps * 60, limit });
+  }
+  return rates.sort((a, b) => a.perMinute - b.perMinute)[0]?.limit ?? null;
+}
+
 /** Why none of the model's own targets is tried; `null` where they are looked at one by one. */
 export function modelFinding({ logicalModelId, enabled, statusByHand, targets }: RoutedModel): Finding | null {
   if (!enabled) return finding('MODEL_DISABLED', `The model '${logicalModelId}' is not enabled.`);
@@ -136,12 +167,14 @@ export function judgeTarget(
   if (!target.accountEnabled) return finding('ACCOUNT_DISABLED', `The account '${account}' is not enabled.`);
   const barred = residencyFinding(target, model.constraints.dataResidency) ?? quotaFinding(target, model.now, request);
   if (barred) return barred;
+  const figures = figuresVerdict(target, model);
+  if (typeof figures === 'object') return figures;
   if (target.accountStatus === 'error') {
     const rest = CREDENTIALS_COOL_DOWN_SECONDS - (target.accountCheckedAgo ?? Infinity);
     const message = `The provider refuses the credentials of the account '${account}'.`;
     return rest <= 0 ? 'probe' : finding('ACCOUNT_ERROR', message, { retryAfterSeconds: Math.ceil(rest) });
   }
-  if (target.consecutiveFailures < FAILURES_ALLOWED) return 'ready';
+  if (target.consecutiveFailures < FAILURES_ALLOWED) return figures;
   const rest = COOL_DOWN_SECONDS - (target.failedAgo ?? Infinity);
   const message = `The target '${target.modelName}' failed ${target.consecutiveFailures} times in a row.`;
   return rest <= 0 ? 'probe' : finding('TARGET_FAILING', message, { retryAfterSeconds: Math.ceil(rest) });
@@ -155,6 +188,35 @@ function residencyFinding(target: RoutedTarget, allowed: readonly string[]): Fin
   const where = place ? `keeps data in '${place}'` : 'does not say where it keeps data';
   const message = `The account '${target.providerAccountId}' ${where}; the model allows ${allowed.join(', ')}.`;
   return finding('DATA_RESIDENCY', message);
+}
+
+/**
+ * Whether the reported figures of a target are within what the model allows. What nobody reported yet is: only trying tells. Above it, the
+ * target is left alone for as long as the figure is believed, and is a probe from then on.
+ */
+function figuresVerdict(target: RoutedTarget, { constraints }: RoutedModel): 'ready' | 'probe' | Finding {
+  const maxCost = constraints.maxCostPer1kTokens === null ? null : Number(constraints.maxCostPer1kTokens);
+  const checks = [
+    ['COST', 'costs', '', target.costPer1kTokens, maxCost, target.costAgo, COST_BELIEVED_SECONDS],
+    [
+      'LATENCY',
+      'takes',
+      ' ms',
+      target.averageLatencyMs,
+      constraints.maxLatencyMs,
+      target.latencyAgo,
+      LATENCY_BELIEVED_SECONDS,
+    ],
+  ] as const;
+  let verdict: 'ready' | 'probe' = 'ready';
+  for (const [reason, verb, unit, figure, maximum, secondsAgo, believedSeconds] of checks) {
+    if (figure === null || maximum === null || figure <= maximum) continue;
+    const rest = believedSeconds - (secondsAgo ?? Infinity);
+    const message = `The target '${target.modelName}' ${verb} ${+figure.toPrecision(6)}${unit}; the model allows ${maximum}${unit}.`;
+    if (rest > 0) return finding(reason, message, { retryAfterSeconds: Math.ceil(rest) });
+    verdict = 'probe';
+  }
+  return verdict;
 }
 
 function quotaFinding(target: RoutedTarget, now: Date, request: RouteRequest): Finding | null {

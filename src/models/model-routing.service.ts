@@ -1,4 +1,6 @@
+import type { Actor } from '../access/caller.ts';
 import { notFound } from '../graphql/errors.ts';
+import type { ActivityRecorder } from '../infra/activity.ts';
 import type { ServiceDeps } from '../services.ts';
 import { type RandomSource, routingOrder, seededRandom } from './model-routing.order.ts';
 import { type RoutedModel, type RoutedTarget, readRoutedModels } from './model-routing.reads.ts';
@@ -8,7 +10,9 @@ import {
   judgeTarget,
   modelFinding,
   nothingLeft,
+  type RouteLimit,
   type RouteRequest,
+  strictestRate,
   tooManyModels,
   weightZero,
 } from './model-routing.rules.ts';
@@ -48,6 +52,8 @@ export interface ModelRoute {
   leftOut: LeftOut[];
   /** Why there is nothing to try; `null` where there is something. */
   refusal: Finding | null;
+  /** Of the rates that the caller's requests are held to, the strictest. */
+  strictestRate: RouteLimit | null;
 }
 
 export interface RouteModel extends RouteRequest {
@@ -63,24 +69,49 @@ const PROBE_CHANCE = 0.1;
 
 /** Says which targets a request to a model may try now, in which order, and why it may not try the others. It sends nothing itself. */
 export class ModelRoutingService {
-  readonly #deps: ServiceDeps;
+  readonly #deps: ServiceDeps & { activity: ActivityRecorder };
 
-  constructor(deps: ServiceDeps) {
+  constructor(deps: ServiceDeps & { activity: ActivityRecorder }) {
     this.#deps = deps;
+  }
+
+  /**
+   * Where a request may go. A model that requires an audit log, or one of its fallbacks that does, is told of only when the record of that
+   * is written.
+   * @throws RESOURCE_NOT_FOUND
+   */
+  async route(
+    actor: Actor,
+    place: { orgId: string; workspaceId: string },
+    logicalModelId: string,
+    request: RouteModel,
+  ): Promise<ModelRoute> {
+    const { route, audited } = await this.#find(actor, place, logicalModelId, request);
+    if (audited.length === 0) return route;
+    const targets = route.targets.map((target) => ({
+      logical_model_id: target.logicalModelId,
+      provider_account_id: target.providerAccountId,
+      model_name: target.modelName,
+    }));
+    const metadata = { require_audit_log: audited, targets };
+    const entry = { action: 'read', resourceType: 'model', resourceId: logicalModelId, ...place, metadata };
+    await this.#deps.activity.recordNow(actor, entry, route);
+    return route;
   }
 
   /**
    * The model's own targets first, then those of its fallback chain, then those of the chains of these; no model twice. Each model
    * needs its own entitlement; without one for the model that was asked for the whole request is refused.
-   * @throws RESOURCE_NOT_FOUND
    */
-  async route(
+  async #find(
+    { principal }: Actor,
     place: { orgId: string; workspaceId: string },
     logicalModelId: string,
     { seed, ...request }: RouteModel,
-  ): Promise<ModelRoute> {
+  ): Promise<{ route: ModelRoute; audited: string[] }> {
     const random = seed === null || seed === undefined ? Math.random : seededRandom(seed);
-    const route: ModelRoute = { logicalModelId, targets: [], leftOut: [], refusal: null };
+    const route: ModelRoute = { logicalModelId, targets: [], leftOut: [], refusal: null, strictestRate: null };
+    const audited: string[] = [];
     const seen = new Set([logicalModelId]);
     for (let level = [logicalModelId]; level.length > 0; ) {
       const models = await readRoutedModels(this.#deps.sql, place, level);
@@ -90,8 +121,10 @@ export class ModelRoutingService {
         const isFallback = id !== logicalModelId;
         if (!model && !isFallback) throw notFound('model', id);
         if (!model) continue; // deleted a moment ago
+        if (model.constraints.requireAuditLog) audited.push(id);
+        if (!isFallback) route.strictestRate = strictestRate(model.entitlement, principal.token);
         const refused = entitlementFinding(model, request);
-        if (refused && !isFallback) return { ...route, refusal: refused };
+        if (refused && !isFallback) return { route: { ...route, refusal: refused }, audited };
         if (refused) route.leftOut.push(wholeModel(id, refused));
         else {
           addTargets(route, model, request, { random, isFallback });
@@ -104,7 +137,7 @@ export class ModelRoutingService {
       for (const id of level) seen.add(id);
     }
     if (route.targets.length === 0) route.refusal = nothingLeft(logicalModelId, route.leftOut);
-    return route;
+    return { route, audited };
   }
 }
 

@@ -2,6 +2,7 @@ import { builder } from '../graphql/builder.ts';
 import type { Constraints } from '../graphql/constraints.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { workspaceArgs } from '../workspaces/workspace-args.ts';
+import { costBounds } from './logical-model.inputs.ts';
 import type { UsageSummary as UsageSummaryRow } from './model-usage.service.ts';
 
 const ModelOutcome = builder.enumType('ModelOutcome', {
@@ -55,6 +56,10 @@ const ReportModelUsageInput = builder.inputType('ReportModelUsageInput', {
     inputTokens: t.int({ constraints: reportedTokens, description: 'Tokens of the request; 0 unless told.' }),
     outputTokens: t.int({ constraints: reportedTokens, description: 'Tokens of the answer; 0 unless told.' }),
     latencyMs: t.int({ constraints: { min: 0 }, description: 'How long it took.' }),
+    cost: t.string({
+      constraints: costBounds,
+      description: "What it cost: a decimal number, in the unit of the model's `maxCostPer1kTokens`.",
+    }),
     purpose: t.string({ constraints: { minLength: 1, maxLength: 255 }, description: 'What it was for.' }),
     executionId: t.string({
       constraints: { minLength: 1, maxLength: 128 },
@@ -67,7 +72,7 @@ builder.mutationField('reportModelUsage', (t) =>
   t.field({
     type: ModelUsageSummary,
     description:
-      'Says how one request to a target ended. Moves the health of target and account, and the counters of account and entitlement, at once. Send it once per try, of the model whose target was tried.',
+      'Says how one request to a target ended. Moves the health of target and account, and the counters of account and entitlement, at once. Send it once per try, of the model whose target was tried. Refused credentials, latency and cost are believed of editors of the workspace and above; from others refused credentials count as a failure.',
     authorize: { workspace: 'model:execute' },
     args: {
       ...workspaceArgs(),

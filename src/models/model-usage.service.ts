@@ -1,10 +1,12 @@
 import type { Actor } from '../access/caller.ts';
+import { atLeast } from '../access/permissions.ts';
 import { invalidInput, notFound } from '../graphql/errors.ts';
 import type { Tx } from '../infra/change.ts';
 import type { ServiceDeps } from '../services.ts';
 import { tellingOfModels } from './logical-model.reads.ts';
 import { FAILURES_ALLOWED } from './logical-model.source.ts';
 import { periodAt } from './model-routing.reads.ts';
+import { COST_BELIEVED_SECONDS, LATENCY_BELIEVED_SECONDS } from './model-routing.rules.ts';
 import {
   type AccountHealth,
   accountAfter,
@@ -22,6 +24,8 @@ export interface UsageReport {
   inputTokens?: number | null;
   outputTokens?: number | null;
   latencyMs?: number | null;
+  /** What it cost: a decimal number, in the unit of the model's `max_cost_per_1k_tokens`. */
+  cost?: string | null;
   purpose?: string | null;
   executionId?: string | null;
 }
@@ -62,8 +66,12 @@ interface LockedAccount extends AccountHealth {
 
 /**
  * Takes reports of how requests to models went. Each moves the counters of the entitlement, its windows and the account, and the
- * health of account and target, at once or not at all. Rows are held in one order (entitlement, account, target), so that reports
+ * health of account and target, at once or not at all. Rows are held in one order (entitlement, account, models, target), so that reports
  * wait for one another and none is lost.
+ *
+ * Whoever may use a model may report, but not take it from others. That the credentials of an account were refused, what a target costs and
+ * how long it takes is believed of editors of the workspace and above. From others refused credentials count as any other failure, from
+ * which target and account recover by themselves.
  */
 export class ModelUsageService {
   readonly #deps: ServiceDeps;
@@ -81,6 +89,8 @@ export class ModelUsageService {
     const input = report.inputTokens ?? 0;
     const output = report.outputTokens ?? 0;
     const tokens = input + output;
+    const role = await this.#deps.access.workspaceRole(actor, place.orgId, place.workspaceId);
+    const isTrusted = role !== null && atLeast(role, 'editor');
     return this.#deps.changes.run(actor, async (tx) => {
       const entitlement = await countEntitlement(tx, place, logicalModelId, tokens);
       const windows = await countWindows(tx, entitlement.id, tokens);
@@ -88,7 +98,7 @@ export class ModelUsageService {
       const target = { modelId: entitlement.modelId, accountId: account.id, modelName: report.modelName };
       // what may not be used has nothing to say of the health of others
       const consecutiveFailures = entitlement.enabled
-        ? await moveHealth(tx, account, target, report.outcome, tokens)
+        ? await moveHealth(tx, account, target, believed(report, isTrusted), tokens)
         : null;
       tx.audit({
         action: 'execute',
@@ -102,6 +112,7 @@ export class ModelUsageService {
           model_name: report.modelName,
           outcome: report.outcome.toLowerCase(),
           latency_ms: report.latencyMs ?? null,
+          cost: report.cost ?? null,
           purpose: report.purpose ?? null,
         },
       });
@@ -172,39 +183,84 @@ interface Target {
   modelName: string;
 }
 
+/** What a report tells of health and figures, as far as its sender is believed. */
+interface Told {
+  outcome: Outcome;
+  latencyMs: number | null;
+  cost: number | null;
+}
+
+function believed({ outcome, latencyMs, cost }: UsageReport, isTrusted: boolean): Told {
+  if (!isTrusted) return { outcome: outcome === 'AUTH_FAILURE' ? 'FAILURE' : outcome, latencyMs: null, cost: null };
+  // how soon a request was refused says nothing of how long an answer takes
+  const isTimed = outcome === 'SUCCESS' || outcome === 'TIMEOUT';
+  return { outcome, latencyMs: isTimed ? (latencyMs ?? null) : null, cost: cost ? Number(cost) : null };
+}
+
 /** Moves what the report tells of account and target. @returns the target's failures in a row; `null` where the model has no such target */
 async function moveHealth(
   tx: Tx,
   account: LockedAccount,
   target: Target,
-  outcome: Outcome,
+  { outcome, latencyMs, cost }: Told,
   tokens: number,
 ): Promise<number | null> {
-  const failures = await lockTarget(tx, target);
+  // its failures move only under the account, which is held: they stay what they are
+  const failures = await failuresOf(tx, target);
   if (failures === null) return null;
   const after = accountAfter(account, outcome);
   const failuresAfter = targetFailuresAfter(failures, outcome);
   const move = async () => {
+    if (!(await lockTarget(tx, target))) return null;
     await writeAccount(tx, account.id, after, outcome, tokens);
     if (isTelling(outcome)) await writeTarget(tx, target, failuresAfter, outcome);
+    if (latencyMs !== null || cost !== null) await writeFigures(tx, target, { latencyMs, cost, tokens });
+    return failuresAfter;
   };
   const isFailing = (count: number) => count >= FAILURES_ALLOWED;
   const movesModels = after.status !== account.status || isFailing(failures) !== isFailing(failuresAfter);
-  await (movesModels ? tellingOfModels(tx, account, move) : move());
-  if (after.status !== account.status && account.enabled) {
+  const moved = await (movesModels ? tellingOfModels(tx, account, move) : move());
+  if (moved !== null && after.status !== account.status && account.enabled) {
     const type = after.status === 'degraded' ? 'provider_account.degraded' : 'provider_account.updated';
     const { id, orgId } = account;
     const data = { status: after.status };
     tx.emit({ type, orgId, resourceType: 'provider_account', resourceId: id, data });
   }
-  return failuresAfter;
+  return moved;
 }
 
-async function lockTarget(tx: Tx, { modelId, accountId, modelName }: Target): Promise<number | null> {
+async function failuresOf(tx: Tx, { modelId, accountId, modelName }: Target): Promise<number | null> {
   const [row] = await tx.db.$queryRaw<{ failures: number }[]>`
     select consecutive_failures as failures from model_targets
-    where model_id = ${modelId} and provider_account_id = ${accountId} and model_name = ${modelName} for no key update`;
+    where model_id = ${modelId} and provider_account_id = ${accountId} and model_name = ${modelName}`;
   return row?.failures ?? null;
+}
+
+/** Holds the target until the transaction ends; false where it was taken from the model meanwhile. */
+async function lockTarget(tx: Tx, { modelId, accountId, modelName }: Target): Promise<boolean> {
+  const rows = await tx.db.$queryRaw<unknown[]>`
+    select 1 from model_targets
+    where model_id = ${modelId} and provider_account_id = ${accountId} and model_name = ${modelName} for no key update`;
+  return rows.length > 0;
+}
+
+/** Share of a new figure in the average; what is older than it is believed for counts no more. */
+const averaged = (column: string, at: string, figure: string, seconds: number) =>
+  `${column} = case when ${figure} is null then ${column}
+     when ${at} > statement_timestamp() - interval '${seconds} seconds' then ${column} * 0.8 + ${figure} * 0.2 else ${figure} end,
+   ${at} = case when ${figure} is null then ${at} else statement_timestamp() end`;
+const WRITE_FIGURES = `update model_targets set
+  ${averaged('average_latency_ms', 'latency_at', '$4::float8', LATENCY_BELIEVED_SECONDS)},
+  ${averaged('cost_per_1k_tokens', 'cost_at', '$5::float8', COST_BELIEVED_SECONDS)}
+  where model_id = $1 and provider_account_id = $2 and model_name = $3`;
+
+async function writeFigures(
+  tx: Tx,
+  { modelId, accountId, modelName }: Target,
+  { latencyMs, cost, tokens }: { latencyMs: number | null; cost: number | null; tokens: number },
+): Promise<void> {
+  const costPer1k = cost === null || tokens === 0 ? null : (cost * 1_000) / tokens;
+  await tx.db.$executeRawUnsafe(WRITE_FIGURES, modelId, accountId, modelName, latencyMs, costPer1k);
 }
 
 const counted = (counter: string, more: string) =>

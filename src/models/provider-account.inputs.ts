@@ -6,7 +6,6 @@ import { tagMapBounds } from './logical-model.inputs.ts';
 const place = { minLength: 1, maxLength: 64 } as const satisfies Constraints;
 const credentials = { minLength: 1, maxLength: 512 } as const satisfies Constraints;
 const bridge = { minLength: 1, maxLength: 128 } as const satisfies Constraints;
-const routingMode = { oneOf: ['direct', 'bridge'] } as const satisfies Constraints;
 const quota = { min: 1, max: Number.MAX_SAFE_INTEGER } as const satisfies Constraints;
 
 const QuotaPolicyInput = builder.inputType('QuotaPolicyInput', {
@@ -27,8 +26,8 @@ const RateLimitPolicyInput = builder.inputType('RateLimitPolicyInput', {
     maxConcurrency: t.int({ constraints: { min: 1 }, description: 'Requests at the same time; 10 unless told.' }),
     burstSize: t.int({ constraints: { min: 1 }, description: '10 unless told.' }),
     queuePolicy: t.string({
-      constraints: { oneOf: ['wait', 'reject'] },
-      description: 'What happens to a request above the limits; `wait` unless told.',
+      constraints: bounds.open,
+      description: 'What happens to a request above the limits: `wait` (default), `reject` or another word.',
     }),
     queueTimeoutSeconds: t.int({
       constraints: { min: 0, max: 86_400 },
@@ -57,8 +56,8 @@ export const CreateProviderAccountInput = builder.inputType('CreateProviderAccou
         'A reference to the credentials, never the credentials: `secret://name` for a secret of the organization itself, `sec_…` for any secret in it, or any text that whoever sends the requests understands.',
     }),
     routingMode: t.string({
-      constraints: routingMode,
-      description: '`direct` unless told; `bridge` goes through the bridge `bridgeId`.',
+      constraints: bounds.open,
+      description: '`direct` (default), `bridge` through the bridge `bridgeId`, or another word.',
     }),
     bridgeId: t.string({ constraints: bridge, description: 'Required where the routing mode is `bridge`.' }),
     bridgeEndpointName: t.string({ constraints: bridge, description: 'The endpoint of the bridge.' }),
@@ -85,7 +84,10 @@ export const UpdateProviderAccountInput = builder.inputType('UpdateProviderAccou
       constraints: { ...credentials, notNull: true },
       description: 'A reference to the credentials. New ones give an account in `error` another chance.',
     }),
-    routingMode: t.string({ constraints: { ...routingMode, notNull: true }, description: '`direct` or `bridge`.' }),
+    routingMode: t.string({
+      constraints: { ...bounds.open, notNull: true },
+      description: '`direct`, `bridge` or another word.',
+    }),
     bridgeId: t.string({ constraints: bridge, description: 'Required where the routing mode is `bridge`.' }),
     bridgeEndpointName: t.string({ constraints: bridge, description: 'The endpoint of the bridge.' }),
     enabled: t.boolean({ constraints: { notNull: true }, description: 'Whether it is in use.' }),

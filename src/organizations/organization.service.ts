@@ -1,7 +1,8 @@
 import type { Actor, Caller } from '../access/caller.ts';
+import type { Config } from '../config.ts';
 import { type Organization, Prisma } from '../generated/prisma/client.ts';
 import type { Connection } from '../graphql/connections.ts';
-import { notFound } from '../graphql/errors.ts';
+import { conflict, notFound } from '../graphql/errors.ts';
 import { NestedList, nestedRow, type PageArgs, type RequestMemory } from '../graphql/nested-connection.ts';
 import type { Tx } from '../infra/change.ts';
 import { columnsOf, filtersOf, type PageSource } from '../infra/pages.ts';
@@ -37,12 +38,16 @@ const byId: PageSource<Organization> = {
   where: ['t.id = $1', 't.deleted_at is null'],
 };
 
+export interface OrganizationDeps extends ServiceDeps {
+  config: Pick<Config, 'maxOrganizationsPerUser'>;
+}
+
 /** Organizations: the tenants. */
 export class OrganizationService {
-  readonly #deps: ServiceDeps;
+  readonly #deps: OrganizationDeps;
   readonly #ofUser: NestedList<Organization>;
 
-  constructor(deps: ServiceDeps) {
+  constructor(deps: OrganizationDeps) {
     this.#deps = deps;
     this.#ofUser = new NestedList(deps, 'organizations', ofUser);
   }
@@ -69,13 +74,26 @@ export class OrganizationService {
     return this.#ofUser.nested(context, [userId], args, only);
   }
 
-  /** Makes an organization with a default workspace; the caller owns both. */
+  /** Makes an organization with a default workspace; the caller owns both. @throws RESOURCE_CONFLICT `limit_reached` */
   async create(actor: Actor, input: CreateOrganization): Promise<Organization> {
     const { access, changes } = this.#deps;
-    return changes.run(
-      actor,
-      async (tx) => (await foundOrganization(tx, access, { ...input, founderId: actor.principal.userId })).organization,
-    );
+    const founderId = actor.principal.userId;
+    return changes.run(actor, async (tx) => {
+      await this.#holdCap(tx, founderId);
+      return (await foundOrganization(tx, access, { ...input, founderId })).organization;
+    });
+  }
+
+  /** Holds the number of organizations that a user made until the transaction ends, and checks that one more fits. */
+  async #holdCap(tx: Tx, userId: string): Promise<void> {
+    const { maxOrganizationsPerUser: limit } = this.#deps.config;
+    if (limit === 0) return;
+    await tx.db.$executeRaw`select pg_advisory_xact_lock(hashtextextended(${`organizations of ${userId}`}, 0))`;
+    // a statement of its own: it sees what was committed while it waited
+    const made = await tx.db.organization.count({ where: { createdBy: userId, deletedAt: null } });
+    if (made < limit) return;
+    const message = `You have made ${limit} organizations, which is the most. Delete some first.`;
+    throw conflict('user', userId, 'limit_reached', message, { limit });
   }
 
   /** Changes what is given; what is left out stays. */

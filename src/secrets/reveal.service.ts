@@ -4,10 +4,11 @@ import { notFound } from '../graphql/errors.ts';
 import { selectList } from '../infra/pages.ts';
 import type { RootKeys } from '../infra/root-keys.ts';
 import type { ServiceDeps } from '../services.ts';
-import { openValue, type SealedVersion, type SecretValue, unwrapKey, type WrappedKey } from './envelope.ts';
+import { openValue, type SealedVersion, type SecretValue, unwrapKey, VaultFault, type WrappedKey } from './envelope.ts';
 import { type ListedSecret, type Secret, type SecretReads, secretColumns } from './secret.reads.ts';
 import type { PlaceInput } from './secret-place.ts';
 import { masked } from './secret-value.ts';
+import { type OnFault, openFor } from './unreadable.ts';
 import { ciphertextOf } from './vault.ts';
 
 /** The values that a secret has and had, newest first. */
@@ -17,9 +18,13 @@ export interface SecretHistory {
   versions: SecretHistoryEntry[];
 }
 
-/** `value` is null once it was destroyed, and masked for those who may not see it. */
+/** What is left of a version's value. `UNREADABLE`: what is stored does not open. */
+export type SecretVersionState = 'READABLE' | 'DESTROYED' | 'UNREADABLE';
+
+/** `value` is masked for those who may not see it, and null where it is not readable. */
 export interface SecretHistoryEntry {
   version: number;
+  state: SecretVersionState;
   createdBy: string | null;
   createdAt: Date;
   value: SecretValue | null;
@@ -29,6 +34,7 @@ export interface RevealDeps extends ServiceDeps {
   prisma: PrismaClient;
   rootKeys: RootKeys;
   reads: SecretReads;
+  onFault: OnFault;
 }
 
 /** Newest versions that a history lists. */
@@ -58,7 +64,7 @@ export class RevealService {
     this.#deps = deps;
   }
 
-  /** @throws RESOURCE_NOT_FOUND, FORBIDDEN `secret:read`, or `secret:reveal` when the value is asked for */
+  /** @throws RESOURCE_NOT_FOUND, FORBIDDEN `secret:read`; when the value is asked for `secret:reveal`, RESOURCE_CONFLICT `secret_unreadable` */
   async get(actor: Actor, orgId: string, id: string, withValue: boolean): Promise<Secret> {
     const secret = await this.#deps.reads.get(actor, orgId, id, 'secret:read');
     return withValue ? this.#withValue(actor, secret) : secret;
@@ -70,7 +76,7 @@ export class RevealService {
     return withValue ? this.#withValue(actor, secret) : secret;
   }
 
-  /** With the values for those who may see them, which is one reveal; with masked ones for others. */
+  /** With the values for those who may see them, which is one reveal; with masked ones for others. A version that does not open is told as such. */
   async history(actor: Actor, orgId: string, id: string): Promise<SecretHistory> {
     const { reads, prisma } = this.#deps;
     const secret = await reads.get(actor, orgId, id, 'secret:read');
@@ -86,10 +92,13 @@ export class RevealService {
   async #withValue(actor: Actor, listed: ListedSecret): Promise<Secret> {
     const { ciphertext, rootKeyId, wrappedKey, ...secret } = await this.#reveal(actor, listed, {});
     const { id, vaultVersion: version } = secret;
-    const dataKey = unwrapKey(this.#deps.rootKeys, { ...secret, rootKeyId, wrappedKey });
+    const { rootKeys, prisma, onFault } = this.#deps;
     // a statement that waited for a rotation knows the new version's number, but not its value
-    const sealed = { version, ciphertext: ciphertext ?? (await ciphertextOf(this.#deps.prisma, id, version)) };
-    return { ...secret, value: openValue(dataKey, secret, sealed) };
+    const sealed = { version, ciphertext: ciphertext ?? (await ciphertextOf(prisma, id, version)) };
+    const value = openFor(id, onFault, () =>
+      openValue(unwrapKey(rootKeys, { ...secret, rootKeyId, wrappedKey }), secret, sealed),
+    );
+    return { ...secret, value };
   }
 
   /** Counts and records a reveal in one statement. @throws FORBIDDEN `secret:reveal`; RESOURCE_NOT_FOUND when it was deleted meanwhile */
@@ -111,13 +120,27 @@ export class RevealService {
     sealed: readonly (SealedVersion & { createdBy: string | null; createdAt: Date })[],
     shown: (value: SecretValue) => SecretValue,
   ): SecretHistory {
-    const dataKey = unwrapKey(this.#deps.rootKeys, secret);
-    const versions = sealed.map(({ ciphertext, version, createdBy, createdAt }) => ({
-      version,
-      createdBy,
-      createdAt,
-      value: ciphertext ? shown(openValue(dataKey, secret, { version, ciphertext })) : null,
-    }));
+    const faults: VaultFault[] = [];
+    const opened = <T>(open: () => T): T | null => {
+      try {
+        return open();
+      } catch (error) {
+        if (!(error instanceof VaultFault)) throw error;
+        faults.push(error);
+        return null;
+      }
+    };
+    const dataKey = opened(() => unwrapKey(this.#deps.rootKeys, secret));
+    const versions = sealed.map(({ ciphertext, version, createdBy, createdAt }): SecretHistoryEntry => {
+      const entry = { version, createdBy, createdAt };
+      if (!ciphertext) return { ...entry, state: 'DESTROYED', value: null };
+      const value = dataKey && opened(() => openValue(dataKey, secret, { version, ciphertext }));
+      return value
+        ? { ...entry, state: 'READABLE', value: shown(value) }
+        : { ...entry, state: 'UNREADABLE', value: null };
+    });
+    if (faults.length > 0)
+      this.#deps.onFault(new AggregateError(faults, faults.map(String).join('; ')), 'a secret does not open');
     return { secretId: secret.id, currentVersion: secret.vaultVersion, versions };
   }
 }

@@ -14,7 +14,9 @@ interface Due {
   environmentId: string | null;
   name: string;
   createdBy: string | null;
-  isExpired: boolean;
+  expiresAt: Date | null;
+  /** The step before its expiry that has come: 14, 3 or 0 days; `null`: none that is news. */
+  daysLeft: 14 | 3 | 0 | null;
   needsRotation: boolean;
 }
 
@@ -24,20 +26,30 @@ interface Recipient {
 }
 
 const BATCH = 50;
-const DUE_FOR_ROTATION = `status = 'active' and rotation_reminder_days is not null and rotation_noticed_at is null
-  and coalesce(last_rotated_at, created_at) + rotation_reminder_days * interval '1 day' <= now()`;
-const EXPIRED = `status <> 'deleted' and expires_at <= now() and expiry_noticed_at is null`;
+const DUE_FOR_ROTATION = `s.status = 'active' and s.rotation_reminder_days is not null and s.rotation_noticed_at is null
+  and coalesce(s.last_rotated_at, s.created_at) + s.rotation_reminder_days * interval '1 day' <= now()`;
+// the bounds of the index `secrets_expiring`
+const MAY_EXPIRE = `s.status <> 'deleted' and s.expires_at <= now() + interval '14 days'
+  and (s.expiry_noticed_at is null or s.expiry_noticed_at < s.expires_at)`;
+// a step is news when it came after the last notice. One that came before the secret was made is none.
+const STEP = `select min(step)::int as days from unnest(array[14, 3, 0]) step, lateral (select s.expires_at - make_interval(days => step) as at) reached
+  where ${MAY_EXPIRE} and reached.at <= now() and (step = 0 or reached.at > s.created_at)
+    and (s.expiry_noticed_at is null or s.expiry_noticed_at < reached.at)`;
 
 // nodes that look at the same time share the work: each row is held by the one that tells of it
 const TAKE = `select s.id, s.org_id as "orgId", s.workspace_id as "workspaceId", s.namespace_id as "namespaceId",
-    s.environment_id as "environmentId", s.name, s.created_by as "createdBy",
-    (${EXPIRED}) is true as "isExpired", (${DUE_FOR_ROTATION}) is true as "needsRotation"
-  from secrets s where ((${EXPIRED}) or (${DUE_FOR_ROTATION}))
+    s.environment_id as "environmentId", s.name, s.created_by as "createdBy", s.expires_at as "expiresAt", due.days as "daysLeft",
+    (${DUE_FOR_ROTATION}) is true as "needsRotation"
+  from secrets s cross join lateral (${STEP}) due
+  where ((${MAY_EXPIRE}) or (${DUE_FOR_ROTATION})) and (due.days is not null or (${DUE_FOR_ROTATION}))
     and exists (select 1 from organizations o where o.id = s.org_id and o.deleted_at is null)
     and (s.workspace_id is null or exists (select 1 from workspaces w where w.id = s.workspace_id and w.deleted_at is null))
-  order by s.id limit ${BATCH} for update skip locked`;
+  order by s.id limit ${BATCH} for update of s skip locked`;
 
-/** Tells of secrets that have expired or should be rotated, once each: an event, and a mail to whoever made it, or else to the owners. */
+/**
+ * Tells of secrets that expire, 14 and 3 days before and when they have, and of those that should be rotated: once each, by mail to whoever
+ * made it, or else to the owners. An expiry is an event too, `secret.expiring` with `days_left`; a rotation that is due is none (defaults §10).
+ */
 export class SecretNotices {
   readonly #changes: Changes;
   readonly #mail: AccountMail;
@@ -55,37 +67,54 @@ export class SecretNotices {
   async #sendBatch(tx: Tx): Promise<number> {
     const due = await tx.db.$queryRawUnsafe<Due[]>(TAKE);
     for (const secret of due) {
-      const { id, orgId, workspaceId, namespaceId, environmentId, isExpired, needsRotation } = secret;
-      const now = new Date();
+      const { id, orgId, workspaceId, namespaceId, environmentId, daysLeft, needsRotation } = secret;
+      const isExpiring = daysLeft !== null;
+      // by the one clock that steps are judged by
       await tx.db.$executeRaw`
-        update secrets set expiry_noticed_at = case when ${isExpired} then ${now} else expiry_noticed_at end,
-          rotation_noticed_at = case when ${needsRotation} then ${now} else rotation_noticed_at end where id = ${id}`;
-      const about = { orgId, workspaceId, namespaceId, environmentId, resourceType: 'secret', resourceId: id };
-      if (isExpired) tx.emit({ type: 'secret.expired', ...about });
-      if (needsRotation) tx.emit({ type: 'secret.rotation_due', ...about });
+        update secrets set expiry_noticed_at = case when ${isExpiring} then now() else expiry_noticed_at end,
+          rotation_noticed_at = case when ${needsRotation} then now() else rotation_noticed_at end where id = ${id}`;
+      if (isExpiring)
+        tx.emit({
+          type: 'secret.expiring',
+          orgId,
+          workspaceId,
+          namespaceId,
+          environmentId,
+          resourceType: 'secret',
+          resourceId: id,
+          data: { days_left: daysLeft, expires_at: secret.expiresAt!.toISOString() },
+        });
       const recipients = await recipientsOf(tx.db, secret);
       tx.afterCommit(() => this.#mailTo(recipients, secret));
     }
     return due.length;
   }
 
-  #mailTo(recipients: readonly Recipient[], { id, name, isExpired, needsRotation }: Due): void {
-    const secret = `The secret '${name}' (${id})`;
+  #mailTo(recipients: readonly Recipient[], secret: Due): void {
+    const name = `The secret '${secret.name}' (${secret.id})`;
     for (const to of recipients) {
-      if (isExpired)
-        this.#mail.secretNotice(
-          to,
-          'A secret has expired',
-          `${secret} has expired: the service does not use it any more. Rotate it and give it a new date.`,
-        );
-      if (needsRotation)
+      if (secret.daysLeft !== null) this.#mail.secretNotice(to, ...expiryNotice(name, secret));
+      if (secret.needsRotation)
         this.#mail.secretNotice(
           to,
           'A secret is due for rotation',
-          `${secret} was not rotated for as long as its reminder allows. Rotate it.`,
+          `${name} was not rotated for as long as its reminder allows. Rotate it.`,
         );
     }
   }
+}
+
+function expiryNotice(name: string, { daysLeft, expiresAt }: Due): [subject: string, sentence: string] {
+  if (daysLeft === 0)
+    return [
+      'A secret has expired',
+      `${name} has expired: the service does not use it any more. Rotate it and give it a new date.`,
+    ];
+  const [day, time] = expiresAt!.toISOString().split('T') as [string, string];
+  return [
+    `A secret expires on ${day}`,
+    `${name} expires on ${day} ${time.slice(0, 5)} UTC: the service does not use it from then on. Rotate it and give it a new date.`,
+  ];
 }
 
 /** Whoever made it, while that is somebody who may read it; else the owners of the organization. */

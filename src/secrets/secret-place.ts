@@ -15,8 +15,9 @@ export interface PlaceInput {
 }
 
 /**
- * Where a secret lives. `scope` is the most specific of the identifiers, and the wider ones follow from it: a namespace or environment
- * comes with its workspace, never with the other. So there is one way to say a place, and a name is unique there.
+ * Where a secret lives. `scope` is the most specific of the identifiers; a name is unique there. A namespace or environment comes with its
+ * workspace. A secret of an environment may name a namespace of the same workspace too: then it belongs to both, and whoever is restricted
+ * to some of either must be let into both.
  */
 export interface SecretPlace {
   scope: 'organization' | 'workspace' | 'namespace' | 'environment';
@@ -29,7 +30,7 @@ export interface SecretPlace {
  * Finds a place, and asks for a permission there. Each identifier must fit the others: a namespace or environment of another workspace
  * is as missing as an unknown one, and so is one of a workspace that the actor cannot see.
  * @param path of the identifiers in the field's arguments, for errors: `['input']`
- * @throws RESOURCE_NOT_FOUND, FORBIDDEN, InputError for a namespace together with an environment
+ * @throws RESOURCE_NOT_FOUND, FORBIDDEN, InputError for `default` without a workspace
  */
 export async function findPlace(
   { access, sql }: ServiceDeps,
@@ -39,8 +40,6 @@ export async function findPlace(
   input: PlaceInput,
   path: readonly string[],
 ): Promise<SecretPlace> {
-  if (input.namespaceId && input.environmentId)
-    throw invalidInput([...path, 'environmentId'], 'give a namespace or an environment');
   if (input.namespaceId === DEFAULT_NAMESPACE && !input.workspaceId)
     throw invalidInput([...path, 'namespaceId'], `'${DEFAULT_NAMESPACE}' needs a workspace`);
   const demand = (workspaceId: string) => access.requireWorkspace(actor, orgId, workspaceId, permission, input);

@@ -80,6 +80,15 @@ export const SecretConnection = connectionType('Secret', Secret);
 
 registerNode('secret', Secret, ({ actor, services }, id) => services.secrets.reads.node(actor, id));
 
+const SecretVersionState = builder.enumType('SecretVersionState', {
+  description: "What is left of a version's value.",
+  values: {
+    READABLE: { description: 'It can be read, by those who may.' },
+    DESTROYED: { description: 'It was destroyed: the newest 20 are kept.' },
+    UNREADABLE: { description: 'What is stored does not open: altered, or sealed with a key that is not there.' },
+  } as const,
+});
+
 const SecretVersion = builder.objectRef<SecretHistoryEntry>('SecretVersion').implement({
   description: 'A value that a secret has or had.',
   fields: (t) => ({
@@ -91,9 +100,10 @@ const SecretVersion = builder.objectRef<SecretHistoryEntry>('SecretVersion').imp
       nullable: true,
       authorize: 'inherited',
       description:
-        'The value; with `********` behind each key for those without `secret:reveal`. Null once it was destroyed: the newest 20 are kept.',
+        'The value; with `********` behind each key for those without `secret:reveal`. Null where it is destroyed or unreadable, see `state`.',
       resolve: ({ value }) => value,
     }),
+    state: t.expose('state', { type: SecretVersionState, description: 'What is left of the value.' }),
   }),
 });
 
@@ -126,8 +136,8 @@ const listArgs = () => ({
   ...builder.args((t) => ({
     secretType: t.string({ constraints: bounds.open, description: 'Only those of this kind.' }),
     status: t.string({
-      constraints: { oneOf: ['active', 'disabled', 'deleted'] },
-      description: 'Only those with this status; all but deleted ones unless told.',
+      constraints: bounds.open,
+      description: 'Only those with this status: `active`, `disabled` or `deleted`. Default: all but deleted ones.',
     }),
     includeExpired: t.boolean({ required: true, defaultValue: true, description: 'Whether expired ones are listed.' }),
   })),
@@ -201,7 +211,7 @@ builder.queryFields((t) => ({
       }),
       environmentId: t.arg.id({
         constraints: bounds.id,
-        description: 'An environment to look in; not with a namespace.',
+        description: 'An environment to look in.',
       }),
       ...valueArgs(),
     },
@@ -231,7 +241,7 @@ builder.queryFields((t) => ({
 
 const CreateSecretInput = builder.inputType('CreateSecretInput', {
   description:
-    'A new secret. It lives in the most specific of the places that are given, else in the organization; with the place it is deleted.',
+    'A new secret. It lives in the most specific of the places that are given (environment, namespace, workspace), else in the organization. It is deleted with any of them.',
   fields: (t) => ({
     name: t.string({ required: true, constraints: nameBounds, description: `Unique where it lives. ${NAME}` }),
     secretType: t.string({
@@ -255,7 +265,10 @@ const CreateSecretInput = builder.inputType('CreateSecretInput', {
       constraints: bounds.id,
       description: 'A namespace to live in; `default` too where the workspace is given.',
     }),
-    environmentId: t.id({ constraints: bounds.id, description: 'An environment to live in; not with a namespace.' }),
+    environmentId: t.id({
+      constraints: bounds.id,
+      description: 'An environment to live in. With a namespace of the same workspace, the secret belongs to both.',
+    }),
   }),
 });
 

@@ -162,7 +162,7 @@ export class SecretReads {
    * A secret by its name. With a place: the one that lives exactly there, in the most specific of its identifiers, else the
    * organization's own. Without: the organization's own, else the only one that the actor may read.
    * @throws RESOURCE_NOT_FOUND for a name that leads nowhere, and for a place that is not there; FORBIDDEN `secret:read`;
-   *   RESOURCE_CONFLICT `ambiguous_name`; InputError for a namespace together with an environment
+   *   RESOURCE_CONFLICT `ambiguous_name`
    */
   async getByName(actor: Actor, orgId: string, name: string, input: PlaceInput): Promise<ListedSecret> {
     await this.#access.requireToken(actor, 'secret:read', { orgId });

@@ -10,6 +10,7 @@ import { newDataKey, type SecretValue, sealValue, unwrapKey, wrapKey } from './e
 import { hidden, type Secret, SecretReads } from './secret.reads.ts';
 import { findPlace, holdPlace, type PlaceInput } from './secret-place.ts';
 import { checkValue } from './secret-value.ts';
+import { type OnFault, openFor } from './unreadable.ts';
 import type { SecretUse, Vault } from './vault.ts';
 
 export interface CreateSecret extends PlaceInput {
@@ -39,6 +40,7 @@ export interface RotateSecret {
 export interface SecretDeps extends ServiceDeps {
   rootKeys: RootKeys;
   vault: Vault;
+  onFault: OnFault;
 }
 
 /** Versions whose values are kept; of older ones only that they were there (defaults §2). */
@@ -122,7 +124,7 @@ export class SecretService {
 
   /**
    * Stores a new version of the value. The secret is held meanwhile, so that versions have no holes, however many come at once.
-   * @throws RESOURCE_CONFLICT `secret_deleted`, PRECONDITION_FAILED when the current version is not the expected one
+   * @throws RESOURCE_CONFLICT `secret_deleted`, or `secret_unreadable` where the data key does not open; PRECONDITION_FAILED when the current version is not the expected one
    */
   async rotate(actor: Actor, orgId: string, id: string, { value, ...input }: RotateSecret): Promise<Secret> {
     checkValue(value, ['input', 'value']);
@@ -140,7 +142,9 @@ export class SecretService {
           `The secret is at version ${held.vaultVersion}, not at version ${input.expectedVersion}.`,
         );
       const version = held.vaultVersion + 1;
-      const ciphertext = sealValue(unwrapKey(this.#deps.rootKeys, { ...identity, ...held }), identity, version, value);
+      const { rootKeys, onFault } = this.#deps;
+      const dataKey = openFor(id, onFault, () => unwrapKey(rootKeys, { ...identity, ...held }));
+      const ciphertext = sealValue(dataKey, identity, version, value);
       await tx.db.secretVersion.create({
         data: { secretId: id, version, ciphertext, createdBy: actor.principal.userId },
       });
@@ -229,12 +233,12 @@ export class SecretService {
     const secrets = await tx.db.secret.updateManyAndReturn({
       where: { ...place, status: { not: 'deleted' } },
       data: { status: 'deleted', deletedAt: new Date() },
-      select: { id: true, orgId: true, workspaceId: true },
+      select: { id: true, orgId: true, workspaceId: true, namespaceId: true, environmentId: true },
     });
     const [first] = secrets;
     if (!first) return;
-    for (const { id, orgId, workspaceId } of secrets)
-      tx.emit({ type: 'secret.deleted', orgId, workspaceId, ...place, resourceType: 'secret', resourceId: id });
+    for (const { id, ...where } of secrets)
+      tx.emit({ type: 'secret.deleted', ...where, resourceType: 'secret', resourceId: id });
     const { orgId, workspaceId } = first;
     const metadata = { secret_ids: secrets.map(({ id }) => id) };
     tx.audit({ action: 'delete', resourceType: 'secret', resourceId: null, orgId, workspaceId, metadata });

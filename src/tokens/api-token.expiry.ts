@@ -22,16 +22,19 @@ export function expiryOf(
   const at = (field: string, message: string) => invalidInput(['input', field], message);
   const last = parent?.expiresAt ?? null;
   const days = (count: number) => new Date(now.getTime() + count * DAY_MS);
+  // null is a wish of its own: never
+  const isTwice = expiresAt !== undefined && expiresInDays !== undefined;
+  if (isTwice && (expiresAt || expiresInDays)) throw at('expiresAt', 'give either expires_at or expires_in_days');
   if (expiresAt) {
-    if (expiresInDays) throw at('expiresAt', 'give either expires_at or expires_in_days');
     if (expiresAt <= now) throw at('expiresAt', 'must be in the future');
     if (expiresAt > days(MAX_DAYS)) throw at('expiresAt', `must be within ${MAX_DAYS} days`);
     if (last && expiresAt > last) throw at('expiresAt', 'must not be later than the end of the token that asks for it');
     return expiresAt;
   }
-  if (expiresInDays === null) {
-    if (!allowNever) throw at('expiresInDays', 'tokens have to expire here');
-    if (last) throw at('expiresInDays', 'must not be later than the end of the token that asks for it');
+  if (expiresAt === null || expiresInDays === null) {
+    const field = expiresAt === null ? 'expiresAt' : 'expiresInDays';
+    if (!allowNever) throw at(field, 'tokens have to expire here');
+    if (last) throw at(field, 'must not be later than the end of the token that asks for it');
     return null;
   }
   if (expiresInDays === undefined) {

@@ -91,12 +91,11 @@ builder.prismaObjectField(Organization, 'apiTokens', (t) =>
     description: "The caller's own API tokens, newest first.",
     authorize: { organization: 'api_token:read' },
     args: pageArgs(),
-    resolve: ({ id }, args, context) =>
-      context.services.apiTokens.reads.own.nested(context, [id, context.actor.principal.userId], args),
+    resolve: ({ id }, args, context) => context.services.apiTokens.nestedOwn(context, context.actor, id, args),
   }),
 );
 
-// at most so many at once, as the spec's envelope has no cursor
+// at most so many at once, as the spec's envelope has no cursor; the caps on live tokens and the bound of revoked ones keep lists below it
 const tokenPageArgs = () => pageArgs({ min: 1, max: 10_000 });
 
 builder.queryFields((t) => {
@@ -104,14 +103,16 @@ builder.queryFields((t) => {
   return {
     apiTokens: t.field({
       type: ApiTokenConnection,
-      description: "The caller's own API tokens, newest first; revoked ones for 90 days.",
+      description:
+        "The caller's own API tokens, newest first; revoked ones for 90 days, the newest 5,000 of them. A token of an app sees those of its app that its user made.",
       authorize: { organization: 'api_token:read' },
       args: { orgId, ...tokenPageArgs() },
       resolve: (_root, args, { actor, services }) => services.apiTokens.list(actor, args),
     }),
     allApiTokens: t.field({
       type: ApiTokenConnection,
-      description: 'All API tokens and app tokens of an organization, newest first; revoked ones for 90 days.',
+      description:
+        'All API tokens and app tokens of an organization, newest first; revoked ones for 90 days, the newest 5,000 of them.',
       authorize: { organization: 'api_token:manage' },
       activity: { action: 'list', resourceType: 'api_token' },
       args: { orgId, ...tokenPageArgs() },
@@ -125,7 +126,7 @@ const ids = { maxItems: 100, item: bounds.id } as const;
 
 export const CreateApiTokenInput = builder.inputType('CreateApiTokenInput', {
   description:
-    'A new token. Without scopes and permissions it may do what its maker may, but what is sensitive: tokens, members, invitations, users, the organization itself, revealing and destroying secrets must be named.',
+    'A new token. Without scopes and permissions it may do what its maker may, but what is sensitive: tokens, members, invitations, users, deleting the organization, revealing and destroying secrets must be named.',
   fields: (t) => ({
     name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
@@ -147,9 +148,13 @@ export const CreateApiTokenInput = builder.inputType('CreateApiTokenInput', {
     rateLimitBurst: t.int({ constraints: { min: 1, max: 5_000 }, description: 'Requests at once.' }),
     expiresInDays: t.int({
       constraints: { min: 1, max: 365 },
-      description: '90 unless told; null for never, where the operator allows it.',
+      description: 'Default 90. `null` never expires; only where the operator allows it.',
     }),
-    expiresAt: t.field({ type: 'DateTime', description: 'Instead of `expiresInDays`: within 365 days.' }),
+    expiresAt: t.field({
+      type: 'DateTime',
+      description:
+        'Instead of `expiresInDays`: within 365 days. `null` never expires; only where the operator allows it.',
+    }),
   }),
 });
 

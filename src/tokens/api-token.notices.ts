@@ -46,7 +46,7 @@ export class ApiTokenNotices {
       const { id, orgId, workspaceId, appId, days, expiresAt } = token;
       await tx.db.apiToken.update({ where: { id }, data: { noticedDays: days } });
       const resourceType = resourceOf(token);
-      const data = { days, expires_at: expiresAt.toISOString() };
+      const data = { days_left: days, expires_at: expiresAt.toISOString() };
       tx.emit({ type: `${resourceType}.expiring`, orgId, workspaceId, appId, resourceType, resourceId: id, data });
       tx.afterCommit(() => this.#mail.tokenExpires(token, token));
     }

@@ -6,12 +6,21 @@ import type { ServiceDeps } from '../services.ts';
 /** A token as lists show it: neither its text nor a hash of it (spec, API token). */
 export type ApiToken = Omit<
   ApiTokenRow,
-  'familyId' | 'makerFamilyId' | 'endsBy' | 'tokenHash' | 'refreshHash' | 'rotatedAt' | 'successorId' | 'noticedDays'
+  | 'familyId'
+  | 'makerFamilyId'
+  | 'rootFamilyId'
+  | 'endsBy'
+  | 'tokenHash'
+  | 'refreshHash'
+  | 'rotatedAt'
+  | 'successorId'
+  | 'noticedDays'
 >;
 
 const {
   familyId: _family,
   makerFamilyId: _maker,
+  rootFamilyId: _root,
   endsBy: _end,
   tokenHash: _hash,
   refreshHash: _refresh,
@@ -21,19 +30,27 @@ const {
   ...columns
 } = columnsOf(Object.values(Prisma.ApiTokenScalarFieldEnum));
 
-const ofOrganization: PageSource<ApiToken> = {
+// revoked ones are shown for 90 days (defaults §3), the newest of them: a program that refreshes every minute must not hide what is alive
+const MOST_REVOKED = 5_000;
+const SHOWN = `(t.revoked_at is null or t.revoked_at > now() - interval '90 days')`;
+
+/** The tokens of an owner that are shown. @param whose conditions on `t` */
+const shown = (...whose: string[]): PageSource<ApiToken> => ({
   from: 'api_tokens t',
   columns,
   key: 't.id',
   order: 'desc',
-  // revoked ones are shown for 90 days (defaults §3)
-  where: ['t.org_id = $1', `(t.revoked_at is null or t.revoked_at > now() - interval '90 days')`],
-};
-const ofUser: PageSource<ApiToken> = {
-  ...ofOrganization,
-  where: [...ofOrganization.where, 't.created_by_user_id = $2', `t.token_type = 'pat'`],
-};
-const ofApp: PageSource<ApiToken> = { ...ofOrganization, where: [...ofOrganization.where, 't.app_id = $2'] };
+  where: [
+    ...whose,
+    SHOWN,
+    `(t.revoked_at is null or t.id > coalesce((select r.id from api_tokens r
+      where ${whose.join(' and ').replaceAll('t.', 'r.')} and r.revoked_at is not null order by r.id desc offset ${MOST_REVOKED} limit 1), ''))`,
+  ],
+});
+
+const ofOrganization = shown('t.org_id = $1');
+const ofUser = shown('t.org_id = $1', 't.created_by_user_id = $2', `t.token_type = 'pat'`);
+const ofApp = shown('t.org_id = $1', 't.app_id = $2');
 const one: PageSource<ApiToken> = { ...ofOrganization, where: ['t.id = $1'] };
 
 /** Reads of API tokens and app tokens, newest first. */

@@ -18,7 +18,7 @@ export interface TokenInput {
   endpointPaths?: string[] | null;
   rateLimitRps?: number | null;
   rateLimitBurst?: number | null;
-  /** `null`: never, where the operator allows it. */
+  /** `null` in either of the two: never, where the operator allows it. */
   expiresInDays?: number | null;
   expiresAt?: Date | null;
 }

@@ -10,8 +10,10 @@ import type { Connection } from '../graphql/connections.ts';
 import { forbidden, notFound, unauthenticated } from '../graphql/errors.ts';
 import type { PageArgs, RequestMemory } from '../graphql/nested-connection.ts';
 import { newId } from '../infra/ids.ts';
+import { filtersOf } from '../infra/pages.ts';
 import { recordChange } from '../infra/record-change.ts';
 import type { ServiceDeps } from '../services.ts';
+import { holdTokenCaps, type TokenCaps } from './api-token.caps.ts';
 import { checkRates, expiryOf, type ParentLimits, refreshExpiryOf } from './api-token.expiry.ts';
 import { holdForMinting } from './api-token.holds.ts';
 import { type ApiToken, ApiTokenReads } from './api-token.reads.ts';
@@ -29,7 +31,7 @@ export interface ApiTokenDeps extends ServiceDeps {
   prisma: PrismaClient;
   authentication: Authentication;
   apps: AppService;
-  config: Pick<Config, 'allowNonExpiringTokens'>;
+  config: Pick<Config, 'allowNonExpiringTokens'> & TokenCaps;
 }
 
 /** API tokens of users and tokens of apps (spec, API tokens and app tokens). */
@@ -42,9 +44,22 @@ export class ApiTokenService {
     this.reads = new ApiTokenReads(deps);
   }
 
-  /** The caller's own. */
+  /** The caller's own. A token of an app sees those that its user made for this app, itself among them, and no other of the user's. */
   async list(actor: Actor, { orgId, ...args }: PageArgs & { orgId: string }): Promise<Connection<ApiToken>> {
-    return this.reads.own.page([orgId, actor.principal.userId], args);
+    const { list, parent, filters } = this.#ownOf(actor, orgId);
+    return list.page(parent, args, filters);
+  }
+
+  /** The same list below an organization of a list. */
+  async nestedOwn(memory: RequestMemory, actor: Actor, orgId: string, args: PageArgs): Promise<Connection<ApiToken>> {
+    const { list, parent, filters } = this.#ownOf(actor, orgId);
+    return list.nested(memory, parent, args, filters);
+  }
+
+  #ownOf({ principal: { userId, token } }: Actor, orgId: string) {
+    if (!token?.appId) return { list: this.reads.own, parent: [orgId, userId], filters: [] };
+    const filters = filtersOf({ 't.created_by_user_id = ?': userId });
+    return { list: this.reads.ofApp, parent: [orgId, token.appId], filters };
   }
 
   /** Those of an app. @throws RESOURCE_NOT_FOUND `app`, also for one that the caller cannot see; FORBIDDEN */
@@ -66,7 +81,8 @@ export class ApiTokenService {
     const token = await this.reads.findAnywhere(id);
     if (!token) return null;
     const { orgId, workspaceId, appId, createdByUserId, tokenType } = token;
-    const isOwn = tokenType === 'pat' && createdByUserId === actor.principal.userId;
+    const isConfined = actor.principal.token?.type === 'app';
+    const isOwn = tokenType === 'pat' && createdByUserId === actor.principal.userId && !isConfined;
     const { access } = this.#deps;
     if (isOwn) await access.requireOrganization(actor, orgId, 'api_token:read');
     else if (workspaceId) await access.requireWorkspace(actor, orgId, workspaceId, 'app_token:read', { appId });
@@ -74,7 +90,10 @@ export class ApiTokenService {
     return token;
   }
 
-  /** Issues a token with which programs act as the caller, never with more rights. @throws InputError naming what would be beyond */
+  /**
+   * Issues a token with which programs act as the caller, never with more rights.
+   * @throws InputError naming what would be beyond; RESOURCE_CONFLICT `limit_reached`
+   */
   async create(actor: Actor, orgId: string, input: TokenInput): Promise<IssuedToken> {
     const { token: parent, userId } = actor.principal;
     const role = await this.#deps.access.organizationRole(actor, orgId);
@@ -84,7 +103,7 @@ export class ApiTokenService {
     return this.#issue(actor, orgId, owner, input);
   }
 
-  /** Issues a token of an app: it acts for the caller within the app. @throws RESOURCE_NOT_FOUND `app`, FORBIDDEN, InputError */
+  /** Issues a token of an app: it acts for the caller within the app. @throws RESOURCE_NOT_FOUND `app`, FORBIDDEN, InputError, RESOURCE_CONFLICT `limit_reached` */
   async createForApp(actor: Actor, orgId: string, appId: string, input: TokenInput): Promise<IssuedToken> {
     const { workspaceId } = await this.#app(actor, orgId, appId, 'app_token:create');
     return this.#issue(actor, orgId, { tokenType: 'app', ownerType: 'app', ownerId: appId, appId, workspaceId }, input);
@@ -157,13 +176,16 @@ export class ApiTokenService {
     const { userId, token: asking } = actor.principal;
     const endsBy = parent?.expiresAt ?? null;
     const row = await changes.run(actor, async (tx) => {
-      await holdForMinting(tx, { orgId, userId, appId: owner.appId }, asking?.id ?? null);
+      const maker = { orgId, userId, appId: owner.appId };
+      await holdTokenCaps(tx, config, maker);
+      await holdForMinting(tx, maker, asking?.id ?? null);
       const created = await tx.db.apiToken.create({
         data: {
           id,
           orgId,
           familyId: id,
           makerFamilyId: asking?.familyId ?? null,
+          rootFamilyId: asking ? (asking.root?.familyId ?? asking.familyId) : null,
           endsBy,
           ...owner,
           createdByUserId: userId,

@@ -24,7 +24,7 @@ const appArgs = () =>
 builder.queryFields((t) => ({
   appTokens: t.field({
     type: ApiTokenConnection,
-    description: 'The tokens of an app, newest first; revoked ones for 90 days.',
+    description: 'The tokens of an app, newest first; revoked ones for 90 days, the newest 5,000 of them.',
     authorize: { organization: 'organization:access', service: 'app_token:read' },
     args: { ...appArgs(), ...pageArgs({ min: 1, max: 10_000 }) },
     resolve: (_root, args, { actor, services }) => services.apiTokens.listOfApp(actor, args),

@@ -467,4 +467,11 @@ test('members may ask, viewers may not; strangers learn nothing; an unknown mode
     { orgId: ann.orgId, workspaceId: ann.workspaceId, logicalModelId: id },
   );
   expect(data).toEqual({ routeModel: { targets: [{ modelName: 'target-0' }], leftOut: [], refusal: null } });
+  await app.services.activity.flush();
+  const records = await app.database.prisma.activity.findMany({
+    where: { orgId: ann.orgId, resourceType: 'model', resourceId: id, success: true },
+    select: { action: true, userId: true },
+  });
+  expect(new Set(records.map(({ action }) => action))).toEqual(new Set(['read']));
+  expect(records).toHaveLength(2);
 });

@@ -269,6 +269,57 @@ describe('health', () => {
   });
 });
 
+test('a plain member cannot take an account from others: refused credentials count as a failure', async () => {
+  const { ann, account, id, accountNow, modelNow } = await setting();
+  const reportAs = async (role: 'member' | 'editor') => {
+    const reporter = await colleague(app, ann, role);
+    const { errors } = await reporter.ask(
+      `mutation ($input: ReportModelUsageInput!) { reportModelUsage(orgId: "${ann.orgId}", workspaceId: "${ann.workspaceId}",
+        logicalModelId: "${id}", input: $input) { consecutiveFailures } }`,
+      { input: { providerAccountId: account, modelName: 'target-0', outcome: 'AUTH_FAILURE' } },
+    );
+    expect(errors).toBeUndefined();
+  };
+  for (let i = 0; i < 4; i++) await reportAs('member');
+  expect(await accountNow()).toMatchObject({ status: 'degraded', status_reason: '3 requests in a row failed.' });
+  expect((await modelNow()).targets).toMatchObject([{ consecutive_failures: 4 }]);
+  for (let i = 0; i < 3; i++) await reportAs('editor');
+  expect(await accountNow()).toMatchObject({ status: 'error' });
+});
+
+test('of failures at two accounts of a model at the same time none misses that its status moved', async () => {
+  for (let round = 0; round < 8; round++) {
+    const ann = await person(app, 'ann');
+    const accounts = [await newAccount(app, ann), await newAccount(app, ann)];
+    const { logical_model_id: id } = await newModel(ann, {}, accounts);
+    await entitle(ann, id);
+    const other = await ann.call<{ workspace_id: string }>('POST', `/v1/orgs/${ann.orgId}/workspaces`, {
+      organization_id: ann.orgId,
+      name: 'Other',
+    });
+    const elsewhere = { ...ann, home: `/v1/orgs/${ann.orgId}/workspaces/${other.body.workspace_id}` };
+    await entitle(elsewhere, id);
+    // each at the edge: the next failure makes its account degraded
+    await app.database.prisma.providerAccount.updateMany({
+      where: { orgId: ann.orgId },
+      data: { consecutiveFailures: 2 },
+    });
+    const ask = (workspaceId: string, index: number) =>
+      ann.ask(
+        `mutation ($input: ReportModelUsageInput!) { reportModelUsage(orgId: "${ann.orgId}", workspaceId: "${workspaceId}",
+          logicalModelId: "${id}", input: $input) { consecutiveFailures } }`,
+        { input: { providerAccountId: accounts[index], modelName: `target-${index}`, outcome: 'FAILURE' } },
+      );
+    await Promise.all([ask(ann.workspaceId, 0), ask(other.body.workspace_id, 1)]);
+    const events = await app.database.prisma.event.findMany({
+      where: { orgId: ann.orgId, resourceId: id, type: 'model.updated' },
+      orderBy: { seq: 'asc' },
+      select: { data: true },
+    });
+    expect(events.map(({ data }) => data)).toEqual([{ status: 'degraded' }, { status: 'unavailable' }]);
+  }
+});
+
 test('a period that is over begins anew', async () => {
   const { ann, account, id, report, accountNow } = await setting();
   await report('SUCCESS', { input_tokens: 5 });

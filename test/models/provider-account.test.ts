@@ -133,7 +133,7 @@ describe('what is wrong is said at its place', () => {
     ['a secret by a name that is none', { credentials_ref: 'secret://nobody' }, [['credentials_ref', 'value_error']]],
     ['a secret by an id that is none', { credentials_ref: 'sec_none' }, [['credentials_ref', 'value_error']]],
     ['a bridge without id', { routing_mode: 'bridge' }, [['bridge_id', 'value_error']]],
-    ['another routing mode', { routing_mode: 'tunnel' }, [['routing_mode', 'literal_error']]],
+    ['a routing mode that is no word', { routing_mode: 'Tunnel!' }, [['routing_mode', 'string_pattern_mismatch']]],
     [
       'policies',
       {
@@ -141,7 +141,7 @@ describe('what is wrong is said at its place', () => {
         rate_limit_policy: {
           requests_per_second: 0,
           max_concurrency: 1.5,
-          queue_policy: 'drop',
+          queue_policy: 'Drop it',
           queue_timeout_seconds: -1,
         },
       },
@@ -150,7 +150,7 @@ describe('what is wrong is said at its place', () => {
         ['quota_policy.max_requests_per_month', 'less_than_equal'],
         ['rate_limit_policy.requests_per_second', 'greater_than_equal'],
         ['rate_limit_policy.max_concurrency', 'int_from_float'],
-        ['rate_limit_policy.queue_policy', 'literal_error'],
+        ['rate_limit_policy.queue_policy', 'string_pattern_mismatch'],
         ['rate_limit_policy.queue_timeout_seconds', 'greater_than_equal'],
       ],
     ],

@@ -192,3 +192,29 @@ test('a user shows organizations to nobody but that user', async () => {
     user: { organizations: { totalCount: 0, nodes: [] } },
   });
 });
+
+test('a user makes so many organizations and no more, however many ask at once; a deleted one makes room', async () => {
+  const few = await startTestApp({
+    env: { DATA_DIR: app.dataDir, MAX_ORGANIZATIONS_PER_USER: '4' },
+    databaseUrl: app.database.url,
+  });
+  try {
+    const ann = await person(few, 'ann');
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => ann.call<Organization>('POST', '/v1/orgs', { name: 'One more' })),
+    );
+    const made = answers.filter(({ status }) => status === 201);
+    expect(made).toHaveLength(3); // registering made one
+    for (const { body } of answers.filter(({ status }) => status !== 201))
+      expect(body).toMatchObject({
+        error: 'RESOURCE_CONFLICT',
+        status_code: 409,
+        details: { resource_type: 'user', resource_id: ann.userId, reason: 'limit_reached', limit: 4 },
+      });
+    expect((await ann.call('DELETE', `/v1/orgs/${made[0]!.body.org_id}`)).status).toBeLessThan(300);
+    expect((await ann.call('POST', '/v1/orgs', { name: 'Again' })).status).toBe(201);
+    expect((await ann.call('POST', '/v1/orgs', { name: 'Too many' })).status).toBe(409);
+  } finally {
+    await few.close();
+  }
+});

@@ -157,23 +157,52 @@ const swaps: Record<string, (a: string, b: string) => [string, string[]]> = {
   ],
 };
 
-test.each(Object.entries(swaps))('%s in the database is a fault, never a wrong value', async (title, swap) => {
-  const [ann, eve] = [await person(app, 'ann'), await person(app, 'eve')];
-  const markers = Array.from({ length: 3 }, () => randomBytes(32).toString('hex')) as [string, string, string];
-  const [mine, theirs] = [
-    await newSecret(ann, { value: { m: markers[0] } }),
-    await newSecret(eve, { value: { m: markers[2] } }),
-  ];
-  await ann.call('POST', `${mine.url}/rotate`, { value: { m: markers[1] } });
-  await eve.call('POST', `${theirs.url}/rotate`, { value: { m: markers[2] } });
-  await app.database.pool.query(...swap(mine.secret_id, theirs.secret_id));
-  lines.length = 0;
-  const isMoved = title === 'another organization';
-  const reader = isMoved ? eve : ann;
-  const url = `${secretsOf(reader)}/${mine.secret_id}`;
-  const answers = [await reader.call('GET', `${url}?include_value=true`)];
-  if (title !== 'no ciphertext') answers.push(await reader.call('GET', `${url}/versions`));
-  for (const answer of answers) expect(answer).toMatchObject({ status: 500, body: { error: 'INTERNAL_SERVER_ERROR' } });
-  for (const marker of markers) expect(JSON.stringify(answers) + lines.join('')).not.toContain(marker);
-  expect(lines.join('')).toContain(`of the secret '${mine.secret_id}'`);
-});
+test.each(Object.entries(swaps))(
+  '%s in the database is told as unreadable and logged, never a wrong value',
+  async (title, swap) => {
+    const [ann, eve] = [await person(app, 'ann'), await person(app, 'eve')];
+    const markers = Array.from({ length: 3 }, () => randomBytes(32).toString('hex')) as [string, string, string];
+    const [mine, theirs] = [
+      await newSecret(ann, { value: { m: markers[0] } }),
+      await newSecret(eve, { value: { m: markers[2] } }),
+    ];
+    await ann.call('POST', `${mine.url}/rotate`, { value: { m: markers[1] } });
+    await eve.call('POST', `${theirs.url}/rotate`, { value: { m: markers[2] } });
+    await app.database.pool.query(...swap(mine.secret_id, theirs.secret_id));
+    lines.length = 0;
+    const isMoved = title === 'another organization';
+    const reader = isMoved ? eve : ann;
+    const url = `${secretsOf(reader)}/${mine.secret_id}`;
+    const revealed = await reader.call('GET', `${url}?include_value=true`);
+    expect(revealed).toMatchObject({
+      status: 409,
+      body: {
+        error: 'RESOURCE_CONFLICT',
+        details: { resource_type: 'secret', resource_id: mine.secret_id, reason: 'secret_unreadable' },
+      },
+    });
+    const faults = lines.filter((line) => line.includes('a secret does not open'));
+    expect(faults).toHaveLength(1);
+    expect(faults[0]).toContain(`of the secret '${mine.secret_id}'`);
+    // the versions that open are shown
+    const history = await reader.call<Versions>('GET', `${url}/versions`);
+    expect([history.status, history.body.versions.map(({ version }) => version)]).toEqual([200, [2, 1]]);
+    const states = await reader.ask<{ secretVersions: { versions: { state: string; value: unknown }[] } }>(
+      `{ secretVersions(orgId: "${reader.orgId}", id: "${mine.secret_id}") { versions { state value } } }`,
+    );
+    const { versions } = states.data.secretVersions;
+    const [current, first] = versions;
+    expect(current).toEqual({ state: title === 'no ciphertext' ? 'DESTROYED' : 'UNREADABLE', value: null });
+    const isWhole = first!.state === 'READABLE';
+    expect(first!.value).toEqual(isWhole ? { m: markers[0] } : null);
+    expect(history.body.versions.map(({ value }) => value)).toEqual(versions.map(({ value }) => value));
+    const seen = JSON.stringify([revealed, versions[0]]) + lines.join('');
+    for (const marker of markers) expect(seen).not.toContain(marker);
+    // a new value heals it, where its data key opens
+    const rotated = await reader.call('POST', `${url}/rotate`, { value: { m: 'new' } });
+    if (isWhole || title === 'no ciphertext')
+      expect((await reader.call<Secret>('GET', `${url}?include_value=true`)).body.value).toEqual({ m: 'new' });
+    else if (rotated.status !== 200)
+      expect(rotated).toMatchObject({ status: 409, body: { details: { reason: 'secret_unreadable' } } });
+  },
+);

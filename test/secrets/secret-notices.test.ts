@@ -26,7 +26,7 @@ async function sent(): Promise<string[]> {
 
 const PAST = '2020-01-01T00:00:00Z';
 
-test('tells once that a secret has expired or is due for rotation: an event and a mail to its maker', async () => {
+test('tells once that a secret has expired or is due for rotation: a mail to its maker, and an event of the former', async () => {
   const ann = await person(app, 'ann');
   const editor = await colleague(app, ann, 'editor');
   const [due, expired, fine] = [
@@ -41,10 +41,90 @@ test('tells once that a secret has expired or is due for rotation: an event and 
     `${editor.email}: A secret is due for rotation`,
   ]);
   expect(await sent()).toEqual([]);
-  expect(await eventsOf(app, due.secret_id)).toEqual(['secret.created', 'secret.rotation_due']);
-  expect(await eventsOf(app, expired.secret_id)).toEqual(['secret.created', 'secret.expired']);
+  expect(await eventsOf(app, due.secret_id)).toEqual(['secret.created']);
+  expect(await eventsOf(app, expired.secret_id)).toEqual(['secret.created', 'secret.expiring']);
   expect(await eventsOf(app, fine.secret_id)).toEqual(['secret.created']);
   expect(app.mails.map(({ text }) => text).join()).not.toContain(VALUE.password);
+});
+
+/** As if time had gone on until a secret that was made long ago has so much left, less a second. */
+const leave = (id: string, left: string) =>
+  app.database.pool.query(
+    `update secrets s set created_at = now() - interval '1 year', expires_at = n.end,
+       expiry_noticed_at = s.expiry_noticed_at + (n.end - s.expires_at)
+     from (select now() + $2::interval - interval '1 s' as end) n where s.id = $1`,
+    [id, left],
+  );
+
+/** The `secret.expiring` events of a secret, in order. */
+const expiring = async (id: string) =>
+  (
+    await app.database.pool.query<{ days: number; at: string; by: string }>(
+      `select data->'days_left' as days, data->>'expires_at' as at, actor->>'principal_type' as by from events
+       where resource_id = $1 and type = 'secret.expiring' order by seq`,
+      [id],
+    )
+  ).rows;
+
+test('tells of an expiry 14 days and 3 days before, and when it has come: once each', async () => {
+  const ann = await person(app, 'ann');
+  const { secret_id: id } = await newSecret(ann, { name: 'ledger key', expires_at: '2099-01-01T00:00:00Z' });
+  const texts: string[] = [];
+  for (const [left, days] of [
+    ['15 days', null],
+    ['14 days', 14],
+    ['13 days', null],
+    ['3 days', 3],
+    ['1 day', null],
+    ['-1 minute', 0],
+    ['-30 days', null],
+  ] as const) {
+    await leave(id, left);
+    if (days === null) {
+      expect([left, await sent()]).toEqual([left, []]);
+      continue;
+    }
+    const secret = await app.database.prisma.secret.findUniqueOrThrow({ where: { id } });
+    const day = secret.expiresAt!.toISOString().slice(0, 10);
+    const subject = days === 0 ? 'A secret has expired' : `A secret expires on ${day}`;
+    expect([left, await sent()]).toEqual([left, [`${ann.email}: ${subject}`]]);
+    texts.push(app.mails.at(-1)!.text);
+    expect((await expiring(id)).at(-1)).toEqual({ days, at: secret.expiresAt!.toISOString(), by: 'system' });
+    expect(await sent()).toEqual([]);
+  }
+  expect((await expiring(id)).map(({ days }) => days)).toEqual([14, 3, 0]);
+  for (const text of texts) expect(text).toContain(`'ledger key' (${id})`);
+});
+
+test('gives the most urgent step alone when several have come, and none that came before the secret was made', async () => {
+  const ann = await person(app, 'ann');
+  const old = await newSecret(ann);
+  await leave(old.secret_id, '2 days');
+  const made = await newSecret(ann, { expires_at: new Date(Date.now() + 2 * 86_400_000) });
+  await sent();
+  expect((await expiring(old.secret_id)).map(({ days }) => days)).toEqual([3]);
+  expect(await expiring(made.secret_id)).toEqual([]);
+});
+
+test('two nodes that look at once, and one that starts anew, tell of each step once', async () => {
+  const ann = await person(app, 'ann');
+  const there = await startTestApp({ env: { DATA_DIR: app.dataDir }, databaseUrl: app.database.url });
+  try {
+    const ids: string[] = [];
+    for (let i = 0; i < 8; i++) ids.push((await newSecret(ann)).secret_id);
+    for (const id of ids) await leave(id, '3 days');
+    const counts = await Promise.all([app, there, app, there].map((node) => node.services.secretNotices.send()));
+    expect(counts.reduce((sum, count) => sum + count, 0)).toBe(8);
+    for (const id of ids) expect((await expiring(id)).map(({ days }) => days)).toEqual([3]);
+  } finally {
+    await there.close();
+  }
+  const again = await startTestApp({ env: { DATA_DIR: app.dataDir }, databaseUrl: app.database.url });
+  try {
+    expect(await again.services.secretNotices.send()).toBe(0);
+  } finally {
+    await again.close();
+  }
 });
 
 test('rotating starts the count again, and another date of expiry is told of anew', async () => {
@@ -123,6 +203,6 @@ test('several nodes that look at once share the work: each secret is told of onc
   await app.services.background.drain();
   expect(counts.reduce((a, b) => a + b)).toBe(60);
   expect(app.mails.length - before).toBe(60);
-  const events = await app.database.prisma.event.count({ where: { orgId: ann.orgId, type: 'secret.expired' } });
+  const events = await app.database.prisma.event.count({ where: { orgId: ann.orgId, type: 'secret.expiring' } });
   expect(events).toBe(60);
 });

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { enforceRetention } from '../../src/infra/retention.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { changesOf, colleague, eventsOf, type Person, person } from '../support/person.ts';
+import { caller, changesOf, colleague, eventsOf, type Person, person } from '../support/person.ts';
+import { issueToken } from '../support/tokens.ts';
 import { newSecret, type Secret, type SecretList, secretBody, secretsOf, VALUE, type Versions } from './new-secret.ts';
 
 let app: TestApp;
@@ -131,7 +132,8 @@ test('lists what filters ask for, newest first, page by page', async () => {
   expect((await ann.call('GET', `${secretsOf(ann)}?limit=1&status=active&cursor=${list.next_cursor}`)).status).toBe(
     422,
   );
-  expect((await ann.call('GET', `${secretsOf(ann)}?status=broken`)).status).toBe(422);
+  expect(await ids('status=broken')).toEqual([]);
+  expect((await ann.call('GET', `${secretsOf(ann)}?status=Not%20a%20word`)).status).toBe(422);
   expect(list.secrets[0]).not.toHaveProperty('value');
   const expired = (await ann.call<Secret>('GET', b.url)).body;
   expect(expired).toMatchObject({ is_expired: true, status: 'active' });
@@ -421,10 +423,72 @@ test('the most specific place that is given is the scope; places that do not fit
   expect(await refused({ workspace_id: 'ws_unknown' })).toEqual([404, 'workspace']);
   expect((await refused({ namespace_id: 'default' }))[0]).toBe(422);
   const both = { environment_id: environment, namespace_id: namespace };
-  expect(await ann.call('POST', secretsOf(ann), secretBody(both))).toMatchObject({
-    status: 422,
-    body: { detail: [{ loc: ['body', 'environment_id'], msg: 'Value error, give a namespace or an environment' }] },
-  });
+  expect(await scopeOf({ ...both, name: 'both' })).toEqual(['environment', workspaceId, namespace, environment]);
+  const elsewhere = await newPlace(ann, 'namespace', `/v1/orgs/${ann.orgId}/workspaces/${other}`);
+  expect(await refused({ environment_id: environment, namespace_id: elsewhere })).toEqual([404, 'namespace']);
+  expect(await refused({ workspace_id: other, ...both })).toEqual([404, 'environment']);
+  expect(await refused({ environment_id: environment, namespace_id: theirs })).toEqual([404, 'namespace']);
+});
+
+test('a secret of an environment that names a namespace lives in both: a restricted token must be let into each', async () => {
+  const ann = await person(app, 'ann');
+  const [inside, outside, environment, elsewhere] = [
+    await newPlace(ann, 'namespace'),
+    await newPlace(ann, 'namespace'),
+    await newPlace(ann, 'environment'),
+    await newPlace(ann, 'environment'),
+  ];
+  const both = { namespace_id: inside, environment_id: environment };
+  const secret = await newSecret(ann, { name: 'both', ...both });
+  // one name in an environment, whatever the namespace
+  for (const place of [both, { environment_id: environment }, { ...both, namespace_id: outside }])
+    expect(await ann.call('POST', secretsOf(ann), secretBody({ name: 'both', ...place }))).toMatchObject({
+      status: 409,
+      body: { details: { field: 'name', resource_id: secret.secret_id } },
+    });
+  await newSecret(ann, { name: 'both', namespace_id: inside });
+  const byName = `${secretsOf(ann)}/by-name/both`;
+  for (const query of [`environment_id=${environment}`, `namespace_id=${inside}&environment_id=${environment}`])
+    expect((await ann.call('GET', `${byName}?${query}`)).body).toMatchObject({ secret_id: secret.secret_id });
+
+  const allowed: [restriction: Record<string, string[]>, isLetIn: boolean][] = [
+    [{ namespace_ids: [inside] }, true],
+    [{ environment_ids: [environment] }, true],
+    [{ namespace_ids: [inside], environment_ids: [environment] }, true],
+    [{ namespace_ids: [outside] }, false],
+    [{ environment_ids: [elsewhere] }, false],
+    [{ namespace_ids: [outside], environment_ids: [environment] }, false],
+    [{ namespace_ids: [inside], environment_ids: [elsewhere] }, false],
+  ];
+  for (const [restriction, isLetIn] of allowed) {
+    const headers = { authorization: `Bearer ${ann.token}` };
+    const { plaintext_token: token } = await issueToken(app, { ...ann, headers }, restriction);
+    const program = caller(app, { ...ann, token });
+    const list = (await program.call<SecretList>('GET', secretsOf(ann))).body.secrets;
+    expect([restriction, list.some(({ secret_id }) => secret_id === secret.secret_id)]).toEqual([restriction, isLetIn]);
+    expect([restriction, (await program.call('GET', secret.url)).status]).toEqual([restriction, isLetIn ? 200 : 404]);
+    const made = await program.call('POST', secretsOf(ann), secretBody(both));
+    expect([restriction, made.status]).toEqual([restriction, isLetIn ? 201 : 403]);
+  }
+});
+
+test('a secret that lives in a namespace and an environment goes with either, and its event names both', async () => {
+  const ann = await person(app, 'ann');
+  for (const gone of ['namespace', 'environment'] as const) {
+    const [namespace, environment] = [await newPlace(ann, 'namespace'), await newPlace(ann, 'environment')];
+    const secret = await newSecret(ann, { namespace_id: namespace, environment_id: environment });
+    const id = { namespace, environment }[gone];
+    await ann.call('DELETE', `${ann.home}/${gone}s/${id}`);
+    expect((await ann.call('GET', secret.url)).status).toBe(404);
+    expect(await ann.call('POST', `${secret.url}/restore`)).toMatchObject({
+      status: 404,
+      body: { details: { resource_type: gone, resource_id: id } },
+    });
+    const event = await app.database.prisma.event.findFirstOrThrow({
+      where: { resourceId: secret.secret_id, type: 'secret.deleted' },
+    });
+    expect(event).toMatchObject({ namespaceId: namespace, environmentId: environment });
+  }
 });
 
 test('a name is unique in a place, however the place is said', async () => {
@@ -477,11 +541,8 @@ test('by name: exactly the place that is asked for, else the organization; witho
   expect(await find('key', `workspace_id=${other}&namespace_id=${namespace}`)).toEqual([404, 'namespace']);
   expect(await find('key', 'environment_id=env_unknown')).toEqual([404, 'environment']);
   expect(await find('key', 'workspace_id=ws_unknown')).toEqual([404, 'workspace']);
-  const both = `namespace_id=${namespace}&environment_id=${environment}`;
-  expect(await ann.call('GET', `${secretsOf(ann)}/by-name/key?${both}`)).toMatchObject({
-    status: 422,
-    body: { detail: [{ loc: ['query', 'environment_id'] }] },
-  });
+  // the most specific of the two
+  expect(await find('key', `namespace_id=${namespace}&environment_id=${environment}`)).toBe(ofEnvironment.secret_id);
   expect(await find('KEY')).toEqual([404, 'secret']);
   expect(await find('KEY', `workspace_id=${other}`)).toEqual([404, 'secret']);
 });

@@ -137,6 +137,9 @@ describe('issuing', () => {
     ['a life of 0 days', { expires_in_days: 0 }, ['body', 'expires_in_days']],
     ['a life of 366 days', { expires_in_days: 366 }, ['body', 'expires_in_days']],
     ['no end', { expires_in_days: null }, ['body', 'expires_in_days']],
+    ['no end by its date', { expires_at: null }, ['body', 'expires_at']],
+    ['no end and an end', { expires_at: null, expires_in_days: 2 }, ['body', 'expires_at']],
+    ['an end and no end', { expires_at: new Date(Date.now() + DAY), expires_in_days: null }, ['body', 'expires_at']],
     ['an end in the past', { expires_at: '2020-01-01T00:00:00Z' }, ['body', 'expires_at']],
     ['an end in two years', { expires_at: new Date(Date.now() + 700 * DAY) }, ['body', 'expires_at']],
     ['both ends', { expires_at: new Date(Date.now() + DAY), expires_in_days: 2 }, ['body', 'expires_at']],
@@ -165,6 +168,10 @@ describe('issuing', () => {
     try {
       const { token, headers } = await issueToken(lax, owner, { expires_in_days: null });
       expect(token.expires_at).toBeNull();
+      const byDate = await issueToken(lax, owner, { expires_at: null });
+      expect(byDate.token.expires_at).toBeNull();
+      const usual = await issueToken(lax, owner);
+      expect(Date.parse(usual.token.expires_at!) - Date.parse(usual.token.issued_at)).toBe(90 * DAY);
       expect((await callsOf(lax).get('/v1/auth/me', headers)).statusCode).toBe(200);
     } finally {
       await lax.close();

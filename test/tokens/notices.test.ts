@@ -37,7 +37,7 @@ const send = async (node = here) => {
 const eventsOf = async (id: string) =>
   (
     await here.database.pool.query(
-      `select type, data->'days' as days, actor->>'principal_type' as by from events where resource_id = $1 and type like '%expiring' order by seq`,
+      `select type, data->'days_left' as days, actor->>'principal_type' as by from events where resource_id = $1 and type like '%expiring' order by seq`,
       [id],
     )
   ).rows;

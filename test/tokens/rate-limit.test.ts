@@ -99,6 +99,34 @@ describe('the limit of a token', () => {
     expect(refused.json().details).toEqual({ retry_after: 1 });
   });
 
+  it('bounds what it made too: a token that a token made draws on both', async () => {
+    const parent = await issueToken(app, owner, {
+      permissions: ['api_token:create', 'organization:access', 'user:read'],
+      rate_limit_rps: 5,
+      rate_limit_burst: 10,
+    });
+    const mint = async (maker: typeof parent, body: object) => {
+      const url = `/v1/orgs/${owner.orgId}/api-tokens`;
+      const answer = await callsOf(app).post(url, { name: 'made', ...body }, maker.headers);
+      expect(answer.statusCode).toBe(201);
+      return { authorization: `Bearer ${answer.json().plaintext_token}` };
+    };
+    const names = { permissions: ['user:read'], rate_limit_rps: 4, rate_limit_burst: 4 };
+    const [one, two] = [await mint(parent, names), await mint(parent, names)];
+    const deep = await mint(parent, { ...names, permissions: ['api_token:create', 'user:read'] });
+    const grandchild = await mint({ ...parent, headers: deep }, names);
+    now += 10_000;
+    const admitted = async (headers: { authorization: string }) => {
+      const answers = await Promise.all(Array.from({ length: 20 }, () => ask(headers)));
+      return answers.filter(({ statusCode }) => statusCode === 200).length;
+    };
+    expect([await admitted(one), await admitted(two), await admitted(grandchild)]).toEqual([4, 4, 2]);
+    expect(await admitted(parent.headers)).toBe(0);
+    now += 1_000;
+    // what a token may not do for itself takes nothing from its maker
+    expect([await admitted(one), await admitted(parent.headers)]).toEqual([4, 1]);
+  });
+
   it('is one for REST, GraphQL by its root fields, WebSocket and the opening of streams', async () => {
     const { headers } = await issueToken(app, owner, { rate_limit_rps: 1, rate_limit_burst: 20 });
     const { graphql } = callsOf(app);

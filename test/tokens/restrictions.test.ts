@@ -151,13 +151,13 @@ const rows: Record<string, Row> = {
   },
   'the scope `write`': {
     token: { scopes: ['write'] },
-    inside: [updateWorkspace('w1'), createThread('{n1}'), readWorkspace('w2')],
-    outside: [updateSelf, updateOrganization, inviteSomebody, addOrganizationMember],
+    inside: [updateWorkspace('w1'), createThread('{n1}'), readWorkspace('w2'), updateOrganization],
+    outside: [updateSelf, inviteSomebody, addOrganizationMember],
   },
   'wide names': {
     token: { permissions: ['*:create', '*:update', '*:delete', '*:read'] },
-    inside: [updateWorkspace('w1'), createThread('{n1}'), listMembers],
-    outside: [updateSelf, updateOrganization, inviteSomebody, addOrganizationMember],
+    inside: [updateWorkspace('w1'), createThread('{n1}'), listMembers, updateOrganization],
+    outside: [updateSelf, inviteSomebody, addOrganizationMember],
   },
   'what is sensitive, named': {
     token: { permissions: ['organization:update', 'workspace_member:*'] },
@@ -173,7 +173,7 @@ const rows: Record<string, Row> = {
   'nothing named: all but what is sensitive': {
     token: {},
     inside: [updateWorkspace('w1'), updateNamespace('{n1}'), updateApp('a1')],
-    outside: [listMembers, updateSelf, updateOrganization, inviteSomebody, addOrganizationMember],
+    outside: [listMembers, updateSelf, inviteSomebody, addOrganizationMember],
     follows: ['w2'],
   },
   workspace_ids: {
