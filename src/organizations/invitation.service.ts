@@ -180,7 +180,7 @@ export class InvitationService {
   async #refuseKnown(db: Prisma.TransactionClient, orgId: string, email: string): Promise<void> {
     const emailKey = email.toLowerCase();
     const member = await db.organizationMember.findFirst({
-      where: { orgId, user: { emailKey } },
+      where: { orgId, user: { emailKey, deactivatedAt: null } },
       select: { userId: true },
     });
     if (member) throw alreadyExists('organization_member', 'email', email, member.userId);

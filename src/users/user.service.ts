@@ -7,8 +7,9 @@ import { issueEmailToken } from '../auth/email-tokens.ts';
 import type { NewAccount, RegistrationService } from '../auth/registration.service.ts';
 import type { Sessions } from '../auth/sessions.ts';
 import type { Connection } from '../graphql/connections.ts';
-import { type ApiError, alreadyExists, conflict, forbidden, invalidInput, notFound } from '../graphql/errors.ts';
+import { type ApiError, alreadyExists, forbidden, invalidInput, notFound } from '../graphql/errors.ts';
 import { brokenUnique, type Tx } from '../infra/change.ts';
+import { ensureMayDeactivate } from '../organizations/last-owner.ts';
 import type { ServiceDeps } from '../services.ts';
 import { revokeTokens } from '../tokens/api-token.revocation.ts';
 import { UserReads, type UserView } from './user.reads.ts';
@@ -142,9 +143,10 @@ export class UserService {
     if (id === actor.principal.userId) sessionOf(actor);
     const contextOrgId = await this.#mayManage(actor, id, 'user:delete');
     await this.#deps.changes.run(actor, async (tx) => {
-      await ensureNoLastOwner(tx, id);
+      await ensureMayDeactivate(tx, id);
       await tx.db.user.update({ where: { id }, data: { isActive: false, deactivatedAt: new Date() } });
       await this.#endSessions(tx, id, 'user_deleted');
+      await emitGone(tx, id);
       tx.audit({ action: 'delete', resourceType: 'user', resourceId: id, orgId: contextOrgId });
     });
   }
@@ -203,8 +205,7 @@ export class UserService {
     const before = await tx.db.user.findUnique({ where: { id } });
     if (!before || before.deactivatedAt) throw notFound('user', id);
     const isDeactivated = input.isActive === false && before.isActive;
-    // organizations are held before users, here as everywhere
-    if (isDeactivated) await ensureNoLastOwner(tx, id);
+    if (isDeactivated) await ensureMayDeactivate(tx, id);
     const newEmail = input.email && input.email !== before.email ? input.email : undefined;
     const user = await tx.db.user.update({
       where: { id },
@@ -270,23 +271,17 @@ export class UserService {
 
 const MAX_PREFERENCES_BYTES = 256 * 1024;
 
-/** Holds the organizations that the user owns. @throws RESOURCE_CONFLICT `last_owner` when one of them has no other owner */
-async function ensureNoLastOwner(tx: Tx, userId: string): Promise<void> {
-  const owned = await tx.db.$queryRaw<{ id: string; name: string }[]>`
-    select o.id, o.name from organizations o join organization_members m on m.org_id = o.id and m.user_id = ${userId} and m.role = 'owner'
-    where o.deleted_at is null order by o.id for update of o`;
-  for (const { id, name } of owned) {
-    const others = await tx.db.organizationMember.count({
-      where: { orgId: id, role: 'owner', userId: { not: userId }, user: { isActive: true } },
-    });
-    if (others === 0) {
-      throw conflict(
-        'user',
-        userId,
-        'last_owner',
-        `The user is the last owner of '${name}': make somebody else an owner, or delete that organization first.`,
-        { references: [id] },
-      );
-    }
+/** Tells the streams of the organizations and workspaces that the user is no member of theirs any more. */
+async function emitGone(tx: Tx, userId: string): Promise<void> {
+  const memberships = await tx.db.$queryRaw<{ orgId: string; workspaceId: string | null }[]>`
+    select m.org_id as "orgId", m.workspace_id as "workspaceId" from (
+      select org_id, null as workspace_id from organization_members where user_id = ${userId}
+      union all
+      select m.org_id, m.workspace_id from workspace_members m join workspaces w on w.id = m.workspace_id and w.deleted_at is null
+      where m.user_id = ${userId}) m
+    join organizations o on o.id = m.org_id and o.deleted_at is null`;
+  for (const { orgId, workspaceId } of memberships) {
+    const resourceType = workspaceId ? 'workspace_member' : 'organization_member';
+    tx.emit({ type: `${resourceType}.deleted`, orgId, workspaceId, resourceType, resourceId: userId });
   }
 }
