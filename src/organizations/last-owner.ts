@@ -7,6 +7,8 @@ export type OwnerScope = { workspaceId: string } | { orgId: string; withWorkspac
 
 interface Owned {
   id: string;
+  /** Of a workspace its organization; `null` for an organization. */
+  orgId: string | null;
   name: string;
   /** Nobody else who is active owns it. */
   isLast: boolean;
@@ -16,7 +18,7 @@ type MemberKind = 'organization_member' | 'workspace_member' | 'user';
 
 /**
  * Every organization and workspace keeps an owner whose account is active. The caller holds what the scope names, as everything does that
- * takes an owner away. @throws RESOURCE_CONFLICT `last_owner`, whose `references` are all that would be left without one
+ * takes an owner away. @throws RESOURCE_CONFLICT `last_owner`, whose `references` are what would be left without one
  */
 export async function ensureNotLastOwner(
   tx: Tx,
@@ -58,7 +60,9 @@ async function holdWorkspaces(tx: Tx, ofMember: Prisma.Sql): Promise<{ id: strin
 }
 
 function refuseLast(owned: readonly Owned[], userId: string, resourceType: MemberKind): void {
-  const last = owned.filter(({ isLast }) => isLast);
+  const organizations = new Set(owned.filter(({ isLast, orgId }) => isLast && !orgId).map(({ id }) => id));
+  // an organization that is named stands for its workspaces: it may be deleted with them
+  const last = owned.filter(({ isLast, orgId }) => isLast && !(orgId && organizations.has(orgId)));
   if (last.length === 0) return;
   const names = last.slice(0, NAMED).map(({ name }) => `'${name}'`);
   const more = last.length > NAMED ? ` and ${last.length - NAMED} more` : '';
@@ -85,7 +89,7 @@ async function ownedBy(tx: Tx, userId: string, scope: OwnerScope): Promise<Owned
 
 function ownedOrganizations(userId: string, scope: OwnerScope): Prisma.Sql {
   const where = scope !== 'everywhere' && 'orgId' in scope ? Prisma.sql`and m.org_id = ${scope.orgId}` : Prisma.empty;
-  return Prisma.sql`select o.id, o.name, not exists (
+  return Prisma.sql`select o.id, null as "orgId", o.name, not exists (
       select 1 from organization_members x join users u on u.id = x.user_id and u.is_active
       where x.org_id = o.id and x.role = 'owner' and x.user_id <> m.user_id) as "isLast"
     from organization_members m join organizations o on o.id = m.org_id and o.deleted_at is null
@@ -99,7 +103,7 @@ function ownedWorkspaces(userId: string, scope: OwnerScope): Prisma.Sql {
       : 'orgId' in scope
         ? Prisma.sql`and m.org_id = ${scope.orgId}`
         : Prisma.sql`and m.workspace_id = ${scope.workspaceId}`;
-  return Prisma.sql`select w.id, w.name, not exists (
+  return Prisma.sql`select w.id, w.org_id as "orgId", w.name, not exists (
       select 1 from workspace_members x join users u on u.id = x.user_id and u.is_active
       where x.workspace_id = w.id and x.role = 'owner' and x.user_id <> m.user_id) as "isLast"
     from workspace_members m join workspaces w on w.id = m.workspace_id and w.deleted_at is null

@@ -6,7 +6,15 @@ import type { ServiceDeps } from '../services.ts';
 /** A token as lists show it: neither its text nor a hash of it (spec, API token). */
 export type ApiToken = Omit<
   ApiTokenRow,
-  'familyId' | 'makerFamilyId' | 'endsBy' | 'tokenHash' | 'refreshHash' | 'rotatedAt' | 'successorId' | 'noticedDays'
+  | 'familyId'
+  | 'makerFamilyId'
+  | 'endsBy'
+  | 'tokenHash'
+  | 'refreshHash'
+  | 'rotatedAt'
+  | 'reissuedAt'
+  | 'successorId'
+  | 'noticedDays'
 >;
 
 const {
@@ -16,6 +24,7 @@ const {
   tokenHash: _hash,
   refreshHash: _refresh,
   rotatedAt: _rotated,
+  reissuedAt: _reissued,
   successorId: _successor,
   noticedDays: _noticed,
   ...columns

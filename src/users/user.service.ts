@@ -2,12 +2,11 @@ import type { Authentication } from '../access/authentication.ts';
 import type { Actor } from '../access/caller.ts';
 import { atLeast, type Permission, type Role } from '../access/permissions.ts';
 import { sessionOf } from '../access/principal.ts';
-import type { AccountMail } from '../auth/account-mail.ts';
-import { issueEmailToken } from '../auth/email-tokens.ts';
+import type { EmailChange } from '../auth/email-change.ts';
 import type { NewAccount, RegistrationService } from '../auth/registration.service.ts';
 import type { Sessions } from '../auth/sessions.ts';
 import type { Connection } from '../graphql/connections.ts';
-import { type ApiError, alreadyExists, forbidden, invalidInput, notFound } from '../graphql/errors.ts';
+import { alreadyExists, forbidden, invalidInput, notFound } from '../graphql/errors.ts';
 import { brokenUnique, type Tx } from '../infra/change.ts';
 import { ensureMayDeactivate } from '../organizations/last-owner.ts';
 import type { ServiceDeps } from '../services.ts';
@@ -16,6 +15,8 @@ import { UserReads, type UserView } from './user.reads.ts';
 
 export interface UpdateUser {
   email?: string | null;
+  /** Proves who asks for a new address. */
+  currentPassword?: string | null;
   username?: string | null;
   fullName?: string | null;
   avatarUrl?: string | null;
@@ -30,7 +31,7 @@ export interface UserDeps extends ServiceDeps {
   registration: RegistrationService;
   sessions: Sessions;
   authentication: Authentication;
-  mail: AccountMail;
+  emailChange: EmailChange;
 }
 
 /** Users in a workspace's context (spec, Users). */
@@ -96,16 +97,17 @@ export class UserService {
   /** Changes what is given: one's own profile, or that of an account which the caller's organization manages. */
   async update(actor: Actor, id: string, input: UpdateUser): Promise<UserView> {
     // whoever changes how an account signs in could enter everything else with it
-    if (id === actor.principal.userId && (input.email || input.username)) sessionOf(actor);
+    if (id === actor.principal.userId && (input.email || input.username)) sessionOf(actor, 'user:update');
     const contextOrgId = await this.#mayManage(actor, id, 'user:update');
     const isSelf = id === actor.principal.userId;
     if (isSelf && input.isActive === false)
       throw invalidInput(['input', 'isActive'], 'you cannot deactivate yourself: delete the account instead');
     if (input.defaultWorkspaceId) await this.#ensureWorkspaceOf(id, input.defaultWorkspaceId);
+    const newEmail = await this.#newEmail(actor, id, input);
     await this.#deps.changes
-      .run(actor, (tx) => this.#write(tx, id, input, contextOrgId))
+      .run(actor, (tx) => this.#write(tx, id, input, { newEmail, contextOrgId }))
       .catch(async (error: unknown) => {
-        throw brokenUnique(error) ? await this.#takenError(input) : error;
+        throw brokenUnique(error) ? alreadyExists('user', 'username', input.username ?? '') : error;
       });
     return this.view(id, contextOrgId);
   }
@@ -140,7 +142,7 @@ export class UserService {
   /** Deactivates an account: its sessions end at once, its personal data is purged after 30 days. @throws RESOURCE_CONFLICT `last_owner` */
   async delete(actor: Actor, id: string): Promise<void> {
     // the account is more than what the token's organization has of it
-    if (id === actor.principal.userId) sessionOf(actor);
+    if (id === actor.principal.userId) sessionOf(actor, 'user:delete');
     const contextOrgId = await this.#mayManage(actor, id, 'user:delete');
     await this.#deps.changes.run(actor, async (tx) => {
       await ensureMayDeactivate(tx, id);
@@ -201,18 +203,26 @@ export class UserService {
     return homeOrgId;
   }
 
-  async #write(tx: Tx, id: string, input: UpdateUser, orgId: string | null): Promise<void> {
+  /** The address to change to, where it is another one. @throws as `EmailChange.prepare` */
+  async #newEmail(actor: Actor, id: string, { email, currentPassword }: UpdateUser): Promise<string | null> {
+    if (!email || email === (await this.view(id, null)).email) return null;
+    await this.#deps.emailChange.prepare(actor, id, { email, currentPassword });
+    return email;
+  }
+
+  async #write(
+    tx: Tx,
+    id: string,
+    input: UpdateUser,
+    { newEmail, contextOrgId }: { newEmail: string | null; contextOrgId: string | null },
+  ): Promise<void> {
     const before = await tx.db.user.findUnique({ where: { id } });
     if (!before || before.deactivatedAt) throw notFound('user', id);
     const isDeactivated = input.isActive === false && before.isActive;
     if (isDeactivated) await ensureMayDeactivate(tx, id);
-    const newEmail = input.email && input.email !== before.email ? input.email : undefined;
-    const user = await tx.db.user.update({
+    await tx.db.user.update({
       where: { id },
       data: {
-        email: newEmail,
-        emailKey: newEmail?.toLowerCase(),
-        isVerified: newEmail ? false : undefined,
         username: input.username ?? undefined,
         usernameKey: input.username?.toLowerCase(),
         fullName: input.fullName,
@@ -225,19 +235,13 @@ export class UserService {
       },
     });
     if (isDeactivated) await this.#endSessions(tx, id, 'user_deactivated');
-    if (newEmail) {
-      const token = await issueEmailToken(tx.db, user, 'verify_email');
-      tx.afterCommit(() => {
-        this.#deps.mail.emailChanged(before, newEmail);
-        this.#deps.mail.verification(user, token);
-      });
-    }
+    if (newEmail) await this.#deps.emailChange.begin(tx, before, newEmail);
     tx.audit({
       action: 'update',
       resourceType: 'user',
       resourceId: id,
-      orgId,
-      metadata: { fields: Object.keys(input) },
+      orgId: contextOrgId,
+      metadata: { fields: Object.keys(input).filter((field) => field !== 'currentPassword') },
     });
     tx.afterCommit(() => this.#deps.authentication.sessionsChanged());
   }
@@ -257,15 +261,6 @@ export class UserService {
       [userId, workspaceId],
     );
     if (!row) throw invalidInput(['input', 'defaultWorkspaceId'], 'the user has no such workspace');
-  }
-
-  async #takenError(input: UpdateUser): Promise<ApiError> {
-    const [row] = await this.#deps.sql.read<object>('select 1 from users where email_key = $1', [
-      input.email?.toLowerCase() ?? '',
-    ]);
-    return row
-      ? alreadyExists('user', 'email', input.email ?? '')
-      : alreadyExists('user', 'username', input.username ?? '');
   }
 }
 
