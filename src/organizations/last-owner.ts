@@ -3,7 +3,7 @@ import { conflict } from '../graphql/errors.ts';
 import { TryAgain, type Tx } from '../infra/change.ts';
 
 /** Where somebody stops being an owner: in one workspace or organization, in an organization with all its workspaces, everywhere. */
-export type OwnerScope = { workspaceId: string } | { orgId: string; withWorkspaces: boolean } | 'everywhere';
+type OwnerScope = { workspaceId: string } | { orgId: string; withWorkspaces: boolean } | 'everywhere';
 
 interface Owned {
   id: string;
