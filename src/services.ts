@@ -7,6 +7,10 @@ import { TokenUses } from './access/token-uses.ts';
 import { AppService } from './apps/app.service.ts';
 import { AccountMail } from './auth/account-mail.ts';
 import { AuthService } from './auth/auth.service.ts';
+import { CurrentPassword } from './auth/current-password.ts';
+import { EmailChange } from './auth/email-change.ts';
+import { EmailProofs } from './auth/email-proofs.ts';
+import { PasswordChanges } from './auth/password-changes.ts';
 import { RegistrationService } from './auth/registration.service.ts';
 import { Sessions } from './auth/sessions.ts';
 import type { Config } from './config.ts';
@@ -89,6 +93,7 @@ export function createServices(process: ProcessDeps) {
   const sessions = new Sessions({ prisma, tokens, authentication, secret: process.appSecret, config });
   const mail = new AccountMail({ mailer, background, publicUrl });
   const passwords = new Passwords();
+  const currentPassword = new CurrentPassword({ prisma, passwords });
   const auth = {
     config,
     prisma,
@@ -97,6 +102,7 @@ export function createServices(process: ProcessDeps) {
     authentication,
     tokens,
     passwords,
+    currentPassword,
     sessions,
     mail,
     background,
@@ -122,11 +128,19 @@ export function createServices(process: ProcessDeps) {
     buckets: new Buckets({ prisma, changes, dataDir: config.dataDir }),
     events: new EventService({ tail, access, authentication }),
     auth: new AuthService(auth),
+    emailProofs: new EmailProofs(auth),
+    passwordChanges: new PasswordChanges(auth),
     registration,
     organizations: new OrganizationService({ ...deps, config }),
     organizationMembers: new OrganizationMemberService({ ...deps, authentication }),
     invitations: new InvitationService({ ...deps, prisma, mail }),
-    users: new UserService({ ...deps, registration, sessions, authentication, mail }),
+    users: new UserService({
+      ...deps,
+      registration,
+      sessions,
+      authentication,
+      emailChange: new EmailChange({ prisma, mail, currentPassword }),
+    }),
     workspaces: new WorkspaceService(deps),
     workspaceMembers: new WorkspaceMemberService(deps),
     models: new LogicalModelService(deps),

@@ -190,7 +190,8 @@ const pages = {
   'reset-password': () =>
     onSubmit(
       'reset',
-      ({ new_password }) => call('POST', 'auth/reset-password', { body: { token, new_password } }),
+      ({ new_password, revoke_tokens }) =>
+        call('POST', 'auth/reset-password', { body: { token, new_password, revoke_tokens: revoke_tokens === 'on' } }),
       whenDead,
     ),
   'accept-invitation': acceptInvitation,

@@ -413,6 +413,8 @@ export type ReportModelUsageInput = {
 export type ResetPasswordInput = {
   /** 8 to 128 characters. */
   readonly newPassword: string;
+  /** Also revokes the API tokens of the user. Default false. */
+  readonly revokeTokens?: boolean | null | undefined;
   /** The token of the link. */
   readonly token: string;
 };
@@ -645,9 +647,11 @@ export type UpdateUserInput = {
   readonly avatarUrl?: string | null | undefined;
   /** About the user. */
   readonly bio?: string | null | undefined;
+  /** The caller's own password; needed for a new address only. */
+  readonly currentPassword?: string | null | undefined;
   /** Where the user starts. */
   readonly defaultWorkspaceId?: string | null | undefined;
-  /** A new address must be verified again. */
+  /** The address stays until the new one is confirmed by the link that is mailed there. Takes `currentPassword` or a sign-in of the last 10 minutes. */
   readonly email?: string | null | undefined;
   /** Name to show. */
   readonly fullName?: string | null | undefined;

@@ -1,4 +1,5 @@
 import { forbidden } from '../graphql/errors.ts';
+import type { Permission } from './permissions.ts';
 import type { TokenGrant } from './token-grant.ts';
 
 interface Known {
@@ -32,8 +33,8 @@ export type Principal = UserPrincipal | TokenPrincipal;
 /** What identifies the principal itself: the token, or the user. */
 export const principalId = ({ token, userId }: Principal): string => token?.id ?? userId;
 
-/** The caller as somebody who has signed in. @throws FORBIDDEN `account:session` (a state, not a grant) for tokens */
-export function sessionOf({ principal }: { principal: Principal }): UserPrincipal {
-  if (principal.token) throw forbidden('account:session', 'An API token cannot do this: sign in instead.');
+/** The caller as somebody who has signed in. @throws FORBIDDEN with the permission of what is asked for, for tokens: none of them has it */
+export function sessionOf({ principal }: { principal: Principal }, permission: Permission): UserPrincipal {
+  if (principal.token) throw forbidden(permission, 'An API token cannot do this: sign in instead.');
   return principal;
 }

@@ -150,6 +150,7 @@ const ResetPasswordInput = builder.inputType('ResetPasswordInput', {
   fields: (t) => ({
     token: t.string({ required: true, constraints: tokenBounds, description: 'The token of the link.' }),
     newPassword: t.string({ required: true, constraints: passwordBounds, description: '8 to 128 characters.' }),
+    revokeTokens: t.boolean({ description: 'Also revokes the API tokens of the user. Default false.' }),
   }),
 });
 
@@ -162,6 +163,7 @@ const ChangePasswordInput = builder.inputType('ChangePasswordInput', {
       description: 'The password until now.',
     }),
     newPassword: t.string({ required: true, constraints: passwordBounds, description: '8 to 128 characters.' }),
+    revokeTokens: t.boolean({ description: 'Also revokes the API tokens of the user. Default false.' }),
   }),
 });
 
@@ -186,7 +188,7 @@ builder.mutationFields((t) => ({
   refresh: t.field({
     type: RefreshResult,
     description:
-      'Exchanges a refresh token for the next pair. Repeating it within a minute gives the same pair; later reuse ends the session.',
+      'Exchanges a refresh token for the next pair. Repeating it within a minute gives the same refresh token, whatever became of that meanwhile; later reuse ends the session.',
     authorize: 'public',
     isCredential: true,
     args: { input: t.arg({ type: RefreshInput, required: true, description: 'The refresh token.' }) },
@@ -194,7 +196,7 @@ builder.mutationFields((t) => ({
   }),
   logout: t.boolean({
     description: "Ends the caller's session: its tokens die at once.",
-    authorize: 'session',
+    authorize: { session: 'user:update' },
     activity: { action: 'logout', resourceType: 'user' },
     resolve: async (_root, _args, { actor, services }) => {
       await services.auth.logout(actor);
@@ -204,18 +206,19 @@ builder.mutationFields((t) => ({
   switchOrganization: t.field({
     type: SwitchOrganizationResult,
     description: 'Binds the session to another organization of the caller.',
-    authorize: 'session',
+    authorize: { session: 'organization:access' },
     activity: { action: 'update', resourceType: 'organization' },
     args: { input: t.arg({ type: SwitchOrganizationInput, required: true, description: 'The organization.' }) },
     resolve: (_root, { input }, { actor, services }) => services.auth.switchOrganization(actor, input.orgId),
   }),
   verifyEmail: t.boolean({
-    description: 'Proves the e-mail address with the mailed token, which works once.',
+    description:
+      'Proves an e-mail address with the mailed token, which works once: the one that the account was made with, or the one that it changes to. The first proof of an account revokes the API tokens that were made before, unless the request comes from a session of that account.',
     authorize: 'public',
     isCredential: true,
     args: { input: t.arg({ type: TokenInput, required: true, description: 'The token.' }) },
     resolve: async (_root, { input }, { caller, services }) => {
-      await services.auth.verifyEmail(caller, input.token);
+      await services.emailProofs.verify(caller, input.token);
       return true;
     },
   }),
@@ -240,23 +243,25 @@ builder.mutationFields((t) => ({
     },
   }),
   resetPassword: t.boolean({
-    description: 'Sets a new password with the mailed token and ends all sessions.',
+    description:
+      'Sets a new password with the mailed token and ends all sessions. A mail names the API tokens that live on. Where the address was never proven before, they are revoked.',
     authorize: 'public',
     isCredential: true,
     args: { input: t.arg({ type: ResetPasswordInput, required: true, description: 'Token and password.' }) },
     resolve: async (_root, { input }, { caller, services }) => {
-      await services.auth.resetPassword(caller, input);
+      await services.passwordChanges.reset(caller, input);
       return true;
     },
   }),
   changePassword: t.boolean({
-    description: 'Sets a new password and ends the other sessions of the caller.',
-    authorize: 'session',
+    description:
+      'Sets a new password and ends the other sessions of the caller. A mail names the API tokens that live on.',
+    authorize: { session: 'user:update' },
     activity: { action: 'update', resourceType: 'user' },
     isCredential: true,
     args: { input: t.arg({ type: ChangePasswordInput, required: true, description: 'Both passwords.' }) },
     resolve: async (_root, { input }, { actor, services }) => {
-      await services.auth.changePassword(actor, input);
+      await services.passwordChanges.change(actor, input);
       return true;
     },
   }),

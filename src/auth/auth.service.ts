@@ -12,10 +12,11 @@ import type { ActivityRecorder } from '../infra/activity.ts';
 import type { Background } from '../infra/background.ts';
 import type { Changes } from '../infra/change.ts';
 import { Budget } from '../infra/throttle.ts';
+import { livingTokensOf, NO_TOKENS } from '../tokens/living-tokens.ts';
 import type { AccountMail } from './account-mail.ts';
-import { findEmailToken, issueEmailToken, useEmailToken } from './email-tokens.ts';
+import type { CurrentPassword } from './current-password.ts';
+import { issueEmailToken } from './email-tokens.ts';
 import { Lockout, lockedOut } from './lockout.ts';
-import { ensureGoodPassword } from './password-policy.ts';
 import type { SessionFacts, Sessions, TokenPair } from './sessions.ts';
 
 export interface AuthDeps {
@@ -26,6 +27,7 @@ export interface AuthDeps {
   authentication: Authentication;
   tokens: AccessTokens;
   passwords: Passwords;
+  currentPassword: CurrentPassword;
   sessions: Sessions;
   mail: AccountMail;
   background: Background;
@@ -78,7 +80,7 @@ export class AuthService {
 
   /** Ends the caller's session: the access token dies at once. */
   async logout(actor: Actor): Promise<void> {
-    const { sessionId, userId, orgId } = sessionOf(actor);
+    const { sessionId, userId, orgId } = sessionOf(actor, 'user:update');
     await this.#deps.changes.run(actor, async (tx) => {
       await this.#deps.sessions.revoke(tx.db, sessionId, 'logout');
       tx.audit({ action: 'logout', resourceType: 'user', resourceId: userId, orgId });
@@ -113,7 +115,7 @@ export class AuthService {
   ): Promise<{ accessToken: string; tokenType: 'bearer'; expiresIn: number; orgId: string }> {
     const { access, changes, tokens } = this.#deps;
     await access.requireOrganization(actor, orgId, 'organization:access');
-    const { sessionId, userId } = sessionOf(actor);
+    const { sessionId, userId } = sessionOf(actor, 'organization:access');
     await changes.run(actor, async (tx) => {
       await tx.db.session.update({ where: { id: sessionId }, data: { orgId } });
       tx.audit({
@@ -132,24 +134,6 @@ export class AuthService {
     };
   }
 
-  /** @throws AUTHENTICATION_FAILED for a token that is unknown, used or expired */
-  async verifyEmail(caller: Caller, token: string): Promise<void> {
-    await this.#deps.changes.run(caller, async (tx) => {
-      const used = await useEmailToken(tx.db, token, 'verify_email');
-      if (!used) throw unauthenticated();
-      await tx.db.user.update({ where: { id: used.userId }, data: { isVerified: true } });
-      tx.audit({
-        action: 'update',
-        resourceType: 'user',
-        resourceId: used.userId,
-        orgId: null,
-        userId: used.userId,
-        metadata: { verified: true },
-      });
-      tx.afterCommit(() => this.#deps.authentication.sessionsChanged());
-    });
-  }
-
   /** Mails a new verification link, if there is such an account and it needs one; the answer and its time never tell. */
   async resendVerification(caller: Caller, email: string): Promise<void> {
     await this.#requestMail(caller, email, async (user) => {
@@ -161,77 +145,10 @@ export class AuthService {
   /** Mails a reset link, if there is such an account; the answer and its time never tell. */
   async forgotPassword(caller: Caller, email: string): Promise<void> {
     await this.#requestMail(caller, email, async (user) => {
-      this.#deps.mail.passwordReset(user, await issueEmailToken(this.#deps.prisma, user, 'reset_password'));
-    });
-  }
-
-  /** Sets a new password and ends all sessions. @throws AUTHENTICATION_FAILED for a token that is unknown, used or expired */
-  async resetPassword(caller: Caller, { token, newPassword }: { token: string; newPassword: string }): Promise<void> {
-    const { prisma, changes, passwords, sessions, authentication, config, mail } = this.#deps;
-    const known = await findEmailToken(prisma, token, 'reset_password');
-    if (!known) throw unauthenticated();
-    const owner = await prisma.user.findUniqueOrThrow({ where: { id: known.userId } });
-    ensureGoodPassword(newPassword, owner, config.passwordBlocklist, ['input', 'newPassword']);
-    const passwordHash = await passwords.hash(newPassword);
-    await changes.run(caller, async (tx) => {
-      const used = await useEmailToken(tx.db, token, 'reset_password');
-      if (!used) throw unauthenticated();
-      // the link came to the address, so the address is proven too
-      const user = await tx.db.user.update({ where: { id: used.userId }, data: { passwordHash, isVerified: true } });
-      await sessions.revokeAll(tx.db, user.id, 'password_reset');
-      await tx.db.emailToken.deleteMany({ where: { userId: user.id, purpose: 'reset_password', usedAt: null } });
-      tx.audit({
-        action: 'update',
-        resourceType: 'user',
-        resourceId: user.id,
-        orgId: null,
-        userId: user.id,
-        metadata: { password: 'reset' },
-      });
-      tx.afterCommit(() => {
-        authentication.sessionsChanged();
-        mail.passwordChanged(user);
-      });
-    });
-    await this.#lockout.succeeded(known.userId);
-  }
-
-  /** Changes the own password and ends the other sessions. @throws AUTHENTICATION_FAILED when the current one is wrong */
-  async changePassword(
-    actor: Actor,
-    { currentPassword, newPassword }: { currentPassword: string; newPassword: string },
-  ): Promise<void> {
-    const { prisma, changes, passwords, sessions, authentication, config, mail } = this.#deps;
-    const { userId, sessionId } = sessionOf(actor);
-    const user = await prisma.user.findUniqueOrThrow({ where: { id: userId } });
-    await this.#lockout.check(userId);
-    if (!(await passwords.verify(user.passwordHash, currentPassword))) {
-      const wait = await this.#lockout.failed(userId);
-      throw wait > 0 ? lockedOut(wait) : unauthenticated();
-    }
-    await this.#lockout.check(userId);
-    ensureGoodPassword(newPassword, user, config.passwordBlocklist, ['input', 'newPassword']);
-    const passwordHash = await passwords.hash(newPassword);
-    await this.#lockout.succeeded(userId);
-    await changes.run(actor, async (tx) => {
-      const { count } = await tx.db.user.updateMany({
-        where: { id: userId, passwordHash: user.passwordHash },
-        data: { passwordHash },
-      });
-      if (count === 0) throw unauthenticated(); // somebody else changed it in the meantime
-      await sessions.revokeAll(tx.db, userId, 'password_changed', sessionId);
-      await tx.db.emailToken.deleteMany({ where: { userId, purpose: 'reset_password', usedAt: null } });
-      tx.audit({
-        action: 'update',
-        resourceType: 'user',
-        resourceId: userId,
-        orgId: null,
-        metadata: { password: 'changed' },
-      });
-      tx.afterCommit(() => {
-        authentication.sessionsChanged();
-        mail.passwordChanged(user);
-      });
+      const { prisma, mail } = this.#deps;
+      const token = await issueEmailToken(prisma, user, 'reset_password');
+      // the reset of an account whose address was never proven ends its tokens by itself
+      mail.passwordReset(user, token, user.isVerified ? await livingTokensOf(prisma, user.id) : NO_TOKENS);
     });
   }
 

@@ -1,9 +1,9 @@
 import { randomToken, tokenHash } from '../access/tokens.ts';
 import type { Prisma } from '../generated/prisma/client.ts';
 
-export type EmailPurpose = 'verify_email' | 'reset_password';
+export type EmailPurpose = 'verify_email' | 'reset_password' | 'change_email';
 
-const LIFETIME_HOURS: Record<EmailPurpose, number> = { verify_email: 24, reset_password: 1 };
+const LIFETIME_HOURS: Record<EmailPurpose, number> = { verify_email: 24, reset_password: 1, change_email: 24 };
 
 type Db = Prisma.TransactionClient;
 
@@ -27,6 +27,14 @@ export async function issueEmailToken(
   return token;
 }
 
+/** A token that was mailed, and what it proves. */
+export interface UsedEmailToken {
+  userId: string;
+  purpose: EmailPurpose;
+  /** The address that it was mailed to. */
+  email: string;
+}
+
 /** Whether a token could be used now, and whose it is: for what is worth doing only then. `null` as below. */
 export async function findEmailToken(db: Db, token: string, purpose: EmailPurpose): Promise<{ userId: string } | null> {
   const [row] = await db.$queryRaw<{ userId: string }[]>`
@@ -37,13 +45,17 @@ export async function findEmailToken(db: Db, token: string, purpose: EmailPurpos
 
 /**
  * Uses a token up. One statement decides which of many equal requests wins.
- * @returns the user, or `null` when the token is unknown, used, expired or was sent to an address that is no longer the user's
+ * @returns `null` when the token is unknown, used, expired, for something else, or was sent to an address that is no longer the user's
  */
-export async function useEmailToken(db: Db, token: string, purpose: EmailPurpose): Promise<{ userId: string } | null> {
-  const [row] = await db.$queryRaw<{ userId: string }[]>`
+export async function useEmailToken(
+  db: Db,
+  token: string,
+  purposes: readonly EmailPurpose[],
+): Promise<UsedEmailToken | null> {
+  const [row] = await db.$queryRaw<UsedEmailToken[]>`
     update email_tokens t set used_at = now() from users u
-    where t.hash = ${tokenHash(token)} and t.purpose = ${purpose} and t.used_at is null and t.expires_at > now()
-      and u.id = t.user_id and u.email = t.email and u.is_active
-    returning t.user_id as "userId"`;
+    where t.hash = ${tokenHash(token)} and t.purpose = any(${purposes}) and t.used_at is null and t.expires_at > now()
+      and u.id = t.user_id and (u.email = t.email or t.purpose = 'change_email') and u.is_active
+    returning t.user_id as "userId", t.purpose, t.email`;
   return row ?? null;
 }

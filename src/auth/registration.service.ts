@@ -7,7 +7,7 @@ import { brokenUnique, type Tx } from '../infra/change.ts';
 import { newId } from '../infra/ids.ts';
 import { Budget } from '../infra/throttle.ts';
 import { foundOrganization } from '../organizations/founding.ts';
-import { acceptInvitation, findPendingInvitation } from '../organizations/invitation-token.ts';
+import { acceptInvitation, deadInvitation, findPendingInvitation } from '../organizations/invitation-token.ts';
 import { joinOrganization } from '../organizations/membership.ts';
 import type { AuthDeps, SignIn } from './auth.service.ts';
 import { issueEmailToken } from './email-tokens.ts';
@@ -19,6 +19,8 @@ export interface NewAccount {
   password: string;
   fullName?: string | null;
 }
+
+const closed = () => forbidden('user:create', 'Registration is closed: ask for an invitation.');
 
 /** Any number that all nodes share: whoever holds this lock is alone in asking whether the instance is empty. */
 const FIRST_ACCOUNT_LOCK = 7_206_001;
@@ -53,10 +55,8 @@ export class RegistrationService {
     const { prisma, changes, sessions, mail, config } = this.#deps;
     await this.#byClient.demand(caller.request.ip);
     const invitation = input.inviteToken ? await findPendingInvitation(prisma, tokenHash(input.inviteToken)) : null;
-    if (input.inviteToken && !invitation)
-      throw invalidInput(['input', 'inviteToken'], 'the invitation is unknown, used or expired');
-    if (!invitation && !config.allowRegistration)
-      throw forbidden('user:create', 'Registration is closed: ask for an invitation.');
+    if (!invitation && !config.allowRegistration) throw closed();
+    if (input.inviteToken && !invitation) throw deadInvitation(['input', 'inviteToken']);
     if (invitation && invitation.emailKey !== input.email.toLowerCase())
       throw invalidInput(['input', 'email'], 'the invitation was sent to another address');
     const passwordHash = await this.#prepare(input, ['input', 'password']);
@@ -153,7 +153,8 @@ export class RegistrationService {
 
   /** The organization that invited somebody new manages the account. */
   async #joinInviting(tx: Tx, invitation: Invitation, user: User): Promise<string> {
-    const orgId = await acceptInvitation(tx, this.#deps.access, invitation, user);
+    const refusal = this.isOpen ? deadInvitation(['input', 'inviteToken']) : closed();
+    const orgId = await acceptInvitation(tx, this.#deps.access, invitation, user, refusal);
     await tx.db.user.update({ where: { id: user.id }, data: { homeOrgId: orgId } });
     return orgId;
   }

@@ -24,8 +24,8 @@ export interface SessionFacts {
 
 type Db = Prisma.TransactionClient;
 
-/** For so long the parent of the newest refresh token is still honoured: the answer to it may have been lost on its way. */
-const GRACE_MS = 60_000;
+/** For so long a refresh token that was replaced is honoured: the answer may have been lost on its way, or another tab was faster. */
+const GRACE_SECONDS = 60;
 const DAY_MS = 24 * 3600 * 1000;
 
 interface Deps {
@@ -61,18 +61,24 @@ export class Sessions {
   }
 
   /**
-   * Exchanges a refresh token for its successor. Repeating it within a minute gives the very same successor; a token that was
-   * used before that ends the whole family, because somebody else has it.
+   * Exchanges a refresh token for its successor. Repeating it within a minute gives the very same successor, whatever became of that
+   * meanwhile; a token that comes back later ends the whole family, because somebody else has it. Only who was given a successor by a
+   * repetition may be that late once: a token that was given out twice has two holders. They get the newest token of the session.
    * @param onReuse told of the session that was ended for that
    * @throws AUTHENTICATION_FAILED for whatever is wrong with the token
    */
   async refresh(refreshToken: string, onReuse: (session: SessionFacts) => void): Promise<TokenPair & SessionFacts> {
-    const hash = tokenHash(refreshToken);
     const successor = successorOf(refreshToken, this.#deps.secret);
-    const session =
-      (await this.#rotate(hash, tokenHash(successor))) ?? (await this.#repeat(hash, tokenHash(successor), onReuse));
-    if (!session) throw unauthenticated();
-    return { ...(await this.#pair(session, successor)), ...session };
+    const session = await this.#rotate(tokenHash(refreshToken), tokenHash(successor));
+    if (session) return { ...(await this.#pair(session, successor)), ...session };
+    const known = await this.#replaced(tokenHash(refreshToken));
+    if (!known) throw unauthenticated();
+    const again = await this.#repeat(refreshToken, successor, known);
+    if (again) return { ...(await this.#pair(known, again)), ...known };
+    await this.revoke(this.#deps.prisma, known.sessionId, 'refresh_token_reuse');
+    this.#deps.authentication.sessionChanged(known.sessionId);
+    onReuse(known);
+    throw unauthenticated();
   }
 
   /** Ends a session: its access tokens die at once, here, and within a second elsewhere. */
@@ -106,30 +112,40 @@ export class Sessions {
     return session ?? null;
   }
 
-  /** A token that was rotated already: a repetition, or theft. */
-  async #repeat(
-    hash: string,
-    successorHash: string,
-    onReuse: (session: SessionFacts) => void,
-  ): Promise<SessionFacts | null> {
+  /** The living session of a token that was rotated already. */
+  async #replaced(hash: string): Promise<SessionFacts | null> {
+    const [session] = await this.#deps.prisma.$queryRaw<SessionFacts[]>`
+      select s.id as "sessionId", s.user_id as "userId", s.org_id as "orgId" from refresh_tokens r
+      join sessions s on s.id = r.session_id and s.revoked_at is null and s.expires_at > now()
+      join users u on u.id = s.user_id and u.is_active
+      where r.hash = ${hash} and r.replaced_at is not null`;
+    return session ?? null;
+  }
+
+  /** What a token that was rotated already gives; `null` when it comes too late. */
+  async #repeat(refreshToken: string, successor: string, { sessionId }: SessionFacts): Promise<string | null> {
     const { prisma } = this.#deps;
-    const used = await prisma.refreshToken.findUnique({
-      where: { hash },
-      include: { session: { include: { user: true } } },
-    });
-    if (
-      !used?.replacedAt ||
-      used.session.revokedAt ||
-      used.session.expiresAt < new Date() ||
-      !used.session.user.isActive
-    )
-      return null;
-    const session = { sessionId: used.sessionId, userId: used.session.userId, orgId: used.session.orgId };
-    const child = await prisma.refreshToken.findUnique({ where: { hash: successorHash } });
-    if (child && !child.replacedAt && Date.now() - used.replacedAt.getTime() <= GRACE_MS) return session;
-    await this.revoke(prisma, used.sessionId, 'refresh_token_reuse');
-    this.#deps.authentication.sessionChanged(used.sessionId);
-    onReuse(session);
+    const hash = tokenHash(refreshToken);
+    const isInGrace = await prisma.$executeRaw`
+      update refresh_tokens s set reissued_at = now() from refresh_tokens r
+      where s.hash = ${tokenHash(successor)} and r.hash = ${hash} and r.replaced_at >= now() - make_interval(secs => ${GRACE_SECONDS})`;
+    if (isInGrace > 0) return successor;
+    // the grace begins anew, so that this answer may be lost too
+    const isOwed = await prisma.$executeRaw`
+      update refresh_tokens set reissued_at = null, replaced_at = now() where hash = ${hash}
+        and (reissued_at is not null or replaced_at >= now() - make_interval(secs => ${GRACE_SECONDS}))`;
+    return isOwed > 0 ? this.#newest(successor, sessionId) : null;
+  }
+
+  /** The one token of the session that was not rotated: it comes of the other by so many steps. `null` when it has expired. */
+  async #newest(successor: string, sessionId: string): Promise<string | null> {
+    const tokens = await this.#deps.prisma.refreshToken.findMany({ where: { sessionId } });
+    const newest = tokens.find(({ replacedAt, expiresAt }) => !replacedAt && expiresAt > new Date())?.hash;
+    let token = successor;
+    for (let steps = 0; newest && steps < tokens.length; steps++) {
+      if (tokenHash(token) === newest) return token;
+      token = successorOf(token, this.#deps.secret);
+    }
     return null;
   }
 

@@ -11,7 +11,7 @@ import { forbidden, unauthenticated } from './errors.ts';
 /**
  * What a field asks of its caller:
  * - `public`: nothing, strangers too; `signedIn`: any caller who is known (the field shows the caller's own things); `session`: one who
- *   has signed in, because it is about the account itself: no API token;
+ *   has signed in, because it is about the account itself: no API token, which is refused with the permission that is named here;
  * - `organization` / `workspace`: a permission there; which one it is comes from the arguments `orgId` and `workspaceId` (or `id` of
  *   the workspace's own operations), or from the object that the field belongs to;
  * - `service`: a permission that the service asks for, because where it is needed depends on the row, on the input or on the caller;
@@ -22,7 +22,7 @@ import { forbidden, unauthenticated } from './errors.ts';
 export type Requirement =
   | 'public'
   | 'signedIn'
-  | 'session'
+  | { session: Permission }
   | 'inherited'
   | { organization: Permission; service?: Permission }
   | { workspace: Permission; service?: Permission }
@@ -31,6 +31,7 @@ export type Requirement =
 /** The permission that a field is about, where it has one: the one that a refusal names. */
 export function permissionOf(requirement: Requirement | undefined): Permission | null {
   if (typeof requirement !== 'object') return null;
+  if ('session' in requirement) return null;
   if (requirement.service) return requirement.service;
   return 'organization' in requirement
     ? requirement.organization
@@ -127,13 +128,14 @@ function gateOf<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldConfig<
   if (requirement === undefined || requirement === 'inherited' || requirement === 'public') return null;
   const ask = questionOf(requirement, fieldConfig);
   const isRoot = ROOTS.has(fieldConfig.parentType);
-  const service = typeof requirement === 'object' ? requirement.service : undefined;
+  const isSession = typeof requirement === 'object' && 'session' in requirement;
+  const service = typeof requirement === 'object' && !isSession ? requirement.service : undefined;
   const named = permissionOf(requirement) ?? 'organization:access';
   return (context, parent, args) => {
     const { principal } = context.caller;
     if (!principal) throw unauthenticated();
     if (!principal.token) return ask(context, parent, args);
-    if (requirement === 'session') sessionOf(context.actor);
+    if (isSession) sessionOf(context.actor, requirement.session);
     if (isRoot) admitToken(principal.token, context.actor, named);
     return askToken(principal.token, service, () => ask(context, parent, args));
   };
@@ -161,7 +163,7 @@ function questionOf<Types extends SchemaTypes>(
   // only tokens are restricted to places
   const placeFor = ({ principal }: Actor, parent: Ids, args: Ids) =>
     principal.token ? (isRoot ? placeOfArgs(args, resource) : placeOfRow(parent)) : undefined;
-  if (requirement === 'signedIn' || requirement === 'session') return () => undefined;
+  if (requirement === 'signedIn' || 'session' in requirement) return () => undefined;
   if ('organization' in requirement)
     return ({ actor, services }, parent, args) => {
       const orgId = isRoot ? (args.orgId ?? args.id) : parentType === 'Organization' ? parent.id : parent.orgId;

@@ -2,6 +2,7 @@ import type { ObjectRef } from '@pothos/core';
 import { builder } from './builder.ts';
 import type { Constraints } from './constraints.ts';
 import type { CursorScope, Cursors } from './cursor.ts';
+import { startingNoun } from './wording.ts';
 
 /** A page on its way to GraphQL. The total is computed only when it is selected. */
 export interface Connection<Row> {
@@ -42,7 +43,7 @@ export function connectionType<Row extends object>(
   node: ObjectRef<typeof builder.$inferSchemaTypes, Row, Row>,
 ) {
   const Edge = builder.objectRef<{ row: Row; cursor: string }>(`${name}Edge`).implement({
-    description: `A ${name} and its cursor.`,
+    description: `${startingNoun(name)} and its cursor.`,
     fields: (t) => ({
       node: t.field({
         type: node,

@@ -1,4 +1,5 @@
 import { GraphQLError } from 'graphql';
+import { startingNoun } from './wording.ts';
 
 /**
  * The one catalogue of what can go wrong for a caller: code and default message.
@@ -92,7 +93,7 @@ export const alreadyExists = (resourceType: string, field: string, value: string
   new ApiError(
     'RESOURCE_ALREADY_EXISTS',
     { resource_type: resourceType, field, value, resource_id: resourceId },
-    `A ${resourceType.replaceAll('_', ' ')} with the ${field} '${value}' already exists.`,
+    `${startingNoun(resourceType.replaceAll('_', ' '))} with the ${field} '${value}' already exists.`,
   );
 
 /** 409 for a state that forbids the change; `reason` is one of the words of defaults §0.3. */

@@ -42,7 +42,7 @@ export function replayGate(schema: GraphQLSchema, services: Services): ReplayGat
         appId: path.app_id,
       },
     );
-    const left = typeof access === 'object' && access.service ? permissionOf(access) : null;
+    const left = typeof access === 'object' && 'service' in access && access.service ? permissionOf(access) : null;
     if (left) await askService(services, caller as Actor, left, path);
   };
 }

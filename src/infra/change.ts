@@ -35,6 +35,12 @@ export interface StatementChange {
   metadata: string;
 }
 
+/** Thrown in `work` that found its locks to be too few: another try takes them all. */
+export class TryAgain extends Error {
+  /** As PostgreSQL calls a transaction that must be repeated. */
+  readonly code = '40001';
+}
+
 // deadlock, serialization failure, and Prisma's name for both
 const TRY_AGAIN = /40001|40P01|P2034/;
 const ATTEMPTS = 4;

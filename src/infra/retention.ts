@@ -9,8 +9,9 @@ const RULES = [
   `delete from organizations where deleted_at < now() - interval '30 days'`,
   `delete from secrets where status = 'deleted' and deleted_at < now() - interval '30 days'`,
   `update users set email = 'deleted-' || id || '@invalid', email_key = lower('deleted-' || id || '@invalid'), username = id, username_key = lower(id),
-     full_name = null, avatar_url = null, bio = null, timezone = null, locale = null, preferences = '{}', password_hash = null
-   where deactivated_at < now() - interval '30 days' and password_hash is not null`,
+     full_name = null, avatar_url = null, bio = null, timezone = null, locale = null, preferences = '{}', password_hash = null,
+     purged_at = now()
+   where deactivated_at < now() - interval '30 days' and purged_at is null`,
   `delete from sessions where expires_at < now() - interval '1 day' or revoked_at < now() - interval '30 days'`,
   `delete from refresh_tokens where expires_at < now() - interval '1 day'`,
   `delete from email_tokens where expires_at < now() - interval '1 day'`,

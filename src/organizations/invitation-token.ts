@@ -1,7 +1,7 @@
 import { type Access, effectiveRole } from '../access/access.ts';
 import { atLeast, granted, type Role } from '../access/permissions.ts';
 import type { Invitation, Prisma, User } from '../generated/prisma/client.ts';
-import { invalidInput } from '../graphql/errors.ts';
+import { type ApiError, type InputError, invalidInput } from '../graphql/errors.ts';
 import type { Tx } from '../infra/change.ts';
 import { newId } from '../infra/ids.ts';
 import { joinOrganization } from './membership.ts';
@@ -27,23 +27,27 @@ async function isStillBacked(db: Prisma.TransactionClient, invitation: Invitatio
   return there !== null && atLeast(there, workspaceRole as Role);
 }
 
+/** What is said of a link that cannot be used. */
+export const deadInvitation = (path: string[]): InputError =>
+  invalidInput(path, 'the invitation is unknown, used or expired');
+
 /**
  * Uses an invitation up for a user, who joins the organization and the workspace that it names. @returns the organization
- * @throws InputError at `tokenPath` when it was used or revoked in the meantime
+ * @throws `refusal` when it was used or revoked in the meantime
  */
 export async function acceptInvitation(
   tx: Tx,
   access: Access,
   invitation: Invitation,
   user: Pick<User, 'id'>,
-  tokenPath: string[] = ['input', 'inviteToken'],
+  refusal: ApiError | InputError,
 ): Promise<string> {
   const { id, orgId, workspaceId, tokenHash } = invitation;
   const { count } = await tx.db.invitation.updateMany({
     where: { id, status: 'pending', tokenHash },
     data: { status: 'accepted', acceptedAt: new Date(), acceptedBy: user.id },
   });
-  if (count === 0) throw invalidInput(tokenPath, 'the invitation is unknown, used or expired');
+  if (count === 0) throw refusal;
   await joinOrganization(tx, access, {
     orgId,
     userId: user.id,
@@ -51,8 +55,7 @@ export async function acceptInvitation(
     addedBy: invitation.invitedBy,
   });
   // asked again now that the organization is held: its author may just have been removed
-  if (!(await isStillBacked(tx.db, invitation)))
-    throw invalidInput(tokenPath, 'the invitation is unknown, used or expired');
+  if (!(await isStillBacked(tx.db, invitation))) throw refusal;
   const workspace = workspaceId
     ? await tx.db.workspace.findFirst({ where: { id: workspaceId, orgId, deletedAt: null } })
     : null;

@@ -147,7 +147,7 @@ builder.mutationFields((t) => {
       type: Organization,
       description:
         'Joins the organization that a mailed link is from. The address of the account must be the invited one.',
-      authorize: 'session',
+      authorize: { session: 'organization:access' },
       activity: { action: 'update', resourceType: 'invitation' },
       isCredential: true,
       args: { input: t.arg({ type: AcceptInvitationInput, required: true, description: 'The token.' }) },

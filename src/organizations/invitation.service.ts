@@ -11,7 +11,7 @@ import { newId } from '../infra/ids.ts';
 import { columnsOf, filtersOf, type PageSource, readPage } from '../infra/pages.ts';
 import { Budget } from '../infra/throttle.ts';
 import type { ServiceDeps } from '../services.ts';
-import { acceptInvitation, findPendingInvitation } from './invitation-token.ts';
+import { acceptInvitation, deadInvitation, findPendingInvitation } from './invitation-token.ts';
 import { lockOrganization } from './organization.service.ts';
 
 /** An invitation as its organization sees it: without the token, which only the mail has. */
@@ -156,11 +156,11 @@ export class InvitationService {
     const { prisma, changes, access } = this.#deps;
     const { userId } = actor.principal;
     const invitation = await findPendingInvitation(prisma, tokenHash(token));
-    if (!invitation) throw invalidInput(path, 'the invitation is unknown, used or expired');
+    if (!invitation) throw deadInvitation(path);
     const user = await prisma.user.findUniqueOrThrow({ where: { id: userId }, select: { id: true, emailKey: true } });
     if (user.emailKey !== invitation.emailKey)
       throw invalidInput(path, 'the invitation was sent to another address: sign in with the account of that address');
-    return changes.run(actor, (tx) => acceptInvitation(tx, access, invitation, user, path));
+    return changes.run(actor, (tx) => acceptInvitation(tx, access, invitation, user, deadInvitation(path)));
   }
 
   async #mayGrant(actor: Actor, orgId: string, role: Role, permission: Permission): Promise<void> {
@@ -180,7 +180,7 @@ export class InvitationService {
   async #refuseKnown(db: Prisma.TransactionClient, orgId: string, email: string): Promise<void> {
     const emailKey = email.toLowerCase();
     const member = await db.organizationMember.findFirst({
-      where: { orgId, user: { emailKey } },
+      where: { orgId, user: { emailKey, deactivatedAt: null } },
       select: { userId: true },
     });
     if (member) throw alreadyExists('organization_member', 'email', email, member.userId);

@@ -4,19 +4,41 @@ import { notFound } from '../graphql/errors.ts';
 import type { Tx } from '../infra/change.ts';
 import { newId } from '../infra/ids.ts';
 
+/** Holds an organization against removals and deletion, for changes of its members. @throws RESOURCE_NOT_FOUND when it is not there or deleted */
+export async function shareOrganization(tx: Tx, orgId: string): Promise<void> {
+  const held = await tx.db.$queryRaw<
+    unknown[]
+  >`select 1 from organizations where id = ${orgId} and deleted_at is null for share`;
+  if (held.length === 0) throw notFound('organization', orgId);
+}
+
+/**
+ * Holds an account before it becomes a member or an owner: whoever deletes or suspends it waits, or was first.
+ * @throws RESOURCE_NOT_FOUND when it is not there or deleted
+ */
+export async function shareAccount(tx: Tx, userId: string): Promise<{ isActive: boolean }> {
+  const [account] = await tx.db.$queryRaw<{ isActive: boolean }[]>`
+    select is_active as "isActive" from users where id = ${userId} and deactivated_at is null for key share`;
+  if (!account) throw notFound('user', userId);
+  return account;
+}
+
+/** The condition of lists of members, over their `users u`: a deleted account is no member of anything, a suspended one is. */
+export const IS_KEPT = 'u.deactivated_at is null';
+
 /**
  * Makes a user a member of an organization; one who is a member already keeps the role. Holds the organization, so that nobody removes
- * the member meanwhile. @returns whether it was new @throws RESOURCE_NOT_FOUND when the organization is not there or deleted
+ * the member meanwhile, and the account.
+ * @returns whether it was new @throws RESOURCE_NOT_FOUND when the organization or the account is not there or deleted
  */
 export async function joinOrganization(
   tx: Tx,
   access: Access,
   { orgId, userId, role, addedBy }: { orgId: string; userId: string; role: Role; addedBy: string | null },
 ): Promise<boolean> {
-  const held = await tx.db.$queryRaw<
-    unknown[]
-  >`select 1 from organizations where id = ${orgId} and deleted_at is null for share`;
-  if (held.length === 0) throw notFound('organization', orgId);
+  await shareOrganization(tx, orgId);
+  const { isActive } = await shareAccount(tx, userId);
+  if (!isActive) throw notFound('user', userId);
   const { count } = await tx.db.organizationMember.createMany({
     data: [{ id: newId('organization_member'), orgId, userId, role, addedBy }],
     skipDuplicates: true,

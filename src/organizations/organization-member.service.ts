@@ -3,13 +3,14 @@ import type { Actor } from '../access/caller.ts';
 import { atLeast, type Permission, type Role } from '../access/permissions.ts';
 import { type OrganizationMember as MemberRow, Prisma } from '../generated/prisma/client.ts';
 import type { Connection } from '../graphql/connections.ts';
-import { alreadyExists, conflict, forbidden, notFound } from '../graphql/errors.ts';
+import { alreadyExists, forbidden, notFound } from '../graphql/errors.ts';
 import { NestedList, type PageArgs, type RequestMemory } from '../graphql/nested-connection.ts';
 import type { Tx } from '../infra/change.ts';
 import { columnsOf, type PageSource, readPage } from '../infra/pages.ts';
 import type { ServiceDeps } from '../services.ts';
 import { revokeTokens } from '../tokens/api-token.revocation.ts';
-import { joinOrganization } from './membership.ts';
+import { ensureMayLeave, ensureNotLastOwner } from './last-owner.ts';
+import { IS_KEPT, joinOrganization, shareAccount } from './membership.ts';
 import { lockOrganization } from './organization.service.ts';
 
 /** A membership with what lists show of its user. */
@@ -29,11 +30,11 @@ const source: PageSource<OrganizationMember> = {
   },
   key: 't.id',
   order: 'asc',
-  where: ['t.org_id = $1'],
+  where: ['t.org_id = $1', IS_KEPT],
 };
 
 const oneSource: PageSource<OrganizationMember> = { ...source, where: [...source.where, 't.user_id = $2'] };
-const anywhere: PageSource<OrganizationMember> = { ...source, where: ['t.id = $1'] };
+const anywhere: PageSource<OrganizationMember> = { ...source, where: ['t.id = $1', IS_KEPT] };
 
 interface Target {
   orgId: string;
@@ -77,8 +78,6 @@ export class OrganizationMemberService {
     await this.#deps.changes.run(actor, async (tx) => {
       await lockOrganization(tx, orgId);
       await this.#mayGrant(tx, actor, orgId, role, 'organization_member:create');
-      const user = await tx.db.user.findUnique({ where: { id: userId }, select: { isActive: true } });
-      if (!user?.isActive) throw notFound('user', userId);
       const isNew = await joinOrganization(tx, this.#deps.access, {
         orgId,
         userId,
@@ -97,14 +96,19 @@ export class OrganizationMemberService {
       const before = await this.#lockMember(tx, target);
       await this.#mayGrant(tx, actor, orgId, before, 'organization_member:update');
       await this.#mayGrant(tx, actor, orgId, role, 'organization_member:update');
-      if (before === 'owner' && role !== 'owner') await this.#ensureAnotherOwner(tx, target);
+      if (role === 'owner') await shareAccount(tx, userId);
+      else if (before === 'owner')
+        await ensureNotLastOwner(tx, userId, { orgId, withWorkspaces: false }, 'organization_member');
       await tx.db.organizationMember.update({ where: { orgId_userId: { orgId, userId } }, data: { role } });
       this.#record(tx, 'update', target, { before: { role: before }, after: { role } });
     });
     return this.get(target);
   }
 
-  /** Removes a member from the organization and all its workspaces; leaving oneself is always allowed, unless one is the last owner. */
+  /**
+   * Removes a member from the organization and all its workspaces; leaving oneself is always allowed, unless one is the last owner of the
+   * organization or of a workspace. @throws RESOURCE_CONFLICT `last_owner`
+   */
   async remove(actor: Actor, target: Target): Promise<void> {
     const { orgId, userId } = target;
     const isSelf = userId === actor.principal.userId;
@@ -113,7 +117,7 @@ export class OrganizationMemberService {
     await this.#deps.changes.run(actor, async (tx) => {
       const role = await this.#lockMember(tx, target);
       if (!isSelf) await this.#mayGrant(tx, actor, orgId, role, 'organization_member:delete');
-      if (role === 'owner') await this.#ensureAnotherOwner(tx, target);
+      await ensureMayLeave(tx, target);
       await tx.db.organizationMember.delete({ where: { orgId_userId: { orgId, userId } } });
       // whoever leaves is nobody's to manage, also after coming back
       await tx.db.user.updateMany({ where: { id: userId, homeOrgId: orgId }, data: { homeOrgId: null } });
@@ -159,22 +163,11 @@ export class OrganizationMemberService {
   async #lockMember(tx: Tx, { orgId, userId }: Target): Promise<Role> {
     await lockOrganization(tx, orgId);
     await tx.expectVersion({ table: 'organization_members', key: { orgId, userId } });
-    const member = await tx.db.organizationMember.findUnique({ where: { orgId_userId: { orgId, userId } } });
+    const member = await tx.db.organizationMember.findUnique({
+      where: { orgId_userId: { orgId, userId }, user: { deactivatedAt: null } },
+    });
     if (!member) throw notFound('organization_member', userId);
     return member.role as Role;
-  }
-
-  async #ensureAnotherOwner(tx: Tx, { orgId, userId }: Target): Promise<void> {
-    const others = await tx.db.organizationMember.count({
-      where: { orgId, role: 'owner', userId: { not: userId }, user: { isActive: true } },
-    });
-    if (others === 0)
-      throw conflict(
-        'organization_member',
-        userId,
-        'last_owner',
-        'An organization needs an owner: make somebody else an owner first.',
-      );
   }
 
   #record(tx: Tx, verb: 'update' | 'delete', { orgId, userId }: Target, metadata: Record<string, unknown>): void {

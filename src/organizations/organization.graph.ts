@@ -103,7 +103,7 @@ builder.mutationFields((t) => ({
   createOrganization: t.field({
     type: Organization,
     description: 'Makes an organization with a default workspace; the caller becomes owner of both.',
-    authorize: 'session',
+    authorize: { session: 'organization:access' },
     activity: { action: 'create', resourceType: 'organization' },
     args: { input: t.arg({ type: CreateOrganizationInput, required: true, description: 'The organization.' }) },
     resolve: (_root, { input }, { actor, services }) => services.organizations.create(actor, input),

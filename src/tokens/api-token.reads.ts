@@ -13,6 +13,7 @@ export type ApiToken = Omit<
   | 'tokenHash'
   | 'refreshHash'
   | 'rotatedAt'
+  | 'reissuedAt'
   | 'successorId'
   | 'noticedDays'
 >;
@@ -25,6 +26,7 @@ const {
   tokenHash: _hash,
   refreshHash: _refresh,
   rotatedAt: _rotated,
+  reissuedAt: _reissued,
   successorId: _successor,
   noticedDays: _noticed,
   ...columns

@@ -33,6 +33,9 @@ interface Pair {
   refreshToken: string;
 }
 
+/** `dead`: it cannot be used. `reused`: somebody else has used it. */
+type Outcome = IssuedToken | 'dead' | 'reused';
+
 /** A token, held until the transaction ends, and the time by the clock of the database. */
 type Held = ApiTokenRow & { now: Date };
 
@@ -46,8 +49,9 @@ export class ApiTokenRefresh {
 
   /**
    * Exchanges a refresh token for the next pair, which inherits everything of the token, the length of its life included. The token before
-   * it works on for its grace. Repeating within a minute gives the very same pair; using a refresh token again after that, or one of an
-   * older generation, revokes the whole family, because somebody else has it.
+   * it works on for its grace. Repeating within a minute gives the very same pair, whatever became of it meanwhile; a refresh token that
+   * comes back later revokes the whole family, because somebody else has it. Only who was given a pair by a repetition may be that late
+   * once, and gets the newest pair of the family.
    * @throws AUTHENTICATION_FAILED for whatever is wrong with the refresh token
    */
   async refresh(
@@ -65,21 +69,16 @@ export class ApiTokenRefresh {
     });
     if (!known) throw unauthenticated();
     const { createdBy, ...row } = known;
-    const pair = successorPair(row.tokenType === 'app' ? 'app' : 'pat', refreshToken, secret);
+    const pair = successorPair(kindOf(row.tokenType), refreshToken, secret);
     // the refresh token is the credential: what is done is done by its token, whoever else the request is from
     const bearer: Caller = { ...caller, principal: principalOf(row, createdBy) };
     const outcome = await changes.run(bearer, (tx) => this.#exchange(tx, row, pair, graceSeconds));
     if (outcome === 'reused') await this.#reused(bearer, row);
     if (typeof outcome === 'string') throw unauthenticated();
-    return { token: outcome, plaintextToken: pair.token, refreshTokenPlaintext: pair.refreshToken };
+    return outcome;
   }
 
-  async #exchange(
-    tx: Tx,
-    known: ApiTokenRow,
-    pair: Pair,
-    graceSeconds: number,
-  ): Promise<ApiTokenRow | 'dead' | 'reused'> {
+  async #exchange(tx: Tx, known: ApiTokenRow, pair: Pair, graceSeconds: number): Promise<Outcome> {
     const held = await hold(tx, known);
     if (!held) return 'dead';
     if (held.rotatedAt) return this.#repeat(tx, held, pair);
@@ -97,16 +96,37 @@ export class ApiTokenRefresh {
       },
     });
     tx.afterCommit(() => this.#deps.authentication.apiTokensRevoked([held.tokenHash]));
-    return successor;
+    return issued(successor, pair);
   }
 
   /** A refresh token that was used already: a repetition, or theft. */
-  async #repeat(tx: Tx, held: Held, pair: Pair): Promise<ApiTokenRow | 'dead' | 'reused'> {
-    const successor = held.successorId ? await tx.db.apiToken.findUnique({ where: { id: held.successorId } }) : null;
-    const isFresh = held.now.getTime() - held.rotatedAt!.getTime() <= REPEAT_MS;
+  async #repeat(tx: Tx, held: Held, pair: Pair): Promise<Outcome> {
     if (held.revokedReason !== 'rotated') return 'dead';
-    const isUnused = successor?.tokenHash === tokenHash(pair.token) && !successor.rotatedAt && !successor.revokedAt;
-    return successor && isFresh && isUnused ? successor : 'reused';
+    const isInGrace = held.now.getTime() - held.rotatedAt!.getTime() <= REPEAT_MS;
+    if (!isInGrace && !held.reissuedAt) return 'reused';
+    if (!isInGrace) {
+      // the minute begins anew, so that this answer may be lost too
+      await tx.db.apiToken.update({ where: { id: held.id }, data: { rotatedAt: held.now, reissuedAt: null } });
+      return this.#newest(tx, held, pair);
+    }
+    const successor = held.successorId ? await tx.db.apiToken.findUnique({ where: { id: held.successorId } }) : null;
+    if (successor?.tokenHash !== tokenHash(pair.token)) return 'reused';
+    if (successor.revokedReason && successor.revokedReason !== 'rotated') return 'dead';
+    await tx.db.apiToken.update({ where: { id: successor.id }, data: { reissuedAt: held.now } });
+    return issued(successor, pair);
+  }
+
+  /** The one pair of the family that was not refreshed: it comes of the other by so many steps. */
+  async #newest(tx: Tx, { familyId, tokenType, now }: Held, pair: Pair): Promise<Outcome> {
+    const family = await tx.db.apiToken.findMany({ where: { familyId } });
+    const newest = family.find(({ rotatedAt }) => !rotatedAt);
+    if (!newest || newest.revokedAt || (newest.refreshExpiresAt && newest.refreshExpiresAt <= now)) return 'dead';
+    let next = pair;
+    for (let steps = 0; steps < family.length; steps++) {
+      if (tokenHash(next.token) === newest.tokenHash) return issued(newest, next);
+      next = successorPair(kindOf(tokenType), next.refreshToken, this.#deps.secret);
+    }
+    return 'reused';
   }
 
   async #succeed(tx: Tx, held: Held, pair: Pair): Promise<ApiTokenRow> {
@@ -125,6 +145,7 @@ export class ApiTokenRefresh {
         refreshExpiresAt: refreshExpiryOf(expiresAt, held.endsBy),
         resourceVersion: 1,
         lastUsedAt: null,
+        reissuedAt: null,
         noticedDays: null,
       },
     });
@@ -167,8 +188,16 @@ async function hold(tx: Tx, { id, orgId, createdByUserId: userId, appId }: ApiTo
   return { ...row, now: clock.now };
 }
 
+const kindOf = (tokenType: string): 'app' | 'pat' => (tokenType === 'app' ? 'app' : 'pat');
+
+const issued = (token: ApiTokenRow, pair: Pair): IssuedToken => ({
+  token,
+  plaintextToken: pair.token,
+  refreshTokenPlaintext: pair.refreshToken,
+});
+
 function principalOf(row: ApiTokenRow, user: { username: string; isVerified: boolean }): TokenPrincipal {
-  const type = row.tokenType === 'app' ? 'app' : 'pat';
+  const type = kindOf(row.tokenType);
   return {
     type: type === 'app' ? 'app_token' : 'api_token',
     userId: row.createdByUserId,

@@ -10,6 +10,9 @@ export type RevocationReason =
   | 'owner_deactivated'
   | 'owner_left'
   | 'maker_revoked'
+  | 'password_reset'
+  | 'password_changed'
+  | 'address_confirmed'
   | 'refresh_token_reuse';
 
 /** Which tokens. */

@@ -146,7 +146,12 @@ const UpdateUserInput = builder.inputType('UpdateUserInput', {
   fields: (t) => ({
     email: t.string({
       constraints: { ...emailBounds, notNull: true },
-      description: 'A new address must be verified again.',
+      description:
+        'The address stays until the new one is confirmed by the link that is mailed there. Takes `currentPassword` or a sign-in of the last 10 minutes.',
+    }),
+    currentPassword: t.string({
+      constraints: { minLength: 1, maxLength: 1024, sensitive: true },
+      description: "The caller's own password; needed for a new address only.",
     }),
     username: t.string({ constraints: { ...usernameBounds, notNull: true }, description: 'Name to sign in with.' }),
     fullName: t.string({ constraints: { maxLength: 255 }, description: 'Name to show.' }),
@@ -190,6 +195,7 @@ builder.mutationFields((t) => ({
     type: User,
     description: 'Changes the own profile, or an account that the caller administers.',
     authorize: { service: 'user:update' },
+    isCredential: true,
     args: {
       id: t.arg.id({ required: true, description: 'The user.' }),
       input: t.arg({ type: UpdateUserInput, required: true, description: 'The changes.' }),

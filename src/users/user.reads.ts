@@ -15,7 +15,7 @@ import {
 import type { ServiceDeps } from '../services.ts';
 
 /** A user as others and the user may see it: without the password, and within an organization that gives `roles` their meaning. */
-export interface UserView extends Omit<UserRow, 'passwordHash'> {
+export interface UserView extends Omit<UserRow, 'passwordHash' | 'purgedAt'> {
   hasPassword: boolean;
   /** The organization in whose context the user was found. */
   contextOrgId: string | null;
@@ -28,7 +28,11 @@ export interface OwnOrganization {
   role: Role;
 }
 
-const { passwordHash: _never, ...userColumns } = columnsOf(Object.values(Prisma.UserScalarFieldEnum));
+const {
+  passwordHash: _never,
+  purgedAt: _purged,
+  ...userColumns
+} = columnsOf(Object.values(Prisma.UserScalarFieldEnum));
 const shown = { ...userColumns, hasPassword: 't.password_hash is not null' };
 
 /** The members of a workspace whose accounts are not deleted, newest accounts first. */

@@ -2,19 +2,21 @@ import type { Authentication } from '../access/authentication.ts';
 import type { Actor } from '../access/caller.ts';
 import { atLeast, type Permission, type Role } from '../access/permissions.ts';
 import { sessionOf } from '../access/principal.ts';
-import type { AccountMail } from '../auth/account-mail.ts';
-import { issueEmailToken } from '../auth/email-tokens.ts';
+import type { EmailChange } from '../auth/email-change.ts';
 import type { NewAccount, RegistrationService } from '../auth/registration.service.ts';
 import type { Sessions } from '../auth/sessions.ts';
 import type { Connection } from '../graphql/connections.ts';
-import { type ApiError, alreadyExists, conflict, forbidden, invalidInput, notFound } from '../graphql/errors.ts';
+import { alreadyExists, forbidden, invalidInput, notFound } from '../graphql/errors.ts';
 import { brokenUnique, type Tx } from '../infra/change.ts';
+import { ensureMayDeactivate } from '../organizations/last-owner.ts';
 import type { ServiceDeps } from '../services.ts';
 import { revokeTokens } from '../tokens/api-token.revocation.ts';
 import { UserReads, type UserView } from './user.reads.ts';
 
 export interface UpdateUser {
   email?: string | null;
+  /** Proves who asks for a new address. */
+  currentPassword?: string | null;
   username?: string | null;
   fullName?: string | null;
   avatarUrl?: string | null;
@@ -29,7 +31,7 @@ export interface UserDeps extends ServiceDeps {
   registration: RegistrationService;
   sessions: Sessions;
   authentication: Authentication;
-  mail: AccountMail;
+  emailChange: EmailChange;
 }
 
 /** Users in a workspace's context (spec, Users). */
@@ -95,16 +97,17 @@ export class UserService {
   /** Changes what is given: one's own profile, or that of an account which the caller's organization manages. */
   async update(actor: Actor, id: string, input: UpdateUser): Promise<UserView> {
     // whoever changes how an account signs in could enter everything else with it
-    if (id === actor.principal.userId && (input.email || input.username)) sessionOf(actor);
+    if (id === actor.principal.userId && (input.email || input.username)) sessionOf(actor, 'user:update');
     const contextOrgId = await this.#mayManage(actor, id, 'user:update');
     const isSelf = id === actor.principal.userId;
     if (isSelf && input.isActive === false)
       throw invalidInput(['input', 'isActive'], 'you cannot deactivate yourself: delete the account instead');
     if (input.defaultWorkspaceId) await this.#ensureWorkspaceOf(id, input.defaultWorkspaceId);
+    const newEmail = await this.#newEmail(actor, id, input);
     await this.#deps.changes
-      .run(actor, (tx) => this.#write(tx, id, input, contextOrgId))
+      .run(actor, (tx) => this.#write(tx, id, input, { newEmail, contextOrgId }))
       .catch(async (error: unknown) => {
-        throw brokenUnique(error) ? await this.#takenError(input) : error;
+        throw brokenUnique(error) ? alreadyExists('user', 'username', input.username ?? '') : error;
       });
     return this.view(id, contextOrgId);
   }
@@ -140,13 +143,14 @@ export class UserService {
   /** Deactivates an account: its sessions end at once, its personal data is purged after 30 days. @throws RESOURCE_CONFLICT `last_owner` */
   async delete(actor: Actor, id: string): Promise<void> {
     // the account is more than what the token's organization has of it
-    if (id === actor.principal.userId) sessionOf(actor);
+    if (id === actor.principal.userId) sessionOf(actor, 'user:delete');
     const contextOrgId = await this.#mayManage(actor, id, 'user:delete');
     await this.#deps.changes.run(actor, async (tx) => {
-      await ensureNoLastOwner(tx, id);
+      await ensureMayDeactivate(tx, id);
       await tx.expectVersion({ table: 'users', key: { id } });
       await tx.db.user.update({ where: { id }, data: { isActive: false, deactivatedAt: new Date() } });
       await this.#endSessions(tx, id, 'user_deleted');
+      await emitGone(tx, id);
       tx.audit({ action: 'delete', resourceType: 'user', resourceId: id, orgId: contextOrgId });
     });
   }
@@ -201,20 +205,27 @@ export class UserService {
     return homeOrgId;
   }
 
-  async #write(tx: Tx, id: string, input: UpdateUser, orgId: string | null): Promise<void> {
+  /** The address to change to, where it is another one. @throws as `EmailChange.prepare` */
+  async #newEmail(actor: Actor, id: string, { email, currentPassword }: UpdateUser): Promise<string | null> {
+    if (!email || email === (await this.view(id, null)).email) return null;
+    await this.#deps.emailChange.prepare(actor, id, { email, currentPassword });
+    return email;
+  }
+
+  async #write(
+    tx: Tx,
+    id: string,
+    input: UpdateUser,
+    { newEmail, contextOrgId }: { newEmail: string | null; contextOrgId: string | null },
+  ): Promise<void> {
     const before = await tx.db.user.findUnique({ where: { id } });
     if (!before || before.deactivatedAt) throw notFound('user', id);
     const isDeactivated = input.isActive === false && before.isActive;
-    // organizations are held before users, here as everywhere
-    if (isDeactivated) await ensureNoLastOwner(tx, id);
+    if (isDeactivated) await ensureMayDeactivate(tx, id);
     await tx.expectVersion({ table: 'users', key: { id } });
-    const newEmail = input.email && input.email !== before.email ? input.email : undefined;
-    const user = await tx.db.user.update({
+    await tx.db.user.update({
       where: { id },
       data: {
-        email: newEmail,
-        emailKey: newEmail?.toLowerCase(),
-        isVerified: newEmail ? false : undefined,
         username: input.username ?? undefined,
         usernameKey: input.username?.toLowerCase(),
         fullName: input.fullName,
@@ -227,19 +238,13 @@ export class UserService {
       },
     });
     if (isDeactivated) await this.#endSessions(tx, id, 'user_deactivated');
-    if (newEmail) {
-      const token = await issueEmailToken(tx.db, user, 'verify_email');
-      tx.afterCommit(() => {
-        this.#deps.mail.emailChanged(before, newEmail);
-        this.#deps.mail.verification(user, token);
-      });
-    }
+    if (newEmail) await this.#deps.emailChange.begin(tx, before, newEmail);
     tx.audit({
       action: 'update',
       resourceType: 'user',
       resourceId: id,
-      orgId,
-      metadata: { fields: Object.keys(input) },
+      orgId: contextOrgId,
+      metadata: { fields: Object.keys(input).filter((field) => field !== 'currentPassword') },
     });
     tx.afterCommit(() => this.#deps.authentication.sessionsChanged());
   }
@@ -260,36 +265,21 @@ export class UserService {
     );
     if (!row) throw invalidInput(['input', 'defaultWorkspaceId'], 'the user has no such workspace');
   }
-
-  async #takenError(input: UpdateUser): Promise<ApiError> {
-    const [row] = await this.#deps.sql.read<object>('select 1 from users where email_key = $1', [
-      input.email?.toLowerCase() ?? '',
-    ]);
-    return row
-      ? alreadyExists('user', 'email', input.email ?? '')
-      : alreadyExists('user', 'username', input.username ?? '');
-  }
 }
 
 const MAX_PREFERENCES_BYTES = 256 * 1024;
 
-/** Holds the organizations that the user owns. @throws RESOURCE_CONFLICT `last_owner` when one of them has no other owner */
-async function ensureNoLastOwner(tx: Tx, userId: string): Promise<void> {
-  const owned = await tx.db.$queryRaw<{ id: string; name: string }[]>`
-    select o.id, o.name from organizations o join organization_members m on m.org_id = o.id and m.user_id = ${userId} and m.role = 'owner'
-    where o.deleted_at is null order by o.id for update of o`;
-  for (const { id, name } of owned) {
-    const others = await tx.db.organizationMember.count({
-      where: { orgId: id, role: 'owner', userId: { not: userId }, user: { isActive: true } },
-    });
-    if (others === 0) {
-      throw conflict(
-        'user',
-        userId,
-        'last_owner',
-        `The user is the last owner of '${name}': make somebody else an owner, or delete that organization first.`,
-        { references: [id] },
-      );
-    }
+/** Tells the streams of the organizations and workspaces that the user is no member of theirs any more. */
+async function emitGone(tx: Tx, userId: string): Promise<void> {
+  const memberships = await tx.db.$queryRaw<{ orgId: string; workspaceId: string | null }[]>`
+    select m.org_id as "orgId", m.workspace_id as "workspaceId" from (
+      select org_id, null as workspace_id from organization_members where user_id = ${userId}
+      union all
+      select m.org_id, m.workspace_id from workspace_members m join workspaces w on w.id = m.workspace_id and w.deleted_at is null
+      where m.user_id = ${userId}) m
+    join organizations o on o.id = m.org_id and o.deleted_at is null`;
+  for (const { orgId, workspaceId } of memberships) {
+    const resourceType = workspaceId ? 'workspace_member' : 'organization_member';
+    tx.emit({ type: `${resourceType}.deleted`, orgId, workspaceId, resourceType, resourceId: userId });
   }
 }

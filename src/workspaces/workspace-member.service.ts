@@ -3,12 +3,13 @@ import type { Actor } from '../access/caller.ts';
 import { atLeast, type Permission, type Role } from '../access/permissions.ts';
 import { type WorkspaceMember as MemberRow, Prisma } from '../generated/prisma/client.ts';
 import type { Connection } from '../graphql/connections.ts';
-import { alreadyExists, conflict, forbidden, notFound } from '../graphql/errors.ts';
+import { alreadyExists, forbidden, notFound } from '../graphql/errors.ts';
 import { NestedList, type PageArgs, type RequestMemory } from '../graphql/nested-connection.ts';
 import { brokenUnique, type Tx } from '../infra/change.ts';
 import { newId } from '../infra/ids.ts';
 import { columnsOf, type PageSource, readPage } from '../infra/pages.ts';
-import { joinOrganization } from '../organizations/membership.ts';
+import { ensureNotLastOwner } from '../organizations/last-owner.ts';
+import { IS_KEPT, joinOrganization, shareAccount, shareOrganization } from '../organizations/membership.ts';
 import type { ServiceDeps } from '../services.ts';
 import { lockWorkspace } from './workspace.service.ts';
 
@@ -29,11 +30,11 @@ const source: PageSource<WorkspaceMember> = {
   },
   key: 't.id',
   order: 'asc',
-  where: ['t.workspace_id = $1', 't.org_id = $2'],
+  where: ['t.workspace_id = $1', 't.org_id = $2', IS_KEPT],
 };
 
 const oneSource: PageSource<WorkspaceMember> = { ...source, where: [...source.where, 't.user_id = $3'] };
-const anywhere: PageSource<WorkspaceMember> = { ...source, where: ['t.id = $1'] };
+const anywhere: PageSource<WorkspaceMember> = { ...source, where: ['t.id = $1', IS_KEPT] };
 
 interface Target {
   orgId: string;
@@ -89,10 +90,9 @@ export class WorkspaceMemberService {
   async add(actor: Actor, { orgId, workspaceId, userId }: Target, role: Role = 'member'): Promise<WorkspaceMember> {
     await this.#deps.changes
       .run(actor, async (tx) => {
+        await shareOrganization(tx, orgId);
         await lockWorkspace(tx, orgId, workspaceId);
         await this.#mayGrant(tx, actor, { orgId, workspaceId }, role, 'workspace_member:create');
-        const user = await tx.db.user.findUnique({ where: { id: userId }, select: { isActive: true } });
-        if (!user?.isActive) throw notFound('user', userId);
         await joinOrganization(tx, this.#deps.access, {
           orgId,
           userId,
@@ -114,10 +114,13 @@ export class WorkspaceMemberService {
   async changeRole(actor: Actor, target: Target, role: Role): Promise<WorkspaceMember> {
     const { workspaceId, userId } = target;
     await this.#deps.changes.run(actor, async (tx) => {
+      // a new owner must neither leave the organization nor be deactivated meanwhile
+      if (role === 'owner') await shareOrganization(tx, target.orgId);
       const before = await this.#lockMember(tx, target);
       await this.#mayGrant(tx, actor, target, before, 'workspace_member:update');
       await this.#mayGrant(tx, actor, target, role, 'workspace_member:update');
-      if (before === 'owner' && role !== 'owner') await this.#ensureAnotherOwner(tx, target);
+      if (role === 'owner') await shareAccount(tx, userId);
+      else if (before === 'owner') await ensureNotLastOwner(tx, userId, { workspaceId }, 'workspace_member');
       const { count } = await tx.db.workspaceMember.updateMany({ where: { workspaceId, userId }, data: { role } });
       if (count === 0) throw notFound('workspace_member', userId);
       this.#record(tx, 'update', 'updated', target, { before: { role: before }, after: { role } });
@@ -134,7 +137,7 @@ export class WorkspaceMemberService {
     await this.#deps.changes.run(actor, async (tx) => {
       const role = await this.#lockMember(tx, target);
       if (!isSelf) await this.#mayGrant(tx, actor, target, role, 'workspace_member:delete');
-      if (role === 'owner') await this.#ensureAnotherOwner(tx, target);
+      if (role === 'owner') await ensureNotLastOwner(tx, userId, { workspaceId }, 'workspace_member');
       // who leaves the organization at the same moment takes the row along
       const { count } = await tx.db.workspaceMember.deleteMany({ where: { workspaceId, userId } });
       if (count === 0) throw notFound('workspace_member', userId);
@@ -167,22 +170,11 @@ export class WorkspaceMemberService {
   async #lockMember(tx: Tx, { orgId, workspaceId, userId }: Target): Promise<Role> {
     await lockWorkspace(tx, orgId, workspaceId);
     await tx.expectVersion({ table: 'workspace_members', key: { workspaceId, userId } });
-    const member = await tx.db.workspaceMember.findUnique({ where: { workspaceId_userId: { workspaceId, userId } } });
+    const member = await tx.db.workspaceMember.findUnique({
+      where: { workspaceId_userId: { workspaceId, userId }, user: { deactivatedAt: null } },
+    });
     if (member?.orgId !== orgId) throw notFound('workspace_member', userId);
     return member.role as Role;
-  }
-
-  async #ensureAnotherOwner(tx: Tx, { workspaceId, userId }: Target): Promise<void> {
-    const others = await tx.db.workspaceMember.count({
-      where: { workspaceId, role: 'owner', userId: { not: userId } },
-    });
-    if (others === 0)
-      throw conflict(
-        'workspace_member',
-        userId,
-        'last_owner',
-        'A workspace needs an owner: make somebody else an owner first.',
-      );
   }
 
   #record(

@@ -108,12 +108,58 @@ describe('a refresh token that was replaced', () => {
     expectUnauthenticated(await refresh(pair.refresh_token));
   });
 
-  it('ends the session at once when it is the grandparent of the newest, even within 60 seconds', async () => {
+  it('gives that successor within 60 seconds although it was used itself, and ends nothing', async () => {
     const second = await next(user.refreshToken);
     const third = await next(second.refresh_token);
+    const fourth = await next(third.refresh_token);
+    await replacedAgo(user.refreshToken, 58);
+    expect((await next(user.refreshToken)).refresh_token).toBe(second.refresh_token);
+    expect((await next(second.refresh_token)).refresh_token).toBe(third.refresh_token);
+    for (const { access_token } of [second, third, fourth]) expect((await me(access_token)).statusCode).toBe(200);
+    expect((await me((await next(fourth.refresh_token)).access_token)).statusCode).toBe(200);
+    expect(await tokensOf(user)).toBe(5);
+  });
+
+  it('never ends the session of two tabs, whichever of them refreshes when', async () => {
+    const steps = 5;
+    const orders = Array.from({ length: 2 ** steps }, (_, bits) =>
+      Array.from({ length: steps }, (_, step) => ((bits >> step) & 1) as 0 | 1),
+    );
+    await Promise.all(
+      orders.map(async (order) => {
+        const { refreshToken } = await registerAccount(app);
+        const tabs = [refreshToken, refreshToken] as [string, string];
+        for (const tab of order) tabs[tab] = (await next(tabs[tab])).refresh_token;
+        for (const held of tabs) expect((await me((await next(held)).access_token)).statusCode).toBe(200);
+      }),
+    );
+  });
+
+  it('does not strand who got a successor that was used already: it can be used once more, and gives the newest', async () => {
+    const second = await next(user.refreshToken);
+    const third = await next(second.refresh_token);
+    const fourth = await next(third.refresh_token);
+    expect((await next(user.refreshToken)).refresh_token).toBe(second.refresh_token);
+    for (const token of [user.refreshToken, second.refresh_token, third.refresh_token]) await replacedAgo(token, 1_800);
+    const late = await Promise.all([next(second.refresh_token), next(second.refresh_token)]);
+    // the first of the two gets the newest, and the other repeats it
+    const given = late.map(({ refresh_token }) => refresh_token);
+    expect(given).toContain(fourth.refresh_token);
+    expect([third.refresh_token, fourth.refresh_token]).toEqual(expect.arrayContaining(given));
+    for (const { access_token } of late) expect((await me(access_token)).statusCode).toBe(200);
+    expect((await next(fourth.refresh_token)).refresh_token).not.toBe(fourth.refresh_token);
+    // once more, no more: then it is somebody else who has it
+    await replacedAgo(second.refresh_token, 61);
+    expectUnauthenticated(await refresh(second.refresh_token));
+    expectUnauthenticated(await me(fourth.access_token));
+  });
+
+  it('ends the session when it comes back later, also after it was repeated in time', async () => {
+    const pair = await next(user.refreshToken);
+    await next(user.refreshToken);
+    await replacedAgo(user.refreshToken, 61);
     expectUnauthenticated(await refresh(user.refreshToken));
-    expectUnauthenticated(await me(third.access_token));
-    expectUnauthenticated(await refresh(third.refresh_token));
+    expectUnauthenticated(await me(pair.access_token));
   });
 
   it('leaves other sessions of the account alone', async () => {

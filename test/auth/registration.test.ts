@@ -248,6 +248,29 @@ describe('a closed instance', () => {
     expect(answer.json()).toMatchObject({ error: 'FORBIDDEN', details: { required_permission: 'user:create' } });
   });
 
+  it.each(['made-up', 'expired', 'used'])('refuses an invitation that is %s with the same 403', async (state) => {
+    const email = `${state}-guest@example.test`;
+    const more = { expired: { expiresAt: new Date(Date.now() - 1_000) }, used: { status: 'accepted' } }[state];
+    const invite_token = more ? await invite(email, more) : state;
+    const body = { ...account(`${state}-guest`), email, invite_token };
+    const answer = await callsOf(closed).post('/v1/auth/register', body);
+    expect(answer.statusCode).toBe(403);
+    expect(answer.json()).toMatchObject({ error: 'FORBIDDEN', details: { required_permission: 'user:create' } });
+  });
+
+  it('lets one of two in who use an invitation at once, and refuses the other with 403', async () => {
+    const invite_token = await invite('raced@example.test');
+    const answers = await Promise.all(
+      ['raced-a', 'raced-b'].map((username) =>
+        callsOf(closed).post('/v1/auth/register', { ...account(username), email: 'raced@example.test', invite_token }),
+      ),
+    );
+    const statuses = answers.map(({ statusCode }) => statusCode);
+    expect(statuses).toContain(201);
+    // the loser finds the address taken, or the invitation used
+    expect([403, 409]).toContain(statuses.find((status) => status !== 201));
+  });
+
   it('lets in who is invited', async () => {
     const invite_token = await invite('welcome@example.test');
     const answer = await callsOf(closed).post('/v1/auth/register', { ...account('welcome'), invite_token });

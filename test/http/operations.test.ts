@@ -147,6 +147,21 @@ describe('background tasks', () => {
 describe('retention', () => {
   const ago = (days: number) => new Date(Date.now() - days * 24 * 3_600_000);
 
+  it('empties deleted accounts without a password too, each once, and no suspended one', async () => {
+    const { prisma } = app.database;
+    const [elsewhere, suspended] = [await registerAccount(app), await registerAccount(app)];
+    const withoutPassword = { isActive: false, passwordHash: null, fullName: 'Somebody' };
+    await prisma.user.update({ where: { id: elsewhere.userId }, data: { ...withoutPassword, deactivatedAt: ago(31) } });
+    await prisma.user.update({ where: { id: suspended.userId }, data: withoutPassword });
+    await enforceRetention(app.services.sql);
+    const purged = await prisma.user.findUniqueOrThrow({ where: { id: elsewhere.userId } });
+    expect([purged.email, purged.fullName]).toEqual([`deleted-${elsewhere.userId}@invalid`, null]);
+    await enforceRetention(app.services.sql);
+    expect(await prisma.user.findUniqueOrThrow({ where: { id: elsewhere.userId } })).toEqual(purged);
+    const kept = await prisma.user.findUniqueOrThrow({ where: { id: suspended.userId } });
+    expect([kept.email, kept.fullName]).toEqual([suspended.email, 'Somebody']);
+  });
+
   it('keeps events for 7 days and the audit trail for 90', async () => {
     const { prisma } = app.database;
     const account = await registerAccount(app);

@@ -259,15 +259,18 @@ describe('a token', () => {
   it('cannot sign out, change the password, switch, found or join: that is for sessions', async () => {
     const { headers } = await issueToken(app, owner, { scopes: ['admin'] });
     const { post, graphql } = callsOf(app);
-    const answers = [
-      await post('/v1/auth/logout', undefined, headers),
-      await post('/v1/auth/switch-org', { org_id: owner.orgId }, headers),
-      await post('/v1/orgs', { name: 'x' }, headers),
-      await post('/v1/invitations/accept', { token: 'x' }, headers),
-    ];
-    for (const answer of answers) {
+    const refusals = [
+      [await post('/v1/auth/logout', undefined, headers), 'user:update'],
+      [await post('/v1/auth/switch-org', { org_id: owner.orgId }, headers), 'organization:access'],
+      [await post('/v1/orgs', { name: 'x' }, headers), 'organization:access'],
+      [await post('/v1/invitations/accept', { token: 'x' }, headers), 'organization:access'],
+    ] as const;
+    for (const [answer, required_permission] of refusals) {
       expect(answer.statusCode).toBe(403);
-      expect(answer.json().details).toEqual({ required_permission: 'account:session' });
+      expect(answer.json()).toMatchObject({
+        message: 'An API token cannot do this: sign in instead.',
+        details: { required_permission },
+      });
     }
     const input = { currentPassword: owner.password, newPassword: 'something else' };
     const changed = await graphql(
@@ -275,7 +278,7 @@ describe('a token', () => {
       { input },
       headers,
     );
-    expect(changed.json().errors[0].extensions.details).toEqual({ required_permission: 'account:session' });
+    expect(changed.json().errors[0].extensions.details).toEqual({ required_permission: 'user:update' });
   });
 
   it('cannot change how its account signs in, nor delete it, whatever it grants', async () => {
@@ -285,9 +288,13 @@ describe('a token', () => {
     });
     const { put, delete: remove } = callsOf(app);
     const own = `/v1/users/${owner.userId}`;
-    for (const answer of [await put(own, { email: 'thief@example.test' }, headers), await remove(own, headers)]) {
+    const refusals = [
+      [await put(own, { email: 'thief@example.test' }, headers), 'user:update'],
+      [await remove(own, headers), 'user:delete'],
+    ] as const;
+    for (const [answer, required_permission] of refusals) {
       expect(answer.statusCode).toBe(403);
-      expect(answer.json().details).toEqual({ required_permission: 'account:session' });
+      expect(answer.json().details).toEqual({ required_permission });
     }
     expect((await put(own, { bio: 'changed by a program' }, headers)).statusCode).toBe(200);
   });

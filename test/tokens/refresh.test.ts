@@ -247,11 +247,45 @@ describe('a refresh token that was used', () => {
     ]);
   });
 
-  it('ends it at once when it is of an older generation', async () => {
+  it('gives the same pair for a minute although that was refreshed itself, and ends nothing', async () => {
     const second = await refreshed(token.refresh_token_plaintext);
     const third = await refreshed(second.refresh_token_plaintext);
+    await ago(55);
+    const again = await refreshed(token.refresh_token_plaintext);
+    expect(again.plaintext_token).toBe(second.plaintext_token);
+    expect(again.refresh_token_plaintext).toBe(second.refresh_token_plaintext);
+    for (const { plaintext_token } of [token, second, third]) expect(await works(plaintext_token)).toBe(true);
+    expect(await works((await refreshed(third.refresh_token_plaintext)).plaintext_token)).toBe(true);
+  });
+
+  it('does not strand who got a pair that was refreshed already: it can be refreshed once more, and gives the newest', async () => {
+    const second = await refreshed(token.refresh_token_plaintext);
+    const third = await refreshed(second.refresh_token_plaintext);
+    const fourth = await refreshed(third.refresh_token_plaintext);
+    await refreshed(token.refresh_token_plaintext);
+    for (const id of [token.id, second.token.token_id, third.token.token_id]) await ago(600, id);
+    const late = await refreshed(second.refresh_token_plaintext);
+    expect(late.plaintext_token).toBe(fourth.plaintext_token);
+    expect(late.refresh_token_plaintext).toBe(fourth.refresh_token_plaintext);
+    expect((await refreshed(second.refresh_token_plaintext)).plaintext_token).toBe(third.plaintext_token);
+    expect(await works(fourth.plaintext_token)).toBe(true);
+    await ago(61, second.token.token_id);
+    expect((await refresh(second.refresh_token_plaintext)).statusCode).toBe(401);
+    expect(await works(fourth.plaintext_token)).toBe(false);
+  });
+
+  it('ends the family after a minute when it is of an older generation', async () => {
+    const second = await refreshed(token.refresh_token_plaintext);
+    const third = await refreshed(second.refresh_token_plaintext);
+    await ago(61);
     expect((await refresh(token.refresh_token_plaintext)).statusCode).toBe(401);
     await expectFamilyDead([token.plaintext_token, second.plaintext_token, third.plaintext_token]);
+  });
+
+  it('gives nothing again once the successor was revoked', async () => {
+    const second = await refreshed(token.refresh_token_plaintext, { grace_period_seconds: 0 });
+    await callsOf(app).delete(`/v1/orgs/${owner.orgId}/api-tokens/${second.token.token_id}`, owner.headers);
+    expect((await refresh(token.refresh_token_plaintext)).statusCode).toBe(401);
   });
 
   it('does nothing more to a family that is dead: one record, no more events', async () => {

@@ -98,7 +98,13 @@ test('an account that belongs to nothing but the organization that made it is ma
   for (const id of [registered.userId, made.body.user_id]) {
     const url = `/v1/users/${id}`;
     const email = `${id.toLowerCase()}@example.test`;
-    expect(await ann.call('PUT', url, { email })).toMatchObject({ status: 200, body: { email } });
+    expect(await ann.call('PUT', url, { email, bio: 'Managed' })).toMatchObject({
+      status: 200,
+      body: { bio: 'Managed' },
+    });
+    expect(app.mails.filter(({ to }) => to === email).map(({ subject }) => subject)).toEqual([
+      'Confirm your e-mail address',
+    ]);
     expect((await ann.call('DELETE', url)).status).toBe(204);
   }
 });

@@ -98,15 +98,6 @@ describe('changing the own profile', () => {
     expect(await row(owner)).toMatchObject({ isVerified: false, isPlatformAdmin: false, id: owner.userId });
   });
 
-  it('makes a new e-mail address unverified, and tells the old one', async () => {
-    await app.database.prisma.user.update({ where: { id: owner.userId }, data: { isVerified: true } });
-    const email = `moved-${owner.email}`;
-    expect((await update(owner, { email })).json()).toMatchObject({ email, is_verified: false });
-    expect(app.mails.filter(({ to }) => to === owner.email).at(-1)?.subject).toBe('Your e-mail address was changed');
-    expect(app.mails.filter(({ to }) => to === email).at(-1)?.subject).toBe('Confirm your e-mail address');
-    expect((await api.post('/v1/auth/login', { username: email, password: owner.password })).statusCode).toBe(200);
-  });
-
   it('keeps the address verified when it is sent unchanged', async () => {
     await app.database.prisma.user.update({ where: { id: owner.userId }, data: { isVerified: true } });
     expect((await update(owner, { email: owner.email })).json().is_verified).toBe(true);

@@ -1,0 +1,62 @@
+import type { Actor } from '../access/caller.ts';
+import type { Passwords } from '../access/passwords.ts';
+import { sessionOf } from '../access/principal.ts';
+import type { PrismaClient } from '../generated/prisma/client.ts';
+import { invalidInput, unauthenticated } from '../graphql/errors.ts';
+import { Lockout, lockedOut } from './lockout.ts';
+
+/** So long after a sign-in nobody is asked for the password again. */
+const FRESH_MINUTES = 10;
+
+/** Asks those who have signed in once more who they are, before what could take an account away from them. */
+export class CurrentPassword {
+  readonly #prisma: PrismaClient;
+  readonly #passwords: Passwords;
+  readonly #lockout: Lockout;
+
+  constructor({ prisma, passwords }: { prisma: PrismaClient; passwords: Passwords }) {
+    this.#prisma = prisma;
+    this.#passwords = passwords;
+    this.#lockout = new Lockout(prisma);
+  }
+
+  /**
+   * Guesses count as failed sign-ins. @returns the hash that the password belongs to
+   * @throws AUTHENTICATION_FAILED when it is wrong, RATE_LIMIT_EXCEEDED while locked
+   */
+  async check(userId: string, password: string): Promise<string | null> {
+    const { passwordHash } = await this.#prisma.user.findUniqueOrThrow({
+      where: { id: userId },
+      select: { passwordHash: true },
+    });
+    await this.#lockout.check(userId);
+    if (!(await this.#passwords.verify(passwordHash, password))) {
+      const wait = await this.#lockout.failed(userId);
+      throw wait > 0 ? lockedOut(wait) : unauthenticated();
+    }
+    // of many guesses at once, the right one must not tell more than the wrong ones once these have locked the account
+    await this.#lockout.check(userId);
+    await this.#lockout.succeeded(userId);
+    return passwordHash;
+  }
+
+  /**
+   * The password, or a sign-in of the last ten minutes: the only proof of accounts without a password.
+   * @param path of the input that the password comes in
+   * @throws FORBIDDEN `user:update` for API tokens, InputError when there is neither, else as `check`
+   */
+  async demand(actor: Actor, password: string | null | undefined, path: string[]): Promise<void> {
+    const { userId, sessionId } = sessionOf(actor, 'user:update');
+    if (password) {
+      await this.check(userId, password);
+      return;
+    }
+    const [fresh] = await this.#prisma.$queryRaw<object[]>`
+      select 1 from sessions where id = ${sessionId} and created_at > now() - make_interval(mins => ${FRESH_MINUTES})`;
+    if (!fresh)
+      throw invalidInput(
+        path,
+        `changing the e-mail address takes your password, or a sign-in of the last ${FRESH_MINUTES} minutes`,
+      );
+  }
+}

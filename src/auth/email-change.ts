@@ -1,0 +1,53 @@
+import type { Actor } from '../access/caller.ts';
+import type { PrismaClient } from '../generated/prisma/client.ts';
+import { alreadyExists } from '../graphql/errors.ts';
+import type { Tx } from '../infra/change.ts';
+import { Budget } from '../infra/throttle.ts';
+import type { AccountMail } from './account-mail.ts';
+import type { CurrentPassword } from './current-password.ts';
+import { issueEmailToken } from './email-tokens.ts';
+
+interface Account {
+  id: string;
+  email: string;
+  username: string;
+}
+
+/** A new e-mail address for an account: the old one stays until the new one is confirmed by the link that is mailed there. */
+export class EmailChange {
+  readonly #deps: { prisma: PrismaClient; mail: AccountMail; currentPassword: CurrentPassword };
+  // so that nobody fills a stranger's mailbox
+  readonly #mailsByAddress = new Budget(3, 3600);
+
+  constructor(deps: { prisma: PrismaClient; mail: AccountMail; currentPassword: CurrentPassword }) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Asks what must be asked before an address is mailed to: the caller proves who they are, also for an account that they manage.
+   * @throws as `CurrentPassword.demand`, RESOURCE_ALREADY_EXISTS when another account has the address, RATE_LIMIT_EXCEEDED
+   */
+  async prepare(
+    actor: Actor,
+    userId: string,
+    { email, currentPassword }: { email: string; currentPassword?: string | null },
+  ): Promise<void> {
+    await this.#deps.currentPassword.demand(actor, currentPassword, ['input', 'currentPassword']);
+    const emailKey = email.toLowerCase();
+    const other = await this.#deps.prisma.user.findFirst({
+      where: { emailKey, id: { not: userId } },
+      select: { id: true },
+    });
+    if (other) throw alreadyExists('user', 'email', email);
+    await this.#mailsByAddress.demand(emailKey);
+  }
+
+  /** Mails the link to the new address and a notice to the old one; a link that was mailed before is dead. */
+  async begin(tx: Tx, user: Account, email: string): Promise<void> {
+    const token = await issueEmailToken(tx.db, { id: user.id, email }, 'change_email');
+    tx.afterCommit(() => {
+      this.#deps.mail.emailChangeAsked(user);
+      this.#deps.mail.emailChange({ ...user, email }, token);
+    });
+  }
+}

@@ -1,0 +1,64 @@
+import type { Caller } from '../access/caller.ts';
+import { alreadyExists, unauthenticated } from '../graphql/errors.ts';
+import { brokenUnique, type Tx } from '../infra/change.ts';
+import { revokeTokens } from '../tokens/api-token.revocation.ts';
+import type { AuthDeps } from './auth.service.ts';
+import { type UsedEmailToken, useEmailToken } from './email-tokens.ts';
+
+/** Mailed links that prove an address: the one that an account was made with, or the one that it changes to. */
+export class EmailProofs {
+  readonly #deps: Pick<AuthDeps, 'changes' | 'authentication' | 'mail'>;
+
+  constructor(deps: Pick<AuthDeps, 'changes' | 'authentication' | 'mail'>) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Uses the token of a link up. The first proof of an account ends the tokens that were made before it: perhaps somebody else had
+   * registered the address. Only who is signed in to the account at that moment has both, and keeps them. Sessions stay: who has the password
+   * could sign in again; the way to take an account back is to reset its password.
+   * @throws AUTHENTICATION_FAILED for a token that is unknown, used or expired, RESOURCE_ALREADY_EXISTS when another account has taken the
+   *   address in the meantime
+   */
+  async verify(caller: Caller, token: string): Promise<void> {
+    let address = '';
+    await this.#deps.changes
+      .run(caller, async (tx) => {
+        const used = await useEmailToken(tx.db, token, ['verify_email', 'change_email']);
+        if (!used) throw unauthenticated();
+        address = used.email;
+        await this.#prove(tx, caller, used);
+      })
+      .catch((error: unknown) => {
+        throw brokenUnique(error) ? alreadyExists('user', 'email', address) : error;
+      });
+  }
+
+  async #prove(tx: Tx, caller: Caller, { userId, purpose, email }: UsedEmailToken): Promise<void> {
+    const { authentication, mail } = this.#deps;
+    const [before] = await tx.db.$queryRaw<[{ email: string; username: string; isVerified: boolean }]>`
+      select email, username, is_verified as "isVerified" from users where id = ${userId} for no key update`;
+    const isChange = purpose === 'change_email';
+    const address = isChange ? { email, emailKey: email.toLowerCase() } : {};
+    await tx.db.user.update({ where: { id: userId }, data: { ...address, isVerified: true } });
+    const isTheirs = caller.principal?.type === 'user' && caller.principal.userId === userId;
+    const endsTokens = !before.isVerified && !isTheirs;
+    const revoked = endsTokens ? await revokeTokens(tx, authentication, { userId }, 'address_confirmed') : 0;
+    tx.audit({
+      action: 'update',
+      resourceType: 'user',
+      resourceId: userId,
+      orgId: null,
+      userId,
+      metadata: {
+        verified: true,
+        ...(isChange ? { fields: ['email'] } : {}),
+        ...(endsTokens ? { tokens_revoked: revoked } : {}),
+      },
+    });
+    tx.afterCommit(() => {
+      authentication.sessionsChanged();
+      if (isChange) mail.emailChanged(before, email);
+    });
+  }
+}

@@ -1,0 +1,111 @@
+import type { Actor, Caller } from '../access/caller.ts';
+import { sessionOf } from '../access/principal.ts';
+import type { User } from '../generated/prisma/client.ts';
+import { unauthenticated } from '../graphql/errors.ts';
+import type { Tx } from '../infra/change.ts';
+import { type RevocationReason, revokeTokens } from '../tokens/api-token.revocation.ts';
+import { livingTokensOf } from '../tokens/living-tokens.ts';
+import type { AuthDeps } from './auth.service.ts';
+import { findEmailToken, useEmailToken } from './email-tokens.ts';
+import { Lockout } from './lockout.ts';
+import { ensureGoodPassword } from './password-policy.ts';
+
+/** What goes with the old password, beside sessions and mailed links. */
+interface Ending {
+  /** The session that stays. */
+  keptSessionId?: string;
+  revokesTokens: boolean;
+}
+
+/** New passwords: by a mailed link, or by the current one. */
+export class PasswordChanges {
+  readonly #deps: AuthDeps;
+  readonly #lockout: Lockout;
+
+  constructor(deps: AuthDeps) {
+    this.#deps = deps;
+    this.#lockout = new Lockout(deps.prisma);
+  }
+
+  /**
+   * Sets a new password and ends all sessions. Tokens live on unless `revokeTokens`; where the address was never proven before, they always
+   * end: whoever made them may be somebody else. @throws AUTHENTICATION_FAILED for a token that is unknown, used or expired
+   */
+  async reset(
+    caller: Caller,
+    {
+      token,
+      newPassword,
+      revokeTokens: isAsked,
+    }: { token: string; newPassword: string; revokeTokens?: boolean | null },
+  ): Promise<void> {
+    const { prisma, changes, passwords, config } = this.#deps;
+    const known = await findEmailToken(prisma, token, 'reset_password');
+    if (!known) throw unauthenticated();
+    const owner = await prisma.user.findUniqueOrThrow({ where: { id: known.userId } });
+    ensureGoodPassword(newPassword, owner, config.passwordBlocklist, ['input', 'newPassword']);
+    const passwordHash = await passwords.hash(newPassword);
+    await changes.run(caller, async (tx) => {
+      const used = await useEmailToken(tx.db, token, ['reset_password']);
+      if (!used) throw unauthenticated();
+      const [{ isVerified }] = await tx.db.$queryRaw<[{ isVerified: boolean }]>`
+        select is_verified as "isVerified" from users where id = ${used.userId} for no key update`;
+      // the link came to the address, so the address is proven too
+      const user = await tx.db.user.update({ where: { id: used.userId }, data: { passwordHash, isVerified: true } });
+      await this.#end(tx, user, 'password_reset', { revokesTokens: isAsked === true || !isVerified });
+    });
+    await this.#lockout.succeeded(known.userId);
+  }
+
+  /** Changes the own password and ends the other sessions. @throws AUTHENTICATION_FAILED when the current one is wrong */
+  async change(
+    actor: Actor,
+    input: { currentPassword: string; newPassword: string; revokeTokens?: boolean | null },
+  ): Promise<void> {
+    const { prisma, changes, passwords, currentPassword, config } = this.#deps;
+    const { userId, sessionId } = sessionOf(actor, 'user:update');
+    const currentHash = await currentPassword.check(userId, input.currentPassword);
+    const owner = await prisma.user.findUniqueOrThrow({ where: { id: userId } });
+    ensureGoodPassword(input.newPassword, owner, config.passwordBlocklist, ['input', 'newPassword']);
+    const passwordHash = await passwords.hash(input.newPassword);
+    await changes.run(actor, async (tx) => {
+      const { count } = await tx.db.user.updateMany({
+        where: { id: userId, passwordHash: currentHash },
+        data: { passwordHash },
+      });
+      if (count === 0) throw unauthenticated(); // somebody else changed it in the meantime
+      const revokesTokens = input.revokeTokens === true;
+      await this.#end(tx, owner, 'password_changed', { keptSessionId: sessionId, revokesTokens });
+    });
+  }
+
+  /** Ends what the old password let in, links that are under way included, and tells the user what lives on. */
+  async #end(
+    tx: Tx,
+    user: User,
+    reason: RevocationReason & ('password_reset' | 'password_changed'),
+    { keptSessionId, revokesTokens }: Ending,
+  ): Promise<void> {
+    const { sessions, authentication, mail } = this.#deps;
+    await sessions.revokeAll(tx.db, user.id, reason, keptSessionId);
+    const revoked = revokesTokens ? await revokeTokens(tx, authentication, { userId: user.id }, reason) : 0;
+    const purpose = { in: ['reset_password', 'change_email'] };
+    await tx.db.emailToken.deleteMany({ where: { userId: user.id, purpose, usedAt: null } });
+    const living = await livingTokensOf(tx.db, user.id);
+    tx.audit({
+      action: 'update',
+      resourceType: 'user',
+      resourceId: user.id,
+      orgId: null,
+      userId: user.id,
+      metadata: {
+        password: reason === 'password_reset' ? 'reset' : 'changed',
+        ...(revokesTokens ? { tokens_revoked: revoked } : {}),
+      },
+    });
+    tx.afterCommit(() => {
+      authentication.sessionsChanged();
+      mail.passwordChanged(user, { living, revoked });
+    });
+  }
+}
