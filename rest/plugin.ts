@@ -14,7 +14,7 @@ import { clientErrorHandler } from './client-errors.ts';
 import { compileOperations } from './compile.ts';
 import { docsPlugin } from './docs.ts';
 import type { OnFault } from './errors.ts';
-import { answerOf, errorBody, frameworkErrors, sendError, unknownRoute, ValidationFailure } from './errors.ts';
+import { answerOf, errorBody, frameworkErrors, sendError, ValidationFailure } from './errors.ts';
 import { EventStream } from './events.ts';
 import type { OpenApiOptions } from './openapi.ts';
 import { buildOpenApi } from './openapi.ts';
@@ -110,11 +110,7 @@ function addRoute(
 ): void {
   const { name, method, path, status: successStatus, type, isPublic } = operation;
   const facts: OperationFacts = { name, method, path, successStatus, type };
-  const inPath = operation.parameters.flatMap((parameter) => (parameter.in === 'path' ? parameter.name : []));
   const admit = async (request: FastifyRequest) => {
-    // the router lets `/orgs//users` through
-    if (inPath.some((variable) => (request.params as Record<string, unknown>)[variable] === ''))
-      throw unknownRoute(request);
     const principal = (await options.principal(request)) ?? null;
     if (principal === null && !isPublic) throw unauthenticated();
     const { variables, issues } = operation.read(request);
