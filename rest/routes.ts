@@ -22,9 +22,7 @@ function matcherOf(pattern: string): (segments: readonly string[]) => boolean {
   const isOpen = wanted.at(-1) === '*';
   return (segments) => {
     if (isOpen ? segments.length < wanted.length - 1 : segments.length !== wanted.length) return false;
-    return wanted.every(
-      (segment, index) => segment === '*' || segment.startsWith(':') || segment === segments[index],
-    );
+    return wanted.every((segment, index) => segment === '*' || segment.startsWith(':') || segment === segments[index]);
   };
 }
 

@@ -123,11 +123,7 @@ const nameOf = <Types extends SchemaTypes>({ parentType, name }: PothosOutputFie
   `${parentType}.${name}`;
 
 /** A column of the object that was reached, shown as it is. */
-function isPlain<Types extends SchemaTypes>({
-  parentType,
-  extensions,
-  type,
-}: PothosOutputFieldConfig<Types>): boolean {
+function isPlain<Types extends SchemaTypes>({ parentType, extensions, type }: PothosOutputFieldConfig<Types>): boolean {
   return extensions?.pothosExposedField !== undefined && !ROOTS.has(parentType) && !leadsToObject(type);
 }
 

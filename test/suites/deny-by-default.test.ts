@@ -122,7 +122,8 @@ describe('a root field whose permission is about a place that it does not name d
     ['a workspace by its `id`', { workspace: 'workspace:read', by: 'id' }, { orgId: true, id: true }, null],
   ])('%s', (_title, authorize, names, missing) => {
     const build = schemaAsking(authorize, names);
-    if (missing) expect(build).toThrow(`Query.thing asks for a permission and needs the required argument '${missing}'.`);
+    if (missing)
+      expect(build).toThrow(`Query.thing asks for a permission and needs the required argument '${missing}'.`);
     else expect(build).not.toThrow();
   });
 });
