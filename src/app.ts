@@ -153,6 +153,7 @@ function restOptions({ publicUrl }: Config, services: Services): RestOptions {
 function tasksOf(services: Services): Task[] {
   return [
     { name: 'buckets', everyMs: 1_000, run: () => services.buckets.provisionPending() },
+    { name: 'bucket retries', everyMs: 10_000, run: () => services.buckets.retryFailed() },
     { name: 'secret notices', everyMs: 60_000, run: () => services.secretNotices.send() },
     { name: 'token notices', everyMs: 900_000, run: () => services.apiTokenNotices.send() },
     {
