@@ -29,6 +29,7 @@ import { appSecret } from './infra/keys.ts';
 import type { Logger } from './infra/logger.ts';
 import type { Mailer } from './infra/mail.ts';
 import { Maintenance, type Task } from './infra/maintenance.ts';
+import { OutageLog } from './infra/outage-log.ts';
 import { enforceRetention } from './infra/retention.ts';
 import { RootKeys } from './infra/root-keys.ts';
 import { Seal } from './infra/seal.ts';
@@ -56,7 +57,8 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const keys = await SigningKeys.open(config.keysDir);
   const secret = Buffer.from(appSecret(config));
   const server = createServer(config, logger);
-  const logFault = (error: unknown, what: string) => logger.error({ err: error }, what);
+  const outages = new OutageLog(logger);
+  const logFault = (error: unknown, what: string) => outages.fault(error, what);
   const services = createServices({
     ...deps,
     keys,
@@ -74,7 +76,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   addRequestContext(server, services, config.trustedProxies);
   addRateLimit(server, limit);
   addIdempotency(server, {
-    prisma: database.prisma,
+    sql: services.sql,
     seal: new Seal(secret, 'idempotency'),
     mayReplay: replayGate(schema, services),
   });

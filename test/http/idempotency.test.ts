@@ -70,12 +70,58 @@ describe('Idempotency-Key', () => {
     expect(theirs.headers['idempotent-replayed']).toBeUndefined();
   });
 
-  it('also repeats a refusal, so that a retry cannot succeed behind its back', async () => {
-    const first = await create('key-5', '');
-    const second = await create('key-5', '');
-    expect(first.statusCode).toBe(422);
-    expect(second.statusCode).toBe(422);
+  it('repeats a conflict, so that a retry cannot succeed behind its back', async () => {
+    const { post } = callsOf(app);
+    const url = `/v1/orgs/${owner.orgId}/members`;
+    const headers = { ...owner.headers, 'idempotency-key': 'key-5' };
+    const first = await post(url, { user_id: owner.userId }, headers);
+    const second = await post(url, { user_id: owner.userId }, headers);
+    expect([first.statusCode, second.statusCode, second.body]).toEqual([409, 409, first.body]);
     expect(second.headers['idempotent-replayed']).toBe('true');
+  });
+
+  it('keeps nothing of what was refused otherwise: the key is free', async () => {
+    const before = await app.database.prisma.idempotencyKey.count();
+    const stranger = await registerAccount(app);
+    const { post } = callsOf(app);
+    const key = { 'idempotency-key': 'refused' };
+    const home = `/v1/orgs/${owner.orgId}`;
+    const refusals = [
+      await post(`${home}/workspaces`, { name: '' }, { ...owner.headers, ...key }),
+      await post(`${home}/workspaces`, { organization_id: owner.orgId, name: 'x' }, { ...stranger.headers, ...key }),
+      await post(`${home}/workspaces/ws_none/apps`, { name: 'x' }, { ...owner.headers, ...key }),
+    ];
+    expect(refusals.map(({ statusCode }) => statusCode)).toEqual([422, 403, 404]);
+    expect(await app.database.prisma.idempotencyKey.count()).toBe(before);
+    const mended = await create('refused', 'mended');
+    expect(mended.statusCode).toBe(201);
+    expect(mended.headers['idempotent-replayed']).toBeUndefined();
+  });
+
+  describe('a quota for each user, be it with several tokens', () => {
+    /** Keys of a user that were settled before. */
+    const fill = (userId: string, rows: number, sizeBytes: number) =>
+      app.database.pool.query(
+        `insert into idempotency_keys (id, request_hash, user_id, status_code, size_bytes, created_at)
+         select $1 || '-' || n, 'x', $1, 201, $3, now() - n * interval '1 second' from generate_series(1, $2::int) n`,
+        [userId, rows, sizeBytes],
+      );
+    const keysOf = (userId: string) =>
+      app.database.prisma.idempotencyKey.findMany({ where: { userId }, orderBy: { createdAt: 'desc' } });
+
+    it.each([
+      ['rows', 1_200, 10, 1_000],
+      ['bytes', 20, 400_000, 11],
+    ])('of %s: the oldest give way', async (what, rows, sizeBytes, left) => {
+      const user = await addColleague(app, owner, `quota-${what}`, 'admin');
+      await fill(user.userId, rows, sizeBytes);
+      expect((await create(`quota-${what}`, what, user)).statusCode).toBe(201);
+      const keys = await keysOf(user.userId);
+      expect(keys).toHaveLength(left);
+      expect(keys[0]!.sizeBytes).toBe(keys[0]!.response!.length);
+      expect(keys.slice(1).map(({ id }) => id)).toEqual(keys.slice(1).map((_, n) => `${user.userId}-${n + 1}`));
+      expect((await create(`quota-${what}`, what, user)).headers['idempotent-replayed']).toBe('true');
+    });
   });
 
   it('refuses a key that is no visible ASCII with 400', async () => {
