@@ -18,7 +18,7 @@ import { answerOf, errorBody, frameworkErrors, sendError, ValidationFailure } fr
 import { EventStream } from './events.ts';
 import type { OpenApiOptions } from './openapi.ts';
 import { buildOpenApi } from './openapi.ts';
-import type { CompiledOperation } from './operation.ts';
+import type { CompiledOperation, RootArguments } from './operation.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -26,6 +26,8 @@ declare module 'fastify' {
     operation?: string;
     /** The schema's root field that the operation asks for. */
     rootField?: string;
+    /** Where the values of its arguments stand in the request. */
+    rootArguments?: RootArguments;
     /** The route answers strangers. */
     isPublic?: boolean;
     /** Path template as in the spec. */
@@ -120,7 +122,13 @@ function addRoute(
   server.route({
     method,
     url: operation.url,
-    config: { operation: name, rootField: operation.rootField, isPublic, template: path },
+    config: {
+      operation: name,
+      rootField: operation.rootField,
+      rootArguments: operation.rootArguments,
+      isPublic,
+      template: path,
+    },
     // a HEAD would open a stream that nobody reads
     exposeHeadRoute: method === 'GET' && type !== 'subscription',
     handler:

@@ -225,4 +225,31 @@ describe('Idempotency-Key', () => {
     expect(last.map(({ statusCode }) => statusCode)).toEqual([403, 403, 403, 403]);
     for (const { body } of last) expect(body).not.toMatch(/(?:pat|app|rft)_[0-9A-Za-z]{8}_/);
   });
+
+  it('repeats nothing in a place where its caller may not do it any more, whatever they may do elsewhere', async () => {
+    const { post, patch } = callsOf(app);
+    const home = `/v1/orgs/${owner.orgId}`;
+    const editor = await addColleague(app, owner, 'editor-of-two');
+    const other = (await create('second-workspace', 'Second')).json().workspace_id as string;
+    for (const id of [owner.workspaceId, other])
+      await post(`${home}/workspaces/${id}/members`, { user_id: editor.userId, role: 'editor' }, owner.headers);
+    const headers = (n: number) => ({ ...editor.headers, 'idempotency-key': `there-${n}` });
+    const body = { name: 'kept', secret_type: 'api_key', value: { api_key: 'sk' }, workspace_id: other };
+    const made = await post(`${home}/secrets`, body, headers(1));
+    const rotate = () =>
+      post(`${home}/secrets/${made.json().secret_id}/rotate`, { value: { api_key: 'b' } }, headers(2));
+    expect([made.statusCode, (await rotate()).statusCode]).toEqual([201, 200]);
+    expect((await post(`${home}/secrets`, body, headers(1))).body).toBe(made.body);
+    expect((await rotate()).headers['idempotent-replayed']).toBe('true');
+    const demoted = await patch(
+      `${home}/workspaces/${other}/members/${editor.userId}`,
+      { role: 'viewer' },
+      owner.headers,
+    );
+    expect(demoted.statusCode).toBe(200);
+    const secondTime = await post(`${home}/secrets`, body, headers(1));
+    expect(secondTime.json()).toMatchObject({ error: 'FORBIDDEN', details: { required_permission: 'secret:create' } });
+    // the secret is hidden from viewers
+    expect((await rotate()).json()).toMatchObject({ error: 'RESOURCE_NOT_FOUND' });
+  });
 });
