@@ -12,7 +12,7 @@ import type { Constraints } from '../src/graphql/constraints.ts';
 import { checkConstraints, expectation } from '../src/graphql/constraints.ts';
 import type { At, Issues } from './issues.ts';
 import { at } from './issues.ts';
-import { restFields } from './names.ts';
+import { fieldOfUnknownKeys, restFields } from './names.ts';
 import { jsonTypeOf, readScalar } from './scalars.ts';
 import { constraintsOf } from './targets.ts';
 
@@ -96,7 +96,9 @@ function objectReader(type: GraphQLInputObjectType): Reader {
     isRequired: isNonNullType(field.type) && field.defaultValue === undefined,
     read: readerOf(field.type, constraintsOf(field)),
   }));
-  const known = type.extensions.isClosed ? new Set(fields.map(({ key }) => key)) : null;
+  const known = new Set(fields.map(({ key }) => key));
+  const others = fieldOfUnknownKeys(type);
+  const readOthers = others && readerOf(others.type, constraintsOf(others));
   return (value, where, issues) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
       issues.add(
@@ -114,9 +116,10 @@ function objectReader(type: GraphQLInputObjectType): Reader {
       if (Object.hasOwn(given, key)) result[name] = read(given[key], at(where, key), issues);
       else if (isRequired) issues.add(at(where, key), 'missing', 'Field required', value);
     }
-    // GraphQL refuses unknown fields anyway; REST ignores them, but where a misspelt name would mean the opposite of what was meant
-    for (const key of known ? Object.keys(given) : [])
-      if (!known?.has(key)) issues.add(at(where, key), 'extra_forbidden', 'Extra inputs are not permitted', given[key]);
+    if (others && readOthers) {
+      const unknown = Object.entries(given).filter(([key]) => !known.has(key));
+      if (unknown.length > 0) result[others.name] = readOthers(Object.fromEntries(unknown), where, issues);
+    }
     return result;
   };
 }

@@ -18,7 +18,8 @@ import { failureOf } from './failure.ts';
 import { inputReader } from './input.ts';
 import { jitSchema, operationOf } from './jit.ts';
 import { Locator } from './locate.ts';
-import type { CompiledOperation } from './operation.ts';
+import type { CompiledOperation, RootArguments } from './operation.ts';
+import type { Parameters } from './parameters.ts';
 import { parametersOf } from './parameters.ts';
 import { bodyReader, responseOf } from './response.ts';
 import { rewrite } from './selection.ts';
@@ -151,7 +152,8 @@ function compileOperation(
     response,
     description: bodyField.root.description ?? '',
     document,
-    rootField: rootFieldOf(operation),
+    rootField: rootFieldOf(operation)?.name.value ?? '',
+    rootArguments: rootArgumentsOf(rootFieldOf(operation), parameters),
     takesIfMatch: takesVersion(bodyField.root, operation),
     etag,
     read: reader.read,
@@ -178,7 +180,17 @@ function tryTo<Result>(work: () => Result, node: OperationSource['node'], proble
   }
 }
 
-function rootFieldOf(operation: OperationDefinitionNode): string {
-  const field = operation.selectionSet.selections.find((selection) => selection.kind === Kind.FIELD);
-  return field?.kind === Kind.FIELD ? field.name.value : '';
+function rootFieldOf(operation: OperationDefinitionNode): FieldNode | null {
+  return operation.selectionSet.selections.find((selection) => selection.kind === Kind.FIELD) ?? null;
+}
+
+function rootArgumentsOf(field: FieldNode | null, { parameters }: Parameters): RootArguments {
+  const found: Record<string, RootArguments[string]> = {};
+  for (const { name, value } of field?.arguments ?? []) {
+    const variable = value.kind === Kind.VARIABLE ? value.name.value : null;
+    const parameter = parameters.find((candidate) => candidate.name === variable);
+    if (parameter && parameter.in !== 'header')
+      found[name.value] = { in: parameter.in === 'path' ? 'params' : 'query', name: parameter.wireName };
+  }
+  return found;
 }

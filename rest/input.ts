@@ -1,5 +1,5 @@
 import type { GraphQLInputType } from 'graphql';
-import { GraphQLNonNull, getNamedType, getNullableType, isInputObjectType, isListType } from 'graphql';
+import { getNamedType, getNullableType, isInputObjectType, isListType } from 'graphql';
 import { readerOf } from './coerce.ts';
 import type { Echo } from './issues.ts';
 import { at, echoOf, Issues } from './issues.ts';
@@ -33,10 +33,11 @@ export function inputReader({ parameters, body }: Parameters): { read: (request:
   const steps: Step[] = parameters.map(parameterStep);
   if (body) {
     const where = at(null, 'body');
-    const read = readerOf(body.isRequired ? new GraphQLNonNull(body.type) : body.type, {});
+    const read = readerOf(body.type, {});
     steps.push((request, variables, issues) => {
-      if (request.body !== undefined) variables[body.name] = read(request.body, where, issues);
-      else if (body.isRequired) issues.add(where, 'missing', 'Field required', null);
+      const isMissing = body.isRequired && (request.body === undefined || request.body === null);
+      if (isMissing) issues.add(where, 'missing', 'Field required', null);
+      else if (request.body !== undefined) variables[body.name] = read(request.body, where, issues);
     });
   }
   const readAll = (request: RequestParts): Input => {

@@ -41,7 +41,9 @@ export class Issues {
 
   addAt(loc: (string | number)[], type: string, msg: string, input: unknown, ctx?: Record<string, unknown>): void {
     if (this.items.length >= MAX_ITEMS) return;
-    this.items.push({ type, loc, msg, input: this.#echo(input, loc), ...(ctx ? { ctx } : {}) });
+    // what is shown of a missing value is the object that lacks it: that is no secret, though it may hold some
+    const shown = this.#echo(input, type === 'missing' ? loc.slice(0, -1) : loc);
+    this.items.push({ type, loc, msg, input: shown, ...(ctx ? { ctx } : {}) });
   }
 }
 

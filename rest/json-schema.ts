@@ -1,7 +1,7 @@
 import type { GraphQLInputObjectType, GraphQLInputType, GraphQLOutputType, GraphQLScalarType } from 'graphql';
 import { getNullableType, isEnumType, isInputObjectType, isListType, isNonNullType, isScalarType } from 'graphql';
 import type { Constraints } from '../src/graphql/constraints.ts';
-import { restFields } from './names.ts';
+import { fieldOfUnknownKeys, restFields } from './names.ts';
 import { jsonTypeOf } from './scalars.ts';
 import type { FieldShape, ObjectShape } from './selection.ts';
 import { constraintsOf, externalDefault } from './targets.ts';
@@ -87,7 +87,7 @@ export class Schemas {
         schema,
         { properties },
         required.length > 0 ? { required } : {},
-        type.extensions.isClosed ? { additionalProperties: false } : {},
+        fieldOfUnknownKeys(type) ? { additionalProperties: true } : {},
       );
     }
     return reference(type.name);

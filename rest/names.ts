@@ -12,13 +12,25 @@ export function restName(name: string): string {
     .toLowerCase();
 }
 
-/** REST name -> field, in declaration order. Throws when two fields would share one REST name. */
-export function restFields<Field extends { name: string }>(owner: {
+/** What names and fields of a type are read from. */
+interface Owner<Field> {
   name: string;
+  extensions?: Readonly<Record<string, unknown>>;
   getFields(): Record<string, Field>;
-}): Map<string, Field> {
+}
+
+/** The field that takes the keys which an input type does not know, where it says so in `extensions.unknownKeys`; else they are ignored. */
+export function fieldOfUnknownKeys<Field>(owner: Owner<Field>): Field | null {
+  const name = owner.extensions?.unknownKeys;
+  return typeof name === 'string' ? (owner.getFields()[name] ?? null) : null;
+}
+
+/** REST name -> field, in declaration order, without the field of unknown keys. Throws when two fields would share one REST name. */
+export function restFields<Field extends { name: string }>(owner: Owner<Field>): Map<string, Field> {
   const byRestName = new Map<string, Field>();
+  const others = fieldOfUnknownKeys(owner);
   for (const field of Object.values(owner.getFields())) {
+    if (field === others) continue;
     const key = restName(field.name);
     const other = byRestName.get(key);
     if (other) throw new Error(`fields '${other.name}' and '${field.name}' of ${owner.name} are both '${key}' in REST`);

@@ -15,6 +15,9 @@ export interface ResponseBody {
   shape: ObjectShape | null;
 }
 
+/** Argument -> where its value stands in a request. */
+export type RootArguments = Readonly<Record<string, { in: 'params' | 'query'; name: string }>>;
+
 /** One route of the REST API, compiled from one operation document. */
 export interface CompiledOperation {
   name: string;
@@ -43,6 +46,8 @@ export interface CompiledOperation {
   description: string;
   /** The schema's root field that the operation asks for; its first, where it asks for several. */
   rootField: string;
+  /** Which parameter of the path or the query feeds which argument of the root field. */
+  rootArguments: RootArguments;
   /** The header `If-Match` names the versions that the resource may have: the root field takes `expectedVersion`. */
   takesIfMatch: boolean;
   /** Takes the `ETag` out of a result, before {@link bodyOf}; `null` where the body is no single resource. */

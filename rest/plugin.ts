@@ -14,12 +14,12 @@ import { clientErrorHandler } from './client-errors.ts';
 import { compileOperations } from './compile.ts';
 import { docsPlugin } from './docs.ts';
 import type { OnFault } from './errors.ts';
-import { answerOf, errorBody, frameworkErrors, sendError, unknownRoute, ValidationFailure } from './errors.ts';
+import { answerOf, errorBody, frameworkErrors, sendError, ValidationFailure } from './errors.ts';
 import { EventStream } from './events.ts';
 import { versionsOf } from './if-match.ts';
 import type { OpenApiOptions } from './openapi.ts';
 import { buildOpenApi } from './openapi.ts';
-import type { CompiledOperation } from './operation.ts';
+import type { CompiledOperation, RootArguments } from './operation.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -27,6 +27,8 @@ declare module 'fastify' {
     operation?: string;
     /** The schema's root field that the operation asks for. */
     rootField?: string;
+    /** Where the values of its arguments stand in the request. */
+    rootArguments?: RootArguments;
     /** The route answers strangers. */
     isPublic?: boolean;
     /** Path template as in the spec. */
@@ -116,11 +118,7 @@ function addRoute(
 ): void {
   const { name, method, path, status: successStatus, type, isPublic } = operation;
   const facts: OperationFacts = { name, method, path, successStatus, type };
-  const inPath = operation.parameters.flatMap((parameter) => (parameter.in === 'path' ? parameter.name : []));
   const admit = async (request: FastifyRequest) => {
-    // the router lets `/orgs//users` through
-    if (inPath.some((variable) => (request.params as Record<string, unknown>)[variable] === ''))
-      throw unknownRoute(request);
     const principal = (await options.principal(request)) ?? null;
     if (principal === null && !isPublic) throw unauthenticated();
     const versions = operation.takesIfMatch ? versionsOf(request.headers['if-match']) : null;
@@ -131,7 +129,13 @@ function addRoute(
   server.route({
     method,
     url: operation.url,
-    config: { operation: name, rootField: operation.rootField, isPublic, template: path },
+    config: {
+      operation: name,
+      rootField: operation.rootField,
+      rootArguments: operation.rootArguments,
+      isPublic,
+      template: path,
+    },
     // a HEAD would open a stream that nobody reads
     exposeHeadRoute: method === 'GET' && type !== 'subscription',
     handler:

@@ -14,7 +14,7 @@ export function rememberRoutes(server: FastifyInstance): void {
   });
 }
 
-/** A slash at the end does not count, one too many in the middle does. */
+/** A slash at the end does not count. */
 const segmentsOf = (path: string): string[] => path.replace(/^\/|\/$/g, '').split('/');
 
 function matcherOf(pattern: string): (segments: readonly string[]) => boolean {
@@ -22,10 +22,7 @@ function matcherOf(pattern: string): (segments: readonly string[]) => boolean {
   const isOpen = wanted.at(-1) === '*';
   return (segments) => {
     if (isOpen ? segments.length < wanted.length - 1 : segments.length !== wanted.length) return false;
-    return wanted.every(
-      (segment, index) =>
-        segment === '*' || (segment.startsWith(':') && segments[index] !== '') || segment === segments[index],
-    );
+    return wanted.every((segment, index) => segment === '*' || segment.startsWith(':') || segment === segments[index]);
   };
 }
 

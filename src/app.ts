@@ -30,6 +30,7 @@ import { appSecret } from './infra/keys.ts';
 import type { Logger } from './infra/logger.ts';
 import type { Mailer } from './infra/mail.ts';
 import { Maintenance, type Task } from './infra/maintenance.ts';
+import { OutageLog } from './infra/outage-log.ts';
 import { enforceRetention } from './infra/retention.ts';
 import { RootKeys } from './infra/root-keys.ts';
 import { Seal } from './infra/seal.ts';
@@ -57,7 +58,8 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const keys = await SigningKeys.open(config.keysDir);
   const secret = Buffer.from(appSecret(config));
   const server = createServer(config, logger);
-  const logFault = (error: unknown, what: string) => logger.error({ err: error }, what);
+  const outages = new OutageLog(logger);
+  const logFault = (error: unknown, what: string) => outages.fault(error, what);
   const services = createServices({
     ...deps,
     keys,
@@ -75,7 +77,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   addRequestContext(server, services, config.trustedProxies);
   addRateLimit(server, limit);
   addIdempotency(server, {
-    prisma: database.prisma,
+    sql: services.sql,
     seal: new Seal(secret, 'idempotency'),
     mayReplay: replayGate(schema, services),
   });
@@ -156,6 +158,7 @@ function restOptions({ publicUrl }: Config, services: Services): RestOptions {
 function tasksOf(services: Services): Task[] {
   return [
     { name: 'buckets', everyMs: 1_000, run: () => services.buckets.provisionPending() },
+    { name: 'bucket retries', everyMs: 10_000, run: () => services.buckets.retryFailed() },
     { name: 'secret notices', everyMs: 60_000, run: () => services.secretNotices.send() },
     { name: 'token notices', everyMs: 900_000, run: () => services.apiTokenNotices.send() },
     {

@@ -106,9 +106,13 @@ export class SigningKeys {
 
   async #load(): Promise<void> {
     const version = versionOf(this.#file);
-    const loaded = await Promise.all(read(this.#file).map(loadKey));
-    if (loaded.length === 0) throw new Error(`${this.#file} holds no signing key.`);
-    this.#keys = loaded;
+    const stored = read(this.#file);
+    try {
+      this.#keys = await Promise.all(stored.map(loadKey));
+    } catch (error) {
+      if (!(error instanceof Error)) throw error;
+      throw unusable(this.#file, 'it holds what is no Ed25519 key with an id');
+    }
     this.#version = version;
   }
 }
@@ -119,7 +123,27 @@ function versionOf(file: string): string {
   return `${ino} ${mtimeMs} ${size}`;
 }
 
-const read = (file: string) => JSON.parse(readFileSync(file, 'utf8')) as StoredKey[];
+function read(file: string): StoredKey[] {
+  const keys = parse(file);
+  const isList = Array.isArray(keys) && keys.every((key) => typeof key?.jwk?.kid === 'string');
+  if (!isList || keys.length === 0) throw unusable(file, 'it is no list of keys');
+  return keys;
+}
+
+function parse(file: string): StoredKey[] {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as StoredKey[];
+  } catch (error) {
+    if (error instanceof SyntaxError) throw unusable(file, 'it is not JSON, perhaps cut short');
+    throw error;
+  }
+}
+
+/** Says nothing of what the file holds: the parser's own message quotes it, and it is secret. */
+const unusable = (file: string, why: string) =>
+  new Error(
+    `The signing keys in '${file}' cannot be used: ${why}. Restore the file from a backup, or remove it: new keys are made, and everybody has to sign in again.`,
+  );
 
 async function newKey(): Promise<StoredKey> {
   const { privateKey } = await generateKeyPair('EdDSA', { extractable: true });

@@ -60,9 +60,12 @@ export function reaches(token: TokenGrant, permission: Permission, where: Reach)
   );
 }
 
+/** An empty id names something too: something that is not there. */
+const isNamed = (id: string | null | undefined): id is string => id !== null && id !== undefined;
+
 function inWorkspaces({ workspaceIds }: TokenGrant, permission: Permission, { workspaceId }: Reach): boolean {
   if (workspaceIds.length === 0) return true;
-  return workspaceId ? workspaceIds.includes(workspaceId) : isHarmless(permission);
+  return isNamed(workspaceId) ? workspaceIds.includes(workspaceId) : isHarmless(permission);
 }
 
 function inParts({ namespaceIds, environmentIds }: TokenGrant, permission: Permission, where: Reach): boolean {
@@ -75,11 +78,11 @@ function inParts({ namespaceIds, environmentIds }: TokenGrant, permission: Permi
 
 /** Whether a list has what is named; `null` where there is no list, or nothing is named. */
 const isListed = (list: readonly string[], id: string | null | undefined): boolean | null =>
-  list.length === 0 || !id ? null : list.includes(id);
+  list.length === 0 || !isNamed(id) ? null : list.includes(id);
 
 function inApp({ appId, type }: TokenGrant, permission: Permission, where: Reach): boolean {
   if (type !== 'app') return true;
-  if (where.appId) return where.appId === appId;
+  if (isNamed(where.appId)) return where.appId === appId;
   const [resource] = permission.split(':') as [string];
   // without naming an app one makes another one; what belongs to the organization alone was judged by the workspace
   return isHarmless(permission) || (permission !== 'app:create' && !BESIDE_APPS.has(resource));

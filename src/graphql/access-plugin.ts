@@ -1,4 +1,9 @@
-import SchemaBuilder, { BasePlugin, type PothosOutputFieldConfig, type SchemaTypes } from '@pothos/core';
+import SchemaBuilder, {
+  BasePlugin,
+  type PothosOutputFieldConfig,
+  type PothosOutputFieldType,
+  type SchemaTypes,
+} from '@pothos/core';
 import type { GraphQLFieldResolver } from 'graphql';
 import type { Actor } from '../access/caller.ts';
 import type { Permission } from '../access/permissions.ts';
@@ -12,8 +17,8 @@ import { forbidden, unauthenticated } from './errors.ts';
  * What a field asks of its caller:
  * - `public`: nothing, strangers too; `signedIn`: any caller who is known (the field shows the caller's own things); `session`: one who
  *   has signed in, because it is about the account itself: no API token, which is refused with the permission that is named here;
- * - `organization` / `workspace`: a permission there; which one it is comes from the arguments `orgId` and `workspaceId` (or `id` of
- *   the workspace's own operations), or from the object that the field belongs to;
+ * - `organization` / `workspace`: a permission there. A root field names them by the arguments `orgId` and `workspaceId`; with `by: 'id'`
+ *   the argument `id` is the organization or the workspace itself. Another field takes them from its object;
  * - `service`: a permission that the service asks for, because where it is needed depends on the row, on the input or on the caller;
  *   beside `organization` or `workspace`, what the service asks for on top of that. A token must grant it even where the service would let
  *   its user pass without, as with what is the user's own;
@@ -24,8 +29,8 @@ export type Requirement =
   | 'signedIn'
   | { session: Permission }
   | 'inherited'
-  | { organization: Permission; service?: Permission }
-  | { workspace: Permission; service?: Permission }
+  | { organization: Permission; by?: 'id'; service?: Permission }
+  | { workspace: Permission; by?: 'id'; service?: Permission }
   | { service: Permission };
 
 /** The permission that a field is about, where it has one: the one that a refusal names. */
@@ -56,7 +61,8 @@ declare global {
 
 const ROOTS = new Set(['Query', 'Mutation', 'Subscription']);
 
-type Ids = Place & { id?: string | undefined; orgId?: string | undefined; workspaceId?: string | undefined };
+type IdName = 'id' | 'orgId' | 'workspaceId';
+type Ids = Place & { [Name in IdName]?: string | undefined };
 /** Asks what a field asks of its caller; kept as `extensions.gate` of the field, `null` where it asks nothing. */
 export type Gate = (context: Context, parent: Ids, args: Ids) => unknown;
 
@@ -67,12 +73,8 @@ export type Gate = (context: Context, parent: Ids, args: Ids) => unknown;
 export class AccessPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
   override onOutputFieldConfig(fieldConfig: PothosOutputFieldConfig<Types>): PothosOutputFieldConfig<Types> {
     const requirement = requirementOf(fieldConfig);
-    const isPlain = fieldConfig.extensions?.pothosExposedField !== undefined && !ROOTS.has(fieldConfig.parentType);
-    if (requirement === undefined && !isPlain && !isGenerated(fieldConfig)) {
-      throw new Error(
-        `${fieldConfig.parentType}.${fieldConfig.name} does not say what it asks of its caller: give it 'authorize'.`,
-      );
-    }
+    if (requirement === undefined && !isPlain(fieldConfig))
+      throw new Error(`${nameOf(fieldConfig)} does not say what it asks of its caller: give it 'authorize'.`);
     return {
       ...fieldConfig,
       extensions: {
@@ -118,9 +120,16 @@ function requirementOf<Types extends SchemaTypes>(
   return (fieldConfig.pothosOptions as { authorize?: Requirement }).authorize;
 }
 
-/** Fields of connections and edges are made by `connections.ts` around objects that were already reached. */
-function isGenerated<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldConfig<Types>): boolean {
-  return fieldConfig.extensions?.partOfConnection === true || fieldConfig.kind === 'Interface';
+const nameOf = <Types extends SchemaTypes>({ parentType, name }: PothosOutputFieldConfig<Types>): string =>
+  `${parentType}.${name}`;
+
+/** A column of the object that was reached, shown as it is. */
+function isPlain<Types extends SchemaTypes>({ parentType, extensions, type }: PothosOutputFieldConfig<Types>): boolean {
+  return extensions?.pothosExposedField !== undefined && !ROOTS.has(parentType) && !leadsToObject(type);
+}
+
+function leadsToObject<Types extends SchemaTypes>(type: PothosOutputFieldType<Types>): boolean {
+  return type.kind === 'List' ? leadsToObject(type.type) : type.kind !== 'Scalar' && type.kind !== 'Enum';
 }
 
 function gateOf<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldConfig<Types>): Gate | null {
@@ -164,29 +173,26 @@ function questionOf<Types extends SchemaTypes>(
   const placeFor = ({ principal }: Actor, parent: Ids, args: Ids) =>
     principal.token ? (isRoot ? placeOfArgs(args, resource) : placeOfRow(parent)) : undefined;
   if (requirement === 'signedIn' || 'session' in requirement) return () => undefined;
-  if ('organization' in requirement)
+  if ('organization' in requirement) {
+    const orgIdOf = isRoot
+      ? argumentReader(fieldConfig, requirement.by ?? 'orgId')
+      : parentReader(fieldConfig, parentType === 'Organization' ? 'id' : 'orgId');
     return ({ actor, services }, parent, args) => {
-      const orgId = isRoot ? (args.orgId ?? args.id) : parentType === 'Organization' ? parent.id : parent.orgId;
       const place = placeFor(actor, parent, args);
-      return services.access.requireOrganization(actor, must(orgId, fieldConfig), requirement.organization, place);
+      return services.access.requireOrganization(actor, orgIdOf(parent, args), requirement.organization, place);
     };
-  if ('workspace' in requirement)
+  }
+  if ('workspace' in requirement) {
+    const orgIdOf = isRoot ? argumentReader(fieldConfig, 'orgId') : parentReader(fieldConfig, 'orgId');
+    const workspaceIdOf = isRoot
+      ? argumentReader(fieldConfig, requirement.by ?? 'workspaceId')
+      : parentReader(fieldConfig, parentType === 'Workspace' ? 'id' : 'workspaceId');
     return ({ actor, services }, parent, args) => {
-      const orgId = must(isRoot ? args.orgId : parent.orgId, fieldConfig);
-      const workspaceId = isRoot
-        ? (args.workspaceId ?? args.id)
-        : parentType === 'Workspace'
-          ? parent.id
-          : parent.workspaceId;
+      const [orgId, workspaceId] = [orgIdOf(parent, args), workspaceIdOf(parent, args)];
       const place = placeFor(actor, parent, args);
-      return services.access.requireWorkspace(
-        actor,
-        orgId,
-        must(workspaceId, fieldConfig),
-        requirement.workspace,
-        place,
-      );
+      return services.access.requireWorkspace(actor, orgId, workspaceId, requirement.workspace, place);
     };
+  }
   return ({ actor, services }, _parent, args) => {
     const { token } = actor.principal;
     // for users the service decides; a token's restrictions hold wherever it looks
@@ -196,11 +202,25 @@ function questionOf<Types extends SchemaTypes>(
   };
 }
 
-function must<Types extends SchemaTypes>(id: string | undefined, fieldConfig: PothosOutputFieldConfig<Types>): string {
-  if (id) return id;
-  throw new Error(
-    `${fieldConfig.parentType}.${fieldConfig.name} asks for a permission but names no organization or workspace.`,
-  );
+type IdReader = (parent: Ids, args: Ids) => string;
+
+/** @throws Error, so that the schema does not build, when the argument may be left out */
+function argumentReader<Types extends SchemaTypes>(
+  fieldConfig: PothosOutputFieldConfig<Types>,
+  name: IdName,
+): IdReader {
+  if (!fieldConfig.args[name]?.type.required)
+    throw new Error(`${nameOf(fieldConfig)} asks for a permission and needs the required argument '${name}'.`);
+  return (_parent, args) => args[name]!;
+}
+
+function parentReader<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldConfig<Types>, name: IdName): IdReader {
+  return (parent) => {
+    const id = parent[name];
+    if (typeof id !== 'string')
+      throw new Error(`${nameOf(fieldConfig)} asks for a permission, but its object has no '${name}'.`);
+    return id;
+  };
 }
 
 SchemaBuilder.registerPlugin('access', AccessPlugin);

@@ -62,21 +62,17 @@ const isRecorded = (parentType: string) => parentType === 'Query' || parentType 
 
 /** Ids that a root field was asked with, as the record of the operation names them. */
 export function entryOf(label: ActivityLabel, caller: Context['caller'], args: object): ActivityEntry {
-  const { orgId, workspaceId, appId, id, logicalModelId } = args as {
-    orgId?: string;
-    workspaceId?: string;
-    appId?: string;
-    id?: string;
-    /** Models and entitlements are known by it. */
-    logicalModelId?: string;
-  };
-  const isWorkspace = label.resourceType === 'workspace';
+  const { orgId, workspaceId, appId, id, logicalModelId, userId } = args as Partial<Record<string, string>>;
+  const { resourceType } = label;
+  // what belongs to a place that it is itself
+  const own = (kind: string) => (resourceType === kind ? id : undefined);
   return {
     ...label,
-    resourceId: id ?? logicalModelId ?? null,
-    orgId: orgId ?? (label.resourceType === 'organization' ? id : undefined) ?? caller.principal?.orgId ?? null,
-    workspaceId: workspaceId ?? (isWorkspace ? id : undefined) ?? null,
-    appId: appId ?? null,
+    // models and entitlements are known by their model, members by their user
+    resourceId: id ?? logicalModelId ?? userId ?? null,
+    orgId: orgId ?? own('organization') ?? caller.principal?.orgId ?? null,
+    workspaceId: workspaceId ?? own('workspace') ?? null,
+    appId: appId ?? own('app') ?? null,
   };
 }
 

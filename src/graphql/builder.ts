@@ -7,6 +7,7 @@ import type { Context } from './context.ts';
 import './access-plugin.ts';
 import './activity-plugin.ts';
 import './constraints-plugin.ts';
+import './fresh-reads-plugin.ts';
 import './versions-plugin.ts';
 
 /** The schema builder. It defines no types: each resource folder does. */
@@ -25,7 +26,7 @@ export const builder = new SchemaBuilder<{
   };
 }>({
   // wrapped from last to first: access is asked before constraints are checked, so that a stranger learns nothing of the input
-  plugins: ['activity', 'access', 'constraints', 'versions', DataloaderPlugin, PrismaPlugin],
+  plugins: ['freshReads', 'activity', 'access', 'constraints', 'versions', DataloaderPlugin, PrismaPlugin],
   defaultFieldNullability: false,
   prisma: {
     client: (context) => context.prisma(),

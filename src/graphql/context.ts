@@ -36,6 +36,11 @@ export class Context implements RequestMemory {
     return this.once('colleagues', () => this.services.users.reads.colleagueLoader());
   }
 
+  /** Drops what was loaded: something has changed since. */
+  forget(): void {
+    this.#kept.clear();
+  }
+
   /** What the request needs once, such as a loader: made at its first use. */
   once<T>(key: string, make: () => T): T {
     if (!this.#kept.has(key)) this.#kept.set(key, make());

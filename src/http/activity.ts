@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import { type ActivityLabel, entryOf } from '../graphql/activity-plugin.ts';
 import type { Services } from '../services.ts';
+import { rootArgumentsOf } from './root-arguments.ts';
 
 /**
  * Records façade requests of known callers that failed, when they were answered: whatever the failure was (invalid input, missing
@@ -15,16 +16,7 @@ export function addFailureRecords(server: FastifyInstance, services: Services, s
     if (!rootField || reply.statusCode < 400 || !caller?.principal || caller.request.recorded) return;
     const label = fields[rootField]?.extensions.activity as ActivityLabel | null | undefined;
     if (!label) return;
-    const params = (request.params ?? {}) as Record<string, string>;
-    const { org_id, workspace_id, app_id, ...rest } = params;
-    const id = Object.values(rest).at(-1);
-    const ids = {
-      orgId: org_id,
-      workspaceId: workspace_id,
-      appId: app_id,
-      id: id ?? (label.resourceType === 'workspace' ? workspace_id : undefined),
-    };
-    services.activity.record(caller, entryOf(label, caller, ids), {
+    services.activity.record(caller, entryOf(label, caller, rootArgumentsOf(request)), {
       statusCode: reply.statusCode,
       errorCode: reply.errorCode ?? null,
     });

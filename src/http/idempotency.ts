@@ -1,16 +1,48 @@
 import { createHash } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { principalId } from '../access/principal.ts';
-import type { PrismaClient } from '../generated/prisma/client.ts';
 import { ApiError } from '../graphql/errors.ts';
 import { callerError } from '../infra/faults.ts';
 import type { Seal } from '../infra/seal.ts';
+import type { Sql } from '../infra/sql.ts';
 import type { ReplayGate } from './replay-gate.ts';
 
 const KEY = /^[\x21-\x7e]{1,255}$/;
-const LIFETIME_MS = 24 * 3600 * 1000;
-/** A request that has not changed anything after so long is taken for dead: its node was killed. */
-const ABANDONED_MS = 60_000;
+/** Newest answers of one user that are kept; older ones are forgotten before their 24 hours are over. */
+const MAX_ROWS = 1_000;
+const MAX_BYTES = 4 * 1024 * 1024;
+/** A longer answer is not kept: its key tells only that the request was carried out. */
+const MAX_ANSWER_BYTES = 256 * 1024;
+
+// one look in the usual case: the key is taken, or what it stands for is read
+const CLAIM = `with claimed as (insert into idempotency_keys (id, request_hash, user_id) values ($1, $2, $3)
+    on conflict (id) do nothing returning id)
+  select exists (select 1 from claimed) as "isClaimed", k.request_hash as "requestHash", k.committed_at as "committedAt",
+    k.status_code as "statusCode", k.response,
+    coalesce(k.created_at < now() - interval '24 hours', false) as "isExpired",
+    -- a request that has not changed anything after a minute is taken for dead: its node was killed
+    coalesce(k.created_at < now() - interval '1 minute' and k.status_code is null and k.committed_at is null, false) as "isAbandoned"
+  from (select 1) one left join idempotency_keys k on k.id = $1`;
+const FORGET_STALE = `delete from idempotency_keys where id = $1 and (created_at < now() - interval '24 hours'
+  or (created_at < now() - interval '1 minute' and status_code is null and committed_at is null))`;
+const FREE = 'delete from idempotency_keys where id = $1 and committed_at is null';
+// the newest is this one, whose size the statement does not see yet
+const KEEP = `with kept as (update idempotency_keys set status_code = $2, response = $3, size_bytes = $4 where id = $1),
+    others as (select id, row_number() over newer as n, sum(size_bytes) over newer as bytes from idempotency_keys
+      where user_id = $5 and id <> $1 and (status_code is not null or committed_at is not null)
+      window newer as (order by created_at desc, id desc))
+  delete from idempotency_keys where id in (select id from others where n >= ${MAX_ROWS} or bytes + $4 > ${MAX_BYTES})`;
+
+interface Claim {
+  isClaimed: boolean;
+  isExpired: boolean;
+  isAbandoned: boolean;
+  /** `null` where the key is new, or was made at this very moment. */
+  requestHash: string | null;
+  committedAt: Date | null;
+  statusCode: number | null;
+  response: Uint8Array | null;
+}
 
 interface StoredAnswer {
   statusCode: number;
@@ -23,19 +55,21 @@ const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
 /**
  * `Idempotency-Key` on the façade's POST routes of known callers (defaults §0.5): for 24 hours the same key with the same request gets the
- * stored answer and `Idempotent-Replayed: true`, while its caller may still do what it asks for. Answers are sealed, because some hold tokens. A request marks its key in the transaction
- * of its change, so that even one whose node was killed before it answered is never done twice.
+ * stored answer and `Idempotent-Replayed: true`, while its caller may still do what it asks for. Successes and conflicts are stored; a
+ * request that was refused for another reason leaves its key free. Answers are sealed, because some hold tokens. A request marks its key in
+ * the transaction of its change, so that even one whose node was killed before it answered is never done twice.
  */
 export function addIdempotency(
   server: FastifyInstance,
-  { prisma, seal, mayReplay }: { prisma: PrismaClient; seal: Seal; mayReplay: ReplayGate },
+  { sql, seal, mayReplay }: { sql: Sql; seal: Seal; mayReplay: ReplayGate },
 ): void {
   server.addHook('preHandler', async (request, reply) => {
     const id = idOf(request);
     if (!id) return undefined;
     const requestHash = seal.fingerprint(`${JSON.stringify(request.body ?? null)}${request.headers['if-match'] ?? ''}`);
     try {
-      const answer = await claim(prisma, seal, id, requestHash);
+      const userId = request.caller.principal?.userId ?? null;
+      const answer = await claim(sql, seal, { id, requestHash, userId });
       if (!answer) {
         request.caller.request.idempotencyId = id;
         return undefined;
@@ -53,7 +87,7 @@ export function addIdempotency(
   });
   server.addHook('onSend', async (request, reply, payload) => {
     const id = request.caller?.request.idempotencyId;
-    if (id) await settle(prisma, seal, id, reply, typeof payload === 'string' ? payload : '');
+    if (id) await settle(sql, seal, id, request, reply, typeof payload === 'string' ? payload : '');
     return payload;
   });
 }
@@ -75,19 +109,20 @@ function idOf(request: FastifyRequest): string | null {
 }
 
 /** Takes the key for this request, or finds the answer of the one that had it. */
-async function claim(prisma: PrismaClient, seal: Seal, id: string, requestHash: string): Promise<StoredAnswer | null> {
-  const expired = new Date(Date.now() - LIFETIME_MS);
-  const abandoned = new Date(Date.now() - ABANDONED_MS);
-  await prisma.idempotencyKey.deleteMany({
-    where: {
-      id,
-      OR: [{ createdAt: { lt: expired } }, { createdAt: { lt: abandoned }, statusCode: null, committedAt: null }],
-    },
-  });
-  const { count } = await prisma.idempotencyKey.createMany({ data: [{ id, requestHash }], skipDuplicates: true });
-  if (count === 1) return null;
-  const row = await prisma.idempotencyKey.findUnique({ where: { id } });
-  if (!row || (row.requestHash === requestHash && row.statusCode === null)) {
+async function claim(
+  sql: Sql,
+  seal: Seal,
+  key: { id: string; requestHash: string; userId: string | null },
+): Promise<StoredAnswer | null> {
+  const { id, requestHash, userId } = key;
+  const [row] = await sql.change<Claim>(CLAIM, [id, requestHash, userId]);
+  if (row?.isClaimed) return null;
+  if (row?.isExpired || row?.isAbandoned) {
+    await sql.write(FORGET_STALE, [id]);
+    return claim(sql, seal, key);
+  }
+  const isRunning = row?.requestHash === requestHash && row.statusCode === null;
+  if (!row?.requestHash || isRunning) {
     const message = row?.committedAt
       ? 'The first request with this Idempotency-Key was carried out, but its answer is not known.'
       : 'The first request with this Idempotency-Key is still running.';
@@ -104,11 +139,19 @@ async function claim(prisma: PrismaClient, seal: Seal, id: string, requestHash: 
 }
 
 /** Keeps the answer, or frees the key where trying again makes sense. */
-async function settle(prisma: PrismaClient, seal: Seal, id: string, reply: FastifyReply, body: string): Promise<void> {
+async function settle(
+  sql: Sql,
+  seal: Seal,
+  id: string,
+  { caller }: FastifyRequest,
+  reply: FastifyReply,
+  body: string,
+): Promise<void> {
   const { statusCode } = reply;
+  const isKept = (statusCode < 300 || statusCode === 409) && Buffer.byteLength(body) <= MAX_ANSWER_BYTES;
   try {
-    if (statusCode >= 500 || statusCode === 429) {
-      await prisma.idempotencyKey.deleteMany({ where: { id, committedAt: null } });
+    if (!isKept) {
+      await sql.write(FREE, [id]);
       return;
     }
     const etag = reply.getHeader('etag');
@@ -118,10 +161,8 @@ async function settle(prisma: PrismaClient, seal: Seal, id: string, reply: Fasti
       ...(etag ? { etag: String(etag) } : {}),
       body,
     };
-    await prisma.idempotencyKey.updateMany({
-      where: { id },
-      data: { statusCode, response: new Uint8Array(seal.seal(JSON.stringify(answer), id)) },
-    });
+    const sealed = seal.seal(JSON.stringify(answer), id);
+    await sql.write(KEEP, [id, statusCode, sealed, sealed.length, caller.principal?.userId ?? null]);
   } catch (error) {
     // the request itself is done: its answer must leave, whether or not it can be repeated
     reply.log.error({ err: error }, 'the answer of an Idempotency-Key could not be kept');

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type pg from 'pg';
-import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Services } from '../services.ts';
 
 /** `/metrics` in Prometheus' format: requests per route, event-loop delay, pool use, depth of the queues. */
@@ -27,6 +27,15 @@ export function addMetrics(server: FastifyInstance, services: Services, pool: pg
   gauge('database_pool_idle_connections', 'Open database connections that nobody uses.', () => pool.idleCount);
   gauge('database_pool_waiting_requests', 'Requests that wait for a database connection.', () => pool.waitingCount);
   gauge('activity_queue_depth', 'Activity records that are not written yet.', () => services.activity.depth);
+  new Counter({
+    name: 'activity_records_lost_total',
+    help: 'Activity records that were dropped: refused by the database, or too many to keep while it was away.',
+    registers: [registry],
+    collect() {
+      this.reset();
+      this.inc(services.activity.lost);
+    },
+  });
   gauge('background_queue_depth', 'Pieces of background work under way.', () => services.background.depth);
   gauge('password_queue_depth', 'Password hashes that wait.', () => services.passwords.queueDepth);
   gauge('event_streams', 'Open event streams.', () => services.tail.size);

@@ -5,56 +5,72 @@ import type { Permission } from '../access/permissions.ts';
 import { type Gate, permissionOf, type Requirement } from '../graphql/access-plugin.ts';
 import { Context } from '../graphql/context.ts';
 import { forbidden, notFound } from '../graphql/errors.ts';
+import { type IdKind, kindOfId } from '../infra/ids.ts';
 import type { Services } from '../services.ts';
+import { rootArgumentsOf } from './root-arguments.ts';
 
 /** Passes when the caller may still do what a façade request asks for. @throws as the operation itself would */
 export type ReplayGate = (request: FastifyRequest) => Promise<void>;
 
-interface Path {
-  org_id?: string;
-  workspace_id?: string;
-  namespace_id?: string;
-  environment_id?: string;
-  app_id?: string;
-}
-
 /**
- * What is asked before a stored answer is given again: what the operation's root field asks of its caller, about the places in the path. Where
- * the field leaves it to its service, that permission is asked in the workspace of the path or of its app, or else anywhere in the
- * organization: rows and bodies, which the service would look at, may have changed since.
+ * What is asked before a stored answer is given again: what the operation's root field asks of its caller, about the places that its path
+ * names. Where the field leaves it to its service, that permission is asked where the request is about: in the workspace that its path or
+ * body names, or that of the app, namespace, environment or secret there; else in the organization.
  */
 export function replayGate(schema: GraphQLSchema, services: Services): ReplayGate {
   const fields = { ...schema.getQueryType()?.getFields(), ...schema.getMutationType()?.getFields() };
-  return async ({ caller, params, routeOptions }) => {
+  return async (request) => {
+    const { caller, routeOptions } = request;
     const { access, gate } = (fields[routeOptions.config.rootField ?? '']?.extensions ?? {}) as {
       access?: Requirement;
       gate?: Gate | null;
     };
-    const path = params as Path;
-    await gate?.(
-      new Context(caller, services),
-      {},
-      {
-        orgId: path.org_id,
-        workspaceId: path.workspace_id,
-        namespaceId: path.namespace_id,
-        environmentId: path.environment_id,
-        appId: path.app_id,
-      },
-    );
+    const named = rootArgumentsOf(request);
+    await gate?.(new Context(caller, services), {}, named);
     const left = typeof access === 'object' && 'service' in access && access.service ? permissionOf(access) : null;
-    if (left) await askService(services, caller as Actor, left, path);
+    if (left) await askService(services, caller as Actor, left, { ...placeInBody(request.body), ...named });
   };
 }
 
-async function askService(services: Services, actor: Actor, permission: Permission, path: Path): Promise<void> {
-  const { access, apps } = services;
-  const orgId = path.org_id ?? actor.principal.orgId;
+/** What a request names: its path, and in a body the place of what it makes. */
+type Named = ReturnType<typeof rootArgumentsOf>;
+
+interface Row {
+  orgId: string;
+  workspaceId?: string | null;
+}
+
+/** A body that was sent again is the one of the first time. */
+function placeInBody(body: unknown): Named {
+  const { workspace_id, namespace_id, environment_id } = (body ?? {}) as Record<string, unknown>;
+  const text = (value: unknown) => (typeof value === 'string' ? value : undefined);
+  return { workspaceId: text(workspace_id), namespaceId: text(namespace_id), environmentId: text(environment_id) };
+}
+
+async function askService(services: Services, actor: Actor, permission: Permission, named: Named): Promise<void> {
+  const { access, secrets } = services;
+  const orgId = named.orgId ?? actor.principal.orgId;
   if (!orgId) throw forbidden(permission);
-  const { app_id: appId } = path;
-  const app = appId ? await apps.reads.findAnywhere(appId) : null;
-  if (appId && app?.orgId !== orgId) throw notFound('app', appId);
-  const workspaceId = path.workspace_id ?? app?.workspaceId;
-  if (workspaceId) await access.requireWorkspace(actor, orgId, workspaceId, permission, { appId });
-  else if (!(await access.rightsSomewhere(actor, orgId))(permission)) throw forbidden(permission);
+  if (named.id && kindOfId(named.id) === 'secret') {
+    await secrets.reads.getDeletedToo(actor, orgId, named.id, permission);
+    return;
+  }
+  const workspaceId = named.workspaceId ?? (await workspaceOf(services, orgId, named));
+  if (workspaceId) await access.requireWorkspace(actor, orgId, workspaceId, permission, named);
+  else await access.requireOrganization(actor, orgId, permission, named);
+}
+
+/** The workspace of what is named; `null` for what belongs to the organization as a whole. @throws RESOURCE_NOT_FOUND */
+async function workspaceOf(services: Services, orgId: string, named: Named): Promise<string | null> {
+  const { appId, namespaceId, environmentId } = named;
+  const found = async (kind: IdKind, of: string, row: Promise<Row | null>) => {
+    const { orgId: owner, workspaceId } = (await row) ?? {};
+    if (owner !== orgId) throw notFound(kind, of);
+    return workspaceId ?? null;
+  };
+  if (appId) return found('app', appId, services.apps.reads.findAnywhere(appId));
+  if (environmentId)
+    return found('environment', environmentId, services.environments.reads.findAnywhere(environmentId));
+  if (namespaceId) return found('namespace', namespaceId, services.namespaces.reads.findAnywhere(namespaceId));
+  return null;
 }

@@ -133,10 +133,17 @@ export class ActivityRecorder {
   #pending: ActivityRow[] = [];
   #flushing: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | null = null;
+  #isAway = false;
+  #lost = 0;
+  #told = 0;
 
-  constructor(sql: Sql, onFault: (error: unknown, lost: number) => void) {
+  readonly #maxKept: number;
+
+  /** @param maxKept records that wait for a database that is away */
+  constructor(sql: Sql, onFault: (error: unknown, lost: number) => void, maxKept = MAX_KEPT) {
     this.#sql = sql;
     this.#onFault = onFault;
+    this.#maxKept = maxKept;
   }
 
   /** Records that are not written yet. */
@@ -144,10 +151,20 @@ export class ActivityRecorder {
     return this.#pending.length;
   }
 
+  /** Records that were dropped since the start: refused, or too many to keep. */
+  get lost(): number {
+    return this.#lost;
+  }
+
   record(caller: Caller, entry: ActivityEntry, outcome: Outcome): void {
+    if (this.#pending.length >= this.#maxKept) {
+      this.#lost += 1;
+      return;
+    }
     this.#pending.push(activityRow(caller, entry, outcome));
-    if (this.#pending.length >= MAX_BATCH) void this.flush();
-    else this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS);
+    // a database that is away is asked by the timer alone, not again for each record
+    if (this.#pending.length >= MAX_BATCH && !this.#isAway) void this.flush();
+    else this.#timer ??= setTimeout(() => void this.flush(), this.#isAway ? RETRY_MS : FLUSH_MS);
   }
 
   /**
@@ -178,14 +195,17 @@ export class ActivityRecorder {
       const batch = this.#pending.splice(0, MAX_BATCH);
       try {
         await this.#sql.write(insert.text, insert.parameters(batch));
+        this.#isAway = false;
       } catch (error) {
         if (!isDatabaseAway(error)) {
           await this.#writeEach(batch, error);
           continue;
         }
-        const kept = batch.slice(0, Math.max(0, MAX_KEPT - this.#pending.length));
+        this.#isAway = true;
+        const kept = batch.slice(0, Math.max(0, this.#maxKept - this.#pending.length));
         this.#pending.unshift(...kept);
-        this.#onFault(error, batch.length - kept.length);
+        this.#lost += batch.length - kept.length;
+        this.#report(error);
         this.#timer ??= setTimeout(() => void this.flush(), RETRY_MS);
         return;
       }
@@ -194,14 +214,18 @@ export class ActivityRecorder {
 
   /** One record that PostgreSQL refuses must not take the others along. */
   async #writeEach(batch: readonly ActivityRow[], cause: unknown): Promise<void> {
-    let lost = 0;
     for (const row of batch) {
       await this.#sql.write(insert.text, insert.parameters([row])).catch((error: unknown) => {
         if (isDatabaseAway(error)) this.#pending.push(row);
-        else lost++;
+        else this.#lost += 1;
       });
     }
-    if (lost > 0) this.#onFault(cause, lost);
+    if (this.#lost > this.#told) this.#report(cause);
+  }
+
+  #report(error: unknown): void {
+    this.#onFault(error, this.#lost - this.#told);
+    this.#told = this.#lost;
   }
 }
 

@@ -1,11 +1,12 @@
 import { ApiError } from '../graphql/errors.ts';
 
-// connection failures of PostgreSQL (class 08, shutdown, start-up, no slot left), of sockets, and Prisma's names for them
+// what PostgreSQL says without a connection (class 08, shutdown, start-up) or without resources (class 53: no slot, memory or disk left; a
+// disk that fails), what sockets say, and Prisma's names for them
 const AWAY =
-  /^(57P0[123]|08...|53300|ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|ETIMEDOUT|P1001|P1002|P1008|P1017|P2024|P2028)$/;
+  /^(57P0[123]|08...|53...|58030|ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|ETIMEDOUT|P1001|P1002|P1008|P1017|P2024|P2028)$/;
 // where a layer between keeps only the words
 const AWAY_WORDS =
-  /Code: `(57P0[123]|08...|53300)`|terminating connection|Connection terminated|the database system is |timeout exceeded when trying to connect|Can't reach database server|is not queryable|Cannot use a pool after calling end/;
+  /Code: `(57P0[123]|08...|53...|58030)`|terminating connection|Connection terminated|the database system is |timeout exceeded when trying to connect|Can't reach database server|is not queryable|Cannot use a pool after calling end/;
 const MAX_CAUSES = 6;
 
 interface Cause {
@@ -16,7 +17,7 @@ interface Cause {
   originalError?: unknown;
 }
 
-/** Whether an error means that the database cannot be reached or has no connection left: nothing that a caller did. */
+/** Whether an error means that the database cannot be reached, or has no connection or no room left: nothing that a caller did. */
 export function isDatabaseAway(error: unknown): boolean {
   let at: unknown = error;
   for (let depth = 0; depth < MAX_CAUSES && typeof at === 'object' && at !== null; depth++) {

@@ -43,7 +43,8 @@ export function readMigrations(dir: string): Migration[] {
  * Applies the migrations that the database has not seen. Several processes may call this at once: one works, the others wait for it.
  * Each script commits together with its line in the history, so a killed run leaves either both or neither.
  * @returns the names of those applied now
- * @throws Error when a migration was changed after it was applied, or its script fails (named in the message)
+ * @throws Error when a migration was changed after it was applied, its script fails (named in the message), or the database has one that
+ *   the folder lacks: it belongs to a newer version
  */
 export async function migrate(url: string, dir: string): Promise<string[]> {
   const migrations = readMigrations(dir);
@@ -67,6 +68,7 @@ async function applyNext(client: pg.Client, migrations: readonly Migration[]): P
   await client.query('select pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
   await client.query(HISTORY_TABLE);
   const applied = await readHistory(client);
+  refuseNewer(applied, migrations);
   const next = migrations.filter((migration) => !isApplied(migration, applied))[0];
   if (next) await apply(client, next);
   await client.query('commit');
@@ -78,6 +80,15 @@ async function readHistory(client: pg.Client): Promise<ReadonlyMap<string, strin
     'select migration_name, checksum from _prisma_migrations where finished_at is not null and rolled_back_at is null',
   );
   return new Map(rows.map((row) => [row.migration_name, row.checksum]));
+}
+
+function refuseNewer(applied: ReadonlyMap<string, string>, migrations: readonly Migration[]): void {
+  const known = new Set(migrations.map(({ name }) => name));
+  const newer = [...applied.keys()].filter((name) => !known.has(name)).sort();
+  if (newer.length === 0) return;
+  throw new Error(
+    `The database was migrated by a newer version of the service (${newer.at(-1)}): start that version, or a newer one.`,
+  );
 }
 
 function isApplied({ name, checksum }: Migration, applied: ReadonlyMap<string, string>): boolean {

@@ -1,17 +1,15 @@
 import { builder } from '../graphql/builder.ts';
 import { connectionType, pageArgs } from '../graphql/connections.ts';
 import type { Constraints } from '../graphql/constraints.ts';
+import { bounds } from '../graphql/inputs.ts';
 import { Node, readableInWorkspace, registerNode } from '../graphql/node.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
-import { snakeCase } from '../infra/snake-case.ts';
 import { Workspace } from '../workspaces/workspace.graph.ts';
 import { workspaceArgs } from '../workspaces/workspace-args.ts';
 import { LogicalModel } from './logical-model.graph.ts';
 import { modelIdBounds } from './logical-model.inputs.ts';
-import type {
-  ModelEntitlement as ModelEntitlementRow,
-  WorkspaceLimits as WorkspaceLimitsRow,
-} from './model-entitlement.service.ts';
+import type { ModelEntitlement as ModelEntitlementRow } from './model-entitlement.service.ts';
+import { limitsByName, type WorkspaceLimits as WorkspaceLimitsRow } from './workspace-limits.ts';
 
 const WorkspaceLimits = builder.objectRef<WorkspaceLimitsRow>('WorkspaceLimits').implement({
   description: 'What a workspace may use of a model; null is no limit. Months, days and minutes are those of UTC.',
@@ -20,6 +18,13 @@ const WorkspaceLimits = builder.objectRef<WorkspaceLimitsRow>('WorkspaceLimits')
     maxRequestsPerDay: t.expose('maxRequestsPerDay', { type: 'Int53', nullable: true, description: 'Requests.' }),
     requestsPerMinute: t.expose('requestsPerMinute', { type: 'Int53', nullable: true, description: 'Requests.' }),
     tokensPerMinute: t.expose('tokensPerMinute', { type: 'Int53', nullable: true, description: 'Tokens.' }),
+    more: t.field({
+      type: 'JSONObject',
+      authorize: 'inherited',
+      description:
+        'Other limits that were given. They are kept for whoever reads them; the service does not apply them.',
+      resolve: ({ more }) => more ?? {},
+    }),
   }),
 });
 
@@ -46,11 +51,8 @@ export const ModelEntitlement = builder.objectRef<ModelEntitlementRow>('ModelEnt
     limits: t.field({
       type: 'JSONObject',
       authorize: 'inherited',
-      description: 'The same as an object with only those that are set, by their names in REST.',
-      resolve: ({ workspaceLimits }) =>
-        Object.fromEntries(
-          Object.entries(workspaceLimits).flatMap(([key, limit]) => (limit === null ? [] : [[snakeCase(key), limit]])),
-        ),
+      description: 'The same as one object with only those that are set, by their names in REST.',
+      resolve: ({ workspaceLimits }) => limitsByName(workspaceLimits),
     }),
     allowedStepTypes: t.exposeStringList('allowedStepTypes', { description: 'Empty: all.' }),
     allowedEndpoints: t.exposeStringList('allowedEndpoints', { description: 'Empty: all.' }),
@@ -121,15 +123,19 @@ const limit = { min: 1, max: Number.MAX_SAFE_INTEGER } as const satisfies Constr
 const allowed = { maxItems: 100, item: { minLength: 1, maxLength: 255 } } as const satisfies Constraints;
 
 const WorkspaceLimitsInput = builder.inputType('WorkspaceLimitsInput', {
-  description:
-    'What a workspace may use of a model. What is left out is not limited; a key that is none of these is refused.',
-  // a misspelt limit must not be no limit
-  extensions: { isClosed: true },
+  description: 'What a workspace may use of a model. What is left out is not limited.',
+  // in REST they stand beside the others
+  extensions: { unknownKeys: 'more' },
   fields: (t) => ({
     maxTokensPerMonth: t.field({ type: 'Int53', constraints: limit, description: 'Tokens, input and output.' }),
     maxRequestsPerDay: t.field({ type: 'Int53', constraints: limit, description: 'Requests.' }),
     requestsPerMinute: t.field({ type: 'Int53', constraints: limit, description: 'Requests.' }),
     tokensPerMinute: t.field({ type: 'Int53', constraints: limit, description: 'Tokens, input and output.' }),
+    more: t.field({
+      type: 'JSONObject',
+      constraints: { maxBytes: bounds.json.maxBytes },
+      description: 'Other limits, kept as they are. The service does not apply them.',
+    }),
   }),
 });
 

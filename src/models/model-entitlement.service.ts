@@ -7,14 +7,7 @@ import { newId } from '../infra/ids.ts';
 import { columnsOf, filtersOf, type PageSource, readPage } from '../infra/pages.ts';
 import { recordChange } from '../infra/record-change.ts';
 import type { ServiceDeps } from '../services.ts';
-
-/** What a workspace may use of a model; null is no limit. Periods are those of UTC. */
-export interface WorkspaceLimits {
-  maxTokensPerMonth: number | null;
-  maxRequestsPerDay: number | null;
-  requestsPerMinute: number | null;
-  tokensPerMinute: number | null;
-}
+import { storedLimits, type WorkspaceLimits, type WorkspaceLimitsInput } from './workspace-limits.ts';
 
 /** An entitlement as it is shown. */
 export interface ModelEntitlement
@@ -26,7 +19,7 @@ export interface ModelEntitlement
 
 export interface UpdateModelEntitlement {
   /** Replaced whole; null takes all limits away. */
-  workspaceLimits?: { [Key in keyof WorkspaceLimits]?: number | null } | null;
+  workspaceLimits?: WorkspaceLimitsInput | null;
   /** An empty list allows everything. */
   allowedStepTypes?: string[] | null;
   allowedEndpoints?: string[] | null;
@@ -61,6 +54,9 @@ export interface EntitlementFilters {
   enabledOnly?: boolean | null;
 }
 const withFilters = ({ enabledOnly }: EntitlementFilters) => filtersOf({ 't.enabled = ?': enabledOnly || undefined });
+
+const limitsJson = ({ workspaceLimits }: UpdateModelEntitlement) =>
+  ({ ...storedLimits(workspaceLimits) }) as Prisma.InputJsonObject;
 
 /** Which workspaces may use which models, and how much. An entitlement is known by its model within the workspace. */
 export class ModelEntitlementService {
@@ -130,7 +126,7 @@ export class ModelEntitlementService {
           workspaceId,
           modelId: model.id,
           logicalModelId,
-          workspaceLimits: limitsOf(input.workspaceLimits),
+          workspaceLimits: limitsJson(input),
           allowedStepTypes: input.allowedStepTypes ?? [],
           allowedEndpoints: input.allowedEndpoints ?? [],
           allowedPurposes: input.allowedPurposes ?? [],
@@ -155,7 +151,7 @@ export class ModelEntitlementService {
       const [row] = await tx.db.modelEntitlement.updateManyAndReturn({
         where: { ...place, logicalModelId },
         data: {
-          workspaceLimits: input.workspaceLimits === undefined ? undefined : limitsOf(input.workspaceLimits),
+          workspaceLimits: input.workspaceLimits === undefined ? undefined : limitsJson(input),
           allowedStepTypes: input.allowedStepTypes ?? undefined,
           allowedEndpoints: input.allowedEndpoints ?? undefined,
           allowedPurposes: input.allowedPurposes ?? undefined,
@@ -181,15 +177,4 @@ export class ModelEntitlementService {
       recordChange(tx, 'delete', 'model_entitlement', { id: row.id, ...place }, metadata);
     });
   }
-}
-
-/** All keys, as they are stored and shown. */
-function limitsOf(input: UpdateModelEntitlement['workspaceLimits']): Prisma.InputJsonObject {
-  const limits: WorkspaceLimits = {
-    maxTokensPerMonth: input?.maxTokensPerMonth ?? null,
-    maxRequestsPerDay: input?.maxRequestsPerDay ?? null,
-    requestsPerMinute: input?.requestsPerMinute ?? null,
-    tokensPerMinute: input?.tokensPerMinute ?? null,
-  };
-  return { ...limits };
 }

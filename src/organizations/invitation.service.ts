@@ -44,6 +44,7 @@ const source: PageSource<Invitation> = {
   where: ['t.org_id = $1'],
 };
 const withStatus = (status?: string | null) => filtersOf({ [`${STATUS} = ?`]: status });
+const one: PageSource<Invitation> = { ...source, where: [...source.where, 't.id = $2'] };
 const anywhere: PageSource<Invitation> = { ...source, where: ['t.id = $1'] };
 
 /** Invitations by e-mail to join an organization. */
@@ -84,9 +85,9 @@ export class InvitationService {
 
   /** @throws RESOURCE_NOT_FOUND */
   async get(orgId: string, id: string): Promise<Invitation> {
-    const invitation = await this.findAnywhere(id);
-    if (invitation?.orgId !== orgId) throw notFound('invitation', id);
-    return invitation;
+    const { rows } = await readPage(this.#deps.sql, one, { values: [orgId, id], after: null, limit: 1 });
+    if (!rows[0]) throw notFound('invitation', id);
+    return rows[0];
   }
 
   /**
@@ -208,7 +209,9 @@ export class InvitationService {
   ): Promise<void> {
     await tx.expectVersion({ table: 'invitations', key: { id, orgId } });
     const { count } = await tx.db.invitation.updateMany({ where: { id, orgId, status: 'pending' }, data });
-    if (count === 0) throw notPending(await this.get(orgId, id));
+    if (count > 0) return;
+    const invitation = await tx.db.invitation.findFirst({ where: { id, orgId }, select: { id: true, status: true } });
+    throw invitation ? notPending(invitation) : notFound('invitation', id);
   }
 
   async #mailAfter(tx: Tx, actor: Actor, orgId: string, email: string, token: string): Promise<void> {
@@ -228,7 +231,7 @@ const endings: Record<string, { reason: string; message: string }> = {
   expired: { reason: 'expired', message: 'The invitation has expired: create a new one.' },
 };
 
-function notPending({ id, status }: Invitation) {
+function notPending({ id, status }: Pick<Invitation, 'id' | 'status'>) {
   const ending = endings[status];
   if (!ending) throw new Error(`The invitation '${id}' is '${status}', which is no ending.`);
   return conflict('invitation', id, ending.reason, ending.message);

@@ -68,7 +68,7 @@ builder.queryFields((t) => ({
   organization: t.field({
     type: Organization,
     description: 'An organization by its identifier.',
-    authorize: { organization: 'organization:access' },
+    authorize: { organization: 'organization:access', by: 'id' },
     args: { id: t.arg.id({ required: true, description: 'The organization.' }) },
     resolve: (_root, { id }, context) => context.services.organizations.get(context, id),
   }),
@@ -111,7 +111,7 @@ builder.mutationFields((t) => ({
   updateOrganization: t.field({
     type: Organization,
     description: 'Changes an organization.',
-    authorize: { organization: 'organization:update' },
+    authorize: { organization: 'organization:update', by: 'id' },
     args: {
       id: t.arg.id({ required: true, description: 'The organization.' }),
       input: t.arg({ type: UpdateOrganizationInput, required: true, description: 'The changes.' }),
@@ -122,7 +122,7 @@ builder.mutationFields((t) => ({
   deleteOrganization: t.boolean({
     description:
       'Deletes an organization; its workspaces and everything in them are unreachable at once. Its members keep their accounts.',
-    authorize: { organization: 'organization:delete' },
+    authorize: { organization: 'organization:delete', by: 'id' },
     args: { id: t.arg.id({ required: true, description: 'The organization.' }), ...versionArg() },
     resolve: async (_root, { id }, { actor, services }) => {
       await services.organizations.delete(actor, id);

@@ -111,7 +111,7 @@ export class SecretReads {
     memory?: RequestMemory,
   ): Promise<Connection<ListedSecret>> {
     const filters = this.#filters(actor, { secretType, status, includeExpired, workspaceId });
-    if (workspaceId) await this.#access.requireWorkspace(actor, orgId, workspaceId, 'secret:read');
+    if (typeof workspaceId === 'string') await this.#access.requireWorkspace(actor, orgId, workspaceId, 'secret:read');
     if (!(await this.#maySomewhere(actor, orgId, 'secret:read'))) throw forbidden('secret:read');
     const seesAll = await this.#readsAll(actor, orgId);
     const list = seesAll ? this.#all : this.#readable;

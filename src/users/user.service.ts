@@ -71,7 +71,7 @@ export class UserService {
   async get(actor: Actor, id: string, workspaceId?: string | null): Promise<UserView> {
     const { token } = actor.principal;
     if (token) await this.#deps.access.requireToken(actor, 'user:read', { orgId: token.orgId, workspaceId });
-    const orgId = workspaceId ? await this.#contextOf(actor, workspaceId) : null;
+    const orgId = typeof workspaceId === 'string' ? await this.#contextOf(actor, workspaceId) : null;
     if (id === actor.principal.userId) return this.view(id, orgId ?? actor.principal.orgId);
     if (orgId) {
       if (!(await this.#roleIn(orgId, id))) throw notFound('user', id);

@@ -1,10 +1,20 @@
 import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
-import type { PrismaClient } from '../generated/prisma/client.ts';
-import type { Changes } from '../infra/change.ts';
+import type { PrismaClient, Workspace } from '../generated/prisma/client.ts';
+import type { Changes, Tx } from '../infra/change.ts';
 import { systemCaller } from '../infra/system-caller.ts';
 
 const BATCH = 100;
+
+/**
+ * Failed buckets that are due, back to `pending`. Each waits as long again as it has been failing, so the waits double: from ten seconds up
+ * to an hour.
+ */
+const RETRY = `update workspaces set bucket_status = 'pending', updated_at = now() where id in (
+    select id from workspaces where bucket_status = 'failed' and deleted_at is null
+      and updated_at < now() - least(interval '1 hour', greatest(interval '10 seconds', updated_at - created_at))
+    order by id limit ${BATCH} for update skip locked)
+  returning id, org_id as "orgId"`;
 
 /** Makes the place where a workspace keeps its files: a folder below `DATA_DIR/files`. */
 export class Buckets {
@@ -32,18 +42,19 @@ export class Buckets {
           where: { id, bucketStatus: 'pending' },
           data: { bucketStatus },
         });
-        if (count > 0)
-          tx.emit({
-            type: 'workspace.updated',
-            orgId,
-            workspaceId: id,
-            resourceType: 'workspace',
-            resourceId: id,
-            data: { bucket_status: bucketStatus },
-          });
+        if (count > 0) emitStatus(tx, { id, orgId }, bucketStatus);
       });
     }
     return pending.length;
+  }
+
+  /** Moves workspaces whose folder could not be made back to `pending`, once they have waited. @returns how many */
+  async retryFailed(): Promise<number> {
+    return this.#changes.run(systemCaller('bucket'), async (tx) => {
+      const due = await tx.db.$queryRawUnsafe<Pick<Workspace, 'id' | 'orgId'>[]>(RETRY);
+      for (const workspace of due) emitStatus(tx, workspace, 'pending');
+      return due.length;
+    });
   }
 
   /** Removes the folders of workspaces that were deleted 30 days ago, before their rows go. @returns how many */
@@ -67,4 +78,15 @@ export class Buckets {
       throw error;
     }
   }
+}
+
+function emitStatus(tx: Tx, { id, orgId }: Pick<Workspace, 'id' | 'orgId'>, bucketStatus: string): void {
+  tx.emit({
+    type: 'workspace.updated',
+    orgId,
+    workspaceId: id,
+    resourceType: 'workspace',
+    resourceId: id,
+    data: { bucket_status: bucketStatus },
+  });
 }

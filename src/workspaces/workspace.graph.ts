@@ -48,7 +48,7 @@ builder.queryFields((t) => ({
   workspace: t.field({
     type: Workspace,
     description: 'A workspace by its identifier.',
-    authorize: { workspace: 'workspace:read' },
+    authorize: { workspace: 'workspace:read', by: 'id' },
     args: {
       orgId: t.arg.id({ required: true, description: 'Its organization.' }),
       id: t.arg.id({ required: true, description: 'The workspace.' }),
@@ -114,7 +114,7 @@ builder.mutationFields((t) => ({
   updateWorkspace: t.field({
     type: Workspace,
     description: 'Changes a workspace.',
-    authorize: { workspace: 'workspace:update' },
+    authorize: { workspace: 'workspace:update', by: 'id' },
     args: {
       orgId: t.arg.id({ required: true, description: 'Its organization.' }),
       id: t.arg.id({ required: true, description: 'The workspace.' }),
@@ -127,7 +127,7 @@ builder.mutationFields((t) => ({
     type: MessageResult,
     description:
       'Deletes a workspace. It can be restored by an operator for 30 days; its content is unreachable at once.',
-    authorize: { workspace: 'workspace:delete' },
+    authorize: { workspace: 'workspace:delete', by: 'id' },
     args: {
       orgId: t.arg.id({ required: true, description: 'Its organization.' }),
       id: t.arg.id({ required: true, description: 'The workspace.' }),

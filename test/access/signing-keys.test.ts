@@ -145,3 +145,26 @@ describe('the key set', () => {
     expect(new Set(kids).size).toBe(1);
   });
 });
+
+describe('a key file that cannot be used', () => {
+  it.each([
+    ['is cut short', (text: string) => text.slice(0, text.length / 2)],
+    ['is empty', () => ''],
+    ['is no list', () => '{}'],
+    ['holds nothing', () => '[]'],
+    ['holds what is no key', () => '[{"jwk":{"kty":"OKP","kid":"x"}}]'],
+    ['holds null', () => '[null]'],
+  ])('%s: the error names the file and shows nothing of the key', async (_what, spoil) => {
+    await SigningKeys.open(dir);
+    const text = readFileSync(file(), 'utf8');
+    writeFileSync(file(), spoil(text));
+    const error = await SigningKeys.open(dir).then(
+      () => new Error('it was opened'),
+      (reason: unknown) => reason as Error,
+    );
+    expect(error.message).toContain(`'${file()}'`);
+    expect(error.message).toContain('backup');
+    const secret = /"d":"([^"]+)"/.exec(text)![1]!;
+    expect(error.message).not.toContain(secret.slice(0, 8));
+  });
+});

@@ -70,12 +70,58 @@ describe('Idempotency-Key', () => {
     expect(theirs.headers['idempotent-replayed']).toBeUndefined();
   });
 
-  it('also repeats a refusal, so that a retry cannot succeed behind its back', async () => {
-    const first = await create('key-5', '');
-    const second = await create('key-5', '');
-    expect(first.statusCode).toBe(422);
-    expect(second.statusCode).toBe(422);
+  it('repeats a conflict, so that a retry cannot succeed behind its back', async () => {
+    const { post } = callsOf(app);
+    const url = `/v1/orgs/${owner.orgId}/members`;
+    const headers = { ...owner.headers, 'idempotency-key': 'key-5' };
+    const first = await post(url, { user_id: owner.userId }, headers);
+    const second = await post(url, { user_id: owner.userId }, headers);
+    expect([first.statusCode, second.statusCode, second.body]).toEqual([409, 409, first.body]);
     expect(second.headers['idempotent-replayed']).toBe('true');
+  });
+
+  it('keeps nothing of what was refused otherwise: the key is free', async () => {
+    const before = await app.database.prisma.idempotencyKey.count();
+    const stranger = await registerAccount(app);
+    const { post } = callsOf(app);
+    const key = { 'idempotency-key': 'refused' };
+    const home = `/v1/orgs/${owner.orgId}`;
+    const refusals = [
+      await post(`${home}/workspaces`, { name: '' }, { ...owner.headers, ...key }),
+      await post(`${home}/workspaces`, { organization_id: owner.orgId, name: 'x' }, { ...stranger.headers, ...key }),
+      await post(`${home}/workspaces/ws_none/apps`, { name: 'x' }, { ...owner.headers, ...key }),
+    ];
+    expect(refusals.map(({ statusCode }) => statusCode)).toEqual([422, 403, 404]);
+    expect(await app.database.prisma.idempotencyKey.count()).toBe(before);
+    const mended = await create('refused', 'mended');
+    expect(mended.statusCode).toBe(201);
+    expect(mended.headers['idempotent-replayed']).toBeUndefined();
+  });
+
+  describe('a quota for each user, be it with several tokens', () => {
+    /** Keys of a user that were settled before. */
+    const fill = (userId: string, rows: number, sizeBytes: number) =>
+      app.database.pool.query(
+        `insert into idempotency_keys (id, request_hash, user_id, status_code, size_bytes, created_at)
+         select $1 || '-' || n, 'x', $1, 201, $3, now() - n * interval '1 second' from generate_series(1, $2::int) n`,
+        [userId, rows, sizeBytes],
+      );
+    const keysOf = (userId: string) =>
+      app.database.prisma.idempotencyKey.findMany({ where: { userId }, orderBy: { createdAt: 'desc' } });
+
+    it.each([
+      ['rows', 1_200, 10, 1_000],
+      ['bytes', 20, 400_000, 11],
+    ])('of %s: the oldest give way', async (what, rows, sizeBytes, left) => {
+      const user = await addColleague(app, owner, `quota-${what}`, 'admin');
+      await fill(user.userId, rows, sizeBytes);
+      expect((await create(`quota-${what}`, what, user)).statusCode).toBe(201);
+      const keys = await keysOf(user.userId);
+      expect(keys).toHaveLength(left);
+      expect(keys[0]!.sizeBytes).toBe(keys[0]!.response!.length);
+      expect(keys.slice(1).map(({ id }) => id)).toEqual(keys.slice(1).map((_, n) => `${user.userId}-${n + 1}`));
+      expect((await create(`quota-${what}`, what, user)).headers['idempotent-replayed']).toBe('true');
+    });
   });
 
   it('refuses a key that is no visible ASCII with 400', async () => {
@@ -178,5 +224,32 @@ describe('Idempotency-Key', () => {
     const last = await ask();
     expect(last.map(({ statusCode }) => statusCode)).toEqual([403, 403, 403, 403]);
     for (const { body } of last) expect(body).not.toMatch(/(?:pat|app|rft)_[0-9A-Za-z]{8}_/);
+  });
+
+  it('repeats nothing in a place where its caller may not do it any more, whatever they may do elsewhere', async () => {
+    const { post, patch } = callsOf(app);
+    const home = `/v1/orgs/${owner.orgId}`;
+    const editor = await addColleague(app, owner, 'editor-of-two');
+    const other = (await create('second-workspace', 'Second')).json().workspace_id as string;
+    for (const id of [owner.workspaceId, other])
+      await post(`${home}/workspaces/${id}/members`, { user_id: editor.userId, role: 'editor' }, owner.headers);
+    const headers = (n: number) => ({ ...editor.headers, 'idempotency-key': `there-${n}` });
+    const body = { name: 'kept', secret_type: 'api_key', value: { api_key: 'sk' }, workspace_id: other };
+    const made = await post(`${home}/secrets`, body, headers(1));
+    const rotate = () =>
+      post(`${home}/secrets/${made.json().secret_id}/rotate`, { value: { api_key: 'b' } }, headers(2));
+    expect([made.statusCode, (await rotate()).statusCode]).toEqual([201, 200]);
+    expect((await post(`${home}/secrets`, body, headers(1))).body).toBe(made.body);
+    expect((await rotate()).headers['idempotent-replayed']).toBe('true');
+    const demoted = await patch(
+      `${home}/workspaces/${other}/members/${editor.userId}`,
+      { role: 'viewer' },
+      owner.headers,
+    );
+    expect(demoted.statusCode).toBe(200);
+    const secondTime = await post(`${home}/secrets`, body, headers(1));
+    expect(secondTime.json()).toMatchObject({ error: 'FORBIDDEN', details: { required_permission: 'secret:create' } });
+    // the secret is hidden from viewers
+    expect((await rotate()).json()).toMatchObject({ error: 'RESOURCE_NOT_FOUND' });
   });
 });

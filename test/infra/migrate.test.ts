@@ -65,6 +65,18 @@ describe('migrate', () => {
     await expect(migrate(database.url, dir)).rejects.toThrow('The migration 1_make was changed after it was applied');
   });
 
+  it('refuses a database that a newer version has migrated, and changes nothing', async () => {
+    await write('1_make', 'create table a (b text)');
+    await write('3_newer', 'create table c (d text)');
+    await migrate(database.url, dir);
+    await rm(path.join(dir, '3_newer'), { recursive: true });
+    await write('2_between', 'create table e (f text)');
+    await expect(migrate(database.url, dir)).rejects.toThrow(
+      /^The database was migrated by a newer version of the service \(3_newer\): start that version, or a newer one\.$/,
+    );
+    expect(await query(`select to_regclass('e') is null as untouched`)).toEqual([{ untouched: true }]);
+  });
+
   it('leaves nothing of a script that fails, keeps those before it, and applies it once it is mended', async () => {
     await write('1_make', 'create table a (b text)');
     await write('2_bad', 'create table c (d text); select nonsense');

@@ -101,29 +101,67 @@ test('the model must be there (404), and is granted once (409), also when two tr
   });
 });
 
-test('a misspelt limit is refused, not taken for none', async () => {
+test('limits that the service does not know are kept as they are; those that it knows are checked', async () => {
   const ann = await person(app, 'ann');
   const { logical_model_id } = await newModel(ann);
-  const workspace_limits = { max_token_per_month: 5, requests_per_minute: 0, tokens_per_minute: 'x' };
-  const { status, body } = await ann.call('POST', entitlementsOf(ann), { logical_model_id, workspace_limits });
-  expect(status).toBe(422);
-  expect(body).toMatchObject({
-    detail: [
-      {
-        type: 'greater_than_equal',
-        loc: ['body', 'workspace_limits', 'requests_per_minute'],
-        input: 0,
-        ctx: { ge: 1 },
-      },
-      { type: 'int_parsing', loc: ['body', 'workspace_limits', 'tokens_per_minute'] },
-      {
-        type: 'extra_forbidden',
-        loc: ['body', 'workspace_limits', 'max_token_per_month'],
-        msg: 'Extra inputs are not permitted',
-        input: 5,
-      },
-    ],
+  const wrong = { max_images: 'any', requests_per_minute: 0, tokens_per_minute: 'x' };
+  const refused = await ann.call('POST', entitlementsOf(ann), { logical_model_id, workspace_limits: wrong });
+  expect(refused).toMatchObject({
+    status: 422,
+    body: {
+      detail: [
+        {
+          type: 'greater_than_equal',
+          loc: ['body', 'workspace_limits', 'requests_per_minute'],
+          input: 0,
+          ctx: { ge: 1 },
+        },
+        { type: 'int_parsing', loc: ['body', 'workspace_limits', 'tokens_per_minute'] },
+      ],
+    },
   });
+  const workspace_limits = {
+    max_tokens_per_month: 5,
+    max_images: 7,
+    maxRequestsPerDay: 'the name is not the one of the limit',
+    more: { nested: [null, { camelCase: true }] },
+    nothing: null,
+  };
+  const made = await ann.call('POST', entitlementsOf(ann), { logical_model_id, workspace_limits });
+  expect(made).toMatchObject({ status: 201, body: { workspace_limits } });
+  expect((await ann.call('GET', urlOf(ann, logical_model_id))).body).toMatchObject({ workspace_limits });
+  const { max_tokens_per_month: _known, ...more } = workspace_limits;
+  const read = await ann.ask(
+    `query ($orgId: ID!, $workspaceId: ID!, $model: ID!) {
+      modelEntitlement(orgId: $orgId, workspaceId: $workspaceId, logicalModelId: $model) {
+        limits workspaceLimits { maxTokensPerMonth maxRequestsPerDay more } } }`,
+    { orgId: ann.orgId, workspaceId: ann.workspaceId, model: logical_model_id },
+  );
+  expect(read.data).toEqual({
+    modelEntitlement: {
+      limits: workspace_limits,
+      workspaceLimits: { maxTokensPerMonth: 5, maxRequestsPerDay: null, more },
+    },
+  });
+  const NUL = { 'a key': { text: 'a\0b' } };
+  expect(await ann.call('PATCH', urlOf(ann, logical_model_id), { workspace_limits: NUL })).toMatchObject({
+    status: 422,
+    body: { detail: [{ type: 'string_unicode', loc: ['body', 'workspace_limits', 'a key', 'text'] }] },
+  });
+  const hidden = await ann.ask(
+    `mutation ($orgId: ID!, $workspaceId: ID!, $model: ID!) {
+      updateModelEntitlement(orgId: $orgId, workspaceId: $workspaceId, logicalModelId: $model,
+        input: { workspaceLimits: { more: { max_requests_per_day: 1 } } }) { id } }`,
+    { orgId: ann.orgId, workspaceId: ann.workspaceId, model: logical_model_id },
+  );
+  expect(hidden.errors).toMatchObject([
+    { extensions: { details: { issues: [{ path: ['input', 'workspaceLimits', 'more', 'max_requests_per_day'] }] } } },
+  ]);
+});
+
+test('what an update cannot clear is refused', async () => {
+  const ann = await person(app, 'ann');
+  const { logical_model_id } = await newModel(ann);
   const nulls = { allowed_step_types: null, allowed_endpoints: [''], enabled: null };
   await entitle(ann, logical_model_id);
   expect((await ann.call('PATCH', urlOf(ann, logical_model_id), { ...nulls, allowed_endpoints: [] })).status).toBe(422);

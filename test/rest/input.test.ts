@@ -573,7 +573,12 @@ describe('bodies', () => {
     expect(text.length).toBeLessThan(50_000);
   });
 
-  it.each([[[]], ['text'], [5], [true], [null]])('refuse %j as a whole', async (body) => {
+  it.each([null, undefined])('call a body of %j missing', async (body) => {
+    const missing = { type: 'missing', loc: ['body'], msg: 'Field required', input: null };
+    expect(await refused(body)).toEqual({ status: 422, detail: [missing] });
+  });
+
+  it.each([[[]], ['text'], [5], [true]])('refuse %j as a whole', async (body) => {
     expect(await refused(body)).toEqual({
       status: 422,
       detail: [

@@ -36,7 +36,10 @@ function schemaWith(authorize: Requirement | undefined) {
   return () => builder.toSchema();
 }
 
-function schemaWithNested(make: 'column' | 'computed' | 'object', authorize: Requirement | undefined) {
+function schemaWithNested(
+  make: 'column' | 'computed' | 'object' | 'object column',
+  authorize: Requirement | undefined,
+) {
   const builder = newBuilder();
   const Inner = builder
     .objectRef<{ name: string }>('Inner')
@@ -49,13 +52,31 @@ function schemaWithNested(make: 'column' | 'computed' | 'object', authorize: Req
           ? t.exposeString('name', asked)
           : make === 'computed'
             ? t.string({ ...asked, resolve: (o) => o.name })
-            : t.field({ type: Inner, ...asked, resolve: (o) => o.inner }),
+            : make === 'object column'
+              ? t.expose('inner', { type: Inner, ...asked })
+              : t.field({ type: Inner, ...asked, resolve: (o) => o.inner }),
     }),
   });
   builder.queryType({
     fields: (t) => ({
       outer: t.field({ type: Outer, authorize: 'public', resolve: () => ({ name: 'x', inner: { name: 'x' } }) }),
     }),
+  });
+  return () => builder.toSchema();
+}
+
+/** An interface with a field that has a resolver of its own, and an object that takes it over. */
+function schemaWithInterface(authorize: Requirement | undefined) {
+  const builder = newBuilder();
+  const Named = builder.interfaceRef<{ name: string }>('Named').implement({
+    fields: (t) => ({
+      name: t.exposeString('name'),
+      initial: t.string({ ...(authorize ? { authorize } : {}), resolve: ({ name }) => name.slice(0, 1) }),
+    }),
+  });
+  const Thing = builder.objectRef<{ name: string }>('Thing').implement({ interfaces: [Named] });
+  builder.queryType({
+    fields: (t) => ({ thing: t.field({ type: Thing, authorize: 'public', resolve: () => ({ name: 'x' }) }) }),
   });
   return () => builder.toSchema();
 }
@@ -69,8 +90,41 @@ describe('a field that does not say what it asks of its caller does not build', 
   test('one with a resolver of its own, and one that leads to an object; a plain column belongs to its object', () => {
     expect(schemaWithNested('computed', undefined)).toThrow(/Outer\.field does not say/);
     expect(schemaWithNested('object', undefined)).toThrow(/Outer\.field does not say/);
+    expect(schemaWithNested('object column', undefined)).toThrow(/Outer\.field does not say/);
     expect(schemaWithNested('computed', 'inherited')).not.toThrow();
+    expect(schemaWithNested('object column', 'inherited')).not.toThrow();
     expect(schemaWithNested('column', undefined)).not.toThrow();
+  });
+
+  test('on an interface, and so on each type that takes the field over', () => {
+    expect(schemaWithInterface(undefined)).toThrow(/\.initial does not say/);
+    expect(schemaWithInterface('inherited')).not.toThrow();
+  });
+});
+
+describe('a root field whose permission is about a place that it does not name does not build', () => {
+  const schemaAsking = (authorize: Requirement, names: Record<string, boolean>) => {
+    const builder = newBuilder();
+    const args = builder.args((t) =>
+      Object.fromEntries(Object.entries(names).map(([name, required]) => [name, t.id({ required })])),
+    );
+    builder.queryType({ fields: (t) => ({ thing: t.string({ authorize, args, resolve: () => 'x' }) }) });
+    return () => builder.toSchema();
+  };
+  test.each<[string, Requirement, Record<string, boolean>, string | null]>([
+    ['no argument', { organization: 'organization:access' }, {}, 'orgId'],
+    ['an argument that may be left out', { organization: 'organization:access' }, { orgId: false }, 'orgId'],
+    ['an `id` that is not declared to be the place', { organization: 'organization:access' }, { id: true }, 'orgId'],
+    ['an `id` that is', { organization: 'organization:access', by: 'id' }, { id: true }, null],
+    ['no workspace', { workspace: 'workspace:read' }, { orgId: true, id: true }, 'workspaceId'],
+    ['a workspace without its organization', { workspace: 'workspace:read' }, { workspaceId: true }, 'orgId'],
+    ['both', { workspace: 'workspace:read' }, { orgId: true, workspaceId: true }, null],
+    ['a workspace by its `id`', { workspace: 'workspace:read', by: 'id' }, { orgId: true, id: true }, null],
+  ])('%s', (_title, authorize, names, missing) => {
+    const build = schemaAsking(authorize, names);
+    if (missing)
+      expect(build).toThrow(`Query.thing asks for a permission and needs the required argument '${missing}'.`);
+    else expect(build).not.toThrow();
   });
 });
 
@@ -80,12 +134,13 @@ const named = Object.values(schema.getTypeMap()).filter(
 const objects = named.filter((type) => isObjectType(type) || isInterfaceType(type));
 const roots = new Set(['Query', 'Mutation', 'Subscription']);
 
-test('every field on a root type, and every one that leads to an object, says what it asks; a permission is one of the table', () => {
+test('every field but a plain column says what it asks; a permission is one of the table', () => {
   for (const type of objects) {
     for (const field of Object.values(type.getFields())) {
       const leadsToObject = isObjectType(getNamedType(field.type)) || isInterfaceType(getNamedType(field.type));
-      if (!roots.has(type.name) && !leadsToObject) continue;
-      const access = field.extensions.access as Requirement | undefined;
+      const isColumn = field.extensions.pothosExposedField !== undefined && !leadsToObject;
+      if (!roots.has(type.name) && isColumn) continue;
+      const { authorize: access } = field.extensions.pothosOptions as { authorize?: Requirement };
       const where = `${type.name}.${field.name}`;
       expect(access, where).toBeDefined();
       if (roots.has(type.name)) expect(access, where).not.toBe('inherited');

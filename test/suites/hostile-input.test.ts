@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import type { InjectOptions, LightMyRequestResponse } from 'fastify';
+import { GraphQLID, getNamedType } from 'graphql';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { shapeFault } from '../support/error-shapes.ts';
-import { fieldValues, type HostileRequest, hostileRequests } from '../support/hostile.ts';
+import { fieldValues, type HostileRequest, hostileRequests, withOneTextEmpty } from '../support/hostile.ts';
 import { addRows, listRoutes } from '../support/lists.ts';
 import { gentlestFirst, operations, routeOf } from '../support/operations.ts';
 import { graphqlRequest, injectable, partsOf } from '../support/requests.ts';
@@ -280,8 +281,30 @@ describe('over GraphQL: never an internal error, never a hang', () => {
           );
       }
     }
+    for (const [where, copy] of withOneTextEmpty(given)) await ask(`${where} empty`, JSON.stringify(copy));
     expect(faults).toEqual([]);
   });
+
+  const withIds = rootFields.filter(({ field }) => field.args.some(({ type }) => getNamedType(type) === GraphQLID));
+  test.each(withIds.map((root) => [titleOf(root), root] as const))(
+    '%s: an empty id is invalid, or as unknown as any other',
+    async (_title, root) => {
+      const given = argumentsOf(root, world, { requiredOnly: false });
+      const codeWith = async (ids: Record<string, string>) => {
+        const variables = { ...given, ...ids };
+        const request = graphqlRequest(documentOf(root, variables, 1), variables, world.as('owner').authorization);
+        const accept = root.kind === 'subscription' ? 'text/event-stream' : 'application/json';
+        const { body } = await answered({ ...request, headers: { ...request.headers, accept } });
+        return /"code":"([A-Z_]+)"/.exec(body)?.[1] ?? 'none';
+      };
+      for (const { name, type } of root.field.args) {
+        if (getNamedType(type) !== GraphQLID) continue;
+        const unknown = await codeWith({ [name]: 'nobody_01M7YDNKP9EQGSJ8EQS85QTN9P' });
+        expect([unknown, 'VALIDATION_ERROR'], name).toContain(await codeWith({ [name]: '' }));
+        expect(unknown, name).not.toBe('INTERNAL_SERVER_ERROR');
+      }
+    },
+  );
 
   test('documents that are none', async () => {
     const queries = [

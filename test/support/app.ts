@@ -10,6 +10,7 @@ import type { Logger } from '../../src/infra/logger.ts';
 import { createMailer, type Mail, type Mailer } from '../../src/infra/mail.ts';
 import { createTestDatabase } from './database.ts';
 import { quietLogger } from './quiet-logger.ts';
+import { withSingleConnections } from './single-connection.ts';
 
 export interface TestApp extends App {
   database: Database;
@@ -54,7 +55,9 @@ export async function startTestApp({
     ...env,
   });
   const own = databaseUrl ? null : await createTestDatabase();
-  const database = openDatabase({ url: databaseUrl ?? own!.url, poolSize: config.databasePoolSize, logger });
+  const database = withSingleConnections(
+    openDatabase({ url: databaseUrl ?? own!.url, poolSize: config.databasePoolSize, logger }),
+  );
   const mails: Mail[] = [];
   const mailer = recording(createMailer({ config, logger }), mails, config.smtpUrl !== undefined);
   const app = await buildApp({ config, database, mailer, logger });

@@ -121,6 +121,8 @@ export const bodies: [string, string | Buffer][] = [
 /** What a single field may be set to, as JSON text. */
 export const fieldValues: [string, string][] = [
   ['null', 'null'],
+  ['an empty text', '""'],
+  ['a list of an empty text', '[""]'],
   ['NUL', '"a\\u0000b"'],
   ['a lone surrogate', '"\\ud800"'],
   ['a reversed pair', '"\\udc00\\ud800"'],
@@ -148,6 +150,18 @@ export const fieldValues: [string, string][] = [
   ['directions', '"\\u202e\\u2066\\ufeff"'],
   ['LIKE characters', '"%_\\\\"'],
 ];
+
+/** Copies of a value, in each of which one of its texts is empty, and where that text stands. */
+export function* withOneTextEmpty(value: unknown, path = ''): Generator<[where: string, copy: unknown]> {
+  if (typeof value === 'string') yield [path, ''];
+  if (typeof value !== 'object' || value === null) return;
+  for (const [key, child] of Object.entries(value)) {
+    for (const [where, copy] of withOneTextEmpty(child, `${path}.${key}`)) {
+      if (Array.isArray(value)) yield [where, (value as unknown[]).with(Number(key), copy)];
+      else yield [where, { ...value, [key]: copy }];
+    }
+  }
+}
 
 const odd: [string, Record<string, string>][] = [
   ['text/plain', { 'content-type': 'text/plain' }],
@@ -220,6 +234,8 @@ export function* hostileRequests(operation: CompiledOperation, valid: () => Part
         };
     }
   }
+  for (const [where, body] of withOneTextEmpty(valid().body))
+    yield { what: `${where} empty`, request: injectable(operation, { ...valid(), body }) };
   const request = base();
   for (const suffix of ['/', '//', '/.', '/%2e%2e', ';x=1', '.json', '/x']) {
     const [path, query] = request.url.split('?', 2);

@@ -470,7 +470,7 @@ describe('endpoint_paths', () => {
 
   const tricks: [string, string, number][] = [
     ['a doubled slash', '/v1//orgs/{o1}/workspaces', 404],
-    ['an empty id', '/v1/orgs//workspaces', 404],
+    ['an empty id', '/v1/orgs//workspaces', 403],
     ['dots, encoded', '/v1/orgs/{o1}/workspaces/%2e%2e/secrets', 404],
     ['dots', '/v1/orgs/{o1}/workspaces/../../../users/{u1}', 404],
     ['an encoded slash in an id', '/v1/orgs/{o1}%2Fworkspaces', 403],

@@ -1,0 +1,39 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { registerAccount, type TestAccount } from '../support/account.ts';
+import { startTestApp, type TestApp } from '../support/app.ts';
+import { addColleague, callsOf } from '../support/calls.ts';
+
+let app: TestApp;
+let owner: TestAccount;
+beforeAll(async () => {
+  app = await startTestApp();
+  owner = await registerAccount(app);
+});
+afterAll(() => app.close());
+
+it('shows what each mutation of one request has changed, whatever an earlier one of it has read', async () => {
+  const colleague = await addColleague(app, owner, 'fresh', 'member');
+  const shown = `workspace { apps { totalCount nodes { name } } organization { name } owner { fullName } }`;
+  const make = (alias: string) =>
+    `${alias}: createApp(orgId: $org, workspaceId: $ws, input: { name: "${alias}" }) { ${shown} }`;
+  const query = `mutation ($org: ID!, $ws: ID!, $me: ID!, $colleague: ID!) {
+    ${make('first')}
+    renamed: updateOrganization(id: $org, input: { name: "Renamed" }) { name }
+    introduced: updateUser(id: $me, input: { fullName: "Ann Other" }) { fullName }
+    ${make('second')}
+    promoted: updateUser(id: $colleague, input: { fullName: "A Colleague" }) { roles }
+    role: updateOrganizationMember(orgId: $org, userId: $colleague, input: { role: "admin" }) { role }
+    again: updateUser(id: $colleague, input: { fullName: "A Colleague" }) { roles }
+  }`;
+  const { orgId: org, workspaceId: ws, userId: me } = owner;
+  const variables = { org, ws, me, colleague: colleague.userId };
+  const { data, errors } = (await callsOf(app).graphql(query, variables, owner.headers)).json();
+  expect(errors).toBeUndefined();
+  expect(data.first.workspace.apps).toEqual({ totalCount: 1, nodes: [{ name: 'first' }] });
+  expect(data.second.workspace).toEqual({
+    apps: { totalCount: 2, nodes: [{ name: 'second' }, { name: 'first' }] },
+    organization: { name: 'Renamed' },
+    owner: { fullName: 'Ann Other' },
+  });
+  expect([data.promoted.roles, data.again.roles]).toEqual([['member'], ['admin']]);
+});

@@ -1,0 +1,34 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Database } from '../../src/infra/database.ts';
+
+/** The same database, but what asks the pool for a second connection while its own transaction holds one fails. Under load both would wait for ever. */
+export function withSingleConnections(database: Database): Database {
+  const inTransaction = new AsyncLocalStorage<true>();
+  const { pool } = database;
+  for (const name of ['query', 'connect'] as const) {
+    const original = pool[name].bind(pool) as (...args: unknown[]) => unknown;
+    Object.defineProperty(pool, name, {
+      value: (...args: unknown[]) => {
+        if (inTransaction.getStore()) throw new Error(`The pool is asked inside a transaction: ${textOf(args[0])}`);
+        return original(...args);
+      },
+    });
+  }
+  const prisma = new Proxy(database.prisma, {
+    get(target, key, receiver) {
+      const value: unknown = Reflect.get(target, key, receiver);
+      if (key !== '$transaction') return value;
+      return (work: unknown, options: unknown) => {
+        const inside =
+          typeof work === 'function' ? (...args: unknown[]) => inTransaction.run(true, () => work(...args)) : work;
+        return (value as (...args: unknown[]) => unknown).call(target, inside, options);
+      };
+    },
+  });
+  return { ...database, prisma };
+}
+
+function textOf(query: unknown): string {
+  if (typeof query === 'string') return query;
+  return (query as { text?: string } | undefined)?.text ?? 'a connection';
+}
