@@ -7,6 +7,7 @@ import { fastifyOptions, type RestOptions, restPlugin } from '../rest/plugin.ts'
 import { SigningKeys } from './access/signing-keys.ts';
 import type { Config } from './config.ts';
 import { errorCodeOf } from './graphql/activity-plugin.ts';
+import { closeSockets } from './graphql/close-sockets.ts';
 import { Context } from './graphql/context.ts';
 import { addGraphQL, createEndpoint } from './graphql/endpoint.ts';
 import { ApiError, InputError } from './graphql/errors.ts';
@@ -69,7 +70,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const limit = new CallerLimit(config);
   endUnusedConnections(server);
   registerErrorShapes(server, { onFault: logRequestFault });
-  await addPlugins(server, config);
+  await addPlugins(server, config, services);
   addCacheControl(server);
   addRequestContext(server, services, config.trustedProxies);
   addRateLimit(server, limit);
@@ -88,7 +89,6 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const endpoint = createEndpoint({ schema, services, limit, config, onFault: onResolverFault });
   addGraphQL(server, endpoint, socketHandler(endpoint, services, limit));
   await server.register(restPlugin, restOptions(config, services));
-  server.addHook('preClose', async () => services.tail.close());
   const maintenance = new Maintenance(tasksOf(services), logFault);
   return { server, services, stop: () => stop(services, maintenance) };
 }
@@ -108,7 +108,7 @@ function createServer(config: Config, logger: Logger): FastifyInstance {
   });
 }
 
-async function addPlugins(server: FastifyInstance, { corsOrigins }: Config): Promise<void> {
+async function addPlugins(server: FastifyInstance, { corsOrigins }: Config, services: Services): Promise<void> {
   // pages set a policy of their own; JSON needs none
   await server.register(helmet, {
     contentSecurityPolicy: false,
@@ -127,7 +127,11 @@ async function addPlugins(server: FastifyInstance, { corsOrigins }: Config): Pro
       'idempotent-replayed',
     ],
   });
-  await server.register(websocket, { options: { maxPayload: 64 * 1024, perMessageDeflate: false } });
+  server.addHook('preClose', () => services.events.close());
+  await server.register(websocket, {
+    options: { maxPayload: 64 * 1024, perMessageDeflate: false },
+    preClose: closeSockets,
+  });
 }
 
 function restOptions({ publicUrl }: Config, services: Services): RestOptions {
