@@ -6,6 +6,7 @@ import { registerErrorShapes, statusOf } from '../rest/errors.ts';
 import { fastifyOptions, type RestOptions, restPlugin } from '../rest/plugin.ts';
 import { SigningKeys } from './access/signing-keys.ts';
 import type { Config } from './config.ts';
+import { EventLag } from './events/event-lag.ts';
 import { errorCodeOf } from './graphql/activity-plugin.ts';
 import { closeSockets } from './graphql/close-sockets.ts';
 import { Context } from './graphql/context.ts';
@@ -67,6 +68,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     onFault: logFault,
     outcomeOf: (error) => ({ statusCode: statusOfError(error), errorCode: errorCodeOf(error) }),
   });
+  const eventLag = new EventLag(services.sql, logger);
   const limit = new CallerLimit(config);
   endUnusedConnections(server);
   registerErrorShapes(server, { onFault: logRequestFault });
@@ -79,17 +81,17 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     seal: new Seal(secret, 'idempotency'),
     mayReplay: replayGate(schema, services),
   });
-  addMetrics(server, services, database.pool);
+  addMetrics(server, services, database.pool, eventLag);
   addRequestLog(server, logger);
   addFailureRecords(server, services, schema);
-  addHealth(server, { database, keys });
+  addHealth(server, { database, keys, eventLag });
   addAccountPages(server);
   const onResolverFault = (error: unknown, traceId: string) =>
     logger.error({ err: error, trace_id: traceId }, 'a resolver failed');
   const endpoint = createEndpoint({ schema, services, limit, config, onFault: onResolverFault });
   addGraphQL(server, endpoint, socketHandler(endpoint, services, limit));
   await server.register(restPlugin, restOptions(config, services));
-  const maintenance = new Maintenance(tasksOf(services), logFault);
+  const maintenance = new Maintenance(tasksOf(services, eventLag), logFault);
   return { server, services, stop: () => stop(services, maintenance) };
 }
 
@@ -154,8 +156,9 @@ function restOptions({ publicUrl }: Config, services: Services): RestOptions {
   };
 }
 
-function tasksOf(services: Services): Task[] {
+function tasksOf(services: Services, eventLag: EventLag): Task[] {
   return [
+    { name: 'event lag', everyMs: 5_000, run: () => eventLag.watch() },
     { name: 'buckets', everyMs: 1_000, run: () => services.buckets.provisionPending() },
     { name: 'secret notices', everyMs: 60_000, run: () => services.secretNotices.send() },
     { name: 'token notices', everyMs: 900_000, run: () => services.apiTokenNotices.send() },

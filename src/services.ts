@@ -119,6 +119,7 @@ export function createServices(process: ProcessDeps) {
     background,
     passwords,
     outcomeOf: process.outcomeOf,
+    onFault,
     tail,
     buckets: new Buckets({ prisma, changes, dataDir: config.dataDir }),
     events: new EventService({ tail, missed: new MissedEvents(sql), access, authentication, onFault }),

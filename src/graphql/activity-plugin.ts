@@ -1,7 +1,7 @@
 import SchemaBuilder, { BasePlugin, type PothosOutputFieldConfig, type SchemaTypes } from '@pothos/core';
 import type { GraphQLFieldResolver } from 'graphql';
 import type { ActivityEntry } from '../infra/activity.ts';
-import { callerError } from '../infra/faults.ts';
+import { callerError, hasTimedOut } from '../infra/faults.ts';
 import { permissionOf, type Requirement } from './access-plugin.ts';
 import type { Context } from './context.ts';
 import { ApiError, InputError } from './errors.ts';
@@ -65,6 +65,8 @@ function recorded<ContextType>(
     } catch (error) {
       // a REST request is recorded when it was answered: only then its status is known
       const shown = callerError(error);
+      // the caller is only told to try again: what was too slow is for the operator
+      if (hasTimedOut(error)) services.onFault(error, 'the database ended what took too long');
       if (label && caller.principal && !caller.request.isRest)
         services.activity.record(caller, entryOf(label, caller, args), services.outcomeOf(shown));
       throw shown;
