@@ -19,6 +19,7 @@ import { Locator } from './locate.ts';
 import type { CompiledOperation } from './operation.ts';
 import { parametersOf } from './parameters.ts';
 import { bodyReader, responseOf } from './response.ts';
+import { resumeProblems } from './resume.ts';
 import { rewrite } from './selection.ts';
 import { pathProblems, routeKey, toUrl } from './template.ts';
 
@@ -117,6 +118,7 @@ function compileOperation(
   const bodyField = bodyFieldOf(schemas.product, node, problems);
   const response =
     bodyField && responseOf(schemas.product, fragments, bodyField, node.operation, rest.status, problems);
+  if (response) problems.push(...resumeProblems(node, response));
   const document = rewrite(written);
   // names that REST makes equal
   if (problems.length === 0)
