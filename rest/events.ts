@@ -74,11 +74,10 @@ export class EventStream extends Readable {
   }
 
   async #next(): Promise<{ text: string; isLast: boolean }> {
-    const { valueOf, eventId } = this.#options;
     try {
       const step = await this.#source.next();
       if (step.done) return { text: '', isLast: true };
-      return { text: frameOf(valueOf(step.value), eventId), isLast: false };
+      return { text: frameOf(this.#options.valueOf(step.value), this.#options.eventId), isLast: false };
     } catch (error) {
       return { text: this.#options.farewell(error), isLast: true };
     }

@@ -19,12 +19,12 @@ export interface StreamOptions {
   /** What the reader missed: everything between `from` and the live events, or `lost`. */
   missed: AsyncIterable<StreamEvent> | 'lost' | null;
   /** Whether the event is for this reader. */
-  mayReceive(event: StreamEvent): boolean;
+  mayReceive: (event: StreamEvent) => boolean;
   /** Why the reader may read no more; `null` while it may. */
-  refusal(): Promise<CloseReason | null>;
-  onFault(error: unknown): void;
+  refusal: () => Promise<CloseReason | null>;
+  onFault: (error: unknown) => void;
   /** The stream is over, and its place free. */
-  release(): void;
+  release: () => void;
 }
 
 /**
@@ -106,7 +106,10 @@ export class WorkspaceStream implements AsyncIterableIterator<StreamEvent> {
 
   #look(): void {
     const { queue, refusal } = this.#options;
-    if (queue.hasEnded) return clearInterval(this.#watch);
+    if (queue.hasEnded) {
+      clearInterval(this.#watch);
+      return;
+    }
     refusal().then(
       (reason) => {
         if (!reason) this.#looksAfterDeletion = 0;

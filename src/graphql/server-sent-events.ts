@@ -35,9 +35,12 @@ export function resumableStreams(): Plugin {
         }),
       };
     },
-    onResultProcess({ request, result, setResultProcessor }) {
-      if (!isStream(result) || !accepts(request.headers.get('accept'))) return;
-      setResultProcessor((stream, fetchApi) => answerOf(stream as AsyncIterable<Identified>, fetchApi), MEDIA_TYPE);
+    onResultProcess(hook) {
+      if (!isStream(hook.result) || !accepts(hook.request.headers.get('accept'))) return;
+      hook.setResultProcessor(
+        (stream, fetchApi) => answerOf(stream as AsyncIterable<Identified>, fetchApi),
+        MEDIA_TYPE,
+      );
     },
   };
 }
@@ -62,9 +65,9 @@ function answerOf(results: AsyncIterable<Identified>, { ReadableStream, Response
     },
     async pull(controller) {
       try {
-        const { value, done } = await iterator.next();
-        controller.enqueue(encoder.encode(done ? 'event: complete\ndata:\n\n' : frameOf(value)));
-        if (!done) return;
+        const step = await iterator.next();
+        controller.enqueue(encoder.encode(step.done ? 'event: complete\ndata:\n\n' : frameOf(step.value)));
+        if (!step.done) return;
         clearInterval(ping);
         controller.close();
       } catch (error) {

@@ -79,6 +79,7 @@ describe('an event stream', () => {
   it('resumes where the client says that it was', async () => {
     const seen: unknown[] = [];
     const url = await listen(async function* (_root: unknown, args: unknown) {
+      yield { id: '1', type: 'item.created' };
       seen.push(args);
     } as () => AsyncGenerator<unknown>);
     await (await fetch(url, { headers: { ...headers, 'last-event-id': '7-1' } })).text();
