@@ -82,9 +82,9 @@ function search(
   }
 }
 
-/** `@body`, `@empty` and `@nothing` inside of a fragment would mean another operation at each use. */
+/** `@body`, `@empty`, `@nothing` and `@eventId` inside of a fragment would mean another operation at each use. */
 export function misplaced(node: FieldNode): string[] {
-  return ['body', 'empty', 'nothing'].flatMap((name) => {
+  return ['body', 'empty', 'nothing', 'eventId'].flatMap((name) => {
     const directive = directiveNode(node, name);
     return directive ? [problemAt(directive, `@${name} cannot stand in a fragment.`)] : [];
   });

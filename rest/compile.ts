@@ -22,6 +22,7 @@ import type { CompiledOperation, RootArguments } from './operation.ts';
 import type { Parameters } from './parameters.ts';
 import { parametersOf } from './parameters.ts';
 import { bodyReader, responseOf } from './response.ts';
+import { resumeProblems } from './resume.ts';
 import { rewrite } from './selection.ts';
 import { pathProblems, routeKey, toUrl } from './template.ts';
 
@@ -122,6 +123,7 @@ function compileOperation(
     bodyField && responseOf(schemas.product, fragments, bodyField, node.operation, rest.status, problems);
   const isStream = node.operation === 'subscription';
   const etag = bodyField && !isStream ? etagReader(schemas.product, fragments, bodyField, problems) : null;
+  if (response) problems.push(...resumeProblems(node, response));
   const document = rewrite(written, etag !== null);
   // names that REST makes equal
   if (problems.length === 0)

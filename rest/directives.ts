@@ -79,6 +79,17 @@ const nothing = new GraphQLDirective({
   description: 'On the `@body` field: the response body is the JSON text `null`, whatever the field says.',
   locations: [FIELD],
 });
+const eventId = new GraphQLDirective({
+  name: 'eventId',
+  description:
+    'On a field of the `@body` of a subscription: its value is the `id` of the frame and no part of `data`. A client that comes back sends it to the variable with `@lastEventId`.',
+  locations: [FIELD],
+});
+const lastEventId = new GraphQLDirective({
+  name: 'lastEventId',
+  description: 'The value of the variable is the `id` of the last frame that the client saw (`Last-Event-ID`).',
+  locations: [VARIABLE_DEFINITION],
+});
 
 const etag = new GraphQLDirective({
   name: 'etag',
@@ -99,6 +110,8 @@ export const facadeDirectives: readonly GraphQLDirective[] = [
   empty,
   nothing,
   etag,
+  eventId,
+  lastEventId,
 ];
 const facadeNames = new Set(facadeDirectives.map((directive) => directive.name));
 
@@ -121,10 +134,15 @@ export const restOf = (node: Directed) =>
 export const rangeOf = (node: Directed) =>
   getDirectiveValues(range, node) as { min?: number | null; max?: number | null } | undefined;
 export const oneOfOf = (node: Directed) => getDirectiveValues(oneOf, node) as { values: string[] } | undefined;
-export const headerOf = (node: Directed) => getDirectiveValues(header, node) as { name: string } | undefined;
+export const headerOf = (node: Directed) =>
+  has(node, 'lastEventId')
+    ? { name: 'last-event-id' }
+    : (getDirectiveValues(header, node) as { name: string } | undefined);
+
+type PlainDirective = 'body' | 'commaList' | 'flatten' | 'empty' | 'nothing' | 'etag' | 'eventId' | 'lastEventId';
 
 /** Whether a directive without arguments stands on the node. */
-export const has = (node: Directed, name: 'body' | 'commaList' | 'flatten' | 'empty' | 'nothing' | 'etag'): boolean =>
+export const has = (node: Directed, name: PlainDirective): boolean =>
   node.directives?.some((directive) => directive.name.value === name) ?? false;
 
 /** The directive's own node, for error positions. */

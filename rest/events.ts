@@ -8,6 +8,8 @@ const PING_MS = 15_000;
 interface EventSourceOptions {
   /** The value of the `@body` field of one result. Throws when the result has errors. */
   valueOf(result: ExecutionResult): unknown;
+  /** Key of the value's field that is the `id` of the frame, instead of a part of its data. */
+  eventId: string | null;
   /** The text that ends a stream whose source failed after the first byte. */
   farewell(error: unknown): string;
 }
@@ -75,19 +77,21 @@ export class EventStream extends Readable {
     try {
       const step = await this.#source.next();
       if (step.done) return { text: '', isLast: true };
-      return { text: frameOf(this.#options.valueOf(step.value)), isLast: false };
+      return { text: frameOf(this.#options.valueOf(step.value), this.#options.eventId), isLast: false };
     } catch (error) {
       return { text: this.#options.farewell(error), isLast: true };
     }
   }
 }
 
-/** One event. Keys `id` and `type` of the value, where it has them, are the event's own id and name. */
-export function frameOf(value: unknown): string {
-  const { id, type } = (typeof value === 'object' && value !== null ? value : {}) as { id?: unknown; type?: unknown };
+/** One event. `eventId` is the key of the frame's own id; the key `type`, where the value has it, names the event. */
+export function frameOf(value: unknown, eventId: string | null): string {
+  const isObject = typeof value === 'object' && value !== null;
+  const { [eventId ?? '']: id, ...rest } = (isObject ? value : {}) as Record<string, unknown>;
   const line = (name: string, content: unknown) =>
     isWord(content) ? `${name}: ${String(content).replace(/[\r\n\0]/g, ' ')}\n` : '';
-  return `${line('id', id)}${line('event', type)}data: ${JSON.stringify(value ?? null)}\n\n`;
+  const data = isObject && eventId !== null ? rest : (value ?? null);
+  return `${line('id', id)}${line('event', rest.type)}data: ${JSON.stringify(data)}\n\n`;
 }
 
 const isWord = (value: unknown): value is string | number => typeof value === 'string' || typeof value === 'number';

@@ -1,8 +1,9 @@
 import type { ErrorSet } from './directives.ts';
 import type { JsonSchema } from './json-schema.ts';
 import { Schemas } from './json-schema.ts';
-import type { CompiledOperation } from './operation.ts';
+import type { CompiledOperation, ResponseBody } from './operation.ts';
 import type { Parameter } from './parameters.ts';
+import type { ObjectShape } from './selection.ts';
 
 export interface OpenApiOptions {
   info: { title: string; version: string; description: string };
@@ -214,6 +215,10 @@ function parameterObject(parameter: Parameter, schemas: Schemas): Json {
   };
 }
 
+/** The shape of an event without what is the `id` of its frame. */
+const dataOf = ({ shape, eventId }: ResponseBody): ObjectShape | null =>
+  shape && { ...shape, fields: shape.fields.filter(({ key }) => key !== eventId) };
+
 function success({ response }: CompiledOperation, schemas: Schemas): Json {
   switch (response.kind) {
     case 'empty':
@@ -223,7 +228,7 @@ function success({ response }: CompiledOperation, schemas: Schemas): Json {
     case 'events':
       return {
         description: 'A stream of server-sent events; the schema is that of `data`.',
-        content: { 'text/event-stream': { schema: schemas.output(response.type, response.shape) } },
+        content: { 'text/event-stream': { schema: schemas.output(response.type, dataOf(response)) } },
       };
     case 'value':
       return { description: 'Success.', content: json(schemas.output(response.type, response.shape)) };

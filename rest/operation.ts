@@ -13,6 +13,8 @@ export interface ResponseBody {
   type: GraphQLOutputType;
   /** Shape of its (innermost) object; `null` for leaves. */
   shape: ObjectShape | null;
+  /** Key of the field that is the `id` of a frame, and no part of its data; `null` for none. */
+  eventId: string | null;
 }
 
 /** Argument -> where its value stands in a request. */

@@ -106,7 +106,7 @@ function bodyOf(
     return null;
   }
   checkInputObject(object, [], problem);
-  for (const other of ['range', 'oneOf', 'header', 'commaList']) {
+  for (const other of ['range', 'oneOf', 'header', 'lastEventId', 'commaList']) {
     if (node.directives?.some((directive) => directive.name.value === other))
       problem(`@${other} and @body exclude each other.`);
   }

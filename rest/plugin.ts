@@ -176,6 +176,7 @@ function streamHandler(
     }
     const stream = new EventStream(source, {
       valueOf: (result: ExecutionResult) => operation.bodyOf(result, request),
+      eventId: operation.response.eventId,
       farewell(error) {
         const answer = answerOf(error);
         if (!answer) options.onFault(error, request);

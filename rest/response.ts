@@ -9,7 +9,7 @@ import { restName } from './names.ts';
 import type { CompiledOperation, ResponseBody } from './operation.ts';
 import { reshapeOf } from './output.ts';
 import type { Parameter } from './parameters.ts';
-import { SelectionReader } from './selection.ts';
+import { type ObjectShape, SelectionReader } from './selection.ts';
 
 /** What the operation answers. Mistakes are added to `problems`. */
 export function responseOf(
@@ -33,8 +33,11 @@ export function responseOf(
     problems.push(problemAt(node, `@empty answers 204, not ${status}.`));
   if (status && (status < 200 || status > 299)) problems.push(problemAt(node, `${status} is no status of success.`));
   const kind = type === 'subscription' ? 'events' : isEmpty ? 'empty' : isNothing ? 'nothing' : 'value';
-  return { kind, type: field.type, shape };
+  return { kind, type: field.type, shape, eventId: eventIdOf(shape) };
 }
+
+const eventIdOf = (shape: ObjectShape | null): string | null =>
+  shape?.fields.find(({ node, object }) => has(node, 'eventId') && !object)?.key ?? null;
 
 /** Compiles the way from the result of an execution to the response body; see {@link CompiledOperation.bodyOf}. */
 export function bodyReader(

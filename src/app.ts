@@ -6,7 +6,9 @@ import { registerErrorShapes, statusOf } from '../rest/errors.ts';
 import { fastifyOptions, type RestOptions, restPlugin } from '../rest/plugin.ts';
 import { SigningKeys } from './access/signing-keys.ts';
 import type { Config } from './config.ts';
+import { EventLag } from './events/event-lag.ts';
 import { errorCodeOf } from './graphql/activity-plugin.ts';
+import { closeSockets } from './graphql/close-sockets.ts';
 import { Context } from './graphql/context.ts';
 import { addGraphQL, createEndpoint } from './graphql/endpoint.ts';
 import { ApiError, InputError } from './graphql/errors.ts';
@@ -69,10 +71,11 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     onFault: logFault,
     outcomeOf: (error) => ({ statusCode: statusOfError(error), errorCode: errorCodeOf(error) }),
   });
+  const eventLag = new EventLag(services.sql, logger);
   const limit = new CallerLimit(config);
   endUnusedConnections(server);
   registerErrorShapes(server, { onFault: logRequestFault });
-  await addPlugins(server, config);
+  await addPlugins(server, config, services);
   addCacheControl(server);
   addRequestContext(server, services, config.trustedProxies);
   addRateLimit(server, limit);
@@ -81,18 +84,17 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     seal: new Seal(secret, 'idempotency'),
     mayReplay: replayGate(schema, services),
   });
-  addMetrics(server, services, database.pool);
+  addMetrics(server, services, database.pool, eventLag);
   addRequestLog(server, logger);
   addFailureRecords(server, services, schema);
-  addHealth(server, { database, keys });
+  addHealth(server, { database, keys, eventLag });
   addAccountPages(server);
   const onResolverFault = (error: unknown, traceId: string) =>
     logger.error({ err: error, trace_id: traceId }, 'a resolver failed');
   const endpoint = createEndpoint({ schema, services, limit, config, onFault: onResolverFault });
   addGraphQL(server, endpoint, socketHandler(endpoint, services, limit));
   await server.register(restPlugin, restOptions(config, services));
-  server.addHook('preClose', async () => services.tail.close());
-  const maintenance = new Maintenance(tasksOf(services), logFault);
+  const maintenance = new Maintenance(tasksOf(services, eventLag), logFault);
   return { server, services, stop: () => stop(services, maintenance) };
 }
 
@@ -111,7 +113,7 @@ function createServer(config: Config, logger: Logger): FastifyInstance {
   });
 }
 
-async function addPlugins(server: FastifyInstance, { corsOrigins }: Config): Promise<void> {
+async function addPlugins(server: FastifyInstance, { corsOrigins }: Config, services: Services): Promise<void> {
   // pages set a policy of their own; JSON needs none
   await server.register(helmet, {
     contentSecurityPolicy: false,
@@ -131,7 +133,11 @@ async function addPlugins(server: FastifyInstance, { corsOrigins }: Config): Pro
       'idempotent-replayed',
     ],
   });
-  await server.register(websocket, { options: { maxPayload: 64 * 1024, perMessageDeflate: false } });
+  server.addHook('preClose', () => services.events.close());
+  await server.register(websocket, {
+    options: { maxPayload: 64 * 1024, perMessageDeflate: false },
+    preClose: closeSockets,
+  });
 }
 
 function restOptions({ publicUrl }: Config, services: Services): RestOptions {
@@ -155,8 +161,9 @@ function restOptions({ publicUrl }: Config, services: Services): RestOptions {
   };
 }
 
-function tasksOf(services: Services): Task[] {
+function tasksOf(services: Services, eventLag: EventLag): Task[] {
   return [
+    { name: 'event lag', everyMs: 5_000, run: () => eventLag.watch() },
     { name: 'buckets', everyMs: 1_000, run: () => services.buckets.provisionPending() },
     { name: 'bucket retries', everyMs: 10_000, run: () => services.buckets.retryFailed() },
     { name: 'secret notices', everyMs: 60_000, run: () => services.secretNotices.send() },

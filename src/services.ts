@@ -18,6 +18,7 @@ import { DeploymentService } from './environments/deployment.service.ts';
 import { EnvironmentService } from './environments/environment.service.ts';
 import { EventService } from './events/event.service.ts';
 import { EventTail } from './events/event-tail.ts';
+import { MissedEvents } from './events/missed-events.ts';
 import { Cursors } from './graphql/cursor.ts';
 import { ActivityRecorder, type Outcome } from './infra/activity.ts';
 import { Background } from './infra/background.ts';
@@ -124,9 +125,10 @@ export function createServices(process: ProcessDeps) {
     background,
     passwords,
     outcomeOf: process.outcomeOf,
+    onFault,
     tail,
     buckets: new Buckets({ prisma, changes, dataDir: config.dataDir }),
-    events: new EventService({ tail, access, authentication }),
+    events: new EventService({ tail, missed: new MissedEvents(sql), access, authentication, onFault }),
     auth: new AuthService(auth),
     emailProofs: new EmailProofs(auth),
     passwordChanges: new PasswordChanges(auth),

@@ -128,13 +128,13 @@ describe('the process', () => {
     }
   });
 
-  it('ends event streams and sockets on SIGTERM without waiting for the time of grace', async () => {
+  it('ends event streams and sockets on SIGTERM with the reason, and without waiting for the time of grace', async () => {
     const database = await createTestDatabase();
     const service = start({ DATABASE_URL: database.url, SHUTDOWN_TIMEOUT_SECONDS: '600' });
     const url = await service.url();
     const { token, orgId, workspaceId } = await registered(url, 'listener');
     const authorization = `Bearer ${token}`;
-    const query = `subscription { workspaceEvents(orgId: "${orgId}", workspaceId: "${workspaceId}") { id } }`;
+    const query = `subscription { workspaceEvents(orgId: "${orgId}", workspaceId: "${workspaceId}") { type data } }`;
     const stream = await openEvents(`${url}/graphql`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', accept: 'text/event-stream', authorization },
@@ -142,12 +142,23 @@ describe('the process', () => {
     });
     const socket = await openAcknowledged(url, authorization);
     socket.send({ id: '1', type: 'subscribe', payload: { query } });
+    const idle = await openAcknowledged(url, authorization);
     await vi.waitUntil(async () => (await (await fetch(`${url}/metrics`)).text()).includes('\nevent_streams 2\n'), {
       timeout: 10_000,
     });
     service.child.kill('SIGTERM');
     await stream.ended;
-    await socket.closed();
+    const last = { data: { workspaceEvents: { type: 'stream.closing', data: { reason: 'shutdown' } } } };
+    expect(stream.events.map(({ event, data }) => [event, data && (JSON.parse(data) as unknown)])).toEqual([
+      ['next', last],
+      ['complete', ''],
+    ]);
+    expect([await socket.closed(), socket.closeReason]).toEqual([1001, 'shutdown']);
+    expect(socket.messages.slice(1)).toEqual([
+      { id: '1', type: 'next', payload: last },
+      { id: '1', type: 'complete' },
+    ]);
+    expect([await idle.closed(), idle.closeReason]).toEqual([1001, 'shutdown']);
     expect(await service.exited()).toBe(0);
     await database.drop();
   });

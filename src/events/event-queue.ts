@@ -1,32 +1,49 @@
 import type { StreamEvent } from '../infra/events.ts';
+import type { CloseReason } from './close-reason.ts';
+import type { Position } from './position.ts';
 
 /** A client that is this far behind is let go, so that it cannot fill the server's memory; it comes back and resumes. */
 const MAX_QUEUED = 1_000;
 
-/** What one stream has yet to read. */
+/** What one stream has yet to read: every event of its workspace behind a position. */
 export class EventQueue implements AsyncIterableIterator<StreamEvent> {
+  /** All that was committed behind this position comes, nothing from before it. */
+  readonly start: Position;
   readonly #onEnd: () => void;
   readonly #queued: StreamEvent[] = [];
   #waiting: ((result: IteratorResult<StreamEvent>) => void) | null = null;
-  #ended = false;
+  #hasEnded = false;
+  #reason: CloseReason | null = null;
 
-  constructor(onEnd: () => void) {
+  constructor(start: Position, onEnd: () => void) {
+    this.start = start;
     this.#onEnd = onEnd;
   }
 
+  get hasEnded(): boolean {
+    return this.#hasEnded;
+  }
+
+  /** Why it ended; `null` while it has not, and when its reader left. */
+  get reason(): CloseReason | null {
+    return this.#reason;
+  }
+
   push(event: StreamEvent): void {
-    if (this.#ended) return;
+    if (this.#hasEnded) return;
     if (this.#waiting) {
       this.#waiting({ value: event, done: false });
       this.#waiting = null;
     } else if (this.#queued.push(event) > MAX_QUEUED) {
-      this.end();
+      this.end('slow_consumer');
     }
   }
 
-  end(): void {
-    if (this.#ended) return;
-    this.#ended = true;
+  /** The first reason counts. What was not read yet is dropped: a reader that resumes gets it. */
+  end(reason: CloseReason | null): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    this.#reason = reason;
     this.#queued.length = 0;
     this.#waiting?.({ value: undefined, done: true });
     this.#waiting = null;
@@ -36,14 +53,14 @@ export class EventQueue implements AsyncIterableIterator<StreamEvent> {
   async next(): Promise<IteratorResult<StreamEvent>> {
     const event = this.#queued.shift();
     if (event) return { value: event, done: false };
-    if (this.#ended) return { value: undefined, done: true };
+    if (this.#hasEnded) return { value: undefined, done: true };
     return new Promise((resolve) => {
       this.#waiting = resolve;
     });
   }
 
   async return(): Promise<IteratorResult<StreamEvent>> {
-    this.end();
+    this.end(null);
     return { value: undefined, done: true };
   }
 

@@ -1,20 +1,14 @@
-import type { StreamEvent } from '../infra/events.ts';
+import { EVENT_COLUMNS, type StreamEvent } from '../infra/events.ts';
 import type { Sql } from '../infra/sql.ts';
 import { EventQueue } from './event-queue.ts';
-
-interface TailRow extends StreamEvent {
-  xid: string;
-}
+import type { Position } from './position.ts';
 
 /**
  * In the order of commits: a transaction's events become visible when it ends, so only those of transactions older than every running
- * one are taken. `id > last` alone would skip an event whose transaction took its number early and committed late. Without the table's
- * name `order by` would mean the texts of the selection, where 10 comes before 9.
+ * one are taken. `id > last` alone would skip an event whose transaction took its number early and committed late.
  */
-const NEXT = `select seq::text, xid::text, id, org_id as "orgId", workspace_id as "workspaceId", namespace_id as "namespaceId",
-    environment_id as "environmentId", app_id as "appId", type, actor,
-    resource_type as "resourceType", resource_id as "resourceId", data, trace_id as "traceId", timestamp
-  from events e where (e.xid, e.seq) > ($1::xid8, $2::bigint) and e.xid < pg_snapshot_xmin(pg_current_snapshot())
+const NEXT = `select ${EVENT_COLUMNS} from events e
+  where (e.xid, e.seq) > ($1::xid8, $2::bigint) and e.xid < pg_snapshot_xmin(pg_current_snapshot())
   order by e.xid, e.seq limit 500`;
 const NOW = 'select pg_snapshot_xmin(pg_current_snapshot())::text as xid';
 
@@ -26,7 +20,7 @@ export class EventTail {
   readonly #pollMs: number;
   readonly #onFault: (error: unknown, what: string) => void;
   readonly #queues = new Map<string, Set<EventQueue>>();
-  #position: { xid: string; seq: string } | null = null;
+  #position: Position | null = null;
   #timer: NodeJS.Timeout | null = null;
   #reading = false;
   #nudged = false;
@@ -54,12 +48,13 @@ export class EventTail {
     }
     const queues = this.#queues.get(workspaceId) ?? new Set();
     this.#queues.set(workspaceId, queues);
-    const queue = new EventQueue(() => {
+    const queue = new EventQueue(this.#position, () => {
       queues.delete(queue);
       if (queues.size === 0 && this.#queues.get(workspaceId) === queues) this.#queues.delete(workspaceId);
       if (this.#queues.size === 0) this.#rest();
     });
     queues.add(queue);
+    if (this.#closed) queue.end('shutdown');
     this.#schedule(0);
     return queue;
   }
@@ -71,10 +66,10 @@ export class EventTail {
     this.#schedule(0);
   }
 
-  /** Ends all streams. */
+  /** Ends all streams, because the service stops. */
   close(): void {
     this.#closed = true;
-    for (const queues of this.#queues.values()) for (const queue of queues) queue.end();
+    for (const queues of this.#queues.values()) for (const queue of queues) queue.end('shutdown');
     this.#rest();
   }
 
@@ -97,9 +92,11 @@ export class EventTail {
     try {
       const position = this.#position;
       if (!position) return;
-      const rows = await this.#sql.read<TailRow>(NEXT, [position.xid, position.seq]);
+      const rows = await this.#sql.read<StreamEvent>(NEXT, [position.xid, position.seq]);
+      // all streams left meanwhile: those that came since start elsewhere
+      if (this.#position !== position) return;
       const last = rows.at(-1);
-      if (last && this.#position === position) this.#position = { xid: last.xid, seq: last.seq };
+      if (last) this.#position = { xid: last.xid, seq: last.seq };
       for (const row of rows) for (const queue of this.#queues.get(row.workspaceId ?? '') ?? []) queue.push(row);
       isMore = rows.length === BATCH;
     } catch (error) {

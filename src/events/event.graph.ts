@@ -1,5 +1,6 @@
 import { builder } from '../graphql/builder.ts';
 import type { StreamEvent } from '../infra/events.ts';
+import { cursorOf } from './position.ts';
 
 const EventActor = builder.objectRef<StreamEvent['actor']>('EventActor').implement({
   description: 'Who made an event happen.',
@@ -15,8 +16,16 @@ const EventActor = builder.objectRef<StreamEvent['actor']>('EventActor').impleme
 const WorkspaceEvent = builder.objectRef<StreamEvent>('WorkspaceEvent').implement({
   description: 'Something that happened in a workspace. It carries identifiers, not rows: read what you may see.',
   fields: (t) => ({
-    id: t.exposeID('id', { description: 'Identifier; deliveries repeat, so drop what you have seen.' }),
-    type: t.exposeString('type', { description: '`<resource>.created`, `<resource>.updated`, …' }),
+    id: t.exposeID('id', { description: 'Identifier.' }),
+    cursor: t.string({
+      authorize: 'inherited',
+      description: 'Place of the event in the stream. Pass it as `after` to resume behind it.',
+      resolve: cursorOf,
+    }),
+    type: t.exposeString('type', {
+      description:
+        '`<resource>.created`, `<resource>.updated`, …; `resync` and `stream.closing` are about the stream itself.',
+    }),
     orgId: t.exposeID('orgId', { description: 'The organization.' }),
     workspaceId: t.exposeID('workspaceId', { nullable: true, description: 'The workspace.' }),
     namespaceId: t.exposeID('namespaceId', { nullable: true, description: 'The namespace that it is about, if any.' }),
@@ -43,14 +52,22 @@ builder.subscriptionFields((t) => ({
   workspaceEvents: t.field({
     type: WorkspaceEvent,
     description:
-      'What happens in a workspace from now on, in the order in which it was committed. A token that is confined to namespaces, environments or an app does not hear of others. Ends when the session or the membership does.',
+      'What happens in a workspace, in the order in which it was committed: from now on, or from behind the event `after`. Events of the last 24 hours can be resumed from, 10,000 at most; a reader that missed more gets one `resync` event and reads its state again. A token that is confined to namespaces, environments or an app does not hear of others. The last event is `stream.closing`; `data.reason` is `timeout`, `token_revoked`, `membership_revoked`, `shutdown`, `slow_consumer`, `workspace_deleted` or `unavailable`.',
     authorize: { workspace: 'sync:subscribe' },
+    activity: { resourceType: 'sync', action: 'read' },
     args: {
       orgId: t.arg.id({ required: true, description: 'The organization of the workspace.' }),
       workspaceId: t.arg.id({ required: true, description: 'The workspace.' }),
+      after: t.arg.string({
+        description:
+          'The `cursor` of the last event that was seen. Over SSE the header `Last-Event-ID` takes precedence.',
+      }),
     },
-    subscribe: (_root, { orgId, workspaceId }, { actor, services }) =>
-      services.events.subscribe(actor, orgId, workspaceId),
-    resolve: (event: StreamEvent) => event,
+    subscribe: (_root, { orgId, workspaceId, after }, { actor, services, lastEventId }) =>
+      services.events.subscribe(actor, { orgId, workspaceId }, lastEventId ?? after),
+    resolve: (event: StreamEvent, _args, context) => {
+      context.eventId = cursorOf(event);
+      return event;
+    },
   }),
 }));

@@ -1,7 +1,7 @@
 import SchemaBuilder, { BasePlugin, type PothosOutputFieldConfig, type SchemaTypes } from '@pothos/core';
 import type { GraphQLFieldResolver } from 'graphql';
 import type { ActivityEntry } from '../infra/activity.ts';
-import { callerError } from '../infra/faults.ts';
+import { callerError, hasTimedOut } from '../infra/faults.ts';
 import { permissionOf, type Requirement } from './access-plugin.ts';
 import type { Context } from './context.ts';
 import { ApiError, InputError } from './errors.ts';
@@ -38,27 +38,44 @@ export class ActivityPlugin<Types extends SchemaTypes> extends BasePlugin<Types>
     resolver: GraphQLFieldResolver<unknown, Types['Context'], object>,
     fieldConfig: PothosOutputFieldConfig<Types>,
   ): GraphQLFieldResolver<unknown, Types['Context'], object> {
-    if (!isRecorded(fieldConfig.parentType)) return resolver;
-    const label = labelOf(fieldConfig);
-    return async (parent, args, context, info) => {
-      const { caller, services } = context as unknown as Context;
-      try {
-        const result: unknown = await resolver(parent, args, context, info);
-        if (label && caller.principal && !caller.request.recorded && !services.activity.hasRecorded(result))
-          services.activity.record(caller, entryOf(label, caller, args), { statusCode: caller.request.successStatus });
-        return result;
-      } catch (error) {
-        // a REST request is recorded when it was answered: only then its status is known
-        const shown = callerError(error);
-        if (label && caller.principal && !caller.request.isRest)
-          services.activity.record(caller, entryOf(label, caller, args), services.outcomeOf(shown));
-        throw shown;
-      }
-    };
+    // a subscription is recorded when it starts, not with each event
+    if (!isRecorded(fieldConfig.parentType) || fieldConfig.parentType === 'Subscription') return resolver;
+    return recorded(resolver, labelOf(fieldConfig));
+  }
+
+  override wrapSubscribe(
+    subscriber: GraphQLFieldResolver<unknown, Types['Context'], object> | undefined,
+    fieldConfig: PothosOutputFieldConfig<Types>,
+  ): GraphQLFieldResolver<unknown, Types['Context'], object> | undefined {
+    return subscriber && recorded(subscriber, labelOf(fieldConfig));
   }
 }
 
-const isRecorded = (parentType: string) => parentType === 'Query' || parentType === 'Mutation';
+function recorded<ContextType>(
+  resolver: GraphQLFieldResolver<unknown, ContextType, object>,
+  label: ActivityLabel | null,
+): GraphQLFieldResolver<unknown, ContextType, object> {
+  return async (parent, args, context, info) => {
+    const { caller, services } = context as unknown as Context;
+    try {
+      const result: unknown = await resolver(parent, args, context, info);
+      if (label && caller.principal && !caller.request.recorded && !services.activity.hasRecorded(result))
+        services.activity.record(caller, entryOf(label, caller, args), { statusCode: caller.request.successStatus });
+      return result;
+    } catch (error) {
+      // a REST request is recorded when it was answered: only then its status is known
+      const shown = callerError(error);
+      // the caller is only told to try again: what was too slow is for the operator
+      if (hasTimedOut(error)) services.onFault(error, 'the database ended what took too long');
+      if (label && caller.principal && !caller.request.isRest)
+        services.activity.record(caller, entryOf(label, caller, args), services.outcomeOf(shown));
+      throw shown;
+    }
+  };
+}
+
+const ROOTS = new Set(['Query', 'Mutation', 'Subscription']);
+const isRecorded = (parentType: string) => ROOTS.has(parentType);
 
 /** Ids that a root field was asked with, as the record of the operation names them. */
 export function entryOf(label: ActivityLabel, caller: Context['caller'], args: object): ActivityEntry {

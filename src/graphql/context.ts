@@ -8,6 +8,10 @@ import type { RequestMemory } from './nested-connection.ts';
 export class Context implements RequestMemory {
   readonly caller: Caller;
   readonly services: Services;
+  /** The cursor from which a stream over SSE resumes, as its client sent it in `Last-Event-ID`. */
+  lastEventId: string | undefined;
+  /** The cursor of the event that a subscription is answering with: its SSE frame carries it as `id`. */
+  eventId: string | undefined;
   readonly #kept = new Map<string, unknown>();
 
   constructor(caller: Caller, services: Services) {

@@ -18,6 +18,7 @@ import { withoutValue } from './coercion-errors.ts';
 import { Context } from './context.ts';
 import { ApiError, errorCatalogue } from './errors.ts';
 import { measureOperation } from './limits.ts';
+import { resumableStreams } from './server-sent-events.ts';
 
 /** What the transports (HTTP, SSE, WebSocket) have in common. */
 export interface GraphQLOptions {
@@ -73,6 +74,7 @@ export function createEndpoint({ schema, services, limit, config, onFault }: Gra
         ? []
         : [{ onValidate: ({ addValidationRule }) => addValidationRule(NoSchemaIntrospectionCustomRule) } as Plugin]),
       withoutValues(),
+      resumableStreams(),
       ownContext(),
       measured(limit, config.graphqlMaxCost),
       masked(onFault),

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import type { GraphQLSchema } from 'graphql';
+import type { GraphQLFieldMap, GraphQLSchema } from 'graphql';
 import { type ActivityLabel, entryOf } from '../graphql/activity-plugin.ts';
 import type { Services } from '../services.ts';
 import { rootArgumentsOf } from './root-arguments.ts';
@@ -9,7 +9,8 @@ import { rootArgumentsOf } from './root-arguments.ts';
  * permission, fault), its status is known then. What succeeded was recorded by the schema.
  */
 export function addFailureRecords(server: FastifyInstance, services: Services, schema: GraphQLSchema): void {
-  const fields = { ...schema.getQueryType()?.getFields(), ...schema.getMutationType()?.getFields() };
+  const roots = [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()];
+  const fields = Object.assign({}, ...roots.map((root) => root?.getFields())) as GraphQLFieldMap<unknown, unknown>;
   server.addHook('onResponse', async (request, reply) => {
     const { rootField } = request.routeOptions.config;
     const { caller } = request;

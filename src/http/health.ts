@@ -1,11 +1,15 @@
 import type { FastifyInstance } from 'fastify';
 import type { SigningKeys } from '../access/signing-keys.ts';
+import type { EventLag } from '../events/event-lag.ts';
 import type { Database } from '../infra/database.ts';
 
 const PROBE_TIMEOUT_MS = 2_000;
 
 /** Whether the process lives (`/healthz`), whether it can serve (`/readyz`), and the keys that verify its tokens. */
-export function addHealth(server: FastifyInstance, deps: { database: Database; keys: SigningKeys }): void {
+export function addHealth(
+  server: FastifyInstance,
+  deps: { database: Database; keys: SigningKeys; eventLag: EventLag },
+): void {
   let isStopping = false;
   server.addHook('preClose', async () => {
     isStopping = true;
@@ -14,11 +18,22 @@ export function addHealth(server: FastifyInstance, deps: { database: Database; k
   server.get('/readyz', async (_request, reply) => {
     const checks = { database: await probe(deps.database), shutdown: isStopping ? 'the service is stopping' : 'ok' };
     const isReady = Object.values(checks).every((check) => check === 'ok');
-    return reply.code(isReady ? 200 : 503).send({ status: isReady ? 'ready' : 'not ready', checks });
+    // late events are shown only: requests can be served, and no other node would be faster
+    const events = checks.database === 'ok' ? await lagOf(deps.eventLag) : null;
+    return reply.code(isReady ? 200 : 503).send({ status: isReady ? 'ready' : 'not ready', checks, events });
   });
   server.get('/.well-known/jwks.json', async (_request, reply) =>
     reply.header('cache-control', 'public, max-age=300').send(await deps.keys.jwks()),
   );
+}
+
+async function lagOf(eventLag: EventLag): Promise<{ lag_seconds: number; waiting: number } | null> {
+  try {
+    const { seconds, waiting } = await eventLag.read();
+    return { lag_seconds: seconds, waiting };
+  } catch {
+    return null; // the database went away since it was asked
+  }
 }
 
 async function probe({ pool }: Database): Promise<string> {

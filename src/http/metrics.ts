@@ -1,10 +1,11 @@
 import type { FastifyInstance } from 'fastify';
 import type pg from 'pg';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { EventLag } from '../events/event-lag.ts';
 import type { Services } from '../services.ts';
 
 /** `/metrics` in Prometheus' format: requests per route, event-loop delay, pool use, depth of the queues. */
-export function addMetrics(server: FastifyInstance, services: Services, pool: pg.Pool): void {
+export function addMetrics(server: FastifyInstance, services: Services, pool: pg.Pool, eventLag: EventLag): void {
   const registry = new Registry();
   const stopDefaults = collectDefaultMetrics({ register: registry });
   const durations = new Histogram({
@@ -14,13 +15,13 @@ export function addMetrics(server: FastifyInstance, services: Services, pool: pg
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers: [registry],
   });
-  const gauge = (name: string, help: string, read: () => number) =>
+  const gauge = (name: string, help: string, read: () => number | Promise<number>) =>
     new Gauge({
       name,
       help,
       registers: [registry],
-      collect() {
-        this.set(read());
+      async collect() {
+        this.set(await read());
       },
     });
   gauge('database_pool_connections', 'Open database connections.', () => pool.totalCount);
@@ -39,6 +40,11 @@ export function addMetrics(server: FastifyInstance, services: Services, pool: pg
   gauge('background_queue_depth', 'Pieces of background work under way.', () => services.background.depth);
   gauge('password_queue_depth', 'Password hashes that wait.', () => services.passwords.queueDepth);
   gauge('event_streams', 'Open event streams.', () => services.tail.size);
+  // without the database the other figures are wanted all the more
+  const lag = async (figure: 'seconds' | 'waiting') =>
+    (await eventLag.read().catch(() => null))?.[figure] ?? Number.NaN;
+  gauge('event_lag_seconds', 'Age of the oldest event that a running transaction holds back.', () => lag('seconds'));
+  gauge('event_lag_events', 'Events that a running transaction holds back, 10,000 at most.', () => lag('waiting'));
 
   server.addHook('onResponse', async (request, reply) => {
     const route = request.routeOptions.config.template ?? request.routeOptions.url ?? 'unknown';

@@ -5,7 +5,9 @@ import { PrismaClient } from '../generated/prisma/client.ts';
 import type { Logger } from './logger.ts';
 
 // As a statement and not as parameters of the connection, because PgBouncer refuses to connect with parameters that it does not know.
-const SESSION_LIMITS = `set statement_timeout = '30s'; set lock_timeout = '10s'; set idle_in_transaction_session_timeout = '30s'`;
+// PostgreSQL has known `transaction_timeout` since 17.
+const SESSION_LIMITS = `set statement_timeout = '30s'; set lock_timeout = '10s'; set idle_in_transaction_session_timeout = '30s';
+  select set_config(name, '60s', false) from pg_settings where name = 'transaction_timeout'`;
 const CONNECT_TIMEOUT_MS = 5_000;
 
 /** Access to the database: Prisma, and for hand-written SQL the connections below it. */
@@ -28,7 +30,8 @@ export interface DatabaseOptions {
 
 /**
  * Opens the pool that everything shares. Connects to nothing yet: a database that is away is an error of the first statement.
- * Statements end after 30 s, waits for a lock after 10 s, transactions that do nothing after 30 s, waits for a free connection after 5 s.
+ * Statements end after 30 s, waits for a lock after 10 s, transactions that do nothing after 30 s and all others after 60 s, because live
+ * events wait for them; waits for a free connection end after 5 s. Migrations have a connection of their own without these bounds.
  */
 export function openDatabase({
   url,

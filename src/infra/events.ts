@@ -20,6 +20,8 @@ export interface EventEntry extends Place {
 
 /** An event as it stands in the outbox and travels on streams. */
 export interface StreamEvent {
+  /** Its transaction and number, which together are its place in the order of commits. */
+  xid: string;
   seq: string;
   id: string;
   orgId: string;
@@ -35,6 +37,11 @@ export interface StreamEvent {
   traceId: string | null;
   timestamp: Date;
 }
+
+/** What is read of an event `e`. Ordering needs the table's name: without it `order by` would mean these texts, where 10 comes before 9. */
+export const EVENT_COLUMNS = `e.seq::text, e.xid::text, e.id, e.org_id as "orgId", e.workspace_id as "workspaceId",
+  e.namespace_id as "namespaceId", e.environment_id as "environmentId", e.app_id as "appId", e.type, e.actor,
+  e.resource_type as "resourceType", e.resource_id as "resourceId", e.data, e.trace_id as "traceId", e.timestamp`;
 
 const columns = {
   id: 'text',

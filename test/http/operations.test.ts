@@ -22,7 +22,11 @@ describe('health', () => {
     const ready = await app.server.inject('/readyz');
     expect([ready.statusCode, ready.json()]).toEqual([
       200,
-      { status: 'ready', checks: { database: 'ok', shutdown: 'ok' } },
+      {
+        status: 'ready',
+        checks: { database: 'ok', shutdown: 'ok' },
+        events: { lag_seconds: expect.any(Number) as number, waiting: expect.any(Number) as number },
+      },
     ]);
   });
 
@@ -31,10 +35,11 @@ describe('health', () => {
     const account = await registerAccount(lonely);
     const authorization = account.headers;
     await lonely.database.pool.end();
+    expect((await lonely.server.inject('/metrics')).body).toContain('\nevent_lag_seconds Nan\n');
     const ready = await lonely.server.inject('/readyz');
     expect([ready.statusCode, ready.json()]).toEqual([
       503,
-      { status: 'not ready', checks: { database: 'cannot be reached', shutdown: 'ok' } },
+      { status: 'not ready', checks: { database: 'cannot be reached', shutdown: 'ok' }, events: null },
     ]);
     const answer = await lonely.server.inject({ url: `/v1/orgs/${account.orgId}/workspaces`, headers: authorization });
     expect(answer.statusCode).toBe(503);

@@ -1,6 +1,8 @@
 import net from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type Database, openDatabase, waitForDatabase } from '../../src/infra/database.ts';
+import { callerError } from '../../src/infra/faults.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 
@@ -17,14 +19,21 @@ afterAll(async () => {
   await testDatabase.drop();
 });
 
+const hasTransactionTimeout = async (): Promise<boolean> => {
+  const { rows } = await database.pool.query<{ server_version_num: string }>('show server_version_num');
+  return Number(rows[0]!.server_version_num) >= 170_000;
+};
+
 describe('openDatabase', () => {
-  it('bounds statements, waits for locks and idle transactions on every connection, of Prisma too', async () => {
+  it('bounds statements, waits for locks, idle and long transactions on every connection, of Prisma too', async () => {
     const settings = `select name, setting from pg_settings
-      where name in ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout') order by name`;
+      where name in ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout') order by name`;
     const expected = [
       { name: 'idle_in_transaction_session_timeout', setting: '30000' },
       { name: 'lock_timeout', setting: '10000' },
       { name: 'statement_timeout', setting: '30000' },
+      // servers before 17 have none
+      ...((await hasTransactionTimeout()) ? [{ name: 'transaction_timeout', setting: '60000' }] : []),
     ];
     expect((await database.pool.query(settings)).rows).toEqual(expected);
     expect(await database.prisma.$queryRawUnsafe(settings)).toEqual(expected);
@@ -46,6 +55,35 @@ describe('openDatabase', () => {
       .catch(() => undefined); // the connection that asked for its own end gets no answer
     await vi.waitFor(() => expect(database.pool.totalCount).toBeLessThan(lost));
     expect(await database.prisma.$queryRaw`select 1 as one`).toEqual([{ one: 1 }]);
+  });
+
+  it.each([
+    ['a statement', ['set local statement_timeout = 20'], 'select pg_sleep(5)'],
+    // the server measures anew only when there was no bound for a moment
+    [
+      'a long transaction',
+      ['set local transaction_timeout = 0', 'set local transaction_timeout = 20'],
+      'select pg_sleep(5)',
+    ],
+    ['an idle transaction', ['set local idle_in_transaction_session_timeout = 20'], null],
+  ])('makes %s that was ended a 503, through pg and through Prisma', async (what, limits, statement) => {
+    if (what === 'a long transaction' && !(await hasTransactionTimeout())) return;
+    const work = async (query: (text: string) => Promise<unknown>) => {
+      for (const limit of limits) await query(limit);
+      if (statement) return query(statement);
+      // until the server has ended the session
+      for (;;) await query('select 1').then(() => delay(60));
+    };
+    const client = await database.pool.connect();
+    client.on('error', () => undefined);
+    await client.query('begin');
+    const byPg = await work((text) => client.query(text)).catch((error: unknown) => error);
+    client.release(true);
+    const byPrisma = await database.prisma
+      .$transaction((tx) => work((text) => tx.$executeRawUnsafe(text)))
+      .catch((error: unknown) => error);
+    for (const error of [byPg, byPrisma])
+      expect(callerError(error)).toMatchObject({ code: 'SERVICE_UNAVAILABLE', details: { retry_after: 1 } });
   });
 });
 

@@ -311,6 +311,41 @@ describe('a mistake in the documents stops the start, naming file, line and colu
       'subscription A @rest(method: POST, path: "/v1/x") { events(itemId: "1") @body { id } }',
       /A subscription is a GET route/,
     ],
+    [
+      'the id of a frame that nobody takes again',
+      `subscription A ${rest} { events(itemId: "1") @body { id @eventId } }`,
+      /@eventId needs a variable with @lastEventId/,
+    ],
+    [
+      'a variable that takes ids which no frame has',
+      `subscription A($a: String @lastEventId) ${rest} { events(itemId: "1", after: $a) @body { id } }`,
+      /@lastEventId needs a field with @eventId/,
+    ],
+    [
+      'two ids of a frame',
+      `subscription A($a: String @lastEventId) ${rest} { events(itemId: "1", after: $a) @body { id @eventId type @eventId } }`,
+      /A frame has one id/,
+    ],
+    [
+      'the id of a frame below its object',
+      `subscription A($a: String @lastEventId) ${rest} { events(itemId: "1", after: $a) @body { type owner { id @eventId } } }`,
+      /@eventId stands on a plain field of the @body object/,
+    ],
+    [
+      'the id of a frame in a fragment',
+      `subscription A($a: String @lastEventId) ${rest} { events(itemId: "1", after: $a) @body { ...E } } fragment E on Event { id @eventId }`,
+      /@eventId cannot stand in a fragment/,
+    ],
+    [
+      'the id of a frame of what is no stream',
+      `query A($a: ID! @lastEventId) ${rest} { item(id: $a) @body { id @eventId } }`,
+      /Only a subscription has frames with an id/,
+    ],
+    [
+      '@lastEventId together with @header',
+      `subscription A($a: String @lastEventId @header(name: "x")) ${rest} { events(itemId: "1", after: $a) @body { id @eventId } }`,
+      /@header and @lastEventId exclude each other/,
+    ],
   ];
 
   it.each(cases)('%s', (_what, document, expected) => {

@@ -1,13 +1,13 @@
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { EventStream, frameOf } from '../../rest/events.ts';
-import { forbidden } from '../../src/graphql/errors.ts';
+import { forbidden, invalidInput } from '../../src/graphql/errors.ts';
 import type { ToyServer } from './toy.ts';
 import { removeFolders, toyServer } from './toy.ts';
 
 const documents = `
-  subscription Stream($item_id: ID!, $last: Int @header(name: "last-event-id")) @rest(method: GET, path: "/v1/items/{item_id}/stream") {
-    events(itemId: $item_id, last: $last) @body { id type itemId data }
+  subscription Stream($item_id: ID!, $last: Int, $after: String @lastEventId) @rest(method: GET, path: "/v1/items/{item_id}/stream") {
+    events(itemId: $item_id, last: $last, after: $after) @body { id type itemId data cursor @eventId }
   }
 `;
 
@@ -59,10 +59,10 @@ async function listen(subscribe: () => AsyncGenerator<unknown> | Source): Promis
 const headers = { authorization: 'me' };
 
 describe('an event stream', () => {
-  it('sends the events of the subscription, named and numbered, and ends with it', async () => {
+  it('sends the events of the subscription, named and with the id that the document chose, and ends with it', async () => {
     const url = await listen(async function* () {
-      yield { id: '1', type: 'item.created', itemId: 'i1', data: { aB: 1 } };
-      yield { id: '2', type: 'item.deleted', itemId: null, data: null };
+      yield { id: '1', cursor: '7-1', type: 'item.created', itemId: 'i1', data: { aB: 1 } };
+      yield { id: '2', cursor: null, type: 'item.deleted', itemId: null, data: null };
     });
     const answer = await fetch(url, { headers });
     expect(answer.status).toBe(200);
@@ -71,9 +71,42 @@ describe('an event stream', () => {
     expect(answer.headers.get('x-accel-buffering')).toBe('no');
     expect(await answer.text()).toBe(
       'retry: 3000\n\n' +
-        'id: 1\nevent: item.created\ndata: {"id":"1","type":"item.created","item_id":"i1","data":{"aB":1}}\n\n' +
-        'id: 2\nevent: item.deleted\ndata: {"id":"2","type":"item.deleted","item_id":null,"data":null}\n\n',
+        'id: 7-1\nevent: item.created\ndata: {"id":"1","type":"item.created","item_id":"i1","data":{"aB":1}}\n\n' +
+        'event: item.deleted\ndata: {"id":"2","type":"item.deleted","item_id":null,"data":null}\n\n',
     );
+  });
+
+  it('resumes where the client says that it was', async () => {
+    const seen: unknown[] = [];
+    const url = await listen(async function* (_root: unknown, args: unknown) {
+      yield { id: '1', type: 'item.created' };
+      seen.push(args);
+    } as () => AsyncGenerator<unknown>);
+    await (await fetch(url, { headers: { ...headers, 'last-event-id': '7-1' } })).text();
+    await (await fetch(`${url}?after=8-1&last=3`, { headers })).text();
+    expect(seen).toEqual([
+      { itemId: 'i1', after: '7-1' },
+      { itemId: 'i1', last: 3 },
+    ]);
+  });
+
+  it('says at the header that nothing can be resumed from its value', async () => {
+    await listen(() => {
+      throw invalidInput(['after'], 'this is not the cursor of an event');
+    });
+    expect(await toy?.send({ url: '/v1/items/i1/stream', headers: { 'last-event-id': 'x' } })).toMatchObject({
+      status: 422,
+      body: {
+        detail: [
+          {
+            type: 'value_error',
+            loc: ['header', 'last-event-id'],
+            input: 'x',
+            msg: expect.stringContaining('cursor') as string,
+          },
+        ],
+      },
+    });
   });
 
   it('lets go of its source as soon as the client is gone', async () => {
@@ -101,11 +134,11 @@ describe('an event stream', () => {
     const url = await listen(() => source);
     const text = (await fetch(url, { headers })).text();
     const closing = toy?.server.close();
-    source.emit({ done: false, value: { id: '9', type: 'stream.closing' } });
+    source.emit({ done: false, value: { id: '9', cursor: '9-9', type: 'stream.closing' } });
     await new Promise(setImmediate);
     source.emit({ done: true, value: undefined });
     await closing;
-    expect(await text).toContain('id: 9\nevent: stream.closing\n');
+    expect(await text).toContain('id: 9-9\nevent: stream.closing\n');
   });
 
   it('answers errors before the first byte like any other operation', async () => {
@@ -117,9 +150,9 @@ describe('an event stream', () => {
       body: { error: 'FORBIDDEN', details: { required_permission: 'sync:subscribe' } },
     });
     expect(await toy?.send({ url: '/v1/items/i1/stream', as: null })).toMatchObject({ status: 401 });
-    expect(await toy?.send({ url: '/v1/items/i1/stream', headers: { 'last-event-id': 'x' } })).toMatchObject({
+    expect(await toy?.send({ url: '/v1/items/i1/stream?last=x' })).toMatchObject({
       status: 422,
-      body: { detail: [{ loc: ['header', 'last-event-id'] }] },
+      body: { detail: [{ loc: ['query', 'last'] }] },
     });
     expect(await toy?.send({ method: 'HEAD', url: '/v1/items/i1/stream' })).toMatchObject({ status: 405 });
   });
@@ -139,7 +172,7 @@ describe('an event stream', () => {
 });
 
 describe('EventStream', () => {
-  const options = { valueOf: ({ data }: { data?: unknown }) => data, farewell: () => 'never' };
+  const options = { eventId: null, valueOf: ({ data }: { data?: unknown }) => data, farewell: () => 'never' };
 
   it('asks for no more than the client takes', async () => {
     const source = new Source();
@@ -175,10 +208,11 @@ describe('EventStream', () => {
   });
 
   it('writes one frame per event, and lets no value break out of its line', () => {
-    expect(frameOf({ id: 'a\nevent: x', type: 'b\r\n' })).toBe(
-      'id: a event: x\nevent: b  \ndata: {"id":"a\\nevent: x","type":"b\\r\\n"}\n\n',
+    expect(frameOf({ at: 'a\nevent: x', type: 'b\r\n', id: 1 }, 'at')).toBe(
+      'id: a event: x\nevent: b  \ndata: {"type":"b\\r\\n","id":1}\n\n',
     );
-    expect(frameOf('text')).toBe('data: "text"\n\n');
-    expect(frameOf(null)).toBe('data: null\n\n');
+    expect(frameOf({ id: 1 }, null)).toBe('data: {"id":1}\n\n');
+    expect(frameOf('text', null)).toBe('data: "text"\n\n');
+    expect(frameOf(null, 'id')).toBe('data: null\n\n');
   });
 });

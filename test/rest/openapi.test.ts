@@ -34,6 +34,9 @@ beforeAll(() => {
       subscription Stream($item_id: ID!, $trace: Int @header(name: "x-trace-id")) @rest(method: GET, path: "/v1/items/{item_id}/stream", errors: A0) {
         events(itemId: $item_id, last: $trace) @body { id type }
       }
+      subscription Resumable($item_id: ID!, $seen: String @lastEventId) @rest(method: GET, path: "/v1/items/{item_id}/resumable") {
+        events(itemId: $item_id, after: $seen) @body { cursor @eventId type }
+      }
       fragment Item on Item { item_id: id name ownerId colour tags metadata createdAt owner @flatten { owner_name: name } others { ...Owner } owner { ...Owner } }
       fragment Owner on Owner { name }
       fragment Page on ItemConnection { total: totalCount pageInfo @flatten { has_more: hasNextPage next_cursor: endCursor } }
@@ -82,6 +85,7 @@ describe('the OpenAPI document', () => {
       ['delete', '/v1/items/{item_id}', 'RemoveItem', ['items']],
       ['post', '/v1/items/{item_id}/touch', 'TouchItem', ['items']],
       ['get', '/v1/items/{item_id}/stream', 'Stream', ['items']],
+      ['get', '/v1/items/{item_id}/resumable', 'Resumable', ['items']],
     ]);
   });
 
@@ -216,6 +220,17 @@ describe('the OpenAPI document', () => {
     expect(operation('/v1/items/{item_id}/stream', 'get').responses['200']).toMatchObject({
       content: { 'text/event-stream': { schema: { type: 'object' } } },
     });
+  });
+
+  it('shows how a stream is resumed: the header, and data without the id of the frame', () => {
+    const { parameters, responses } = operation('/v1/items/{item_id}/resumable', 'get');
+    expect(parameters).toContainEqual(
+      expect.objectContaining({ name: 'last-event-id', in: 'header', required: false }) as object,
+    );
+    expect(responses['200']).toMatchObject({
+      content: { 'text/event-stream': { schema: { properties: { type: { type: 'string' } }, required: ['type'] } } },
+    });
+    expect(JSON.stringify(responses['200'])).not.toContain('cursor');
   });
 
   it.each([

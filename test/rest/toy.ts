@@ -37,7 +37,7 @@ const sdl = /* GraphQL */ `
   type ItemConnection { nodes: [Item!]! pageInfo: PageInfo! totalCount: Int! }
   type Shop { id: ID! "The items, newest first." items("How many." first: Int = 20, after: String, colour: Colour, tags: [String!]): ItemConnection! }
   union Anything = Item | Owner
-  type Event { id: ID! type: String! itemId: ID data: JSON }
+  type Event { id: ID! cursor: String type: String! itemId: ID data: JSON owner: Owner }
 
   input PartInput { partName: String! count: Int weights: [Float!] }
   input ItemInput {
@@ -83,7 +83,7 @@ const sdl = /* GraphQL */ `
     clash(input: Clash): String
     plant(root: Tree!): String
   }
-  type Subscription { events(itemId: ID!, last: Int): Event! }
+  type Subscription { events(itemId: ID!, last: Int, after: String): Event! }
 `;
 
 type Resolvers = Record<string, Record<string, GraphQLFieldResolver<never, object>>>;

@@ -1,8 +1,10 @@
 import { createClient } from 'graphql-ws';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
+import { registerAccount } from '../support/account.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { type EventSource, openAcknowledged, openEvents, openSocket } from '../support/sockets.ts';
+import { type EventSource, openAcknowledged, openEvents, openSocket, type RawSocket } from '../support/sockets.ts';
+import { issueToken } from '../support/tokens.ts';
 import { createWorld, must, signIn, type World } from '../support/world.ts';
 
 let app: TestApp;
@@ -17,9 +19,10 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-const subscription = ({ ids }: World) =>
-  `subscription { workspaceEvents(orgId: "${ids.org_id}", workspaceId: "${ids.workspace_id}") { id type workspaceId resourceId } }`;
-const openSse = (world: World, authorization: string): Promise<EventSource> =>
+type Streamed = Pick<World, 'ids'>;
+const subscription = ({ ids }: Streamed) =>
+  `subscription { workspaceEvents(orgId: "${ids.org_id}", workspaceId: "${ids.workspace_id}") { id type workspaceId resourceId data } }`;
+const openSse = (world: Streamed, authorization: string): Promise<EventSource> =>
   openEvents(`${url}/graphql`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', accept: 'text/event-stream', authorization },
@@ -36,6 +39,17 @@ const change = (world: World) =>
   });
 
 const isEvent = ({ data }: { data: string }) => data.includes('workspace.updated');
+/** What a stream said, as types; its end as the reason. */
+const said = (payloads: readonly unknown[]): string[] =>
+  payloads.map((payload) => {
+    const { workspaceEvents } = (payload as { data: { workspaceEvents: { type: string; data: { reason?: string } } } })
+      .data;
+    return workspaceEvents.data.reason ?? workspaceEvents.type;
+  });
+const saidBySse = ({ events }: EventSource): string[] =>
+  said(events.filter(({ event }) => event === 'next').map(({ data }) => JSON.parse(data) as unknown));
+const saidByWs = ({ messages }: RawSocket): string[] =>
+  said(messages.filter(({ type }) => type === 'next').map(({ payload }) => payload));
 /** The stream is in place: the tail knows of it. */
 const open = (streams: number) => vi.waitFor(() => expect(app.services.tail.size).toBe(streams), { interval: 5 });
 
@@ -133,7 +147,7 @@ test("another tenant's event never arrives", async () => {
   await open(0);
 });
 
-describe('a stream ends', () => {
+describe('a stream ends, and says why', () => {
   test('when the membership does, before the next event', async () => {
     const { guest } = own;
     await addMember(own, guest.userId);
@@ -147,12 +161,10 @@ describe('a stream ends', () => {
     await change(own);
     await stream.ended;
     await socket.next(({ type, id }) => type === 'complete' && id === '1');
-    expect(stream.events.filter(isEvent)).toEqual([]);
-    expect(
-      socket.messages.filter(
-        ({ type, payload }) => type === 'next' && JSON.stringify(payload).includes('workspace.updated'),
-      ),
-    ).toEqual([]);
+    expect(saidBySse(stream).at(-1)).toBe('membership_revoked');
+    expect(saidByWs(socket).at(-1)).toBe('membership_revoked');
+    expect([...saidBySse(stream), ...saidByWs(socket)]).not.toContain('workspace.updated');
+    expect(stream.events.at(-1)).toMatchObject({ event: 'complete' });
     await open(0);
     socket.close();
   });
@@ -165,7 +177,9 @@ describe('a stream ends', () => {
     await open(2);
     await must(app, { method: 'POST', url: '/v1/auth/logout', headers: { authorization: `Bearer ${token}` } });
     await stream.ended;
+    await socket.next(({ type, id }) => type === 'complete' && id === '1');
     await open(0);
+    expect([saidBySse(stream), saidByWs(socket)]).toEqual([['token_revoked'], ['token_revoked']]);
     // a socket whose session is over starts nothing more
     socket.send({ id: '2', type: 'subscribe', payload: { query: '{ me { id } }' } });
     expect(await socket.closed()).toBe(4403);
@@ -178,9 +192,24 @@ describe('a stream ends', () => {
     await must(app, { method: 'DELETE', url: `/v1/users/${own.accounts.member.userId}`, headers: own.as('owner') });
     await stream.ended;
     await open(0);
+    expect(saidBySse(stream).at(-1)).toBe('token_revoked');
   });
 
-  test('when the workspace is deleted', async () => {
+  test('when the token is revoked, and when it expires', async () => {
+    const account = await registerAccount(app);
+    const world = { ids: { org_id: account.orgId, workspace_id: account.workspaceId } };
+    for (const end of ['revoked_at', 'expires_at']) {
+      const token = await issueToken(app, account);
+      const stream = await openSse(world, token.headers.authorization);
+      await open(1);
+      await app.database.pool.query(`update api_tokens set ${end} = now() where id = $1`, [token.id]);
+      await stream.ended;
+      expect(saidBySse(stream).at(-1)).toBe('token_revoked');
+    }
+    await open(0);
+  });
+
+  test('when the workspace is deleted: that is the last event, also where another transaction holds it back', async () => {
     const made = await must<{ workspace_id: string }>(app, {
       method: 'POST',
       url: `/v1/orgs/${own.ids.org_id}/workspaces`,
@@ -189,15 +218,78 @@ describe('a stream ends', () => {
     });
     const short = { ...own, ids: { ...own.ids, workspace_id: made.workspace_id } };
     const stream = await openSse(short, own.as('owner').authorization);
-    await open(1);
+    const socket = await openAcknowledged(url, own.as('owner').authorization);
+    socket.send({ id: '1', type: 'subscribe', payload: { query: subscription(short) } });
+    await open(2);
+    const held = await app.database.pool.connect();
+    await held.query('begin; select pg_current_xact_id()');
+    await change(short);
     await must(app, {
       method: 'DELETE',
       url: `/v1/orgs/${own.ids.org_id}/workspaces/${made.workspace_id}`,
       headers: own.as('owner'),
     });
+    // both streams look whether they may go on, and wait
+    const looks = vi.spyOn(app.services.access, 'requireWorkspace');
+    await vi.waitFor(() => expect(looks.mock.calls.length).toBeGreaterThanOrEqual(4), { timeout: 5_000 });
+    looks.mockRestore();
+    await held.query('rollback');
+    held.release();
     await stream.ended;
+    await socket.next(({ type, id }) => type === 'complete' && id === '1');
     await open(0);
+    const expected = ['workspace.updated', 'workspace.deleted', 'workspace_deleted'];
+    expect([saidBySse(stream).slice(-3), saidByWs(socket).slice(-3)]).toEqual([expected, expected]);
+    socket.close();
   });
+});
+
+test('a stream leaves one record of its start, whatever the transport, and one of its refusal; none of its events', async () => {
+  const records = async () => {
+    await app.services.activity.flush();
+    const { rows } = await app.database.pool.query(
+      `select user_id, org_id, workspace_id, method, path, action, status_code, success, error_code from activity
+       where resource_type = 'sync' and org_id = any($1) order by timestamp, id`,
+      [[own.ids.org_id, foreign.ids.org_id]],
+    );
+    return rows;
+  };
+  const before = (await records()).length;
+  const { authorization } = own.as('admin');
+  const stream = await openSse(own, authorization);
+  await open(1);
+  const socket = await openAcknowledged(url, authorization);
+  socket.send({ id: '1', type: 'subscribe', payload: { query: subscription(own) } });
+  await open(2);
+  await change(own);
+  await stream.next(isEvent);
+  await (await openSse(foreign, authorization)).ended;
+  stream.close();
+  socket.close();
+  await open(0);
+  const start = {
+    user_id: own.accounts.admin.userId,
+    org_id: own.ids.org_id,
+    workspace_id: own.ids.workspace_id,
+    path: '/graphql',
+    action: 'read',
+    status_code: 200,
+    success: true,
+    error_code: null,
+  };
+  const refusal = {
+    org_id: foreign.ids.org_id,
+    workspace_id: foreign.ids.workspace_id,
+    method: 'POST',
+    status_code: 403,
+    success: false,
+    error_code: 'FORBIDDEN',
+  };
+  expect((await records()).slice(before)).toEqual([
+    { ...start, method: 'POST' },
+    { ...start, method: 'WS' },
+    { ...start, ...refusal },
+  ]);
 });
 
 test('streams that ended leave no timer behind', async () => {

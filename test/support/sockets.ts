@@ -18,6 +18,8 @@ export interface RawSocket {
   next(fits: (message: SocketMessage) => boolean): Promise<SocketMessage>;
   /** Code with which the server closed. */
   closed(): Promise<number>;
+  /** The reason that came with it. */
+  readonly closeReason: string;
   close(): void;
 }
 
@@ -25,9 +27,11 @@ export async function openSocket(url: string, headers: Record<string, string> = 
   const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/graphql`, GRAPHQL_TRANSPORT_WS_PROTOCOL, { headers });
   const messages: SocketMessage[] = [];
   let code: number | null = null;
+  let closeReason = '';
   socket.on('message', (data: Buffer) => messages.push(JSON.parse(data.toString()) as SocketMessage));
-  socket.on('close', (closeCode) => {
+  socket.on('close', (closeCode, reason) => {
     code = closeCode;
+    closeReason = reason.toString();
   });
   await once(socket, 'open');
   return {
@@ -50,6 +54,9 @@ export async function openSocket(url: string, headers: Record<string, string> = 
         },
         { timeout: 10_000, interval: 5 },
       ),
+    get closeReason() {
+      return closeReason;
+    },
     close: () => socket.close(),
   };
 }
@@ -62,11 +69,18 @@ export async function openAcknowledged(url: string, authorization: string): Prom
   return socket;
 }
 
+/** A frame of a stream. */
+export interface SentEvent {
+  event: string;
+  data: string;
+  id: string | undefined;
+}
+
 /** An open stream of server-sent events. */
 export interface EventSource {
-  readonly events: readonly { event: string; data: string; id: string | undefined }[];
+  readonly events: readonly SentEvent[];
   /** The first event that fits, as soon as it is there. */
-  next(fits: (event: { event: string; data: string }) => boolean): Promise<{ event: string; data: string }>;
+  next(fits: (event: SentEvent) => boolean): Promise<SentEvent>;
   /** The server ended the stream. */
   ended: Promise<void>;
   close(): void;
@@ -78,7 +92,7 @@ export async function openEvents(url: string, init: RequestInit): Promise<EventS
   const response = await fetch(url, { ...init, signal: abort.signal });
   if (!response.ok || !response.headers.get('content-type')?.startsWith('text/event-stream'))
     throw new Error(`${response.status} ${await response.text()}`);
-  const events: { event: string; data: string; id: string | undefined }[] = [];
+  const events: SentEvent[] = [];
   const ended = (async () => {
     let rest = '';
     try {

@@ -33,17 +33,19 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 const subscription = () =>
-  `subscription { workspaceEvents(orgId: "${owner.orgId}", workspaceId: "${owner.workspaceId}") { type resourceId namespaceId environmentId appId } }`;
+  `subscription { workspaceEvents(orgId: "${owner.orgId}", workspaceId: "${owner.workspaceId}") { cursor type resourceId namespaceId environmentId appId } }`;
 const streams = (count: number) => vi.waitFor(() => expect(app.services.tail.size).toBe(count), { interval: 5 });
 
+let runs = 0;
 /** Changes in both of each place, and in none. @returns what was changed, by the places that it lies in */
 async function changeEverything(): Promise<Record<string, string>> {
   const changed: Record<string, string> = {};
+  const run = ++runs;
   const secrets = `/v1/orgs/${owner.orgId}/secrets`;
   const secret = (name: string, place: object) =>
     made(
       secrets,
-      { name, secret_type: 'token', value: { a: 1 }, workspace_id: owner.workspaceId, ...place },
+      { name: `${name}-${run}`, secret_type: 'token', value: { a: 1 }, workspace_id: owner.workspaceId, ...place },
       'secret_id',
     );
   const { put, delete: remove } = callsOf(app);
@@ -80,6 +82,7 @@ async function changeEverything(): Promise<Record<string, string>> {
 }
 
 interface Heard {
+  cursor: string;
   type: string;
   resourceId: string;
   namespaceId: string | null;
@@ -152,6 +155,33 @@ describe('a stream of a token that is confined', () => {
     await socket.next(({ payload }) => JSON.stringify(payload ?? '').includes('workspace.updated'));
     expect(JSON.stringify(socket.messages)).not.toContain('thr_old');
     socket.close();
+    await streams(0);
+  });
+
+  it('tells it nothing of others when it comes back either: the same of what it missed as of what it would have heard', async () => {
+    const everything = await openAcknowledged(url, owner.headers.authorization);
+    everything.send({ id: '1', type: 'subscribe', payload: { query: subscription() } });
+    await streams(1);
+    await callsOf(app).put(home(), { description: 'from here' }, owner.headers);
+    const { payload } = await everything.next(({ type }) => type === 'next');
+    const { cursor } = (payload as { data: { workspaceEvents: Heard } }).data.workspaceEvents;
+    everything.close();
+    await streams(0);
+    const changed = await changeEverything();
+    const again = subscription().replace(') {', `, after: "${cursor}") {`);
+    for (const [hidden, token] of [
+      [/ n[23]/, await issueToken(app, owner, { namespace_ids: [ids.n1] })],
+      [/ e2/, await issueToken(app, owner, { environment_ids: [ids.e1] })],
+      [/ a2/, await issueToken(app, owner, { app_id: ids.a1 })],
+    ] as const) {
+      const socket = await openAcknowledged(url, token.headers.authorization);
+      socket.send({ id: '1', type: 'subscribe', payload: { query: again } });
+      await socket.next(({ payload: sent }) => JSON.stringify(sent ?? '').includes('workspace.updated'));
+      const text = JSON.stringify(socket.messages);
+      for (const [place, id] of Object.entries(changed))
+        expect([place, text.includes(id)]).toEqual([place, !hidden.test(` ${place}`)]);
+      socket.close();
+    }
     await streams(0);
   });
 });

@@ -1,0 +1,234 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { EventService } from '../../src/events/event.service.ts';
+import { EventTail } from '../../src/events/event-tail.ts';
+import { MissedEvents } from '../../src/events/missed-events.ts';
+import { cursorOf } from '../../src/events/position.ts';
+import { Sql } from '../../src/infra/sql.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+
+const WRITERS = 12;
+const PER_WRITER = 60;
+const READERS = 5;
+const ROUNDS = 6;
+const PLACE = { orgId: 'org_resume', workspaceId: 'ws_resume' };
+
+let database: TestDatabase;
+let pool: pg.Pool;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  pool = new pg.Pool({ connectionString: database.url, max: WRITERS + 8 });
+  // dropping the database may end a connection that is just saying goodbye
+  pool.on('error', () => undefined);
+});
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
+
+const INSERT = `insert into events (id, org_id, workspace_id, type, actor, resource_type, resource_id, data)
+  values ($1, $2, $3, 'order.created', '{}', 'order', $1, '{}')`;
+const insert = (client: pg.Pool | pg.PoolClient, id: string) =>
+  client.query(INSERT, [id, PLACE.orgId, PLACE.workspaceId]);
+
+/** Writes events in transactions that commit late, and now and then roll back. */
+async function write(writer: string, written: string[]): Promise<void> {
+  const client = await pool.connect();
+  try {
+    for (let i = 0; i < PER_WRITER; ) {
+      const batch = 1 + Math.floor(Math.random() * 3);
+      const isAborted = Math.random() < 0.1;
+      const ids = Array.from({ length: batch }, (_, k) => `${writer}${i + k}${isAborted ? '_aborted' : ''}`);
+      await client.query('begin');
+      for (const id of ids) {
+        await insert(client, id);
+        if (Math.random() < 0.3) await delay(Math.random() * 4);
+      }
+      await delay(Math.random() * 6);
+      await client.query(isAborted ? 'rollback' : 'commit');
+      if (!isAborted) written.push(...ids);
+      i += batch;
+    }
+  } finally {
+    client.release();
+  }
+}
+
+/** All that was written so far is older than every transaction that runs. */
+async function settled(): Promise<void> {
+  for (let isSettled = false; !isSettled; await delay(5)) {
+    const { rows } = await pool.query<{ settled: boolean }>(
+      'select not exists (select 1 from events where xid >= pg_snapshot_xmin(pg_current_snapshot())) as settled',
+    );
+    isSettled = rows[0]!.settled;
+  }
+}
+
+/** A node over the database. Who may read is not the question here. */
+function node(faults: unknown[]) {
+  const sql = new Sql(pool);
+  const tail = new EventTail(sql, 5, (error) => faults.push(error));
+  const service = new EventService({
+    tail,
+    missed: new MissedEvents(sql),
+    access: { requireWorkspace: async () => 'all' } as never,
+    authentication: { renew: async (principal: unknown) => principal } as never,
+    onFault: (error) => faults.push(error),
+  });
+  return { tail, service };
+}
+type Node = ReturnType<typeof node>;
+
+/** Reads, leaves and comes back at random, each time to some node, until it has seen `last`. */
+async function reconnectingReader(
+  nodes: readonly Node[],
+  userId: string,
+  start: string,
+  last: () => string,
+): Promise<string[]> {
+  const actor = { principal: { userId, token: null } } as never;
+  const seen: string[] = [];
+  let cursor = start;
+  while (seen.at(-1) !== last()) {
+    const { service } = nodes[Math.floor(Math.random() * nodes.length)]!;
+    const stream = await service.subscribe(actor, PLACE, cursor);
+    let left = 1 + Math.floor(Math.random() * 40);
+    for await (const event of stream) {
+      seen.push(event.type === 'order.created' ? event.id : event.type);
+      cursor = cursorOf(event);
+      if (--left === 0 || seen.at(-1) === last()) break;
+    }
+    if (Math.random() < 0.5) await delay(Math.random() * 60);
+  }
+  return seen;
+}
+
+/** The negative control: comes back with the number of the last event, reads what is there behind it, and then goes live. */
+async function naiveReader({ tail }: Node, last: () => string): Promise<string[]> {
+  const seen: string[] = [];
+  let seq = '0';
+  while (seen.at(-1) !== last()) {
+    const { rows } = await pool.query<{ seq: string; id: string }>(
+      'select seq::text, id from events e where workspace_id = $1 and seq > $2 order by e.seq',
+      [PLACE.workspaceId, seq],
+    );
+    seen.push(...rows.map(({ id }) => id));
+    seq = rows.at(-1)?.seq ?? seq;
+    if (seen.at(-1) === last()) break;
+    const queue = await tail.subscribe(PLACE.workspaceId);
+    let left = 1 + Math.floor(Math.random() * 40);
+    for await (const event of queue) {
+      seen.push(event.id);
+      seq = event.seq;
+      if (--left === 0 || event.id === last()) break;
+    }
+  }
+  return seen;
+}
+
+test('readers that leave and come back at random, to two nodes, while twelve writers commit late: each event once, in one order for all; a naive reader loses or repeats some', async () => {
+  let isNaiveWrong = false;
+  for (let round = 0; round < ROUNDS && !isNaiveWrong; round++) {
+    await pool.query('truncate events');
+    const faults: unknown[] = [];
+    const nodes = [node(faults), node(faults)];
+    const first = `evt_${round}_first`;
+    await insert(pool, first);
+    await settled();
+    // one that stays keeps each node's tail where it was
+    const staying = await Promise.all(nodes.map(({ tail }) => tail.subscribe(PLACE.workspaceId)));
+    const stayed: string[][] = [[], []];
+    const draining = staying.map(async (queue, index) => {
+      for await (const { id } of queue) stayed[index]!.push(id);
+    });
+    const last = { id: 'not yet' };
+    const start = cursorOf(staying[0]!.start);
+    const reading = Array.from({ length: READERS }, (_, reader) =>
+      reconnectingReader(nodes, `usr_${reader}`, start, () => last.id),
+    );
+    const naive = naiveReader(nodes[0]!, () => last.id);
+    const written: string[] = [];
+    await Promise.all(Array.from({ length: WRITERS }, (_, writer) => write(`evt_${round}_${writer}_`, written)));
+    last.id = `evt_${round}_last`;
+    await insert(pool, last.id);
+    const readings = await Promise.all(reading);
+    for (let i = 0; i < 2_000 && stayed.some((ids) => ids.at(-1) !== last.id); i++) await delay(5);
+    for (const { tail } of nodes) tail.close();
+    await Promise.all(draining);
+    const byNaive = await naive;
+    const [order, other] = stayed as [string[], string[]];
+    expect(faults).toEqual([]);
+    expect([...order].sort()).toEqual([...written, last.id].sort());
+    for (const seen of [other, ...readings]) expect(seen).toEqual(order);
+    isNaiveWrong = JSON.stringify(byNaive.filter((id) => id !== first).sort()) !== JSON.stringify([...order].sort());
+  }
+  expect(isNaiveWrong).toBe(true);
+}, 120_000);
+
+test('a reader that is ahead of the node it comes back to sees nothing again', async () => {
+  const [ahead, behind] = [node([]), node([])];
+  // the second node does not look again by itself, and so stays where it is
+  const slow = new EventTail(new Sql(pool), 600_000, () => undefined);
+  const staying = await slow.subscribe(PLACE.workspaceId);
+  const waiting = staying.next();
+  await insert(pool, 'evt_ahead_0');
+  slow.nudge();
+  await waiting;
+  const actor = { principal: { userId: 'usr_ahead', token: null } } as never;
+  const stream = (await ahead.service.subscribe(actor, PLACE))[Symbol.asyncIterator]();
+  const next = stream.next();
+  await insert(pool, 'evt_ahead_1');
+  const { value } = await next;
+  expect(value).toMatchObject({ id: 'evt_ahead_1' });
+  await stream.return?.();
+  const service = new EventService({
+    tail: slow,
+    missed: new MissedEvents(new Sql(pool)),
+    access: { requireWorkspace: async () => 'all' } as never,
+    authentication: { renew: async (principal: unknown) => principal } as never,
+    onFault: () => undefined,
+  });
+  const again = (await service.subscribe(actor, PLACE, cursorOf(value as never)))[Symbol.asyncIterator]();
+  const after = again.next();
+  await insert(pool, 'evt_ahead_2');
+  slow.nudge();
+  expect((await after).value).toMatchObject({ id: 'evt_ahead_2' });
+  await again.return?.();
+  for (const tail of [ahead.tail, behind.tail, slow]) tail.close();
+});
+
+test('what is missed is read as fast as it is taken, and a reader that falls behind meanwhile is told so', async () => {
+  const { tail, service } = node([]);
+  const actor = { principal: { userId: 'usr_slow', token: null } } as never;
+  const stream = (await service.subscribe(actor, PLACE))[Symbol.asyncIterator]();
+  const first = stream.next();
+  await insert(pool, 'evt_slow');
+  const { value: start } = await first;
+  await stream.return?.();
+  const flood = (prefix: string, count: number) =>
+    pool.query(
+      `insert into events (id, org_id, workspace_id, type, actor, resource_type, resource_id, data)
+       select $3 || n, $1, $2, 'order.created', '{}', 'order', 'o', '{}' from generate_series(1, $4::int) n`,
+      [PLACE.orgId, PLACE.workspaceId, prefix, count],
+    );
+  await flood('evt_missed_', 1_000);
+  const other = await tail.subscribe(PLACE.workspaceId);
+  const drained = (async () => {
+    let count = 0;
+    for await (const _event of other) if (++count === 1_500) break;
+    return count;
+  })();
+  const again = (await service.subscribe(actor, PLACE, cursorOf(start as never)))[Symbol.asyncIterator]();
+  expect((await again.next()).value).toMatchObject({ id: 'evt_missed_1' });
+  await flood('evt_live_', 1_500);
+  await drained;
+  const { value: end } = await again.next();
+  expect(end).toMatchObject({ type: 'stream.closing', data: { reason: 'slow_consumer' } });
+  expect((await again.next()).done).toBe(true);
+  // it goes on where it was, with nothing lost
+  const resumed = (await service.subscribe(actor, PLACE, cursorOf(end as never)))[Symbol.asyncIterator]();
+  expect((await resumed.next()).value).toMatchObject({ id: 'evt_missed_2' });
+  await resumed.return?.();
+  tail.close();
+});
