@@ -8,8 +8,9 @@ import { SigningKeys } from './access/signing-keys.ts';
 import type { Config } from './config.ts';
 import { errorCodeOf } from './graphql/activity-plugin.ts';
 import { Context } from './graphql/context.ts';
-import { addGraphQL, createEndpoint } from './graphql/endpoint.ts';
+import { createEndpoint } from './graphql/endpoint.ts';
 import { ApiError, InputError } from './graphql/errors.ts';
+import { addGraphQL } from './graphql/http.ts';
 import { schema } from './graphql/schema.ts';
 import { socketHandler } from './graphql/websocket.ts';
 import { addAccountPages } from './http/account-pages.ts';
@@ -86,7 +87,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const onResolverFault = (error: unknown, traceId: string) =>
     logger.error({ err: error, trace_id: traceId }, 'a resolver failed');
   const endpoint = createEndpoint({ schema, services, limit, config, onFault: onResolverFault });
-  addGraphQL(server, endpoint, socketHandler(endpoint, services, limit));
+  addGraphQL(server, { ...config, endpoint, socket: socketHandler(endpoint, services, limit) });
   await server.register(restPlugin, restOptions(config, services));
   server.addHook('preClose', async () => services.tail.close());
   const maintenance = new Maintenance(tasksOf(services), logFault);
