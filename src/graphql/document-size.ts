@@ -3,6 +3,7 @@ import {
   type ConstDirectiveNode,
   type DirectiveNode,
   type DocumentNode,
+  type FieldNode,
   type FragmentDefinitionNode,
   GraphQLError,
   Kind,
@@ -15,6 +16,9 @@ import { tooLarge } from './refusals.ts';
 /** Selections within one another, those of fragments too: no honest operation comes near. */
 const MAX_NESTING = 32;
 const MAX_DIRECTIVES = 50;
+/** One introspection is an honest question, several at once are not; single types are small. */
+const MAX_SCHEMAS = 1;
+const MAX_TYPES = 10;
 /** Nodes of a document whose fragments are written out at each spread: whatever walks it, walks over so many at most. */
 const MAX_NODES = 10_000;
 /** Pairs of selections that answer under the same name, anywhere in the document: each may be compared with each. */
@@ -36,12 +40,16 @@ interface Extent {
   nesting: number;
   aliases: number;
   directives: number;
+  /** Fields `__schema` and `__type`. */
+  schemas: number;
+  types: number;
 }
 
-/** The size of a document, and how many nodes were looked at to know it. */
-export interface DocumentSize {
-  nodes: number;
-  visits: number;
+const empty = (): Extent => ({ nodes: 0, depth: 0, nesting: 0, aliases: 0, directives: 0, schemas: 0, types: 0 });
+
+/** Counts the selections and values that were looked at: what a test of the measure itself asks for. */
+export interface Visits {
+  count: number;
 }
 
 /** How often something answers under one name, and how many values its arguments hold. */
@@ -54,8 +62,12 @@ interface Answers {
  * Measures a document once, before anything else walks over it: each fragment is looked at once, however often it is spread.
  * @throws GraphQLError when it is too large, or when a fragment spreads itself
  */
-export function measureDocument(document: DocumentNode, { maxDepth, maxAliases }: DocumentLimits): DocumentSize {
-  const measure = new Measure(document);
+export function measureDocument(
+  document: DocumentNode,
+  { maxDepth, maxAliases }: DocumentLimits,
+  visits: Visits = { count: 0 },
+): void {
+  const measure = new Measure(document, visits);
   let nodes = 0;
   for (const definition of document.definitions) {
     if (definition.kind !== Kind.OPERATION_DEFINITION && definition.kind !== Kind.FRAGMENT_DEFINITION) continue;
@@ -69,9 +81,10 @@ export function measureDocument(document: DocumentNode, { maxDepth, maxAliases }
     if (extent.depth > maxDepth) throw tooLarge(`The operation has fields nested deeper than ${maxDepth} levels.`);
     if (extent.aliases > maxAliases) throw tooLarge(`The operation has more than ${maxAliases} aliases.`);
     if (extent.directives > MAX_DIRECTIVES) throw tooLarge(`The operation has more than ${MAX_DIRECTIVES} directives.`);
+    if (extent.schemas > MAX_SCHEMAS || extent.types > MAX_TYPES)
+      throw tooLarge(`An operation may ask for __schema once and for __type ${MAX_TYPES} times.`);
   }
   if (measure.pairs() > MAX_PAIRS) throw tooLarge('The document selects the same names too often.');
-  return { nodes, visits: measure.visits };
 }
 
 interface Measured {
@@ -81,13 +94,14 @@ interface Measured {
 }
 
 class Measure {
-  visits = 0;
+  readonly #visits: Visits;
   readonly #definitions: Map<string, FragmentDefinitionNode>;
   /** `null` while a fragment is measured: one that is met again then spreads itself. */
   readonly #fragments = new Map<string, Extent | null>();
   readonly #answers = new Map<string, Answers>();
 
-  constructor(document: DocumentNode) {
+  constructor(document: DocumentNode, visits: Visits) {
+    this.#visits = visits;
     this.#definitions = new Map(
       document.definitions
         .filter((node): node is FragmentDefinitionNode => node.kind === Kind.FRAGMENT_DEFINITION)
@@ -96,7 +110,7 @@ class Measure {
   }
 
   definition({ selectionSet, directives = [], variableDefinitions = [] }: Measured): Extent {
-    const extent: Extent = { nodes: 1, depth: 0, nesting: 0, aliases: 0, directives: 0 };
+    const extent: Extent = { ...empty(), nodes: 1 };
     this.#directives(extent, directives);
     for (const variable of variableDefinitions) {
       extent.nodes += 1 + (variable.defaultValue ? this.#value(variable.defaultValue) : 0);
@@ -113,9 +127,7 @@ class Measure {
     if (known === null) throw new GraphQLError(`Cannot spread fragment "${name}" within itself.`);
     const definition = this.#definitions.get(name);
     this.#fragments.set(name, null);
-    const extent = definition
-      ? this.definition(definition)
-      : { nodes: 0, depth: 0, nesting: 0, aliases: 0, directives: 0 };
+    const extent = definition ? this.definition(definition) : empty();
     this.#fragments.set(name, extent);
     return extent;
   }
@@ -129,19 +141,11 @@ class Measure {
 
   #selections(extent: Extent, { selections }: SelectionSetNode): void {
     for (const node of selections) {
-      this.visits++;
+      this.#visits.count++;
       extent.nodes++;
       this.#directives(extent, node.directives ?? []);
-      if (node.kind === Kind.FIELD) {
-        const values = this.#arguments(node.arguments ?? []);
-        extent.nodes += values;
-        if (node.alias) extent.aliases++;
-        this.#answer((node.alias ?? node.name).value, values);
-        // introspection is deep by nature: what it answers is counted where it is known
-        const isSchema = node.name.value === '__schema' || node.name.value === '__type';
-        if (node.selectionSet) this.#inner(extent, node.selectionSet, isSchema ? null : 1);
-        else extent.depth = Math.max(extent.depth, 1);
-      } else if (node.kind === Kind.INLINE_FRAGMENT) this.#inner(extent, node.selectionSet, 0);
+      if (node.kind === Kind.FIELD) this.#field(extent, node);
+      else if (node.kind === Kind.INLINE_FRAGMENT) this.#inner(extent, node.selectionSet, 0);
       else {
         this.#answer('...', 0);
         add(extent, this.fragment(node.name.value), 0);
@@ -149,9 +153,22 @@ class Measure {
     }
   }
 
+  #field(extent: Extent, { name, alias, arguments: given = [], selectionSet }: FieldNode): void {
+    const values = this.#arguments(given);
+    extent.nodes += values;
+    if (alias) extent.aliases++;
+    if (name.value === '__schema') extent.schemas++;
+    if (name.value === '__type') extent.types++;
+    this.#answer((alias ?? name).value, values);
+    // introspection is deep by nature: what it answers is counted where it is known
+    const isSchema = name.value === '__schema' || name.value === '__type';
+    if (selectionSet) this.#inner(extent, selectionSet, isSchema ? null : 1);
+    else extent.depth = Math.max(extent.depth, 1);
+  }
+
   /** What stands inside a selection; `levels` of fields lie around it, `null` where its depth does not count. */
   #inner(extent: Extent, selectionSet: SelectionSetNode, levels: number | null): void {
-    const inner: Extent = { nodes: 0, depth: 0, nesting: 0, aliases: 0, directives: 0 };
+    const inner = empty();
     this.#selections(inner, selectionSet);
     add(extent, levels === null ? { ...inner, depth: 0 } : inner, levels ?? 0);
   }
@@ -168,7 +185,7 @@ class Measure {
   }
 
   #value(value: ValueNode): number {
-    this.visits++;
+    this.#visits.count++;
     let values = 1;
     if (value.kind === Kind.LIST) for (const item of value.values) values += this.#value(item);
     if (value.kind === Kind.OBJECT) for (const field of value.fields) values += 1 + this.#value(field.value);
@@ -189,6 +206,8 @@ function add(extent: Extent, inner: Extent, levels: number): void {
   extent.nodes += inner.nodes;
   extent.aliases += inner.aliases;
   extent.directives += inner.directives;
+  extent.schemas += inner.schemas;
+  extent.types += inner.types;
   extent.depth = Math.max(extent.depth, inner.depth + levels);
   extent.nesting = Math.max(extent.nesting, inner.nesting + 1);
 }

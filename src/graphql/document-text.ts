@@ -3,7 +3,7 @@ import { tooLarge } from './refusals.ts';
 
 /** Longest document, in bytes of UTF-8. */
 export const MAX_DOCUMENT_BYTES = 64 * 1024;
-const MAX_LINES = 5_000;
+const MAX_LINES = 3_000;
 const MAX_NAME_LENGTH = 128;
 /** Brackets within one another: parsers and validators recurse over them. */
 const MAX_BRACKETS = 128;

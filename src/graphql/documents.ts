@@ -20,10 +20,7 @@ const CACHE_BYTES = 16 * 1024 * 1024;
 /** What the nodes of one token take, roughly. */
 const BYTES_PER_TOKEN = 300;
 
-type Limits = Pick<
-  Config,
-  'graphqlMaxDepth' | 'graphqlMaxAliases' | 'graphqlMaxTokens' | 'graphqlIntrospection'
->;
+type Limits = Pick<Config, 'graphqlMaxDepth' | 'graphqlMaxAliases' | 'graphqlMaxTokens' | 'graphqlIntrospection'>;
 
 /**
  * Parses and validates the documents of clients. Each is bounded before it is read, measured before it is validated, and kept once it is

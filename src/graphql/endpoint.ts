@@ -1,5 +1,14 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type DocumentNode, type ExecutionArgs, type ExecutionResult, GraphQLError, type GraphQLSchema, type Source } from 'graphql';
+import {
+  type DocumentNode,
+  type ExecutionArgs,
+  type ExecutionResult,
+  GraphQLError,
+  type GraphQLSchema,
+  getOperationAST,
+  getVariableValues,
+  type Source,
+} from 'graphql';
 import { createYoga, type Plugin } from 'graphql-yoga';
 import type { Config } from '../config.ts';
 import type { CallerLimit } from '../http/rate-limit.ts';
@@ -46,12 +55,7 @@ export function createEndpoint({ schema, services, limit, config, onFault }: Gra
     graphiql: false, // a page of our own
     parserAndValidationCache: false, // it keeps what is wrong, too, and knows no bytes
     context: ({ req }) => ({ context: new Context(req.caller, services) }),
-    plugins: [
-      bounded(documents),
-      ownContext(),
-      measured(limit, config.graphqlMaxCost),
-      masked(documents, onFault),
-    ],
+    plugins: [bounded(documents), ownContext(), measured(limit, config.graphqlMaxCost), masked(documents, onFault)],
   });
 }
 
@@ -90,24 +94,27 @@ interface Admission {
   setResultAndStopExecution: (result: ExecutionResult) => void;
 }
 
+/** The first few things that are wrong with variables are enough: each is said with the value beside it before that is taken out. */
+const MAX_VARIABLE_ERRORS = 5;
+
 /**
  * Counts root fields against the caller's budget, and refuses operations that ask for too much. The first was counted on arrival, of the
  * request or of the socket's message: also that of an operation which is none.
  */
 function measured(limit: CallerLimit, maxCost: number): Plugin {
-  const measure = (args: ExecutionArgs) => {
-    const { rootFields } = measureOperation(
-      args.schema,
-      args.document as DocumentNode,
-      args.operationName,
-      args.variableValues ?? {},
-      maxCost,
-    );
-    limit.demandRest(contextOf(args).caller, rootFields);
+  const measure = (args: ExecutionArgs): readonly GraphQLError[] => {
+    const { schema, document, operationName, variableValues } = args;
+    const definitions = getOperationAST(document, operationName)?.variableDefinitions ?? [];
+    const given = variableValues ?? {};
+    const { rootFields } = measureOperation(schema, document, operationName, given, maxCost);
+    const { errors = [] } = getVariableValues(schema, definitions, given, { maxErrors: MAX_VARIABLE_ERRORS });
+    if (errors.length === 0) limit.demandRest(contextOf(args).caller, rootFields);
+    return errors.map(withoutValue);
   };
   const admit = ({ args, setResultAndStopExecution }: Admission) => {
     try {
-      measure(args);
+      const errors = measure(args);
+      if (errors.length > 0) setResultAndStopExecution({ errors });
     } catch (error) {
       if (!(error instanceof GraphQLError)) throw error;
       setResultAndStopExecution({ errors: [error] });

@@ -1,8 +1,11 @@
 import type { WebsocketHandler } from '@fastify/websocket';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { isOverloaded } from '../http/json-shape.ts';
+import { jsonBounds, MAX_ANSWER_LENGTH } from './bounds.ts';
 import type { GraphQLEndpoint } from './endpoint.ts';
 import { ApiError } from './errors.ts';
 import { graphiqlPage, wantsPage } from './graphiql.ts';
+import { tooLarge } from './refusals.ts';
 
 /** A document, and variables that hold the largest input there is with room to spare; more than the operator lets any body have it is not. */
 const MAX_BODY_BYTES = 1024 * 1024;
@@ -12,6 +15,12 @@ const FORM = /^\s*(?:multipart\/|application\/x-www-form-urlencoded)/i;
 
 /** Answers that go on while their reader takes them. */
 const STREAM = /^(?:text\/event-stream|multipart\/mixed)/;
+
+const refused = (message: string) => ({ errors: [tooLarge(message).toJSON()] });
+const OVERLOADED = refused(
+  `A request may hold lists and objects ${jsonBounds.maxDepth} levels deep, and ${jsonBounds.maxBrackets} of them.`,
+);
+const TOO_LONG = refused(`The answer is longer than ${MAX_ANSWER_LENGTH} characters. Ask for smaller pages.`);
 
 interface Options {
   endpoint: GraphQLEndpoint;
@@ -33,17 +42,26 @@ export function addGraphQL(server: FastifyInstance, { endpoint, socket, bodyLimi
     });
     const handler = async (req: FastifyRequest, reply: FastifyReply) => {
       if (page && wantsPage(req)) return page(req, reply);
+      if (isOverloaded(jsonOf(req), jsonBounds)) return reply.status(400).send(OVERLOADED);
       const response = await endpoint.fetch(requestOf(endpoint, req), { req, reply });
       reply.status(response.status);
       response.headers.forEach((value, name) => {
         reply.header(name, value);
       });
-      const isStream = STREAM.test(response.headers.get('content-type') ?? '');
-      return reply.send(isStream ? response.body : await response.text());
+      if (STREAM.test(response.headers.get('content-type') ?? '')) return reply.send(response.body);
+      const text = await response.text();
+      return reply.send(text.length > MAX_ANSWER_LENGTH ? JSON.stringify(TOO_LONG) : text);
     };
     scope.route({ url: '/graphql', method: 'GET', exposeHeadRoute: false, handler, wsHandler: socket });
     scope.route({ url: '/graphql', method: ['POST', 'OPTIONS'], handler });
   });
+}
+
+/** What of a request is parsed as JSON. */
+function jsonOf({ method, body, query }: FastifyRequest): string {
+  if (method === 'POST') return typeof body === 'string' ? body : '';
+  const { variables, extensions } = query as Record<string, unknown>;
+  return `${String(variables ?? '')} ${String(extensions ?? '')}`;
 }
 
 /** The request for yoga, made here: given Node's, it would look at each byte of a body to know whether there is one. */

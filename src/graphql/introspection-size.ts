@@ -36,7 +36,8 @@ export function wholeSchemaBytes(schema: GraphQLSchema): number {
   });
   const document = parse(query, { noLocation: true });
   const fragments = new Map<string, FragmentDefinitionNode>();
-  for (const node of document.definitions) if (node.kind === Kind.FRAGMENT_DEFINITION) fragments.set(node.name.value, node);
+  for (const node of document.definitions)
+    if (node.kind === Kind.FRAGMENT_DEFINITION) fragments.set(node.name.value, node);
   const [operation] = document.definitions;
   const size = new IntrospectionSize(schema, fragments, {}, Number.POSITIVE_INFINITY);
   let bytes = 0;
@@ -82,7 +83,8 @@ export class IntrospectionSize {
   #root(node: FieldNode): unknown {
     if (node.name.value === '__schema') return this.#schema;
     const value = node.arguments?.[0]?.value;
-    const name = value?.kind === Kind.VARIABLE ? this.#variables[value.name.value] : value && 'value' in value && value.value;
+    const name =
+      value?.kind === Kind.VARIABLE ? this.#variables[value.name.value] : value && 'value' in value && value.value;
     return typeof name === 'string' ? this.#schema.getType(name) : undefined;
   }
 
@@ -110,8 +112,9 @@ export class IntrospectionSize {
 
   #field(type: GraphQLObjectType, node: FieldNode, source: unknown): void {
     const field = type.getFields()[node.name.value];
-    if (!field?.resolve) return this.#value(type, node, type.name); // `__typename`
     const info = { schema: this.#schema } as GraphQLResolveInfo; // all that introspection looks at
-    this.#value(getNamedType(field.type), node, field.resolve(source, { includeDeprecated: true }, undefined, info));
+    if (field?.resolve)
+      this.#value(getNamedType(field.type), node, field.resolve(source, { includeDeprecated: true }, undefined, info));
+    else this.#value(type, node, type.name); // `__typename`
   }
 }
