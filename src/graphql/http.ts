@@ -1,10 +1,10 @@
 import type { WebsocketHandler } from '@fastify/websocket';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { isOverloaded } from '../http/json-shape.ts';
 import { jsonBounds, MAX_ANSWER_LENGTH } from './bounds.ts';
 import type { GraphQLEndpoint } from './endpoint.ts';
 import { ApiError } from './errors.ts';
 import { graphiqlPage, wantsPage } from './graphiql.ts';
+import { isOverloaded } from './json-shape.ts';
 import { tooLarge } from './refusals.ts';
 
 /** A document, and variables that hold the largest input there is with room to spare; more than the operator lets any body have it is not. */
@@ -61,7 +61,10 @@ export function addGraphQL(server: FastifyInstance, { endpoint, socket, bodyLimi
 function jsonOf({ method, body, query }: FastifyRequest): string {
   if (method === 'POST') return typeof body === 'string' ? body : '';
   const { variables, extensions } = query as Record<string, unknown>;
-  return `${String(variables ?? '')} ${String(extensions ?? '')}`;
+  return [variables, extensions]
+    .flat()
+    .filter((part) => typeof part === 'string')
+    .join(' ');
 }
 
 /** The request for yoga, made here: given Node's, it would look at each byte of a body to know whether there is one. */

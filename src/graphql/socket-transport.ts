@@ -1,8 +1,8 @@
 import type { FastifyRequest } from 'fastify';
 import { CloseCode, type Server } from 'graphql-ws';
 import type { WebSocket } from 'ws';
-import { isOverloaded } from '../http/json-shape.ts';
 import { jsonBounds, MAX_ANSWER_LENGTH } from './bounds.ts';
+import { isOverloaded } from './json-shape.ts';
 
 /** A peer that has not answered the last ping by the next one is gone. */
 const PING_MS = 12_000;
