@@ -1,4 +1,5 @@
 // `npm run bench`: the façade against hand-written servers over the same database, in one run. Quote the ratios, not the rates.
+// `BENCH_ONLY=hostile npm run bench`: only what hostile documents cost.
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -7,6 +8,7 @@ import { withScratchDatabase } from '../scripts/scratch-database.ts';
 import { migrate } from '../src/infra/migrate.ts';
 import { migrationsDir, projectRoot } from '../src/paths.ts';
 import { register } from './api.ts';
+import { hostile } from './cases/hostile-documents.ts';
 import { models } from './cases/models.ts';
 import { secrets } from './cases/secrets.ts';
 import { tokens } from './cases/tokens.ts';
@@ -33,6 +35,7 @@ async function throughput(env: Record<string, string>): Promise<void> {
   try {
     // the product first: it makes the keys
     const product = await started('product', ['dist/src/main.js']);
+    if (process.env.BENCH_ONLY === 'hostile') return await hostile(product, await register(product));
     const pg = await started('pg', [...tsx, 'bench/servers/pg.ts']);
     const prisma = await started('prisma', [...tsx, 'bench/servers/prisma.ts']);
     await setTimeout(SETTLING_MS);
@@ -47,6 +50,7 @@ async function throughput(env: Record<string, string>): Promise<void> {
     await tokens([pg, product], product, account, rounds);
     await models([pg, product], product, account, rounds);
     await growth(product, account, url, large, rounds);
+    await hostile(product, account);
   } finally {
     for (const server of running) await server.stop();
   }

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { MAX_JSON_DEPTH } from '../src/graphql/constraints.ts';
 import { ApiError } from '../src/graphql/errors.ts';
+import { isOverloaded } from '../src/graphql/json-shape.ts';
 import { ValidationFailure } from './errors.ts';
 import type { ValidationItem } from './issues.ts';
 import { jsonFault } from './json-fault.ts';
@@ -36,6 +37,7 @@ function parseBody(request: FastifyRequest, body: Buffer): unknown {
   if (body.length === 0) return undefined;
   if (!isUtf8(body)) throw malformed(0, 'The body is not valid UTF-8');
   const text = body.toString('utf8');
+  if (isOverloaded(text, { maxDepth: MAX_PARSED_DEPTH })) throw new ValidationFailure([tooDeep()]);
   const value = parseJson(text);
   const refusal = hostility(value);
   if (refusal) throw new ValidationFailure([refusal]);
@@ -65,6 +67,12 @@ const item = (type: string, msg: string, ctx?: Record<string, unknown>): Validat
   ...(ctx ? { ctx } : {}),
 });
 
+/** What is deeper is not even parsed: that alone would take too long. */
+const MAX_PARSED_DEPTH = 1_000;
+
+const tooDeep = () =>
+  item('recursion_loop', `JSON should be nested at most ${MAX_JSON_DEPTH} levels deep`, { max_depth: MAX_JSON_DEPTH });
+
 /**
  * What makes a parsed body dangerous wherever it stands: nesting that overflows the stacks behind us, and keys that reach
  * a prototype. Iterative, because the body may be ten thousand levels deep.
@@ -73,10 +81,7 @@ function hostility(body: unknown): ValidationItem | null {
   if (typeof body !== 'object' || body === null) return null;
   let level: object[] = [body];
   for (let depth = 1; level.length > 0; depth++) {
-    if (depth > MAX_JSON_DEPTH)
-      return item('recursion_loop', `JSON should be nested at most ${MAX_JSON_DEPTH} levels deep`, {
-        max_depth: MAX_JSON_DEPTH,
-      });
+    if (depth > MAX_JSON_DEPTH) return tooDeep();
     const next: object[] = [];
     for (const value of level) {
       for (const key of Object.keys(value)) {

@@ -2,6 +2,7 @@ import cors from '@fastify/cors';
 import helmet from '@fastify/helmet';
 import websocket from '@fastify/websocket';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from 'fastify';
+import { handleProtocols } from 'graphql-ws';
 import { registerErrorShapes, statusOf } from '../rest/errors.ts';
 import { fastifyOptions, type RestOptions, restPlugin } from '../rest/plugin.ts';
 import { SigningKeys } from './access/signing-keys.ts';
@@ -10,21 +11,24 @@ import { EventLag } from './events/event-lag.ts';
 import { errorCodeOf } from './graphql/activity-plugin.ts';
 import { closeSockets } from './graphql/close-sockets.ts';
 import { Context } from './graphql/context.ts';
-import { addGraphQL, createEndpoint } from './graphql/endpoint.ts';
+import { createEndpoint } from './graphql/endpoint.ts';
 import { ApiError, InputError } from './graphql/errors.ts';
+import { addGraphQL } from './graphql/http.ts';
 import { schema } from './graphql/schema.ts';
 import { socketHandler } from './graphql/websocket.ts';
 import { addAccountPages } from './http/account-pages.ts';
 import { addFailureRecords } from './http/activity.ts';
+import { Admission, addAdmission } from './http/admission.ts';
 import { addCacheControl } from './http/cache-control.ts';
 import { endUnusedConnections } from './http/connections.ts';
 import { addHealth } from './http/health.ts';
 import { addIdempotency } from './http/idempotency.ts';
 import { addMetrics } from './http/metrics.ts';
-import { addRateLimit, CallerLimit } from './http/rate-limit.ts';
+import { CallerLimit } from './http/rate-limit.ts';
 import { replayGate } from './http/replay-gate.ts';
 import { addRequestContext, traceIdOf } from './http/request-context.ts';
 import { addRequestLog } from './http/request-log.ts';
+import { cutOffSlowReaders } from './http/slow-readers.ts';
 import { baseUrl } from './infra/base-url.ts';
 import type { Database } from './infra/database.ts';
 import { Expectation } from './infra/expectation.ts';
@@ -73,12 +77,14 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   });
   const eventLag = new EventLag(services.sql, logger);
   const limit = new CallerLimit(config);
+  const admission = new Admission(services.authentication, limit);
   endUnusedConnections(server);
+  cutOffSlowReaders(server, { timeoutMs: config.writeTimeoutSeconds * 1_000 });
   registerErrorShapes(server, { onFault: logRequestFault });
   await addPlugins(server, config, services);
   addCacheControl(server);
-  addRequestContext(server, services, config.trustedProxies);
-  addRateLimit(server, limit);
+  addRequestContext(server, config.trustedProxies);
+  addAdmission(server, admission);
   addIdempotency(server, {
     sql: services.sql,
     seal: new Seal(secret, 'idempotency'),
@@ -92,7 +98,8 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const onResolverFault = (error: unknown, traceId: string) =>
     logger.error({ err: error, trace_id: traceId }, 'a resolver failed');
   const endpoint = createEndpoint({ schema, services, limit, config, onFault: onResolverFault });
-  addGraphQL(server, endpoint, socketHandler(endpoint, services, limit));
+  const socket = socketHandler({ ...config, endpoint, services, admission, limit, onFault: onResolverFault });
+  addGraphQL(server, { ...config, endpoint, socket });
   await server.register(restPlugin, restOptions(config, services));
   const maintenance = new Maintenance(tasksOf(services, eventLag), logFault);
   return { server, services, stop: () => stop(services, maintenance) };
@@ -135,7 +142,9 @@ async function addPlugins(server: FastifyInstance, { corsOrigins }: Config, serv
   });
   server.addHook('preClose', () => services.events.close());
   await server.register(websocket, {
-    options: { maxPayload: 64 * 1024, perMessageDeflate: false },
+    options: { maxPayload: 64 * 1024, perMessageDeflate: false, handleProtocols },
+    // ws has closed the socket with the right code: what a client does wrong is no fault of the service
+    errorHandler: (error, _socket, request) => request.log.debug({ reason: error.message }, 'a WebSocket failed'),
     preClose: closeSockets,
   });
 }

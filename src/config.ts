@@ -219,6 +219,21 @@ const settings = {
     default: String(2 * 1024 * 1024),
   }),
 
+  writeTimeoutSeconds: setting(
+    'WRITE_TIMEOUT_SECONDS',
+    integer(1, 3_600),
+    'How long a client may leave an answer or a stream unread before its connection is cut.',
+    { default: '30' },
+  ),
+  maxSocketsPerUser: setting(
+    'MAX_SOCKETS_PER_USER',
+    integer(1, 100_000),
+    'Most open WebSockets of one user, on each node.',
+    {
+      default: '50',
+    },
+  ),
+
   graphqlIntrospection: setting('GRAPHQL_INTROSPECTION', flag, 'Whether clients may read the schema.', {
     default: 'true',
   }),
@@ -232,7 +247,7 @@ const settings = {
   graphqlMaxCost: setting(
     'GRAPHQL_MAX_COST',
     integer(1, 10_000_000),
-    'Most objects that a GraphQL operation may ask for, counted over nested lists.',
+    'Most objects that a GraphQL operation may ask for, counted over nested lists. Ten plain values count as one object.',
     {
       default: '10000',
     },

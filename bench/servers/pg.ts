@@ -1,6 +1,7 @@
 // The baseline: Fastify and `pg`, prepared statements, nothing else.
 import { createHash } from 'node:crypto';
 import Fastify from 'fastify';
+import { credentialOf } from '../../src/access/authentication.ts';
 import { openBaseline, pageOf, serve, workspaceCursor } from './common.ts';
 import { addModels } from './pg-models.ts';
 import { addSecrets } from './pg-secrets.ts';
@@ -21,7 +22,7 @@ const TOKEN = `select t.id, t.org_id, t.workspace_ids, t.permissions, u.id as "u
 const callers = new WeakMap<object, { userId: string }>();
 async function callerOf(header: string | undefined): Promise<{ userId: string } | null> {
   const token = /^Bearer (pat_\w+)$/.exec(header ?? '')?.[1];
-  if (!token) return authentication.authenticate(header);
+  if (!token) return authentication.authenticate(credentialOf(header));
   const hash = createHash('sha256').update(token).digest('hex');
   return (await pool.query<{ userId: string }>({ name: 'token', text: TOKEN, values: [hash] })).rows[0] ?? null;
 }

@@ -1,5 +1,6 @@
 // What a hand-written service with Prisma does: Fastify and Prisma, no GraphQL.
 import Fastify from 'fastify';
+import { credentialOf } from '../../src/access/authentication.ts';
 import type { Workspace } from '../../src/generated/prisma/client.ts';
 import { openBaseline, pageOf, serve, workspaceCursor } from './common.ts';
 
@@ -23,7 +24,7 @@ const shown = (row: Workspace) => ({
 
 const server = Fastify();
 server.addHook('onRequest', async (request, reply) => {
-  if (!(await authentication.authenticate(request.headers.authorization)))
+  if (!(await authentication.authenticate(credentialOf(request.headers.authorization))))
     return reply.code(401).send({ error: 'AUTHENTICATION_FAILED' });
   return undefined;
 });

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { FreshCache } from '../infra/fresh-cache.ts';
 import type { Sql } from '../infra/sql.ts';
 import type { AccessTokens } from './access-tokens.ts';
@@ -19,12 +20,31 @@ const SESSION = `select u.id as "userId", u.username, u.is_platform_admin as "is
   from sessions s join users u on u.id = s.user_id
   where s.id = $1 and s.revoked_at is null and s.expires_at > now() and u.is_active`;
 
+/** What stands in an `authorization` header, with the hash that it is remembered by. */
+export interface Credential {
+  token: string;
+  hash: string;
+}
+
+/** The credential of a header `Bearer …` (scheme case-insensitive, or a bare token); `null` for one that holds none. */
+export function credentialOf(header: string | undefined): Credential | null {
+  const token = header && /^\s*(?:bearer\s+)?([\w.~+/=-]+)\s*$/i.exec(header)?.[1];
+  return token ? { token, hash: tokenHash(token) } : null;
+}
+
+/** How long a credential that was good is looked up without asking who sends it. */
+const TRUST_MS = 600_000;
+
 /** Finds who is calling, by the same rules for REST, GraphQL, WebSocket and SSE. */
 export class Authentication {
   readonly #tokens: AccessTokens;
   readonly #apiTokens: TokenLookup;
   readonly #sql: Sql;
   readonly #sessions = new FreshCache<SessionState>();
+  /** Hashes of credentials that were good lately. */
+  readonly #trusted = new LRUCache<string, true>({ max: 50_000, ttl: TRUST_MS, ttlResolution: 1_000 });
+  /** Hashes of credentials that are looked up now. */
+  readonly #pending = new Map<string, number>();
 
   constructor(tokens: AccessTokens, uses: TokenUses, sql: Sql) {
     this.#tokens = tokens;
@@ -32,14 +52,29 @@ export class Authentication {
     this.#sql = sql;
   }
 
-  /**
-   * The principal of an `authorization` header value (`Bearer …`, scheme case-insensitive, or a bare token); `null` when it is missing,
-   * malformed, expired or revoked: those are never told apart.
-   */
-  async authenticate(header: string | undefined): Promise<Principal | null> {
-    if (!header) return null;
-    const token = /^\s*(?:bearer\s+)?([\w.~+/=-]+)\s*$/i.exec(header)?.[1];
-    if (!token) return null;
+  /** The principal of a credential; `null` when it is missing, malformed, expired or revoked: those are never told apart. */
+  async authenticate(credential: Credential | null): Promise<Principal | null> {
+    if (!credential) return null;
+    const { token, hash } = credential;
+    this.#pending.set(hash, (this.#pending.get(hash) ?? 0) + 1);
+    try {
+      const principal = await this.#find(token);
+      if (principal) this.#trusted.set(hash, true);
+      else this.#trusted.delete(hash);
+      return principal;
+    } finally {
+      const left = this.#pending.get(hash)! - 1;
+      if (left > 0) this.#pending.set(hash, left);
+      else this.#pending.delete(hash);
+    }
+  }
+
+  /** Whether looking at this credential is worth no limit: it was good lately, or is being looked up already. */
+  isTrusted({ hash }: Credential): boolean {
+    return this.#trusted.has(hash) || this.#pending.has(hash);
+  }
+
+  async #find(token: string): Promise<Principal | null> {
     if (API_TOKEN.test(token)) return this.#apiToken(token);
     const claims = await this.#tokens.verify(token);
     if (!claims) return null;

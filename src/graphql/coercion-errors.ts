@@ -26,12 +26,23 @@ const LITERALS = [
 export function withoutValue(error: GraphQLError): GraphQLError {
   const variable = COERCION.exec(error.message)?.[1];
   if (variable === undefined) return withoutLiteral(error);
-  const reason = REASONS.flatMap((pattern) => pattern.exec(error.message)?.[0] ?? []).at(0);
-  // names of fields and numbers, below the variable's own
-  const places = error.message.matchAll(new RegExp(` at "(${variable}[.[][\\w.[\\]]*)"; `, 'g'));
-  const place = [...places].at(-1)?.[1];
+  const { place, said } = partsOf(error, variable);
+  const reason = REASONS.flatMap((pattern) => pattern.exec(said)?.[0] ?? []).at(0);
   const message = `Variable "$${variable}" got an invalid value${place ? ` at "${place}"` : ''}; ${reason ?? 'it does not fit its type.'}`;
   return new GraphQLError(message, { nodes: error.nodes, extensions: error.extensions });
+}
+
+/** The value may be as long as a body: only the ends of the message's two halves are read. */
+const HALF = 2_000;
+
+/** The message is the value with its place, a semicolon, and what is wrong with it: that alone is the original error's. */
+function partsOf({ message, originalError }: GraphQLError, variable: string): { place?: string; said: string } {
+  const said = originalError?.message;
+  if (said === undefined || !message.endsWith(`; ${said}`)) return { said: message.slice(-HALF) };
+  const value = message.slice(0, -said.length).slice(-HALF);
+  // names of fields and numbers, below the variable's own
+  const place = new RegExp(` at "(${variable}[.[][\\w.[\\]]*)"; $`).exec(value)?.[1];
+  return { ...(place ? { place } : {}), said: said.slice(0, HALF) };
 }
 
 function withoutLiteral(error: GraphQLError): GraphQLError {

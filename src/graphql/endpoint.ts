@@ -1,14 +1,13 @@
-import { EnvelopArmor } from '@escape.tech/graphql-armor';
-import type { WebsocketHandler } from '@fastify/websocket';
-import { renderGraphiQL } from '@graphql-yoga/render-graphiql';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import {
   type DocumentNode,
   type ExecutionArgs,
   type ExecutionResult,
   GraphQLError,
   type GraphQLSchema,
-  NoSchemaIntrospectionCustomRule,
+  getOperationAST,
+  getVariableValues,
+  type Source,
 } from 'graphql';
 import { createYoga, type Plugin } from 'graphql-yoga';
 import type { Config } from '../config.ts';
@@ -16,7 +15,8 @@ import type { CallerLimit } from '../http/rate-limit.ts';
 import type { Services } from '../services.ts';
 import { withoutValue } from './coercion-errors.ts';
 import { Context } from './context.ts';
-import { ApiError, errorCatalogue } from './errors.ts';
+import { Documents } from './documents.ts';
+import { errorCatalogue } from './errors.ts';
 import { measureOperation } from './limits.ts';
 import { resumableStreams } from './server-sent-events.ts';
 
@@ -43,14 +43,7 @@ export type GraphQLEndpoint = ReturnType<typeof createEndpoint>;
 
 /** The executor behind `/graphql`: limits, masking and all, for every transport alike. */
 export function createEndpoint({ schema, services, limit, config, onFault }: GraphQLOptions) {
-  const armor = new EnvelopArmor({
-    maxDepth: { n: config.graphqlMaxDepth, flattenFragments: true },
-    maxAliases: { n: config.graphqlMaxAliases, allowList: [] },
-    maxTokens: { n: config.graphqlMaxTokens },
-    maxDirectives: { n: 50 },
-    costLimit: { enabled: false }, // it knows no variables: our own measure does
-    blockFieldSuggestion: { enabled: true },
-  }).protect();
+  const documents = new Documents(schema, config);
   return createYoga<{ req: FastifyRequest; reply: FastifyReply }, Record<never, never>>({
     schema,
     graphqlEndpoint: '/graphql',
@@ -60,24 +53,15 @@ export function createEndpoint({ schema, services, limit, config, onFault }: Gra
     // what yoga itself masks has no operation and so no trace
     logging: { debug: silent, info: silent, warn: silent, error: (error: unknown) => onFault(error, 'none') },
     cors: false, // the server's own, for every path alike
-    renderGraphiQL, // with its script inside: yoga's own page asks a CDN for it
-    graphiql: config.graphiql
-      ? {
-          title: 'Platform management',
-          defaultQuery: '{ me { id username organizations { nodes { id name role } } } }',
-        }
-      : false,
+    graphiql: false, // a page of our own
+    parserAndValidationCache: false, // it keeps what is wrong, too, and knows no bytes
     context: ({ req }) => ({ context: new Context(req.caller, services) }),
     plugins: [
-      ...(armor.plugins as Plugin[]),
-      ...(config.graphqlIntrospection
-        ? []
-        : [{ onValidate: ({ addValidationRule }) => addValidationRule(NoSchemaIntrospectionCustomRule) } as Plugin]),
-      withoutValues(),
+      bounded(documents),
       resumableStreams(),
       ownContext(),
       measured(limit, config.graphqlMaxCost),
-      masked(onFault),
+      masked(documents, onFault),
     ],
   });
 }
@@ -85,20 +69,19 @@ export function createEndpoint({ schema, services, limit, config, onFault }: Gra
 /** The product's context, which yoga's carries inside. */
 const contextOf = (args: { contextValue?: unknown }) => (args.contextValue as { context: Context }).context;
 
-/** What is wrong with a document is said without the values in it. */
-function withoutValues(): Plugin {
-  const cleaned = <T>(error: T) => (error instanceof GraphQLError ? withoutValue(error) : error);
+/** Documents are read and judged within bounds, and what is wrong with one is said without the values in it. */
+function bounded(documents: Documents): Plugin {
   return {
-    onParse:
-      () =>
-      ({ result, replaceParseResult }) => {
-        if (result instanceof GraphQLError) replaceParseResult(withoutValue(result));
-      },
-    onValidate:
-      () =>
-      ({ valid, result, setResult }) => {
-        if (!valid) setResult(result.map(cleaned));
-      },
+    onParse: ({ setParseFn }) =>
+      setParseFn((text: string | Source) => {
+        try {
+          return documents.parse(typeof text === 'string' ? text : text.body);
+        } catch (error) {
+          throw error instanceof GraphQLError ? withoutValue(error) : error;
+        }
+      }),
+    onValidate: ({ setValidationFn }) =>
+      setValidationFn((_schema, document: DocumentNode) => documents.validate(document).map(withoutValue)),
   };
 }
 
@@ -118,24 +101,27 @@ interface Admission {
   setResultAndStopExecution: (result: ExecutionResult) => void;
 }
 
+/** The first few things that are wrong with variables are enough: each is said with the value beside it before that is taken out. */
+const MAX_VARIABLE_ERRORS = 5;
+
 /**
  * Counts root fields against the caller's budget, and refuses operations that ask for too much. The first was counted on arrival, of the
  * request or of the socket's message: also that of an operation which is none.
  */
 function measured(limit: CallerLimit, maxCost: number): Plugin {
-  const measure = (args: ExecutionArgs) => {
-    const { rootFields } = measureOperation(
-      args.schema,
-      args.document as DocumentNode,
-      args.operationName,
-      args.variableValues ?? {},
-      maxCost,
-    );
-    limit.demandRest(contextOf(args).caller, rootFields);
+  const measure = (args: ExecutionArgs): readonly GraphQLError[] => {
+    const { schema, document, operationName, variableValues } = args;
+    const definitions = getOperationAST(document, operationName)?.variableDefinitions ?? [];
+    const given = variableValues ?? {};
+    const { rootFields } = measureOperation(schema, document, operationName, given, maxCost);
+    const { errors = [] } = getVariableValues(schema, definitions, given, { maxErrors: MAX_VARIABLE_ERRORS });
+    if (errors.length === 0) limit.demandRest(contextOf(args).caller, rootFields);
+    return errors.map(withoutValue);
   };
   const admit = ({ args, setResultAndStopExecution }: Admission) => {
     try {
-      measure(args);
+      const errors = measure(args);
+      if (errors.length > 0) setResultAndStopExecution({ errors });
     } catch (error) {
       if (!(error instanceof GraphQLError)) throw error;
       setResultAndStopExecution({ errors: [error] });
@@ -145,14 +131,13 @@ function measured(limit: CallerLimit, maxCost: number): Plugin {
 }
 
 /** Errors outside the catalogue are bugs: logged with their trace id, shown as an internal error. */
-function masked(onFault: GraphQLOptions['onFault']): Plugin {
-  const mask = (args: ExecutionArgs, result: ExecutionResult): ExecutionResult =>
-    result.errors
-      ? {
-          ...result,
-          errors: result.errors.map((error) => maskError(error, contextOf(args).caller.request.traceId, onFault)),
-        }
-      : result;
+function masked(documents: Documents, onFault: GraphQLOptions['onFault']): Plugin {
+  const mask = (args: ExecutionArgs, result: ExecutionResult): ExecutionResult => {
+    if (!result.errors) return result;
+    const { traceId } = contextOf(args).caller.request;
+    const errors = result.errors.map((error) => maskError(error, traceId, onFault));
+    return { ...result, errors: documents.located(args.document, errors) };
+  };
   return {
     onExecute: ({ args }) => ({
       onExecuteDone({ result, setResult }) {
@@ -180,30 +165,5 @@ function maskError(error: GraphQLError, traceId: string, onFault: GraphQLOptions
     nodes,
     path,
     extensions: { code: 'INTERNAL_SERVER_ERROR', details: {}, trace_id: traceId },
-  });
-}
-
-/** `/graphql`: POST, GET for queries, subscriptions as SSE and over WebSocket. */
-export function addGraphQL(server: FastifyInstance, endpoint: GraphQLEndpoint, socket: WebsocketHandler): void {
-  void server.register(async (scope) => {
-    // read here, within the limit of every body; yoga answers what is no request as GraphQL over HTTP wants it
-    scope.removeAllContentTypeParsers();
-    scope.addContentTypeParser('*', { parseAs: 'buffer' }, (request, body, done) => {
-      // what a form of a foreign page can send without being asked for leave
-      const isForm = /^\s*(?:multipart\/|application\/x-www-form-urlencoded)/i.test(
-        request.headers['content-type'] ?? '',
-      );
-      done(isForm ? new ApiError('UNSUPPORTED_MEDIA_TYPE', { expected: 'application/json' }) : null, body);
-    });
-    const handler = async (req: FastifyRequest, reply: FastifyReply) => {
-      const response = await endpoint.handleNodeRequestAndResponse(req, reply, { req, reply });
-      reply.status(response.status);
-      response.headers.forEach((value, name) => {
-        reply.header(name, value);
-      });
-      return reply.send(response.body ?? '');
-    };
-    scope.route({ url: '/graphql', method: 'GET', exposeHeadRoute: false, handler, wsHandler: socket });
-    scope.route({ url: '/graphql', method: ['POST', 'OPTIONS'], handler });
   });
 }

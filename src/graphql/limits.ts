@@ -1,31 +1,24 @@
 import {
   type DocumentNode,
+  type FieldNode,
   type FragmentDefinitionNode,
-  GraphQLError,
-  type GraphQLObjectType,
+  type GraphQLCompositeType,
   type GraphQLSchema,
   getNamedType,
-  isInterfaceType,
-  isObjectType,
+  isCompositeType,
   Kind,
   type OperationDefinitionNode,
   type SelectionSetNode,
 } from 'graphql';
+import { IntrospectionSize, wholeSchemaBytes } from './introspection-size.ts';
+import { tooLarge } from './refusals.ts';
 
-/** Selections within one another, those of fragments too: no honest operation comes near. */
-const MAX_NESTING = 32;
+/** A value without fields of its own, as a part of an object: ten of them count as one. */
+const SCALAR = 0.1;
+/** What a page has where nothing says how much. */
+const DEFAULT_FIRST = 50;
 
 const WRAPPER = /(?:Connection|Edge)$/;
-
-interface Scan {
-  schema: GraphQLSchema;
-  fragments: Map<string, FragmentDefinitionNode>;
-  variables: Record<string, unknown>;
-  maxCost: number;
-  cost: number;
-  rootFields: number;
-  credentials: number;
-}
 
 /** What an operation asks for, before it runs. */
 export interface OperationSize {
@@ -34,10 +27,20 @@ export interface OperationSize {
   rootFields: number;
 }
 
+/** What a selection leads to each time it is answered. */
+interface Yield {
+  cost: number;
+  /** Fields that stand in it, and how many of them take a password or a mailed token. */
+  fields: number;
+  credentials: number;
+  /** Size of the answers about the schema itself. */
+  schemaBytes: number;
+}
+
 /**
- * Measures an operation that was validated (so it has no fragment cycles).
- * @throws GraphQLError when it asks for too many objects, or for more than one thing that takes a password or a mailed token: aliases
- *   must not guess in bulk
+ * Measures an operation that was validated (so it has no fragment cycles). A fragment is looked at once for each type that it is spread on.
+ * @throws GraphQLError when it asks for too many objects, for too much of the schema, or for more than one thing that takes a password or
+ *   a mailed token: aliases must not guess in bulk
  */
 export function measureOperation(
   schema: GraphQLSchema,
@@ -52,73 +55,90 @@ export function measureOperation(
   const operation = operationName ? operations.find((node) => node.name?.value === operationName) : operations[0];
   const root = operation && schema.getRootType(operation.operation);
   if (!operation || !root) return { cost: 0, rootFields: 0 };
-  const fragments = new Map(
-    document.definitions
-      .filter((node): node is FragmentDefinitionNode => node.kind === Kind.FRAGMENT_DEFINITION)
-      .map((node) => [node.name.value, node]),
-  );
-  const scan: Scan = {
-    schema,
-    fragments,
-    variables: { ...defaultsOf(operation), ...variables },
-    maxCost,
-    cost: 0,
-    rootFields: 0,
-    credentials: 0,
-  };
-  visitSelection(scan, root, operation.selectionSet, { factor: 1, nesting: 1, isRoot: true });
-  if (scan.credentials > 1) throw refusal('A request may hold only one operation that takes a credential.');
-  if (scan.cost > maxCost)
-    throw refusal(
+  const scan = new Scan(schema, document, { ...defaultsOf(operation), ...variables });
+  const { cost, fields, credentials, schemaBytes } = scan.selection(root, operation.selectionSet);
+  if (credentials > 1) throw tooLarge('A request may hold only one operation that takes a credential.');
+  if (cost > maxCost)
+    throw tooLarge(
       `The operation asks for more than ${maxCost} objects. Ask for smaller pages, or for fewer lists at once.`,
     );
-  return { cost: scan.cost, rootFields: scan.rootFields };
+  if (schemaBytes > wholeSchemaBytes(schema))
+    throw tooLarge('The operation asks for more of the schema than one whole introspection. Ask for it once.');
+  return { cost, rootFields: fields };
 }
 
-const refusal = (message: string) => new GraphQLError(message, { extensions: { code: 'OPERATION_TOO_LARGE' } });
+class Scan {
+  readonly #schema: GraphQLSchema;
+  readonly #fragments: Map<string, FragmentDefinitionNode>;
+  readonly #variables: Record<string, unknown>;
+  readonly #known = new Map<string, Yield>();
+  readonly #introspection: IntrospectionSize;
 
-/** Where in the operation a selection stands. */
-interface Place {
-  /** How often it is answered: the product of the page sizes above. */
-  factor: number;
-  /** Selections around it, those of fragments too. */
-  nesting: number;
-  isRoot: boolean;
-}
+  constructor(schema: GraphQLSchema, document: DocumentNode, variables: Record<string, unknown>) {
+    this.#schema = schema;
+    this.#variables = variables;
+    this.#fragments = new Map(
+      document.definitions
+        .filter((node): node is FragmentDefinitionNode => node.kind === Kind.FRAGMENT_DEFINITION)
+        .map((node) => [node.name.value, node]),
+    );
+    this.#introspection = new IntrospectionSize(schema, this.#fragments, variables);
+  }
 
-function visitSelection(scan: Scan, type: GraphQLObjectType, selections: SelectionSetNode, place: Place): void {
-  if (place.nesting > MAX_NESTING) throw refusal(`The operation is nested deeper than ${MAX_NESTING} levels.`);
-  for (const node of selections.selections) {
-    if (node.kind === Kind.FIELD) visitField(scan, type, node, place);
-    else {
-      const fragment = node.kind === Kind.FRAGMENT_SPREAD ? scan.fragments.get(node.name.value) : node;
-      if (!fragment) continue;
-      const on = fragment.typeCondition ? scan.schema.getType(fragment.typeCondition.name.value) : type;
-      const inner = { ...place, nesting: place.nesting + 1 };
-      visitSelection(scan, isObjectType(on) ? on : type, fragment.selectionSet, inner);
+  selection(type: GraphQLCompositeType, { selections }: SelectionSetNode): Yield {
+    const sum: Yield = { cost: 0, fields: 0, credentials: 0, schemaBytes: 0 };
+    for (const node of selections) {
+      if (node.kind === Kind.FIELD) this.#field(sum, type, node);
+      else if (node.kind === Kind.FRAGMENT_SPREAD) add(sum, this.#fragment(type, node.name.value));
+      else add(sum, this.selection(this.#typeOf(node.typeCondition?.name.value, type), node.selectionSet));
     }
-    if (scan.cost > scan.maxCost) return;
+    return sum;
+  }
+
+  #fragment(type: GraphQLCompositeType, name: string): Yield {
+    const key = `${name} ${type.name}`;
+    const known = this.#known.get(key);
+    if (known) return known;
+    const fragment = this.#fragments.get(name)!; // it was validated
+    const found = this.selection(this.#typeOf(fragment.typeCondition.name.value, type), fragment.selectionSet);
+    this.#known.set(key, found);
+    return found;
+  }
+
+  #typeOf(condition: string | undefined, outer: GraphQLCompositeType): GraphQLCompositeType {
+    const type = condition === undefined ? outer : this.#schema.getType(condition);
+    return isCompositeType(type) ? type : outer;
+  }
+
+  #field(sum: Yield, type: GraphQLCompositeType, node: FieldNode): void {
+    sum.fields++;
+    const name = node.name.value;
+    if (name === '__schema' || name === '__type') {
+      sum.schemaBytes += this.#introspection.bytesOf(node);
+      return;
+    }
+    const field = 'getFields' in type ? type.getFields()[name] : undefined;
+    if (field?.extensions.isCredential) sum.credentials++;
+    if (!node.selectionSet) {
+      sum.cost += SCALAR;
+      return;
+    }
+    const times = field?.args.some((arg) => arg.name === 'first') ? pageSize(node, this.#variables) : 1;
+    // what only wraps the rows of a page is no object of its own
+    if (!WRAPPER.test(type.name)) sum.cost += times;
+    const named = field && getNamedType(field.type);
+    if (!named || !isCompositeType(named)) return;
+    const inner = this.selection(named, node.selectionSet);
+    sum.cost += times * inner.cost;
+    sum.schemaBytes += inner.schemaBytes;
   }
 }
 
-type FieldNode = Extract<SelectionSetNode['selections'][number], { kind: Kind.FIELD }>;
-
-function visitField(scan: Scan, type: GraphQLObjectType, node: FieldNode, { factor, nesting, isRoot }: Place): void {
-  const field = type.getFields()[node.name.value];
-  if (isRoot) scan.rootFields++;
-  if (isRoot && field?.extensions.isCredential) scan.credentials++;
-  if (!field || !node.selectionSet) return;
-  const first = field.args.some((arg) => arg.name === 'first') ? pageSize(node, scan.variables) : 0;
-  const inner = first > 0 ? factor * first : factor;
-  // what only wraps the rows of a page is no object of its own
-  if (!WRAPPER.test(type.name)) scan.cost += inner;
-  const named = getNamedType(field.type);
-  if (isObjectType(named) || isInterfaceType(named))
-    visitSelection(scan, named as GraphQLObjectType, node.selectionSet, {
-      factor: inner,
-      nesting: nesting + 1,
-      isRoot: false,
-    });
+function add(sum: Yield, part: Yield): void {
+  sum.cost += part.cost;
+  sum.fields += part.fields;
+  sum.credentials += part.credentials;
+  sum.schemaBytes += part.schemaBytes;
 }
 
 /** The sizes that the document itself gives to variables that are left out. */
@@ -139,5 +159,5 @@ function pageSize(node: FieldNode, variables: Record<string, unknown>): number {
         ? variables[value.name.value]
         : undefined;
   // what is no number is refused later; turning it into one could overflow the stack
-  return typeof given === 'number' && Number.isFinite(given) ? Math.max(1, given) : 50;
+  return typeof given === 'number' && Number.isFinite(given) ? Math.max(1, given) : DEFAULT_FIRST;
 }

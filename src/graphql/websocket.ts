@@ -1,26 +1,30 @@
 import { randomUUID } from 'node:crypto';
 import type { WebsocketHandler } from '@fastify/websocket';
-import type { FastifyRequest } from 'fastify';
 import { type DocumentNode, type ExecutionArgs, type ExecutionResult, GraphQLError, type GraphQLSchema } from 'graphql';
-import { CloseCode, type SubscribePayload } from 'graphql-ws';
-import { makeHandler } from 'graphql-ws/use/@fastify/websocket';
+import { CloseCode, makeServer, type SubscribePayload } from 'graphql-ws';
 import { type Caller, SOCKET_METHOD } from '../access/caller.ts';
 import type { Principal } from '../access/principal.ts';
+import type { Admission } from '../http/admission.ts';
 import type { CallerLimit } from '../http/rate-limit.ts';
 import type { Services } from '../services.ts';
 import { Context } from './context.ts';
 import type { GraphQLEndpoint } from './endpoint.ts';
 import { rateLimited, unauthenticated } from './errors.ts';
+import { SocketSlots } from './socket-slots.ts';
+import { type SocketOrigin, transportOf } from './socket-transport.ts';
 
 /** One socket may hold so many operations at a time. */
 const MAX_OPERATIONS = 20;
 /** How often an idle socket is held against its session or token; each of its operations does so too. */
 const RECHECK_MS = 5_000;
 
-interface SocketExtra extends Record<PropertyKey, unknown> {
-  socket: { close(code: number, reason: string): void };
-  request: FastifyRequest;
+/** RFC 6455: clients come back later. */
+const TRY_AGAIN_LATER = 1013;
+
+interface SocketExtra extends SocketOrigin {
   caller?: Caller;
+  /** Gives back the socket's place among those of its address, then of its user. */
+  leave?: () => void;
   operations?: Set<string>;
   recheck?: NodeJS.Timeout;
 }
@@ -39,27 +43,53 @@ interface Enveloped {
 
 type OperationArgs = ExecutionArgs & Pick<Enveloped, 'execute' | 'subscribe'>;
 
+interface SocketOptions {
+  endpoint: GraphQLEndpoint;
+  services: Services;
+  admission: Admission;
+  limit: CallerLimit;
+  maxSocketsPerUser: number;
+  onFault: (error: unknown, traceId: string) => void;
+}
+
 /**
  * `/graphql` over WebSocket (the `graphql-transport-ws` protocol). The token comes in the payload of `connection_init` as `authorization`, or
  * in the header of the upgrade; without a valid one the socket is closed with 4403, and again once its session or token is over. Operations
  * pass the same limits as over HTTP: each message that asks for one counts as a request, whatever comes of it.
  */
-export function socketHandler(endpoint: GraphQLEndpoint, services: Services, limit: CallerLimit): WebsocketHandler {
+export function socketHandler({
+  endpoint,
+  services,
+  admission,
+  limit,
+  maxSocketsPerUser,
+  onFault,
+}: SocketOptions): WebsocketHandler {
+  const slots = new SocketSlots(maxSocketsPerUser);
   /** Who the socket's caller is now; a socket whose session or token is over is closed. */
   const renewed = async ({ caller, socket }: SocketExtra): Promise<Principal | null> => {
     const principal = caller?.principal ? await services.authentication.renew(caller.principal) : null;
     if (!principal) socket.close(CloseCode.Forbidden, 'Forbidden');
     return principal;
   };
-  return makeHandler<Record<string, unknown>, SocketExtra>({
+  const server = makeServer<Record<string, unknown>, SocketExtra>({
     connectionInitWaitTimeout: 3_000,
     onConnect: async ({ connectionParams, extra }) => {
-      const { caller } = extra.request;
+      const upgrade = extra.request.caller;
       const given = connectionParams?.authorization ?? connectionParams?.Authorization;
-      const principal =
-        typeof given === 'string' ? await services.authentication.authenticate(given) : caller.principal;
-      if (!principal) return false;
-      extra.caller = { principal, request: { ...caller.request, method: SOCKET_METHOD } };
+      const caller: Caller = { ...upgrade, request: { ...upgrade.request, method: SOCKET_METHOD } };
+      if (typeof given === 'string') {
+        caller.principal = null;
+        const bucket = await admission.identify(caller, given);
+        if (bucket && !bucket.allowed) return refuse(extra, 'Too many requests');
+      }
+      // it may be gone by now, and would never give back what it takes
+      if (!caller.principal || extra.socket.readyState !== extra.socket.OPEN) return false;
+      extra.leave?.();
+      const leave = slots.ofUser(caller.principal.userId);
+      if (!leave) return refuse(extra, 'Too many sockets of this user are open');
+      extra.leave = leave;
+      extra.caller = caller;
       extra.operations = new Set();
       extra.recheck = setInterval(() => {
         // where the database is away the next look decides
@@ -67,7 +97,10 @@ export function socketHandler(endpoint: GraphQLEndpoint, services: Services, lim
       }, RECHECK_MS).unref();
       return true;
     },
-    onClose: ({ extra }) => clearInterval(extra.recheck),
+    onClose: ({ extra }) => {
+      clearInterval(extra.recheck);
+      extra.leave?.();
+    },
     onSubscribe: async ({ extra }, id, payload) => {
       const { caller, operations = new Set(), request } = extra;
       const bucket = caller && limit.take(caller, 1);
@@ -102,6 +135,17 @@ export function socketHandler(endpoint: GraphQLEndpoint, services: Services, lim
       extra.operations?.delete(id);
     },
   });
+  const open = transportOf(server, onFault);
+  return (socket, request) => {
+    const leave = slots.ofAddress(request.caller.request.ip);
+    if (leave) open({ socket, request, leave });
+    else socket.close(TRY_AGAIN_LATER, 'Too many sockets of this address are open');
+  };
+}
+
+function refuse({ socket }: SocketExtra, reason: string): false {
+  socket.close(TRY_AGAIN_LATER, reason);
+  return false; // which would close it with 4403, were it not closed
 }
 
 /** Each operation of a socket has a trace and a record of its own. */

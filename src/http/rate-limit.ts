@@ -1,12 +1,9 @@
-import type { FastifyInstance } from 'fastify';
 import type { Caller } from '../access/caller.ts';
 import type { Principal } from '../access/principal.ts';
 import type { TokenGrant } from '../access/token-grant.ts';
 import type { Config } from '../config.ts';
 import { rateLimited } from '../graphql/errors.ts';
 import { type BucketState, type RateLine, TokenBuckets } from '../infra/throttle.ts';
-
-const UNLIMITED_PATHS = new Set(['/healthz', '/readyz', '/metrics']);
 
 /** The pace of a token that sets only its burst where the service itself has no limit. */
 const USUAL_RPS = 500;
@@ -42,6 +39,11 @@ export class CallerLimit {
     return this.#buckets.take(key, cost, performance.now(), line ?? this.#line);
   }
 
+  /** Gives back a request that was counted as a stranger's. */
+  giveBack({ request }: Caller): void {
+    this.#buckets.giveBack(keyOf(null, request.ip));
+  }
+
   /** What a token sets of itself; `null` when that is nothing. */
   #lineOf({
     rateLimitRps: rps,
@@ -75,23 +77,8 @@ const keyOf = (principal: Principal | null, ip: string): string =>
   principal?.token ? keyOfFamily(principal.token.familyId) : principal ? `user:${principal.userId}` : `ip:${ip}`;
 
 /** Of a token's own limit the refusal says that it is one. */
-function messageOf({ principal }: Caller): string | undefined {
+export function messageOf({ principal }: Caller): string | undefined {
   const token = principal?.token;
   if (!token || (token.rateLimitRps ?? token.rateLimitBurst) === null) return undefined;
   return `Too many requests for the rate limit of the token '${token.id}'. Try again later.`;
-}
-
-/** Counts each request, and says on every answer where its caller stands. */
-export function addRateLimit(server: FastifyInstance, limit: CallerLimit): void {
-  server.addHook('onRequest', async (request, reply) => {
-    if (UNLIMITED_PATHS.has(request.caller.request.path)) return;
-    const bucket = limit.take(request.caller, 1);
-    if (!bucket) return;
-    reply.headers({
-      'x-ratelimit-limit': bucket.limit,
-      'x-ratelimit-remaining': bucket.remaining,
-      'x-ratelimit-reset': bucket.resetSeconds,
-    });
-    if (!bucket.allowed) throw rateLimited(bucket.retryAfter, messageOf(request.caller));
-  });
 }

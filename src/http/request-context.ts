@@ -2,13 +2,11 @@ import { randomUUID } from 'node:crypto';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Caller } from '../access/caller.ts';
 import { canonicalPath } from '../access/endpoint-paths.ts';
-import { callerError } from '../infra/faults.ts';
-import type { Services } from '../services.ts';
 import { ClientAddress } from './client-address.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Who calls, found once per request. */
+    /** Who calls: a stranger until the credential was looked at. */
     caller: Caller;
   }
 }
@@ -30,12 +28,8 @@ export const pathOf = (url: string): string => {
   return end < 0 ? url : url.slice(0, end);
 };
 
-/** Finds out who calls, for every route alike, and answers with the trace id. */
-export function addRequestContext(
-  server: FastifyInstance,
-  services: Services,
-  trustedProxies: readonly string[],
-): void {
+/** Notes what is known of each request before it is understood, and answers with the trace id. */
+export function addRequestContext(server: FastifyInstance, trustedProxies: readonly string[]): void {
   const clients = new ClientAddress(trustedProxies);
   server.decorateRequest('caller', null as unknown as Caller);
   server.addHook('onRequest', async (request, reply) => {
@@ -55,7 +49,6 @@ export function addRequestContext(
         isRest: request.routeOptions.config.operation !== undefined,
       },
     };
-    request.caller.principal = await authenticated(services, request);
   });
 }
 
@@ -64,14 +57,4 @@ function doorOf({ routeOptions, params }: FastifyRequest): string | undefined {
   const { template } = routeOptions.config;
   if (template) return canonicalPath(template, params as Record<string, string>);
   return routeOptions.url === '/graphql' ? '/graphql' : undefined;
-}
-
-async function authenticated(services: Services, request: FastifyRequest) {
-  const { authorization } = request.headers;
-  if (!authorization) return null;
-  try {
-    return await services.authentication.authenticate(authorization);
-  } catch (error) {
-    throw callerError(error);
-  }
 }

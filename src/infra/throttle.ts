@@ -52,6 +52,12 @@ export class TokenBuckets {
       retryAfter: allowed ? 0 : Math.max(1, secondsFor(wanted - bucket.left)),
     };
   }
+
+  /** Gives back what was taken for nothing. */
+  giveBack(key: string, cost = 1): void {
+    const bucket = this.#buckets.get(key);
+    if (bucket) bucket.left = Math.min(Math.max(1, this.#line.burst) * MICRO, bucket.left + cost * MICRO);
+  }
 }
 
 /** A budget of so many points per window and key, in this process. */

@@ -323,11 +323,11 @@ describe('close codes of the socket', () => {
   });
 
   test('1009 for a message past 64 KiB, and only as many streams as a user may hold', async () => {
-    // graphql-ws writes about it to the console
     const shouted = vi.spyOn(console, 'error').mockReturnValue(undefined);
     const huge = await openAcknowledged(url, world.as('owner').authorization);
     huge.send({ id: '1', type: 'subscribe', payload: { query: `{ me { id } } # ${'x'.repeat(70_000)}` } });
     expect(await huge.closed()).toBe(1009);
+    expect(shouted).not.toHaveBeenCalled();
     shouted.mockRestore();
     const socket = await openAcknowledged(url, world.as('owner').authorization);
     for (let i = 0; i < 25; i++) {

@@ -1,0 +1,76 @@
+import type { Socket } from 'node:net';
+import type { FastifyInstance } from 'fastify';
+
+const SWEEP_MS = 1_000;
+/** Bytes that all clients together may leave unread in this process. */
+const MAX_UNREAD_BYTES = 128 * 1024 * 1024;
+
+interface Options {
+  /** How long a client may take nothing of what waits for it. */
+  timeoutMs: number;
+  /** Lower in tests. */
+  maxUnreadBytes?: number;
+}
+
+/** What waits for a client, and since when nothing of it was taken. */
+interface Unread {
+  sent: number;
+  queued: number;
+  bytes: number;
+  since: number;
+}
+
+/**
+ * Cuts off clients that do not read: answers, event streams and WebSockets alike, for to all of them it is a connection whose bytes stay.
+ * When too many bytes wait in all, whoever leaves the most of them goes first.
+ */
+export function cutOffSlowReaders(server: FastifyInstance, { timeoutMs, maxUnreadBytes }: Options): void {
+  const open = new Set<Socket>();
+  const unread = new Map<Socket, Unread>();
+  const limit = maxUnreadBytes ?? MAX_UNREAD_BYTES;
+  server.server.on('connection', (socket: Socket) => {
+    open.add(socket);
+    socket.once('close', () => {
+      open.delete(socket);
+      unread.delete(socket);
+    });
+  });
+  const sweep = () => {
+    const now = Date.now();
+    const before = new Set(unread.keys());
+    for (const socket of open) if (isStuck(socket, now)) socket.destroy();
+    let bytes = 0;
+    for (const state of unread.values()) bytes += state.bytes;
+    if (bytes <= limit) return;
+    const heaviest = [...unread].filter(([socket]) => before.has(socket)).sort(([, a], [, b]) => b.bytes - a.bytes);
+    for (const [socket, state] of heaviest) {
+      if (bytes <= limit) return;
+      bytes -= state.bytes;
+      socket.destroy();
+    }
+  };
+  const isStuck = (socket: Socket, now: number): boolean => {
+    if (socket.writableLength === 0) {
+      unread.delete(socket);
+      return false;
+    }
+    const state = stateOf(socket, now);
+    const known = unread.get(socket);
+    const hasMoved = !known || known.sent !== state.sent || known.queued !== state.queued;
+    unread.set(socket, hasMoved ? state : { ...known, bytes: state.bytes });
+    return !hasMoved && now - known.since >= timeoutMs;
+  };
+  const timer = setInterval(sweep, Math.min(SWEEP_MS, timeoutMs / 2)).unref();
+  server.addHook('onClose', async () => clearInterval(timer));
+}
+
+/** Where a connection's writes are. Of a write under way only the handle knows how much is left of it. */
+function stateOf(socket: Socket, now: number): Unread {
+  const { _handle: handle } = socket as Socket & { _handle?: { writeQueueSize?: number } | null };
+  return {
+    sent: socket.bytesWritten - socket.writableLength,
+    queued: handle?.writeQueueSize ?? 0,
+    bytes: socket.writableLength,
+    since: now,
+  };
+}

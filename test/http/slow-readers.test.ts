@@ -1,0 +1,139 @@
+import { once } from 'node:events';
+import net from 'node:net';
+import Fastify, { type FastifyInstance } from 'fastify';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { WebSocket } from 'ws';
+import { EventStream } from '../../rest/events.ts';
+import { cutOffSlowReaders } from '../../src/http/slow-readers.ts';
+import { registerAccount, type TestAccount } from '../support/account.ts';
+import { startTestApp, type TestApp } from '../support/app.ts';
+
+let app: TestApp;
+let user: TestAccount;
+let port: number;
+beforeAll(async () => {
+  app = await startTestApp({ env: { WRITE_TIMEOUT_SECONDS: '1' } });
+  user = await registerAccount(app);
+  port = Number(new URL(await app.listen()).port);
+});
+afterAll(() => app.close());
+
+const connections = () =>
+  new Promise<number>((resolve) => app.server.server.getConnections((_, count) => resolve(count)));
+const allGone = () => vi.waitUntil(async () => (await connections()) === 0, { timeout: 20_000, interval: 50 });
+
+/** A client that asks, and then reads nothing. */
+async function silent(request: string, at = port): Promise<net.Socket> {
+  const socket = net.connect(at, '127.0.0.1').pause();
+  socket.on('error', () => undefined); // it is cut off: that is what it is here for
+  await once(socket, 'connect');
+  socket.write(request);
+  return socket;
+}
+
+const get = (path: string, headers: Record<string, string>) =>
+  `GET ${path} HTTP/1.1\r\nhost: x\r\n${Object.entries(headers)
+    .map(([name, value]) => `${name}: ${value}\r\n`)
+    .join('')}\r\n`;
+
+describe('a client that does not read', () => {
+  it('is cut off, and forty of them leave nothing behind', async () => {
+    const clients = await Promise.all(
+      Array.from({ length: 40 }, () => silent(get('/graphql', { accept: 'text/html' }))),
+    );
+    await vi.waitUntil(async () => (await connections()) === 40, { timeout: 10_000, interval: 10 });
+    await allGone();
+    for (const client of clients) client.destroy();
+    expect((await app.server.inject('/healthz')).statusCode).toBe(200);
+  });
+
+  it('is cut off on a WebSocket, and nothing more is read of it meanwhile', async () => {
+    const socket = new WebSocket(`${app.url.replace('http', 'ws')}/graphql`, 'graphql-transport-ws');
+    await once(socket, 'open');
+    socket.on('error', () => undefined);
+    socket.send(JSON.stringify({ type: 'connection_init', payload: user.headers }));
+    await once(socket, 'message');
+    socket.pause();
+    const ping = JSON.stringify({ type: 'ping', payload: { text: 'x'.repeat(60_000) } });
+    for (let i = 0; i < 600; i++) socket.send(ping);
+    const waiting = () =>
+      Math.max(0, ...[...app.server.websocketServer.clients].map((client) => client.bufferedAmount));
+    await vi.waitUntil(() => waiting() > 1_000_000, { timeout: 10_000 });
+    let most = 0;
+    await vi.waitUntil(
+      () => {
+        most = Math.max(most, waiting());
+        return app.server.websocketServer.clients.size === 0;
+      },
+      { timeout: 20_000, interval: 10 },
+    );
+    expect(most).toBeLessThan(2_000_000);
+    socket.terminate();
+  });
+});
+
+describe('a client that reads slowly', () => {
+  it('gets all of its answer', async () => {
+    const socket = await silent(get('/graphql', { accept: 'text/html', connection: 'close' }));
+    let length = 0;
+    // a part of it, and a pause that is shorter than the limit
+    socket.on('data', (chunk) => {
+      length += chunk.length;
+      socket.pause();
+      setTimeout(() => socket.resume(), length < 3_000_000 ? 20 : 0);
+    });
+    socket.resume();
+    await once(socket, 'end');
+    expect(length).toBeGreaterThan(8_000_000);
+  });
+});
+
+const portOf = (server: FastifyInstance) => (server.server.address() as net.AddressInfo).port;
+
+describe('an event stream', () => {
+  it('lets go of its source when its client does not read', async () => {
+    let isOver = false;
+    async function* endless() {
+      try {
+        for (;;) yield { data: { text: 'x'.repeat(60_000) } };
+      } finally {
+        isOver = true;
+      }
+    }
+    const server = Fastify();
+    cutOffSlowReaders(server, { timeoutMs: 400 });
+    server.get('/', (_request, reply) =>
+      reply.send(new EventStream(endless(), { valueOf: ({ data }) => data, farewell: () => '' })),
+    );
+    await server.listen({ host: '127.0.0.1', port: 0 });
+    const client = await silent(get('/', {}), portOf(server));
+    await vi.waitUntil(() => isOver, { timeout: 20_000, interval: 20 });
+    client.destroy();
+    await server.close();
+  });
+});
+
+describe('when too much waits in all', () => {
+  it('whoever leaves the most goes first, and as few as possible', async () => {
+    const server = Fastify();
+    const MIB = 1024 * 1024;
+    cutOffSlowReaders(server, { timeoutMs: 60_000, maxUnreadBytes: 40 * MIB });
+    server.get('/:size', (request, reply) =>
+      reply.send(Buffer.alloc(Number((request.params as { size: string }).size) * MIB)),
+    );
+    await server.listen({ host: '127.0.0.1', port: 0 });
+    const at = portOf(server);
+    const small = await Promise.all([1, 2].map(() => silent(get('/16', {}), at)));
+    const large = await silent(get('/64', {}), at);
+    const cut = new Promise<void>((resolve) => large.once('close', () => resolve()));
+    large.resume();
+    large.pause();
+    const open = () => new Promise<number>((resolve) => server.server.getConnections((_, count) => resolve(count)));
+    await vi.waitUntil(async () => (await open()) === 2, { timeout: 20_000, interval: 50 });
+    large.resume();
+    await cut;
+    for (const client of small) expect(client.destroyed).toBe(false);
+    for (const client of small) client.destroy();
+    await server.close();
+  });
+});
