@@ -108,7 +108,8 @@ beforeAll(async () => {
   await maker.close();
   const copy = await createTestDatabase({ template: new URL(original.url).pathname.slice(1) });
   databases = [original, copy];
-  [rest, graphql] = await Promise.all(databases.map(({ url }) => startTestApp({ databaseUrl: url, env })));
+  rest = await startTestApp({ databaseUrl: original.url, env });
+  graphql = await startTestApp({ databaseUrl: copy.url, env });
   known = idsOfSnapshot(await snapshotOf(rest.database.pool));
 }, 120_000);
 

@@ -35,6 +35,20 @@ async function statementsOf(work: () => Promise<unknown>): Promise<string[]> {
   return log.during(work);
 }
 
+/**
+ * What a small and a large question send, the fewest of some tries: answers of the database that come at different moments may part what is
+ * gathered in one statement, for the small question as for the large. More tries are made only while the numbers differ.
+ */
+async function compared(small: () => Promise<unknown>, large: () => Promise<unknown>) {
+  let [few, many] = [await statementsOf(small), await statementsOf(large)];
+  for (let tries = 1; few.length !== many.length && tries < 5; tries++) {
+    const again = [await statementsOf(small), await statementsOf(large)] as const;
+    if (again[0].length < few.length) few = again[0];
+    if (again[1].length < many.length) many = again[1];
+  }
+  return { few, many };
+}
+
 /** How often each looker was shown something: a suite that is refused everywhere counts nothing. */
 const shown = new Map<string, number>();
 const countShown = (title: string) => shown.set(title, (shown.get(title) ?? 0) + 1);
@@ -55,10 +69,12 @@ describe.each(listRoutes.map((list) => [routeOf(list.operation), list] as const)
         return answer.json<Record<string, unknown[]>>()[array]!.length;
       };
       let rows: number | null = null;
-      const one = await statementsOf(async () => (rows = await ask(1)));
-      const many = await statementsOf(async () => (rows = await ask(20)));
-      expect(one.length, looker.title).toBeGreaterThan(0);
-      expect(many, `${looker.title}: ${many.join('\n')}`).toHaveLength(one.length);
+      const { few, many } = await compared(
+        () => ask(1),
+        async () => (rows = await ask(20)),
+      );
+      expect(few.length, looker.title).toBeGreaterThan(0);
+      expect(many, `${looker.title}: ${many.join('\n')}`).toHaveLength(few.length);
       // who it is, what they may do in the organization and in the workspace, the page, its total, and what its rows need
       expect(many.length, many.join('\n')).toBeLessThanOrEqual(8);
       if (rows === null) continue;
@@ -130,8 +146,7 @@ test.each(nested.map((item) => [item.title, item] as const))(
         expect(list.nodes.length, looker.title).toBe(seen(looker, item.root.name, first));
         countShown(looker.title);
       };
-      const few = await statementsOf(ask(2, 2));
-      const many = await statementsOf(ask(20, 20));
+      const { few, many } = await compared(ask(2, 2), ask(20, 20));
       expect(many, `${looker.title}: ${many.join('\n')}`).toHaveLength(few.length);
     }
   },

@@ -11,6 +11,7 @@ import {
   isObjectType,
   Kind,
   type OperationDefinitionNode,
+  type OperationTypeNode,
   parse,
   print,
   type SelectionSetNode,
@@ -71,7 +72,7 @@ export async function askWritten(
 
 /** What REST must answer where GraphQL answered this. */
 export function restBodyOf({ name, type }: CompiledOperation, data: Json): unknown {
-  return bodyIn(data, written.get(name)!.selectionSet, schema.getRootType(type)!);
+  return bodyIn(data, written.get(name)!.selectionSet, schema.getRootType(type as OperationTypeNode)!);
 }
 
 const isMarked = (node: FieldNode, directive: string) =>
