@@ -198,8 +198,9 @@ describe.each(permissioned)('%s asks for %s', (_title, permission, operation) =>
 });
 
 test('what only its maker may do of the members, its maker may', async () => {
-  for (const [title, permission, operation] of permissioned) {
-    if (cellOf(permission, 'member') !== 'o') continue;
+  const ownOnly = permissioned.filter(([, permission]) => cellOf(permission, 'member') === 'o');
+  expect(ownOnly.length).toBeGreaterThan(1);
+  for (const [title, , operation] of ownOnly) {
     const last = pathVariables(operation.path).at(-1)!;
     const maker = makerOf(last)!;
     const token = world.accounts.member.token;
