@@ -48,8 +48,12 @@ async function vary(): Promise<void> {
   const { pool } = app.database;
   const last = (table: string, n: number) =>
     `id = (select id from ${table} where org_id = '${ids.org_id}' order by id desc offset ${n} limit 1)`;
+  const gone = `org_id = '${ids.org_id}' and deleted_at is not null`;
   for (const statement of [
     `update workspaces set deleted_at = now() where ${last('workspaces', 1)}`,
+    `insert into workspace_members (id, org_id, workspace_id, user_id, role)
+       select 'wm_of_gone', org_id, id, '${ids.editor}', 'editor' from workspaces where ${gone}`,
+    `update secrets set scope = 'workspace', workspace_id = (select id from workspaces where ${gone}) where ${last('secrets', 3)}`,
     `update secrets set status = 'deleted', deleted_at = now() where ${last('secrets', 1)}`,
     `update secrets set scope = 'workspace', workspace_id = '${ids.workspace_id}' where ${last('secrets', 2)}`,
     `update invitations set expires_at = now() - interval '1 day' where ${last('invitations', 1)}`,

@@ -14,13 +14,9 @@ let app: TestApp;
 let world: World;
 let log: QueryLog;
 let lookers: Looker[];
+const lookUps = vi.spyOn(FreshCache.prototype, 'get');
 const caches = new Set<FreshCache<object>>();
 beforeAll(async () => {
-  const get = FreshCache.prototype.get;
-  vi.spyOn(FreshCache.prototype, 'get').mockImplementation(function (this: FreshCache<object>, key, load) {
-    caches.add(this);
-    return get.call(this, key, load);
-  });
   // the questions below are wider than a client's may be
   app = await startTestApp({ env: { GRAPHQL_MAX_COST: '1000000', GRAPHQL_MAX_TOKENS: '10000' } });
   world = await createWorld(app);
@@ -31,6 +27,8 @@ afterAll(() => app.close());
 
 /** The statements of a request that finds nothing kept: what access checks remember for a moment would hide what they ask. */
 async function statementsOf(work: () => Promise<unknown>): Promise<string[]> {
+  for (const cache of lookUps.mock.contexts) caches.add(cache);
+  lookUps.mockClear();
   for (const cache of caches) cache.clear();
   return log.during(work);
 }
