@@ -27,7 +27,7 @@ afterAll(() => app.close());
 
 /** The statements of a request that finds nothing kept: what access checks remember for a moment would hide what they ask. */
 async function statementsOf(work: () => Promise<unknown>): Promise<string[]> {
-  for (const cache of lookUps.mock.contexts) caches.add(cache);
+  for (const cache of lookUps.mock.contexts) caches.add(cache as FreshCache<object>);
   lookUps.mockClear();
   for (const cache of caches) cache.clear();
   return log.during(work);
