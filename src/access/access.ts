@@ -37,8 +37,8 @@ const ORGANIZATION_ROLE = `select m.role from organization_members m join organi
 const WORKSPACE_ROLE = `select w.deleted_at is null as exists,
   (select m.role from workspace_members m where m.workspace_id = w.id and m.user_id = $3) as role
   from workspaces w where w.org_id = $1 and w.id = $2`;
-const WORKSPACE_ROLES_SOMEWHERE = `select distinct m.role from workspace_members m join workspaces w on w.id = m.workspace_id
-  where m.org_id = $1 and m.user_id = $2 and w.deleted_at is null`;
+const ROLES_SOMEWHERE = `array(select distinct m.role from workspace_members m join workspaces w on w.id = m.workspace_id
+  where m.org_id = $1 and m.user_id = $2 and w.deleted_at is null)`;
 const DEFAULT_NAMESPACE_ID = `select id from namespaces where org_id = $1 and workspace_id = $2 and slug = '${DEFAULT_NAMESPACE}'`;
 
 // the same questions asked many times at once, as the rows of a list do: one statement for all
@@ -46,6 +46,8 @@ const ORGANIZATION_ROLES = `select (${ORGANIZATION_ROLE.replace('$1', 'k.org_id'
   from unnest($1::text[], $2::text[]) with ordinality k(org_id, user_id, at) order by k.at`;
 const WORKSPACE_ROLES = `select r.* from unnest($1::text[], $2::text[], $3::text[]) with ordinality k(org_id, workspace_id, user_id, at)
   left join lateral (${WORKSPACE_ROLE.replace('$1', 'k.org_id').replace('$2', 'k.workspace_id').replace('$3', 'k.user_id')}) r on true order by k.at`;
+const EACH_ROLES_SOMEWHERE = `select ${ROLES_SOMEWHERE.replace('$1', 'k.org_id').replace('$2', 'k.user_id')} as roles
+  from unnest($1::text[], $2::text[]) with ordinality k(org_id, user_id, at) order by k.at`;
 
 /**
  * May this caller do that here? Reads memberships live, with a cache of under a second that this node's own changes drop at
@@ -65,6 +67,9 @@ export class Access {
     cache: false,
   });
   readonly #workspaceLoads = new DataLoader<string[], WorkspaceAccess>((keys) => this.#readWorkspaces(keys), {
+    cache: false,
+  });
+  readonly #rolesSomewhereLoads = new DataLoader<string[], readonly Role[]>((keys) => this.#readRolesSomewhere(keys), {
     cache: false,
   });
 
@@ -151,11 +156,11 @@ export class Access {
   async rightsSomewhere(actor: Actor, orgId: string): Promise<(permission: Permission) => boolean> {
     const own = await this.organizationRole(actor, orgId);
     if (!own) return () => false;
-    const rows = await this.#sql.read<{ role: Role }>(WORKSPACE_ROLES_SOMEWHERE, [orgId, actor.principal.userId]);
+    const inWorkspaces = await this.#rolesSomewhereLoads.load([orgId, actor.principal.userId]);
     return (permission) =>
       isFromOrganization(own, permission) ||
       this.#grantOf(own, permission) !== 'none' ||
-      rows.some(({ role }) => granted(role, permission) !== 'none');
+      inWorkspaces.some((role) => granted(role, permission) !== 'none');
   }
 
   /** The workspaces that a list may show this caller, if it may show only some: those that a token is restricted to. */
@@ -240,6 +245,11 @@ export class Access {
   async #readWorkspaces(keys: readonly string[][]): Promise<WorkspaceAccess[]> {
     const rows = await this.#readEach<WorkspaceAccess>(keys, WORKSPACE_ROLE, WORKSPACE_ROLES);
     return keys.map((_, index) => ({ exists: rows[index]?.exists ?? false, role: rows[index]?.role ?? null }));
+  }
+
+  async #readRolesSomewhere(keys: readonly string[][]): Promise<(readonly Role[])[]> {
+    const one = `select ${ROLES_SOMEWHERE} as roles`;
+    return (await this.#readEach<{ roles: Role[] }>(keys, one, EACH_ROLES_SOMEWHERE)).map(({ roles }) => roles);
   }
 
   /** One row for each key: of `one` where there is a single key, else of `many`, which takes the columns of the keys as arrays. */

@@ -33,7 +33,9 @@ describe('GraphQL over HTTP', () => {
 
   test('what MAY be, as it is today: nothing was lost', async () => {
     const missing: string[] = [];
-    for (const audit of audits.filter(({ name }) => name.startsWith('MAY'))) {
+    const optional = audits.filter(({ name }) => name.startsWith('MAY'));
+    expect(optional).not.toEqual([]);
+    for (const audit of optional) {
       const result = await audit.fn();
       if (result.status !== 'ok') missing.push(audit.name);
     }

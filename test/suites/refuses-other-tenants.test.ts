@@ -112,6 +112,46 @@ describe('the control: with the right token the same requests do answer', () => 
   });
 });
 
+/** Routes, and root fields, that are about the caller or take no identifier. A new one is added here on purpose, or not at all. */
+const aboutOneself = [
+  'GET /v1/auth/me',
+  'GET /v1/auth/me/profile',
+  'GET /v1/orgs',
+  'GET /v1/users/me',
+  'PATCH /v1/users/me/preferences',
+  'POST /v1/auth/logout',
+  'POST /v1/invitations/accept',
+  'POST /v1/orgs',
+  'POST /v1/users',
+];
+const rootsAboutOneself = [
+  'Mutation.acceptInvitation',
+  'Mutation.changePassword',
+  'Mutation.createOrganization',
+  'Mutation.createUser',
+  'Mutation.logout',
+  'Mutation.updatePreferences',
+  'Query.me',
+  'Query.organizations',
+];
+
+test('everything else that is not public takes an identifier that is swapped', () => {
+  const routes = operations.filter(({ isPublic }) => !isPublic);
+  expect(
+    routes
+      .filter((operation) => placesOf(operation, rootFieldOf(operation)).length === 0)
+      .map(routeOf)
+      .sort(),
+  ).toEqual(aboutOneself);
+  const roots = rootFields.filter(({ field }) => field.extensions.access !== 'public');
+  expect(
+    roots
+      .filter((root) => swapsOf(root, argumentsOf(root, own)).length === 0)
+      .map(titleOf)
+      .sort(),
+  ).toEqual(rootsAboutOneself);
+});
+
 describe('each id of a route swapped for one of another tenant', () => {
   test.each(
     operations.filter(({ isPublic }) => !isPublic).map((operation) => [routeOf(operation), operation] as const),

@@ -6,7 +6,8 @@ export interface QueryLog {
   during(work: () => Promise<unknown>): Promise<string[]>;
 }
 
-const BACKGROUND = /insert into activity|from events e where|pg_snapshot_xmin|^set |resource_counts.*delete/i;
+const BACKGROUND =
+  /insert into activity|update api_tokens t set last_used_at|from events e where|pg_snapshot_xmin|^set |resource_counts.*delete|where .*"bucket_status" = /i;
 
 /** Writes down every statement that goes through a pool, whoever sends it: hand-written SQL and Prisma share the pool. */
 export function logQueries(pool: pg.Pool): QueryLog {

@@ -1,0 +1,385 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import type { Actor } from '../../src/access/caller.ts';
+import { ChildReads } from '../../src/graphql/child-reads.ts';
+import { Context } from '../../src/graphql/context.ts';
+import { countRows, readPage, readPages } from '../../src/infra/pages.ts';
+import { systemCaller } from '../../src/infra/system-caller.ts';
+import { resolveNamespace } from '../../src/namespaces/namespace.service.ts';
+import { startTestApp, type TestApp } from '../support/app.ts';
+import { writtenIn, writtenSources } from '../support/declared-sources.ts';
+import { addRows, listRoutes } from '../support/lists.ts';
+import { prismaRows } from '../support/prisma-rows.ts';
+import { createWorld, type World } from '../support/world.ts';
+
+vi.hoisted(() => {
+  globalThis.declaredSources = new Map();
+});
+
+let app: TestApp;
+let world: World;
+let ids: Record<string, string>;
+let rows: ReturnType<typeof prismaRows>;
+beforeAll(async () => {
+  app = await startTestApp();
+  await createWorld(app); // another tenant, whose rows are not asked for
+  world = await createWorld(app);
+  for (const list of listRoutes) await addRows(app, world, list, 4);
+  const { prisma, pool } = app.database;
+  rows = prismaRows(prisma);
+  const firstOf = async (table: string) =>
+    (await pool.query<{ id: string }>(`select max(id) as id from ${table} where org_id = $1`, [world.ids.org_id]))
+      .rows[0]!.id;
+  ids = {
+    ...world.ids,
+    owner: world.accounts.owner.userId,
+    editor: world.accounts.editor.userId,
+    model_id: (await prisma.modelTarget.findFirstOrThrow({ where: { model: { orgId: world.ids.org_id } } })).modelId,
+    entitlement_id: await firstOf('model_entitlements'),
+    workspace_member: await firstOf('workspace_members'),
+    organization_member: await firstOf('organization_members'),
+    token: await firstOf('api_tokens'),
+  };
+  await vary();
+}, 120_000);
+afterAll(() => app.close());
+
+/** Rows that differ from what a tenant has at first: gone, expired, disabled, failing, used. */
+async function vary(): Promise<void> {
+  const { pool } = app.database;
+  const last = (table: string, n: number) =>
+    `id = (select id from ${table} where org_id = '${ids.org_id}' order by id desc offset ${n} limit 1)`;
+  const gone = `org_id = '${ids.org_id}' and deleted_at is not null`;
+  for (const statement of [
+    `update workspaces set deleted_at = now() where ${last('workspaces', 1)}`,
+    `insert into workspace_members (id, org_id, workspace_id, user_id, role)
+       select 'wm_of_gone', org_id, id, '${ids.editor}', 'editor' from workspaces where ${gone}`,
+    `update secrets set scope = 'workspace', workspace_id = (select id from workspaces where ${gone}) where ${last('secrets', 3)}`,
+    `update secrets set status = 'deleted', deleted_at = now() where ${last('secrets', 1)}`,
+    `update secrets set scope = 'workspace', workspace_id = '${ids.workspace_id}' where ${last('secrets', 2)}`,
+    `update invitations set expires_at = now() - interval '1 day' where ${last('invitations', 1)}`,
+    `update api_tokens set revoked_at = now() - interval '91 days' where ${last('api_tokens', 1)}`,
+    `update provider_accounts set enabled = false where ${last('provider_accounts', 1)}`,
+    `update provider_accounts set usage_period = '2020-01', current_month_tokens = 7 where ${last('provider_accounts', 2)}`,
+    `update provider_accounts set usage_period = to_char(now() at time zone 'utc', 'YYYY-MM'), current_month_tokens = 7, max_requests_per_month = null where ${last('provider_accounts', 3)}`,
+    `update model_targets set consecutive_failures = 3, last_failure = now() where model_id = '${ids.model_id}'`,
+    `update logical_models set status_by_hand = 'degraded' where ${last('logical_models', 1)}`,
+    `update model_entitlements set request_count = 5, total_tokens = 4000000000, last_used_at = now() where ${last('model_entitlements', 1)}`,
+    `update environment_slots set release_id = null where environment_id = '${ids.from_environment_id}'`,
+  ])
+    expect((await pool.query(statement)).rowCount, statement).toBeGreaterThan(0);
+}
+
+interface Held {
+  /** What the conditions are asked with. */
+  values: () => unknown[];
+  /** The same rows, read by Prisma. */
+  rows: () => Promise<{ id: string }[]>;
+}
+
+const org = () => ids.org_id!;
+const workspace = () => ids.workspace_id!;
+const inWorkspace = () => ({ orgId: org(), workspaceId: workspace() });
+const living = { deletedAt: null };
+const visible = () => ({ OR: [{ workspaceId: null }, { workspace: living }] });
+const kept = () => ({ OR: [{ revokedAt: null }, { revokedAt: { gt: new Date(Date.now() - 90 * 86_400_000) } }] });
+const shownMembers = { user: { deactivatedAt: null } };
+
+/** Every list that is written by hand, with the rows that it must give. THE place to add one. */
+const held: Record<string, Held> = {
+  'users/user.reads.ts ofWorkspace': {
+    values: () => [workspace()],
+    rows: () => rows.users({ workspaces: { some: { workspaceId: workspace() } }, deactivatedAt: null }),
+  },
+  'users/user.reads.ts found': {
+    values: () => [workspace(), '%EDITOR%'],
+    rows: () =>
+      rows.users({
+        workspaces: { some: { workspaceId: workspace() } },
+        OR: [
+          { username: { contains: 'editor', mode: 'insensitive' } },
+          { email: { contains: 'editor', mode: 'insensitive' } },
+          { fullName: { contains: 'editor', mode: 'insensitive' } },
+        ],
+      }),
+  },
+  'users/user.reads.ts colleague': {
+    values: () => [org(), ids.editor],
+    rows: async () =>
+      (await rows.users({ id: ids.editor, isActive: true })).map((row) => ({ ...row, contextOrgId: org() })),
+  },
+  'workspaces/workspace.reads.ts all': {
+    values: () => [org()],
+    rows: () => rows.workspaces({ orgId: org(), ...living }),
+  },
+  'workspaces/workspace.reads.ts own': {
+    values: () => [org(), ids.editor],
+    rows: () => rows.workspaces({ orgId: org(), ...living, members: { some: { userId: ids.editor } } }),
+  },
+  'workspaces/workspace.reads.ts byId': {
+    values: () => [org(), workspace()],
+    rows: () => rows.workspaces({ id: workspace(), orgId: org(), ...living }),
+  },
+  'workspaces/workspace-member.service.ts source': {
+    values: () => [workspace(), org()],
+    rows: () => rows.workspaceMembers({ ...inWorkspace(), ...shownMembers }),
+  },
+  'workspaces/workspace-member.service.ts oneSource': {
+    values: () => [workspace(), org(), ids.editor],
+    rows: () => rows.workspaceMembers({ ...inWorkspace(), userId: ids.editor }),
+  },
+  'workspaces/workspace-member.service.ts anywhere': {
+    values: () => [ids.workspace_member],
+    rows: () => rows.workspaceMembers({ id: ids.workspace_member }),
+  },
+  'organizations/organization.service.ts ofUser': {
+    values: () => [ids.owner],
+    rows: () => rows.organizations({ members: { some: { userId: ids.owner } }, ...living }),
+  },
+  'organizations/organization.service.ts byId': {
+    values: () => [org()],
+    rows: () => rows.organizations({ id: org(), ...living }),
+  },
+  'organizations/organization-member.service.ts source': {
+    values: () => [org()],
+    rows: () => rows.organizationMembers({ orgId: org(), ...shownMembers }),
+  },
+  'organizations/organization-member.service.ts oneSource': {
+    values: () => [org(), ids.editor],
+    rows: () => rows.organizationMembers({ orgId: org(), userId: ids.editor }),
+  },
+  'organizations/organization-member.service.ts anywhere': {
+    values: () => [ids.organization_member],
+    rows: () => rows.organizationMembers({ id: ids.organization_member }),
+  },
+  'organizations/invitation.service.ts source': {
+    values: () => [org()],
+    rows: () => rows.invitations({ orgId: org() }),
+  },
+  'organizations/invitation.service.ts anywhere': {
+    values: () => [ids.invitation_id],
+    rows: () => rows.invitations({ id: ids.invitation_id }),
+  },
+  'environments/environment.reads.ts source': {
+    values: () => [org(), workspace()],
+    rows: () => rows.environments(inWorkspace()),
+  },
+  'environments/environment.reads.ts one': {
+    values: () => [org(), workspace(), ids.environment_id],
+    rows: () => rows.environments({ ...inWorkspace(), id: ids.environment_id }),
+  },
+  'environments/environment.reads.ts anywhere': {
+    values: () => [ids.environment_id],
+    rows: () => rows.environments({ id: ids.environment_id }),
+  },
+  'environments/deployment.service.ts history': {
+    values: () => [org(), workspace(), ids.environment_id],
+    rows: () => rows.deployments({ ...inWorkspace(), environmentId: ids.environment_id }),
+  },
+  'environments/deployment.service.ts current': {
+    values: () => [org(), workspace(), ids.environment_id],
+    rows: () => deployed({ environmentId: ids.environment_id }),
+  },
+  'environments/deployment.service.ts historyOfApp': {
+    values: () => [org(), workspace(), ids.app_id],
+    rows: () => rows.deployments({ ...inWorkspace(), appId: ids.app_id }),
+  },
+  'environments/deployment.service.ts currentOfApp': {
+    values: () => [org(), workspace(), ids.app_id],
+    rows: () => deployed({ appId: ids.app_id }),
+  },
+  'secrets/secret.reads.ts all': {
+    values: () => [org()],
+    rows: () => rows.secrets({ orgId: org(), ...visible() }),
+  },
+  'secrets/secret.reads.ts readable': {
+    values: () => [org(), ids.editor],
+    rows: () =>
+      rows.secrets({
+        orgId: org(),
+        OR: [{ workspaceId: null }, { workspace: { ...living, members: { some: { userId: ids.editor } } } }],
+      }),
+  },
+  'secrets/secret.reads.ts inWorkspace': {
+    values: () => [org(), workspace()],
+    rows: () => rows.secrets({ ...inWorkspace(), workspace: living }),
+  },
+  'secrets/secret.reads.ts byId': {
+    values: () => [org(), ids.secret_id],
+    rows: () => rows.secrets({ orgId: org(), id: ids.secret_id }),
+  },
+  'secrets/secret.reads.ts anywhere': {
+    values: () => [ids.secret_id],
+    rows: () => rows.secrets({ id: ids.secret_id }),
+  },
+  'tokens/api-token.reads.ts ofOrganization': {
+    values: () => [org()],
+    rows: () => rows.tokens({ orgId: org(), ...kept() }),
+  },
+  'tokens/api-token.reads.ts ofUser': {
+    values: () => [org(), ids.owner],
+    rows: () => rows.tokens({ orgId: org(), createdByUserId: ids.owner, tokenType: 'pat', ...kept() }),
+  },
+  'tokens/api-token.reads.ts ofApp': {
+    values: () => [org(), ids.app_id],
+    rows: () => rows.tokens({ orgId: org(), appId: ids.app_id, ...kept() }),
+  },
+  'tokens/api-token.reads.ts one': { values: () => [ids.token], rows: () => rows.tokens({ id: ids.token }) },
+  'models/provider-account.source.ts accountsSource': {
+    values: () => [org()],
+    rows: () => rows.accounts({ orgId: org() }),
+  },
+  'models/provider-account.reads.ts one': {
+    values: () => [org(), ids.provider_account_id],
+    rows: () => rows.accounts({ orgId: org(), id: ids.provider_account_id }),
+  },
+  'models/provider-account.reads.ts anywhere': {
+    values: () => [ids.provider_account_id],
+    rows: () => rows.accounts({ id: ids.provider_account_id }),
+  },
+  'models/logical-model.source.ts modelsSource': {
+    values: () => [org()],
+    rows: () => rows.models({ orgId: org() }),
+  },
+  'models/logical-model.reads.ts one': {
+    values: () => [org(), ids.logical_model_id],
+    rows: () => rows.models({ orgId: org(), logicalModelId: ids.logical_model_id }),
+  },
+  'models/logical-model.reads.ts anywhere': {
+    values: () => [ids.model_id],
+    rows: () => rows.models({ id: ids.model_id }),
+  },
+  'models/model-entitlement.service.ts source': {
+    values: () => [org(), workspace()],
+    rows: () => rows.entitlements(inWorkspace()),
+  },
+  'models/model-entitlement.service.ts one': {
+    values: () => [org(), workspace(), ids.logical_model_id],
+    rows: () => rows.entitlements({ ...inWorkspace(), logicalModelId: ids.logical_model_id }),
+  },
+  'models/model-entitlement.service.ts anywhere': {
+    values: () => [ids.entitlement_id],
+    rows: () => rows.entitlements({ id: ids.entitlement_id }),
+  },
+};
+
+/** Lists that are only counted, with what they count. */
+const counted: Record<string, Held> = {
+  'models/logical-model.reads.ts bare': { values: () => [org()], rows: () => rows.models({ orgId: org() }) },
+};
+
+/** The newest record of each app that has something deployed in an environment. */
+async function deployed(where: { environmentId?: string; appId?: string }) {
+  const slots = await app.database.prisma.environmentSlot.findMany({ where: { ...where, releaseId: { not: null } } });
+  const current = slots.map(({ environmentId, appId, lastNumber: number }) => ({ environmentId, appId, number }));
+  return rows.deployments({ ...inWorkspace(), OR: current });
+}
+
+test('every list that is written by hand is in here, and no other', () => {
+  expect(Object.keys({ ...held, ...counted }).sort()).toEqual([...writtenSources].sort());
+  expect([...globalThis.declaredSources!.keys()].sort()).toEqual([...writtenSources].sort());
+  expect(writtenSources.length).toBeGreaterThan(40);
+});
+
+describe.each(Object.entries(held))('%s', (name, { values, rows: read }) => {
+  test('gives the very rows that Prisma reads: all columns, in order, alone and beside another parent', async () => {
+    const source = globalThis.declaredSources!.get(name)!;
+    const wanted = await read();
+    expect(wanted).not.toEqual([]);
+    if (source.order === 'desc') wanted.reverse();
+    const { sql } = app.services;
+    const { rows: found } = await readPage(sql, source, { values: values(), after: null, limit: 500 });
+    expect(found).toStrictEqual(wanted);
+    const nobody = values().map(() => 'nobody');
+    const parents = [values() as string[], nobody, values() as string[]];
+    const pages = await readPages(sql, source, parents, { values: [], after: null, limit: 500 });
+    expect(pages.map((page) => page.rows)).toStrictEqual([wanted, [], wanted]);
+  });
+});
+
+test.each(Object.entries(counted))('%s counts the rows that Prisma reads', async (name, { values, rows: read }) => {
+  const source = globalThis.declaredSources!.get(name)!;
+  expect(await countRows(app.services.sql, source, values())).toBe((await read()).length);
+});
+
+/** Properties that name the parent of rows that are read as somebody's children. THE place to add one. */
+const children: Record<string, readonly string[]> = {
+  namespaces: ['orgId', 'workspaceId'],
+  threads: ['orgId', 'workspaceId', 'namespaceId'],
+  apps: ['orgId', 'workspaceId'],
+  releases: ['orgId', 'workspaceId', 'appId'],
+  deployments: ['orgId', 'workspaceId'],
+};
+
+test('every service that reads children is in here', () => {
+  const found = Object.entries(app.services).filter(
+    ([, service]) => (service as { reads?: unknown }).reads instanceof ChildReads,
+  );
+  expect(found.map(([name]) => name).sort()).toEqual(Object.keys(children).sort());
+  const written = Object.values(writtenIn(/new ChildReads\(/g)).reduce((sum, count) => sum + count, 0);
+  expect(found).toHaveLength(written);
+});
+
+test.each(Object.entries(children))(
+  '%s are the very rows that Prisma reads, in each way of reading',
+  async (name, below) => {
+    type Row = { id: string; orgId: string } & Record<string, string>;
+    const { reads } = app.services[name as 'apps'] as unknown as { reads: ChildReads<Row> };
+    const read = rows[name as 'apps'] as unknown as (where: object) => Promise<Row[]>;
+    const [first] = await read({ orgId: org(), workspaceId: workspace() });
+    const parent = below.map((property) => first![property]!);
+    const wanted = (await read(Object.fromEntries(below.map((property) => [property, first![property]])))).reverse();
+    expect(wanted.length).toBeGreaterThan(3);
+    const page = await reads.list.page(parent, { first: 200 });
+    expect(page.nodes).toStrictEqual(wanted);
+    expect(await page.total()).toBe(wanted.length);
+    const actor = { principal: null, request: {} } as unknown as Actor;
+    const memory = new Context(actor, app.services);
+    const both = [
+      reads.list.nested(memory, parent, { first: 200 }),
+      reads.list.nested(memory, ['x', ...parent.slice(1)], { first: 9 }),
+    ];
+    expect((await Promise.all(both)).map(({ nodes }) => nodes)).toStrictEqual([wanted, []]);
+    for (const row of wanted.slice(0, 2)) {
+      expect(await reads.get(parent, row.id)).toStrictEqual(row);
+      expect(await reads.findAnywhere(row.id)).toStrictEqual(row);
+    }
+    const nested = wanted.map(({ id }) => reads.nested(memory, parent, id));
+    expect(await Promise.all(nested)).toStrictEqual(wanted);
+  },
+);
+
+/** Whole rows that are read by a statement of their own. THE place to add one. */
+const statements: Record<string, () => Promise<void>> = {
+  'workspaces/workspace.reads.ts': async () => {
+    const [wanted] = await rows.workspaces({ id: workspace() });
+    const { reads } = app.services.workspaces;
+    expect(await reads.find(org(), workspace())).toStrictEqual(wanted);
+    expect(await reads.findAnywhere(workspace())).toStrictEqual(wanted);
+  },
+  'namespaces/namespace.service.ts': async () => {
+    const all = await rows.namespaces(inWorkspace());
+    const byId = (id: string) => resolveNamespace(app.services.sql, org(), workspace(), id);
+    for (const row of all) expect(await byId(row.id)).toStrictEqual(row);
+    expect(await byId('default')).toStrictEqual(all.find(({ slug }) => slug === 'default'));
+  },
+  'users/user.reads.ts': async () => {
+    const [wanted] = await rows.users({ id: ids.editor });
+    expect(await app.services.users.reads.find(ids.editor!, org())).toStrictEqual({ ...wanted, contextOrgId: org() });
+  },
+  'secrets/reveal.service.ts': async () => {
+    const { authentication, reveals } = app.services;
+    const principal = await authentication.authenticate(world.as('owner').authorization);
+    const actor = { principal, request: systemCaller('reveal').request } as Actor;
+    const { value, ...shown } = await reveals.get(actor, org(), ids.secret_id!, true);
+    expect(value).toBeTypeOf('object');
+    expect([shown]).toStrictEqual(await rows.secrets({ id: ids.secret_id }));
+  },
+};
+
+test('every statement that selects whole rows is in here', () => {
+  const { 'infra/pages.ts': _own, ...written } = writtenIn(/\$\{selectList\(/g);
+  expect(Object.keys(written).sort()).toEqual(Object.keys(statements).sort());
+  expect(new Set(Object.values(written)), 'one in each file').toEqual(new Set([1]));
+});
+
+test.each(Object.entries(statements))('%s selects the very rows that Prisma reads', (_file, holds) => holds());

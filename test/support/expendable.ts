@@ -1,0 +1,69 @@
+import type { CompiledOperation } from '../../rest/operation.ts';
+import type { Role } from '../../src/access/permissions.ts';
+import type { TestApp } from './app.ts';
+import { operationAt, pathVariables } from './operations.ts';
+import { type Parts, type PartsOptions, partsOf } from './requests.ts';
+import { findKey, makeOne, makerOf, must, type World } from './world.ts';
+
+/** What a route changes or removes, made anew for each try, where no route of its own makes it. THE place to add such a thing. */
+const fresh: Record<string, (app: TestApp, world: World, path: string, role: Role) => Promise<string>> = {
+  // everybody revokes their own; the token of an app, and by the administrators' path, is somebody else's
+  token_id: async (app, world, path, role) => {
+    const isOwn = path === '/v1/orgs/{org_id}/api-tokens/{token_id}';
+    const url = path.includes('/apps/')
+      ? `/v1/orgs/${world.ids.org_id}/apps/${world.ids.app_id}/tokens`
+      : `/v1/orgs/${world.ids.org_id}/api-tokens`;
+    const headers = world.as(isOwn ? role : 'owner');
+    const { token } = await must<{ token: { token_id: string } }>(app, {
+      method: 'POST',
+      url,
+      headers,
+      payload: { name: 'to be revoked' },
+    });
+    return token.token_id;
+  },
+  member_user_id: async (app, world, path) => {
+    const { user_id } = (await makeOne(app, world, operationAt('POST', '/v1/users'))) as { user_id: string };
+    const url = `/v1/orgs/${world.ids.org_id}/workspaces/${world.ids.workspace_id}/members`;
+    if (path.includes('/workspaces/'))
+      await must(app, { method: 'POST', url, headers: world.as('owner'), payload: { user_id, role: 'viewer' } });
+    return user_id;
+  },
+  app_id: async (app, world, path) => {
+    const workspace = '/v1/orgs/{org_id}/workspaces/{workspace_id}';
+    if (!path.includes('/deploy/'))
+      return findKey(await makeOne(app, world, operationAt('POST', `${workspace}/apps`)), ['app_id'])!;
+    await makeOne(app, world, operationAt('POST', `${workspace}/environments/{environment_id}/deploy`));
+    return world.ids.app_id!;
+  },
+  logical_model_id: async (app, world, path) => {
+    const made = await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/model-catalog'));
+    const { logical_model_id } = made as { logical_model_id: string };
+    const url = `/v1/orgs/${world.ids.org_id}/workspaces/${world.ids.workspace_id}/model-entitlements`;
+    if (path.includes('/workspaces/'))
+      await must(app, { method: 'POST', url, headers: world.as('owner'), payload: { logical_model_id } });
+    return logical_model_id;
+  },
+};
+
+/** A valid request of a role, aimed at something that may be lost where it changes or removes what it names. */
+export async function expendable(
+  app: TestApp,
+  world: World,
+  operation: CompiledOperation,
+  role: Role,
+  options: PartsOptions = {},
+): Promise<Parts> {
+  const ids = { ...world.ids };
+  const last = pathVariables(operation.path).at(-1);
+  if (last && last !== 'org_id' && operation.path.endsWith('}') && operation.method !== 'GET') {
+    const maker = makerOf(last);
+    const made = fresh[last]
+      ? await fresh[last](app, world, operation.path, role)
+      : maker
+        ? findKey(await makeOne(app, world, maker), [last])
+        : undefined;
+    if (made) ids[last] = made;
+  }
+  return partsOf(operation, { ...world, ids }, { token: world.accounts[role].token, ...options });
+}

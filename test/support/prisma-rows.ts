@@ -1,0 +1,156 @@
+import type { PrismaClient } from '../../src/generated/prisma/client.ts';
+
+/*
+ * What the hand-written reads show, made from Prisma's rows: all columns of the table, but those that are named here, and what is computed.
+ * A new column is expected of every read by itself.
+ */
+
+const without = <Row extends object, Key extends keyof Row>(row: Row, keys: readonly Key[]): Omit<Row, Key> =>
+  Object.fromEntries(Object.entries(row).filter(([key]) => !(keys as readonly string[]).includes(key))) as Omit<
+    Row,
+    Key
+  >;
+
+const thisMonth = () => new Date().toISOString().slice(0, 7);
+const byId = { orderBy: { id: 'asc' } } as const;
+type Where<Model extends { findMany: (args?: never) => unknown }> = NonNullable<
+  NonNullable<Parameters<Model['findMany']>[0]> extends { where?: infer W } ? W : never
+>;
+type Of<Name extends keyof PrismaClient> = PrismaClient[Name] extends { findMany: (args?: never) => unknown }
+  ? Where<PrismaClient[Name]>
+  : never;
+
+export const prismaRows = (prisma: PrismaClient) => ({
+  workspaces: (where: Of<'workspace'>) => prisma.workspace.findMany({ where, ...byId }),
+  organizations: (where: Of<'organization'>) => prisma.organization.findMany({ where, ...byId }),
+  deployments: (where: Of<'deployment'>) => prisma.deployment.findMany({ where, ...byId }),
+  namespaces: (where: Of<'namespace'>) => prisma.namespace.findMany({ where, ...byId }),
+  threads: (where: Of<'thread'>) => prisma.thread.findMany({ where, ...byId }),
+  apps: (where: Of<'app'>) => prisma.app.findMany({ where, ...byId }),
+  releases: (where: Of<'release'>) => prisma.release.findMany({ where, ...byId }),
+
+  async users(where: Of<'user'>) {
+    const rows = await prisma.user.findMany({ where, ...byId });
+    return rows.map((row) => ({ ...without(row, ['passwordHash']), hasPassword: row.passwordHash !== null }));
+  },
+
+  async workspaceMembers(where: Of<'workspaceMember'>) {
+    const rows = await prisma.workspaceMember.findMany({ where, ...byId, include: { user: true } });
+    return rows.map(memberOf);
+  },
+
+  async organizationMembers(where: Of<'organizationMember'>) {
+    const rows = await prisma.organizationMember.findMany({ where, ...byId, include: { user: true } });
+    return rows.map(memberOf);
+  },
+
+  async secrets(where: Of<'secret'>) {
+    const rows = await prisma.secret.findMany({ where, ...byId });
+    return rows.map((row) => without(row, ['rootKeyId', 'wrappedKey', 'rotationNoticedAt', 'expiryNoticedAt']));
+  },
+
+  async invitations(where: Of<'invitation'>) {
+    const rows = await prisma.invitation.findMany({ where, ...byId });
+    return rows.map((row) => {
+      const isExpired = row.status === 'pending' && row.expiresAt <= new Date();
+      return { ...without(row, ['tokenHash', 'emailKey']), status: isExpired ? 'expired' : row.status };
+    });
+  },
+
+  async tokens(where: Of<'apiToken'>) {
+    const rows = await prisma.apiToken.findMany({ where, ...byId });
+    return rows.map((row) =>
+      without(row, [
+        'familyId',
+        'makerFamilyId',
+        'endsBy',
+        'tokenHash',
+        'refreshHash',
+        'rotatedAt',
+        'successorId',
+        'noticedDays',
+      ]),
+    );
+  },
+
+  async environments(where: Of<'environment'>) {
+    const rows = await prisma.environment.findMany({ where, ...byId, include: { slots: true } });
+    return rows.map(({ slots, ...row }) => ({
+      ...row,
+      activeDeployments: Object.fromEntries(
+        slots.flatMap(({ appId, releaseId }) => (releaseId ? [[appId, releaseId]] : [])),
+      ),
+    }));
+  },
+
+  async entitlements(where: Of<'modelEntitlement'>) {
+    const rows = await prisma.modelEntitlement.findMany({ where, ...byId });
+    return rows.map((row) => ({
+      ...without(row, ['modelId']),
+      requestCount: Number(row.requestCount),
+      totalTokens: Number(row.totalTokens),
+    }));
+  },
+
+  async accounts(where: Of<'providerAccount'>) {
+    const rows = await prisma.providerAccount.findMany({ where, ...byId });
+    const numberOr = (value: bigint | null) => (value === null ? null : Number(value));
+    return rows.map((row) => {
+      const isCurrent = row.usagePeriod === thisMonth();
+      return {
+        ...without(row, ['consecutiveFailures', 'authFailures']),
+        status: row.enabled ? row.status : 'disabled',
+        statusReason: row.enabled ? row.statusReason : 'Disabled by an administrator.',
+        maxTokensPerMonth: numberOr(row.maxTokensPerMonth),
+        maxRequestsPerMonth: numberOr(row.maxRequestsPerMonth),
+        currentMonthTokens: isCurrent ? Number(row.currentMonthTokens) : 0,
+        currentMonthRequests: isCurrent ? Number(row.currentMonthRequests) : 0,
+        usagePeriod: thisMonth(),
+      };
+    });
+  },
+
+  async models(where: Of<'logicalModel'>) {
+    const targets = { orderBy: { position: 'asc' }, include: { account: true } } as const;
+    const rows = await prisma.logicalModel.findMany({ where, ...byId, include: { targets } });
+    return rows.map(({ targets: list, ...row }) => {
+      const isAway = (target: (typeof list)[number]) => !target.account.enabled || target.account.status !== 'active';
+      const isFailing = (target: (typeof list)[number]) => target.consecutiveFailures >= 3;
+      const enabled = list.filter((target) => target.enabled);
+      const away = enabled.filter(isAway).length;
+      const failing = enabled.filter((target) => !isAway(target) && isFailing(target)).length;
+      const healthy = enabled.length - away - failing;
+      const reasons = [
+        [list.length - enabled.length, 'disabled'],
+        [away, 'at an account that is not active'],
+        [failing, 'failing'],
+      ] as const;
+      const said = reasons.flatMap(([n, what]) => (n > 0 ? [`${n} ${what}`] : [])).join(', ');
+      const derived = healthy === list.length ? 'active' : healthy === 0 ? 'unavailable' : 'degraded';
+      const counted = `${healthy} of ${list.length} targets ${healthy === 1 ? 'is' : 'are'} healthy: ${said}.`;
+      return {
+        ...without(row, ['statusByHand']),
+        status: row.statusByHand ?? derived,
+        statusReason: row.statusByHand
+          ? `Set to ${row.statusByHand} by an administrator.`
+          : healthy < list.length
+            ? counted
+            : null,
+        targets: list.map(({ account: _account, modelId: _model, position: _position, ...target }) => ({
+          ...target,
+          orgId: row.orgId,
+          lastFailure: target.lastFailure?.toISOString() ?? null,
+          lastSuccess: target.lastSuccess?.toISOString() ?? null,
+        })),
+        healthyTargetsCount: healthy,
+        totalTargetsCount: list.length,
+      };
+    });
+  },
+});
+
+function memberOf<
+  Row extends { user: { username: string; email: string; fullName: string | null; avatarUrl: string | null } },
+>({ user: { username, email, fullName, avatarUrl }, ...row }: Row) {
+  return { ...row, username, email, fullName, avatarUrl };
+}

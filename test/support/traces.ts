@@ -1,0 +1,88 @@
+import type pg from 'pg';
+
+type Row = Record<string, unknown>;
+
+/** The rows of every table. */
+export type Snapshot = ReadonlyMap<string, readonly Row[]>;
+
+/** Rows that came, and rows that went; one that was changed did both. */
+export type Changed = Record<string, { gone: Row[]; written: Row[] }>;
+
+/** Columns that tell nothing of what was done: where a row stands in the outbox, and how long it took. */
+const unspoken: Record<string, readonly string[]> = { events: ['seq', 'xid'], activity: ['duration_ms'] };
+
+/** Counters are spread over slots at random. */
+const summed: Record<string, string> = {
+  resource_counts: '(select org_id, resource, sum(n) as n from resource_counts group by 1, 2)',
+};
+
+/** Reads every table of a database, whichever there are. */
+export async function snapshotOf(pool: pg.Pool): Promise<Snapshot> {
+  const { rows: tables } = await pool.query<{ name: string }>(
+    `select table_name as name from information_schema.tables
+     where table_schema = 'public' and table_type = 'BASE TABLE' and table_name <> '_prisma_migrations' order by 1`,
+  );
+  const parts = tables.map(
+    ({ name }) =>
+      `select '${name}' as name, coalesce((select jsonb_agg(to_jsonb(t)) from ${summed[name] ?? name} t), '[]') as rows`,
+  );
+  const { rows } = await pool.query<{ name: string; rows: Row[] }>(parts.join(' union all '));
+  return new Map(
+    rows.map(({ name, rows: found }) => [
+      name,
+      found.map((row) => Object.fromEntries(Object.entries(row).filter(([key]) => !unspoken[name]?.includes(key)))),
+    ]),
+  );
+}
+
+/** What changed from one snapshot to the next. */
+export function changesBetween(before: Snapshot, after: Snapshot): Changed {
+  const changed: Changed = {};
+  for (const [name, rows] of after) {
+    const [was, is] = [before.get(name) ?? [], rows].map((list) => new Set(list.map((row) => JSON.stringify(row))));
+    const only = (list: Set<string>, without: Set<string>) =>
+      [...list].filter((row) => !without.has(row)).map((row) => JSON.parse(row) as Row);
+    const [gone, written] = [only(was!, is!), only(is!, was!)];
+    if (gone.length > 0 || written.length > 0) changed[name] = { gone, written };
+  }
+  return changed;
+}
+
+const ID = /\b([a-z]+)_([0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{26})\b/g;
+const TIME = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)/g;
+/** What is random by its nature, by its form: only its length and kind can be compared. */
+const RANDOM: readonly [RegExp, string][] = [
+  [/\b(pat|app|rft)_[0-9A-Za-z]{8}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}\b/g, '$1 <token>'],
+  [/"(pat|app|rft)_[0-9A-Za-z]{8}"/g, '"$1 <prefix>"'],
+  [/\beyJ[\w-]+\.[\w-]+\.[\w-]+/g, '<access token>'],
+  [/\$argon2[^"]*/g, '<password hash>'],
+  [/"[0-9a-f]{64}"/g, '"<hash>"'],
+  [/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g, '<uuid>'],
+  [/(?<![\w-])[\w-]{43}(?![\w-])/g, '<secret>'],
+];
+
+/** The identifiers in a text, in lower case: names of buckets are made from them. */
+const idsIn = (text: string): string[] => [...text.matchAll(ID)].map(([id]) => id.toLowerCase());
+
+/**
+ * Texts of one database in a form that can be compared with another's: times by the minutes from now, identifiers that are not among the
+ * `known` by their kind and the order in which they were made, random things by their form.
+ */
+export function comparable<T>(value: T, known: ReadonlySet<string>, now: number): T {
+  const text = JSON.stringify(value);
+  const made = [...new Set(idsIn(text))].filter((id) => !known.has(id)).sort();
+  const kindOf = (id: string) => id.slice(0, id.indexOf('_'));
+  const labels = new Map(
+    made.map((id) => [id, `${kindOf(id)}#${made.filter((m) => kindOf(m) === kindOf(id)).indexOf(id)}`]),
+  );
+  let plain = text
+    .replaceAll(ID, (id) => labels.get(id.toLowerCase()) ?? id)
+    .replaceAll(/\\\\x([0-9a-f]*)/g, (_, hex: string) => `<${hex.length / 2} bytes>`)
+    .replaceAll(TIME, (time) => `<${Math.round((Date.parse(time) - now) / 60_000)} min>`);
+  for (const [form, label] of RANDOM) plain = plain.replaceAll(form, label);
+  return JSON.parse(plain) as T;
+}
+
+/** Every identifier that a snapshot holds. */
+export const idsOfSnapshot = (snapshot: Snapshot): Set<string> =>
+  new Set([...snapshot.values()].flatMap((rows) => idsIn(JSON.stringify(rows))));
