@@ -7,7 +7,6 @@ import {
   validate,
   visit,
 } from 'graphql';
-import { EXPECTED_VERSION } from '../src/graphql/versions-plugin.ts';
 import { type BodyField, bodyFieldOf, misplaced } from './body-field.ts';
 import { facadeSchema, restOf } from './directives.ts';
 import type { OperationSource } from './documents.ts';
@@ -167,10 +166,11 @@ function compileOperation(
 }
 
 /** Whether the root field takes the version of its resource, and the document leaves it to the header. */
-const takesVersion = (root: BodyField['root'], operation: OperationDefinitionNode): boolean =>
-  root.args.some(({ name }) => name === EXPECTED_VERSION) &&
+const takesVersion = ({ extensions }: BodyField['root'], operation: OperationDefinitionNode): boolean =>
+  extensions.versionArgument !== undefined &&
   operation.selectionSet.selections.every(
-    (node) => node.kind !== Kind.FIELD || !node.arguments?.some(({ name }) => name.value === EXPECTED_VERSION),
+    (node) =>
+      node.kind !== Kind.FIELD || !node.arguments?.some(({ name }) => name.value === extensions.versionArgument),
   );
 
 function tryTo<Result>(work: () => Result, node: OperationSource['node'], problems: string[]): Result | null {

@@ -19,11 +19,17 @@ export const EXPECTED_VERSION = 'expectedVersion';
  * already. A mutation that made none, or whose change did not look, fails: it cannot be ignored.
  */
 export class VersionsPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
+  /** The façade finds the argument by `extensions.versionArgument`. */
+  override onOutputFieldConfig(fieldConfig: PothosOutputFieldConfig<Types>): PothosOutputFieldConfig<Types> {
+    if (!takesVersion(fieldConfig)) return fieldConfig;
+    return { ...fieldConfig, extensions: { ...fieldConfig.extensions, versionArgument: EXPECTED_VERSION } };
+  }
+
   override wrapResolve(
     resolver: GraphQLFieldResolver<unknown, Types['Context'], object>,
     fieldConfig: PothosOutputFieldConfig<Types>,
   ): GraphQLFieldResolver<unknown, Types['Context'], object> {
-    if (fieldConfig.parentType !== 'Mutation' || !(EXPECTED_VERSION in fieldConfig.args)) return resolver;
+    if (!takesVersion(fieldConfig)) return resolver;
     return async (parent, args, context, info) => {
       const { expectedVersion, ...others } = args as { expectedVersion?: number | null };
       const { request } = (context as unknown as Context).caller;
@@ -41,5 +47,8 @@ export class VersionsPlugin<Types extends SchemaTypes> extends BasePlugin<Types>
     };
   }
 }
+
+const takesVersion = <Types extends SchemaTypes>({ parentType, args }: PothosOutputFieldConfig<Types>): boolean =>
+  parentType === 'Mutation' && EXPECTED_VERSION in args;
 
 SchemaBuilder.registerPlugin('versions', VersionsPlugin);

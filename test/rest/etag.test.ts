@@ -12,6 +12,8 @@ const schema = buildSchema(`
   type Item { id: ID! revision: Int! next: Item others: [Item!]! extra: Extra! }
   type Extra { colour: String! }
 `);
+// as the schema's own plugin marks it
+Object.assign(schema.getMutationType()!.getFields().change!.extensions, { versionArgument: 'expectedVersion' });
 const compile = (text: string) =>
   compileOperations(schema, folderOf(`fragment Item on Item { id revision @etag } ${text}`));
 const only = (text: string) => compile(text)[0]!;
