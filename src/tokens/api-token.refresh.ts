@@ -112,7 +112,8 @@ export class ApiTokenRefresh {
     const successor = held.successorId ? await tx.db.apiToken.findUnique({ where: { id: held.successorId } }) : null;
     if (successor?.tokenHash !== tokenHash(pair.token)) return 'reused';
     if (successor.revokedReason && successor.revokedReason !== 'rotated') return 'dead';
-    await tx.db.apiToken.update({ where: { id: successor.id }, data: { reissuedAt: held.now } });
+    if (!successor.reissuedAt)
+      await tx.db.apiToken.update({ where: { id: successor.id }, data: { reissuedAt: held.now } });
     return issued(successor, pair);
   }
 
