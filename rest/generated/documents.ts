@@ -671,12 +671,14 @@ export type UpdateWorkspaceMemberInput = {
   readonly role: string;
 };
 
-/** What a workspace may use of a model. What is left out is not limited; a key that is none of these is refused. */
+/** What a workspace may use of a model. What is left out is not limited. */
 export type WorkspaceLimitsInput = {
   /** Requests. */
   readonly maxRequestsPerDay?: number | null | undefined;
   /** Tokens, input and output. */
   readonly maxTokensPerMonth?: number | null | undefined;
+  /** Other limits, kept as they are. The service does not apply them. */
+  readonly more?: Record<string, unknown> | null | undefined;
   /** Requests. */
   readonly requestsPerMinute?: number | null | undefined;
   /** Tokens, input and output. */
