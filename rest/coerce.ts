@@ -12,7 +12,7 @@ import type { Constraints } from '../src/graphql/constraints.ts';
 import { checkConstraints, expectation } from '../src/graphql/constraints.ts';
 import type { At, Issues } from './issues.ts';
 import { at } from './issues.ts';
-import { fieldOfUnknownKeys, restFields } from './names.ts';
+import { fieldOfUnknownKeys, restFields, restValues } from './names.ts';
 import { jsonTypeOf, readScalar } from './scalars.ts';
 import { constraintsOf } from './targets.ts';
 
@@ -35,7 +35,7 @@ function nonNullReaderOf(type: GraphQLInputType, constraints: Constraints): Read
   if (isListType(type))
     return listReader(readerOf(type.ofType as GraphQLInputType, constraints.item ?? {}), constraints);
   if (isInputObjectType(type)) return objectReader(type);
-  if (isEnumType(type)) return literalReader(type.getValues().map((value) => value.name));
+  if (isEnumType(type)) return literalReader(restValues(type));
   return bounded(readScalar(type), withinType(type, constraints));
 }
 
@@ -61,10 +61,11 @@ function bounded(read: Reader, constraints: Constraints): Reader {
   };
 }
 
-function literalReader(values: readonly string[]): Reader {
-  const expected = expectation(values);
+function literalReader(values: ReadonlyMap<string, string>): Reader {
+  const expected = expectation([...values.keys()]);
   return (value, where, issues) => {
-    if (typeof value === 'string' && values.includes(value)) return value;
+    const meant = typeof value === 'string' ? values.get(value) : undefined;
+    if (meant !== undefined) return meant;
     issues.add(where, 'literal_error', `Input should be ${expected}`, value, { expected });
     return undefined;
   };

@@ -1,7 +1,7 @@
 import type { GraphQLInputObjectType, GraphQLInputType, GraphQLOutputType, GraphQLScalarType } from 'graphql';
 import { getNullableType, isEnumType, isInputObjectType, isListType, isNonNullType, isScalarType } from 'graphql';
 import type { Constraints } from '../src/graphql/constraints.ts';
-import { fieldOfUnknownKeys, restFields } from './names.ts';
+import { fieldOfUnknownKeys, restFields, restValues } from './names.ts';
 import { jsonTypeOf } from './scalars.ts';
 import type { FieldShape, ObjectShape } from './selection.ts';
 import { constraintsOf, externalDefault } from './targets.ts';
@@ -60,7 +60,7 @@ export class Schemas {
       return { type: 'array', items, ...bounds({ minItems: constraints.minItems, maxItems: constraints.maxItems }) };
     }
     if (isInputObjectType(type)) return this.inputObject(type);
-    if (isEnumType(type)) return { type: 'string', enum: type.getValues().map((value) => value.name) };
+    if (isEnumType(type)) return { type: 'string', enum: [...restValues(type).keys()] };
     const schema = {
       ...scalarSchema(type),
       ...(type.specifiedByURL ? { externalDocs: { url: type.specifiedByURL } } : {}),
@@ -101,7 +101,7 @@ export class Schemas {
 
   #nonNullOutput(type: GraphQLOutputType, shape: ObjectShape | null): JsonSchema {
     if (isListType(type)) return { type: 'array', items: this.output(type.ofType as GraphQLOutputType, shape) };
-    if (isEnumType(type)) return { type: 'string', enum: type.getValues().map((value) => value.name) };
+    if (isEnumType(type)) return { type: 'string', enum: [...restValues(type).keys()] };
     if (isScalarType(type)) return scalarSchema(type);
     if (!shape) return { type: 'object' };
     return shape.fragment === null ? this.#object(shape) : this.#fragment(shape.fragment, shape);

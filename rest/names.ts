@@ -1,3 +1,5 @@
+import type { GraphQLEnumType } from 'graphql';
+
 /**
  * The REST name of a GraphQL name: camelCase becomes snake_case (`maxCostPer1kTokens` -> `max_cost_per_1k_tokens`).
  * Only this direction exists: the way back is a table made from the schema's own names (see {@link restFields}), because
@@ -36,5 +38,12 @@ export function restFields<Field extends { name: string }>(owner: Owner<Field>):
     if (other) throw new Error(`fields '${other.name}' and '${field.name}' of ${owner.name} are both '${key}' in REST`);
     byRestName.set(key, field);
   }
+  return byRestName;
+}
+
+/** REST name -> value of an enum: `RATE_LIMITED` is `rate_limited`. Throws when two values would share one REST name. */
+export function restValues(type: GraphQLEnumType): Map<string, string> {
+  const byRestName = new Map(type.getValues().map(({ name }) => [restName(name), name]));
+  if (byRestName.size < type.getValues().length) throw new Error(`two values of ${type.name} are the same in REST`);
   return byRestName;
 }

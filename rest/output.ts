@@ -1,3 +1,6 @@
+import type { GraphQLNamedType, GraphQLOutputType } from 'graphql';
+import { getNamedType, isEnumType } from 'graphql';
+import { restValues } from './names.ts';
 import type { FieldShape, ObjectShape } from './selection.ts';
 import { lift } from './selection.ts';
 
@@ -5,13 +8,22 @@ type Json = Record<string, unknown>;
 type Reshape = (value: unknown) => unknown;
 
 /**
- * What remains to be done to a result after execution: lifting the fields of `@flatten`. `null` when nothing does, which
- * is the rule: names are already right, because the executed document has aliases.
+ * What remains to be done to a result after execution: lifting the fields of `@flatten`, and the names of enum values. `null` when nothing
+ * does, which is the rule: names of fields are already right, because the executed document has aliases.
  */
-export function reshapeOf(shape: ObjectShape | null): Reshape | null {
-  if (!shape) return null;
+export function reshapeOf(type: GraphQLOutputType | null, shape: ObjectShape | null): Reshape | null {
+  if (!shape) return renameOf(getNamedType(type ?? undefined));
   const object = shape.fields.some((field) => field.isFlattened) ? rebuild(shape.fields) : touch(shape.fields);
   return object && ((value) => each(value, object));
+}
+
+/** Gives enum values their REST names; `null` where they have them. */
+function renameOf(type: GraphQLNamedType | undefined): Reshape | null {
+  if (!isEnumType(type)) return null;
+  const names = new Map([...restValues(type)].map(([rest, name]) => [name, rest]));
+  if ([...names].every(([name, rest]) => name === rest)) return null;
+  const rename: Reshape = (value) => (Array.isArray(value) ? value.map(rename) : (names.get(String(value)) ?? null));
+  return rename;
 }
 
 function each(value: unknown, reshape: (object: Json) => Json): unknown {
@@ -21,8 +33,8 @@ function each(value: unknown, reshape: (object: Json) => Json): unknown {
 
 /** No own field is flattened: only the fields that hold something flattened are replaced, in place. */
 function touch(fields: readonly FieldShape[]): ((object: Json) => Json) | null {
-  const steps = fields.flatMap(({ key, object }) => {
-    const reshape = reshapeOf(object);
+  const steps = fields.flatMap(({ key, type, object }) => {
+    const reshape = reshapeOf(type, object);
     return reshape ? [{ key, reshape }] : [];
   });
   if (steps.length === 0) return null;
@@ -44,7 +56,7 @@ function rebuild(fields: readonly FieldShape[]): (object: Json) => Json {
   };
 }
 
-function stepOf({ key, object, isFlattened, isOptional }: FieldShape): Step {
+function stepOf({ key, type, object, isFlattened, isOptional }: FieldShape): Step {
   if (isFlattened && object) {
     const steps = object.fields.map(stepOf);
     const keys = lift(object.fields).map((field) => field.key);
@@ -54,7 +66,7 @@ function stepOf({ key, object, isFlattened, isOptional }: FieldShape): Step {
       else if (nested === null || !isOptional) for (const name of keys) to[name] = null;
     };
   }
-  const reshape = reshapeOf(object);
+  const reshape = reshapeOf(type, object);
   return (from, to) => {
     const value = from[key];
     if (value !== undefined) to[key] = reshape ? reshape(value) : value;

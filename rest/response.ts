@@ -47,7 +47,7 @@ export function bodyReader(
   parameters: readonly Parameter[],
   fail: (errors: readonly GraphQLError[], request: RequestParts) => unknown,
 ): CompiledOperation['bodyOf'] {
-  const reshape = reshapeOf(response.shape);
+  const reshape = reshapeOf(response.type, response.shape);
   const inPath = parameters.filter((parameter) => parameter.in === 'path');
   const lastInPath = inPath.at(-1)?.name;
   return ({ data, errors }, request) => {

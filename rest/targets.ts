@@ -83,14 +83,14 @@ function external(value: unknown, type: GraphQLInputType): unknown {
   const nullable = getNullableType(type);
   if (value === null || value === undefined) return null;
   if (isListType(nullable)) return [value].flat().map((item) => external(item, nullable.ofType as GraphQLInputType));
-  if (!isInputObjectType(nullable))
-    return isEnumType(nullable) || isScalarType(nullable) ? nullable.serialize(value) : value;
+  if (isEnumType(nullable)) return restName(String(nullable.serialize(value)));
+  if (!isInputObjectType(nullable)) return isScalarType(nullable) ? nullable.serialize(value) : value;
   const given = value as Record<string, unknown>;
   const fields = Object.values(nullable.getFields()).filter((field) => given[field.name] !== undefined);
   return Object.fromEntries(fields.map((field) => [restName(field.name), external(given[field.name], field.type)]));
 }
 
-/** The JSON value of a literal. */
+/** The JSON value of a literal, as REST writes it. */
 export function plain(node: ValueNode): unknown {
   switch (node.kind) {
     case Kind.INT:
@@ -98,8 +98,9 @@ export function plain(node: ValueNode): unknown {
       return Number(node.value);
     case Kind.STRING:
     case Kind.BOOLEAN:
-    case Kind.ENUM:
       return node.value;
+    case Kind.ENUM:
+      return restName(node.value);
     case Kind.LIST:
       return node.values.map(plain);
     case Kind.OBJECT:

@@ -124,19 +124,19 @@ describe('each target that is left out has its reason', () => {
   const month = () => new Date().toISOString().slice(0, 7);
   const table: Setup[] = [
     ['nothing is wrong', {}, null],
-    ['the target is disabled', { target: { enabled: false } }, 'TARGET_DISABLED'],
-    ['the account is disabled', { account: { enabled: false } }, 'ACCOUNT_DISABLED'],
+    ['the target is disabled', { target: { enabled: false } }, 'target_disabled'],
+    ['the account is disabled', { account: { enabled: false } }, 'account_disabled'],
     ['an account that was never used may be tried', { row: { status: 'pending' } }, null],
     ['a degraded account may be tried', { row: { status: 'degraded' } }, null],
-    ['the credentials were refused', { row: { status: 'error', lastHealthCheck: ago(10) } }, 'ACCOUNT_ERROR'],
+    ['the credentials were refused', { row: { status: 'error', lastHealthCheck: ago(10) } }, 'account_error'],
     ['two failures', { health: { consecutiveFailures: 2, lastFailure: ago(1) } }, null],
-    ['three failures, just now', { health: { consecutiveFailures: 3, lastFailure: ago(1) } }, 'TARGET_FAILING'],
+    ['three failures, just now', { health: { consecutiveFailures: 3, lastFailure: ago(1) } }, 'target_failing'],
     [
       'data is kept elsewhere',
       { account: { data_residency: 'us', region: 'eu' }, model: { constraints: { data_residency: ['EU'] } } },
-      'DATA_RESIDENCY',
+      'data_residency',
     ],
-    ['nobody knows where data is kept', { model: { constraints: { data_residency: ['eu'] } } }, 'DATA_RESIDENCY'],
+    ['nobody knows where data is kept', { model: { constraints: { data_residency: ['eu'] } } }, 'data_residency'],
     [
       'data is kept where it is served',
       { account: { region: 'EU' }, model: { constraints: { data_residency: ['ch', 'eu'] } } },
@@ -148,7 +148,7 @@ describe('each target that is left out has its reason', () => {
         account: { quota_policy: { max_requests_per_month: 5 } },
         row: { usagePeriod: month(), currentMonthRequests: 5n },
       },
-      'ACCOUNT_QUOTA',
+      'account_quota',
     ],
     [
       'the tokens of the month are used up',
@@ -156,7 +156,7 @@ describe('each target that is left out has its reason', () => {
         account: { quota_policy: { max_tokens_per_month: 100 } },
         row: { usagePeriod: month(), currentMonthTokens: 100n },
       },
-      'ACCOUNT_QUOTA',
+      'account_quota',
     ],
     [
       'what was used was of another month',
@@ -166,7 +166,7 @@ describe('each target that is left out has its reason', () => {
       },
       null,
     ],
-    ['it has no weight, and others have', { target: { weight: 0 } }, 'WEIGHT_ZERO'],
+    ['it has no weight, and others have', { target: { weight: 0 } }, 'weight_zero'],
   ];
   test.each(table)('%s', async (_title, { account, row, target, health, model }, reason) => {
     const ann = await person(app, 'ann');
@@ -201,7 +201,7 @@ test('weights of 0 are used where nothing else is left', async () => {
   await entitle(ann, id);
   const answer = await route(ann, id);
   expect(namesOf(answer)).toEqual(['spare']);
-  expect(reasonsOf(answer)).toEqual([['usual', 'ACCOUNT_DISABLED']]);
+  expect(reasonsOf(answer)).toEqual([['usual', 'account_disabled']]);
 });
 
 test('a target that failed and rested is tried again: behind the others, in one of ten answers before them', async () => {
@@ -230,8 +230,8 @@ test('a target that failed and rested is tried again: behind the others, in one 
   const resting = await route(ann, id);
   expect(namesOf(resting)).toEqual(['good']);
   expect(resting.left_out).toMatchObject([
-    { model_name: 'rested', reason: 'TARGET_FAILING' },
-    { model_name: 'refused', reason: 'ACCOUNT_ERROR' },
+    { model_name: 'rested', reason: 'target_failing' },
+    { model_name: 'refused', reason: 'account_error' },
   ]);
   const [first, second] = resting.left_out.map(({ retry_after_seconds }) => retry_after_seconds!) as [number, number];
   expect([first > 0 && first <= 10, second > 60 && second <= 100]).toEqual([true, true]);
@@ -265,7 +265,7 @@ describe('the whole request is refused, with the limit that won', () => {
       targets: [],
       left_out: [],
       refusal: {
-        code: 'NOT_ENTITLED',
+        code: 'not_entitled',
         message: `The workspace has no entitlement for the model '${id}'.`,
         limit: null,
         retry_after_seconds: null,
@@ -274,14 +274,14 @@ describe('the whole request is refused, with the limit that won', () => {
   });
 
   test.each([
-    ['ENTITLEMENT_DISABLED', { enabled: false }, {}, {}],
-    ['STEP_TYPE_NOT_ALLOWED', { allowed_step_types: ['llm'] }, { step_type: 'agent' }, { step_type: 'llm' }],
-    ['ENDPOINT_NOT_ALLOWED', { allowed_endpoints: ['/chat'] }, { endpoint: '/chat2' }, { endpoint: '/chat' }],
-    ['PURPOSE_NOT_ALLOWED', { allowed_purposes: ['a', 'b'] }, {}, { purpose: 'b' }],
+    ['entitlement_disabled', { enabled: false }, {}, {}],
+    ['step_type_not_allowed', { allowed_step_types: ['llm'] }, { step_type: 'agent' }, { step_type: 'llm' }],
+    ['endpoint_not_allowed', { allowed_endpoints: ['/chat'] }, { endpoint: '/chat2' }, { endpoint: '/chat' }],
+    ['purpose_not_allowed', { allowed_purposes: ['a', 'b'] }, {}, { purpose: 'b' }],
   ])('%s', async (code, fields, refused, allowed) => {
     const { ann, id } = await granted(fields);
     expect((await route(ann, id, refused)).refusal).toMatchObject({ code, limit: null, retry_after_seconds: null });
-    if (code === 'ENTITLEMENT_DISABLED') await ann.call('PATCH', `${entitlementsOf(ann)}/${id}`, { enabled: true });
+    if (code === 'entitlement_disabled') await ann.call('PATCH', `${entitlementsOf(ann)}/${id}`, { enabled: true });
     expect(await route(ann, id, allowed)).toMatchObject({ refusal: null, targets: [{ logical_model_id: id }] });
   });
 
@@ -304,7 +304,7 @@ describe('the whole request is refused, with the limit that won', () => {
     await set(period(), 99);
     expect((await route(ann, id)).refusal).toBeNull();
     const estimated = (await route(ann, id, { estimated_tokens: 2 })).refusal;
-    expect(estimated?.code ?? null).toBe(name.includes('tokens') ? 'ENTITLEMENT_LIMIT' : null);
+    expect(estimated?.code ?? null).toBe(name.includes('tokens') ? 'entitlement_limit' : null);
     // a minute may end between the writing and the asking
     await expect
       .poll(async () => {
@@ -312,9 +312,9 @@ describe('the whole request is refused, with the limit that won', () => {
         return (await route(ann, id)).refusal;
       })
       .toEqual({
-        code: 'ENTITLEMENT_LIMIT',
+        code: 'entitlement_limit',
         message: `The limit ${name} of the entitlement allows 100, and 100 were used.`,
-        limit: { scope: 'ENTITLEMENT', resource_id: entitlement_id, name, maximum: 100, used: 100 },
+        limit: { scope: 'entitlement', resource_id: entitlement_id, name, maximum: 100, used: 100 },
         retry_after_seconds: expect.toSatisfy((seconds: number) => seconds >= 1 && seconds <= longest),
       });
     await set('2020-01-01', 100);
@@ -358,9 +358,9 @@ describe('the whole request is refused, with the limit that won', () => {
     const { logical_model_id: none } = await newModel(ann);
     for (const id of [one, two, none]) await entitle(ann, id);
     expect((await route(ann, one)).refusal).toMatchObject({
-      code: 'ACCOUNT_QUOTA',
+      code: 'account_quota',
       limit: {
-        scope: 'PROVIDER_ACCOUNT',
+        scope: 'provider_account',
         resource_id: spent,
         name: 'max_requests_per_month',
         maximum: null,
@@ -369,16 +369,16 @@ describe('the whole request is refused, with the limit that won', () => {
       retry_after_seconds: expect.any(Number),
     });
     expect((await route(ann, two)).refusal).toMatchObject({
-      code: 'NOTHING_LEFT',
+      code: 'nothing_left',
       message: `Nothing can be tried for the model '${two}' now: ACCOUNT_QUOTA, ACCOUNT_DISABLED.`,
       limit: null,
       retry_after_seconds: expect.any(Number),
     });
     expect(await route(ann, none)).toMatchObject({
       left_out: [
-        { logical_model_id: none, model_name: null, provider_account_id: null, reason: 'MODEL_WITHOUT_TARGETS' },
+        { logical_model_id: none, model_name: null, provider_account_id: null, reason: 'model_without_targets' },
       ],
-      refusal: { code: 'NOTHING_LEFT', retry_after_seconds: null },
+      refusal: { code: 'nothing_left', retry_after_seconds: null },
     });
   });
 });
@@ -407,7 +407,7 @@ describe('the fallback chain', () => {
       ['at-d', true],
       ['at-e', true],
     ]);
-    expect(answer.left_out).toMatchObject([{ logical_model_id: 'foreign', model_name: null, reason: 'NOT_ENTITLED' }]);
+    expect(answer.left_out).toMatchObject([{ logical_model_id: 'foreign', model_name: null, reason: 'not_entitled' }]);
   });
 
   test('stands in for a model that is disabled, deprecated ones are used', async () => {
@@ -422,7 +422,7 @@ describe('the fallback chain', () => {
       await ann.call('PATCH', modelUrl(ann, id), change);
       const answer = await route(ann, id);
       expect(namesOf(answer)).toEqual(['spare']);
-      expect(answer.left_out).toMatchObject([{ logical_model_id: id, model_name: null, reason: 'MODEL_DISABLED' }]);
+      expect(answer.left_out).toMatchObject([{ logical_model_id: id, model_name: null, reason: 'model_disabled' }]);
     }
     await ann.call('PATCH', modelUrl(ann, id), { status: 'deprecated' });
     expect(namesOf(await route(ann, id))).toEqual(['target-0', 'spare']);
@@ -439,7 +439,7 @@ describe('the fallback chain', () => {
     }
     const answer = await route(ann, fallback_chain[0]!);
     expect(answer.targets).toHaveLength(16);
-    expect(answer.left_out).toMatchObject([{ model_name: null, reason: 'TOO_MANY_MODELS' }]);
+    expect(answer.left_out).toMatchObject([{ model_name: null, reason: 'too_many_models' }]);
   });
 });
 

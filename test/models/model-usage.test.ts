@@ -39,7 +39,7 @@ async function setting(status = 'active'): Promise<Setting> {
       ann.call('POST', `${ann.home}/models/${id}/usage`, {
         provider_account_id: account,
         model_name: 'target-0',
-        outcome,
+        outcome: outcome.toLowerCase(),
         ...more,
       }),
     accountNow: async () => (await ann.call<Account>('GET', `${accountsOf(ann)}/${account}`)).body,
@@ -159,7 +159,7 @@ test('reports of several models at one account at the same time: none is lost th
     await entitle(ann, logical_model_id);
     others.push(logical_model_id);
   }
-  const payload = { provider_account_id: account, model_name: 'target-0', outcome: 'TIMEOUT', input_tokens: 3 };
+  const payload = { provider_account_id: account, model_name: 'target-0', outcome: 'timeout', input_tokens: 3 };
   const answers = await Promise.all(
     Array.from({ length: 40 }, (_, i) =>
       i % 4 === 3 ? report('FAILURE') : ann.call('POST', `${ann.home}/models/${others[i % 4]}/usage`, payload),
@@ -346,7 +346,7 @@ test('what was reported counts against the limits', async () => {
   await report('SUCCESS', { input_tokens: 10 });
   expect((await ann.call('GET', `${ann.home}/models/${id}/route`)).body).toMatchObject({
     targets: [],
-    refusal: { code: 'ENTITLEMENT_LIMIT', limit: { name: 'max_tokens_per_month', used: 10, maximum: 10 } },
+    refusal: { code: 'entitlement_limit', limit: { name: 'max_tokens_per_month', used: 10, maximum: 10 } },
   });
 });
 
@@ -378,7 +378,7 @@ test('what is unknown is said; a target that is none of the model counts for the
   expect((await accountNow()).quota_policy).toMatchObject({ current_month_requests: 0 });
   await ann.call('PATCH', `${entitlementsOf(ann)}/${id}`, { enabled: true });
   const { logical_model_id: other } = await newModel(ann);
-  const payload = { provider_account_id: foreign, model_name: 'x', outcome: 'SUCCESS' };
+  const payload = { provider_account_id: foreign, model_name: 'x', outcome: 'success' };
   expect(await ann.call('POST', `${ann.home}/models/${other}/usage`, payload)).toMatchObject({
     status: 404,
     body: { details: { resource_type: 'model_entitlement', resource_id: other } },

@@ -1,5 +1,5 @@
 import type { InjectOptions } from 'fastify';
-import { type GraphQLInputObjectType, getNullableType, isInputObjectType, isListType } from 'graphql';
+import { type GraphQLInputObjectType, getNullableType, isEnumType, isInputObjectType, isListType } from 'graphql';
 import type { CompiledOperation } from '../../rest/operation.ts';
 import { snakeCase } from './names.ts';
 import { type SampleSource, sampleArgument, sampleInput } from './samples.ts';
@@ -96,21 +96,33 @@ export function graphqlRequest(
 
 /** Input in GraphQL names -> the REST body. Free JSON keeps its keys. */
 export function toRest(value: unknown, type: GraphQLInputObjectType): unknown {
-  return renamed(value, type, (fields) => new Map(fields.map((name) => [name, snakeCase(name)])));
+  return renamed(
+    value,
+    type,
+    (fields) => new Map(fields.map((name) => [name, snakeCase(name)])),
+    (text) => text.toLowerCase(),
+  );
 }
 
 /** The REST body -> input in GraphQL names. */
 export function toGraphQL(value: unknown, type: GraphQLInputObjectType): unknown {
-  return renamed(value, type, (fields) => new Map(fields.map((name) => [snakeCase(name), name])));
+  return renamed(
+    value,
+    type,
+    (fields) => new Map(fields.map((name) => [snakeCase(name), name])),
+    (text) => text.toUpperCase(),
+  );
 }
 
 function renamed(
   value: unknown,
   type: GraphQLInputObjectType,
   table: (fields: string[]) => Map<string, string>,
+  /** Values of enums: upper-case words in GraphQL, lower-case ones in REST. */
+  cased: (text: string) => string,
 ): unknown {
   if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return value.map((item) => renamed(item, type, table));
+  if (Array.isArray(value)) return value.map((item) => renamed(item, type, table, cased));
   const fields = type.getFields();
   const names = table(Object.keys(fields));
   return Object.fromEntries(
@@ -119,7 +131,8 @@ function renamed(
       const field = fields[name] ?? fields[key];
       let of = field && getNullableType(field.type);
       while (of && isListType(of)) of = getNullableType(of.ofType);
-      return [name, of && isInputObjectType(of) ? renamed(inner, of, table) : inner];
+      if (of && isEnumType(of) && typeof inner === 'string') return [name, cased(inner)];
+      return [name, of && isInputObjectType(of) ? renamed(inner, of, table, cased) : inner];
     }),
   );
 }
