@@ -57,8 +57,12 @@ const shownByWs = ({ messages }: RawSocket): Shown[] =>
     type === 'next' ? [(payload as { data: { workspaceEvents: Shown } }).data.workspaceEvents] : [],
   );
 const has = (seen: () => Shown[], resourceId: string) =>
-  vi.waitFor(() => expect(seen().map((event) => event.resourceId)).toContain(resourceId), { interval: 5 });
-const open = (streams: number) => vi.waitFor(() => expect(app.services.tail.size).toBe(streams), { interval: 5 });
+  vi.waitFor(() => expect(seen().map((event) => event.resourceId)).toContain(resourceId), {
+    timeout: 10_000,
+    interval: 5,
+  });
+const open = (streams: number) =>
+  vi.waitFor(() => expect(app.services.tail.size).toBe(streams), { timeout: 10_000, interval: 5 });
 
 /** Makes an event. @returns the id of the resource that it is about */
 async function change(world: World): Promise<string> {

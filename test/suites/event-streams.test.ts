@@ -51,7 +51,8 @@ const saidBySse = ({ events }: EventSource): string[] =>
 const saidByWs = ({ messages }: RawSocket): string[] =>
   said(messages.filter(({ type }) => type === 'next').map(({ payload }) => payload));
 /** The stream is in place: the tail knows of it. */
-const open = (streams: number) => vi.waitFor(() => expect(app.services.tail.size).toBe(streams), { interval: 5 });
+const open = (streams: number) =>
+  vi.waitFor(() => expect(app.services.tail.size).toBe(streams), { timeout: 10_000, interval: 5 });
 
 async function addMember(world: World, userId: string): Promise<void> {
   await must(app, {

@@ -34,7 +34,8 @@ afterAll(() => app.close());
 
 const subscription = () =>
   `subscription { workspaceEvents(orgId: "${owner.orgId}", workspaceId: "${owner.workspaceId}") { cursor type resourceId namespaceId environmentId appId } }`;
-const streams = (count: number) => vi.waitFor(() => expect(app.services.tail.size).toBe(count), { interval: 5 });
+const streams = (count: number) =>
+  vi.waitFor(() => expect(app.services.tail.size).toBe(count), { timeout: 10_000, interval: 5 });
 
 let runs = 0;
 /** Changes in both of each place, and in none. @returns what was changed, by the places that it lies in */
