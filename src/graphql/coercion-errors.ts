@@ -51,3 +51,16 @@ function withoutLiteral(error: GraphQLError): GraphQLError {
   const { nodes, source, positions, path, extensions } = error;
   return new GraphQLError(`${message}.`, { nodes, source, positions, path, extensions });
 }
+
+const MAX_TEXT = 1_000;
+
+/**
+ * A copy of variables in which no text is long. Whether a value fits its type does not depend on the rest of it, and graphql-js prints
+ * the whole value for each thing that is wrong in it.
+ */
+export function clipped(value: unknown): unknown {
+  if (typeof value === 'string') return value.slice(0, MAX_TEXT);
+  if (Array.isArray(value)) return value.map(clipped);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key.slice(0, MAX_TEXT), clipped(item)]));
+}

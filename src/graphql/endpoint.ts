@@ -13,7 +13,7 @@ import { createYoga, type Plugin } from 'graphql-yoga';
 import type { Config } from '../config.ts';
 import type { CallerLimit } from '../http/rate-limit.ts';
 import type { Services } from '../services.ts';
-import { withoutValue } from './coercion-errors.ts';
+import { clipped, withoutValue } from './coercion-errors.ts';
 import { Context } from './context.ts';
 import { Documents } from './documents.ts';
 import { errorCatalogue } from './errors.ts';
@@ -114,7 +114,9 @@ function measured(limit: CallerLimit, maxCost: number): Plugin {
     const definitions = getOperationAST(document, operationName)?.variableDefinitions ?? [];
     const given = variableValues ?? {};
     const { rootFields } = measureOperation(schema, document, operationName, given, maxCost);
-    const { errors = [] } = getVariableValues(schema, definitions, given, { maxErrors: MAX_VARIABLE_ERRORS });
+    const { errors = [] } = getVariableValues(schema, definitions, clipped(given) as typeof given, {
+      maxErrors: MAX_VARIABLE_ERRORS,
+    });
     if (errors.length === 0) limit.demandRest(contextOf(args).caller, rootFields);
     return errors.map(withoutValue);
   };
