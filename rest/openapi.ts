@@ -1,8 +1,8 @@
-import type { ErrorSet } from './directives.ts';
 import type { JsonSchema } from './json-schema.ts';
 import { Schemas } from './json-schema.ts';
 import type { CompiledOperation } from './operation.ts';
 import type { Parameter } from './parameters.ts';
+import { failureResponse, failureStatuses } from './statuses.ts';
 
 export interface OpenApiOptions {
   info: { title: string; version: string; description: string };
@@ -20,28 +20,8 @@ export interface OpenApiDocument extends Json {
   components: Json & { schemas: Record<string, JsonSchema> };
 }
 
-/** The bodies that each error set of the spec lists. */
-const errorSets: Record<ErrorSet, readonly (keyof typeof responses)[]> = {
-  A: ['401', '403', '422', '429', '500'],
-  A0: ['401', '403', '429', '500'],
-  B: ['401', '403', '404', '422', '500'],
-  C: ['422'],
-  S: ['422', '429'],
-  S0: ['429'],
-};
-
 const json = (schema: JsonSchema): Json => ({ 'application/json': { schema } });
 const component = (kind: string, name: string): Json => ({ $ref: `#/components/${kind}/${name}` });
-
-/** status -> name of the shared response and what it says. */
-const responses = {
-  '401': ['AuthenticationFailed', 'Authentication is missing or invalid.'],
-  '403': ['Forbidden', 'The caller lacks the permission in `details.required_permission`.'],
-  '404': ['NotFound', 'The resource does not exist or is hidden from the caller.'],
-  '422': ['InvalidInput', 'Invalid parameters or body.'],
-  '429': ['RateLimited', 'Too many requests; `details.retry_after` says for how many seconds to wait.'],
-  '500': ['InternalError', 'A fault of the service.'],
-} as const;
 
 const errorSchemas: Record<string, JsonSchema> = {
   Error: {
@@ -95,8 +75,9 @@ const headers: Record<string, Json> = {
     name: 'x-trace-id',
     in: 'header',
     required: false,
-    description: 'Correlates logs and activity records; echoed in the answer.',
-    schema: { type: ['string', 'null'], maxLength: 128 },
+    description:
+      'Correlates logs and activity records; echoed in the answer. 1 to 128 of `A-Z a-z 0-9 . _ -`; anything else is replaced.',
+    schema: { type: ['string', 'null'] },
   },
 };
 
@@ -105,6 +86,7 @@ export function buildOpenApi(operations: readonly CompiledOperation[], options: 
   const schemas = new Schemas();
   Object.assign(schemas.components, structuredClone(errorSchemas));
   const paths: OpenApiDocument['paths'] = {};
+  const statuses = [...new Set(operations.flatMap(failureStatuses))].sort((a, b) => a - b);
   for (const operation of operations) {
     paths[operation.path] = {
       ...paths[operation.path],
@@ -122,12 +104,7 @@ export function buildOpenApi(operations: readonly CompiledOperation[], options: 
     components: {
       securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } },
       parameters: headers,
-      responses: Object.fromEntries(
-        Object.entries(responses).map(([status, [name, description]]) => [
-          name,
-          { description, content: json(component('schemas', status === '422' ? 'ValidationError' : 'Error')) },
-        ]),
-      ),
+      responses: Object.fromEntries(statuses.map(sharedResponse)),
       schemas: schemas.components,
     },
   };
@@ -138,8 +115,8 @@ const tagOf = ({ file }: CompiledOperation): string => (file.split('/').at(-1) ?
 function pathItem(operation: CompiledOperation, schemas: Schemas): Json {
   const text = operation.comment || operation.description;
   const [summary = ''] = text.split(/\n|(?<=\.) /, 1);
-  const errors = errorSets[operation.errors].map(
-    (status) => [status, component('responses', responses[status][0])] as const,
+  const failures = failureStatuses(operation).map(
+    (status) => [status, component('responses', failureResponse(status).name)] as const,
   );
   return {
     operationId: operation.name,
@@ -147,6 +124,7 @@ function pathItem(operation: CompiledOperation, schemas: Schemas): Json {
     ...(summary ? { summary: summary.replace(/\.$/, '') } : {}),
     ...(text ? { description: text } : {}),
     ...(operation.isAddition ? { 'x-addition': true } : {}),
+    'x-error-set': operation.errors,
     ...(operation.isPublic ? { security: [] } : {}),
     parameters: [
       ...operation.parameters.map((parameter) => parameterObject(parameter, schemas)),
@@ -161,8 +139,15 @@ function pathItem(operation: CompiledOperation, schemas: Schemas): Json {
           },
         }
       : {}),
-    responses: { [operation.status]: success(operation, schemas), ...Object.fromEntries(errors) },
+    responses: { [operation.status]: success(operation, schemas), ...Object.fromEntries(failures) },
   };
+}
+
+function sharedResponse(status: number): [string, Json] {
+  const { name, description, examples } = failureResponse(status);
+  const schema = component('schemas', status === 422 ? 'ValidationError' : 'Error');
+  const shown = Object.fromEntries(Object.entries(examples).map(([code, value]) => [code, { value }]));
+  return [name, { description, content: { 'application/json': { schema, examples: shown } } }];
 }
 
 /** The headers that every operation takes, unless one of its own variables is that header. */

@@ -1,4 +1,5 @@
 import type { DocumentNode, ExecutionResult, GraphQLOutputType } from 'graphql';
+import type { ErrorCode } from '../src/graphql/errors.ts';
 import type { ErrorSet, RestMethod } from './directives.ts';
 import type { Input, RequestParts } from './input.ts';
 import type { Run } from './jit.ts';
@@ -41,6 +42,8 @@ export interface CompiledOperation {
   response: ResponseBody;
   /** Descriptions of the root field that leads to the body, from the schema. */
   description: string;
+  /** Errors that its root fields declare beyond those that the form of an operation tells. */
+  mayFail: readonly ErrorCode[];
   /** The schema's root field that the operation asks for; its first, where it asks for several. */
   rootField: string;
   /** The executed document: façade directives gone, REST names as aliases. */
