@@ -48,7 +48,7 @@ const freeValue = {
   },
 } satisfies Record<string, JsonSchema>;
 
-/** The same schema, `null` allowed too. Some tools forget the format of a text that may also be null: those get a choice. */
+/** The same schema, `null` allowed too. */
 export function nullable(schema: JsonSchema): JsonSchema {
   if (Array.isArray(schema.enum))
     return {
@@ -56,11 +56,13 @@ export function nullable(schema: JsonSchema): JsonSchema {
       ...(schema.type ? { type: [schema.type, 'null'] } : {}),
       enum: [...(schema.enum as unknown[]), null],
     };
-  if (schema.$ref || (schema.format !== undefined && schema.type === 'string'))
-    return { anyOf: [schema, { type: 'null' }] };
   if (typeof schema.type === 'string') return { ...schema, type: [schema.type, 'null'] };
-  return schema;
+  return schema.$ref ? { anyOf: [schema, { type: 'null' }] } : schema;
 }
+
+/** The same for what a client sends: tools that make up requests forget the format of a text that may also be null. */
+const orNull = (schema: JsonSchema): JsonSchema =>
+  schema.type === 'string' && schema.format !== undefined ? { anyOf: [schema, { type: 'null' }] } : nullable(schema);
 
 const described = (schema: JsonSchema, description: string | null | undefined): JsonSchema =>
   description ? { ...schema, description } : schema;
@@ -72,7 +74,7 @@ export class Schemas {
   /** Schema of an input as a client sends it. `isText`: it comes in the URL or a header, where there is no null. */
   input(type: GraphQLInputType, constraints: Constraints, isText = false): JsonSchema {
     const schema = this.#nonNullInput(getNullableType(type), constraints, isText);
-    return isNonNullType(type) || isText || constraints.notNull ? schema : nullable(schema);
+    return isNonNullType(type) || isText || constraints.notNull ? schema : orNull(schema);
   }
 
   #nonNullInput(type: GraphQLInputType, constraints: Constraints, isText: boolean): JsonSchema {

@@ -2,6 +2,7 @@ import type { JsonSchema } from './json-schema.ts';
 import { Schemas } from './json-schema.ts';
 import type { CompiledOperation } from './operation.ts';
 import type { Parameter } from './parameters.ts';
+import { fileOf, inReadingOrder, type Reference } from './reference.ts';
 import { failureResponse, failureStatuses } from './statuses.ts';
 
 export interface OpenApiOptions {
@@ -20,7 +21,9 @@ export interface OpenApiDocument extends Json {
   components: Json & { schemas: Record<string, JsonSchema> };
 }
 
-const json = (schema: JsonSchema): Json => ({ 'application/json': { schema } });
+const json = (schema: JsonSchema, example?: unknown): Json => ({
+  'application/json': { schema, ...(example === undefined ? {} : { example }) },
+});
 const component = (kind: string, name: string): Json => ({ $ref: `#/components/${kind}/${name}` });
 
 const errorSchemas: Record<string, JsonSchema> = {
@@ -82,23 +85,26 @@ const headers: Record<string, Json> = {
 };
 
 /** Derives the OpenAPI document of the REST API from its compiled operations. */
-export function buildOpenApi(operations: readonly CompiledOperation[], options: OpenApiOptions): OpenApiDocument {
+export function buildOpenApi(
+  operations: readonly CompiledOperation[],
+  reference: Reference,
+  options: OpenApiOptions,
+): OpenApiDocument {
   const schemas = new Schemas();
   Object.assign(schemas.components, structuredClone(errorSchemas));
   const paths: OpenApiDocument['paths'] = {};
   const statuses = [...new Set(operations.flatMap(failureStatuses))].sort((a, b) => a - b);
-  for (const operation of operations) {
+  for (const operation of inReadingOrder(operations, reference)) {
     paths[operation.path] = {
       ...paths[operation.path],
-      [operation.method.toLowerCase()]: pathItem(operation, schemas),
+      [operation.method.toLowerCase()]: pathItem(operation, reference, schemas),
     };
   }
-  const tags = [...new Set(operations.map(tagOf))];
   return {
     openapi: '3.1.0',
     info: options.info,
     servers: [{ url: options.publicUrl ?? '/' }],
-    tags: tags.map((name) => ({ name })),
+    tags: reference.groups.map(({ name, description }) => ({ name, ...(description ? { description } : {}) })),
     security: [{ bearer: [] }],
     paths,
     components: {
@@ -110,9 +116,7 @@ export function buildOpenApi(operations: readonly CompiledOperation[], options: 
   };
 }
 
-const tagOf = ({ file }: CompiledOperation): string => (file.split('/').at(-1) ?? file).replace(/\.graphql$/, '');
-
-function pathItem(operation: CompiledOperation, schemas: Schemas): Json {
+function pathItem(operation: CompiledOperation, { groups, examples }: Reference, schemas: Schemas): Json {
   const text = operation.comment || operation.description;
   const [summary = ''] = text.split(/\n|(?<=\.) /, 1);
   const failures = failureStatuses(operation).map(
@@ -120,7 +124,7 @@ function pathItem(operation: CompiledOperation, schemas: Schemas): Json {
   );
   return {
     operationId: operation.name,
-    tags: [tagOf(operation)],
+    tags: groups.filter(({ file }) => file === fileOf(operation)).map(({ name }) => name),
     ...(summary ? { summary: summary.replace(/\.$/, '') } : {}),
     ...(text ? { description: text } : {}),
     ...(operation.isAddition ? { 'x-addition': true } : {}),
@@ -135,7 +139,7 @@ function pathItem(operation: CompiledOperation, schemas: Schemas): Json {
           requestBody: {
             required: operation.body.isRequired,
             ...(operation.body.description ? { description: operation.body.description } : {}),
-            content: json(schemas.inputObject(operation.body.type)),
+            content: json(schemas.inputObject(operation.body.type), examples[operation.name]),
           },
         }
       : {}),
