@@ -14,10 +14,11 @@ const mark =
 const svg = (width: number, content: string) =>
   `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="40" viewBox="0 0 ${width} 40">${content}</svg>`;
 const escaped = (text: string) => text.replace(/[<&]/g, (sign) => (sign === '<' ? '&lt;' : '&amp;'));
+const wordmark = 'font-family="system-ui, sans-serif" font-size="20" font-weight="600" fill="#fff"';
 const logo = (title: string) =>
   svg(
-    60 + title.length * 12,
-    `${mark}<text x="52" y="27" font-family="system-ui, sans-serif" font-size="20" font-weight="600" fill="#fff">${escaped(title)}</text>`,
+    56 + title.length * 11,
+    `${mark}<text x="52" y="27" textLength="${title.length * 11}" lengthAdjust="spacingAndGlyphs" ${wordmark}>${escaped(title)}</text>`,
   );
 
 /** Long paths wrap, so that a phone shows them whole. */
@@ -28,6 +29,8 @@ const css = `
   .swagger-ui .topbar .download-url-wrapper { display: none; }
   .swagger-ui .wrapper { padding: 0 10px; }
   .swagger-ui .opblock-tag { flex-wrap: wrap; }
+  .swagger-ui .opblock-tag small { flex: 1 0 calc(100% - 4rem); padding: 0; }
+  .swagger-ui .opblock-tag a { flex: 1 0 100%; }
 }
 `;
 
