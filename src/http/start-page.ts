@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { unknownRoute } from '../../rest/errors.ts';
 import { projectRoot } from '../paths.ts';
 
 const folder = path.join(projectRoot, 'public', 'start');
@@ -36,7 +35,7 @@ export function addStartPage(server: FastifyInstance, options: StartPageOptions)
   );
   server.get('/', { config: { isPage: true } }, async (request, reply) => {
     reply.header('vary', 'accept');
-    if (!prefersPage(request.headers.accept)) throw unknownRoute(request);
+    if (!prefersPage(request.headers.accept)) return reply.callNotFound();
     const html = page.replaceAll('{{origin}}', originOf(request, options));
     return reply.headers(headers).type('text/html; charset=utf-8').send(html);
   });
@@ -55,7 +54,7 @@ function originOf({ headers: { host = '' }, protocol }: FastifyRequest, options:
 }
 
 /** Whether `Accept` names HTML and likes JSON less. */
-export function prefersPage(accept = ''): boolean {
+function prefersPage(accept = ''): boolean {
   const weights = new Map<string, number>();
   for (const range of accept.toLowerCase().split(',')) {
     const [type = '', ...parameters] = range.split(';').map((part) => part.trim());
