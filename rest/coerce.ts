@@ -40,7 +40,7 @@ function nonNullReaderOf(type: GraphQLInputType, constraints: Constraints): Read
 }
 
 /** What neither the type nor the database can hold is out of bounds: of GraphQL's Int, and of counters that JSON keeps exact. */
-function withinType(type: GraphQLInputType, constraints: Constraints): Constraints {
+export function withinType(type: GraphQLInputType, constraints: Constraints): Constraints {
   if (type === GraphQLInt) return { min: -(2 ** 31), max: 2 ** 31 - 1, ...constraints };
   const isInt53 = isScalarType(type) && jsonTypeOf(type) === 'int53';
   return isInt53 ? { min: Number.MIN_SAFE_INTEGER, max: Number.MAX_SAFE_INTEGER, ...constraints } : constraints;

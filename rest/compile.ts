@@ -12,7 +12,7 @@ import { facadeSchema, restOf } from './directives.ts';
 import type { OperationSource } from './documents.ts';
 import { CompileError, problemAt, problemOf, readDocuments } from './documents.ts';
 import { etagReader } from './etag.ts';
-import { executionOf, isPublic } from './execution.ts';
+import { declaredFailures, executionOf, isPublic, rootFieldsOf } from './execution.ts';
 import { failureOf } from './failure.ts';
 import { inputReader } from './input.ts';
 import { jitSchema, operationOf } from './jit.ts';
@@ -135,6 +135,7 @@ function compileOperation(
   if (!runs) return null;
   const operation = operationOf(document);
   const reader = inputReader(parameters);
+  const rootFields = rootFieldsOf(schemas.product, written, node.operation);
   const locator = new Locator(schemas.product, document, operation, parameters);
   return {
     name: source.name,
@@ -147,7 +148,8 @@ function compileOperation(
     comment: source.comment,
     errors: rest.errors,
     status: rest.status ?? (response.kind === 'empty' ? 204 : 200),
-    isPublic: isPublic(schemas.product, written, node.operation),
+    isPublic: isPublic(rootFields),
+    mayFail: declaredFailures(rootFields),
     isAddition: source.file.startsWith('additions/'),
     ...parameters,
     response,

@@ -1,7 +1,10 @@
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ErrorCode, ErrorDetails } from '../src/graphql/errors.ts';
 import { ApiError, errorCatalogue } from '../src/graphql/errors.ts';
 import type { ValidationItem } from './issues.ts';
+import { writeAnswer } from './raw-answer.ts';
 import { allowedMethods, rememberRoutes } from './routes.ts';
 
 const statuses: Record<ErrorCode, number> = {
@@ -121,15 +124,27 @@ function refusalOf(error: unknown, request: FastifyRequest): ApiError | null {
 const MAX_ROUTE_TEXT = 256;
 
 /** 404 for a path that no route has. */
-export function unknownRoute(request: FastifyRequest): ApiError {
-  const [path = ''] = request.url.split('?', 1);
-  const route = `${request.method} ${path}`.slice(0, MAX_ROUTE_TEXT);
+export function unknownRoute({ method, url }: { method: string; url: string }): ApiError {
+  const [path = ''] = url.split('?', 1);
+  const route = `${method} ${path}`.slice(0, MAX_ROUTE_TEXT);
   return new ApiError(
     'RESOURCE_NOT_FOUND',
     { resource_type: 'route', resource_id: route },
     `There is no route '${route}'.`,
   );
 }
+
+/** The answer where no route was found: 405 when the path has other methods, else 404. */
+function routeError(server: FastifyInstance, request: { method: string; url: string }): ApiError {
+  const allowed = allowedMethods(server, request.url);
+  // a path of the request's own method was found and then turned down, as a folder does for a file that it lacks
+  const isOther = allowed.length > 0 && !allowed.includes(request.method);
+  return isOther ? new ApiError('METHOD_NOT_ALLOWED', { allowed }) : unknownRoute(request);
+}
+
+/** The same for requests that no hook sees: methods that Node's parser does not know, and CONNECT. */
+export const answerUnrouted = (server: FastifyInstance, request: { method: string; url: string }): ErrorAnswer | null =>
+  answerOf(routeError(server, request));
 
 export type OnFault = (error: unknown, request: FastifyRequest) => void;
 
@@ -154,12 +169,14 @@ export function sendError(
 export function registerErrorShapes(server: FastifyInstance, { onFault }: { onFault: OnFault }): void {
   rememberRoutes(server);
   server.setErrorHandler((error, request, reply) => sendError(error, request, reply, onFault));
-  server.setNotFoundHandler((request, reply) => {
-    const allowed = allowedMethods(server, request.url);
-    // a path of the request's own method was found and then turned down, as a folder does for a file that it lacks
-    const isOther = allowed.length > 0 && !allowed.includes(request.method);
-    const error = isOther ? new ApiError('METHOD_NOT_ALLOWED', { allowed }) : unknownRoute(request);
-    return sendError(error, request, reply, onFault);
+  // before the framework looks at a body that nobody wants
+  server.addHook('preParsing', async (request) => {
+    if (request.is404) throw routeError(server, request);
+  });
+  server.setNotFoundHandler((request, reply) => sendError(routeError(server, request), request, reply, onFault));
+  server.server.on('connect', (request: IncomingMessage, socket: Duplex) => {
+    const answer = answerUnrouted(server, { method: 'CONNECT', url: request.url ?? '' });
+    if (answer) writeAnswer(socket, answer);
   });
 }
 

@@ -1,5 +1,6 @@
-import type { DocumentNode, GraphQLSchema, OperationTypeNode, SelectionSetNode } from 'graphql';
+import type { DocumentNode, GraphQLField, GraphQLSchema, OperationTypeNode, SelectionSetNode } from 'graphql';
 import { execute, Kind, subscribe } from 'graphql';
+import type { ErrorCode } from '../src/graphql/errors.ts';
 import type { Run } from './jit.ts';
 import { compilePlan, operationOf } from './jit.ts';
 import type { CompiledOperation } from './operation.ts';
@@ -24,9 +25,19 @@ export function executionOf(
 }
 
 /** Public means: every field that is asked of the root may be asked by a stranger. */
-export function isPublic(schema: GraphQLSchema, document: DocumentNode, type: OperationTypeNode): boolean {
-  const root = schema.getRootType(type);
-  const fields = root?.getFields() ?? {};
+export const isPublic = (fields: readonly RootField[]): boolean =>
+  fields.every((field) => field?.extensions.access === 'public');
+
+/** What the root fields declare of their failures, beyond those that an operation's form tells. */
+export const declaredFailures = (fields: readonly RootField[]): ErrorCode[] => [
+  ...new Set(fields.flatMap((field) => (field?.extensions.mayFail as ErrorCode[] | undefined) ?? [])),
+];
+
+type RootField = GraphQLField<unknown, unknown> | undefined;
+
+/** The fields that a document asks of the root. */
+export function rootFieldsOf(schema: GraphQLSchema, document: DocumentNode, type: OperationTypeNode): RootField[] {
+  const fields = schema.getRootType(type)?.getFields() ?? {};
   const names: string[] = [];
   const fragments = new Map(
     document.definitions.flatMap((node) =>
@@ -40,5 +51,5 @@ export function isPublic(schema: GraphQLSchema, document: DocumentNode, type: Op
     }
   };
   walk(operationOf(document).selectionSet);
-  return names.every((name) => fields[name]?.extensions.access === 'public');
+  return names.map((name) => fields[name]);
 }

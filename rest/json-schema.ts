@@ -1,6 +1,7 @@
 import type { GraphQLInputObjectType, GraphQLInputType, GraphQLOutputType, GraphQLScalarType } from 'graphql';
 import { getNullableType, isEnumType, isInputObjectType, isListType, isNonNullType, isScalarType } from 'graphql';
-import type { Constraints } from '../src/graphql/constraints.ts';
+import { type Constraints, MAX_KEY_LENGTH } from '../src/graphql/constraints.ts';
+import { withinType } from './coerce.ts';
 import { fieldOfUnknownKeys, restFields, restValues } from './names.ts';
 import { jsonTypeOf } from './scalars.ts';
 import type { FieldShape, ObjectShape } from './selection.ts';
@@ -29,6 +30,24 @@ function scalarSchema(scalar: GraphQLScalarType): JsonSchema {
   return values ? { ...schema, additionalProperties: { type: values } } : { ...schema };
 }
 
+/** Text without NUL. That half of a surrogate pair is refused too cannot be said in a pattern that all tools read. */
+const TEXT = '^[^\\x00]*$';
+/** A key of a body: no NUL, and nothing that reaches a prototype. */
+const KEY = '^(?!__proto__$)[^\\x00]*$';
+
+/** What a free JSON value of a request may be; the same as {@link scalarSchema} says of answers, with what is refused left out. */
+const freeValue = {
+  JsonValue: {
+    description: 'Any JSON value, at most 64 levels deep. Texts and keys hold no NUL and no lone surrogate.',
+    anyOf: [
+      { type: 'string', pattern: TEXT },
+      { type: ['number', 'boolean', 'null'] },
+      { type: 'array', items: reference('JsonValue') },
+      { type: 'object', propertyNames: { pattern: KEY }, additionalProperties: reference('JsonValue') },
+    ],
+  },
+} satisfies Record<string, JsonSchema>;
+
 /** The same schema, `null` allowed too. */
 export function nullable(schema: JsonSchema): JsonSchema {
   if (Array.isArray(schema.enum))
@@ -41,6 +60,10 @@ export function nullable(schema: JsonSchema): JsonSchema {
   return schema.$ref ? { anyOf: [schema, { type: 'null' }] } : schema;
 }
 
+/** The same for what a client sends: tools that make up requests forget the format of a text that may also be null. */
+const orNull = (schema: JsonSchema): JsonSchema =>
+  schema.type === 'string' && schema.format !== undefined ? { anyOf: [schema, { type: 'null' }] } : nullable(schema);
+
 const described = (schema: JsonSchema, description: string | null | undefined): JsonSchema =>
   description ? { ...schema, description } : schema;
 
@@ -51,7 +74,7 @@ export class Schemas {
   /** Schema of an input as a client sends it. `isText`: it comes in the URL or a header, where there is no null. */
   input(type: GraphQLInputType, constraints: Constraints, isText = false): JsonSchema {
     const schema = this.#nonNullInput(getNullableType(type), constraints, isText);
-    return isNonNullType(type) || isText ? schema : nullable(schema);
+    return isNonNullType(type) || isText || constraints.notNull ? schema : orNull(schema);
   }
 
   #nonNullInput(type: GraphQLInputType, constraints: Constraints, isText: boolean): JsonSchema {
@@ -61,11 +84,13 @@ export class Schemas {
     }
     if (isInputObjectType(type)) return this.inputObject(type);
     if (isEnumType(type)) return { type: 'string', enum: [...restValues(type).keys()] };
-    const schema = {
+    const schema: JsonSchema = {
       ...scalarSchema(type),
       ...(type.specifiedByURL ? { externalDocs: { url: type.specifiedByURL } } : {}),
     };
-    return { ...schema, ...keywords(schema, constraints) };
+    const isFree = schema.type === undefined || schema.additionalProperties === true;
+    if (isFree) Object.assign(this.components, freeValue);
+    return { ...schema, ...keywords(schema, withinType(type, constraints)) };
   }
 
   inputObject(type: GraphQLInputObjectType): JsonSchema {
@@ -87,6 +112,7 @@ export class Schemas {
         schema,
         { properties },
         required.length > 0 ? { required } : {},
+        type.extensions.isClosed ? { additionalProperties: false } : { propertyNames: { not: { const: '__proto__' } } },
         fieldOfUnknownKeys(type) ? { additionalProperties: true } : {},
       );
     }
@@ -149,21 +175,37 @@ export class Schemas {
 
 /** The keywords of the constraints that say something of a scalar's schema. */
 function keywords(schema: JsonSchema, c: Constraints): JsonSchema {
-  if (schema.type === 'object')
-    return {
-      ...(c.item ? { additionalProperties: { type: 'string', ...keywords({ type: 'string' }, c.item) } } : {}),
-      ...bounds({ maxProperties: c.maxItems }),
-    };
+  if (schema.type === undefined) return { ...freeKeywords(c), ...reference('JsonValue') };
+  if (schema.type === 'object') return { ...mapKeywords(schema, c), ...freeKeywords(c) };
   if (schema.type === 'integer' || schema.type === 'number') return bounds({ minimum: c.min, maximum: c.max });
-  if (schema.type !== 'string') return {};
+  if (schema.type !== 'string' || schema.format === 'date-time') return {};
   return bounds({
     minLength: c.minLength,
     maxLength: c.maxLength,
-    pattern: c.pattern === undefined ? undefined : `^(?:${c.pattern})$`,
+    pattern: patternOf(c),
     enum: c.oneOf,
     format: c.format ?? (c.sensitive ? 'password' : undefined),
   });
 }
+
+function patternOf({ pattern, oneOf, format }: Constraints): string | undefined {
+  if (pattern !== undefined) return `^(?:${pattern})$`;
+  return oneOf || format ? undefined : TEXT;
+}
+
+/** Keys of a map of one type of value are bounded, those of a free object are not. */
+function mapKeywords({ additionalProperties: values }: JsonSchema, c: Constraints): JsonSchema {
+  const isFree = values === true;
+  const item = { ...(values as JsonSchema), ...(isFree ? {} : keywords(values as JsonSchema, c.item ?? {})) };
+  return bounds({
+    propertyNames: { ...(isFree ? {} : { minLength: 1, maxLength: MAX_KEY_LENGTH }), pattern: KEY },
+    additionalProperties: isFree ? reference('JsonValue') : item,
+    maxProperties: c.maxItems,
+  });
+}
+
+/** No keyword of JSON Schema bounds bytes. */
+const freeKeywords = ({ maxBytes }: Constraints): JsonSchema => bounds({ 'x-max-bytes': maxBytes });
 
 const bounds = (all: JsonSchema): JsonSchema =>
   Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));

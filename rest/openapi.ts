@@ -1,9 +1,10 @@
-import type { ErrorSet } from './directives.ts';
 import type { JsonSchema } from './json-schema.ts';
 import { Schemas } from './json-schema.ts';
 import type { CompiledOperation, ResponseBody } from './operation.ts';
 import type { Parameter } from './parameters.ts';
+import { fileOf, inReadingOrder, type Reference } from './reference.ts';
 import type { ObjectShape } from './selection.ts';
+import { failureResponse, failureStatuses } from './statuses.ts';
 
 export interface OpenApiOptions {
   info: { title: string; version: string; description: string };
@@ -21,30 +22,10 @@ export interface OpenApiDocument extends Json {
   components: Json & { schemas: Record<string, JsonSchema> };
 }
 
-/** The bodies that each error set of the spec lists. */
-const errorSets: Record<ErrorSet, readonly (keyof typeof responses)[]> = {
-  A: ['401', '403', '422', '429', '500'],
-  A0: ['401', '403', '429', '500'],
-  B: ['401', '403', '404', '422', '500'],
-  C: ['422'],
-  S: ['422', '429'],
-  S0: ['429'],
-};
-
-const json = (schema: JsonSchema): Json => ({ 'application/json': { schema } });
+const json = (schema: JsonSchema, example?: unknown): Json => ({
+  'application/json': { schema, ...(example === undefined ? {} : { example }) },
+});
 const component = (kind: string, name: string): Json => ({ $ref: `#/components/${kind}/${name}` });
-
-/** status -> name of the shared response and what it says. */
-const responses = {
-  '400': ['InvalidRequest', 'A header of the request is unusable; `details.reason` says which.'],
-  '401': ['AuthenticationFailed', 'Authentication is missing or invalid.'],
-  '403': ['Forbidden', 'The caller lacks the permission in `details.required_permission`.'],
-  '404': ['NotFound', 'The resource does not exist or is hidden from the caller.'],
-  '412': ['PreconditionFailed', 'The resource is at another version, `details.current_version`.'],
-  '422': ['InvalidInput', 'Invalid parameters or body.'],
-  '429': ['RateLimited', 'Too many requests; `details.retry_after` says for how many seconds to wait.'],
-  '500': ['InternalError', 'A fault of the service.'],
-} as const;
 
 const errorSchemas: Record<string, JsonSchema> = {
   Error: {
@@ -98,8 +79,9 @@ const headers: Record<string, Json> = {
     name: 'x-trace-id',
     in: 'header',
     required: false,
-    description: 'Correlates logs and activity records; echoed in the answer.',
-    schema: { type: ['string', 'null'], maxLength: 128 },
+    description:
+      'Correlates logs and activity records; echoed in the answer. 1 to 128 of `A-Z a-z 0-9 . _ -`; anything else is replaced.',
+    schema: { type: ['string', 'null'] },
   },
 };
 
@@ -119,53 +101,51 @@ const etagHeader: Json = {
 };
 
 /** Derives the OpenAPI document of the REST API from its compiled operations. */
-export function buildOpenApi(operations: readonly CompiledOperation[], options: OpenApiOptions): OpenApiDocument {
+export function buildOpenApi(
+  operations: readonly CompiledOperation[],
+  reference: Reference,
+  options: OpenApiOptions,
+): OpenApiDocument {
   const schemas = new Schemas();
   Object.assign(schemas.components, structuredClone(errorSchemas));
   const paths: OpenApiDocument['paths'] = {};
-  for (const operation of operations) {
+  const statuses = [...new Set(operations.flatMap(failureStatuses))].sort((a, b) => a - b);
+  for (const operation of inReadingOrder(operations, reference)) {
     paths[operation.path] = {
       ...paths[operation.path],
-      [operation.method.toLowerCase()]: pathItem(operation, schemas),
+      [operation.method.toLowerCase()]: pathItem(operation, reference, schemas),
     };
   }
-  const tags = [...new Set(operations.map(tagOf))];
   return {
     openapi: '3.1.0',
     info: options.info,
     servers: [{ url: options.publicUrl ?? '/' }],
-    tags: tags.map((name) => ({ name })),
+    tags: reference.groups.map(({ name, description }) => ({ name, ...(description ? { description } : {}) })),
     security: [{ bearer: [] }],
     paths,
     components: {
       securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } },
       parameters: { ...headers, IfMatch: ifMatch },
       headers: { ETag: etagHeader },
-      responses: Object.fromEntries(
-        Object.entries(responses).map(([status, [name, description]]) => [
-          name,
-          { description, content: json(component('schemas', status === '422' ? 'ValidationError' : 'Error')) },
-        ]),
-      ),
+      responses: Object.fromEntries(statuses.map(sharedResponse)),
       schemas: schemas.components,
     },
   };
 }
 
-const tagOf = ({ file }: CompiledOperation): string => (file.split('/').at(-1) ?? file).replace(/\.graphql$/, '');
-
-function pathItem(operation: CompiledOperation, schemas: Schemas): Json {
+function pathItem(operation: CompiledOperation, { groups, examples }: Reference, schemas: Schemas): Json {
   const text = operation.comment || operation.description;
   const [summary = ''] = text.split(/\n|(?<=\.) /, 1);
-  const errors = errorSets[operation.errors].map(
-    (status) => [status, component('responses', responses[status][0])] as const,
+  const failures = failureStatuses(operation).map(
+    (status) => [status, component('responses', failureResponse(status).name)] as const,
   );
   return {
     operationId: operation.name,
-    tags: [tagOf(operation)],
+    tags: groups.filter(({ file }) => file === fileOf(operation)).map(({ name }) => name),
     ...(summary ? { summary: summary.replace(/\.$/, '') } : {}),
     ...(text ? { description: text } : {}),
     ...(operation.isAddition ? { 'x-addition': true } : {}),
+    'x-error-set': operation.errors,
     ...(operation.isPublic ? { security: [] } : {}),
     parameters: [
       ...operation.parameters.map((parameter) => parameterObject(parameter, schemas)),
@@ -176,7 +156,7 @@ function pathItem(operation: CompiledOperation, schemas: Schemas): Json {
           requestBody: {
             required: operation.body.isRequired,
             ...(operation.body.description ? { description: operation.body.description } : {}),
-            content: json(schemas.inputObject(operation.body.type)),
+            content: json(schemas.inputObject(operation.body.type), examples[operation.name]),
           },
         }
       : {}),
@@ -185,14 +165,16 @@ function pathItem(operation: CompiledOperation, schemas: Schemas): Json {
         ...success(operation, schemas),
         ...(operation.etag ? { headers: { ETag: component('headers', 'ETag') } } : {}),
       },
-      ...Object.fromEntries(errors),
-      ...(operation.takesIfMatch
-        ? Object.fromEntries(
-            (['400', '412'] as const).map((status) => [status, component('responses', responses[status][0])]),
-          )
-        : {}),
+      ...Object.fromEntries(failures),
     },
   };
+}
+
+function sharedResponse(status: number): [string, Json] {
+  const { name, description, examples } = failureResponse(status);
+  const schema = component('schemas', status === 422 ? 'ValidationError' : 'Error');
+  const shown = Object.fromEntries(Object.entries(examples).map(([code, value]) => [code, { value }]));
+  return [name, { description, content: { 'application/json': { schema, examples: shown } } }];
 }
 
 /** The headers that every operation takes, unless one of its own variables is that header. */

@@ -1,4 +1,5 @@
 import type { DocumentNode, ExecutionResult, GraphQLOutputType } from 'graphql';
+import type { ErrorCode } from '../src/graphql/errors.ts';
 import type { ErrorSet, RestMethod } from './directives.ts';
 import type { Input, RequestParts } from './input.ts';
 import type { Run } from './jit.ts';
@@ -46,6 +47,8 @@ export interface CompiledOperation {
   response: ResponseBody;
   /** Descriptions of the root field that leads to the body, from the schema. */
   description: string;
+  /** Errors that its root fields declare beyond those that the form of an operation tells. */
+  mayFail: readonly ErrorCode[];
   /** The schema's root field that the operation asks for; its first, where it asks for several. */
   rootField: string;
   /** Which parameter of the path or the query feeds which argument of the root field. */

@@ -20,6 +20,7 @@ import { versionsOf } from './if-match.ts';
 import type { OpenApiOptions } from './openapi.ts';
 import { buildOpenApi } from './openapi.ts';
 import type { CompiledOperation, RootArguments } from './operation.ts';
+import { readReference } from './reference.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -107,7 +108,8 @@ export const restPlugin: FastifyPluginAsync<RestOptions> = async (server, option
   };
   await server.register(async (scope) => register(scope, true));
   await server.register(async (scope) => register(scope, false));
-  await server.register(docsPlugin, { document: buildOpenApi(operations, options) });
+  const reference = readReference(options.operationsDir, operations);
+  await server.register(docsPlugin, { document: buildOpenApi(operations, reference, options) });
 };
 
 function addRoute(

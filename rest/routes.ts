@@ -1,5 +1,12 @@
 import type { FastifyInstance } from 'fastify';
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Only a page for browsers: whoever asks for anything else finds nothing here, by any method. */
+    isPage?: boolean;
+  }
+}
+
 /** Method -> what it answers, per route pattern, for the `Allow` header. */
 type Routes = { matches: (segments: readonly string[]) => boolean; methods: Set<string> }[];
 
@@ -9,7 +16,8 @@ const routesOf = new WeakMap<object, Routes>();
 export function rememberRoutes(server: FastifyInstance): void {
   const routes: Routes = [];
   routesOf.set(server, routes);
-  server.addHook('onRoute', ({ url, method }) => {
+  server.addHook('onRoute', ({ url, method, config }) => {
+    if (config?.isPage) return;
     routes.push({ matches: matcherOf(url), methods: new Set([method].flat()) });
   });
 }

@@ -29,6 +29,7 @@ import { replayGate } from './http/replay-gate.ts';
 import { addRequestContext, traceIdOf } from './http/request-context.ts';
 import { addRequestLog } from './http/request-log.ts';
 import { cutOffSlowReaders } from './http/slow-readers.ts';
+import { addStartPage } from './http/start-page.ts';
 import { baseUrl } from './infra/base-url.ts';
 import type { Database } from './infra/database.ts';
 import { Expectation } from './infra/expectation.ts';
@@ -95,6 +96,11 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   addFailureRecords(server, services, schema);
   addHealth(server, { database, keys, eventLag });
   addAccountPages(server);
+  addStartPage(server, {
+    publicUrl: config.publicUrl,
+    listeningUrl: () => listeningUrl(server, config),
+    hasGraphiQL: config.graphiql,
+  });
   const onResolverFault = (error: unknown, traceId: string) =>
     logger.error({ err: error, trace_id: traceId }, 'a resolver failed');
   const endpoint = createEndpoint({ schema, services, limit, config, onFault: onResolverFault });

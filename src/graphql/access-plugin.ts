@@ -11,7 +11,7 @@ import { type Place, placeOfArgs, placeOfRow } from '../access/place.ts';
 import { sessionOf } from '../access/principal.ts';
 import { grants, mayEnter, type TokenGrant } from '../access/token-grant.ts';
 import type { Context } from './context.ts';
-import { forbidden, unauthenticated } from './errors.ts';
+import { type ErrorCode, forbidden, unauthenticated } from './errors.ts';
 
 /**
  * What a field asks of its caller:
@@ -55,6 +55,8 @@ declare global {
       authorize?: Requirement;
       /** Takes a password or a single-use token: at most one such field per GraphQL request, so that aliases cannot guess in bulk. */
       isCredential?: boolean;
+      /** Errors that cannot be told from the form of the field, for the OpenAPI document: a conflict of a query, an upstream service. */
+      mayFail?: readonly ErrorCode[];
     }
   }
 }
@@ -82,6 +84,7 @@ export class AccessPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
         access: requirement ?? 'inherited',
         gate: gateOf(fieldConfig),
         isCredential: (fieldConfig.pothosOptions as { isCredential?: boolean }).isCredential ?? false,
+        mayFail: (fieldConfig.pothosOptions as { mayFail?: readonly ErrorCode[] }).mayFail ?? [],
       },
     };
   }

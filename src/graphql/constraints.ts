@@ -38,6 +38,8 @@ export interface ConstraintIssue {
 
 /** The deepest nesting of a JSON value that is accepted. */
 export const MAX_JSON_DEPTH = 64;
+/** The longest key of a map whose values are all of one type. */
+export const MAX_KEY_LENGTH = 64;
 
 const patterns = new Map<string, RegExp>();
 function compiled(source: string): RegExp {

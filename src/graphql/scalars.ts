@@ -1,5 +1,6 @@
 import { GraphQLError } from 'graphql';
 import { builder } from './builder.ts';
+import { MAX_KEY_LENGTH } from './constraints.ts';
 import { InputError, type InputIssue } from './errors.ts';
 
 const ISO = /^(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:\.\d{1,9})?)?(?:[Zz]|[+-]\d{2}:?\d{2})?)?$/;
@@ -47,8 +48,6 @@ builder.scalarType('JSONObject', {
     return value as Record<string, unknown>;
   },
 });
-
-const MAX_KEY_LENGTH = 64;
 
 /** Reads a map whose values are all of one type; each key and value that is not as it should be is an issue at its place. */
 function parseMap<Value extends string | boolean>(value: unknown, of: { typeof: string; type: string; word: string }) {

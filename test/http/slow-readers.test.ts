@@ -103,7 +103,7 @@ describe('an event stream', () => {
     const server = Fastify();
     cutOffSlowReaders(server, { timeoutMs: 400 });
     server.get('/', (_request, reply) =>
-      reply.send(new EventStream(endless(), { valueOf: ({ data }) => data, farewell: () => '' })),
+      reply.send(new EventStream(endless(), { valueOf: ({ data }) => data, eventId: null, farewell: () => '' })),
     );
     await server.listen({ host: '127.0.0.1', port: 0 });
     const client = await silent(get('/', {}), portOf(server));

@@ -3,9 +3,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { compileOperations } from '../../rest/compile.ts';
 import type { OpenApiDocument } from '../../rest/openapi.ts';
 import { buildOpenApi } from '../../rest/openapi.ts';
+import { readReference } from '../../rest/reference.ts';
 import { folderOf, removeFolders, toySchema } from './toy.ts';
 
 afterAll(removeFolders);
+
+/** No NUL. */
+const TEXT = '^[^\\x00]*$';
 
 let document: OpenApiDocument;
 beforeAll(() => {
@@ -17,6 +21,7 @@ beforeAll(() => {
       'ItemInput.count': { min: 0 },
       'ItemInput.password': { sensitive: true },
       'UpdateItemInput.description': { format: 'email' },
+      'UpdateItemInput.tags': { notNull: true },
       'Query.echo.text': { oneOf: ['a', 'b'] },
     },
   });
@@ -41,10 +46,15 @@ beforeAll(() => {
       fragment Owner on Owner { name }
       fragment Page on ItemConnection { total: totalCount pageInfo @flatten { has_more: hasNextPage next_cursor: endCursor } }
     `,
+    'groups.json': '[{ "file": "items", "name": "Items", "description": "Things to sell." }]',
+    'examples.json': '{ "CreateItem": { "display_name": "hat" } }',
     'additions/health.graphql':
       'query Health($word: String! = "a", $ids: [ID!] @commaList) @rest(method: GET, path: "/v1/health") { health @body echo(text: $word, ids: $ids) }',
   });
-  document = buildOpenApi(compileOperations(schema, dir), {
+  const { echo } = schema.getQueryType()!.getFields();
+  Object.assign(echo!.extensions, { mayFail: ['RESOURCE_CONFLICT', 'UPSTREAM_ERROR'] });
+  const operations = compileOperations(schema, dir);
+  document = buildOpenApi(operations, readReference(dir, operations), {
     info: { title: 'Shop', version: '1', description: 'A toy.' },
     publicUrl: 'https://shop.test',
   });
@@ -73,20 +83,21 @@ describe('the OpenAPI document', () => {
     expect(await new Validator().validate(broken)).toMatchObject({ valid: false });
   });
 
-  it('has an entry for every operation, named after it and tagged by its file', () => {
+  it('has an entry for every operation, named after it and grouped by its file, additions last', () => {
     const entries = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, { operationId, tags }]) => [method, path, operationId, tags]),
     );
     expect(entries).toEqual([
+      ['get', '/v1/shops/{shop_id}/items', 'ListItems', ['Items']],
+      ['post', '/v1/items', 'CreateItem', ['Items']],
+      ['put', '/v1/items/{item_id}', 'UpdateItem', ['Items']],
+      ['delete', '/v1/items/{item_id}', 'RemoveItem', ['Items']],
+      ['post', '/v1/items/{item_id}/touch', 'TouchItem', ['Items']],
+      ['get', '/v1/items/{item_id}/stream', 'Stream', ['Items']],
+      ['get', '/v1/items/{item_id}/resumable', 'Resumable', ['Items']],
       ['get', '/v1/health', 'Health', ['health']],
-      ['get', '/v1/shops/{shop_id}/items', 'ListItems', ['items']],
-      ['post', '/v1/items', 'CreateItem', ['items']],
-      ['put', '/v1/items/{item_id}', 'UpdateItem', ['items']],
-      ['delete', '/v1/items/{item_id}', 'RemoveItem', ['items']],
-      ['post', '/v1/items/{item_id}/touch', 'TouchItem', ['items']],
-      ['get', '/v1/items/{item_id}/stream', 'Stream', ['items']],
-      ['get', '/v1/items/{item_id}/resumable', 'Resumable', ['items']],
     ]);
+    expect(document.tags).toEqual([{ name: 'Items', description: 'Things to sell.' }, { name: 'health' }]);
   });
 
   it('describes by the comment of the document, else by the schema', () => {
@@ -99,7 +110,7 @@ describe('the OpenAPI document', () => {
 
   it('states parameters with bounds, defaults, enumerations and descriptions, and the headers of every operation', () => {
     expect(operation('/v1/shops/{shop_id}/items', 'get').parameters).toEqual([
-      { name: 'shop_id', in: 'path', required: true, schema: { type: 'string' } },
+      { name: 'shop_id', in: 'path', required: true, schema: { type: 'string', pattern: TEXT } },
       {
         name: 'limit',
         in: 'query',
@@ -107,9 +118,14 @@ describe('the OpenAPI document', () => {
         description: 'How many.',
         schema: { type: 'integer', format: 'int32', minimum: 1, maximum: 100, default: 20 },
       },
-      { name: 'cursor', in: 'query', required: false, schema: { type: 'string' } },
+      { name: 'cursor', in: 'query', required: false, schema: { type: 'string', pattern: TEXT } },
       { name: 'colour', in: 'query', required: false, schema: { type: 'string', enum: ['red', 'green', 'blue'] } },
-      { name: 'tags', in: 'query', required: false, schema: { type: 'array', items: { type: 'string' } } },
+      {
+        name: 'tags',
+        in: 'query',
+        required: false,
+        schema: { type: 'array', items: { type: 'string', pattern: TEXT } },
+      },
       { $ref: '#/components/parameters/Authorization' },
       { $ref: '#/components/parameters/TraceId' },
     ]);
@@ -121,7 +137,7 @@ describe('the OpenAPI document', () => {
         required: false,
         style: 'form',
         explode: false,
-        schema: { type: 'array', items: { type: 'string' } },
+        schema: { type: 'array', items: { type: 'string', pattern: TEXT } },
       },
     ]);
     expect(
@@ -134,7 +150,12 @@ describe('the OpenAPI document', () => {
   it('states bodies in the names of REST, with constraints, nullability and what is required', () => {
     expect(operation('/v1/items', 'post').requestBody).toEqual({
       required: true,
-      content: { 'application/json': { schema: { $ref: '#/components/schemas/ItemInput' } } },
+      content: {
+        'application/json': {
+          schema: { $ref: '#/components/schemas/ItemInput' },
+          example: { display_name: 'hat' },
+        },
+      },
     });
     const { properties, required } = schemaOf('ItemInput');
     expect(required).toEqual(['display_name']);
@@ -147,17 +168,26 @@ describe('the OpenAPI document', () => {
         description: 'Shown to everybody.',
       },
       max_cost_per_1k_tokens: { type: ['number', 'null'] },
-      count: { type: ['integer', 'null'], minimum: 0 },
+      count: { type: ['integer', 'null'], minimum: 0, maximum: 2 ** 31 - 1 },
       colour: { type: ['string', 'null'], enum: ['red', 'green', 'blue', null] },
-      tags: { type: ['array', 'null'], maxItems: 50, items: { type: 'string', maxLength: 64 } },
+      tags: { type: ['array', 'null'], maxItems: 50, items: { type: 'string', maxLength: 64, pattern: TEXT } },
       parts: { type: ['array', 'null'], items: { $ref: '#/components/schemas/PartInput' } },
-      metadata: { type: ['object', 'null'], additionalProperties: true },
-      due_at: { type: ['string', 'null'], format: 'date-time' },
-      password: { type: ['string', 'null'], format: 'password' },
+      metadata: {
+        type: ['object', 'null'],
+        propertyNames: { pattern: '^(?!__proto__$)[^\\x00]*$' },
+        additionalProperties: { $ref: '#/components/schemas/JsonValue' },
+      },
+      due_at: { anyOf: [{ type: 'string', format: 'date-time' }, { type: 'null' }] },
+      password: { anyOf: [{ type: 'string', format: 'password' }, { type: 'null' }] },
       size: { type: 'integer', default: 3 },
     });
-    expect(properties.anything).toEqual({});
-    expect(schemaOf('UpdateItemInput')).toMatchObject({ properties: { description: { format: 'email' } } });
+    expect(properties.anything).toEqual({ anyOf: [{ $ref: '#/components/schemas/JsonValue' }, { type: 'null' }] });
+    expect(schemaOf('UpdateItemInput').properties).toMatchObject({
+      description: { anyOf: [{ type: 'string', format: 'email' }, { type: 'null' }] },
+      // cannot be cleared
+      tags: { type: 'array' },
+    });
+    expect(schemaOf('UpdateItemInput')).toMatchObject({ propertyNames: { not: { const: '__proto__' } } });
     expect(schemaOf('UpdateItemInput').required).toBeUndefined();
   });
 
@@ -234,14 +264,15 @@ describe('the OpenAPI document', () => {
   });
 
   it.each([
-    ['A', '/v1/items', 'post', ['201', '401', '403', '422', '429', '500']],
-    ['A0', '/v1/items/{item_id}/stream', 'get', ['200', '401', '403', '429', '500']],
-    ['B', '/v1/shops/{shop_id}/items', 'get', ['200', '401', '403', '404', '422', '500']],
-    ['C', '/v1/items/{item_id}', 'put', ['200', '422']],
-    ['S', '/v1/items/{item_id}', 'delete', ['204', '422', '429']],
-    ['S0', '/v1/items/{item_id}/touch', 'post', ['200', '429']],
-  ])('states the error set %s', (_set, path, method, statuses) => {
-    expect(Object.keys(operation(path, method).responses)).toEqual(statuses);
+    ['A', '/v1/items', 'post', [201, 400, 401, 403, 409, 413, 415, 422, 429, 500, 503]],
+    ['A0', '/v1/items/{item_id}/stream', 'get', [200, 400, 401, 403, 404, 422, 429, 500, 503]],
+    ['B', '/v1/shops/{shop_id}/items', 'get', [200, 400, 401, 403, 404, 422, 429, 500, 503]],
+    ['B', '/v1/health', 'get', [200, 400, 401, 403, 404, 409, 422, 429, 500, 502, 503]],
+    ['C', '/v1/items/{item_id}', 'put', [200, 400, 401, 403, 404, 409, 413, 415, 422, 429, 500, 503]],
+    ['S', '/v1/items/{item_id}', 'delete', [204, 400, 401, 403, 404, 409, 422, 429, 500, 503]],
+  ])('lists every status of an operation, beside the error set %s of the spec', (set, path, method, statuses) => {
+    expect(Object.keys(operation(path, method).responses).map(Number)).toEqual(statuses);
+    expect(operation(path, method)['x-error-set']).toBe(set);
   });
 
   it('uses two error bodies', () => {
@@ -250,6 +281,11 @@ describe('the OpenAPI document', () => {
       NotFound: { content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } } },
     });
     expect(schemaOf('Error').required).toEqual(['error', 'message', 'details', 'timestamp', 'status_code']);
+  });
+
+  it('claims no length of the trace id that is not refused', () => {
+    expect(document.components.parameters).toMatchObject({ TraceId: { schema: { type: ['string', 'null'] } } });
+    expect(JSON.stringify(document.components.parameters)).not.toContain('maxLength');
   });
 
   it('tells additions and public operations apart', () => {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { credentialOf } from '../../src/access/authentication.ts';
 import type { Actor } from '../../src/access/caller.ts';
 import { ChildReads } from '../../src/graphql/child-reads.ts';
 import { Context } from '../../src/graphql/context.ts';
@@ -368,7 +369,7 @@ const statements: Record<string, () => Promise<void>> = {
   },
   'secrets/reveal.service.ts': async () => {
     const { authentication, reveals } = app.services;
-    const principal = await authentication.authenticate(world.as('owner').authorization);
+    const principal = await authentication.authenticate(credentialOf(world.as('owner').authorization)!);
     const actor = { principal, request: systemCaller('reveal').request } as Actor;
     const { value, ...shown } = await reveals.get(actor, org(), ids.secret_id!, true);
     expect(value).toBeTypeOf('object');

@@ -9,6 +9,7 @@ import { type Database, openDatabase } from '../../src/infra/database.ts';
 import type { Logger } from '../../src/infra/logger.ts';
 import { createMailer, type Mail, type Mailer } from '../../src/infra/mail.ts';
 import { createTestDatabase } from './database.ts';
+import { expectDocumented, readDocument } from './documented.ts';
 import { quietLogger } from './quiet-logger.ts';
 import { withSingleConnections } from './single-connection.ts';
 
@@ -23,6 +24,7 @@ export interface TestApp extends App {
   /** `http://127.0.0.1:PORT` once `listen` was awaited. */
   url: string;
   listen(): Promise<string>;
+  /** @throws Error when a route answered what the OpenAPI document does not list */
   close(): Promise<void>;
 }
 
@@ -62,6 +64,7 @@ export async function startTestApp({
   const mailer = recording(createMailer({ config, logger }), mails, config.smtpUrl !== undefined);
   const app = await buildApp({ config, database, mailer, logger });
   await app.server.ready();
+  await readDocument(app.server);
   const test: TestApp = {
     ...app,
     database,
@@ -81,6 +84,7 @@ export async function startTestApp({
       await database.close();
       await own?.drop();
       if (!env.DATA_DIR) rmSync(dataDir, { recursive: true, force: true });
+      expectDocumented(app.server);
     },
   };
   return test;

@@ -1,0 +1,54 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { CompileError } from './documents.ts';
+import type { CompiledOperation } from './operation.ts';
+
+/** What the API reference calls the operations of one file. */
+export interface Group {
+  /** Name of the file, without folder and ending. */
+  file: string;
+  name: string;
+  description?: string;
+}
+
+/** What the documents do not say themselves: the groups of the reference in their order, and an example for each body. */
+export interface Reference {
+  groups: readonly Group[];
+  /** REST body by name of the operation. `{name}` stands for something that exists, like an identifier. */
+  examples: Readonly<Record<string, unknown>>;
+}
+
+export const fileOf = ({ file }: Pick<CompiledOperation, 'file'>): string =>
+  (file.split('/').at(-1) ?? file).replace(/\.graphql$/, '');
+
+/**
+ * Reads `groups.json` and `examples.json` beside the documents, where they are. Files that no group names come last, by their own name.
+ * @throws CompileError when one of them names what does not exist
+ */
+export function readReference(dir: string, operations: readonly CompiledOperation[]): Reference {
+  const named = readJson<Group[]>(join(dir, 'groups.json')) ?? [];
+  const examples = readJson<Record<string, unknown>>(join(dir, 'examples.json')) ?? {};
+  const files = new Set(operations.map(fileOf));
+  const withBody = new Set(operations.flatMap(({ name, body }) => (body ? [name] : [])));
+  const problems = [
+    ...named.flatMap(({ file }) => (files.has(file) ? [] : [`groups.json: there is no file '${file}.graphql'.`])),
+    ...Object.keys(examples).flatMap((name) =>
+      withBody.has(name) ? [] : [`examples.json: there is no operation '${name}' with a body.`],
+    ),
+  ];
+  if (problems.length > 0) throw new CompileError(problems);
+  const known = new Set(named.map(({ file }) => file));
+  const others = [...files].filter((file) => !known.has(file)).map((file) => ({ file, name: file }));
+  return { groups: [...named, ...others], examples };
+}
+
+const readJson = <Content>(file: string): Content | null =>
+  existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Content) : null;
+
+/** In the order in which a reader looks for them: by group, the spec's own before additions, then as they stand in their file. */
+export function inReadingOrder(operations: readonly CompiledOperation[], { groups }: Reference): CompiledOperation[] {
+  const rank = new Map(groups.map(({ file }, index) => [file, index]));
+  const rankOf = (operation: CompiledOperation) =>
+    (rank.get(fileOf(operation)) ?? groups.length) + (operation.isAddition ? 0.5 : 0);
+  return [...operations].sort((a, b) => rankOf(a) - rankOf(b));
+}

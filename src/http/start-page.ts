@@ -1,0 +1,65 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { projectRoot } from '../paths.ts';
+
+const folder = path.join(projectRoot, 'public', 'start');
+const assets = { 'start.css': 'text/css; charset=utf-8', 'icon.svg': 'image/svg+xml' };
+
+const headers = {
+  'content-security-policy':
+    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'cache-control': 'no-cache',
+  'x-frame-options': 'DENY',
+};
+
+export interface StartPageOptions {
+  /** Where clients reach the service, where that is configured. */
+  publicUrl: string | undefined;
+  /** Where it listens, for requests that do not say which host they meant. */
+  listeningUrl: () => string;
+  hasGraphiQL: boolean;
+}
+
+const GRAPHIQL =
+  '<li><a href="/graphql">GraphiQL</a> <span>Ask the GraphQL schema in the browser.</span></li>\n          ';
+
+/**
+ * What a browser sees at `/`: what this is, where its doors are, and the first calls against this very origin. For everyone else `/`
+ * stays an unknown route.
+ */
+export function addStartPage(server: FastifyInstance, options: StartPageOptions): void {
+  const page = readFileSync(path.join(folder, 'index.html'), 'utf8').replace(
+    '{{graphiql}}',
+    options.hasGraphiQL ? GRAPHIQL : '',
+  );
+  server.get('/', { config: { isPage: true } }, async (request, reply) => {
+    reply.header('vary', 'accept');
+    if (!prefersPage(request.headers.accept)) return reply.callNotFound();
+    const html = page.replaceAll('{{origin}}', originOf(request, options));
+    return reply.headers(headers).type('text/html; charset=utf-8').send(html);
+  });
+  for (const [file, type] of Object.entries(assets)) {
+    const text = readFileSync(path.join(folder, file), 'utf8');
+    server.get(`/start/${file}`, (_request, reply) => reply.headers(headers).type(type).send(text));
+  }
+}
+
+/** A host that can stand in a page and in a shell as it is. */
+const HOST = /^(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
+
+function originOf({ headers: { host = '' }, protocol }: FastifyRequest, options: StartPageOptions): string {
+  if (options.publicUrl) return options.publicUrl.replace(/\/$/, '');
+  return HOST.test(host) ? `${protocol}://${host}` : options.listeningUrl();
+}
+
+/** Whether `Accept` names HTML and likes JSON less. */
+function prefersPage(accept = ''): boolean {
+  const weights = new Map<string, number>();
+  for (const range of accept.toLowerCase().split(',')) {
+    const [type = '', ...parameters] = range.split(';').map((part) => part.trim());
+    const weight = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? '1';
+    weights.set(type, Number(weight) || 0);
+  }
+  return (weights.get('text/html') ?? 0) > (weights.get('application/json') ?? 0);
+}

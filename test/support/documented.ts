@@ -1,0 +1,90 @@
+import { subscribe } from 'node:diagnostics_channel';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import type { FastifyInstance } from 'fastify';
+import type { OpenApiDocument } from '../../rest/openapi.ts';
+
+interface Documented {
+  content?: Record<string, { schema?: object }>;
+  $ref?: string;
+}
+
+/** What a server answered beside its OpenAPI document, one line each. */
+const surprises = new WeakMap<FastifyInstance, Set<string>>();
+
+/** A judge by the schemas of a document. Descriptions may name formats and keywords that it does not know. */
+export function judgeOf(document: OpenApiDocument): Ajv2020 {
+  const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: true, unicodeRegExp: true });
+  addFormats.default(ajv);
+  // whole numbers are told by their bounds
+  for (const format of ['int32', 'int64', 'password']) ajv.addFormat(format, true);
+  ajv.addSchema({ $id: 'document', components: document.components });
+  return ajv;
+}
+
+/** The same schema with references that lead into the judge's document. */
+export const within = (schema: object): object =>
+  JSON.parse(JSON.stringify(schema).replaceAll('"$ref":"#/', '"$ref":"document#/')) as object;
+
+/** Watches every server that is made from now on: each answer of a route must have a status and a body that the document lists. */
+subscribe('fastify.initialization', (message) => {
+  const { fastify } = message as { fastify: FastifyInstance };
+  const found = new Set<string>();
+  surprises.set(fastify, found);
+  let check: ReturnType<typeof checker> | undefined;
+  fastify.addHook('onSend', async (request, reply, payload) => {
+    const { operation, template } = request.routeOptions.config;
+    if (!operation || !template || request.method === 'HEAD') return payload;
+    check ??= documents.has(fastify) ? checker(documents.get(fastify)!) : undefined;
+    const body = typeof payload === 'string' ? payload : null;
+    const surprise = check?.(template, request.method, reply.statusCode, body);
+    if (surprise) found.add(`${request.method} ${template} answered ${reply.statusCode}: ${surprise}`);
+    return payload;
+  });
+});
+
+const documents = new WeakMap<FastifyInstance, OpenApiDocument>();
+
+/** Reads the document of a server that is ready; from now on its answers are held against it. */
+export async function readDocument(server: FastifyInstance): Promise<void> {
+  documents.set(server, (await server.inject('/openapi.json')).json());
+}
+
+/** @throws Error with what the server answered beside its document */
+export function expectDocumented(server: FastifyInstance): void {
+  const found = [...(surprises.get(server) ?? [])];
+  if (found.length > 0) throw new Error(`The OpenAPI document does not know these answers:\n${found.join('\n')}`);
+}
+
+function checker(document: OpenApiDocument) {
+  const judge = judgeOf(document);
+  const responsesOf = new Map<string, (body: string | null) => string | null>();
+  return (template: string, method: string, status: number, body: string | null): string | null => {
+    const key = `${method} ${template} ${status}`;
+    let verdict = responsesOf.get(key);
+    if (!verdict) {
+      verdict = verdictOf(document, judge, document.paths[template]?.[method.toLowerCase()], status);
+      responsesOf.set(key, verdict);
+    }
+    return verdict(body);
+  };
+}
+
+function verdictOf(
+  document: OpenApiDocument,
+  judge: Ajv2020,
+  operation: Record<string, unknown> | undefined,
+  status: number,
+): (body: string | null) => string | null {
+  const listed = (operation?.responses as Record<string, Documented> | undefined)?.[status];
+  const name = listed?.$ref?.split('/').at(-1);
+  const response = name ? (document.components.responses as Record<string, Documented>)[name] : listed;
+  if (!response) return () => 'the status is not listed';
+  const schema = response.content?.['application/json']?.schema;
+  if (!schema) return (body) => (body && !response.content ? 'a body where none is listed' : null);
+  const validate = judge.compile(within(schema));
+  return (body) => {
+    if (body === null) return null;
+    return validate(JSON.parse(body)) ? null : `${judge.errorsText(validate.errors)} in ${body.slice(0, 300)}`;
+  };
+}
