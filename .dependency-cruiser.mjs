@@ -12,7 +12,7 @@ export const imports = [
     comment: 'rest/ reaches the product through GraphQL documents, never through a service: one path of authorization.',
     severity: 'error',
     from: { path: '^rest/' },
-    to: { path: '^src/', pathNot: '^src/graphql/(errors|constraints)\\.ts$' },
+    to: { path: '^src/', pathNot: '^src/graphql/(errors|constraints|json-shape)\\.ts$' },
   },
   {
     name: 'facade-libraries',
@@ -65,7 +65,7 @@ export const runtime = [
     from: { path: '^dist/src/access/' },
     to: {
       path: '^dist/',
-      pathNot: '^dist/src/(access/|infra/|generated/|config\\.js|paths\\.js|graphql/(errors|constraints)\\.js)',
+      pathNot: '^dist/src/(access/|infra/|generated/|config\\.js|paths\\.js|graphql/(errors|constraints|json-shape)\\.js)',
     },
   },
   {
