@@ -54,6 +54,16 @@ describe('the API reference', () => {
     expect(policy).not.toMatch(/https:|upgrade-insecure-requests|swagger\.io/);
   });
 
+  it('carries the name of the product, not that of a framework', async () => {
+    const page = await server.inject('/docs/');
+    expect(page.body).toContain('<title>Shop: reference</title>');
+    expect(page.body).not.toMatch(/<title>[^<]*swagger/i);
+    expect(page.body).not.toContain('favicon-32x32.png');
+    const script = (await server.inject('/docs/static/swagger-initializer.js')).body;
+    const [, logo = ''] = /data:image\/svg\+xml;base64,([\w+/=]+)/.exec(script) ?? [];
+    expect(Buffer.from(logo, 'base64').toString()).toContain('>Shop</text>');
+  });
+
   it('answers an unknown asset in the shape of every error', async () => {
     const answer = await server.inject('/docs/static/nope.js');
     expect([answer.statusCode, answer.json()]).toMatchObject([404, { error: 'RESOURCE_NOT_FOUND' }]);
