@@ -123,6 +123,8 @@ function createServer(config: Config, logger: Logger): FastifyInstance {
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'trace_id' }),
     // a request must have arrived after a minute; answers may take longer, because streams do
     requestTimeout: 60_000,
+    // compiling the operations takes a second, and as long as a busy machine wants
+    pluginTimeout: 120_000,
   });
 }
 
