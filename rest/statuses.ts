@@ -28,14 +28,16 @@ const anywhere: Failure[] = ['INVALID_REQUEST', 'RATE_LIMIT_EXCEEDED', 'INTERNAL
  * declares (`mayFail`) and what the spec's error set lists.
  */
 export function failureStatuses(operation: CompiledOperation): number[] {
-  const { isPublic, parameters, body, type, mayFail } = operation;
+  const { isPublic, method, parameters, body, type, mayFail } = operation;
   const failures = new Set<Failure>([...anywhere, ...mayFail]);
   if (!isPublic) for (const failure of ['AUTHENTICATION_FAILED', 'FORBIDDEN'] as const) failures.add(failure);
   if (parameters.length > 0 || body) failures.add('VALIDATION_ERROR');
   if (namesResource(operation)) failures.add('RESOURCE_NOT_FOUND');
   if (type === 'mutation') failures.add('RESOURCE_CONFLICT');
   if (expectsVersion(operation)) failures.add('PRECONDITION_FAILED');
-  if (body) for (const failure of ['PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'] as const) failures.add(failure);
+  if (body) failures.add('PAYLOAD_TOO_LARGE');
+  // where no body is wanted too: what comes with one must have a type that can be read
+  if (method !== 'GET') failures.add('UNSUPPORTED_MEDIA_TYPE');
   const statuses = new Set([...[...failures].map(httpStatusOf), ...errorSets[operation.errors]]);
   return [...statuses].sort((a, b) => a - b);
 }

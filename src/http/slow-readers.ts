@@ -39,11 +39,11 @@ export function cutOffSlowReaders(server: FastifyInstance, { timeoutMs, maxUnrea
     const now = Date.now();
     const before = new Set(unread.keys());
     for (const socket of open) if (isStuck(socket, now)) socket.destroy();
-    let bytes = 0;
-    for (const state of unread.values()) bytes += state.bytes;
+    // what was not there at the last look had no time to be read yet
+    const waiting = [...unread].filter(([socket]) => before.has(socket));
+    let bytes = waiting.reduce((sum, [, state]) => sum + state.bytes, 0);
     if (bytes <= limit) return;
-    const heaviest = [...unread].filter(([socket]) => before.has(socket)).sort(([, a], [, b]) => b.bytes - a.bytes);
-    for (const [socket, state] of heaviest) {
+    for (const [socket, state] of waiting.sort(([, a], [, b]) => b.bytes - a.bytes)) {
       if (bytes <= limit) return;
       bytes -= state.bytes;
       socket.destroy();

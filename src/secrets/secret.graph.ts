@@ -189,6 +189,7 @@ builder.queryFields((t) => ({
     type: Secret,
     description: 'A secret by its identifier.',
     authorize: { organization: 'organization:access', service: 'secret:read' },
+    mayFail: ['RESOURCE_CONFLICT'],
     args: { ...target(), ...valueArgs() },
     resolve: (_root, { orgId, id, includeValue }, { actor, services }) =>
       services.reveals.get(actor, orgId, id, includeValue),
@@ -198,6 +199,7 @@ builder.queryFields((t) => ({
     description:
       'A secret by its name. With a place: the one that lives exactly there, in the most specific of what is given, else the one of the organization itself. Without: the one of the organization itself, else the only one that the caller may read; several are a conflict, `ambiguous_name`.',
     authorize: { organization: 'organization:access', service: 'secret:read' },
+    mayFail: ['RESOURCE_CONFLICT'],
     args: {
       ...organizationArgs(),
       name: t.arg.string({ required: true, description: 'The name.' }),

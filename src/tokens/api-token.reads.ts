@@ -50,9 +50,9 @@ const shown = (...whose: string[]): PageSource<ApiToken> => ({
   ],
 });
 
-const ofOrganization = shown('t.org_id = $1');
-const ofUser = shown('t.org_id = $1', 't.created_by_user_id = $2', `t.token_type = 'pat'`);
-const ofApp = shown('t.org_id = $1', 't.app_id = $2');
+const ofOrganization: PageSource<ApiToken> = shown('t.org_id = $1');
+const ofUser: PageSource<ApiToken> = shown('t.org_id = $1', 't.created_by_user_id = $2', `t.token_type = 'pat'`);
+const ofApp: PageSource<ApiToken> = shown('t.org_id = $1', 't.app_id = $2');
 const one: PageSource<ApiToken> = { ...ofOrganization, where: ['t.id = $1'] };
 
 /** Reads of API tokens and app tokens, newest first. */

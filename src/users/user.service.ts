@@ -6,7 +6,7 @@ import type { EmailChange } from '../auth/email-change.ts';
 import type { NewAccount, RegistrationService } from '../auth/registration.service.ts';
 import type { Sessions } from '../auth/sessions.ts';
 import type { Connection } from '../graphql/connections.ts';
-import { alreadyExists, forbidden, invalidInput, notFound } from '../graphql/errors.ts';
+import { alreadyExists, forbidden, invalidInput, notFound, unauthenticated } from '../graphql/errors.ts';
 import { brokenUnique, type Tx } from '../infra/change.ts';
 import { ensureMayDeactivate } from '../organizations/last-owner.ts';
 import type { ServiceDeps } from '../services.ts';
@@ -46,7 +46,10 @@ export class UserService {
 
   /** The caller. */
   async me(actor: Actor): Promise<UserView> {
-    return this.view(actor.principal.userId, actor.principal.orgId);
+    const user = await this.reads.find(actor.principal.userId, actor.principal.orgId);
+    // deleted on another node a moment ago: nobody is signed in any more
+    if (!user) throw unauthenticated();
+    return user;
   }
 
   /** A user by id, whoever asks: for callers that have checked. @throws RESOURCE_NOT_FOUND */

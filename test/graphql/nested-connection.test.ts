@@ -190,6 +190,10 @@ test('the owner of a workspace is shown only while a member of the organization'
   expect((await bob.ask(query, variables)).data).toEqual({
     workspace: { ownerId: ann.userId, owner: { username: ann.username } },
   });
-  await ann.call('DELETE', `/v1/orgs/${ann.orgId}/members/${ann.userId}`);
+  await ann.call('POST', `/v1/orgs/${ann.orgId}/workspaces/${ann.workspaceId}/members`, {
+    user_id: bob.userId,
+    role: 'owner',
+  });
+  expect((await ann.call('DELETE', `/v1/orgs/${ann.orgId}/members/${ann.userId}`)).status).toBe(204);
   expect((await bob.ask(query, variables)).data).toEqual({ workspace: { ownerId: ann.userId, owner: null } });
 });

@@ -81,6 +81,7 @@ test('answers the targets with their settings, overrides before defaults', async
     ],
     left_out: [],
     refusal: null,
+    strictest_rate: null,
   };
   expect(await route(ann, 'a/b')).toEqual(answer);
   expect((await ann.call('GET', `${ann.home}/models/a%2Fb/route`)).body).toEqual(answer);
@@ -270,6 +271,7 @@ describe('the whole request is refused, with the limit that won', () => {
         limit: null,
         retry_after_seconds: null,
       },
+      strictest_rate: null,
     });
   });
 
@@ -469,7 +471,7 @@ test('members may ask, viewers may not; strangers learn nothing; an unknown mode
   expect(data).toEqual({ routeModel: { targets: [{ modelName: 'target-0' }], leftOut: [], refusal: null } });
   await app.services.activity.flush();
   const records = await app.database.prisma.activity.findMany({
-    where: { orgId: ann.orgId, resourceType: 'model', resourceId: id, success: true },
+    where: { orgId: ann.orgId, resourceType: 'model', resourceId: id, success: true, action: { not: 'create' } },
     select: { action: true, userId: true },
   });
   expect(new Set(records.map(({ action }) => action))).toEqual(new Set(['read']));

@@ -4,6 +4,7 @@ import { systemCaller } from '../../src/infra/system-caller.ts';
 import type { SecretUse } from '../../src/secrets/vault.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Person, person } from '../support/person.ts';
+import { fromOutside } from '../support/single-connection.ts';
 import { newSecret, type Secret, secretBody, secretsOf, VALUE } from './new-secret.ts';
 
 let app: TestApp;
@@ -189,7 +190,7 @@ test('a name that is being referred to is held: a renaming waits for it, and the
       expectVersion: async () => undefined,
     };
     await app.services.vault.ensureReference(tx, ann.orgId, 'secret://held', PATH);
-    renamed = ann.call('PATCH', url, { name: 'gone' });
+    renamed = fromOutside(() => ann.call('PATCH', url, { name: 'gone' }));
     await expect.poll(() => waiting()).toBe(1);
     naming.set('toy_8', 'secret://held');
   });
@@ -198,7 +199,7 @@ test('a name that is being referred to is held: a renaming waits for it, and the
   let stored: Promise<unknown> | undefined;
   await app.database.prisma.$transaction(async (db) => {
     await db.$executeRaw`select 1 from secrets where name = 'held' for update`;
-    stored = ensured(ann, 'secret://held');
+    stored = fromOutside(() => ensured(ann, 'secret://held'));
     await expect.poll(() => waiting()).toBe(1);
     await db.$executeRaw`update secrets set name = 'gone' where name = 'held'`;
   });
@@ -218,7 +219,7 @@ test('a reference that is being stored holds its secret: a destroy waits for it,
       expectVersion: async () => undefined,
     };
     await app.services.vault.ensureReference(tx, ann.orgId, secret_id, PATH);
-    destroyed = ann.call('DELETE', `${url}?permanent=true`);
+    destroyed = fromOutside(() => ann.call('DELETE', `${url}?permanent=true`));
     await expect.poll(() => waiting()).toBe(1);
     naming.set('toy_9', secret_id);
   });
@@ -227,8 +228,10 @@ test('a reference that is being stored holds its secret: a destroy waits for it,
 });
 
 async function waiting(): Promise<number> {
-  const { rows } = await app.database.pool.query<{ n: number }>(
-    `select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+  const { rows } = await fromOutside(() =>
+    app.database.pool.query<{ n: number }>(
+      `select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+    ),
   );
   return rows[0]!.n;
 }

@@ -156,6 +156,10 @@ const held: Record<string, Held> = {
     values: () => [org()],
     rows: () => rows.invitations({ orgId: org() }),
   },
+  'organizations/invitation.service.ts one': {
+    values: () => [org(), ids.invitation_id],
+    rows: () => rows.invitations({ id: ids.invitation_id }),
+  },
   'organizations/invitation.service.ts anywhere': {
     values: () => [ids.invitation_id],
     rows: () => rows.invitations({ id: ids.invitation_id }),

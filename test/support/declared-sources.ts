@@ -9,7 +9,7 @@ declare global {
 }
 
 const src = path.join(projectRoot, 'src');
-const DECLARATION = /^(?:export )?const (\w+): (?:PageSource<.*>|typeof \w+) = \{/gm;
+const DECLARATION = /^(?:export )?const (\w+): (?:PageSource<.*>|typeof \w+) = (?:\{|\w+\()/gm;
 
 /** Names of the lists that a module declares. A constant typed like another one counts, because lists are made from each other so. */
 const namesIn = (code: string): string[] =>

@@ -31,7 +31,10 @@ export const prismaRows = (prisma: PrismaClient) => ({
 
   async users(where: Of<'user'>) {
     const rows = await prisma.user.findMany({ where, ...byId });
-    return rows.map((row) => ({ ...without(row, ['passwordHash']), hasPassword: row.passwordHash !== null }));
+    return rows.map((row) => ({
+      ...without(row, ['passwordHash', 'purgedAt']),
+      hasPassword: row.passwordHash !== null,
+    }));
   },
 
   async workspaceMembers(where: Of<'workspaceMember'>) {
@@ -63,10 +66,12 @@ export const prismaRows = (prisma: PrismaClient) => ({
       without(row, [
         'familyId',
         'makerFamilyId',
+        'rootFamilyId',
         'endsBy',
         'tokenHash',
         'refreshHash',
         'rotatedAt',
+        'reissuedAt',
         'successorId',
         'noticedDays',
       ]),
@@ -77,6 +82,8 @@ export const prismaRows = (prisma: PrismaClient) => ({
     const rows = await prisma.environment.findMany({ where, ...byId, include: { slots: true } });
     return rows.map(({ slots, ...row }) => ({
       ...row,
+      // what is deployed is part of an environment
+      resourceVersion: slots.reduce((sum, { lastNumber }) => sum + lastNumber, row.resourceVersion),
       activeDeployments: Object.fromEntries(
         slots.flatMap(({ appId, releaseId }) => (releaseId ? [[appId, releaseId]] : [])),
       ),
@@ -137,7 +144,7 @@ export const prismaRows = (prisma: PrismaClient) => ({
             ? counted
             : null,
         targets: list.map(({ account: _account, modelId: _model, position: _position, ...target }) => ({
-          ...target,
+          ...without(target, ['averageLatencyMs', 'latencyAt', 'costPer1kTokens', 'costAt']),
           orgId: row.orgId,
           lastFailure: target.lastFailure?.toISOString() ?? null,
           lastSuccess: target.lastSuccess?.toISOString() ?? null,

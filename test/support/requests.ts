@@ -1,5 +1,11 @@
 import type { InjectOptions } from 'fastify';
-import { type GraphQLInputObjectType, getNullableType, isEnumType, isInputObjectType, isListType } from 'graphql';
+import {
+  type GraphQLInputObjectType,
+  type GraphQLInputType,
+  getNamedType,
+  isEnumType,
+  isInputObjectType,
+} from 'graphql';
 import type { CompiledOperation } from '../../rest/operation.ts';
 import { snakeCase } from './names.ts';
 import { type SampleSource, sampleArgument, sampleInput } from './samples.ts';
@@ -95,44 +101,34 @@ export function graphqlRequest(
 }
 
 /** Input in GraphQL names -> the REST body. Free JSON keeps its keys. */
-export function toRest(value: unknown, type: GraphQLInputObjectType): unknown {
-  return renamed(
-    value,
-    type,
-    (fields) => new Map(fields.map((name) => [name, snakeCase(name)])),
-    (text) => text.toLowerCase(),
-  );
-}
+export const toRest = (value: unknown, type: GraphQLInputObjectType): unknown => renamed(value, type, true);
 
 /** The REST body -> input in GraphQL names. */
-export function toGraphQL(value: unknown, type: GraphQLInputObjectType): unknown {
-  return renamed(
-    value,
-    type,
-    (fields) => new Map(fields.map((name) => [snakeCase(name), name])),
-    (text) => text.toUpperCase(),
+export const toGraphQL = (value: unknown, type: GraphQLInputObjectType): unknown => renamed(value, type, false);
+
+/** Values of enums are upper-case words in GraphQL, lower-case ones in REST. Keys that a type does not know stand beside the others in REST. */
+function renamed(value: unknown, type: GraphQLInputObjectType, toRest: boolean): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map((item) => renamed(item, type, toRest));
+  const fields = type.getFields();
+  const others = type.extensions.unknownKeys as string | undefined;
+  const names = new Map(
+    Object.keys(fields).map((name): [string, string] => (toRest ? [name, snakeCase(name)] : [snakeCase(name), name])),
   );
+  const result: Record<string, unknown> = {};
+  for (const [key, inner] of Object.entries(value)) {
+    const name = names.get(key) ?? key;
+    const field = fields[toRest ? key : name];
+    if (toRest && key === others) Object.assign(result, inner);
+    else if (!toRest && others && (!field || name === others))
+      result[others] = { ...(result[others] as object | undefined), [key]: inner };
+    else result[name] = field ? valueOf(inner, field.type, toRest) : inner;
+  }
+  return result;
 }
 
-function renamed(
-  value: unknown,
-  type: GraphQLInputObjectType,
-  table: (fields: string[]) => Map<string, string>,
-  /** Values of enums: upper-case words in GraphQL, lower-case ones in REST. */
-  cased: (text: string) => string,
-): unknown {
-  if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return value.map((item) => renamed(item, type, table, cased));
-  const fields = type.getFields();
-  const names = table(Object.keys(fields));
-  return Object.fromEntries(
-    Object.entries(value).map(([key, inner]) => {
-      const name = names.get(key) ?? key;
-      const field = fields[name] ?? fields[key];
-      let of = field && getNullableType(field.type);
-      while (of && isListType(of)) of = getNullableType(of.ofType);
-      if (of && isEnumType(of) && typeof inner === 'string') return [name, cased(inner)];
-      return [name, of && isInputObjectType(of) ? renamed(inner, of, table, cased) : inner];
-    }),
-  );
+function valueOf(value: unknown, type: GraphQLInputType, toRest: boolean): unknown {
+  const named = getNamedType(type);
+  if (isEnumType(named) && typeof value === 'string') return toRest ? value.toLowerCase() : value.toUpperCase();
+  return isInputObjectType(named) ? renamed(value, named, toRest) : value;
 }

@@ -73,6 +73,7 @@ const texts = (marker: string, n: number) => [
   'en-US',
   'UTC',
   '1.0.0',
+  '0.25',
   'A'.repeat(64),
 ];
 

@@ -1,13 +1,19 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Database } from '../../src/infra/database.ts';
 
+const inTransaction = new AsyncLocalStorage<true>();
+
+/** Looks at the database from outside, while a test holds a transaction of its own. */
+export const fromOutside = <T>(work: () => T): T => inTransaction.exit(work);
+
 /** The same database, but what asks the pool for a second connection while its own transaction holds one fails. Under load both would wait for ever. */
 export function withSingleConnections(database: Database): Database {
-  const inTransaction = new AsyncLocalStorage<true>();
   const { pool } = database;
   for (const name of ['query', 'connect'] as const) {
     const original = pool[name].bind(pool) as (...args: unknown[]) => unknown;
     Object.defineProperty(pool, name, {
+      configurable: true,
+      writable: true,
       value: (...args: unknown[]) => {
         if (inTransaction.getStore()) throw new Error(`The pool is asked inside a transaction: ${textOf(args[0])}`);
         return original(...args);

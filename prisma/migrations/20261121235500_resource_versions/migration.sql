@@ -87,7 +87,7 @@ END $$;
 CALL keep_resource_version('organizations');
 CALL keep_resource_version('organization_members');
 CALL keep_resource_version('invitations');
-CALL keep_resource_version('users', '{last_login}');
+CALL keep_resource_version('users', '{last_login,purged_at}');
 CALL keep_resource_version('workspaces', '{bucket_status}');
 CALL keep_resource_version('workspace_members');
 CALL keep_resource_version('namespaces');
@@ -99,7 +99,7 @@ CALL keep_resource_version('provider_accounts', '{status,status_reason,last_heal
 CALL keep_resource_version('logical_models');
 CALL keep_resource_version('model_entitlements', '{request_count,total_tokens,last_used_at}');
 CALL keep_resource_version('secrets', '{access_count,last_accessed_at,root_key_id,wrapped_key,rotation_noticed_at,expiry_noticed_at}');
-CALL keep_resource_version('api_tokens', '{last_used_at,noticed_days}');
+CALL keep_resource_version('api_tokens', '{last_used_at,noticed_days,reissued_at}');
 
 -- Raises the version of the rows that show this one: those of table $0 whose column $1 is this row's column $2. Once per transaction: what
 -- it has written already has been raised, or is new.
@@ -111,7 +111,7 @@ BEGIN
 END $$;
 
 -- A model shows its targets; how they fare moves by itself.
-CALL define_content_changed('model_targets', '{consecutive_failures,last_failure,last_success}');
+CALL define_content_changed('model_targets', '{consecutive_failures,last_failure,last_success,average_latency_ms,latency_at,cost_per_1k_tokens,cost_at}');
 CREATE TRIGGER resource_version_of_model AFTER INSERT OR DELETE ON model_targets FOR EACH ROW
   EXECUTE FUNCTION raise_resource_version_of('logical_models', 'id', 'model_id');
 CREATE TRIGGER resource_version_of_changed_model AFTER UPDATE ON model_targets FOR EACH ROW
