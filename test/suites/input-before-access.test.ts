@@ -133,7 +133,7 @@ describe('over GraphQL', () => {
   };
   const asking = (root: RootField, given: Record<string, unknown>, by: World | null) => {
     const variables = { ...argumentsOf(root, world), ...given };
-    return graphqlRequest(documentOf(root, variables, 2), variables, by && by.as('owner').authorization);
+    return graphqlRequest(documentOf(root, variables, 2), variables, by?.as('owner').authorization);
   };
 
   const fields = rootFields
