@@ -82,16 +82,20 @@ function checkArguments(
 ): void {
   if (asksCaller && !context.caller.principal) throw unauthenticated();
   const field = parentType.getFields()[fieldName]!;
-  const issues: InputIssue[] = [];
+  let issues = NONE;
   for (const argument of field.args) {
     const constraints = argument.extensions.constraints as Constraints | undefined;
-    issues.push(...check(args[argument.name], argument.type, constraints, [argument.name]));
+    const found = check(args[argument.name], argument.type, constraints, [argument.name]);
+    if (found.length > 0) issues = [...issues, ...found];
   }
-  const wrong = new Set(issues.map(({ path }) => path.join('.')));
-  for (const issue of argumentIssues(field, parentType.name, parent, args, context.services.cursors))
-    if (!wrong.has(issue.path.join('.'))) issues.push(issue);
+  const mutual = argumentIssues(field, parentType.name, parent, args, context.services.cursors);
+  // one failure for one place, as in REST
+  if (mutual.length > 0) issues = [...issues, ...mutual.filter(({ path }) => !isAt(path, issues))];
   if (issues.length > 0) throw new InputError(issues);
 }
+
+const isAt = (path: InputIssue['path'], issues: readonly InputIssue[]) =>
+  issues.some((issue) => issue.path.join('.') === path.join('.'));
 
 const NONE: InputIssue[] = [];
 

@@ -92,6 +92,14 @@ describe('a cursor that cannot be right', () => {
     }
   });
 
+  const ofTenant = paged.filter(([, { operation }]) => operation.path.includes('{org_id}'));
+  test.each(ofTenant)('%s: is the same list of another organization', async (route, { operation }) => {
+    const parts = partsOf(operation, world, { token: world.accounts.owner.token });
+    const params = { ...parts.params, org_id: outside.ids.org_id! };
+    const query = { ...parts.query, cursor: cursors.get(route)! };
+    expect(await places(injectable(operation, { ...parts, params, query }))).toEqual([['query', 'cursor']]);
+  });
+
   test.each(paged)('%s: is nothing that a stranger hears of', async (_title, { operation }) => {
     const parts = partsOf(operation, world, { token: null });
     expectUnauthenticated(await app.server.inject(injectable(operation, { ...parts, query: { cursor: 'x' } })));
