@@ -9,12 +9,11 @@ import {
   isScalarType,
 } from 'graphql';
 import type { Constraints } from '../src/graphql/constraints.ts';
-import { checkConstraints, expectation } from '../src/graphql/constraints.ts';
+import { checkConstraints, constraintsOf, expectation } from '../src/graphql/constraints.ts';
 import type { At, Issues } from './issues.ts';
 import { at } from './issues.ts';
 import { fieldOfUnknownKeys, restFields, restValues } from './names.ts';
 import { jsonTypeOf, readScalar } from './scalars.ts';
-import { constraintsOf } from './targets.ts';
 
 /**
  * Reads one present value into the form that graphql-js takes for a variable. Failures go to `issues`; the result is then

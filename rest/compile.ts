@@ -7,6 +7,7 @@ import {
   validate,
   visit,
 } from 'graphql';
+import { comparison } from './arguments.ts';
 import { type BodyField, bodyFieldOf, misplaced } from './body-field.ts';
 import { facadeSchema, restOf } from './directives.ts';
 import type { OperationSource } from './documents.ts';
@@ -160,6 +161,7 @@ function compileOperation(
     takesIfMatch: takesVersion(bodyField.root, operation),
     etag,
     read: reader.read,
+    compare: comparison(schemas.product, document, locator),
     ...runs,
     bodyOf: bodyReader(bodyField, response, node.operation, parameters.parameters, (errors, request) =>
       failureOf(errors, locator, reader.echo, request),

@@ -1,11 +1,11 @@
 import type { GraphQLInputType } from 'graphql';
 import { getNamedType, getNullableType, isInputObjectType, isListType } from 'graphql';
+import { constraintsOf } from '../src/graphql/constraints.ts';
 import { readerOf } from './coerce.ts';
 import type { Echo } from './issues.ts';
 import { at, echoOf, Issues } from './issues.ts';
 import { restName } from './names.ts';
 import type { Parameter, Parameters } from './parameters.ts';
-import { constraintsOf } from './targets.ts';
 
 /** The parts of a request that an operation reads. `body` is `undefined` when there was none. */
 export interface RequestParts {

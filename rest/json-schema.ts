@@ -1,11 +1,11 @@
 import type { GraphQLInputObjectType, GraphQLInputType, GraphQLOutputType, GraphQLScalarType } from 'graphql';
 import { getNullableType, isEnumType, isInputObjectType, isListType, isNonNullType, isScalarType } from 'graphql';
-import { type Constraints, MAX_KEY_LENGTH } from '../src/graphql/constraints.ts';
+import { type Constraints, constraintsOf, MAX_KEY_LENGTH } from '../src/graphql/constraints.ts';
 import { withinType } from './coerce.ts';
 import { fieldOfUnknownKeys, restFields, restValues } from './names.ts';
 import { jsonTypeOf } from './scalars.ts';
 import type { FieldShape, ObjectShape } from './selection.ts';
-import { constraintsOf, externalDefault } from './targets.ts';
+import { externalDefault } from './targets.ts';
 
 /** A JSON Schema of OpenAPI 3.1. */
 export type JsonSchema = { [keyword: string]: unknown };

@@ -40,6 +40,9 @@ export interface LocatedIssue extends InputIssue {
 }
 
 const places = ['path', 'query', 'header', 'body'];
+/** Sorts into the order path, query, header, body. */
+export const byPlace = (a: { loc: Path }, b: { loc: Path }): number =>
+  places.indexOf(String(a.loc[0])) - places.indexOf(String(b.loc[0]));
 const container = { path: 'params', query: 'query', header: 'headers', body: 'body' } as const;
 
 /** Finds, for errors of an execution, the places of the document and of the request that they speak of. */
@@ -77,13 +80,13 @@ export class Locator {
   }
 
   /** Where in the request the issues of one error stand, in the order path, query, header, body. */
-  locate(error: GraphQLError, issues: readonly InputIssue[], request: RequestParts): LocatedIssue[] {
+  locate(error: Pick<GraphQLError, 'path'>, issues: readonly InputIssue[], request: RequestParts): LocatedIssue[] {
     const found = this.#find(error.path ?? []);
     const located = issues.map((issue) => {
       const loc = this.#argument(found, issue.path) ?? this.#guess(issue.path);
       return { ...issue, loc, input: issue.input === undefined ? valueAt(request, loc) : issue.input };
     });
-    return located.sort((a, b) => places.indexOf(String(a.loc[0])) - places.indexOf(String(b.loc[0])));
+    return located.sort(byPlace);
   }
 
   /** The place in the request of a variable, with the rest of a path in GraphQL names. */

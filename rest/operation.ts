@@ -62,6 +62,8 @@ export interface CompiledOperation {
 
   /** Reads and validates the variables of a request. */
   read(request: RequestParts): Input;
+  /** Adds to what was read what is wrong with its values in the light of each other, as the schema tells it from the input alone. */
+  compare(context: object, input: Input, request: RequestParts): void;
   /** Executes a query (compiled) or a mutation. */
   run: Run;
   /** Starts a subscription: a stream of results, or one result with the errors that prevented it. */

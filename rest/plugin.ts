@@ -124,9 +124,11 @@ function addRoute(
     const principal = (await options.principal(request)) ?? null;
     if (principal === null && !isPublic) throw unauthenticated();
     const versions = operation.takesIfMatch ? versionsOf(request.headers['if-match']) : null;
-    const { variables, issues } = operation.read(request);
-    if (issues.items.length > 0) throw new ValidationFailure(issues.items);
-    return { context: options.context(request, principal, facts, versions), variables };
+    const input = operation.read(request);
+    const context = options.context(request, principal, facts, versions);
+    operation.compare(context, input, request);
+    if (input.issues.items.length > 0) throw new ValidationFailure(input.issues.items);
+    return { context, variables: input.variables };
   };
   server.route({
     method,

@@ -10,7 +10,7 @@ import {
   visit,
   visitWithTypeInfo,
 } from 'graphql';
-import type { Constraints } from '../src/graphql/constraints.ts';
+import { type Constraints, constraintsOf } from '../src/graphql/constraints.ts';
 import { restName } from './names.ts';
 
 /** What the schema says of the argument or input field that a variable feeds. */
@@ -54,10 +54,6 @@ export function targetsOf(schema: GraphQLSchema, document: DocumentNode): Map<st
   );
   return targets;
 }
-
-/** The constraints that the schema states on an argument or input field. */
-export const constraintsOf = (element: { extensions: Readonly<Record<string, unknown>> }): Constraints =>
-  (element.extensions.constraints as Constraints | undefined) ?? {};
 
 interface Element {
   type: GraphQLInputType;

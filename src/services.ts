@@ -119,6 +119,7 @@ export function createServices(process: ProcessDeps) {
     prisma,
     sql,
     access,
+    cursors: deps.cursors,
     authentication,
     tokenUses,
     activity,

@@ -8,6 +8,7 @@ import './access-plugin.ts';
 import './activity-plugin.ts';
 import './constraints-plugin.ts';
 import './fresh-reads-plugin.ts';
+import './pages-plugin.ts';
 import './versions-plugin.ts';
 
 /** The schema builder. It defines no types: each resource folder does. */
@@ -25,8 +26,8 @@ export const builder = new SchemaBuilder<{
     Int53: { Input: number; Output: number };
   };
 }>({
-  // wrapped from last to first: access is asked before constraints are checked, so that a stranger learns nothing of the input
-  plugins: ['freshReads', 'activity', 'access', 'constraints', 'versions', DataloaderPlugin, PrismaPlugin],
+  // wrapped from last to first: constraints are checked before access is asked, but for strangers, who learn nothing of the input
+  plugins: ['freshReads', 'activity', 'constraints', 'access', 'pages', 'versions', DataloaderPlugin, PrismaPlugin],
   defaultFieldNullability: false,
   prisma: {
     client: (context) => context.prisma(),

@@ -93,7 +93,11 @@ export const pageArgs = (bounds: Constraints = LIMIT, defaultValue = 50) =>
       first: t.int({ required: true, defaultValue, constraints: bounds, description: 'Rows of the page.' }),
     })).first,
     after: builder.args((t) => ({
-      after: t.string({ description: 'Cursor of the row to continue after.', constraints: { maxLength: 512 } }),
+      after: t.string({
+        description: 'Cursor of the row to continue after.',
+        isCursor: true,
+        constraints: { maxLength: 512 },
+      }),
     })).after,
   }) as const;
 

@@ -5,16 +5,18 @@ import SchemaBuilder, {
   type SchemaTypes,
 } from '@pothos/core';
 import {
-  type GraphQLArgument,
   type GraphQLFieldResolver,
   type GraphQLInputType,
+  type GraphQLResolveInfo,
   getNamedType,
   getNullableType,
   isInputObjectType,
   isListType,
 } from 'graphql';
-import { type Constraints, checkConstraints } from './constraints.ts';
-import { InputError, type InputIssue } from './errors.ts';
+import { argumentIssues } from './argument-issues.ts';
+import { type ArgumentIssues, type Constraints, checkConstraints } from './constraints.ts';
+import type { Context } from './context.ts';
+import { InputError, type InputIssue, unauthenticated } from './errors.ts';
 
 declare global {
   export namespace PothosSchemaTypes {
@@ -28,8 +30,16 @@ declare global {
   }
 }
 
-/** Enforces the `constraints` of arguments and input fields, all failures at once, before a resolver runs. */
+/** For the façade, which tells it together with what else is wrong. */
+const rootIssues: ArgumentIssues = (field, args, context) =>
+  argumentIssues(field, '', null, args, (context as Context).services.cursors);
+
+/** Enforces the `constraints` of arguments and input fields, all failures at once, before access is asked and a resolver runs. */
 export class ConstraintsPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
+  override onOutputFieldConfig(fieldConfig: PothosOutputFieldConfig<Types>): PothosOutputFieldConfig<Types> {
+    return { ...fieldConfig, extensions: { ...fieldConfig.extensions, argumentIssues: rootIssues } };
+  }
+
   override onInputFieldConfig(fieldConfig: PothosInputFieldConfig<Types>): PothosInputFieldConfig<Types> {
     const { constraints } = fieldConfig.pothosOptions as { constraints?: Constraints };
     return constraints ? { ...fieldConfig, extensions: { ...fieldConfig.extensions, constraints } } : fieldConfig;
@@ -40,36 +50,52 @@ export class ConstraintsPlugin<Types extends SchemaTypes> extends BasePlugin<Typ
     fieldConfig: PothosOutputFieldConfig<Types>,
   ): GraphQLFieldResolver<unknown, Types['Context'], object> {
     if (fieldConfig.parentType === 'Subscription' || Object.keys(fieldConfig.args).length === 0) return resolver;
+    const asksCaller = Boolean(fieldConfig.extensions?.gate);
     return (parent, args, context, info) => {
-      checkArguments(info.parentType.getFields()[info.fieldName]?.args ?? [], args as Record<string, unknown>);
+      checkArguments(asksCaller, parent, args as Values, context as unknown as Context, info);
       return resolver(parent, args, context, info);
     };
   }
 
   override wrapSubscribe(
     subscriber: GraphQLFieldResolver<unknown, Types['Context'], object> | undefined,
+    fieldConfig: PothosOutputFieldConfig<Types>,
   ): GraphQLFieldResolver<unknown, Types['Context'], object> | undefined {
     if (!subscriber) return subscriber;
+    const asksCaller = Boolean(fieldConfig.extensions?.gate);
     return (parent, args, context, info) => {
-      checkArguments(info.parentType.getFields()[info.fieldName]?.args ?? [], args as Record<string, unknown>);
+      checkArguments(asksCaller, parent, args as Values, context as unknown as Context, info);
       return subscriber(parent, args, context, info);
     };
   }
 }
 
-function checkArguments(declared: readonly GraphQLArgument[], args: Record<string, unknown>): void {
-  let issues: InputIssue[] | undefined;
-  for (const argument of declared) {
-    const found = check(
-      args[argument.name],
-      argument.type,
-      argument.extensions.constraints as Constraints | undefined,
-      [argument.name],
-    );
-    if (found.length > 0) (issues ??= []).push(...found);
+type Values = Record<string, unknown>;
+
+/** @throws AUTHENTICATION_FAILED for a stranger where the field asks for a caller: who is nobody learns nothing of the input */
+function checkArguments(
+  asksCaller: boolean,
+  parent: unknown,
+  args: Values,
+  context: Context,
+  { parentType, fieldName }: GraphQLResolveInfo,
+): void {
+  if (asksCaller && !context.caller.principal) throw unauthenticated();
+  const field = parentType.getFields()[fieldName]!;
+  let issues = NONE;
+  for (const argument of field.args) {
+    const constraints = argument.extensions.constraints as Constraints | undefined;
+    const found = check(args[argument.name], argument.type, constraints, [argument.name]);
+    if (found.length > 0) issues = [...issues, ...found];
   }
-  if (issues) throw new InputError(issues);
+  const mutual = argumentIssues(field, parentType.name, parent, args, context.services.cursors);
+  // one failure for one place, as in REST
+  if (mutual.length > 0) issues = [...issues, ...mutual.filter(({ path }) => !isAt(path, issues))];
+  if (issues.length > 0) throw new InputError(issues);
 }
+
+const isAt = (path: InputIssue['path'], issues: readonly InputIssue[]) =>
+  issues.some((issue) => issue.path.join('.') === path.join('.'));
 
 const NONE: InputIssue[] = [];
 

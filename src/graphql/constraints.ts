@@ -1,3 +1,6 @@
+import type { GraphQLField } from 'graphql';
+import type { InputIssue } from './errors.ts';
+
 /**
  * Bounds of arguments and input fields, declared once in the schema (`constraints:` on an argument or input field) and
  * enforced for GraphQL by the constraints plugin and for REST by `rest/input.ts`. Wording: pydantic 2 (defaults §0.2).
@@ -23,9 +26,15 @@ export interface Constraints {
   format?: 'email' | 'uri';
   /** The field may be left out, but not set to `null`: what an update cannot clear. */
   notNull?: boolean;
+  /** The value must be that of this argument of the field, where it is given: it repeats it. */
+  sameAs?: string;
   /** The value must never be echoed: errors show `[redacted]`. */
   sensitive?: boolean;
 }
+
+/** The constraints that the schema states on an argument or input field. */
+export const constraintsOf = (element: { extensions: Readonly<Record<string, unknown>> }): Constraints =>
+  (element.extensions.constraints as Constraints | undefined) ?? {};
 
 /** One broken constraint; `path` is relative to the value (list index, key). */
 export interface ConstraintIssue {
@@ -35,6 +44,16 @@ export interface ConstraintIssue {
   input: unknown;
   ctx?: Record<string, unknown>;
 }
+
+/**
+ * What is wrong with the arguments of a root field in the light of each other; kept as `extensions.argumentIssues` of the field.
+ * What could not be read of the arguments is left out.
+ */
+export type ArgumentIssues = (
+  field: GraphQLField<unknown, unknown>,
+  args: Readonly<Record<string, unknown>>,
+  context: object,
+) => InputIssue[];
 
 /** The deepest nesting of a JSON value that is accepted. */
 export const MAX_JSON_DEPTH = 64;

@@ -61,7 +61,10 @@ builder.queryFields((t) => ({
     authorize: { organization: 'organization:access', service: 'workspace:read' },
     args: {
       orgId: t.arg.id({ required: true, description: 'The organization.' }),
-      organizationId: t.arg.id({ description: 'Must be the same organization where it is given.' }),
+      organizationId: t.arg.id({
+        constraints: { sameAs: 'orgId' },
+        description: 'Must be the same organization where it is given.',
+      }),
       ...pageArgs(),
     },
     resolve: (_root, args, { actor, services }) => services.workspaces.list(actor, args),
@@ -73,7 +76,7 @@ const CreateWorkspaceInput = builder.inputType('CreateWorkspaceInput', {
   fields: (t) => ({
     organizationId: t.id({
       required: true,
-      constraints: bounds.id,
+      constraints: { ...bounds.id, sameAs: 'orgId' },
       description: 'The organization; the same as the one it is made in.',
     }),
     name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),

@@ -1,7 +1,7 @@
 import type { Actor } from '../access/caller.ts';
 import type { Workspace } from '../generated/prisma/client.ts';
 import type { Connection } from '../graphql/connections.ts';
-import { invalidInput, notFound } from '../graphql/errors.ts';
+import { notFound } from '../graphql/errors.ts';
 import type { PageArgs, RequestMemory } from '../graphql/nested-connection.ts';
 import type { Tx } from '../infra/change.ts';
 import { newId } from '../infra/ids.ts';
@@ -48,12 +48,11 @@ export class WorkspaceService {
     return workspace;
   }
 
-  /** The workspaces that the actor may read. @throws InputError when `organizationId` is not `orgId` */
+  /** The workspaces that the actor may read. */
   async list(
     actor: Actor,
-    args: { orgId: string; organizationId?: string | null; first: number; after?: string | null },
+    args: { orgId: string; first: number; after?: string | null },
   ): Promise<Connection<Workspace>> {
-    sameOrganization(args.orgId, args.organizationId, ['organizationId']);
     return this.reads.page(actor, await this.#deps.access.organizationRole(actor, args.orgId), args.orgId, args);
   }
 
@@ -63,7 +62,6 @@ export class WorkspaceService {
   }
 
   async create(actor: Actor, orgId: string, input: CreateWorkspace): Promise<Workspace> {
-    sameOrganization(orgId, input.organizationId, ['input', 'organizationId']);
     return this.#deps.changes.run(actor, (tx) =>
       insertWorkspace(tx, { ...input, orgId, ownerId: actor.principal.userId }),
     );
@@ -112,11 +110,6 @@ export class WorkspaceService {
     });
     return { message: 'Workspace deleted successfully' };
   }
-}
-
-function sameOrganization(orgId: string, organizationId: string | null | undefined, path: string[]): void {
-  if (organizationId === undefined || organizationId === null || organizationId === orgId) return;
-  throw invalidInput(path, `must be the organization of the path, '${orgId}'`);
 }
 
 /** Holds the workspace until the transaction ends. @throws RESOURCE_NOT_FOUND when it is not there or deleted */

@@ -1,0 +1,75 @@
+import type {
+  DocumentNode,
+  FieldNode,
+  GraphQLArgument,
+  GraphQLField,
+  GraphQLSchema,
+  OperationDefinitionNode,
+  ValueNode,
+} from 'graphql';
+import { coerceInputValue, getNullableType, isInputObjectType, Kind, valueFromAST } from 'graphql';
+import type { ArgumentIssues } from '../src/graphql/constraints.ts';
+import { operationOf } from './jit.ts';
+import { byPlace, type Locator } from './locate.ts';
+import type { CompiledOperation } from './operation.ts';
+
+type Values = Record<string, unknown>;
+type Reader = (variables: Values) => unknown;
+
+/** What compares the values of a request with each other. `document` is the executed one, and has one field of the root. */
+export function comparison(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  locator: Locator,
+): CompiledOperation['compare'] {
+  const operation = operationOf(document);
+  const node = operation.selectionSet.selections.find((selection) => selection.kind === Kind.FIELD);
+  const field = node && schema.getRootType(operation.operation)?.getFields()[node.name.value];
+  const issuesOf = field?.extensions.argumentIssues as ArgumentIssues | undefined;
+  if (!node || !field || !issuesOf) return () => undefined;
+  const readers = argumentReaders(operation, node, field);
+  const path = [(node.alias ?? node.name).value];
+  return (context, { variables, issues }, request) => {
+    const args: Values = {};
+    for (const [name, read] of readers) args[name] = read(variables);
+    const found = issuesOf(field, args, context);
+    if (found.length === 0) return;
+    const wrong = new Set(issues.items.map(({ loc }) => loc.join('.')));
+    for (const { loc, type, msg, input, ctx } of locator.locate({ path }, found, request))
+      if (!wrong.has(loc.join('.'))) issues.addAt(loc, type, msg, input, ctx);
+    issues.items.sort(byPlace);
+  };
+}
+
+function argumentReaders(
+  { variableDefinitions = [] }: OperationDefinitionNode,
+  node: FieldNode,
+  field: GraphQLField<unknown, unknown>,
+): [string, Reader][] {
+  return field.args.map((argument) => {
+    const value = node.arguments?.find(({ name }) => name.value === argument.name)?.value;
+    const name = value?.kind === Kind.VARIABLE ? value.name.value : null;
+    const ownDefault = variableDefinitions.find(({ variable }) => variable.name.value === name)?.defaultValue;
+    return [argument.name, readerOf(argument, name, ownDefault ?? value)];
+  });
+}
+
+/** Gives `undefined` for what cannot be read. An input object stays as it was read of the body, which may be wrong in parts. */
+function readerOf(
+  { type, defaultValue }: GraphQLArgument,
+  variable: string | null,
+  fixed: ValueNode | undefined,
+): Reader {
+  const otherwise = fixed && fixed.kind !== Kind.VARIABLE ? valueFromAST(fixed, type) : defaultValue;
+  if (variable === null) return () => otherwise;
+  if (isInputObjectType(getNullableType(type))) return (variables) => variables[variable] ?? otherwise;
+  return (variables) => {
+    const given = variables[variable];
+    if (given === undefined) return otherwise;
+    let isWrong = false;
+    const value: unknown = coerceInputValue(given, type, () => {
+      isWrong = true;
+    });
+    return isWrong ? undefined : value;
+  };
+}
