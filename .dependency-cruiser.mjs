@@ -65,7 +65,8 @@ export const runtime = [
     from: { path: '^dist/src/access/' },
     to: {
       path: '^dist/',
-      pathNot: '^dist/src/(access/|infra/|generated/|config\\.js|paths\\.js|graphql/(errors|constraints|json-shape)\\.js)',
+      pathNot:
+        '^dist/src/(access/|infra/|generated/|config\\.js|paths\\.js|graphql/(errors|constraints|json-shape)\\.js)',
     },
   },
   {

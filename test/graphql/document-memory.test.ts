@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { graphqlRequest } from '../support/requests.ts';
 
@@ -34,7 +34,8 @@ test.each([
     for (let i = 0; i < 20; i++) await send(i);
     const before = await held();
     for (let i = 0; i < DOCUMENTS; i++) await send(i);
-    expect((await held()) - before).toBeLessThan(MAX_BYTES);
+    // what answers are still being let go of is not kept
+    await vi.waitFor(async () => expect((await held()) - before).toBeLessThan(MAX_BYTES), { timeout: 10_000 });
   },
   120_000,
 );

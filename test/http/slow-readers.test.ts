@@ -126,9 +126,8 @@ describe('when too much waits in all', () => {
     const small = await Promise.all([1, 2].map(() => silent(get('/16', {}), at)));
     const large = await silent(get('/64', {}), at);
     const cut = new Promise<void>((resolve) => large.once('close', () => resolve()));
-    large.resume();
-    large.pause();
     const open = () => new Promise<number>((resolve) => server.server.getConnections((_, count) => resolve(count)));
+    await vi.waitUntil(async () => (await open()) === 3, { timeout: 20_000, interval: 5 });
     await vi.waitUntil(async () => (await open()) === 2, { timeout: 20_000, interval: 50 });
     large.resume();
     await cut;

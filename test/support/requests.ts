@@ -122,12 +122,12 @@ function renamed(value: unknown, type: GraphQLInputObjectType, toRest: boolean):
     if (toRest && key === others) Object.assign(result, inner);
     else if (!toRest && others && (!field || name === others))
       result[others] = { ...(result[others] as object | undefined), [key]: inner };
-    else result[name] = field ? valueOf(inner, field.type, toRest) : inner;
+    else result[name] = field ? renamedValue(inner, field.type, toRest) : inner;
   }
   return result;
 }
 
-function valueOf(value: unknown, type: GraphQLInputType, toRest: boolean): unknown {
+function renamedValue(value: unknown, type: GraphQLInputType, toRest: boolean): unknown {
   const named = getNamedType(type);
   if (isEnumType(named) && typeof value === 'string') return toRest ? value.toLowerCase() : value.toUpperCase();
   return isInputObjectType(named) ? renamed(value, named, toRest) : value;
