@@ -21,14 +21,14 @@ export function listScope(
     // how long a page is changes nothing of the list, nor does what only repeats another argument
     if (value === null || value === undefined || name === 'first' || extensions.isCursor) continue;
     if (constraintsOf({ extensions }).sameAs) continue;
-    if (isNonNullType(type) && type.ofType === GraphQLID) above.push(value);
+    if (isNonNullType(type) && type.ofType === GraphQLID) above.push(String(value));
     else filters.push(name, value);
   }
   return { list: getNamedType(field.type).name, filters: [above.sort(), ...filters] };
 }
 
 /** The ids that lead to an object of a tenant; the lists of others, such as users, are told apart by the service alone. */
-function idsOf(type: string, { orgId, workspaceId, id }: Values): unknown[] {
-  if (type === 'Organization') return [id];
+function idsOf(type: string, { orgId, workspaceId, id }: Values): string[] {
+  if (type === 'Organization') return [String(id)];
   return typeof orgId === 'string' ? [orgId, workspaceId, id].filter((part) => typeof part === 'string') : [];
 }
