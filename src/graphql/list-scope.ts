@@ -21,7 +21,7 @@ export function listScope(
     // how long a page is changes nothing of the list, nor does what only repeats another argument
     if (value === null || value === undefined || name === 'first' || extensions.isCursor) continue;
     if (constraintsOf({ extensions }).sameAs) continue;
-    if (isNonNullType(type) && type.ofType === GraphQLID) above.push(String(value));
+    if (isNonNullType(type) && type.ofType === GraphQLID && typeof value === 'string') above.push(value);
     else filters.push(name, value);
   }
   return { list: getNamedType(field.type).name, filters: [above.sort(), ...filters] };
