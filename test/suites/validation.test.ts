@@ -13,7 +13,7 @@ import { startTestApp, type TestApp } from '../support/app.ts';
 import { shapeFault } from '../support/error-shapes.ts';
 import { snakeCase } from '../support/names.ts';
 import { gentlestFirst, routeOf } from '../support/operations.ts';
-import { injectable, type Parts, partsOf } from '../support/requests.ts';
+import { injectable, type Parts, partsOf, toRest } from '../support/requests.ts';
 import { databaseChecksums } from '../support/rows.ts';
 import { constraintsOf, sampleInput } from '../support/samples.ts';
 import { createWorld, type World } from '../support/world.ts';
@@ -295,7 +295,7 @@ describe.each(gentlestFirst().map((operation) => [routeOf(operation), operation]
         return bad ? [[snakeCase(field.name), bad.value, constraintsOf(field).sensitive ?? false] as const] : [];
       });
       const body = {
-        ...Object.fromEntries(Object.entries(good).map(([name, value]) => [snakeCase(name), value])),
+        ...(toRest(good, type) as object),
         ...Object.fromEntries(wrong),
       };
       const answer = await app.server.inject(
