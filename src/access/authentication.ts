@@ -74,6 +74,11 @@ export class Authentication {
     return this.#trusted.has(hash) || this.#pending.has(hash);
   }
 
+  /** Whether it is an access token that this service has signed and that has not expired; its session may have ended all the same. */
+  async isSigned({ token }: Credential): Promise<boolean> {
+    return !API_TOKEN.test(token) && (await this.#tokens.verify(token)) !== null;
+  }
+
   async #find(token: string): Promise<Principal | null> {
     if (API_TOKEN.test(token)) return this.#apiToken(token);
     const claims = await this.#tokens.verify(token);

@@ -21,10 +21,10 @@ export class CurrentPassword {
   }
 
   /**
-   * Guesses count as failed sign-ins. @returns the hash that the password belongs to
-   * @throws AUTHENTICATION_FAILED when it is wrong, RATE_LIMIT_EXCEEDED while locked
+   * Guesses count as failed sign-ins. @param refusal what is thrown when it is wrong @returns the hash that the password belongs to
+   * @throws RATE_LIMIT_EXCEEDED while locked
    */
-  async check(userId: string, password: string): Promise<string | null> {
+  async check(userId: string, password: string, refusal: () => Error = unauthenticated): Promise<string | null> {
     const { passwordHash } = await this.#prisma.user.findUniqueOrThrow({
       where: { id: userId },
       select: { passwordHash: true },
@@ -32,7 +32,7 @@ export class CurrentPassword {
     await this.#lockout.check(userId);
     if (!(await this.#passwords.verify(passwordHash, password))) {
       const wait = await this.#lockout.failed(userId);
-      throw wait > 0 ? lockedOut(wait) : unauthenticated();
+      throw wait > 0 ? lockedOut(wait) : refusal();
     }
     // of many guesses at once, the right one must not tell more than the wrong ones once these have locked the account
     await this.#lockout.check(userId);
@@ -48,7 +48,8 @@ export class CurrentPassword {
   async demand(actor: Actor, password: string | null | undefined, path: string[]): Promise<void> {
     const { userId, sessionId } = sessionOf(actor, 'user:update');
     if (password) {
-      await this.check(userId, password);
+      // the caller is signed in: a 401 would make clients refresh, and guess once more
+      await this.check(userId, password, () => invalidInput(path, 'this is not your password'));
       return;
     }
     const [fresh] = await this.#prisma.$queryRaw<object[]>`

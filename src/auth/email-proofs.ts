@@ -42,7 +42,8 @@ export class EmailProofs {
     const address = isChange ? { email, emailKey: email.toLowerCase() } : {};
     await tx.db.user.update({ where: { id: userId }, data: { ...address, isVerified: true } });
     const isTheirs = caller.principal?.type === 'user' && caller.principal.userId === userId;
-    const endsTokens = !before.isVerified && !isTheirs;
+    // nobody has proven this address before
+    const endsTokens = (isChange || !before.isVerified) && !isTheirs;
     const revoked = endsTokens ? await revokeTokens(tx, authentication, { userId }, 'address_confirmed') : 0;
     tx.audit({
       action: 'update',

@@ -58,7 +58,9 @@ export class RegistrationService {
     if (!invitation && !config.allowRegistration) throw closed();
     if (input.inviteToken && !invitation) throw deadInvitation(['input', 'inviteToken']);
     if (invitation && invitation.emailKey !== input.email.toLowerCase())
-      throw invalidInput(['input', 'email'], 'the invitation was sent to another address');
+      throw config.allowRegistration
+        ? invalidInput(['input', 'email'], 'the invitation was sent to another address')
+        : closed();
     const passwordHash = await this.#prepare(input, ['input', 'password']);
     // whoever registers is nobody yet, whatever token the request carries
     const newcomer: Caller = { ...caller, principal: null };

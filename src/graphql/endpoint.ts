@@ -113,11 +113,11 @@ function measured(limit: CallerLimit, maxCost: number): Plugin {
     const { schema, document, operationName, variableValues } = args;
     const definitions = getOperationAST(document, operationName)?.variableDefinitions ?? [];
     const given = variableValues ?? {};
-    const { rootFields } = measureOperation(schema, document, operationName, given, maxCost);
+    const { rootFields, schemaRequests } = measureOperation(schema, document, operationName, given, maxCost);
     const { errors = [] } = getVariableValues(schema, definitions, clipped(given) as typeof given, {
       maxErrors: MAX_VARIABLE_ERRORS,
     });
-    if (errors.length === 0) limit.demandRest(contextOf(args).caller, rootFields);
+    if (errors.length === 0) limit.demandRest(contextOf(args).caller, rootFields, schemaRequests);
     return errors.map(withoutValue);
   };
   const admit = ({ args, setResultAndStopExecution }: Admission) => {

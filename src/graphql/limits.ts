@@ -18,6 +18,9 @@ const SCALAR = 0.1;
 /** What a page has where nothing says how much. */
 const DEFAULT_FIRST = 50;
 
+/** A whole introspection costs as much as a hundred requests. */
+const SCHEMA_BYTES_PER_REQUEST = 4 * 1024;
+
 const WRAPPER = /(?:Connection|Edge)$/;
 
 /** What an operation asks for, before it runs. */
@@ -25,6 +28,8 @@ export interface OperationSize {
   /** Objects that it can lead to, counted over nested lists: `first` times `first`. */
   cost: number;
   rootFields: number;
+  /** How many requests it counts as beside its root fields: what it asks about the schema itself, by the size of the answer. */
+  schemaRequests: number;
 }
 
 /** What a selection leads to each time it is answered. */
@@ -54,7 +59,7 @@ export function measureOperation(
   );
   const operation = operationName ? operations.find((node) => node.name?.value === operationName) : operations[0];
   const root = operation && schema.getRootType(operation.operation);
-  if (!operation || !root) return { cost: 0, rootFields: 0 };
+  if (!operation || !root) return { cost: 0, rootFields: 0, schemaRequests: 0 };
   const scan = new Scan(schema, document, { ...defaultsOf(operation), ...variables });
   const { cost, fields, credentials, schemaBytes } = scan.selection(root, operation.selectionSet);
   if (credentials > 1) throw tooLarge('A request may hold only one operation that takes a credential.');
@@ -64,7 +69,7 @@ export function measureOperation(
     );
   if (schemaBytes > wholeSchemaBytes(schema))
     throw tooLarge('The operation asks for more of the schema than one whole introspection. Ask for it once.');
-  return { cost, rootFields: fields };
+  return { cost, rootFields: fields, schemaRequests: Math.floor(schemaBytes / SCHEMA_BYTES_PER_REQUEST) };
 }
 
 class Scan {

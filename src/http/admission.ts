@@ -39,7 +39,8 @@ export class Admission {
   async identify(caller: Caller, header: string | undefined): Promise<BucketState | null> {
     const credential = credentialOf(header);
     if (!credential) return null;
-    const isFree = this.#authentication.isTrusted(credential);
+    // what this service has signed is no guess, and costs no look-up to tell
+    const isFree = this.#authentication.isTrusted(credential) || (await this.#authentication.isSigned(credential));
     const bucket = isFree ? null : this.#limit.take(caller, 1);
     if (bucket && !bucket.allowed) return bucket;
     caller.principal = await this.#authentication.authenticate(credential);

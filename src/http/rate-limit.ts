@@ -55,10 +55,14 @@ export class CallerLimit {
 
   /**
    * Takes what an operation asks for beyond the one that was taken when it arrived.
-   * @param total what it asks for in all
+   * @param asked what it asks for in all
+   * @param more what it costs beside that, as far as half of what the caller may have at once covers it: who waits gets it
    * @throws RATE_LIMIT_EXCEEDED; one that asks for more than the caller may ever have at once is told so, because no waiting helps
    */
-  demandRest(caller: Caller, total: number): void {
+  demandRest(caller: Caller, asked: number, more = 0): void {
+    const token = caller.principal?.token;
+    const { burst } = (token && this.#lineOf(token)) ?? this.#line;
+    const total = asked + Math.min(more, Math.floor(burst / 2));
     if (total <= 1) return;
     const bucket = this.take(caller, total - 1);
     if (!bucket || bucket.allowed) return;

@@ -1,7 +1,10 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 
 const SWEEP_MS = 1_000;
+/** Requests that one connection may have sent before the first of them is answered: nobody needs more, and their answers wait in memory. */
+const MAX_PIPELINED = 16;
 /** Bytes that all clients together may leave unread in this process. */
 const MAX_UNREAD_BYTES = 128 * 1024 * 1024;
 
@@ -26,6 +29,7 @@ interface Unread {
  */
 export function cutOffSlowReaders(server: FastifyInstance, { timeoutMs, maxUnreadBytes }: Options): void {
   const open = new Set<Socket>();
+  const answers = new Map<Socket, Set<ServerResponse>>();
   const unread = new Map<Socket, Unread>();
   const limit = maxUnreadBytes ?? MAX_UNREAD_BYTES;
   server.server.on('connection', (socket: Socket) => {
@@ -33,7 +37,14 @@ export function cutOffSlowReaders(server: FastifyInstance, { timeoutMs, maxUnrea
     socket.once('close', () => {
       open.delete(socket);
       unread.delete(socket);
+      answers.delete(socket);
     });
+  });
+  server.server.prependListener('request', ({ socket }: IncomingMessage, answer: ServerResponse) => {
+    const waiting = answers.get(socket) ?? new Set();
+    answers.set(socket, waiting.add(answer));
+    answer.once('close', () => waiting.delete(answer));
+    if (waiting.size > MAX_PIPELINED) socket.destroy();
   });
   const sweep = () => {
     const now = Date.now();
@@ -54,7 +65,7 @@ export function cutOffSlowReaders(server: FastifyInstance, { timeoutMs, maxUnrea
       unread.delete(socket);
       return false;
     }
-    const state = stateOf(socket, now);
+    const state = stateOf(socket, answers.get(socket), now);
     const known = unread.get(socket);
     const hasMoved = !known || known.sent !== state.sent || known.queued !== state.queued;
     unread.set(socket, hasMoved ? state : { ...known, bytes: state.bytes });
@@ -65,12 +76,15 @@ export function cutOffSlowReaders(server: FastifyInstance, { timeoutMs, maxUnrea
 }
 
 /** Where a connection's writes are. Of a write under way only the handle knows how much is left of it. */
-function stateOf(socket: Socket, now: number): Unread {
+function stateOf(socket: Socket, answers: ReadonlySet<ServerResponse> | undefined, now: number): Unread {
   const { _handle: handle } = socket as Socket & { _handle?: { writeQueueSize?: number } | null };
+  let bytes = socket.writableLength;
+  // of pipelined requests only the first has the connection: the answers to the others wait behind it
+  for (const answer of answers ?? []) if (!answer.socket) bytes += answer.writableLength;
   return {
     sent: socket.bytesWritten - socket.writableLength,
     queued: handle?.writeQueueSize ?? 0,
-    bytes: socket.writableLength,
+    bytes,
     since: now,
   };
 }

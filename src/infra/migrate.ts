@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
 
 /** The number that Prisma's own engine locks, so that it and we wait for each other. */
@@ -52,11 +53,33 @@ export async function migrate(url: string, dir: string): Promise<string[]> {
   await client.connect();
   try {
     const done: string[] = [];
-    for (let name = await applyNext(client, migrations); name !== undefined; name = await applyNext(client, migrations))
+    for (;;) {
+      const name = await patiently(client, () => applyNext(client, migrations));
+      if (name === undefined) return done;
       done.push(name);
-    return done;
+    }
   } finally {
     await client.end(); // ends a transaction that failed, too
+  }
+}
+
+/** How long a script waits for a table that others use, with everything behind it that wants the table too; then it makes way for a while. */
+const LOCK_TIMEOUT_SECONDS = 3;
+const ATTEMPTS = 200;
+const PAUSE_MS = 1_000;
+/** `lock_not_available`, `deadlock_detected`. */
+const IS_BUSY = /^(55P03|40P01)$/;
+
+async function patiently<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work();
+    } catch (error) {
+      const { code } = ((error as Error).cause ?? error) as { code?: string };
+      if (attempt === ATTEMPTS || !IS_BUSY.test(code ?? '')) throw error;
+      await client.query('rollback');
+      await setTimeout(PAUSE_MS);
+    }
   }
 }
 
@@ -102,6 +125,7 @@ function isApplied({ name, checksum }: Migration, applied: ReadonlyMap<string, s
 }
 
 async function apply(client: pg.Client, { name, sql, checksum }: Migration): Promise<void> {
+  await client.query(`set local lock_timeout = '${LOCK_TIMEOUT_SECONDS}s'`);
   try {
     await client.query(sql);
   } catch (cause) {

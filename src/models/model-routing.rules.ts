@@ -65,7 +65,7 @@ export const CREDENTIALS_COOL_DOWN_SECONDS = 300;
 
 /** For so long the reported figures of a target are believed; then it is tried again. */
 export const LATENCY_BELIEVED_SECONDS = 300;
-export const COST_BELIEVED_SECONDS = 86_400;
+export const COST_BELIEVED_SECONDS = 3_600;
 
 const finding = (reason: RouteReason, message: string, more: Partial<Finding> = {}): Finding => ({
   reason,
@@ -263,7 +263,7 @@ export function nothingLeft(logicalModelId: string, leftOut: readonly Finding[])
     const first = limited.find(({ retryAfterSeconds }) => retryAfterSeconds === soonest);
     if (first) return first;
   }
-  const reasons = [...new Set(leftOut.map(({ reason }) => reason))].join(', ');
+  const reasons = [...new Set(leftOut.map(({ reason }) => reason.toLowerCase().replaceAll('_', ' ')))].join(', ');
   return finding('NOTHING_LEFT', `Nothing can be tried for the model '${logicalModelId}' now: ${reasons}.`, {
     retryAfterSeconds: soonest,
   });

@@ -249,6 +249,8 @@ const averaged = (column: string, at: string, figure: string, seconds: number) =
   `${column} = case when ${figure} is null then ${column}
      when ${at} > statement_timestamp() - interval '${seconds} seconds' then ${column} * 0.8 + ${figure} * 0.2 else ${figure} end,
    ${at} = case when ${figure} is null then ${at} else statement_timestamp() end`;
+/** Reports of fewer tokens say nothing of what 1,000 cost. */
+const MIN_PRICED_TOKENS = 100;
 const WRITE_FIGURES = `update model_targets set
   ${averaged('average_latency_ms', 'latency_at', '$4::float8', LATENCY_BELIEVED_SECONDS)},
   ${averaged('cost_per_1k_tokens', 'cost_at', '$5::float8', COST_BELIEVED_SECONDS)}
@@ -259,7 +261,8 @@ async function writeFigures(
   { modelId, accountId, modelName }: Target,
   { latencyMs, cost, tokens }: { latencyMs: number | null; cost: number | null; tokens: number },
 ): Promise<void> {
-  const costPer1k = cost === null || tokens === 0 ? null : (cost * 1_000) / tokens;
+  // of a few tokens the smallest amount that a provider counts says more than its price
+  const costPer1k = cost === null || tokens < MIN_PRICED_TOKENS ? null : (cost * 1_000) / tokens;
   await tx.db.$executeRawUnsafe(WRITE_FIGURES, modelId, accountId, modelName, latencyMs, costPer1k);
 }
 

@@ -23,6 +23,15 @@ export async function shareAccount(tx: Tx, userId: string): Promise<{ isActive: 
   return account;
 }
 
+/** Holds an organization, and in it a living member, against removals and deletion. @returns whether there is such a member */
+export async function shareMember(tx: Tx, orgId: string, userId: string): Promise<boolean> {
+  const held = await tx.db.$queryRaw<unknown[]>`
+    select 1 from organizations o join organization_members m on m.org_id = o.id and m.user_id = ${userId}
+    join users u on u.id = m.user_id and u.is_active and u.deactivated_at is null
+    where o.id = ${orgId} and o.deleted_at is null for share of o for key share of m, u`;
+  return held.length > 0;
+}
+
 /** The condition of lists of members, over their `users u`: a deleted account is no member of anything, a suspended one is. */
 export const IS_KEPT = 'u.deactivated_at is null';
 

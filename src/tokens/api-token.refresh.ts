@@ -18,6 +18,8 @@ import type { IssuedToken } from './api-token.service.ts';
 
 /** For so long the answer to a refresh can be had again: it may have been lost on its way. */
 const REPEAT_MS = 60_000;
+/** For so long a token that was given out twice may come back late: its other holder asks again when its own copy ends. */
+const OWED_MS = 3_600_000;
 const DEFAULT_GRACE_SECONDS = 300;
 
 export interface RefreshDeps {
@@ -39,6 +41,12 @@ type Outcome = IssuedToken | 'dead' | 'reused';
 /** A token, held until the transaction ends, and the time by the clock of the database. */
 type Held = ApiTokenRow & { now: Date };
 
+/** Whether it was given out twice, so that its other holder may still come late. */
+const isOwed = ({ reissuedAt, refreshExpiresAt, now }: Held): boolean =>
+  reissuedAt !== null &&
+  now.getTime() - reissuedAt.getTime() < OWED_MS &&
+  (refreshExpiresAt === null || refreshExpiresAt > now);
+
 /** Exchanges refresh tokens of API tokens and app tokens (defaults §3). */
 export class ApiTokenRefresh {
   readonly #deps: RefreshDeps;
@@ -51,7 +59,7 @@ export class ApiTokenRefresh {
    * Exchanges a refresh token for the next pair, which inherits everything of the token, the length of its life included. The token before
    * it works on for its grace. Repeating within a minute gives the very same pair, whatever became of it meanwhile; a refresh token that
    * comes back later revokes the whole family, because somebody else has it. Only who was given a pair by a repetition may be that late
-   * once, and gets the newest pair of the family.
+   * once, within an hour, and gets the newest pair of the family, which owes them nothing more.
    * @throws AUTHENTICATION_FAILED for whatever is wrong with the refresh token
    */
   async refresh(
@@ -103,10 +111,11 @@ export class ApiTokenRefresh {
   async #repeat(tx: Tx, held: Held, pair: Pair): Promise<Outcome> {
     if (held.revokedReason !== 'rotated') return 'dead';
     const isInGrace = held.now.getTime() - held.rotatedAt!.getTime() <= REPEAT_MS;
-    if (!isInGrace && !held.reissuedAt) return 'reused';
     if (!isInGrace) {
-      // the minute begins anew, so that this answer may be lost too
-      await tx.db.apiToken.update({ where: { id: held.id }, data: { rotatedAt: held.now, reissuedAt: null } });
+      if (!isOwed(held)) return 'reused';
+      // what is owed ends with the minute of this answer, which may be lost too; nothing is owed for the pair that it holds
+      const left = new Date(Math.min(held.reissuedAt!.getTime(), held.now.getTime() - OWED_MS + REPEAT_MS));
+      await tx.db.apiToken.update({ where: { id: held.id }, data: { reissuedAt: left } });
       return this.#newest(tx, held, pair);
     }
     const successor = held.successorId ? await tx.db.apiToken.findUnique({ where: { id: held.successorId } }) : null;

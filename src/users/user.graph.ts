@@ -195,7 +195,6 @@ builder.mutationFields((t) => ({
     type: User,
     description: 'Changes the own profile, or an account that the caller administers.',
     authorize: { service: 'user:update' },
-    isCredential: true,
     args: {
       id: t.arg.id({ required: true, description: 'The user.' }),
       input: t.arg({ type: UpdateUserInput, required: true, description: 'The changes.' }),

@@ -1,10 +1,11 @@
 import type { Actor } from '../access/caller.ts';
 import type { Workspace } from '../generated/prisma/client.ts';
 import type { Connection } from '../graphql/connections.ts';
-import { notFound } from '../graphql/errors.ts';
+import { forbidden, notFound } from '../graphql/errors.ts';
 import type { PageArgs, RequestMemory } from '../graphql/nested-connection.ts';
 import type { Tx } from '../infra/change.ts';
 import { newId } from '../infra/ids.ts';
+import { shareMember } from '../organizations/membership.ts';
 import type { ServiceDeps } from '../services.ts';
 import { WorkspaceReads } from './workspace.reads.ts';
 
@@ -62,9 +63,12 @@ export class WorkspaceService {
   }
 
   async create(actor: Actor, orgId: string, input: CreateWorkspace): Promise<Workspace> {
-    return this.#deps.changes.run(actor, (tx) =>
-      insertWorkspace(tx, { ...input, orgId, ownerId: actor.principal.userId }),
-    );
+    const ownerId = actor.principal.userId;
+    return this.#deps.changes.run(actor, async (tx) => {
+      // whoever removes the owner or deletes the account waits, or was first: a workspace without an owner is nobody's
+      if (!(await shareMember(tx, orgId, ownerId))) throw forbidden('organization:access');
+      return insertWorkspace(tx, { ...input, orgId, ownerId });
+    });
   }
 
   /** Changes what is given; what is left out stays. */

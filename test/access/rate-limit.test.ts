@@ -1,3 +1,4 @@
+import { getIntrospectionQuery } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { TokenBuckets } from '../../src/infra/throttle.ts';
 import { registerAccount, type TestAccount } from '../support/account.ts';
@@ -170,6 +171,22 @@ describe('the limit of a caller', () => {
     expect(await remaining('2001:db8:0:1::1')).toBe(BURST - 1);
     expect(await remaining('2001:db8:0:1:ffff::2')).toBe(BURST - 2);
     expect(await remaining('2001:db8:0:2::1')).toBe(BURST - 1);
+  });
+
+  it('is charged by size for questions about the schema itself', async () => {
+    const small = await startTestApp({
+      env: { RATE_LIMIT_RPS: '1', RATE_LIMIT_BURST: '60' },
+      databaseUrl: open.database.url,
+    });
+    try {
+      const ask = async () => (await callsOf(small).graphql(getIntrospectionQuery())).json();
+      // each takes half of what may be had at once, whatever the limit is
+      expect((await ask()).errors).toBeUndefined();
+      await ask();
+      expect((await ask()).errors).toMatchObject([{ extensions: { code: 'RATE_LIMIT_EXCEEDED' } }]);
+    } finally {
+      await small.close();
+    }
   });
 
   it('does not believe X-Forwarded-For of a peer that is no trusted proxy', async () => {

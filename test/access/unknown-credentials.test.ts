@@ -70,6 +70,12 @@ describe('guesses at tokens', () => {
     expect(statements).toBe(1);
   });
 
+  it('are no access tokens of this service: those are heard from an address that has nothing left', async () => {
+    const user: TestAccount = await registerAccount(open);
+    await useUp();
+    expect((await ask(user.headers.authorization!)).statusCode).toBe(200);
+  });
+
   it('cost no statement at probes', async () => {
     const { get } = callsOf(app);
     const probe = () => get('/healthz', { authorization: `Bearer ${formatToken('pat')}`, ...from });

@@ -113,6 +113,28 @@ describe('an event stream', () => {
   });
 });
 
+describe('a connection that asks on without an answer', () => {
+  it('is cut off, and others are heard', async () => {
+    const socket = await silent(get('/graphql', { accept: 'text/html' }).repeat(40));
+    const closed = once(socket, 'close');
+    socket.resume();
+    await closed;
+    expect((await fetch(`${app.url}/healthz`)).status).toBe(200);
+  });
+
+  it('may send a few requests ahead, and reads their answers in order', async () => {
+    const socket = await silent(get('/healthz', {}).repeat(8) + get('/healthz', { connection: 'close' }));
+    let text = '';
+    socket.on('data', (chunk: Buffer) => {
+      text += String(chunk);
+    });
+    const ended = once(socket, 'end');
+    socket.resume();
+    await ended;
+    expect(text.match(/HTTP\/1\.1 200 OK/g)).toHaveLength(9);
+  });
+});
+
 describe('when too much waits in all', () => {
   it('whoever leaves the most goes first, and as few as possible', async () => {
     const server = Fastify();

@@ -58,6 +58,28 @@ describe('migrate', () => {
     expect(await query('select one()')).toEqual([{ one: 1 }]);
   });
 
+  it('makes way for those who use a table, and tries again', async () => {
+    await write('1_make', 'create table a (b text)');
+    await migrate(database.url, dir);
+    await write('2_widen', 'alter table a add column c text');
+    const reader = new pg.Client({ connectionString: database.url });
+    await reader.connect();
+    await reader.query('begin; select * from a');
+    const done = migrate(database.url, dir);
+    const waits = async () =>
+      (
+        await query<{ n: number }>(
+          `select count(*)::int as n from pg_locks where not granted and relation = 'a'::regclass`,
+        )
+      )[0]!.n;
+    await expect.poll(waits, { timeout: 20_000 }).toBe(1);
+    // it lets go, although the table is still in use
+    await expect.poll(waits, { timeout: 20_000 }).toBe(0);
+    await reader.query('commit');
+    expect(await done).toEqual(['2_widen']);
+    await reader.end();
+  });
+
   it('refuses a migration that was changed after it was applied, naming it', async () => {
     await write('1_make', 'create table a (b text)');
     await migrate(database.url, dir);

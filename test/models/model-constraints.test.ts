@@ -116,7 +116,7 @@ describe('a target that reports tell to be beyond what the model allows', () => 
         modelName: 'target-0',
         reason: 'COST',
         message: "The target 'target-0' costs 0.034; the model allows 0.02.",
-        retryAfterSeconds: 86_400,
+        retryAfterSeconds: 3_600,
       },
     ]);
     await age(id, 86_401);

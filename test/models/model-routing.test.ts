@@ -372,7 +372,7 @@ describe('the whole request is refused, with the limit that won', () => {
     });
     expect((await route(ann, two)).refusal).toMatchObject({
       code: 'nothing_left',
-      message: `Nothing can be tried for the model '${two}' now: ACCOUNT_QUOTA, ACCOUNT_DISABLED.`,
+      message: `Nothing can be tried for the model '${two}' now: account quota, account disabled.`,
       limit: null,
       retry_after_seconds: expect.any(Number),
     });

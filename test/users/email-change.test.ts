@@ -5,6 +5,21 @@ import { addColleague, type Calls, callsOf } from '../support/calls.ts';
 import { expectUnauthenticated } from '../support/error-shapes.ts';
 import { issueToken } from '../support/tokens.ts';
 
+/** The caller is signed in: a wrong password is invalid input, not a lost session. */
+function expectWrongPassword(answer: { statusCode: number; json(): unknown }): void {
+  expect(answer.statusCode).toBe(422);
+  expect(answer.json()).toMatchObject({
+    detail: [
+      {
+        type: 'value_error',
+        loc: ['body', 'current_password'],
+        msg: 'Value error, this is not your password',
+        input: '[redacted]',
+      },
+    ],
+  });
+}
+
 let app: TestApp;
 let api: Calls;
 let user: TestAccount;
@@ -139,10 +154,10 @@ describe('who asks for a new e-mail address proves it', () => {
     expect(mailsTo(newEmail)).toHaveLength(2);
   });
 
-  it('with the right one: guesses are 401, lock the account, and are never echoed', async () => {
+  it('with the right one: guesses are 422, lock the account, and are never echoed', async () => {
     await minutesSinceSignIn(60);
     for (let guess = 0; guess < 10; guess++)
-      expectUnauthenticated(await ask({ email: newEmail, current_password: `guess ${guess}` }));
+      expectWrongPassword(await ask({ email: newEmail, current_password: `guess ${guess}` }));
     expect((await ask({ email: newEmail, current_password: user.password })).statusCode).toBe(429);
     expect(mailsTo(newEmail)).toEqual([]);
     const long = await ask({ email: newEmail, current_password: 'x'.repeat(1_025) });
@@ -163,7 +178,7 @@ describe('who asks for a new e-mail address proves it', () => {
 
   it('an account without a password proves it by a sign-in alone', async () => {
     await app.database.prisma.user.update({ where: { id: user.userId }, data: { passwordHash: null } });
-    expectUnauthenticated(await ask({ email: newEmail, current_password: 'anything at all' }));
+    expectWrongPassword(await ask({ email: newEmail, current_password: 'anything at all' }));
     expect((await ask({ email: newEmail })).statusCode).toBe(200);
   });
 
@@ -172,7 +187,7 @@ describe('who asks for a new e-mail address proves it', () => {
     const address = `new-${member.email}`;
     await minutesSinceSignIn(60);
     expect((await ask({ email: address }, member, user)).statusCode).toBe(422);
-    expectUnauthenticated(await ask({ email: address, current_password: member.password }, member, user));
+    expectWrongPassword(await ask({ email: address, current_password: member.password }, member, user));
     const answer = await ask({ email: address, current_password: user.password }, member, user);
     expect(answer.json()).toMatchObject({ user_id: member.userId, email: member.email });
     expect(subjectsTo(member.email)).toContain('Your e-mail address is about to change');
