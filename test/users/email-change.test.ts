@@ -206,6 +206,13 @@ describe('who asks for a new e-mail address proves it', () => {
     expect(mailsTo(newEmail)).toEqual([]);
   });
 
+  it('ends API tokens that were made before somebody proved it who is not signed in to the account', async () => {
+    const { headers } = await issueToken(app, user);
+    await ask({ email: newEmail });
+    expect((await confirm()).statusCode).toBe(200);
+    expect((await api.get('/v1/auth/me', headers)).statusCode).toBe(401);
+  });
+
   it('is recorded without the password', async () => {
     const traced = { ...user.headers, 'x-trace-id': `moving-${user.username}` };
     await api.put(`/v1/users/${user.userId}`, { email: newEmail, current_password: user.password }, traced);

@@ -209,3 +209,22 @@ describe('the last living owner of an organization', () => {
     }
   });
 });
+
+it('a workspace that is made while its maker is removed is not made: it would be nobody’s', async () => {
+  const ann = await person(app, 'ann');
+  const bob = await colleague(app, ann, 'admin');
+  const removal = await app.database.pool.connect();
+  await removal.query('begin');
+  await removal.query('select 1 from organizations where id = $1 for no key update', [ann.orgId]);
+  const making = bob.call('POST', `/v1/orgs/${ann.orgId}/workspaces`, { organization_id: ann.orgId, name: 'Nobody’s' });
+  const waiting = `select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+  await expect.poll(async () => (await app.database.pool.query<{ n: number }>(waiting)).rows[0]!.n).toBe(1);
+  await removal.query('delete from organization_members where org_id = $1 and user_id = $2', [ann.orgId, bob.userId]);
+  await removal.query('commit');
+  removal.release();
+  expect(await making).toMatchObject({
+    status: 403,
+    body: { details: { required_permission: 'organization:access' } },
+  });
+  expect(await app.database.prisma.workspace.count({ where: { name: 'Nobody’s' } })).toBe(0);
+});
