@@ -118,9 +118,11 @@ async function whileHeld<T>({ workspaceId }: Person, waiting: number, work: () =
     await holder.query('begin');
     await holder.query('select 1 from workspaces where id = $1 for update', [workspaceId]);
     const result = work();
+    // the making of the workspace's bucket may wait for it too
     const waiters = async () => {
       const { rows } = await holder.query<{ n: number }>(
-        `select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+        `select count(*)::int as n from pg_stat_activity
+         where datname = current_database() and wait_event_type = 'Lock' and query not like '%bucket_status%'`,
       );
       return rows[0]!.n;
     };
