@@ -112,17 +112,18 @@ describe('the last living owner of a workspace', () => {
 
 /** Runs `work` while the workspace is held, and lets go when `waiting` statements wait for locks. */
 async function whileHeld<T>({ workspaceId }: Person, waiting: number, work: () => Promise<T>): Promise<T> {
+  // the making of a bucket would wait for its workspace too
+  const pending = () => app.database.prisma.workspace.count({ where: { bucketStatus: 'pending' } });
+  await expect.poll(pending, { timeout: 20_000 }).toBe(0);
   const holder = new pg.Client({ connectionString: app.database.url });
   await holder.connect();
   try {
     await holder.query('begin');
     await holder.query('select 1 from workspaces where id = $1 for update', [workspaceId]);
     const result = work();
-    // the making of the workspace's bucket may wait for it too
     const waiters = async () => {
       const { rows } = await holder.query<{ n: number }>(
-        `select count(*)::int as n from pg_stat_activity
-         where datname = current_database() and wait_event_type = 'Lock' and query not like '%bucket_status%'`,
+        `select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
       );
       return rows[0]!.n;
     };
