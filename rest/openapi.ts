@@ -91,7 +91,7 @@ const ifMatch: Json = {
   in: 'header',
   required: false,
   description: 'The `ETag` of an earlier answer, several of them, or `*`: without a match nothing is changed.',
-  schema: { type: 'string' },
+  schema: { type: 'string', pattern: '^(?:\\*|(?:W/)?"[!#-~]*"(?:, *(?:W/)?"[!#-~]*")*)$' },
 };
 
 const etagHeader: Json = {
