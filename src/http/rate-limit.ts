@@ -56,7 +56,7 @@ export class CallerLimit {
   /**
    * Takes what an operation asks for beyond the one that was taken when it arrived.
    * @param asked what it asks for in all
-   * @param more what it costs beside that, as far as half of what the caller may have at once covers it: who waits gets it
+   * @param more what it costs beside that; charged up to half of the caller's burst, so that waiting always helps
    * @throws RATE_LIMIT_EXCEEDED; one that asks for more than the caller may ever have at once is told so, because no waiting helps
    */
   demandRest(caller: Caller, asked: number, more = 0): void {
