@@ -5,6 +5,11 @@
  * build: the parser that understands TypeScript 7's sources does not tell the two apart.
  */
 
+/** What declares GraphQL types: it delegates to services and holds no rules. */
+const GRAPH = '\\.(graph|inputs|args)\\.ts$';
+/** The folders of resources. */
+const RESOURCES = '^src/(?!core/|data/|access/|platform/|graphql/|http/|generated/)[^/]+/';
+
 /** @type {import('dependency-cruiser').IForbiddenRuleType[]} */
 export const imports = [
   {
@@ -12,14 +17,14 @@ export const imports = [
     comment: 'rest/ reaches the product through GraphQL documents, never through a service: one path of authorization.',
     severity: 'error',
     from: { path: '^rest/' },
-    to: { path: '^src/', pathNot: '^src/graphql/(errors|constraints|json-shape)\\.ts$' },
+    to: { path: '^src/', pathNot: '^src/core/' },
   },
   {
     name: 'facade-libraries',
     comment: 'rest/ needs GraphQL and the HTTP server, nothing that talks to the outside.',
     severity: 'error',
     from: { path: '^rest/' },
-    to: { path: '^node_modules/', pathNot: '^node_modules/(graphql|graphql-jit|fastify|@fastify/[^/]+)/' },
+    to: { path: '^node_modules/', pathNot: '^node_modules/(graphql|fastify|@fastify/[^/]+)/' },
   },
   {
     name: 'only-the-app-mounts-the-facade',
@@ -34,10 +39,70 @@ export const imports = [
     to: { path: '^(test|bench|scripts)/|^codegen\\.ts$' },
   },
   {
+    name: 'no-long-circles',
+    comment: 'Two files that name each other’s types can be read together; a longer circle has no beginning.',
+    severity: 'error',
+    from: {},
+    to: { circular: true },
+  },
+  {
+    name: 'services-know-no-graphql',
+    comment: 'The rules of a resource do not depend on how they are asked for, types included.',
+    severity: 'error',
+    from: { path: RESOURCES, pathNot: GRAPH },
+    to: { path: ['^src/(graphql|http)/', GRAPH, '^node_modules/(@pothos|graphql-yoga|fastify)/'] },
+  },
+  {
+    name: 'core-imports-nothing',
+    severity: 'error',
+    from: { path: '^src/core/' },
+    to: { path: '^(src|rest)/', pathNot: '^src/core/' },
+  },
+  {
+    name: 'data-knows-no-resource',
+    severity: 'error',
+    from: { path: '^src/data/' },
+    to: { path: '^(src|rest)/', pathNot: '^src/(core|data|access|platform/postgres|generated)/' },
+  },
+  {
+    name: 'access-knows-no-resource',
+    severity: 'error',
+    from: { path: '^src/access/' },
+    to: { path: '^(src|rest)/', pathNot: '^src/(core|data|access|platform|generated)/|^src/config\\.ts$' },
+  },
+  {
+    name: 'platform-knows-no-product',
+    comment: 'What talks to the outside knows neither resources nor who asks.',
+    severity: 'error',
+    from: { path: '^src/platform/' },
+    to: { path: '^(src|rest)/', pathNot: '^src/(core|data|platform|generated)/|^src/(config|setting|paths)\\.ts$' },
+  },
+  {
+    name: 'graphql-knows-no-resource',
+    comment: 'The builder and its plugins serve every resource; `schema.ts` alone collects them.',
+    severity: 'error',
+    from: { path: '^src/graphql/', pathNot: '^src/graphql/(schema|context)\\.ts$' },
+    to: { path: RESOURCES },
+  },
+  {
+    name: 'only-the-gate-marks-places',
+    comment: 'What takes a checked place can trust it.',
+    severity: 'error',
+    from: { path: '^(src|rest)/', pathNot: '^src/(access/|graphql/row-places\\.ts$)' },
+    to: { path: '^src/access/mark-checked\\.ts$' },
+  },
+  {
+    name: 'only-the-wiring-makes-services',
+    comment: 'Everything else takes what it needs as types.',
+    severity: 'error',
+    from: { path: RESOURCES },
+    to: { path: '^src/(services|runtime|app|main)\\.ts$' },
+  },
+  {
     name: 'graph-files-drive-no-database',
     severity: 'error',
-    from: { path: '\\.graph\\.ts$' },
-    to: { path: ['^node_modules/(pg|@prisma)/', '^src/infra/(database|sql)\\.ts$'] },
+    from: { path: GRAPH },
+    to: { path: ['^node_modules/(pg|@prisma)/', '^src/(platform/postgres/|data/sql\\.ts$)'] },
   },
 ];
 
@@ -50,24 +115,6 @@ export const runtime = [
     severity: 'error',
     from: { path: '\\.graph\\.js$' },
     to: { path: '^dist/src/generated/' },
-  },
-  {
-    name: 'infra-knows-no-resource',
-    comment:
-      'Resources build on infra/ and access/, never the other way round. The catalogue of errors is everybody’s.',
-    severity: 'error',
-    from: { path: '^dist/src/infra/' },
-    to: { path: '^dist/', pathNot: '^dist/src/(infra/|generated/|config\\.js|paths\\.js|graphql/errors\\.js)' },
-  },
-  {
-    name: 'access-knows-no-resource',
-    severity: 'error',
-    from: { path: '^dist/src/access/' },
-    to: {
-      path: '^dist/',
-      pathNot:
-        '^dist/src/(access/|infra/|generated/|config\\.js|paths\\.js|graphql/(errors|constraints|json-shape)\\.js)',
-    },
   },
   {
     name: 'no-development-packages',

@@ -11,30 +11,47 @@ export interface Sample {
 export interface Rounds {
   count: number;
   seconds: number;
+  /** 32 unless told. */
+  connections?: number;
 }
 
 const CONNECTIONS = 32;
 
-/** One closed-loop round against one server, through the paths in turn; every answer must be 200. */
+/** What is asked: a path, or a request with a body. */
+export type Question = string | { method: 'POST' | 'PUT'; path: string; body: string | (() => object) };
+
+const HEADERS = { 'content-type': 'application/json', accept: 'application/json' };
+
+function requestOf(question: Question): autocannon.Request {
+  if (typeof question === 'string') return { path: question };
+  const { body, ...rest } = question;
+  if (typeof body === 'string') return { ...rest, body, headers: HEADERS };
+  const setupRequest = (request: autocannon.Request) => ({ ...request, body: JSON.stringify(body()) });
+  return { ...rest, setupRequest, headers: HEADERS };
+}
+
+/** One closed-loop round against one server, through the questions in turn; every answer must be 2xx. */
 export async function load(
   server: ServerProcess,
-  paths: string | readonly string[],
+  questions: Question | readonly Question[],
   token: string,
   seconds: number,
+  connections = CONNECTIONS,
 ): Promise<Sample> {
   let clients = 0;
+  const asked = [questions].flat();
   const before = server.cpuSeconds();
   const result = await autocannon({
     url: server.url,
     // each connection begins elsewhere, so that they do not all ask for the same at once
-    setupClient: (client) => client.setRequests(rotated([paths].flat(), clients++).map((path) => ({ path }))),
-    connections: CONNECTIONS,
+    setupClient: (client) => client.setRequests(rotated(asked, clients++).map(requestOf)),
+    connections,
     duration: seconds,
     headers: { authorization: `Bearer ${token}` },
   });
   if (result.non2xx > 0 || result.errors > 0)
     throw new Error(
-      `${server.name} ${[paths].flat()[0]}: ${result.non2xx} answers were not 2xx, ${result.errors} errors`,
+      `${server.name} ${JSON.stringify(asked[0])}: ${result.non2xx} answers were not 2xx, ${result.errors} errors`,
     );
   const cpuMicros = ((server.cpuSeconds() - before) * 1e6) / result.requests.total;
   return { rps: result.requests.average, cpuMicros, p99Ms: result.latency.p99 };
@@ -55,15 +72,15 @@ export function median(values: readonly number[]): number {
 /** Rounds in rotating order; the first is dropped, because everything is still warming up. */
 export async function compare(
   servers: readonly ServerProcess[],
-  paths: string | readonly string[],
+  questions: Question | readonly Question[],
   token: string,
-  { count, seconds }: Rounds,
+  { count, seconds, connections }: Rounds,
 ): Promise<Map<string, Sample[]>> {
   const samples = new Map<string, Sample[]>(servers.map((server) => [server.name, []]));
   for (let round = 0; round <= count; round++) {
     for (let at = 0; at < servers.length; at++) {
       const server = servers[(at + round) % servers.length]!;
-      const sample = await load(server, paths, token, round === 0 ? Math.max(2, seconds) : seconds);
+      const sample = await load(server, questions, token, round === 0 ? Math.max(2, seconds) : seconds, connections);
       if (round > 0) samples.get(server.name)!.push(sample);
     }
   }

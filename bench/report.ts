@@ -3,10 +3,10 @@ import { median, type Sample } from './load.ts';
 const spread = (values: readonly number[]) =>
   `${median(values).toFixed(2)} (${Math.min(...values).toFixed(2)}-${Math.max(...values).toFixed(2)})`;
 
-/** What one server reached, beside the hand-written `pg` of the same rounds. */
+/** What each server reached, beside the first of them in the same rounds. */
 export function print(title: string, samples: ReadonlyMap<string, Sample[]>): void {
   console.log(`\n${title}`);
-  const base = samples.get('pg')!;
+  const [base] = samples.values() as Iterable<Sample[]> as [Sample[]];
   for (const [name, list] of samples) {
     const rps = median(list.map((sample) => sample.rps)).toFixed(0);
     const micros = median(list.map((sample) => sample.cpuMicros)).toFixed(0);

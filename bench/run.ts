@@ -1,19 +1,24 @@
 // `npm run bench`: the façade against hand-written servers over the same database, in one run. Quote the ratios, not the rates.
-// `BENCH_ONLY=hostile npm run bench`: only what hostile documents cost.
+// `BENCH_ONLY=hostile npm run bench`: only what hostile documents cost; `graphql`: only `/graphql`; `writes`: only changes;
+// `streams`: only event streams; `reads`: without growth, hostile documents and streams.
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { withScratchDatabase } from '../scripts/scratch-database.ts';
-import { migrate } from '../src/infra/migrate.ts';
 import { migrationsDir, projectRoot } from '../src/paths.ts';
+import { migrate } from '../src/platform/postgres/migrate.ts';
 import { register } from './api.ts';
+import { graphql } from './cases/graphql.ts';
 import { hostile } from './cases/hostile-documents.ts';
 import { models } from './cases/models.ts';
 import { secrets } from './cases/secrets.ts';
+import { streams } from './cases/streams.ts';
 import { tokens } from './cases/tokens.ts';
-import { growth, workspaces } from './cases/workspaces.ts';
+import { growth, SMALL, workspaces } from './cases/workspaces.ts';
+import { writes } from './cases/writes.ts';
 import type { Rounds } from './load.ts';
+import { seedWorkspaces } from './seed.ts';
 import { ServerProcess } from './server-process.ts';
 
 const rounds: Rounds = {
@@ -22,10 +27,12 @@ const rounds: Rounds = {
 };
 /** What a start loads a moment later belongs to what an idle process holds. */
 const SETTLING_MS = 5_000;
+const TSX = ['--import', 'tsx'];
+const YOGA = [...TSX, 'bench/servers/yoga.mjs'];
+const only = process.env.BENCH_ONLY;
 const large = Number(process.env.BENCH_ROWS ?? 1_000_000);
 
 async function throughput(env: Record<string, string>): Promise<void> {
-  const tsx = ['--import', 'tsx'];
   const running: ServerProcess[] = [];
   const started = async (name: string, args: string[]) => {
     const server = await ServerProcess.start(name, args, env);
@@ -35,22 +42,38 @@ async function throughput(env: Record<string, string>): Promise<void> {
   try {
     // the product first: it makes the keys
     const product = await started('product', ['dist/src/main.js']);
-    if (process.env.BENCH_ONLY === 'hostile') return await hostile(product, await register(product));
-    const pg = await started('pg', [...tsx, 'bench/servers/pg.ts']);
-    const prisma = await started('prisma', [...tsx, 'bench/servers/prisma.ts']);
+    const url = env.DATABASE_URL!;
+    if (only === 'hostile') return await hostile(product, await register(product));
+    if (only === 'graphql') {
+      const account = await register(product);
+      await seedWorkspaces(url, account, SMALL);
+      return await graphql([await started('yoga', YOGA), product], product, account, rounds);
+    }
+    const streamed = async () => {
+      const bare = await started('bare streams', [...TSX, 'bench/servers/streams.ts']);
+      const account = await register(product);
+      await streams({ product, bare, account, databaseUrl: url, dataDir: env.DATA_DIR!, rounds: rounds.count });
+    };
+    if (only === 'streams') return await streamed();
+    const pg = await started('pg', [...TSX, 'bench/servers/pg.ts']);
+    if (only === 'writes') return await writes([pg, product], product, await register(product), rounds);
+    const prisma = await started('prisma', [...TSX, 'bench/servers/prisma.ts']);
     await setTimeout(SETTLING_MS);
     console.log(
       `start: ${product.startMs.toFixed(0)} ms to listening, ${product.residentMiB().toFixed(0)} MiB resident when idle (hand-written pg: ${pg.residentMiB().toFixed(0)} MiB)`,
     );
     console.log(`each: ${rounds.count} rounds of ${rounds.seconds} s, 32 connections`);
     const account = await register(product);
-    const url = env.DATABASE_URL!;
     await workspaces([pg, prisma, product], product, account, url, rounds);
+    await graphql([await started('yoga', YOGA), product], product, account, rounds);
     await secrets([pg, product], product, account, rounds);
     await tokens([pg, product], product, account, rounds);
     await models([pg, product], product, account, rounds);
+    if (only === 'reads') return;
+    await writes([pg, product], product, account, rounds);
     await growth(product, account, url, large, rounds);
     await hostile(product, account);
+    await streamed();
   } finally {
     for (const server of running) await server.stop();
   }
@@ -61,7 +84,14 @@ process.chdir(projectRoot);
 try {
   await withScratchDatabase(async (url) => {
     await migrate(url, migrationsDir);
-    await throughput({ DATABASE_URL: url, DATA_DIR: dataDir, PORT: '0', LOG_LEVEL: 'error', RATE_LIMIT_RPS: '0' });
+    await throughput({
+      DATABASE_URL: url,
+      DATA_DIR: dataDir,
+      PORT: '0',
+      LOG_LEVEL: 'error',
+      RATE_LIMIT_RPS: '0',
+      MAX_SOCKETS_PER_USER: '100',
+    });
   });
 } finally {
   rmSync(dataDir, { recursive: true, force: true });

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { MAX_JSON_DEPTH } from '../src/graphql/constraints.ts';
-import { ApiError } from '../src/graphql/errors.ts';
-import { isOverloaded } from '../src/graphql/json-shape.ts';
+import { MAX_JSON_DEPTH } from '../src/core/constraints.ts';
+import { ApiError } from '../src/core/errors.ts';
+import { isOverloaded } from '../src/core/json-shape.ts';
 import { ValidationFailure } from './errors.ts';
 import type { ValidationItem } from './issues.ts';
 import { jsonFault } from './json-fault.ts';

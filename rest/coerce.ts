@@ -8,8 +8,8 @@ import {
   isNonNullType,
   isScalarType,
 } from 'graphql';
-import type { Constraints } from '../src/graphql/constraints.ts';
-import { checkConstraints, constraintsOf, expectation } from '../src/graphql/constraints.ts';
+import type { Constraints } from '../src/core/constraints.ts';
+import { checkConstraints, constraintsOf, expectation } from '../src/core/constraints.ts';
 import type { At, Issues } from './issues.ts';
 import { at } from './issues.ts';
 import { fieldOfUnknownKeys, restFields, restValues } from './names.ts';

@@ -11,12 +11,11 @@ import { comparison } from './arguments.ts';
 import { type BodyField, bodyFieldOf, misplaced } from './body-field.ts';
 import { facadeSchema, restOf } from './directives.ts';
 import type { OperationSource } from './documents.ts';
-import { CompileError, problemAt, problemOf, readDocuments } from './documents.ts';
+import { CompileError, operationOf, problemAt, problemOf, readDocuments } from './documents.ts';
 import { etagReader } from './etag.ts';
 import { declaredFailures, executionOf, isPublic, rootFieldsOf } from './execution.ts';
 import { failureOf } from './failure.ts';
 import { inputReader } from './input.ts';
-import { jitSchema, operationOf } from './jit.ts';
 import { Locator } from './locate.ts';
 import type { CompiledOperation, RootArguments } from './operation.ts';
 import type { Parameters } from './parameters.ts';
@@ -31,7 +30,6 @@ type Fragments = ReadonlyMap<string, FragmentDefinitionNode>;
 interface Schemas {
   product: GraphQLSchema;
   facade: GraphQLSchema;
-  jit: GraphQLSchema;
 }
 
 /**
@@ -40,7 +38,7 @@ interface Schemas {
  */
 export function compileOperations(schema: GraphQLSchema, dir: string): CompiledOperation[] {
   const { operations, fragments, problems } = readDocuments(dir);
-  const schemas = { product: schema, facade: facadeSchema(schema), jit: jitSchema(schema) };
+  const schemas = { product: schema, facade: facadeSchema(schema) };
   problems.push(...fragmentProblems(schemas.facade, fragments));
   if (problems.length > 0) throw new CompileError(problems);
   const compiled: CompiledOperation[] = [];
@@ -132,7 +130,7 @@ function compileOperation(
     allProblems.push(...problems);
     return null;
   }
-  const runs = tryTo(() => executionOf(schemas.product, schemas.jit, document), node, allProblems);
+  const runs = tryTo(() => executionOf(schemas.product, document), node, allProblems);
   if (!runs) return null;
   const operation = operationOf(document);
   const reader = inputReader(parameters);

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
-import type { ASTNode, FragmentDefinitionNode, OperationDefinitionNode } from 'graphql';
+import type { ASTNode, DocumentNode, FragmentDefinitionNode, OperationDefinitionNode } from 'graphql';
 import { GraphQLError, getLocation, Kind, parse, Source } from 'graphql';
 
 /** Mistakes in the operation documents. The message has one line per mistake: `file:line:column message`. */
@@ -105,4 +105,11 @@ function commentAbove(body: string, line: number): string {
   for (let last = lines.pop()?.trim(); last?.startsWith('#'); last = lines.pop()?.trim())
     comment.unshift(last.replace(/^#+ ?/, ''));
   return comment.join('\n').trim();
+}
+
+/** The first operation of a document. @throws Error when there is none */
+export function operationOf(document: DocumentNode): OperationDefinitionNode {
+  const operation = document.definitions.find((definition) => definition.kind === Kind.OPERATION_DEFINITION);
+  if (!operation) throw new Error('The document has no operation.');
+  return operation;
 }

@@ -1,44 +1,22 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { ErrorCode, ErrorDetails } from '../src/graphql/errors.ts';
-import { ApiError, errorCatalogue } from '../src/graphql/errors.ts';
+import type { ErrorCode, ErrorDetails } from '../src/core/errors.ts';
+import { ApiError, errorCatalogue } from '../src/core/errors.ts';
 import type { ValidationItem } from './issues.ts';
 import { writeAnswer } from './raw-answer.ts';
 import { allowedMethods, rememberRoutes } from './routes.ts';
 
-const statuses: Record<ErrorCode, number> = {
-  INVALID_REQUEST: 400,
-  AUTHENTICATION_FAILED: 401,
-  FORBIDDEN: 403,
-  RESOURCE_NOT_FOUND: 404,
-  METHOD_NOT_ALLOWED: 405,
-  RESOURCE_ALREADY_EXISTS: 409,
-  RESOURCE_CONFLICT: 409,
-  IDEMPOTENCY_CONFLICT: 409,
-  PRECONDITION_FAILED: 412,
-  PAYLOAD_TOO_LARGE: 413,
-  UNSUPPORTED_MEDIA_TYPE: 415,
-  RATE_LIMIT_EXCEEDED: 429,
-  INTERNAL_SERVER_ERROR: 500,
-  UPSTREAM_ERROR: 502,
-  SERVICE_UNAVAILABLE: 503,
-  UPSTREAM_TIMEOUT: 504,
-};
-
 declare module 'fastify' {
   interface FastifyReply {
     /** The code of the error that was answered; `VALIDATION_ERROR` for invalid input. */
-    errorCode?: string;
+    errorCode?: ErrorCode;
   }
 }
 
-/** The HTTP status of a code of the catalogue (defaults §0.3). The only place that knows. */
-export const statusOf = (code: ErrorCode): number => statuses[code];
-
 /** The spec's standard error, keys in the order of the wire. */
 export interface ErrorBody {
-  error: string;
+  error: ErrorCode;
   message: string;
   details: ErrorDetails;
   /** ISO 8601 without a zone (it is UTC), with microseconds. */
@@ -48,9 +26,9 @@ export interface ErrorBody {
 
 export const errorBody = (
   code: ErrorCode,
-  message: string = errorCatalogue[code],
+  message: string = errorCatalogue[code].message,
   details: ErrorDetails = {},
-  status: number = statusOf(code),
+  status: number = errorCatalogue[code].status,
 ): ErrorBody => ({
   error: code,
   message,
@@ -91,10 +69,16 @@ export function answerOf(error: unknown): ErrorAnswer | null {
     extensions?: { code?: unknown; details?: ErrorDetails };
   };
   const code = extensions?.code;
-  // an internal error that names itself so is masked like any other
-  if (!isErrorCode(code) || code === 'INTERNAL_SERVER_ERROR') return null;
+  if (!isErrorCode(code) || UNANSWERED.has(code)) return null;
   return catalogueAnswer(code, message, extensions?.details);
 }
+
+/** An internal error that names itself so is masked like any other; what is wrong with an input was told before. */
+const UNANSWERED: ReadonlySet<ErrorCode> = new Set([
+  'INTERNAL_SERVER_ERROR',
+  'VALIDATION_ERROR',
+  'OPERATION_TOO_LARGE',
+]);
 
 const isErrorCode = (code: unknown): code is ErrorCode =>
   typeof code === 'string' && Object.hasOwn(errorCatalogue, code);
@@ -106,7 +90,7 @@ function catalogueAnswer(code: ErrorCode, message?: string, details: ErrorDetail
   if (typeof details.retry_after === 'number') headers['retry-after'] = String(details.retry_after);
   else if (code === 'RATE_LIMIT_EXCEEDED' || code === 'SERVICE_UNAVAILABLE')
     return catalogueAnswer(code, message, { ...details, retry_after: 1 });
-  return { status: statusOf(code), headers, body: errorBody(code, message, details) };
+  return { status: errorCatalogue[code].status, headers, body: errorBody(code, message, details) };
 }
 
 /** What Fastify itself refuses, in words of the catalogue; `null` for what is no refusal of a request. */

@@ -1,24 +1,21 @@
 import type { DocumentNode, GraphQLField, GraphQLSchema, OperationTypeNode, SelectionSetNode } from 'graphql';
 import { execute, Kind, subscribe } from 'graphql';
-import type { ErrorCode } from '../src/graphql/errors.ts';
-import type { Run } from './jit.ts';
-import { compilePlan, operationOf } from './jit.ts';
-import type { CompiledOperation } from './operation.ts';
+import type { ErrorCode } from '../src/core/errors.ts';
+import { Plan } from '../src/core/execution/plan.ts';
+import { operationOf } from './documents.ts';
+import type { CompiledOperation, Run } from './operation.ts';
 
-/**
- * How an operation is executed: a query by a compiled plan, anything else by graphql-js.
- * @throws Error when graphql-jit cannot compile the query
- */
+/** How an operation is executed: a query by a plan, anything else by graphql-js. */
 export function executionOf(
   schema: GraphQLSchema,
-  forJit: GraphQLSchema,
   document: DocumentNode,
 ): Pick<CompiledOperation, 'run' | 'subscribe'> {
-  const isQuery = operationOf(document).operation === 'query';
+  const operation = operationOf(document);
+  const plan = operation.operation === 'query' ? new Plan(schema, document, operation) : null;
   const interpreted: Run = (contextValue, variableValues) =>
     execute({ schema, document, contextValue, variableValues });
   return {
-    run: isQuery ? compilePlan(schema, forJit, document) : interpreted,
+    run: plan ? (context, variables) => plan.run(context, variables) : interpreted,
     subscribe: async (contextValue, variableValues) =>
       subscribe({ schema, document, contextValue, variableValues }) as ReturnType<CompiledOperation['subscribe']>,
   };

@@ -1,6 +1,6 @@
 import type { GraphQLInputType } from 'graphql';
 import { getNamedType, getNullableType, isInputObjectType, isListType } from 'graphql';
-import { constraintsOf } from '../src/graphql/constraints.ts';
+import { constraintsOf } from '../src/core/constraints.ts';
 import { readerOf } from './coerce.ts';
 import type { Echo } from './issues.ts';
 import { at, echoOf, Issues } from './issues.ts';

@@ -1,6 +1,6 @@
 import type { GraphQLInputObjectType, GraphQLInputType, GraphQLOutputType, GraphQLScalarType } from 'graphql';
 import { getNullableType, isEnumType, isInputObjectType, isListType, isNonNullType, isScalarType } from 'graphql';
-import { type Constraints, constraintsOf, MAX_KEY_LENGTH } from '../src/graphql/constraints.ts';
+import { type Constraints, constraintsOf, MAX_KEY_LENGTH } from '../src/core/constraints.ts';
 import { withinType } from './coerce.ts';
 import { fieldOfUnknownKeys, restFields, restValues } from './names.ts';
 import { jsonTypeOf } from './scalars.ts';

@@ -20,7 +20,7 @@ import {
   Kind,
   typeFromAST,
 } from 'graphql';
-import type { InputIssue } from '../src/graphql/errors.ts';
+import type { InputIssue } from '../src/core/errors.ts';
 import type { RequestParts } from './input.ts';
 import { restName } from './names.ts';
 import type { Parameters } from './parameters.ts';

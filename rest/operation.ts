@@ -1,8 +1,7 @@
 import type { DocumentNode, ExecutionResult, GraphQLOutputType } from 'graphql';
-import type { ErrorCode } from '../src/graphql/errors.ts';
+import type { ErrorCode } from '../src/core/errors.ts';
 import type { ErrorSet, RestMethod } from './directives.ts';
 import type { Input, RequestParts } from './input.ts';
-import type { Run } from './jit.ts';
 import type { BodyParameter, Parameter } from './parameters.ts';
 import type { ObjectShape } from './selection.ts';
 
@@ -20,6 +19,9 @@ export interface ResponseBody {
 
 /** Argument -> where its value stands in a request. */
 export type RootArguments = Readonly<Record<string, { in: 'params' | 'query'; name: string }>>;
+
+/** Runs an operation. An error in the variables comes back as errors, like one of a resolver. */
+export type Run = (context: object, variables: Record<string, unknown>) => Promise<ExecutionResult> | ExecutionResult;
 
 /** One route of the REST API, compiled from one operation document. */
 export interface CompiledOperation {

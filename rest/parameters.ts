@@ -16,7 +16,7 @@ import {
   isScalarType,
   typeFromAST,
 } from 'graphql';
-import type { Constraints } from '../src/graphql/constraints.ts';
+import type { Constraints } from '../src/core/constraints.ts';
 import type { Report } from './bounds.ts';
 import { checkDefault, ownConstraints, tightest } from './bounds.ts';
 import { has, headerOf } from './directives.ts';
@@ -118,7 +118,7 @@ function bodyOf(
   };
 }
 
-/** Input types must not contain themselves (graphql-jit would not end) and their fields must have distinct REST names. */
+/** Input types must not contain themselves (their readers would not end) and their fields must have distinct REST names. */
 function checkInputObject(type: GraphQLInputObjectType, above: GraphQLInputObjectType[], problem: Report): void {
   if (above.includes(type)) {
     problem(`the input type '${type.name}' contains itself.`);

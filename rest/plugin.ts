@@ -8,7 +8,7 @@ import type {
   RouteHandlerMethod,
 } from 'fastify';
 import type { ExecutionResult, GraphQLSchema } from 'graphql';
-import { unauthenticated } from '../src/graphql/errors.ts';
+import { unauthenticated } from '../src/core/errors.ts';
 import { acceptJson, ignoreBody } from './body-parser.ts';
 import { clientErrorHandler } from './client-errors.ts';
 import { compileOperations } from './compile.ts';

@@ -1,6 +1,6 @@
 import type { FragmentDefinitionNode, GraphQLError, GraphQLOutputType, GraphQLSchema } from 'graphql';
 import { getNamedType, getNullableType, isCompositeType, isListType } from 'graphql';
-import { notFound } from '../src/graphql/errors.ts';
+import { typeNotFound } from '../src/core/errors.ts';
 import type { BodyField } from './body-field.ts';
 import { has } from './directives.ts';
 import { problemAt } from './documents.ts';
@@ -57,7 +57,7 @@ export function bodyReader(
       value = (value as Record<string, unknown>)[step.key];
       if (value === null || value === undefined) {
         const id = lastInPath === undefined ? '' : String((request.params as Record<string, unknown>)[lastInPath]);
-        if (type === 'query' && isObjectLike(step.type)) throw notFound(restName(getNamedType(step.type).name), id);
+        if (type === 'query' && isObjectLike(step.type)) throw typeNotFound(restName(getNamedType(step.type).name), id);
         return null;
       }
     }

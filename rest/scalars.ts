@@ -1,6 +1,6 @@
 import type { GraphQLInputType, GraphQLScalarType } from 'graphql';
 import { GraphQLError, isScalarType } from 'graphql';
-import type { InputIssue } from '../src/graphql/errors.ts';
+import type { InputIssue } from '../src/core/errors.ts';
 import type { Reader } from './coerce.ts';
 import type { At, Issues } from './issues.ts';
 

@@ -1,12 +1,8 @@
 import type { GraphQLInputType } from 'graphql';
 import { GraphQLID, getNamedType, isInputObjectType } from 'graphql';
-import { type ErrorCode, errorCatalogue } from '../src/graphql/errors.ts';
+import { type ErrorCode, errorCatalogue } from '../src/core/errors.ts';
 import type { ErrorSet } from './directives.ts';
-import { statusOf } from './errors.ts';
 import type { CompiledOperation } from './operation.ts';
-
-/** Invalid input has no code: it is answered with a body of its own. */
-type Failure = ErrorCode | 'VALIDATION_ERROR';
 
 /** The bodies that each error set of the spec lists. */
 const errorSets: Record<ErrorSet, readonly number[]> = {
@@ -18,10 +14,13 @@ const errorSets: Record<ErrorSet, readonly number[]> = {
   S0: [429],
 };
 
-const httpStatusOf = (failure: Failure): number => (failure === 'VALIDATION_ERROR' ? 422 : statusOf(failure));
-
 /** Whatever is asked for: an unreadable request, one too many, a fault of ours, a database that is away. */
-const anywhere: Failure[] = ['INVALID_REQUEST', 'RATE_LIMIT_EXCEEDED', 'INTERNAL_SERVER_ERROR', 'SERVICE_UNAVAILABLE'];
+const anywhere: ErrorCode[] = [
+  'INVALID_REQUEST',
+  'RATE_LIMIT_EXCEEDED',
+  'INTERNAL_SERVER_ERROR',
+  'SERVICE_UNAVAILABLE',
+];
 
 /**
  * Every status other than success that an operation can answer, in ascending order: what its form tells, what its field
@@ -29,7 +28,7 @@ const anywhere: Failure[] = ['INVALID_REQUEST', 'RATE_LIMIT_EXCEEDED', 'INTERNAL
  */
 export function failureStatuses(operation: CompiledOperation): number[] {
   const { isPublic, method, parameters, body, type, mayFail } = operation;
-  const failures = new Set<Failure>([...anywhere, ...mayFail]);
+  const failures = new Set<ErrorCode>([...anywhere, ...mayFail]);
   if (!isPublic) for (const failure of ['AUTHENTICATION_FAILED', 'FORBIDDEN'] as const) failures.add(failure);
   if (parameters.length > 0 || body) failures.add('VALIDATION_ERROR');
   if (namesResource(operation)) failures.add('RESOURCE_NOT_FOUND');
@@ -38,7 +37,10 @@ export function failureStatuses(operation: CompiledOperation): number[] {
   if (body) failures.add('PAYLOAD_TOO_LARGE');
   // where no body is wanted too: what comes with one must have a type that can be read
   if (method !== 'GET') failures.add('UNSUPPORTED_MEDIA_TYPE');
-  const statuses = new Set([...[...failures].map(httpStatusOf), ...errorSets[operation.errors]]);
+  const statuses = new Set([
+    ...[...failures].map((code) => errorCatalogue[code].status),
+    ...errorSets[operation.errors],
+  ]);
   return [...statuses].sort((a, b) => a - b);
 }
 
@@ -106,7 +108,8 @@ export interface FailureResponse {
   examples: Record<string, unknown>;
 }
 
-const codes = Object.keys(errorCatalogue) as ErrorCode[];
+/** What routes answer: their documents are never too large. */
+const codes = (Object.keys(errorCatalogue) as ErrorCode[]).filter((code) => code !== 'OPERATION_TOO_LARGE');
 const names: Record<number, string> = {
   404: 'NotFound',
   409: 'Conflict',
@@ -119,10 +122,10 @@ const pascal = (code: string) =>
 
 /** What a failure with this status looks like. */
 export function failureResponse(status: number): FailureResponse {
-  const own = codes.filter((code) => statusOf(code) === status);
+  const own = codes.filter((code) => errorCatalogue[code].status === status);
   const example = (code: ErrorCode) => ({
     error: code,
-    message: errorCatalogue[code],
+    message: errorCatalogue[code].message,
     details: details[code] ?? {},
     timestamp: '2026-01-02T03:04:05.678901',
     status_code: status,

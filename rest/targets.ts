@@ -10,7 +10,7 @@ import {
   visit,
   visitWithTypeInfo,
 } from 'graphql';
-import { type Constraints, constraintsOf } from '../src/graphql/constraints.ts';
+import { type Constraints, constraintsOf } from '../src/core/constraints.ts';
 import { restName } from './names.ts';
 
 /** What the schema says of the argument or input field that a variable feeds. */

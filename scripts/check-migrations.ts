@@ -1,7 +1,7 @@
 // Fails when the migrations do not give what prisma/schema says.
 import path from 'node:path';
-import { migrate } from '../src/infra/migrate.ts';
 import { migrationsDir, projectRoot } from '../src/paths.ts';
+import { migrate } from '../src/platform/postgres/migrate.ts';
 import { diffToSchema, readSchema } from './schema-engine.ts';
 import { withScratchDatabase } from './scratch-database.ts';
 

@@ -10,8 +10,14 @@ import { makeIfChanged, root } from './stamp.mjs';
 export function generateIfChanged() {
   return makeIfChanged({
     name: 'generate',
-    inputs: ['prisma/schema', 'prisma.config.ts', 'package-lock.json', 'scripts/generate.mjs'],
-    outputs: ['src/generated/prisma/client.ts', 'src/generated/pothos-prisma.ts'],
+    inputs: [
+      'prisma/schema',
+      'prisma.config.ts',
+      'package-lock.json',
+      'scripts/generate.mjs',
+      'scripts/tables-generator.mjs',
+    ],
+    outputs: ['src/generated/prisma/client.ts', 'src/generated/pothos-prisma.ts', 'src/generated/tables.ts'],
     make: prismaGenerate,
   });
 }

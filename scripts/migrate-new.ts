@@ -1,8 +1,8 @@
 // Writes the next migration: what is missing between the migrations and prisma/schema. `npm run migrate:new NAME`
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { migrate } from '../src/infra/migrate.ts';
 import { migrationsDir, projectRoot } from '../src/paths.ts';
+import { migrate } from '../src/platform/postgres/migrate.ts';
 import { diffToSchema, readSchema } from './schema-engine.ts';
 import { withScratchDatabase } from './scratch-database.ts';
 

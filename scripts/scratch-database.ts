@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { createLogger } from '../src/infra/logger.ts';
-import { startEmbeddedPostgres } from '../src/infra/postgres-embedded.ts';
+import { createLogger } from '../src/platform/logger.ts';
+import { startEmbeddedPostgres } from '../src/platform/postgres/postgres-embedded.ts';
 
 /** Gives the work an empty PostgreSQL of its own, and removes it afterwards. */
 export async function withScratchDatabase<T>(work: (url: string) => Promise<T>): Promise<T> {

@@ -3,10 +3,10 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { type Config, loadConfig } from '../src/config.ts';
-import { type Database, openDatabase } from '../src/infra/database.ts';
-import { createLogger } from '../src/infra/logger.ts';
-import { runningPostgresUrl, startEmbeddedPostgres } from '../src/infra/postgres-embedded.ts';
-import { makeRootKeyFile, RootKeys } from '../src/infra/root-keys.ts';
+import { makeRootKeyFile, RootKeys } from '../src/platform/keys/root-keys.ts';
+import { createLogger } from '../src/platform/logger.ts';
+import { type Database, openDatabase } from '../src/platform/postgres/database.ts';
+import { runningPostgresUrl, startEmbeddedPostgres } from '../src/platform/postgres/postgres-embedded.ts';
 import { examine } from '../src/secrets/doctor.ts';
 import { type RewrapProgress, rewrap } from '../src/secrets/rewrap.ts';
 

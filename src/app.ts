@@ -3,26 +3,31 @@ import helmet from '@fastify/helmet';
 import websocket from '@fastify/websocket';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from 'fastify';
 import { handleProtocols } from 'graphql-ws';
-import { registerErrorShapes, statusOf } from '../rest/errors.ts';
+import { registerErrorShapes } from '../rest/errors.ts';
 import { fastifyOptions, type RestOptions, restPlugin } from '../rest/plugin.ts';
 import { SigningKeys } from './access/signing-keys.ts';
 import type { Config } from './config.ts';
+import type { Owner } from './core/owner.ts';
+import { scheduled, type Task } from './core/tasks.ts';
+import { Expectation } from './data/expectation.ts';
 import { EventLag } from './events/event-lag.ts';
-import { errorCodeOf } from './graphql/activity-plugin.ts';
-import { closeSockets } from './graphql/close-sockets.ts';
 import { Context } from './graphql/context.ts';
-import { createEndpoint } from './graphql/endpoint.ts';
-import { ApiError, InputError } from './graphql/errors.ts';
-import { addGraphQL } from './graphql/http.ts';
 import { schema } from './graphql/schema.ts';
-import { socketHandler } from './graphql/websocket.ts';
+import { closeSockets } from './graphql/transport/close-sockets.ts';
+import { createEndpoint } from './graphql/transport/endpoint.ts';
+import { addGraphQL } from './graphql/transport/http.ts';
+import { Operations } from './graphql/transport/operations.ts';
+import { PersistedDocuments } from './graphql/transport/persisted-documents.ts';
+import { plainPost } from './graphql/transport/plain-post.ts';
+import { socketHandler } from './graphql/transport/websocket.ts';
 import { addAccountPages } from './http/account-pages.ts';
-import { addFailureRecords } from './http/activity.ts';
 import { Admission, addAdmission } from './http/admission.ts';
+import { baseUrl } from './http/base-url.ts';
 import { addCacheControl } from './http/cache-control.ts';
-import { endUnusedConnections } from './http/connections.ts';
+import { addFailureRecords } from './http/failure-records.ts';
 import { addHealth } from './http/health.ts';
 import { addIdempotency } from './http/idempotency.ts';
+import { endUnusedConnections } from './http/idle-sockets.ts';
 import { addMetrics } from './http/metrics.ts';
 import { CallerLimit } from './http/rate-limit.ts';
 import { replayGate } from './http/replay-gate.ts';
@@ -30,18 +35,17 @@ import { addRequestContext, traceIdOf } from './http/request-context.ts';
 import { addRequestLog } from './http/request-log.ts';
 import { cutOffSlowReaders } from './http/slow-readers.ts';
 import { addStartPage } from './http/start-page.ts';
-import { baseUrl } from './infra/base-url.ts';
-import type { Database } from './infra/database.ts';
-import { Expectation } from './infra/expectation.ts';
-import { appSecret } from './infra/keys.ts';
-import type { Logger } from './infra/logger.ts';
-import type { Mailer } from './infra/mail.ts';
-import { Maintenance, type Task } from './infra/maintenance.ts';
-import { OutageLog } from './infra/outage-log.ts';
-import { enforceRetention } from './infra/retention.ts';
-import { RootKeys } from './infra/root-keys.ts';
-import { Seal } from './infra/seal.ts';
 import { operationsDir } from './paths.ts';
+import { every } from './platform/every.ts';
+import { Jobs } from './platform/jobs/jobs.ts';
+import { enforceRetention } from './platform/jobs/retention.ts';
+import { appSecret } from './platform/keys/keys.ts';
+import { RootKeys } from './platform/keys/root-keys.ts';
+import { Seal } from './platform/keys/seal.ts';
+import type { Logger } from './platform/logger.ts';
+import type { Mailer } from './platform/mail/mail.ts';
+import type { Database } from './platform/postgres/database.ts';
+import { OutageLog } from './platform/postgres/outage-log.ts';
 import { createServices, type Services } from './services.ts';
 
 export interface AppDeps {
@@ -54,6 +58,7 @@ export interface AppDeps {
 export interface App {
   server: FastifyInstance;
   services: Services;
+  jobs: Jobs;
   /** Ends streams and writes what is still in memory. Call it after the server has stopped accepting. */
   stop(): Promise<void>;
 }
@@ -74,7 +79,6 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     appSecret: secret,
     publicUrl: () => config.publicUrl ?? listeningUrl(server, config),
     onFault: logFault,
-    outcomeOf: (error) => ({ statusCode: statusOfError(error), errorCode: errorCodeOf(error) }),
   });
   const eventLag = new EventLag(services.sql, logger);
   const limit = new CallerLimit(config);
@@ -91,7 +95,6 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     seal: new Seal(secret, 'idempotency'),
     mayReplay: replayGate(schema, services),
   });
-  addMetrics(server, services, database.pool, eventLag);
   addRequestLog(server, logger);
   addFailureRecords(server, services, schema);
   addHealth(server, { database, keys, eventLag });
@@ -103,12 +106,29 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   });
   const onResolverFault = (error: unknown, traceId: string) =>
     logger.error({ err: error, trace_id: traceId }, 'a resolver failed');
-  const endpoint = createEndpoint({ schema, services, limit, config, onFault: onResolverFault });
+  const operations = new Operations({ schema, limit, config, onFault: onResolverFault });
+  const persisted = new PersistedDocuments(operations.documents);
+  const endpoint = createEndpoint({ schema, services, operations, persisted, onFault: onResolverFault });
   const socket = socketHandler({ ...config, endpoint, services, admission, limit, onFault: onResolverFault });
-  addGraphQL(server, { ...config, endpoint, socket });
+  addGraphQL(server, { ...config, endpoint, plain: plainPost({ services, operations, persisted }), socket });
   await server.register(restPlugin, restOptions(config, services));
-  const maintenance = new Maintenance(tasksOf(services, eventLag), logFault);
-  return { server, services, stop: () => stop(services, maintenance) };
+  services.jobQueue.declare(tasksOf(services));
+  const jobs = new Jobs({ pool: database.pool, tasks: services.jobQueue.tasks, logger, onFault: logFault });
+  services.jobQueue.onAdded(() => jobs.wake());
+  addMetrics(server, { services, pool: database.pool, eventLag, jobs });
+  jobs.start();
+  const endLagWatch = every(
+    5_000,
+    () => eventLag.watch(),
+    (error) => logFault(error, 'the lag of events is not known'),
+  );
+  const stop = async (): Promise<void> => {
+    services.tail.close();
+    await Promise.all([jobs.stop(), endLagWatch()]);
+    await services.activity.flush();
+    await services.tokenUses.flush();
+  };
+  return { server, services, jobs, stop };
 }
 
 const MAX_HEADER_BYTES = 32 * 1024;
@@ -178,39 +198,18 @@ function restOptions({ publicUrl }: Config, services: Services): RestOptions {
   };
 }
 
-function tasksOf(services: Services, eventLag: EventLag): Task[] {
-  return [
-    { name: 'event lag', everyMs: 5_000, run: () => eventLag.watch() },
-    { name: 'buckets', everyMs: 1_000, run: () => services.buckets.provisionPending() },
-    { name: 'bucket retries', everyMs: 10_000, run: () => services.buckets.retryFailed() },
-    { name: 'secret notices', everyMs: 60_000, run: () => services.secretNotices.send() },
-    { name: 'token notices', everyMs: 900_000, run: () => services.apiTokenNotices.send() },
-    {
-      name: 'retention',
-      everyMs: 3_600_000,
-      run: async () => {
-        await services.buckets.removeDeleted();
-        await enforceRetention(services.sql);
-      },
-    },
-  ];
-}
-
-async function stop(services: Services, maintenance: Maintenance): Promise<void> {
-  services.tail.close();
-  await maintenance.stop();
-  await services.background.drain();
-  await services.activity.flush();
-  await services.tokenUses.flush();
+/** What the services declare, and retention. */
+function tasksOf(services: Services): Task[] {
+  const owners: (object & Owner)[] = Object.values(services);
+  const retention = scheduled('retention', { everySeconds: 3_600 }, async () => {
+    await services.buckets.removeDeleted();
+    await enforceRetention(services.sql);
+  });
+  return [...owners.flatMap(({ tasks }) => tasks ?? []), retention];
 }
 
 const logRequestFault = (error: unknown, request: FastifyRequest) =>
   request.log.error({ err: error }, 'a request failed');
-
-function statusOfError(error: unknown): number {
-  if (error instanceof InputError) return 422;
-  return error instanceof ApiError ? statusOf(error.code) : 500;
-}
 
 function listeningUrl(server: FastifyInstance, config: Config): string {
   const address = server.addresses()[0];

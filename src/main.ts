@@ -4,13 +4,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { buildApp } from './app.ts';
 import { type Config, ConfigError, loadConfig } from './config.ts';
-import { baseUrl } from './infra/base-url.ts';
-import { openDatabase, waitForDatabase } from './infra/database.ts';
-import { createLogger, type Logger } from './infra/logger.ts';
-import { createMailer } from './infra/mail.ts';
-import { migrate } from './infra/migrate.ts';
-import { startEmbeddedPostgres } from './infra/postgres-embedded.ts';
+import { baseUrl } from './http/base-url.ts';
 import { migrationsDir } from './paths.ts';
+import { createLogger, type Logger } from './platform/logger.ts';
+import { createMailer } from './platform/mail/mail.ts';
+import { openDatabase, waitForDatabase } from './platform/postgres/database.ts';
+import { migrate } from './platform/postgres/migrate.ts';
+import { startEmbeddedPostgres } from './platform/postgres/postgres-embedded.ts';
 import { Teardown } from './teardown.ts';
 
 const STEP_TIMEOUT_SECONDS = 15;
@@ -61,7 +61,7 @@ async function start(config: Config, logger: Logger, teardown: Teardown): Promis
   const database = openDatabase({ url, poolSize: config.databasePoolSize, logger });
   teardown.add('the database connections', () => database.close(), STEP_TIMEOUT_SECONDS);
   const mailer = createMailer({ config, logger });
-  teardown.add('the mailer', () => mailer.close(), STEP_TIMEOUT_SECONDS);
+  teardown.add('the mailer', async () => mailer.close(), STEP_TIMEOUT_SECONDS);
   const app = await buildApp({ config, database, mailer, logger });
   teardown.add('the background work', () => app.stop(), STEP_TIMEOUT_SECONDS);
   teardown.add(

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Logger } from './infra/logger.ts';
+import type { Logger } from './platform/logger.ts';
 
 interface Step {
   what: string;

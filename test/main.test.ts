@@ -7,9 +7,9 @@ import path from 'node:path';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createTestDatabase } from './support/database.ts';
+import { PASSWORD } from './support/person.ts';
 import { type Service, startService } from './support/service.ts';
 import { openAcknowledged, openEvents } from './support/sockets.ts';
-import { PASSWORD } from './support/world.ts';
 
 let base: string;
 const services = new Set<Service>();
@@ -134,7 +134,7 @@ describe('the process', () => {
     const url = await service.url();
     const { token, orgId, workspaceId } = await registered(url, 'listener');
     const authorization = `Bearer ${token}`;
-    const query = `subscription { workspaceEvents(orgId: "${orgId}", workspaceId: "${workspaceId}") { type data } }`;
+    const query = `subscription { workspaceEvents(orgId: "${orgId}", workspaceId: "${workspaceId}", types: ["workspace.deleted"]) { type data } }`;
     const stream = await openEvents(`${url}/graphql`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', accept: 'text/event-stream', authorization },

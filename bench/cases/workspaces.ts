@@ -4,7 +4,8 @@ import { print } from '../report.ts';
 import { seedWorkspaces } from '../seed.ts';
 import type { ServerProcess } from '../server-process.ts';
 
-const SMALL = 10_000;
+/** Workspaces of the account that is measured. */
+export const SMALL = 10_000;
 
 const listOf = ({ orgId }: Account) => `/v1/orgs/${orgId}/workspaces`;
 

@@ -4,10 +4,10 @@ import { Authentication } from '../../src/access/authentication.ts';
 import { SigningKeys } from '../../src/access/signing-keys.ts';
 import { TokenUses } from '../../src/access/token-uses.ts';
 import { loadConfig } from '../../src/config.ts';
-import { type Database, openDatabase } from '../../src/infra/database.ts';
-import { createLogger } from '../../src/infra/logger.ts';
-import { RootKeys } from '../../src/infra/root-keys.ts';
-import { Sql } from '../../src/infra/sql.ts';
+import { Sql } from '../../src/data/sql.ts';
+import { RootKeys } from '../../src/platform/keys/root-keys.ts';
+import { createLogger } from '../../src/platform/logger.ts';
+import { type Database, openDatabase } from '../../src/platform/postgres/database.ts';
 
 /** What a hand-written server shares with the product: the database, the keys, and the very same check of the access token. */
 interface Baseline {

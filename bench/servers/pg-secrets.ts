@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import type { Pool } from 'pg';
-import type { RootKeys } from '../../src/infra/root-keys.ts';
+import type { RootKeys } from '../../src/platform/keys/root-keys.ts';
 import { openValue, unwrapKey } from '../../src/secrets/envelope.ts';
 
 const COUNT = `update secrets s set access_count = access_count + 1, last_accessed_at = now() from secret_versions v

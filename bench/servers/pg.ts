@@ -5,6 +5,7 @@ import { credentialOf } from '../../src/access/authentication.ts';
 import { openBaseline, pageOf, serve, workspaceCursor } from './common.ts';
 import { addModels } from './pg-models.ts';
 import { addSecrets } from './pg-secrets.ts';
+import { addWrites } from './pg-writes.ts';
 
 const { database, rootKeys, authentication } = await openBaseline();
 const { pool } = database;
@@ -49,4 +50,5 @@ server.get<{ Params: { org: string; id: string } }>('/v1/orgs/:org/workspaces/:i
 });
 addModels(server, pool);
 addSecrets(server, pool, rootKeys, (request) => callers.get(request)!.userId);
+addWrites(server, pool, rootKeys, (request) => callers.get(request)!.userId);
 await serve(server);

@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { decodeProtectedHeader, errors, jwtVerify, SignJWT } from 'jose';
-import { LRUCache } from 'lru-cache';
+import { lruOf } from '../core/lru.ts';
 import type { SigningKeys } from './signing-keys.ts';
 
 /** What an access token says. Roles are not in it: they are looked up live, so that a change acts at once. */
@@ -31,7 +31,7 @@ export class AccessTokens {
   readonly #keys: SigningKeys;
   readonly #ttlSeconds: number;
   // by the SHA-256 of the token: verifying a signature at each request would triple what a small one costs
-  readonly #verified = new LRUCache<string, Verified>({ max: 20_000 });
+  readonly #verified = lruOf<Verified>(20_000);
 
   constructor(keys: SigningKeys, ttlSeconds: number) {
     this.#keys = keys;

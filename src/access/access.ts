@@ -1,21 +1,16 @@
 import DataLoader from 'dataloader';
 import type { Config } from '../config.ts';
-import { isUnstorable } from '../graphql/constraints.ts';
-import { forbidden, notFound } from '../graphql/errors.ts';
-import { FreshCache } from '../infra/fresh-cache.ts';
-import type { Sql } from '../infra/sql.ts';
+import { isUnstorable } from '../core/constraints.ts';
+import { forbidden, notFound } from '../core/errors.ts';
+import { DEFAULT_NAMESPACE, type Place } from '../core/place.ts';
+import type { Permission } from '../core/resources.ts';
+import { atLeast, higherRole, type Role } from '../core/roles.ts';
+import type { Sql } from '../data/sql.ts';
 import type { Actor } from './caller.ts';
-import {
-  atLeast,
-  type Grant,
-  granted,
-  higherRole,
-  type Permission,
-  permissionTable,
-  type Role,
-} from './permissions.ts';
-import { DEFAULT_NAMESPACE, type Place } from './place.ts';
-import { type Reach, reaches } from './token-grant.ts';
+import type { PlacePart, WorkspacePlace } from './checked-place.ts';
+import { FreshCache } from './fresh-cache.ts';
+import { type Grant, granted, permissionTable } from './permissions.ts';
+import { type Reach, reaches, restrictionsOf } from './token-grant.ts';
 
 interface DefaultNamespace {
   id: string | null;
@@ -34,12 +29,18 @@ interface WorkspaceAccess {
 
 const ORGANIZATION_ROLE = `select m.role from organization_members m join organizations o on o.id = m.org_id
   where m.org_id = $1 and m.user_id = $2 and o.deleted_at is null`;
+const WENT_WITH = `select 1 from organization_members m join organizations o on o.id = m.org_id
+  where m.org_id = $1 and m.user_id = $2 and o.deleted_at is not null`;
 const WORKSPACE_ROLE = `select w.deleted_at is null as exists,
   (select m.role from workspace_members m where m.workspace_id = w.id and m.user_id = $3) as role
   from workspaces w where w.org_id = $1 and w.id = $2`;
 const ROLES_SOMEWHERE = `array(select distinct m.role from workspace_members m join workspaces w on w.id = m.workspace_id
   where m.org_id = $1 and m.user_id = $2 and w.deleted_at is null)`;
 const DEFAULT_NAMESPACE_ID = `select id from namespaces where org_id = $1 and workspace_id = $2 and slug = '${DEFAULT_NAMESPACE}'`;
+
+const PART_TABLES: Record<PlacePart, string> = { namespace: 'namespaces', app: 'apps', environment: 'environments' };
+const partById = (part: PlacePart) =>
+  `select id from ${PART_TABLES[part]} where org_id = $1 and workspace_id = $2 and id = $3`;
 
 // the same questions asked many times at once, as the rows of a list do: one statement for all
 const ORGANIZATION_ROLES = `select (${ORGANIZATION_ROLE.replace('$1', 'k.org_id').replace('$2', 'k.user_id')}) as role
@@ -165,22 +166,37 @@ export class Access {
 
   /** The workspaces that a list may show this caller, if it may show only some: those that a token is restricted to. */
   visibleWorkspaces({ principal: { token } }: Actor): readonly string[] | null {
-    return token && token.workspaceIds.length > 0 ? token.workspaceIds : null;
+    return restrictionsOf(token).workspaceId ?? null;
   }
 
-  /** The same for namespaces: `filtersOf({ 't.id = any(?)': access.visibleNamespaces(actor) })`. */
+  /** The same for namespaces. */
   visibleNamespaces({ principal: { token } }: Actor): readonly string[] | null {
-    return token && token.namespaceIds.length > 0 ? token.namespaceIds : null;
+    return restrictionsOf(token).namespaceId ?? null;
   }
 
   /** The same for environments. */
   visibleEnvironments({ principal: { token } }: Actor): readonly string[] | null {
-    return token && token.environmentIds.length > 0 ? token.environmentIds : null;
+    return restrictionsOf(token).environmentId ?? null;
   }
 
   /** The same for apps: an app's token sees its own. */
   visibleApps({ principal: { token } }: Actor): readonly string[] | null {
-    return token?.appId ? [token.appId] : null;
+    return restrictionsOf(token).appId ?? null;
+  }
+
+  /** The id of a part of a workspace, by its id or, of a namespace, by `default`. @throws RESOURCE_NOT_FOUND with the part */
+  async findPart(workspace: WorkspacePlace, part: PlacePart, id: string): Promise<string> {
+    const { orgId, workspaceId } = workspace;
+    if (part === 'namespace' && id === DEFAULT_NAMESPACE) {
+      const found = await this.#defaultNamespace(orgId, workspaceId);
+      if (!found) throw notFound(part, id);
+      return found;
+    }
+    const [row] = isUnstorable(id)
+      ? []
+      : await this.#sql.read<{ id: string }>(partById(part), [orgId, workspaceId, id]);
+    if (!row) throw notFound(part, id);
+    return row.id;
   }
 
   /**
@@ -190,6 +206,27 @@ export class Access {
   ensureCovers(actor: Actor, grant: Grant, permission: Permission, createdBy: string | null): void {
     if (grant === 'all' || (grant === 'own' && createdBy === actor.principal.userId)) return;
     throw forbidden(permission);
+  }
+
+  /** Whether the caller's user was a member of an organization when it was deleted. */
+  async wentWithOrganization({ principal }: Actor, orgId: string): Promise<boolean> {
+    return (await this.#sql.read(WENT_WITH, [orgId, principal.userId])).length > 0;
+  }
+
+  /** Reads anew, for all of them at once, what checks about these users in these places go by. */
+  async readAgain(asked: readonly { userId: string; orgId: string; workspaceId: string | null }[]): Promise<void> {
+    const organizations = new Map<string, string[]>();
+    const workspaces = new Map<string, string[]>();
+    for (const { userId, orgId, workspaceId } of asked) {
+      organizations.set(`${orgId} ${userId}`, [orgId, userId]);
+      if (workspaceId !== null) workspaces.set(`${orgId} ${workspaceId} ${userId}`, [orgId, workspaceId, userId]);
+    }
+    await Promise.all([
+      this.#organizations.readAgain([...organizations.keys()], () =>
+        this.#readOrganizations([...organizations.values()]),
+      ),
+      this.#workspaces.readAgain([...workspaces.keys()], () => this.#readWorkspaces([...workspaces.values()])),
+    ]);
   }
 
   /** A membership of an organization changed on this node. */
@@ -214,11 +251,16 @@ export class Access {
     const { orgId, workspaceId, namespaceId } = where;
     if (namespaceIds.length === 0 || namespaceId !== DEFAULT_NAMESPACE || !workspaceId) return where;
     if (isUnstorable(workspaceId)) return where;
+    return { ...where, namespaceId: (await this.#defaultNamespace(orgId, workspaceId)) ?? DEFAULT_NAMESPACE };
+  }
+
+  /** It is made with its workspace and neither moves nor goes away alone, so it may be kept as long as the membership is. */
+  async #defaultNamespace(orgId: string, workspaceId: string): Promise<string | null> {
     const { id } = await this.#defaultNamespaces.get(`${orgId} ${workspaceId}`, async () => {
       const [row] = await this.#sql.read<{ id: string }>(DEFAULT_NAMESPACE_ID, [orgId, workspaceId]);
       return { id: row?.id ?? null };
     });
-    return { ...where, namespaceId: id ?? DEFAULT_NAMESPACE };
+    return id;
   }
 
   #organization(actor: Actor, orgId: string): OrganizationAccess | Promise<OrganizationAccess> {
@@ -295,6 +337,9 @@ export function effectiveRole(organizationRole: Role, workspaceRole: Role | null
   return higherRole(workspaceRole, atLeast(organizationRole, 'admin') ? organizationRole : null);
 }
 
+/** Whether a role in an organization is one in each of its workspaces. */
+export const reachesEveryWorkspace = (role: Role): boolean => effectiveRole(role, null) !== null;
+
 /** Tokens know one organization; users are asked about as members. */
 const isForeign = ({ principal: { token } }: Actor, orgId: string): boolean => token !== null && token.orgId !== orgId;
 
@@ -302,8 +347,8 @@ const isHidden = (visible: readonly string[] | null, id: string): boolean => vis
 
 /** Whether a workspace's permission comes with the role in its organization. */
 function isFromOrganization(role: Role, permission: Permission): boolean {
-  const rule = permissionTable[permission];
-  return 'organizationFrom' in rule && atLeast(role, rule.organizationFrom);
+  const { organizationFrom } = permissionTable[permission];
+  return organizationFrom !== undefined && atLeast(role, organizationFrom);
 }
 
 function judgeWorkspace(

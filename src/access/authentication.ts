@@ -1,12 +1,12 @@
-import { LRUCache } from 'lru-cache';
-import { FreshCache } from '../infra/fresh-cache.ts';
-import type { Sql } from '../infra/sql.ts';
+import { lruOf } from '../core/lru.ts';
+import type { Sql } from '../data/sql.ts';
 import type { AccessTokens } from './access-tokens.ts';
 import { kindOfToken } from './api-token-format.ts';
+import { FreshCache } from './fresh-cache.ts';
 import type { Principal, UserPrincipal } from './principal.ts';
+import { tokenHash } from './random-token.ts';
 import { TokenLookup } from './token-lookup.ts';
 import type { TokenUses } from './token-uses.ts';
-import { tokenHash } from './tokens.ts';
 
 interface SessionState {
   /** `null` when the session or its user is dead. */
@@ -16,9 +16,10 @@ interface SessionState {
 /** How API tokens and app tokens begin; access tokens never do. */
 const API_TOKEN = /^(?:pat|app)_/;
 
-const SESSION = `select u.id as "userId", u.username, u.is_platform_admin as "isPlatformAdmin", u.is_verified as "isVerified"
+const SESSION = `select s.id as "sessionId", u.id as "userId", u.username, u.is_platform_admin as "isPlatformAdmin",
+    u.is_verified as "isVerified"
   from sessions s join users u on u.id = s.user_id
-  where s.id = $1 and s.revoked_at is null and s.expires_at > now() and u.is_active`;
+  where s.id = any($1) and s.revoked_at is null and s.expires_at > now() and u.is_active`;
 
 /** What stands in an `authorization` header, with the hash that it is remembered by. */
 export interface Credential {
@@ -42,7 +43,7 @@ export class Authentication {
   readonly #sql: Sql;
   readonly #sessions = new FreshCache<SessionState>();
   /** Hashes of credentials that were good lately. */
-  readonly #trusted = new LRUCache<string, true>({ max: 50_000, ttl: TRUST_MS, ttlResolution: 1_000 });
+  readonly #trusted = lruOf<true>(50_000, { ttl: TRUST_MS, ttlResolution: 1_000 });
   /** Hashes of credentials that are looked up now. */
   readonly #pending = new Map<string, number>();
 
@@ -97,6 +98,27 @@ export class Authentication {
     return principal?.userId === known.userId ? { ...principal, orgId: known.orgId } : null;
   }
 
+  /** Whether a principal that was found earlier would be found again; at once where that is known, as it is for each event of a stream. */
+  lives(known: Principal): boolean | Promise<boolean> {
+    if (known.token) return this.#apiTokens.find(known.token.hash).then((principal) => principal !== null);
+    const session = this.#session(known.sessionId);
+    const isAlive = ({ principal }: SessionState) => principal?.userId === known.userId;
+    return session instanceof Promise ? session.then(isAlive) : isAlive(session);
+  }
+
+  /** Reads anew, for all of them at once, what `lives` and `renew` go by. */
+  async readAgain(known: readonly Principal[]): Promise<void> {
+    const sessionIds = new Set<string>();
+    const hashes = new Set<string>();
+    for (const principal of known)
+      if (principal.token) hashes.add(principal.token.hash);
+      else sessionIds.add(principal.sessionId);
+    await Promise.all([
+      this.#apiTokens.readAgain([...hashes]),
+      this.#sessions.readAgain([...sessionIds], (ids) => this.#readSessions(ids)),
+    ]);
+  }
+
   /** A session was ended on this node: it is refused at once, here. */
   sessionChanged(sessionId: string): void {
     this.#sessions.drop(sessionId);
@@ -125,12 +147,15 @@ export class Authentication {
   }
 
   #session(sessionId: string): SessionState | Promise<SessionState> {
-    return this.#sessions.get(sessionId, async () => {
-      const [row] = await this.#sql.read<Pick<UserPrincipal, 'userId' | 'username' | 'isPlatformAdmin' | 'isVerified'>>(
-        SESSION,
-        [sessionId],
-      );
-      return { principal: row ? { ...row, type: 'user', sessionId, token: null } : null };
+    return this.#sessions.get(sessionId, async () => (await this.#readSessions([sessionId]))[0]!);
+  }
+
+  async #readSessions(ids: readonly string[]): Promise<SessionState[]> {
+    const rows = await this.#sql.read<Omit<UserPrincipal, 'orgId' | 'type' | 'token'>>(SESSION, [ids]);
+    const found = new Map(rows.map((row) => [row.sessionId, row]));
+    return ids.map((id) => {
+      const row = found.get(id);
+      return { principal: row ? { ...row, type: 'user', token: null } : null };
     });
   }
 }

@@ -1,4 +1,4 @@
-import type { Expectation } from '../infra/expectation.ts';
+import type { Expectation } from '../data/expectation.ts';
 import type { Principal } from './principal.ts';
 
 /** What stands in the place of the HTTP method for operations that came over a WebSocket. */

@@ -1,5 +1,5 @@
 import { type Algorithm, hash, verify } from '@node-rs/argon2';
-import { ApiError } from '../graphql/errors.ts';
+import { ApiError } from '../core/errors.ts';
 
 // OWASP's minimum for Argon2id: 19 MiB, two passes, one lane. Hashing runs on libuv's threads, never on the event loop.
 const ARGON2ID = 2 satisfies Algorithm; // its enumeration is ambient: it has no value at run time

@@ -1,5 +1,5 @@
-import { forbidden } from '../graphql/errors.ts';
-import type { Permission } from './permissions.ts';
+import { forbidden } from '../core/errors.ts';
+import type { Permission } from '../core/resources.ts';
 import type { TokenGrant } from './token-grant.ts';
 
 interface Known {

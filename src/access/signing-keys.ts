@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, statSync, writeSync } from 'node:fs';
 import path from 'node:path';
 import { type CryptoKey, exportJWK, generateKeyPair, importJWK, type JSONWebKeySet, type JWK } from 'jose';
-import { lockFolder } from '../infra/folder-lock.ts';
-import { keyFile } from '../infra/keys.ts';
+import { lockFolder } from '../platform/folder-lock.ts';
+import { keyFile } from '../platform/keys/keys.ts';
 
 /** A private signing key as it is kept. */
 interface StoredKey {

@@ -1,6 +1,6 @@
+import type { Place } from '../core/place.ts';
+import type { Permission } from '../core/resources.ts';
 import { type EndpointPattern, matchesPath } from './endpoint-paths.ts';
-import type { Permission } from './permissions.ts';
-import type { Place } from './place.ts';
 
 /** What an API token or app token narrows its user's rights to (spec, Authentication 6). Empty lists restrict nothing. */
 export interface TokenGrant {
@@ -32,6 +32,24 @@ export interface Reach extends Place {
   orgId: string;
   /** Absent for what belongs to the organization as a whole. */
   workspaceId?: string | null | undefined;
+}
+
+/**
+ * What of each kind of place a token is restricted to; absent where everything is open. An app's token sees its own app.
+ */
+export function restrictionsOf(token: TokenGrant | null): {
+  readonly [Name in 'orgId' | 'workspaceId' | keyof Place]?: readonly string[];
+} {
+  if (!token) return {};
+  const { orgId, appId, ...lists } = token;
+  const some = (ids: readonly string[]) => (ids.length > 0 ? ids : undefined);
+  return {
+    orgId: [orgId],
+    workspaceId: some(lists.workspaceIds),
+    namespaceId: some(lists.namespaceIds),
+    environmentId: some(lists.environmentIds),
+    appId: appId ? [appId] : undefined,
+  };
 }
 
 /** What does not change anything: it stays possible where a restricted token names nothing. */

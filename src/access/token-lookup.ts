@@ -1,6 +1,6 @@
-import { FreshCache } from '../infra/fresh-cache.ts';
-import type { Sql } from '../infra/sql.ts';
+import type { Sql } from '../data/sql.ts';
 import { parseEndpointPattern } from './endpoint-paths.ts';
+import { FreshCache } from './fresh-cache.ts';
 import type { TokenPrincipal } from './principal.ts';
 import { expand } from './scopes.ts';
 import type { TokenGrant } from './token-grant.ts';
@@ -41,7 +41,7 @@ interface TokenState {
 }
 
 // one clock for all nodes: that of the database
-const TOKEN = `select t.id, t.token_type as type, t.family_id as "familyId", t.org_id as "orgId", t.app_id as "appId",
+const TOKEN = `select t.token_hash as hash, t.id, t.token_type as type, t.family_id as "familyId", t.org_id as "orgId", t.app_id as "appId",
     t.workspace_id as "workspaceId", t.scopes, t.permissions, t.workspace_ids as "workspaceIds", t.namespace_ids as "namespaceIds",
     t.environment_ids as "environmentIds", t.endpoint_paths as "endpointPaths", t.rate_limit_rps as "rateLimitRps",
     t.rate_limit_burst as "rateLimitBurst", t.root_family_id as "rootFamilyId", root.rps as "rootRps", root.burst as "rootBurst", u.id as "userId", u.username, u.is_verified as "isVerified",
@@ -50,7 +50,7 @@ const TOKEN = `select t.id, t.token_type as type, t.family_id as "familyId", t.o
   join organizations o on o.id = t.org_id and o.deleted_at is null
   left join lateral (select r.rate_limit_rps as rps, r.rate_limit_burst as burst from api_tokens r
     where r.family_id = t.root_family_id order by r.id desc limit 1) root on true
-  where t.token_hash = $1`;
+  where t.token_hash = any($1)`;
 
 /** Finds the live token with a hash: one read for each token and node in a second at most. */
 export class TokenLookup {
@@ -65,10 +65,15 @@ export class TokenLookup {
 
   /** Whose token it is; `null` for one that is unknown, expired or revoked, and for one whose user or organization is gone. */
   async find(hash: string): Promise<TokenPrincipal | null> {
-    const { principal, endsAt } = await this.#tokens.get(hash, () => this.#read(hash));
+    const { principal, endsAt } = await this.#tokens.get(hash, async () => (await this.#read([hash]))[0]!);
     if (!principal || performance.now() >= endsAt) return null;
     this.#uses.note(principal.token.id);
     return principal;
+  }
+
+  /** Reads tokens anew, all in one statement. */
+  async readAgain(hashes: readonly string[]): Promise<void> {
+    await this.#tokens.readAgain(hashes, (asked) => this.#read(asked));
   }
 
   /** Tokens were revoked on this node: they are refused at once, here. */
@@ -81,14 +86,18 @@ export class TokenLookup {
     this.#tokens.clear();
   }
 
-  async #read(hash: string): Promise<TokenState> {
+  async #read(hashes: readonly string[]): Promise<TokenState[]> {
     const asked = performance.now();
-    const [row] = await this.#sql.read<TokenRow>(TOKEN, [hash]);
-    if (!row) return { principal: null, endsAt: 0 };
-    return {
-      principal: principalOf(row, hash),
-      endsAt: row.leftMs === null ? Number.POSITIVE_INFINITY : asked + row.leftMs,
-    };
+    const rows = await this.#sql.read<TokenRow & { hash: string }>(TOKEN, [hashes]);
+    const found = new Map(rows.map((row) => [row.hash, row]));
+    return hashes.map((hash) => {
+      const row = found.get(hash);
+      if (!row) return { principal: null, endsAt: 0 };
+      return {
+        principal: principalOf(row, hash),
+        endsAt: row.leftMs === null ? Number.POSITIVE_INFINITY : asked + row.leftMs,
+      };
+    });
   }
 }
 

@@ -1,5 +1,5 @@
-import { LRUCache } from 'lru-cache';
-import type { Sql } from '../infra/sql.ts';
+import { lruOf } from '../core/lru.ts';
+import type { Sql } from '../data/sql.ts';
 
 /** How exactly `last_used_at` tells when a token was last used (defaults §3). */
 const EVERY_MS = 60_000;
@@ -15,7 +15,7 @@ const WRITE = `with due as (
 export class TokenUses {
   readonly #sql: Sql;
   readonly #onFault: (error: unknown, what: string) => void;
-  readonly #written = new LRUCache<string, true>({ max: 50_000, ttl: EVERY_MS, ttlResolution: 1_000 });
+  readonly #written = lruOf<true>(50_000, { ttl: EVERY_MS, ttlResolution: 1_000 });
   #pending = new Set<string>();
   #flushing: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | null = null;

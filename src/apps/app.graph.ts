@@ -1,72 +1,26 @@
 import { builder } from '../graphql/builder.ts';
-import { connectionType, pageArgs } from '../graphql/connections.ts';
-import { bounds } from '../graphql/inputs.ts';
-import { Node, readableInWorkspace, registerNode } from '../graphql/node.ts';
+import { inWorkspace, tracked } from '../graphql/common-fields.ts';
+import { bounds, inputArg } from '../graphql/inputs.ts';
+import { Node } from '../graphql/node.ts';
+import { idArg, workspaceArgs } from '../graphql/place-args.ts';
+import { readable } from '../graphql/resource.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
 import { Workspace } from '../workspaces/workspace.graph.ts';
-import { workspaceArgs } from '../workspaces/workspace-args.ts';
 
 export const App = builder.prismaObject('App', {
   description: 'An application of a workspace.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
-    id: t.exposeID('id', { description: 'Identifier, `app_…`.' }),
-    orgId: t.exposeID('orgId', { description: 'The organization of the workspace.' }),
-    workspaceId: t.exposeID('workspaceId', { description: 'The workspace.' }),
     name: t.exposeString('name', { description: 'A label; names may repeat.' }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
     metadata: t.expose('metadata', { type: 'JSONObject', description: 'Free data.' }),
-    createdBy: t.exposeID('createdBy', { nullable: true, description: 'Who made it.' }),
-    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was made.' }),
-    updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When it last changed.' }),
-    workspace: t.field({
-      type: Workspace,
-      description: 'The workspace that it belongs to.',
-      authorize: { workspace: 'workspace:read' },
-      resolve: ({ orgId, workspaceId }, _args, context) =>
-        context.services.workspaces.nestedOne(context, orgId, workspaceId),
-    }),
   }),
 });
+inWorkspace(App, 'app');
+tracked(App);
+readable(App, { kind: 'app', below: Workspace, reads: ({ apps }) => apps.reads, back: {} });
 
-export const AppConnection = connectionType('App', App);
-
-registerNode('app', App, async (context, id) =>
-  readableInWorkspace(context, 'app:read', await context.services.apps.reads.findAnywhere(id)),
-);
-
-builder.prismaObjectField(Workspace, 'apps', (t) =>
-  t.field({
-    type: AppConnection,
-    description: 'The apps, newest first.',
-    authorize: { workspace: 'app:read' },
-    args: pageArgs(),
-    resolve: ({ orgId, id }, args, context) => context.services.apps.nested(context, [orgId, id], args),
-  }),
-);
-
-const target = () => ({
-  ...workspaceArgs(),
-  ...builder.args((t) => ({ id: t.id({ required: true, description: 'The app.' }) })),
-});
-
-builder.queryFields((t) => ({
-  app: t.field({
-    type: App,
-    description: 'An app by its identifier.',
-    authorize: { workspace: 'app:read' },
-    args: target(),
-    resolve: (_root, { orgId, workspaceId, id }, { services }) => services.apps.reads.get([orgId, workspaceId], id),
-  }),
-  apps: t.field({
-    type: AppConnection,
-    description: 'The apps of a workspace, newest first.',
-    authorize: { workspace: 'app:read' },
-    args: { ...workspaceArgs(), ...pageArgs() },
-    resolve: (_root, { orgId, workspaceId, ...args }, { actor, services }) =>
-      services.apps.list(actor, { orgId, workspaceId }, args),
-  }),
-}));
+const target = () => ({ ...workspaceArgs(), ...idArg('The app.') });
 
 const CreateAppInput = builder.inputType('CreateAppInput', {
   description: 'A new app.',
@@ -95,26 +49,22 @@ builder.mutationFields((t) => ({
     type: App,
     description: 'Makes an app.',
     authorize: { workspace: 'app:create' },
-    args: { ...workspaceArgs(), input: t.arg({ type: CreateAppInput, required: true, description: 'The app.' }) },
-    resolve: (_root, { input, ...place }, { actor, services }) => services.apps.create(actor, place, input),
+    args: { ...workspaceArgs(), ...inputArg(CreateAppInput, 'The app.') },
+    resolve: ({ workspace }, { input }, { actor, services }) => services.apps.create(actor, workspace, input),
   }),
   updateApp: t.field({
     type: App,
     description: 'Changes an app.',
     authorize: { workspace: 'app:update' },
-    args: {
-      ...target(),
-      input: t.arg({ type: UpdateAppInput, required: true, description: 'The changes.' }),
-      ...versionArg(),
-    },
-    resolve: (_root, { id, input, ...place }, { actor, services }) => services.apps.update(actor, place, id, input),
+    args: { ...target(), ...inputArg(UpdateAppInput), ...versionArg() },
+    resolve: ({ workspace }, { id, input }, { actor, services }) => services.apps.update(actor, workspace, id, input),
   }),
   deleteApp: t.boolean({
     description: 'Deletes an app with its releases.',
     authorize: { workspace: 'app:delete' },
     args: { ...target(), ...versionArg() },
-    resolve: async (_root, { id, ...place }, { actor, services }) => {
-      await services.apps.delete(actor, place, id);
+    resolve: async ({ workspace }, { id }, { actor, services }) => {
+      await services.apps.delete(actor, workspace, id);
       return true;
     },
   }),

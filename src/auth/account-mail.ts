@@ -1,26 +1,52 @@
-import type { Background } from '../infra/background.ts';
-import type { Mailer } from '../infra/mail.ts';
-import type { LivingToken, LivingTokens } from '../tokens/living-tokens.ts';
+import { randomUUID } from 'node:crypto';
+import type { LivingToken, LivingTokens } from '../api-tokens/living-tokens.ts';
+import type { Task } from '../core/tasks.ts';
+import type { Tx } from '../data/changes.ts';
+import type { Seal } from '../platform/keys/seal.ts';
+import type { Mail, Mailer } from '../platform/mail/mail.ts';
 
 interface Recipient {
   email: string;
   username: string;
 }
 
-/** The mails of accounts. They leave after the answer, so that its time tells nothing. */
+/** What is in the database of a mail that waits: its text has links that let somebody in. */
+interface SealedMail {
+  id: string;
+  sealed: string;
+}
+
+/** A transaction, as far as mails need it. */
+export type Mailing = Pick<Tx, 'enqueue'>;
+
+// 16 hours of waits in all: longer than a mail server is away, and than most links live
+const TRIES = 12;
+
+/**
+ * The mails of accounts. Each is a job of the change that promises it, so it leaves after the answer, whose time tells nothing, and is not
+ * lost with the process. A mail is sent twice when a node dies between the server's answer and the end of the job.
+ */
 export class AccountMail {
-  readonly #mailer: Mailer;
-  readonly #background: Background;
+  readonly tasks: readonly Task[];
+  readonly #send: Task<SealedMail>;
+  readonly #seal: Seal;
   readonly #publicUrl: () => string;
 
-  constructor(deps: { mailer: Mailer; background: Background; publicUrl: () => string }) {
-    this.#mailer = deps.mailer;
-    this.#background = deps.background;
+  /** @param deps.seal keeps the texts of mails that wait from whoever reads the database */
+  constructor(deps: { mailer: Mailer; seal: Seal; publicUrl: () => string }) {
+    this.#seal = deps.seal;
     this.#publicUrl = deps.publicUrl;
+    this.#send = {
+      name: 'mail',
+      tries: TRIES,
+      run: ({ id, sealed }) => deps.mailer.send(this.#open(id, sealed)),
+    };
+    this.tasks = [this.#send];
   }
 
-  verification(to: Recipient, token: string): void {
-    this.#send(
+  verification(tx: Mailing, to: Recipient, token: string): void {
+    this.#enqueue(
+      tx,
       to.email,
       'Confirm your e-mail address',
       `Hello ${to.username},\n\nthe account '${to.username}' was made with this e-mail address. Open this link to confirm that both are yours. It works for 24 hours. API tokens that were made before stop working.\n\nIf you did not make the account, do not open the link.`,
@@ -29,8 +55,9 @@ export class AccountMail {
   }
 
   /** For the address that an account changes to. */
-  emailChange(to: Recipient, token: string): void {
-    this.#send(
+  emailChange(tx: Mailing, to: Recipient, token: string): void {
+    this.#enqueue(
+      tx,
       to.email,
       'Confirm your e-mail address',
       `Hello ${to.username},\n\nthe account '${to.username}' asks to use this e-mail address from now on. Open this link to confirm it. It works for 24 hours; until then the account keeps its old address.\n\nIf the account is not yours, do not open the link.`,
@@ -39,16 +66,18 @@ export class AccountMail {
   }
 
   /** For the address that an account still has. */
-  emailChangeAsked(to: Recipient): void {
-    this.#send(
+  emailChangeAsked(tx: Mailing, to: Recipient): void {
+    this.#enqueue(
+      tx,
       to.email,
       'Your e-mail address is about to change',
       `Hello ${to.username},\n\nsomebody who is signed in to your account, or administers it, asked to change its e-mail address. This address stays until the new one is confirmed. If it was not you, reset your password at once: that stops the change.`,
     );
   }
 
-  passwordReset(to: Recipient, token: string, living: LivingTokens): void {
-    this.#send(
+  passwordReset(tx: Mailing, to: Recipient, token: string, living: LivingTokens): void {
+    this.#enqueue(
+      tx,
       to.email,
       'Reset your password',
       `Hello ${to.username},\n\nopen this link to choose a new password. It works once, for one hour. If you did not ask for it, ignore this mail.${listed('These API tokens will keep working unless you choose to revoke them with the reset', living)}`,
@@ -56,9 +85,10 @@ export class AccountMail {
     );
   }
 
-  invitation(email: string, organization: string, invitedBy: string, token: string): void {
+  invitation(tx: Mailing, email: string, organization: string, invitedBy: string, token: string): void {
     const [name, sender] = [oneLine(organization), oneLine(invitedBy)];
-    this.#send(
+    this.#enqueue(
+      tx,
       email,
       `You are invited to ${name}`,
       `Hello,\n\n${sender} invites you to join '${name}'. Open this link to accept. It works for 7 days.`,
@@ -66,17 +96,19 @@ export class AccountMail {
     );
   }
 
-  passwordChanged(to: Recipient, { living, revoked }: { living: LivingTokens; revoked: number }): void {
+  passwordChanged(tx: Mailing, to: Recipient, { living, revoked }: { living: LivingTokens; revoked: number }): void {
     const ended = revoked > 0 ? ' Your API tokens were revoked.' : '';
-    this.#send(
+    this.#enqueue(
+      tx,
       to.email,
       'Your password was changed',
       `Hello ${to.username},\n\nyour password was changed and your other sessions were ended.${ended} If it was not you, reset your password at once and tell your administrator.${listed('These API tokens keep working; revoke those that you do not know', living)}`,
     );
   }
 
-  emailChanged(to: Recipient, newEmail: string): void {
-    this.#send(
+  emailChanged(tx: Mailing, to: Recipient, newEmail: string): void {
+    this.#enqueue(
+      tx,
       to.email,
       'Your e-mail address was changed',
       `Hello ${to.username},\n\nthe e-mail address of your account is now ${newEmail}. If it was not you, tell your administrator.`,
@@ -84,30 +116,45 @@ export class AccountMail {
   }
 
   /** For the people of a secret: what is due, in words. */
-  secretNotice(to: Recipient, subject: string, sentence: string): void {
-    this.#send(to.email, oneLine(subject), `Hello ${to.username},\n\n${oneLine(sentence, 600)}`);
+  secretNotice(tx: Mailing, to: Recipient, subject: string, sentence: string): void {
+    this.#enqueue(tx, to.email, oneLine(subject), `Hello ${to.username},\n\n${oneLine(sentence, 600)}`);
   }
 
   /** For the maker of a token. `days` until the end; 0: it has expired. */
-  tokenExpires(to: Recipient, token: { name: string; prefix: string; days: number; expiresAt: Date }): void {
+  tokenExpires(
+    tx: Mailing,
+    to: Recipient,
+    token: { name: string; prefix: string; days: number; expiresAt: Date },
+  ): void {
     const what = `the token '${oneLine(token.name)}' (${token.prefix}…)`;
     const when = minuteOf(token.expiresAt);
     const sentence =
       token.days === 0
         ? `${what} has expired. It can be refreshed for 30 days.`
         : `${what} expires on ${when} UTC. Refresh it, or issue a new one.`;
-    this.#send(
+    this.#enqueue(
+      tx,
       to.email,
       token.days === 0 ? 'A token has expired' : `A token expires in ${token.days} days`,
       `Hello ${to.username},\n\n${sentence}`,
     );
   }
 
-  #send(to: string, subject: string, text: string, path?: string): void {
+  #enqueue(tx: Mailing, to: string, subject: string, text: string, path?: string): void {
     const link = path ? `${this.#publicUrl()}${path}` : undefined;
-    this.#background.run(`mail: ${subject}`, () =>
-      this.#mailer.send({ to, subject, text: link ? `${text}\n\n${link}\n` : `${text}\n`, ...(link ? { link } : {}) }),
-    );
+    const id = randomUUID();
+    const mail: Mail = {
+      id,
+      to,
+      subject,
+      text: link ? `${text}\n\n${link}\n` : `${text}\n`,
+      ...(link ? { link } : {}),
+    };
+    tx.enqueue(this.#send, { id, sealed: this.#seal.seal(JSON.stringify(mail), id).toString('base64') });
+  }
+
+  #open(id: string, sealed: string): Mail {
+    return JSON.parse(this.#seal.open(Buffer.from(sealed, 'base64'), id)) as Mail;
   }
 }
 

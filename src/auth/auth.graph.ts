@@ -228,7 +228,7 @@ builder.mutationFields((t) => ({
     isCredential: true,
     args: { input: t.arg({ type: EmailInput, required: true, description: 'The address.' }) },
     resolve: async (_root, { input }, { caller, services }) => {
-      await services.auth.resendVerification(caller, input.email);
+      await services.requestedMails.request(caller, input.email, 'verify_email');
       return true;
     },
   }),
@@ -238,7 +238,7 @@ builder.mutationFields((t) => ({
     isCredential: true,
     args: { input: t.arg({ type: EmailInput, required: true, description: 'The address.' }) },
     resolve: async (_root, { input }, { caller, services }) => {
-      await services.auth.forgotPassword(caller, input.email);
+      await services.requestedMails.request(caller, input.email, 'reset_password');
       return true;
     },
   }),

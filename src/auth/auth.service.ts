@@ -4,18 +4,15 @@ import type { Authentication } from '../access/authentication.ts';
 import type { Actor, Caller } from '../access/caller.ts';
 import type { Passwords } from '../access/passwords.ts';
 import { sessionOf } from '../access/principal.ts';
-import { tokenHash } from '../access/tokens.ts';
+import { tokenHash } from '../access/random-token.ts';
+import { Budget } from '../access/throttle.ts';
 import type { Config } from '../config.ts';
+import { type ApiError, forbidden, unauthenticated } from '../core/errors.ts';
+import type { ActivityEntry, ActivityRecorder } from '../data/activity.ts';
+import type { Changes } from '../data/changes.ts';
 import type { PrismaClient, User } from '../generated/prisma/client.ts';
-import { type ApiError, forbidden, unauthenticated } from '../graphql/errors.ts';
-import type { ActivityRecorder } from '../infra/activity.ts';
-import type { Background } from '../infra/background.ts';
-import type { Changes } from '../infra/change.ts';
-import { Budget } from '../infra/throttle.ts';
-import { livingTokensOf, NO_TOKENS } from '../tokens/living-tokens.ts';
 import type { AccountMail } from './account-mail.ts';
 import type { CurrentPassword } from './current-password.ts';
-import { issueEmailToken } from './email-tokens.ts';
 import { Lockout, lockedOut } from './lockout.ts';
 import type { SessionFacts, Sessions, TokenPair } from './sessions.ts';
 
@@ -30,7 +27,6 @@ export interface AuthDeps {
   currentPassword: CurrentPassword;
   sessions: Sessions;
   mail: AccountMail;
-  background: Background;
   activity: ActivityRecorder;
 }
 
@@ -45,9 +41,6 @@ export class AuthService {
   readonly #deps: AuthDeps;
   readonly #lockout: Lockout;
   readonly #failuresByAddress: Budget;
-  // asking for mails: per mail address silently, per client address with 429
-  readonly #mailsByAddress = new Budget(3, 3600);
-  readonly #mailsByClient = new Budget(10, 3600);
 
   constructor(deps: AuthDeps) {
     this.#deps = deps;
@@ -81,7 +74,7 @@ export class AuthService {
   /** Ends the caller's session: the access token dies at once. */
   async logout(actor: Actor): Promise<void> {
     const { sessionId, userId, orgId } = sessionOf(actor, 'user:update');
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
       await this.#deps.sessions.revoke(tx.db, sessionId, 'logout');
       tx.audit({ action: 'logout', resourceType: 'user', resourceId: userId, orgId });
       tx.afterCommit(() => this.#deps.authentication.sessionChanged(sessionId));
@@ -91,7 +84,7 @@ export class AuthService {
   /** @throws AUTHENTICATION_FAILED for whatever is wrong with the token */
   async refresh(caller: Caller, refreshToken: string): Promise<TokenPair> {
     const { activity, sessions } = this.#deps;
-    const entry = ({ userId, orgId }: SessionFacts) => ({
+    const entry = ({ userId, orgId }: SessionFacts): ActivityEntry => ({
       action: 'refresh',
       resourceType: 'user',
       resourceId: userId,
@@ -116,7 +109,7 @@ export class AuthService {
     const { access, changes, tokens } = this.#deps;
     await access.requireOrganization(actor, orgId, 'organization:access');
     const { sessionId, userId } = sessionOf(actor, 'organization:access');
-    await changes.run(actor, async (tx) => {
+    await changes.runWithPrisma(actor, async (tx) => {
       await tx.db.session.update({ where: { id: sessionId }, data: { orgId } });
       tx.audit({
         action: 'update',
@@ -132,24 +125,6 @@ export class AuthService {
       expiresIn: tokens.ttlSeconds,
       orgId,
     };
-  }
-
-  /** Mails a new verification link, if there is such an account and it needs one; the answer and its time never tell. */
-  async resendVerification(caller: Caller, email: string): Promise<void> {
-    await this.#requestMail(caller, email, async (user) => {
-      if (user.isVerified) return;
-      this.#deps.mail.verification(user, await issueEmailToken(this.#deps.prisma, user, 'verify_email'));
-    });
-  }
-
-  /** Mails a reset link, if there is such an account; the answer and its time never tell. */
-  async forgotPassword(caller: Caller, email: string): Promise<void> {
-    await this.#requestMail(caller, email, async (user) => {
-      const { prisma, mail } = this.#deps;
-      const token = await issueEmailToken(prisma, user, 'reset_password');
-      // the reset of an account whose address was never proven ends its tokens by itself
-      mail.passwordReset(user, token, user.isVerified ? await livingTokensOf(prisma, user.id) : NO_TOKENS);
-    });
   }
 
   /** Counts and records a failed sign-in. @returns the answer */
@@ -179,7 +154,7 @@ export class AuthService {
     const { changes, prisma, sessions } = this.#deps;
     const orgId = await homeOf(prisma, user);
     const signedIn: Caller = { ...asStranger(caller), signedInAs: { userId: user.id, username: user.username } };
-    const signIn = await changes.run(signedIn, async (tx) => {
+    const signIn = await changes.runWithPrisma(signedIn, async (tx) => {
       // holds the account: a reset that comes now waits, and then ends the new session too
       const stillTrue = await tx.db.$executeRaw`
         update users set last_login = now() where id = ${user.id} and is_active and password_hash = ${user.passwordHash}`;
@@ -190,16 +165,6 @@ export class AuthService {
     });
     caller.signedInAs = signedIn.signedInAs;
     return signIn;
-  }
-
-  async #requestMail(caller: Caller, email: string, send: (user: User) => Promise<void>): Promise<void> {
-    await this.#mailsByClient.demand(caller.request.ip);
-    const key = email.toLowerCase();
-    this.#deps.background.run('account mail', async () => {
-      if ((await this.#mailsByAddress.take(key)) > 0) return;
-      const user = await this.#deps.prisma.user.findUnique({ where: { emailKey: key } });
-      if (user?.isActive) await send(user);
-    });
   }
 }
 

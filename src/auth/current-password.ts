@@ -1,8 +1,8 @@
 import type { Actor } from '../access/caller.ts';
 import type { Passwords } from '../access/passwords.ts';
 import { sessionOf } from '../access/principal.ts';
+import { invalidInput, unauthenticated } from '../core/errors.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
-import { invalidInput, unauthenticated } from '../graphql/errors.ts';
 import { Lockout, lockedOut } from './lockout.ts';
 
 /** So long after a sign-in nobody is asked for the password again. */

@@ -1,8 +1,8 @@
 import type { Actor } from '../access/caller.ts';
+import { Budget } from '../access/throttle.ts';
+import { alreadyExists } from '../core/errors.ts';
+import type { PrismaTx } from '../data/changes.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
-import { alreadyExists } from '../graphql/errors.ts';
-import type { Tx } from '../infra/change.ts';
-import { Budget } from '../infra/throttle.ts';
 import type { AccountMail } from './account-mail.ts';
 import type { CurrentPassword } from './current-password.ts';
 import { issueEmailToken } from './email-tokens.ts';
@@ -43,11 +43,9 @@ export class EmailChange {
   }
 
   /** Mails the link to the new address and a notice to the old one; a link that was mailed before is dead. */
-  async begin(tx: Tx, user: Account, email: string): Promise<void> {
+  async begin(tx: PrismaTx, user: Account, email: string): Promise<void> {
     const token = await issueEmailToken(tx.db, { id: user.id, email }, 'change_email');
-    tx.afterCommit(() => {
-      this.#deps.mail.emailChangeAsked(user);
-      this.#deps.mail.emailChange({ ...user, email }, token);
-    });
+    this.#deps.mail.emailChangeAsked(tx, user);
+    this.#deps.mail.emailChange(tx, { ...user, email }, token);
   }
 }

@@ -1,7 +1,7 @@
 import type { Caller } from '../access/caller.ts';
-import { alreadyExists, unauthenticated } from '../graphql/errors.ts';
-import { brokenUnique, type Tx } from '../infra/change.ts';
-import { revokeTokens } from '../tokens/api-token.revocation.ts';
+import { revokeTokens } from '../api-tokens/api-token.revocation.ts';
+import { alreadyExists, unauthenticated } from '../core/errors.ts';
+import { brokenUnique, type PrismaTx } from '../data/changes.ts';
 import type { AuthDeps } from './auth.service.ts';
 import { type UsedEmailToken, useEmailToken } from './email-tokens.ts';
 
@@ -23,7 +23,7 @@ export class EmailProofs {
   async verify(caller: Caller, token: string): Promise<void> {
     let address = '';
     await this.#deps.changes
-      .run(caller, async (tx) => {
+      .runWithPrisma(caller, async (tx) => {
         const used = await useEmailToken(tx.db, token, ['verify_email', 'change_email']);
         if (!used) throw unauthenticated();
         address = used.email;
@@ -34,7 +34,7 @@ export class EmailProofs {
       });
   }
 
-  async #prove(tx: Tx, caller: Caller, { userId, purpose, email }: UsedEmailToken): Promise<void> {
+  async #prove(tx: PrismaTx, caller: Caller, { userId, purpose, email }: UsedEmailToken): Promise<void> {
     const { authentication, mail } = this.#deps;
     const [before] = await tx.db.$queryRaw<[{ email: string; username: string; isVerified: boolean }]>`
       select email, username, is_verified as "isVerified" from users where id = ${userId} for no key update`;
@@ -57,9 +57,7 @@ export class EmailProofs {
         ...(endsTokens ? { tokens_revoked: revoked } : {}),
       },
     });
-    tx.afterCommit(() => {
-      authentication.sessionsChanged();
-      if (isChange) mail.emailChanged(before, email);
-    });
+    if (isChange) mail.emailChanged(tx, before, email);
+    tx.afterCommit(() => authentication.sessionsChanged());
   }
 }

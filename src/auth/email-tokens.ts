@@ -1,4 +1,4 @@
-import { randomToken, tokenHash } from '../access/tokens.ts';
+import { randomToken, tokenHash } from '../access/random-token.ts';
 import type { Prisma } from '../generated/prisma/client.ts';
 
 export type EmailPurpose = 'verify_email' | 'reset_password' | 'change_email';

@@ -1,5 +1,5 @@
+import { rateLimited } from '../core/errors.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
-import { rateLimited } from '../graphql/errors.ts';
 
 const MAX_FAILURES = 10;
 const WINDOW_SECONDS = 15 * 60;

@@ -1,10 +1,10 @@
 import type { Actor, Caller } from '../access/caller.ts';
 import { sessionOf } from '../access/principal.ts';
+import { type RevocationReason, revokeTokens } from '../api-tokens/api-token.revocation.ts';
+import { livingTokensOf } from '../api-tokens/living-tokens.ts';
+import { unauthenticated } from '../core/errors.ts';
+import type { PrismaTx } from '../data/changes.ts';
 import type { User } from '../generated/prisma/client.ts';
-import { unauthenticated } from '../graphql/errors.ts';
-import type { Tx } from '../infra/change.ts';
-import { type RevocationReason, revokeTokens } from '../tokens/api-token.revocation.ts';
-import { livingTokensOf } from '../tokens/living-tokens.ts';
 import type { AuthDeps } from './auth.service.ts';
 import { findEmailToken, useEmailToken } from './email-tokens.ts';
 import { Lockout } from './lockout.ts';
@@ -45,7 +45,7 @@ export class PasswordChanges {
     const owner = await prisma.user.findUniqueOrThrow({ where: { id: known.userId } });
     ensureGoodPassword(newPassword, owner, config.passwordBlocklist, ['input', 'newPassword']);
     const passwordHash = await passwords.hash(newPassword);
-    await changes.run(caller, async (tx) => {
+    await changes.runWithPrisma(caller, async (tx) => {
       const used = await useEmailToken(tx.db, token, ['reset_password']);
       if (!used) throw unauthenticated();
       const [{ isVerified }] = await tx.db.$queryRaw<[{ isVerified: boolean }]>`
@@ -68,7 +68,7 @@ export class PasswordChanges {
     const owner = await prisma.user.findUniqueOrThrow({ where: { id: userId } });
     ensureGoodPassword(input.newPassword, owner, config.passwordBlocklist, ['input', 'newPassword']);
     const passwordHash = await passwords.hash(input.newPassword);
-    await changes.run(actor, async (tx) => {
+    await changes.runWithPrisma(actor, async (tx) => {
       const { count } = await tx.db.user.updateMany({
         where: { id: userId, passwordHash: currentHash },
         data: { passwordHash },
@@ -81,7 +81,7 @@ export class PasswordChanges {
 
   /** Ends what the old password let in, links that are under way included, and tells the user what lives on. */
   async #end(
-    tx: Tx,
+    tx: PrismaTx,
     user: User,
     reason: RevocationReason & ('password_reset' | 'password_changed'),
     { keptSessionId, revokesTokens }: Ending,
@@ -103,9 +103,7 @@ export class PasswordChanges {
         ...(revokesTokens ? { tokens_revoked: revoked } : {}),
       },
     });
-    tx.afterCommit(() => {
-      authentication.sessionsChanged();
-      mail.passwordChanged(user, { living, revoked });
-    });
+    mail.passwordChanged(tx, user, { living, revoked });
+    tx.afterCommit(() => authentication.sessionsChanged());
   }
 }

@@ -1,4 +1,4 @@
-import { invalidInput } from '../graphql/errors.ts';
+import { invalidInput } from '../core/errors.ts';
 import { commonPasswords } from './common-passwords.ts';
 
 /** Length is the schema's matter; no composition rules (defaults §1). */

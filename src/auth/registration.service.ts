@@ -1,11 +1,11 @@
 import type { Caller } from '../access/caller.ts';
-import type { Role } from '../access/permissions.ts';
-import { tokenHash } from '../access/tokens.ts';
+import { tokenHash } from '../access/random-token.ts';
+import { Budget } from '../access/throttle.ts';
+import { alreadyExists, forbidden, invalidInput } from '../core/errors.ts';
+import { newId } from '../core/ids.ts';
+import type { Role } from '../core/roles.ts';
+import { brokenUnique, type PrismaTx } from '../data/changes.ts';
 import type { Invitation, User } from '../generated/prisma/client.ts';
-import { alreadyExists, forbidden, invalidInput } from '../graphql/errors.ts';
-import { brokenUnique, type Tx } from '../infra/change.ts';
-import { newId } from '../infra/ids.ts';
-import { Budget } from '../infra/throttle.ts';
 import { foundOrganization } from '../organizations/founding.ts';
 import { acceptInvitation, deadInvitation, findPendingInvitation } from '../organizations/invitation-token.ts';
 import { joinOrganization } from '../organizations/membership.ts';
@@ -65,7 +65,7 @@ export class RegistrationService {
     // whoever registers is nobody yet, whatever token the request carries
     const newcomer: Caller = { ...caller, principal: null };
     const signIn = await this.#unique(input, () =>
-      changes.run(newcomer, async (tx) => {
+      changes.runWithPrisma(newcomer, async (tx) => {
         const isFirst = await this.#isFirstAccount(tx);
         const user = await insertUser(tx, input, {
           passwordHash,
@@ -80,7 +80,7 @@ export class RegistrationService {
         const pair = await sessions.open(tx.db, { userId: user.id, orgId });
         if (!user.isVerified) {
           const token = await issueEmailToken(tx.db, user, 'verify_email');
-          tx.afterCommit(() => mail.verification(user, token));
+          mail.verification(tx, user, token);
         }
         return { ...pair, userId: user.id, orgId };
       }),
@@ -97,7 +97,7 @@ export class RegistrationService {
     const { changes, access, mail } = this.#deps;
     const passwordHash = await this.#prepare(input, ['input', 'password']);
     return this.#unique(input, () =>
-      changes.run(caller, async (tx) => {
+      changes.runWithPrisma(caller, async (tx) => {
         const user = await insertUser(tx, input, {
           passwordHash,
           isVerified: false,
@@ -112,7 +112,7 @@ export class RegistrationService {
         });
         tx.audit({ action: 'create', resourceType: 'user', resourceId: user.id, orgId });
         const token = await issueEmailToken(tx.db, user, 'verify_email');
-        tx.afterCommit(() => mail.verification(user, token));
+        mail.verification(tx, user, token);
         return user.id;
       }),
     );
@@ -147,21 +147,21 @@ export class RegistrationService {
     }
   }
 
-  async #isFirstAccount(tx: Tx): Promise<boolean> {
+  async #isFirstAccount(tx: PrismaTx): Promise<boolean> {
     if (await tx.db.user.findFirst({ select: { id: true } })) return false;
     await tx.db.$executeRaw`select pg_advisory_xact_lock(${FIRST_ACCOUNT_LOCK})`;
     return (await tx.db.user.findFirst({ select: { id: true } })) === null;
   }
 
   /** The organization that invited somebody new manages the account. */
-  async #joinInviting(tx: Tx, invitation: Invitation, user: User): Promise<string> {
+  async #joinInviting(tx: PrismaTx, invitation: Invitation, user: User): Promise<string> {
     const refusal = this.isOpen ? deadInvitation(['input', 'inviteToken']) : closed();
     const orgId = await acceptInvitation(tx, this.#deps.access, invitation, user, refusal);
     await tx.db.user.update({ where: { id: user.id }, data: { homeOrgId: orgId } });
     return orgId;
   }
 
-  async #foundOrganization(tx: Tx, user: User): Promise<string> {
+  async #foundOrganization(tx: PrismaTx, user: User): Promise<string> {
     const name = `${user.fullName ?? user.username}'s organization`;
     const { organization, workspaceId } = await foundOrganization(tx, this.#deps.access, { founderId: user.id, name });
     await tx.db.user.update({
@@ -173,7 +173,7 @@ export class RegistrationService {
 }
 
 async function insertUser(
-  tx: Tx,
+  tx: PrismaTx,
   input: NewAccount,
   state: { passwordHash: string; isVerified: boolean; isPlatformAdmin: boolean; homeOrgId?: string },
 ): Promise<User> {

@@ -1,10 +1,10 @@
 import type { AccessTokens } from '../access/access-tokens.ts';
 import type { Authentication } from '../access/authentication.ts';
-import { randomToken, successorOf, tokenHash } from '../access/tokens.ts';
+import { randomToken, successorOf, tokenHash } from '../access/random-token.ts';
 import type { Config } from '../config.ts';
+import { unauthenticated } from '../core/errors.ts';
+import { newId } from '../core/ids.ts';
 import type { Prisma, PrismaClient } from '../generated/prisma/client.ts';
-import { unauthenticated } from '../graphql/errors.ts';
-import { newId } from '../infra/ids.ts';
 
 /** What a sign-in or a refresh hands out. */
 export interface TokenPair {

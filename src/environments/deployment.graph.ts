@@ -1,11 +1,12 @@
 import { App } from '../apps/app.graph.ts';
 import { builder } from '../graphql/builder.ts';
-import { connectionType, pageArgs } from '../graphql/connections.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { Node, readableInWorkspace, registerNode } from '../graphql/node.ts';
+import { pageArgs, pageType } from '../graphql/page-type.ts';
+import { workspaceArgs } from '../graphql/place-args.ts';
+import { around } from '../graphql/row-places.ts';
 import { versionArg } from '../graphql/versions.ts';
 import { Release } from '../releases/release.graph.ts';
-import { workspaceArgs } from '../workspaces/workspace-args.ts';
 import { Environment } from './environment.graph.ts';
 
 export const Deployment = builder.prismaObject('Deployment', {
@@ -43,31 +44,29 @@ export const Deployment = builder.prismaObject('Deployment', {
       nullable: true,
       description: 'The app; null after it was deleted.',
       authorize: { workspace: 'app:read' },
-      resolve: ({ orgId, workspaceId, appId }, _args, context) =>
-        context.services.apps.reads.findNested(context, [orgId, workspaceId], appId),
+      resolve: (row, _args, context) => context.services.apps.reads.find(context, around.workspace(row), row.appId),
     }),
     release: t.field({
       type: Release,
       nullable: true,
       description: 'The release; null after it was deleted.',
       authorize: { workspace: 'release:read' },
-      resolve: ({ orgId, workspaceId, appId, releaseId }, _args, context) =>
-        context.services.releases.reads.findNested(context, [orgId, workspaceId, appId], releaseId),
+      resolve: (row, _args, context) => context.services.releases.reads.find(context, around.app(row), row.releaseId),
     }),
     previousRelease: t.field({
       type: Release,
       nullable: true,
       description: 'What was deployed until then; null for nothing, and after it was deleted.',
       authorize: { workspace: 'release:read' },
-      resolve: ({ orgId, workspaceId, appId, previousReleaseId }, _args, context) =>
-        previousReleaseId
-          ? context.services.releases.reads.findNested(context, [orgId, workspaceId, appId], previousReleaseId)
+      resolve: (row, _args, context) =>
+        row.previousReleaseId
+          ? context.services.releases.reads.find(context, around.app(row), row.previousReleaseId)
           : null,
     }),
   }),
 });
 
-export const DeploymentConnection = connectionType('Deployment', Deployment);
+export const DeploymentConnection = pageType('Deployment', Deployment);
 
 registerNode('deployment', Deployment, async (context, id) =>
   readableInWorkspace(context, 'environment:read', await context.services.deployments.reads.findAnywhere(id)),

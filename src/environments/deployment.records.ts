@@ -1,7 +1,10 @@
 import type { Actor } from '../access/caller.ts';
+import type { Action } from '../core/actions.ts';
+import { newId } from '../core/ids.ts';
+import type { EventName } from '../core/resources.ts';
+import type { PrismaTx } from '../data/changes.ts';
+import { emitChange } from '../data/record-change.ts';
 import type { Deployment } from '../generated/prisma/client.ts';
-import type { Tx } from '../infra/change.ts';
-import { newId } from '../infra/ids.ts';
 import type { WorkspacePlace } from './environment.reads.ts';
 import type { FilledSlot, Slot } from './slots.ts';
 
@@ -9,11 +12,11 @@ import type { FilledSlot, Slot } from './slots.ts';
 export type DeploymentAction = 'deploy' | 'undeploy' | 'rollback' | 'promote';
 
 /** How the audit trail (defaults §9) and the event stream (defaults §10) name it. */
-const told: Record<DeploymentAction, { activity: string; event: string }> = {
-  deploy: { activity: 'deploy', event: 'deployment.created' },
-  promote: { activity: 'promote', event: 'deployment.created' },
-  rollback: { activity: 'deploy', event: 'deployment.rolled_back' },
-  undeploy: { activity: 'undeploy', event: 'deployment.removed' },
+const told: Record<DeploymentAction, { activity: Action; event: EventName<'deployment'> }> = {
+  deploy: { activity: 'deploy', event: 'created' },
+  promote: { activity: 'promote', event: 'created' },
+  rollback: { activity: 'deploy', event: 'rolled_back' },
+  undeploy: { activity: 'undeploy', event: 'removed' },
 };
 
 /**
@@ -21,7 +24,7 @@ const told: Record<DeploymentAction, { activity: string; event: string }> = {
  * next record of the chain, the pointer, the audit record and the event.
  */
 export async function fillSlot(
-  tx: Tx,
+  tx: PrismaTx,
   actor: Actor,
   place: WorkspacePlace,
   slot: Slot,
@@ -40,7 +43,7 @@ export async function fillSlot(
 
 /** Records that everything in these slots, which the caller holds, was taken out, because the slots themselves are about to go. */
 export async function recordRemovals(
-  tx: Tx,
+  tx: PrismaTx,
   actor: Actor,
   place: WorkspacePlace,
   slots: readonly FilledSlot[],
@@ -72,7 +75,7 @@ const nextRecord = (
   deployedAt: new Date(),
 });
 
-function tell(tx: Tx, record: Deployment): void {
+function tell(tx: PrismaTx, record: Deployment): void {
   const { id, orgId, workspaceId, appId } = record;
   const { activity, event } = told[record.action as DeploymentAction];
   const data = {
@@ -83,7 +86,8 @@ function tell(tx: Tx, record: Deployment): void {
     action: record.action,
     number: record.number,
   };
+  // its verbs are those of the action, not of the row
   tx.audit({ action: activity, resourceType: 'deployment', resourceId: id, orgId, workspaceId, appId, metadata: data });
   const place = { orgId, workspaceId, environmentId: record.environmentId, appId };
-  tx.emit({ type: event, ...place, resourceType: 'deployment', resourceId: id, data });
+  emitChange(tx, event, 'deployment', { id, ...place }, data);
 }

@@ -1,21 +1,21 @@
 import type { Actor } from '../access/caller.ts';
-import type { Permission } from '../access/permissions.ts';
-import type { Place } from '../access/place.ts';
-import { type App, type Deployment, Prisma } from '../generated/prisma/client.ts';
-import { ChildReads } from '../graphql/child-reads.ts';
-import type { Connection } from '../graphql/connections.ts';
-import { invalidInput, notFound } from '../graphql/errors.ts';
-import { NestedList, type PageArgs, type RequestMemory } from '../graphql/nested-connection.ts';
-import type { Tx } from '../infra/change.ts';
-import { columnsOf, type Filter, filtersOf, type PageSource, type ParentKey } from '../infra/pages.ts';
-import type { ServiceDeps } from '../services.ts';
+import { invalidInput, notFound } from '../core/errors.ts';
+import type { Place } from '../core/place.ts';
+import type { Permission } from '../core/resources.ts';
+import type { PrismaTx } from '../data/changes.ts';
+import { ChildReads } from '../data/child-reads.ts';
+import { NestedList } from '../data/keyset-list.ts';
+import type { Page, PageArgs } from '../data/page.ts';
+import { columnsOf, type Filter, filtersOf, type PageSource, type ParentKey } from '../data/pages.ts';
+import type { RequestCache } from '../data/request-cache.ts';
+import type { ServiceDeps } from '../data/service-deps.ts';
+import { type Deployment, Prisma } from '../generated/prisma/client.ts';
 import { fillSlot } from './deployment.records.ts';
 import type { EnvironmentReads, WorkspacePlace } from './environment.reads.ts';
 import { type EnvironmentPlace, holdEnvironment, holdOrMakeSlot, holdSlot, passesLocks } from './slots.ts';
 
 interface DeploymentDeps extends ServiceDeps {
   environments: EnvironmentReads;
-  apps: ChildReads<App>;
 }
 
 /** The arguments of a list of deployment records. */
@@ -90,23 +90,23 @@ export class DeploymentService {
   }
 
   /** The records of an environment, newest first. @throws RESOURCE_NOT_FOUND `environment`; `app` for one that is not there and never was here */
-  async list(actor: Actor, place: EnvironmentPlace, args: DeploymentListArgs): Promise<Connection<Deployment>> {
+  async list(actor: Actor, place: EnvironmentPlace, args: DeploymentListArgs): Promise<Page<Deployment>> {
     const { orgId, workspaceId, environmentId } = place;
     await this.#deps.environments.get(place, environmentId);
     const key = [orgId, workspaceId, environmentId];
     const page = await this.#lists.history.page(key, args, this.#filters(actor, args));
     if (args.appId && page.nodes.length === 0 && !args.after)
-      await this.#deps.apps.get([orgId, workspaceId], args.appId);
+      await this.#deps.access.findPart({ orgId, workspaceId }, 'app', args.appId);
     return page;
   }
 
   /** One of the lists below environments or apps of a list. @param parent `[orgId, workspaceId, id]` */
   async nested(
-    context: RequestMemory & { actor: Actor },
+    context: RequestCache & { actor: Actor },
     list: DeploymentList,
     parent: ParentKey,
     args: DeploymentListArgs,
-  ): Promise<Connection<Deployment>> {
+  ): Promise<Page<Deployment>> {
     return this.#lists[list].nested(context, parent, args, this.#filters(context.actor, args));
   }
 
@@ -170,12 +170,12 @@ export class DeploymentService {
     actor: Actor,
     place: EnvironmentPlace,
     appId: string,
-    work: (tx: Tx, hold: () => Promise<void>) => Promise<Deployment>,
+    work: (tx: PrismaTx, hold: () => Promise<void>) => Promise<Deployment>,
   ): Promise<Deployment> {
     const { access, changes, environments } = this.#deps;
     await environments.get(place, place.environmentId);
     const passes = await passesLocks(access, actor, { ...place, appId });
-    return changes.run(actor, (tx) => work(tx, () => holdEnvironment(tx, place, passes)));
+    return changes.runWithPrisma(actor, (tx) => work(tx, () => holdEnvironment(tx, place, passes)));
   }
 
   /** Asks again for what the field asked for, because only here it is known which app and environment it is about: tokens may be restricted. */
@@ -196,14 +196,14 @@ export class DeploymentService {
 }
 
 /** Holds an app of the workspace against being deleted. */
-async function holdApp(tx: Tx, { orgId, workspaceId }: WorkspacePlace, id: string): Promise<void> {
+async function holdApp(tx: PrismaTx, { orgId, workspaceId }: WorkspacePlace, id: string): Promise<void> {
   const rows = await tx.db.$queryRaw<unknown[]>`
     select 1 from apps where id = ${id} and org_id = ${orgId} and workspace_id = ${workspaceId} for key share`;
   if (rows.length === 0) throw notFound('app', id);
 }
 
 /** Holds a release of the app against being deleted. */
-async function holdRelease(tx: Tx, appId: string, id: string): Promise<void> {
+async function holdRelease(tx: PrismaTx, appId: string, id: string): Promise<void> {
   const rows = await tx.db.$queryRaw<
     unknown[]
   >`select 1 from releases where id = ${id} and app_id = ${appId} for key share`;
@@ -211,7 +211,7 @@ async function holdRelease(tx: Tx, appId: string, id: string): Promise<void> {
 }
 
 /** Holds the release of an app that is deployed in an environment. */
-async function holdDeployedRelease(tx: Tx, environmentId: string, appId: string): Promise<string> {
+async function holdDeployedRelease(tx: PrismaTx, environmentId: string, appId: string): Promise<string> {
   const [release] = await tx.db.$queryRaw<{ id: string }[]>`
     select r.id from environment_slots s join releases r on r.id = s.release_id
     where s.environment_id = ${environmentId} and s.app_id = ${appId} for key share of r`;
@@ -219,7 +219,7 @@ async function holdDeployedRelease(tx: Tx, environmentId: string, appId: string)
   return release.id;
 }
 
-async function wasDeployed(tx: Tx, environmentId: string, releaseId: string): Promise<boolean> {
+async function wasDeployed(tx: PrismaTx, environmentId: string, releaseId: string): Promise<boolean> {
   const record = await tx.db.deployment.findFirst({ where: { environmentId, releaseId }, select: { id: true } });
   return record !== null;
 }

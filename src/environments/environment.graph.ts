@@ -1,11 +1,12 @@
 import { builder } from '../graphql/builder.ts';
-import { connectionType, pageArgs } from '../graphql/connections.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { Node, readableInWorkspace, registerNode } from '../graphql/node.ts';
+import { pageArgs, pageType } from '../graphql/page-type.ts';
+import { workspaceArgs } from '../graphql/place-args.ts';
 import { MessageResult } from '../graphql/results.ts';
+import { around } from '../graphql/row-places.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
 import { Workspace } from '../workspaces/workspace.graph.ts';
-import { workspaceArgs } from '../workspaces/workspace-args.ts';
 import type { Environment as EnvironmentView } from './environment.reads.ts';
 
 const status = { oneOf: ['active', 'locked', 'archived'] };
@@ -47,13 +48,13 @@ export const Environment = builder.objectRef<EnvironmentView>('Environment').imp
       type: Workspace,
       description: 'The workspace that it belongs to.',
       authorize: { workspace: 'workspace:read' },
-      resolve: ({ orgId, workspaceId }, _args, context) =>
-        context.services.workspaces.nestedOne(context, orgId, workspaceId),
+      resolve: (row, _args, context) =>
+        context.services.workspaces.reads.get(context, around.organization(row), row.workspaceId),
     }),
   }),
 });
 
-export const EnvironmentConnection = connectionType('Environment', Environment);
+export const EnvironmentConnection = pageType('Environment', Environment);
 
 registerNode('environment', Environment, async (context, id) =>
   readableInWorkspace(context, 'environment:read', await context.services.environments.reads.findAnywhere(id)),

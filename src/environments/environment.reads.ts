@@ -1,11 +1,12 @@
 import type { Actor } from '../access/caller.ts';
+import { notFound } from '../core/errors.ts';
+import type { VersionedRow } from '../data/expectation.ts';
+import { NestedList, nestedRow } from '../data/keyset-list.ts';
+import type { Page, PageArgs } from '../data/page.ts';
+import { columnsOf, type Filter, filtersOf, type PageSource, readPage } from '../data/pages.ts';
+import type { RequestCache } from '../data/request-cache.ts';
+import type { ServiceDeps } from '../data/service-deps.ts';
 import { type Environment as EnvironmentRow, Prisma } from '../generated/prisma/client.ts';
-import type { Connection } from '../graphql/connections.ts';
-import { notFound } from '../graphql/errors.ts';
-import { NestedList, nestedRow, type PageArgs, type RequestMemory } from '../graphql/nested-connection.ts';
-import type { VersionedRow } from '../infra/expectation.ts';
-import { columnsOf, type Filter, filtersOf, type PageSource, readPage } from '../infra/pages.ts';
-import type { ServiceDeps } from '../services.ts';
 
 /** An environment with what is deployed in it now: the release of each app, by the app's id. */
 export interface Environment extends EnvironmentRow {
@@ -63,16 +64,16 @@ export class EnvironmentReads {
     actor: Actor,
     { orgId, workspaceId }: WorkspacePlace,
     args: EnvironmentListArgs,
-  ): Promise<Connection<Environment>> {
+  ): Promise<Page<Environment>> {
     return this.#list.page([orgId, workspaceId], args, this.#filters(actor, args));
   }
 
   /** The same list below a workspace of a list. */
   async nestedPage(
-    context: RequestMemory & { actor: Actor },
+    context: RequestCache & { actor: Actor },
     { orgId, workspaceId }: WorkspacePlace,
     args: EnvironmentListArgs,
-  ): Promise<Connection<Environment>> {
+  ): Promise<Page<Environment>> {
     return this.#list.nested(context, [orgId, workspaceId], args, this.#filters(context.actor, args));
   }
 
@@ -84,7 +85,7 @@ export class EnvironmentReads {
   }
 
   /** One of the workspace, read together with all that are asked for in this request; `null` when there is none. */
-  async nested(memory: RequestMemory, { orgId, workspaceId }: WorkspacePlace, id: string): Promise<Environment | null> {
+  async nested(memory: RequestCache, { orgId, workspaceId }: WorkspacePlace, id: string): Promise<Environment | null> {
     return nestedRow(memory, this.#deps.sql, 'environment', one, [orgId, workspaceId, id]);
   }
 

@@ -1,11 +1,11 @@
 import type { Actor } from '../access/caller.ts';
+import { alreadyExists, conflict, notFound } from '../core/errors.ts';
+import { newId } from '../core/ids.ts';
+import type { PrismaTx } from '../data/changes.ts';
+import { recordChange } from '../data/record-change.ts';
+import type { ServiceDeps } from '../data/service-deps.ts';
 import type { Environment as EnvironmentRow, Prisma } from '../generated/prisma/client.ts';
-import { alreadyExists, conflict, notFound } from '../graphql/errors.ts';
-import type { Tx } from '../infra/change.ts';
-import { newId } from '../infra/ids.ts';
-import { recordChange } from '../infra/record-change.ts';
 import type { SecretService } from '../secrets/secret.service.ts';
-import type { ServiceDeps } from '../services.ts';
 import { recordRemovals } from './deployment.records.ts';
 import { type Environment, EnvironmentReads, versionedEnvironment, type WorkspacePlace } from './environment.reads.ts';
 import { holdSlotsOfEnvironment } from './slots.ts';
@@ -41,7 +41,7 @@ export class EnvironmentService {
   /** The first one of a workspace that is not archived is its default, whatever it says. @throws RESOURCE_ALREADY_EXISTS for a slug that is taken */
   async create(actor: Actor, place: WorkspacePlace, input: CreateEnvironment): Promise<Environment> {
     const { orgId, workspaceId } = place;
-    return this.#deps.changes.run(actor, async (tx) => {
+    return this.#deps.changes.runWithPrisma(actor, async (tx) => {
       await holdWorkspace(tx, place);
       await refuseTakenSlug(tx, workspaceId, input.slug);
       const id = newId('environment');
@@ -70,7 +70,7 @@ export class EnvironmentService {
    *   `default_environment`, `has_active_deployments`, `environment_archived`
    */
   async update(actor: Actor, place: WorkspacePlace, id: string, input: UpdateEnvironment): Promise<Environment> {
-    return this.#deps.changes.run(actor, async (tx) => {
+    return this.#deps.changes.runWithPrisma(actor, async (tx) => {
       await holdWorkspace(tx, place);
       const before = await holdAlone(tx, place, id);
       await tx.expectVersion(versionedEnvironment(id));
@@ -99,7 +99,7 @@ export class EnvironmentService {
 
   /** Takes out everything that is deployed in it, then deletes it with its secrets. @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `default_environment` */
   async delete(actor: Actor, place: WorkspacePlace, id: string): Promise<void> {
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
       await holdWorkspace(tx, place);
       const environment = await holdAlone(tx, place, id);
       await tx.expectVersion(versionedEnvironment(id));
@@ -134,7 +134,7 @@ function changesOf(before: EnvironmentRow, { name, slug, description, isDefault,
   return Object.fromEntries(Object.entries(given).filter(differs)) as Changes;
 }
 
-async function refuseForbidden(tx: Tx, before: EnvironmentRow, changes: Changes): Promise<void> {
+async function refuseForbidden(tx: PrismaTx, before: EnvironmentRow, changes: Changes): Promise<void> {
   const { id, workspaceId } = before;
   if (before.status === 'archived' && (changes.status !== 'active' || Object.keys(changes).length > 1))
     throw conflict(
@@ -153,7 +153,7 @@ async function refuseForbidden(tx: Tx, before: EnvironmentRow, changes: Changes)
   if (changes.status === 'archived') await refuseToArchive(tx, before, changes.isDefault ?? before.isDefault);
 }
 
-async function refuseToArchive(tx: Tx, { id, workspaceId }: EnvironmentRow, isDefault: boolean): Promise<void> {
+async function refuseToArchive(tx: PrismaTx, { id, workspaceId }: EnvironmentRow, isDefault: boolean): Promise<void> {
   const filled = await holdSlotsOfEnvironment(tx, id);
   if (filled.length > 0)
     throw conflict('environment', id, 'has_active_deployments', 'Undeploy everything before you archive it.', {
@@ -167,13 +167,13 @@ const isTheDefault = (id: string) =>
   conflict('environment', id, 'default_environment', 'It is the default environment: make another one the default.');
 
 /** Whether a workspace has a default environment that can be deployed to. */
-async function hasDefault(tx: Tx, workspaceId: string): Promise<boolean> {
+async function hasDefault(tx: PrismaTx, workspaceId: string): Promise<boolean> {
   const where = { workspaceId, isDefault: true, status: { not: 'archived' } };
   return (await tx.db.environment.count({ where })) > 0;
 }
 
 /** Where there is a default, it is none any more. */
-async function unsetDefault(tx: Tx, workspaceId: string): Promise<void> {
+async function unsetDefault(tx: PrismaTx, workspaceId: string): Promise<void> {
   const unset = await tx.db.environment.updateManyAndReturn({
     where: { workspaceId, isDefault: true },
     data: { isDefault: false },
@@ -182,7 +182,7 @@ async function unsetDefault(tx: Tx, workspaceId: string): Promise<void> {
 }
 
 /** Slugs are compared while the workspace is held: of two at once, the second sees the first. */
-async function refuseTakenSlug(tx: Tx, workspaceId: string, slug: string): Promise<void> {
+async function refuseTakenSlug(tx: PrismaTx, workspaceId: string, slug: string): Promise<void> {
   const taken = await tx.db.environment.findUnique({
     where: { workspaceId_slug: { workspaceId, slug } },
     select: { id: true },
@@ -194,14 +194,14 @@ async function refuseTakenSlug(tx: Tx, workspaceId: string, slug: string): Promi
  * Lets one transaction at a time change which environments a workspace has. Others may go on adding what refers to the workspace.
  * @throws RESOURCE_NOT_FOUND when the workspace was deleted
  */
-async function holdWorkspace(tx: Tx, { orgId, workspaceId }: WorkspacePlace): Promise<void> {
+async function holdWorkspace(tx: PrismaTx, { orgId, workspaceId }: WorkspacePlace): Promise<void> {
   const rows = await tx.db.$queryRaw<unknown[]>`
     select 1 from workspaces where org_id = ${orgId} and id = ${workspaceId} and deleted_at is null for no key update`;
   if (rows.length === 0) throw notFound('workspace', workspaceId);
 }
 
 /** Holds the environment alone: who deploys in it has finished, and nobody begins. @throws RESOURCE_NOT_FOUND */
-async function holdAlone(tx: Tx, { orgId, workspaceId }: WorkspacePlace, id: string): Promise<EnvironmentRow> {
+async function holdAlone(tx: PrismaTx, { orgId, workspaceId }: WorkspacePlace, id: string): Promise<EnvironmentRow> {
   const rows = await tx.db.$queryRaw<unknown[]>`
     select 1 from environments where id = ${id} and org_id = ${orgId} and workspace_id = ${workspaceId} for update`;
   if (rows.length === 0) throw notFound('environment', id);

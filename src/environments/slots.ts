@@ -1,8 +1,8 @@
 import type { Access } from '../access/access.ts';
 import type { Actor } from '../access/caller.ts';
-import type { Place } from '../access/place.ts';
-import { ApiError, conflict, notFound } from '../graphql/errors.ts';
-import type { Tx } from '../infra/change.ts';
+import { ApiError, conflict, notFound } from '../core/errors.ts';
+import type { Place } from '../core/place.ts';
+import type { PrismaTx } from '../data/changes.ts';
 import { versionedEnvironment, type WorkspacePlace } from './environment.reads.ts';
 
 // Whoever takes several locks takes them in this order, so that they wait for each other and never in a ring:
@@ -46,7 +46,7 @@ export async function passesLocks(
  * Holds the environment against being changed or deleted, beside others who deploy in it, until the transaction ends.
  * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `environment_archived`, and `environment_locked` for those who do not pass locks
  */
-export async function holdEnvironment(tx: Tx, place: EnvironmentPlace, passes: boolean): Promise<void> {
+export async function holdEnvironment(tx: PrismaTx, place: EnvironmentPlace, passes: boolean): Promise<void> {
   const { orgId, workspaceId, environmentId: id } = place;
   await tx.expectVersion(versionedEnvironment(id));
   const [row] = await tx.db.$queryRaw<{ status: string }[]>`
@@ -59,7 +59,7 @@ export async function holdEnvironment(tx: Tx, place: EnvironmentPlace, passes: b
 }
 
 /** Holds what is deployed of an app in an environment, alone, until the transaction ends; `null` when nothing ever was. */
-export async function holdSlot(tx: Tx, environmentId: string, appId: string): Promise<Slot | null> {
+export async function holdSlot(tx: PrismaTx, environmentId: string, appId: string): Promise<Slot | null> {
   const [slot] = await tx.db.$queryRaw<Slot[]>`
     select environment_id as "environmentId", app_id as "appId", release_id as "releaseId", last_number as "lastNumber"
     from environment_slots where environment_id = ${environmentId} and app_id = ${appId} for update`;
@@ -67,7 +67,7 @@ export async function holdSlot(tx: Tx, environmentId: string, appId: string): Pr
 }
 
 /** The same, where an empty slot is made if there is none. The caller holds the app and the environment. */
-export async function holdOrMakeSlot(tx: Tx, environmentId: string, appId: string): Promise<Slot> {
+export async function holdOrMakeSlot(tx: PrismaTx, environmentId: string, appId: string): Promise<Slot> {
   const there = await holdSlot(tx, environmentId, appId);
   if (there) return there;
   // of several who make it at once one does; the others wait for that one here
@@ -79,14 +79,14 @@ export async function holdOrMakeSlot(tx: Tx, environmentId: string, appId: strin
 }
 
 /** Holds everything that is deployed in an environment, which the caller holds. */
-export async function holdSlotsOfEnvironment(tx: Tx, environmentId: string): Promise<FilledSlot[]> {
+export async function holdSlotsOfEnvironment(tx: PrismaTx, environmentId: string): Promise<FilledSlot[]> {
   return tx.db.$queryRaw<FilledSlot[]>`
     select environment_id as "environmentId", app_id as "appId", release_id as "releaseId", last_number as "lastNumber"
     from environment_slots where environment_id = ${environmentId} and release_id is not null order by app_id for update`;
 }
 
 /** Holds an app's slots in all environments, and these alone: they change with the slots that go. The caller holds the app. @throws RESOURCE_CONFLICT `environment_locked`, see {@link holdEnvironment} */
-export async function holdSlotsOfApp(tx: Tx, appId: string, passes: boolean): Promise<FilledSlot[]> {
+export async function holdSlotsOfApp(tx: PrismaTx, appId: string, passes: boolean): Promise<FilledSlot[]> {
   const environments = await tx.db.$queryRaw<{ id: string; status: string }[]>`
     select id, status from environments where id in (select environment_id from environment_slots where app_id = ${appId})
     order by id for no key update`;
@@ -104,7 +104,7 @@ export async function holdSlotsOfApp(tx: Tx, appId: string, passes: boolean): Pr
 
 /** The environments in which a release is deployed now, as references of a refusal. The caller holds the release. */
 export async function referencesToRelease(
-  tx: Tx,
+  tx: PrismaTx,
   releaseId: string,
 ): Promise<{ resource_type: string; resource_id: string }[]> {
   const slots = await tx.db.environmentSlot.findMany({

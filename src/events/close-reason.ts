@@ -7,5 +7,6 @@ export type CloseReason =
   | 'shutdown'
   | 'slow_consumer'
   | 'workspace_deleted'
+  | 'organization_deleted'
   /** The service could not read on, e.g. because its database is away. */
   | 'unavailable';

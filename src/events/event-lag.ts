@@ -1,5 +1,5 @@
-import type { Logger } from '../infra/logger.ts';
-import type { Sql } from '../infra/sql.ts';
+import type { Sql } from '../data/sql.ts';
+import type { Logger } from '../platform/logger.ts';
 
 /** More are not counted: the age says how bad it is. */
 const MAX_COUNTED = 10_000;

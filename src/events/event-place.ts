@@ -1,27 +1,27 @@
-import type { Place } from '../access/place.ts';
 import { reaches, type TokenGrant } from '../access/token-grant.ts';
-import type { StreamEvent } from '../infra/events.ts';
+import { type PlaceKind, placesOf } from '../core/resources.ts';
+import type { StreamEvent } from '../data/outbox.ts';
 
-/** What always lies in a namespace, an environment or an app: an event of it that does not say in which is not for confined ears. */
-const ALWAYS_IN: Readonly<Record<string, keyof Place>> = {
+/** What names a place of a kind in an event. */
+const PLACE_IDS = {
+  organization: 'orgId',
+  workspace: 'workspaceId',
   namespace: 'namespaceId',
-  thread: 'namespaceId',
   environment: 'environmentId',
-  deployment: 'environmentId',
   app: 'appId',
-  release: 'appId',
-  app_token: 'appId',
-};
+} as const satisfies Record<PlaceKind, keyof StreamEvent>;
 
 /**
- * Whether a token may hear of an event. The rule is that of reads: not of another namespace, environment or app than those that it is
- * confined to; of what lies in none, such as the workspace itself and its members, and of kinds of places that it is not confined in.
+ * Whether a token may hear of an event. The rule is that of reads: a restricted token hears nothing of other places than its own, but does
+ * of what lies above them, such as the workspace and its members, and of places of kinds that it is not restricted in. It never hears of
+ * what is no resource, nor of an event that does not name the places that its resource always lies in.
  */
 export function isHeardBy(token: TokenGrant, event: StreamEvent): boolean {
-  const needed = ALWAYS_IN[event.resourceType];
-  if (needed && !event[needed] && isConfined(token)) return false;
-  return reaches(token, 'sync:subscribe', event);
+  return (!isRestricted(token) || namesItsPlaces(event)) && reaches(token, 'sync:subscribe', event);
 }
 
-const isConfined = ({ namespaceIds, environmentIds, appId }: TokenGrant): boolean =>
-  namespaceIds.length + environmentIds.length > 0 || appId !== null;
+const isRestricted = ({ workspaceIds, namespaceIds, environmentIds, appId }: TokenGrant): boolean =>
+  workspaceIds.length + namespaceIds.length + environmentIds.length > 0 || appId !== null;
+
+const namesItsPlaces = (event: StreamEvent): boolean =>
+  placesOf(event.resourceType)?.every((kind) => event[PLACE_IDS[kind]]) ?? false;

@@ -1,4 +1,4 @@
-import type { StreamEvent } from '../infra/events.ts';
+import type { StreamEvent } from '../data/outbox.ts';
 import type { CloseReason } from './close-reason.ts';
 import type { Position } from './position.ts';
 
@@ -11,7 +11,7 @@ export class EventQueue implements AsyncIterableIterator<StreamEvent> {
   readonly start: Position;
   readonly #onEnd: () => void;
   readonly #queued: StreamEvent[] = [];
-  #waiting: ((result: IteratorResult<StreamEvent>) => void) | null = null;
+  #waiting: ((result: IteratorResult<StreamEvent, undefined>) => void) | null = null;
   #hasEnded = false;
   #reason: CloseReason | null = null;
 
@@ -50,16 +50,16 @@ export class EventQueue implements AsyncIterableIterator<StreamEvent> {
     this.#onEnd();
   }
 
-  async next(): Promise<IteratorResult<StreamEvent>> {
+  next(): Promise<IteratorResult<StreamEvent, undefined>> {
     const event = this.#queued.shift();
-    if (event) return { value: event, done: false };
-    if (this.#hasEnded) return { value: undefined, done: true };
+    if (event) return Promise.resolve({ value: event, done: false });
+    if (this.#hasEnded) return Promise.resolve({ value: undefined, done: true });
     return new Promise((resolve) => {
       this.#waiting = resolve;
     });
   }
 
-  async return(): Promise<IteratorResult<StreamEvent>> {
+  async return(): Promise<IteratorResult<StreamEvent, undefined>> {
     this.end(null);
     return { value: undefined, done: true };
   }

@@ -1,6 +1,7 @@
-import { EVENT_COLUMNS, type StreamEvent } from '../infra/events.ts';
-import type { Sql } from '../infra/sql.ts';
+import { EVENT_COLUMNS, type StreamEvent } from '../data/outbox.ts';
+import type { Sql } from '../data/sql.ts';
 import { EventQueue } from './event-queue.ts';
+import type { StreamedPlace } from './missed-events.ts';
 import type { Position } from './position.ts';
 
 /**
@@ -13,6 +14,8 @@ const NEXT = `select ${EVENT_COLUMNS} from events e
 const NOW = 'select pg_snapshot_xmin(pg_current_snapshot())::text as xid';
 
 const BATCH = 500;
+
+const keyOf = ({ orgId, workspaceId }: StreamedPlace): string => `${orgId} ${workspaceId ?? ''}`;
 
 /** Reads the outbox for all streams of this process: one short poll, hurried by a nudge after each commit of this node. */
 export class EventTail {
@@ -39,18 +42,19 @@ export class EventTail {
     return size;
   }
 
-  /** Events of a workspace from now on. The caller ends the queue when nobody reads it any more. */
-  async subscribe(workspaceId: string): Promise<EventQueue> {
+  /** Events of a workspace, or of an organization itself, from now on. The caller ends the queue when nobody reads it any more. */
+  async subscribe(place: StreamedPlace): Promise<EventQueue> {
     if (!this.#position) {
       const [now] = await this.#sql.read<{ xid: string }>(NOW, []);
       // another first reader may have been faster: its position must not move past what it has yet to see
       this.#position ??= { xid: now!.xid, seq: '0' };
     }
-    const queues = this.#queues.get(workspaceId) ?? new Set();
-    this.#queues.set(workspaceId, queues);
+    const key = keyOf(place);
+    const queues = this.#queues.get(key) ?? new Set();
+    this.#queues.set(key, queues);
     const queue = new EventQueue(this.#position, () => {
       queues.delete(queue);
-      if (queues.size === 0 && this.#queues.get(workspaceId) === queues) this.#queues.delete(workspaceId);
+      if (queues.size === 0 && this.#queues.get(key) === queues) this.#queues.delete(key);
       if (this.#queues.size === 0) this.#rest();
     });
     queues.add(queue);
@@ -97,7 +101,7 @@ export class EventTail {
       if (this.#position !== position) return;
       const last = rows.at(-1);
       if (last) this.#position = { xid: last.xid, seq: last.seq };
-      for (const row of rows) for (const queue of this.#queues.get(row.workspaceId ?? '') ?? []) queue.push(row);
+      for (const row of rows) for (const queue of this.#queues.get(keyOf(row)) ?? []) queue.push(row);
       isMore = rows.length === BATCH;
     } catch (error) {
       this.#onFault(error, 'events could not be read');

@@ -2,15 +2,19 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Access } from '../access/access.ts';
 import type { Authentication } from '../access/authentication.ts';
 import type { Actor } from '../access/caller.ts';
-import { ApiError } from '../graphql/errors.ts';
-import type { StreamEvent } from '../infra/events.ts';
+import { ApiError } from '../core/errors.ts';
+import type { StreamEvent } from '../data/outbox.ts';
+import type { Sql } from '../data/sql.ts';
 import type { CloseReason } from './close-reason.ts';
 import { isHeardBy } from './event-place.ts';
+import { EventStream, type StreamOptions } from './event-stream.ts';
 import type { EventTail } from './event-tail.ts';
-import type { MissedEvents, StreamedWorkspace } from './missed-events.ts';
+import type { MissedEvents, StreamedPlace } from './missed-events.ts';
+import { OrganizationAudience } from './organization-audience.ts';
 import { type Position, positionOf } from './position.ts';
 import { StreamSlots } from './stream-slots.ts';
-import { type StreamOptions, WorkspaceStream } from './workspace-stream.ts';
+import { type Refusal, StreamWatch } from './stream-watch.ts';
+import { typeFilterOf } from './type-filter.ts';
 
 /** How long a stop waits for readers to take their last event. */
 const CLOSING_MS = 500;
@@ -18,76 +22,125 @@ const CLOSING_MS = 500;
 interface EventServiceDeps {
   tail: EventTail;
   missed: MissedEvents;
+  sql: Sql;
   access: Access;
   authentication: Authentication;
   onFault: (error: unknown, what: string) => void;
 }
 
-/** The live events of workspaces. */
+/** What a reader asks of a stream. */
+export interface Wish {
+  /** The cursor of the last event that it has seen. */
+  after?: string | null | undefined;
+  /** Exact types, and `<resource>.*`; everything where nothing is said. */
+  types?: readonly string[] | null | undefined;
+}
+
+interface StreamedWorkspace {
+  orgId: string;
+  workspaceId: string;
+}
+
+/** The live events of workspaces, and of organizations themselves. */
 export class EventService {
   readonly #deps: EventServiceDeps;
   readonly #slots = new StreamSlots();
-  readonly #open = new Set<Promise<void>>();
+  readonly #watch: StreamWatch;
+  readonly #audience: OrganizationAudience;
+  readonly #unreleased = new Set<Promise<void>>();
 
   constructor(deps: EventServiceDeps) {
     this.#deps = deps;
+    this.#watch = new StreamWatch(deps);
+    this.#audience = new OrganizationAudience(deps.access, deps.sql);
   }
 
   /**
    * Events of a workspace from now on, or from behind the event with the cursor `after`; for a token only those that it may hear of. Ends
    * when the session or the membership does. What cannot be given any more is one `resync`.
-   * @throws RATE_LIMIT_EXCEEDED, InputError for what is no cursor
+   * @throws RATE_LIMIT_EXCEEDED, InputError for what is no cursor, and for types that no event has
    */
-  async subscribe(
+  async subscribe(actor: Actor, workspace: StreamedWorkspace, wish: Wish): Promise<AsyncIterable<StreamEvent>> {
+    const { token } = actor.principal;
+    const mayReceive = (event: StreamEvent) => !token || isHeardBy(token, event);
+    return this.#open(actor, workspace, wish, mayReceive, () =>
+      this.#deps.access.requireWorkspace(actor, workspace.orgId, workspace.workspaceId, 'sync:subscribe'),
+    );
+  }
+
+  /**
+   * The same of an organization itself: of its events those that are about what the actor may read, which is asked for each of them.
+   * @throws as {@link subscribe}
+   */
+  async subscribeToOrganization(actor: Actor, orgId: string, wish: Wish): Promise<AsyncIterable<StreamEvent>> {
+    const mayReceive = (event: StreamEvent) =>
+      // nobody may read anything of what is gone: those who are told have not lost it before
+      event.type === 'organization.deleted' || this.#audience.mayReceive(actor, event);
+    return this.#open(actor, { orgId, workspaceId: null }, wish, mayReceive, () =>
+      this.#deps.access.requireOrganization(actor, orgId, 'sync:subscribe'),
+    );
+  }
+
+  /** Ends all streams, because the service stops. Resolves when each has said so, or does not read. */
+  async close(): Promise<void> {
+    this.#deps.tail.close();
+    await Promise.race([Promise.all(this.#unreleased), delay(CLOSING_MS, undefined, { ref: false })]);
+  }
+
+  async #open(
     actor: Actor,
-    workspace: StreamedWorkspace,
-    after?: string | null,
-  ): Promise<AsyncIterable<StreamEvent>> {
+    place: StreamedPlace,
+    { after, types }: Wish,
+    mayReceive: StreamOptions['mayReceive'],
+    demand: () => unknown,
+  ): Promise<EventStream> {
     const from = positionOf(after);
-    const release = this.#slots.take(actor.principal.userId, workspace.workspaceId);
+    const isWanted = typeFilterOf(types);
+    const release = this.#slots.take(actor.principal.userId, place.workspaceId ?? place.orgId);
+    const options = {
+      place,
+      from,
+      mayReceive: (event: StreamEvent) => isWanted(event.type) && mayReceive(event),
+      refusal: () => this.#refusal(actor, place, demand),
+      onFault: (error: unknown) => this.#deps.onFault(error, 'an event stream failed'),
+    };
     try {
-      return await this.#streamOf(actor, workspace, from, release);
+      return await this.#streamOf(actor, options, release);
     } catch (error) {
       release();
       throw error;
     }
   }
 
-  /** Ends all streams, because the service stops. Resolves when each has said so, or does not read. */
-  async close(): Promise<void> {
-    this.#deps.tail.close();
-    await Promise.race([Promise.all(this.#open), delay(CLOSING_MS, undefined, { ref: false })]);
-  }
-
   async #streamOf(
     actor: Actor,
-    workspace: StreamedWorkspace,
-    from: Position | null,
+    options: Omit<StreamOptions, 'queue' | 'missed' | 'release'>,
     release: () => void,
-  ): Promise<WorkspaceStream> {
-    const { tail, onFault } = this.#deps;
-    const { token } = actor.principal;
-    const queue = await tail.subscribe(workspace.workspaceId);
+  ): Promise<EventStream> {
+    const { place, from } = options;
+    const queue = await this.#deps.tail.subscribe(place);
     try {
-      return new WorkspaceStream({
-        workspace,
+      const isOver: (() => void)[] = [];
+      const stream = new EventStream({
+        ...options,
         queue,
-        from,
-        missed: from && (await this.#missed(workspace, from, queue.start)),
-        mayReceive: (event) => !token || isHeardBy(token, event),
-        refusal: () => this.#refusal(actor, workspace),
-        onFault: (error) => onFault(error, 'an event stream failed'),
-        release: this.#untilReleased(release),
+        missed: from && (await this.#missed(place, from, queue.start)),
+        release: this.#untilReleased(() => {
+          release();
+          for (const end of isOver) end();
+        }),
       });
+      isOver.push(this.#watch.add(stream, { actor, ...place }));
+      return stream;
     } catch (error) {
       queue.end(null);
       throw error;
     }
   }
 
-  async #missed(workspace: StreamedWorkspace, from: Position, until: Position): Promise<StreamOptions['missed']> {
+  async #missed(place: StreamedPlace, from: Position, until: Position): Promise<StreamOptions['missed']> {
     const { missed } = this.#deps;
-    return (await missed.isLost(workspace, from, until)) ? 'lost' : missed.between(workspace, from, until);
+    return (await missed.isLost(place, from, until)) ? 'lost' : missed.between(place, from, until);
   }
 
   /** Counts a stream as open until it is released. */
@@ -99,20 +152,34 @@ export class EventService {
         resolve();
       };
     });
-    this.#open.add(isOver);
-    void isOver.finally(() => this.#open.delete(isOver));
+    this.#unreleased.add(isOver);
+    void isOver.finally(() => this.#unreleased.delete(isOver));
     return released;
   }
 
-  async #refusal(actor: Actor, { orgId, workspaceId }: StreamedWorkspace): Promise<CloseReason | null> {
-    const { authentication, access } = this.#deps;
-    if (!(await authentication.renew(actor.principal))) return 'token_revoked';
+  /** Each event asks, and nearly always all of it is known: a promise for each of them would be most of what a delivery costs here. */
+  #refusal(actor: Actor, place: StreamedPlace, demand: () => unknown): Refusal {
+    const lives = this.#deps.authentication.lives(actor.principal);
+    if (lives instanceof Promise)
+      return lives.then((alive) => (alive ? this.#refusalOf(actor, place, demand) : 'token_revoked'));
+    return lives ? this.#refusalOf(actor, place, demand) : 'token_revoked';
+  }
+
+  #refusalOf(actor: Actor, place: StreamedPlace, demand: () => unknown): Refusal {
+    const refused = (error: unknown) => this.#reasonOf(error, actor, place);
     try {
-      await access.requireWorkspace(actor, orgId, workspaceId, 'sync:subscribe');
-      return null;
+      const granted = demand();
+      return granted instanceof Promise ? granted.then(() => null, refused) : null;
     } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      return error.code === 'RESOURCE_NOT_FOUND' ? 'workspace_deleted' : 'membership_revoked';
+      return refused(error);
     }
+  }
+
+  /** @throws what is no refusal */
+  async #reasonOf(error: unknown, actor: Actor, { orgId, workspaceId }: StreamedPlace): Promise<CloseReason> {
+    if (!(error instanceof ApiError)) throw error;
+    if (workspaceId !== null) return error.code === 'RESOURCE_NOT_FOUND' ? 'workspace_deleted' : 'membership_revoked';
+    // to those who are no members an organization that is gone looks like any other
+    return (await this.#deps.access.wentWithOrganization(actor, orgId)) ? 'organization_deleted' : 'membership_revoked';
   }
 }

@@ -1,29 +1,38 @@
-import { EVENT_COLUMNS, type StreamEvent } from '../infra/events.ts';
-import type { Sql } from '../infra/sql.ts';
+import { EVENT_COLUMNS, type StreamEvent } from '../data/outbox.ts';
+import type { Sql } from '../data/sql.ts';
 import type { Position } from './position.ts';
 
 const PAGE_SIZE = 200;
 /** How far back a reader may resume (defaults §10): as long as it missed no event that is older, nor more events than that. */
 const WINDOW = { hours: 24, events: 10_000 };
 
-const OF_WORKSPACE = 'e.org_id = $1 and e.workspace_id = $2';
-const MISSED = `${OF_WORKSPACE} and (e.xid, e.seq) > ($3::xid8, $4::bigint) and (e.xid, e.seq) <= ($5::xid8, $6::bigint)`;
+const WHERE = (workspace: string) => `e.org_id = $1 and ${workspace}
+  and (e.xid, e.seq) > ($3::xid8, $4::bigint) and (e.xid, e.seq) <= ($5::xid8, $6::bigint)`;
 
-const PAGE = `select ${EVENT_COLUMNS} from events e where ${MISSED} order by e.xid, e.seq limit ${PAGE_SIZE}`;
+const PAGE = (missed: string) =>
+  `select ${EVENT_COLUMNS} from events e where ${missed} order by e.xid, e.seq limit ${PAGE_SIZE}`;
 
 /**
  * A position is of no use when nothing can be there yet (it comes from another database, or is made up), when what lay there is older than
  * every event that is kept, and when it is out of the window.
  */
-const IS_LOST = `select ($3::xid8, $4::bigint) > (pg_snapshot_xmin(pg_current_snapshot()), 0)
+const IS_LOST = (missed: string) => `select ($3::xid8, $4::bigint) > (pg_snapshot_xmin(pg_current_snapshot()), 0)
     or coalesce((select (e.xid, e.seq) > ($3::xid8, $4::bigint) from events e order by e.xid, e.seq limit 1), true)
-    or coalesce((select e.timestamp < now() - interval '${WINDOW.hours} hours' from events e where ${MISSED} order by e.xid, e.seq limit 1), false)
-    or exists (select 1 from events e where ${MISSED} order by e.xid, e.seq offset ${WINDOW.events} limit 1) as "isLost"`;
+    or coalesce((select e.timestamp < now() - interval '${WINDOW.hours} hours' from events e
+      where ${missed} order by e.xid, e.seq limit 1), false)
+    or exists (select 1 from events e where ${missed} order by e.xid, e.seq offset ${WINDOW.events} limit 1) as "isLost"`;
 
-/** The workspace that a stream is about. */
-export interface StreamedWorkspace {
+const textsOf = (workspace: string) => ({ page: PAGE(WHERE(workspace)), isLost: IS_LOST(WHERE(workspace)) });
+const TEXTS = {
+  workspace: textsOf('e.workspace_id = $2'),
+  organization: textsOf('e.workspace_id is null and $2::text is null'),
+};
+const textsFor = ({ workspaceId }: StreamedPlace) => (workspaceId === null ? TEXTS.organization : TEXTS.workspace);
+
+/** What a stream is about: a workspace, or, where it names none, the organization itself. */
+export interface StreamedPlace {
   orgId: string;
-  workspaceId: string;
+  workspaceId: string | null;
 }
 
 /** What a reader that comes back has missed. */
@@ -35,22 +44,22 @@ export class MissedEvents {
   }
 
   /** Whether not everything behind a position can be given any more. */
-  async isLost(workspace: StreamedWorkspace, from: Position, until: Position): Promise<boolean> {
-    const [answer] = await this.#sql.read<{ isLost: boolean }>(IS_LOST, parameters(workspace, from, until));
+  async isLost(place: StreamedPlace, from: Position, until: Position): Promise<boolean> {
+    const [answer] = await this.#sql.read<{ isLost: boolean }>(textsFor(place).isLost, parameters(place, from, until));
     return answer!.isLost;
   }
 
   /** The events behind `from`, up to and with `until`; read page by page, as fast as they are taken. */
-  async *between(workspace: StreamedWorkspace, from: Position, until: Position): AsyncGenerator<StreamEvent, void> {
+  async *between(place: StreamedPlace, from: Position, until: Position): AsyncGenerator<StreamEvent, void> {
     for (let at: Position | undefined = from; at; ) {
-      const rows: StreamEvent[] = await this.#sql.read<StreamEvent>(PAGE, parameters(workspace, at, until));
+      const rows: StreamEvent[] = await this.#sql.read<StreamEvent>(textsFor(place).page, parameters(place, at, until));
       yield* rows;
       at = rows.length === PAGE_SIZE ? rows.at(-1) : undefined;
     }
   }
 }
 
-const parameters = ({ orgId, workspaceId }: StreamedWorkspace, from: Position, until: Position): unknown[] => [
+const parameters = ({ orgId, workspaceId }: StreamedPlace, from: Position, until: Position): unknown[] => [
   orgId,
   workspaceId,
   from.xid,

@@ -1,4 +1,4 @@
-import { invalidInput } from '../graphql/errors.ts';
+import { invalidInput } from '../core/errors.ts';
 
 /**
  * A place in the order of commits: right behind the event with this transaction and number. A number alone does not order events, because

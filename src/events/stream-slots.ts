@@ -1,28 +1,28 @@
-import { rateLimited } from '../graphql/errors.ts';
+import { rateLimited } from '../core/errors.ts';
 
 const MAX_PER_USER = 10;
-const MAX_PER_WORKSPACE = 200;
+const MAX_PER_PLACE = 200;
 /** When it makes sense to ask again: streams end when their readers leave. */
 const RETRY_AFTER_SECONDS = 5;
 
-/** How many event streams are open on this node: at most 10 per user and 200 per workspace (defaults §0.5). */
+/** How many event streams are open on this node: at most 10 per user and 200 per workspace (defaults §0.5), or organization. */
 export class StreamSlots {
   readonly #open = new Map<string, number>();
 
   /** Takes a slot. @returns what gives it back, once @throws RATE_LIMIT_EXCEEDED */
-  take(userId: string, workspaceId: string): () => void {
+  take(userId: string, placeId: string): () => void {
     const user = `user ${userId}`;
-    const workspace = `workspace ${workspaceId}`;
-    if (this.#of(user) >= MAX_PER_USER || this.#of(workspace) >= MAX_PER_WORKSPACE)
+    const place = `place ${placeId}`;
+    if (this.#of(user) >= MAX_PER_USER || this.#of(place) >= MAX_PER_PLACE)
       throw rateLimited(RETRY_AFTER_SECONDS, 'Too many event streams are open. Close one first.');
     this.#add(user, 1);
-    this.#add(workspace, 1);
+    this.#add(place, 1);
     let isHeld = true;
     return () => {
       if (!isHeld) return;
       isHeld = false;
       this.#add(user, -1);
-      this.#add(workspace, -1);
+      this.#add(place, -1);
     };
   }
 

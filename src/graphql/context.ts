@@ -1,17 +1,18 @@
 import type { Actor, Caller } from '../access/caller.ts';
+import { unauthenticated } from '../core/errors.ts';
+import type { RequestCache } from '../data/request-cache.ts';
 import type { Services } from '../services.ts';
 import type { UserReads } from '../users/user.reads.ts';
-import { unauthenticated } from './errors.ts';
-import type { RequestMemory } from './nested-connection.ts';
+import type { LiveStream } from './transport/live-stream.ts';
 
 /** What resolvers get: who calls, and what they may delegate to. One per request, or per socket operation. */
-export class Context implements RequestMemory {
+export class Context implements RequestCache {
   readonly caller: Caller;
   readonly services: Services;
   /** The cursor from which a stream over SSE resumes, as its client sent it in `Last-Event-ID`. */
   lastEventId: string | undefined;
-  /** The cursor of the event that a subscription is answering with: its SSE frame carries it as `id`. */
-  eventId: string | undefined;
+  /** The stream of a subscription that has started, for transports that send its frames by themselves. */
+  live: LiveStream | undefined;
   readonly #kept = new Map<string, unknown>();
 
   constructor(caller: Caller, services: Services) {
@@ -38,6 +39,11 @@ export class Context implements RequestMemory {
   /** Users as members of organizations, loaded many at once. */
   get colleagues(): ReturnType<UserReads['colleagueLoader']> {
     return this.once('colleagues', () => this.services.users.reads.colleagueLoader());
+  }
+
+  /** The same for nobody: what asks who calls fails. */
+  asNobody(): Context {
+    return new Context({ ...this.caller, principal: null }, this.services);
   }
 
   /** Drops what was loaded: something has changed since. */

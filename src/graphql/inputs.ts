@@ -1,4 +1,6 @@
-import type { Constraints } from './constraints.ts';
+import type { InputRef } from '@pothos/core';
+import type { Constraints } from '../core/constraints.ts';
+import { builder } from './builder.ts';
 
 /** Bounds that many inputs share (defaults §0.5). */
 export const bounds = {
@@ -12,5 +14,11 @@ export const bounds = {
   open: { pattern: '[a-z][a-z0-9_.:-]{0,63}' },
   slug: { pattern: '[a-z0-9]+(?:-[a-z0-9]+)*', maxLength: 64 },
   json: { maxBytes: 256 * 1024, notNull: true },
+  /** Free data of something new: `null` is none. */
+  newJson: { maxBytes: 256 * 1024 },
   role: { oneOf: ['owner', 'admin', 'editor', 'member', 'viewer'] },
 } as const satisfies Record<string, Constraints>;
+
+/** The argument that takes what a mutation is given. */
+export const inputArg = <Shape>(type: InputRef<Shape>, description = 'The changes.') =>
+  builder.args((t) => ({ input: t.field({ type, required: true, description }) }));

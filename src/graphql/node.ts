@@ -1,9 +1,9 @@
-import type { Permission } from '../access/permissions.ts';
-import { type Place, placeOfRow } from '../access/place.ts';
-import { type IdKind, kindOfId } from '../infra/ids.ts';
+import { isRefusal } from '../core/errors.ts';
+import { kindOfId } from '../core/ids.ts';
+import { type Place, placeOfRow } from '../core/place.ts';
+import type { IdKind, Permission } from '../core/resources.ts';
 import { builder } from './builder.ts';
 import type { Context } from './context.ts';
-import { isRefusal } from './errors.ts';
 
 /** Finds a row by its id alone, if the caller may read it: by the same permission as the type's own query. */
 export type NodeLoader = (context: Context, id: string) => Promise<{ id: string } | null>;

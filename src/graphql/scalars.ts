@@ -1,7 +1,9 @@
 import { GraphQLError } from 'graphql';
+import { MAX_KEY_LENGTH } from '../core/constraints.ts';
+import { InputError, type InputIssue } from '../core/errors.ts';
+import { isoText } from '../core/iso-text.ts';
+import type { Prisma } from '../generated/prisma/client.ts';
 import { builder } from './builder.ts';
-import { MAX_KEY_LENGTH } from './constraints.ts';
-import { InputError, type InputIssue } from './errors.ts';
 
 const ISO = /^(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:\.\d{1,9})?)?(?:[Zz]|[+-]\d{2}:?\d{2})?)?$/;
 
@@ -29,7 +31,7 @@ export function parseDateTime(value: unknown): Date {
 builder.scalarType('DateTime', {
   description:
     'A point in time, ISO 8601 in UTC with milliseconds: `2025-01-02T03:04:05.678Z`. Input without a zone is UTC.',
-  serialize: (value) => (value instanceof Date ? value.toISOString() : String(value)),
+  serialize: (value) => (value instanceof Date ? isoText(value) : String(value)),
   parseValue: parseDateTime,
 });
 
@@ -45,7 +47,7 @@ builder.scalarType('JSONObject', {
   parseValue: (value) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value))
       throw new GraphQLError('Input should be a valid dictionary');
-    return value as Record<string, unknown>;
+    return value as Prisma.InputJsonObject;
   },
 });
 

@@ -1,5 +1,5 @@
 import { builder } from './builder.ts';
-import { EXPECTED_VERSION } from './versions-plugin.ts';
+import { EXPECTED_VERSION } from './plugins/versions-plugin.ts';
 
 /** What can be changed: its type implements it, and its mutations take {@link versionArg}. */
 export const Versioned = builder.interfaceRef<{ resourceVersion: number }>('Versioned').implement({

@@ -1,9 +1,9 @@
 import type { FastifyInstance } from 'fastify';
 import { type Authentication, credentialOf } from '../access/authentication.ts';
 import type { Caller } from '../access/caller.ts';
-import { rateLimited } from '../graphql/errors.ts';
-import { callerError } from '../infra/faults.ts';
-import type { BucketState } from '../infra/throttle.ts';
+import type { BucketState } from '../access/throttle.ts';
+import { rateLimited } from '../core/errors.ts';
+import { callerError } from '../platform/postgres/faults.ts';
 import { type CallerLimit, messageOf } from './rate-limit.ts';
 
 /** Probes and metrics: they answer everybody alike, and always. */

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { principalId } from '../access/principal.ts';
-import { ApiError } from '../graphql/errors.ts';
-import { callerError } from '../infra/faults.ts';
-import type { Seal } from '../infra/seal.ts';
-import type { Sql } from '../infra/sql.ts';
+import { ApiError } from '../core/errors.ts';
+import type { Sql } from '../data/sql.ts';
+import type { Seal } from '../platform/keys/seal.ts';
+import { callerError } from '../platform/postgres/faults.ts';
 import type { ReplayGate } from './replay-gate.ts';
 
 const KEY = /^[\x21-\x7e]{1,255}$/;

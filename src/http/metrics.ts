@@ -2,10 +2,18 @@ import type { FastifyInstance } from 'fastify';
 import type pg from 'pg';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { EventLag } from '../events/event-lag.ts';
+import type { Jobs } from '../platform/jobs/jobs.ts';
 import type { Services } from '../services.ts';
 
+interface MetricsDeps {
+  services: Services;
+  pool: pg.Pool;
+  eventLag: EventLag;
+  jobs: Jobs;
+}
+
 /** `/metrics` in Prometheus' format: requests per route, event-loop delay, pool use, depth of the queues. */
-export function addMetrics(server: FastifyInstance, services: Services, pool: pg.Pool, eventLag: EventLag): void {
+export function addMetrics(server: FastifyInstance, { services, pool, eventLag, jobs }: MetricsDeps): void {
   const registry = new Registry();
   const stopDefaults = collectDefaultMetrics({ register: registry });
   const durations = new Histogram({
@@ -37,7 +45,7 @@ export function addMetrics(server: FastifyInstance, services: Services, pool: pg
       this.inc(services.activity.lost);
     },
   });
-  gauge('background_queue_depth', 'Pieces of background work under way.', () => services.background.depth);
+  addJobMetrics(registry, jobs);
   gauge('password_queue_depth', 'Password hashes that wait.', () => services.passwords.queueDepth);
   gauge('event_streams', 'Open event streams.', () => services.tail.size);
   // without the database the other figures are wanted all the more
@@ -55,4 +63,29 @@ export function addMetrics(server: FastifyInstance, services: Services, pool: pg
     return stopDefaults;
   });
   server.get('/metrics', async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()));
+}
+
+/** Jobs of the whole database by task and state; and those that this process gave up. */
+function addJobMetrics(registry: Registry, jobs: Jobs): void {
+  new Gauge({
+    name: 'jobs',
+    help: 'Background jobs by task. `waiting`: not tried yet; `retrying`: failed, and waits for another try; `running`; `dead`: not tried again.',
+    labelNames: ['task', 'state'],
+    registers: [registry],
+    async collect() {
+      this.reset();
+      const states = await jobs.states().catch(() => []); // the other figures are wanted all the more
+      for (const { task, state, count } of states) this.set({ task, state }, count);
+    },
+  });
+  new Counter({
+    name: 'jobs_given_up_total',
+    help: 'Background jobs that this process gave up: all tries failed, or another one would have been in vain.',
+    labelNames: ['task'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [task, count] of jobs.givenUp) this.inc({ task }, count);
+    },
+  });
 }

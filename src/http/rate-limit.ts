@@ -1,9 +1,9 @@
 import type { Caller } from '../access/caller.ts';
 import type { Principal } from '../access/principal.ts';
+import { type BucketState, type RateLine, TokenBuckets } from '../access/throttle.ts';
 import type { TokenGrant } from '../access/token-grant.ts';
 import type { Config } from '../config.ts';
-import { rateLimited } from '../graphql/errors.ts';
-import { type BucketState, type RateLine, TokenBuckets } from '../infra/throttle.ts';
+import { rateLimited } from '../core/errors.ts';
 
 /** The pace of a token that sets only its burst where the service itself has no limit. */
 const USUAL_RPS = 500;

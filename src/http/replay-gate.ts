@@ -1,11 +1,13 @@
 import type { FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import type { Actor } from '../access/caller.ts';
-import type { Permission } from '../access/permissions.ts';
-import { type Gate, permissionOf, type Requirement } from '../graphql/access-plugin.ts';
+import { forbidden, notFound } from '../core/errors.ts';
+import { kindOfId } from '../core/ids.ts';
+import type { Place } from '../core/place.ts';
+import type { FreeWord, Permission, PlaceKind } from '../core/resources.ts';
+import { unkept } from '../data/request-cache.ts';
 import { Context } from '../graphql/context.ts';
-import { forbidden, notFound } from '../graphql/errors.ts';
-import { type IdKind, kindOfId } from '../infra/ids.ts';
+import { type Gate, permissionOf, type Requirement } from '../graphql/plugins/access-plugin.ts';
 import type { Services } from '../services.ts';
 import { rootArgumentsOf } from './root-arguments.ts';
 
@@ -48,29 +50,43 @@ function placeInBody(body: unknown): Named {
 }
 
 async function askService(services: Services, actor: Actor, permission: Permission, named: Named): Promise<void> {
-  const { access, secrets } = services;
+  const { access } = services;
   const orgId = named.orgId ?? actor.principal.orgId;
   if (!orgId) throw forbidden(permission);
-  if (named.id && kindOfId(named.id) === 'secret') {
-    await secrets.reads.getDeletedToo(actor, orgId, named.id, permission);
-    return;
-  }
+  const askRow = named.id && rowAskers.get(kindOfId(named.id));
+  if (askRow) return askRow(services, actor, orgId, named.id!, permission);
   const workspaceId = named.workspaceId ?? (await workspaceOf(services, orgId, named));
   if (workspaceId) await access.requireWorkspace(actor, orgId, workspaceId, permission, named);
   else await access.requireOrganization(actor, orgId, permission, named);
 }
 
+type AskRow = (services: Services, actor: Actor, orgId: string, id: string, permission: Permission) => Promise<void>;
+
+/** How a permission is asked for of what may lie anywhere: by its row. */
+const ofFreeRows: Readonly<Record<FreeWord, AskRow>> = {
+  secret: async ({ secrets }, actor, orgId, id, permission) => {
+    await secrets.reads.getDeletedToo(actor, orgId, id, permission);
+  },
+};
+const rowAskers: ReadonlyMap<string | null, AskRow> = new Map(Object.entries(ofFreeRows));
+
+/** What is named below a workspace, and how its row is found. */
+const placesBelow: Readonly<
+  Record<keyof Place, [kind: PlaceKind, find: (services: Services, id: string) => Promise<Row | null>]>
+> = {
+  appId: ['app', ({ apps }, id) => apps.reads.findUnscoped(unkept, id)],
+  environmentId: ['environment', ({ environments }, id) => environments.reads.findAnywhere(id)],
+  namespaceId: ['namespace', ({ namespaces }, id) => namespaces.reads.findUnscoped(unkept, id)],
+};
+
 /** The workspace of what is named; `null` for what belongs to the organization as a whole. @throws RESOURCE_NOT_FOUND */
 async function workspaceOf(services: Services, orgId: string, named: Named): Promise<string | null> {
-  const { appId, namespaceId, environmentId } = named;
-  const found = async (kind: IdKind, of: string, row: Promise<Row | null>) => {
-    const { orgId: owner, workspaceId } = (await row) ?? {};
-    if (owner !== orgId) throw notFound(kind, of);
-    return workspaceId ?? null;
-  };
-  if (appId) return found('app', appId, services.apps.reads.findAnywhere(appId));
-  if (environmentId)
-    return found('environment', environmentId, services.environments.reads.findAnywhere(environmentId));
-  if (namespaceId) return found('namespace', namespaceId, services.namespaces.reads.findAnywhere(namespaceId));
+  for (const [argument, [kind, find]] of Object.entries(placesBelow)) {
+    const id = named[argument];
+    if (!id) continue;
+    const row = await find(services, id);
+    if (row?.orgId !== orgId) throw notFound(kind, id);
+    return row.workspaceId ?? null;
+  }
   return null;
 }

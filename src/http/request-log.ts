@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import type { Logger } from '../infra/logger.ts';
+import type { Logger } from '../platform/logger.ts';
 
 /**
  * One line per answered request, with its trace id: changes and failures at `info`, successful reads at `debug`. Only the path is

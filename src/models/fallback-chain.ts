@@ -1,11 +1,11 @@
-import { InputError, type InputIssue } from '../graphql/errors.ts';
-import type { Tx } from '../infra/change.ts';
+import { InputError, type InputIssue } from '../core/errors.ts';
+import type { PrismaTx } from '../data/changes.ts';
 
 /**
  * Holds the models of an organization until the transaction ends, for whoever changes what they say of one another: two changes that
  * are fine alone must not close a circle together.
  */
-export async function lockModels(tx: Tx, orgId: string): Promise<void> {
+export async function lockModels(tx: PrismaTx, orgId: string): Promise<void> {
   await tx.db.$executeRaw`select pg_advisory_xact_lock(hashtextextended(${`models of ${orgId}`}, 0))`;
 }
 
@@ -14,7 +14,7 @@ export async function lockModels(tx: Tx, orgId: string): Promise<void> {
  * @throws InputError at the item that is wrong
  */
 export async function checkFallbackChain(
-  tx: Tx,
+  tx: PrismaTx,
   orgId: string,
   logicalModelId: string,
   chain: readonly string[],

@@ -1,16 +1,16 @@
 import { builder } from '../graphql/builder.ts';
-import { connectionType, pageArgs } from '../graphql/connections.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { Node, readableInOrganization, registerNode } from '../graphql/node.ts';
+import { pageArgs, pageType } from '../graphql/page-type.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
 import { Organization } from '../organizations/organization.graph.ts';
+import { ProviderAccount } from '../provider-accounts/provider-account.graph.ts';
 import { CreateLogicalModelInput, UpdateLogicalModelInput } from './logical-model.inputs.ts';
 import type {
   LogicalModel as LogicalModelRow,
   ModelConstraints as ModelConstraintsRow,
   ModelTarget as ModelTargetRow,
 } from './logical-model.source.ts';
-import { ProviderAccount } from './provider-account.graph.ts';
 
 const ModelTarget = builder.objectRef<ModelTargetRow>('ModelTarget').implement({
   description: 'Where requests to a model may go, and how it went.',
@@ -114,7 +114,7 @@ export const LogicalModel = builder.objectRef<LogicalModelRow>('LogicalModel').i
   }),
 });
 
-const LogicalModelConnection = connectionType('LogicalModel', LogicalModel);
+const LogicalModelConnection = pageType('LogicalModel', LogicalModel);
 
 registerNode('model', LogicalModel, async (context, id) =>
   readableInOrganization(context, 'model:read', await context.services.models.reads.findAnywhere(id)),

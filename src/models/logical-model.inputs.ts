@@ -1,5 +1,5 @@
+import type { Constraints } from '../core/constraints.ts';
 import { builder } from '../graphql/builder.ts';
-import type { Constraints } from '../graphql/constraints.ts';
 import { bounds } from '../graphql/inputs.ts';
 
 /** An identifier of a model; `.` and `..` are none, because clients drop them from paths. */

@@ -1,9 +1,11 @@
-import type { Connection } from '../graphql/connections.ts';
-import { notFound } from '../graphql/errors.ts';
-import { NestedList, nestedRow, type PageArgs, type RequestMemory } from '../graphql/nested-connection.ts';
-import type { Tx } from '../infra/change.ts';
-import { countPages, filtersOf, type PageSource, readPage } from '../infra/pages.ts';
-import type { ServiceDeps } from '../services.ts';
+import { notFound } from '../core/errors.ts';
+import type { PrismaTx } from '../data/changes.ts';
+import { NestedList, nestedRow } from '../data/keyset-list.ts';
+import type { Page, PageArgs } from '../data/page.ts';
+import { countPages, filtersOf, type PageSource, readPage } from '../data/pages.ts';
+import { emitChange } from '../data/record-change.ts';
+import type { RequestCache } from '../data/request-cache.ts';
+import type { ServiceDeps } from '../data/service-deps.ts';
 import { type LogicalModel, MODELS, modelsSource, STATUS } from './logical-model.source.ts';
 
 export interface ModelFilters {
@@ -34,16 +36,16 @@ export class LogicalModelReads {
     );
   }
 
-  async list(orgId: string, { first, after, ...filters }: PageArgs & ModelFilters): Promise<Connection<LogicalModel>> {
+  async list(orgId: string, { first, after, ...filters }: PageArgs & ModelFilters): Promise<Page<LogicalModel>> {
     return this.#list.page([orgId], { first, after }, withFilters(filters));
   }
 
   /** The same list below an organization of a list. */
   async listNested(
-    memory: RequestMemory,
+    memory: RequestCache,
     orgId: string,
     { first, after, ...filters }: PageArgs & ModelFilters,
-  ): Promise<Connection<LogicalModel>> {
+  ): Promise<Page<LogicalModel>> {
     return this.#list.nested(memory, [orgId], { first, after }, withFilters(filters));
   }
 
@@ -56,7 +58,7 @@ export class LogicalModelReads {
   }
 
   /** The same, read together with all that are asked for in this request. @throws RESOURCE_NOT_FOUND */
-  async nested(memory: RequestMemory, orgId: string, logicalModelId: string): Promise<LogicalModel> {
+  async nested(memory: RequestCache, orgId: string, logicalModelId: string): Promise<LogicalModel> {
     const model = await nestedRow(memory, this.#deps.sql, 'model', one, [orgId, logicalModelId]);
     if (!model) throw notFound('model', logicalModelId);
     return model;
@@ -81,7 +83,7 @@ const HOLD = `select 1 from logical_models where id in (select model_id from mod
  * `model.updated` with the new status. The models are held until the transaction ends: take the account before, its targets after.
  */
 export async function tellingOfModels<T>(
-  tx: Tx,
+  tx: PrismaTx,
   { id, orgId }: { id: string; orgId: string },
   change: () => Promise<T>,
 ): Promise<T> {
@@ -89,8 +91,7 @@ export async function tellingOfModels<T>(
   await tx.db.$queryRawUnsafe(HOLD, id);
   const before = new Map((await read()).map((model) => [model.id, model.status]));
   const result = await change();
-  for (const { id: resourceId, status } of await read())
-    if (before.get(resourceId) !== status)
-      tx.emit({ type: 'model.updated', orgId, resourceType: 'model', resourceId, data: { status } });
+  for (const { id: modelId, status } of await read())
+    if (before.get(modelId) !== status) emitChange(tx, 'updated', 'model', { id: modelId, orgId }, { status });
   return result;
 }

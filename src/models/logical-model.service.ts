@@ -1,10 +1,10 @@
 import type { Actor } from '../access/caller.ts';
+import { alreadyExists, notFound } from '../core/errors.ts';
+import { newId } from '../core/ids.ts';
+import type { PrismaTx } from '../data/changes.ts';
+import { emitChange, recordChange } from '../data/record-change.ts';
+import type { ServiceDeps } from '../data/service-deps.ts';
 import type { Prisma } from '../generated/prisma/client.ts';
-import { alreadyExists, notFound } from '../graphql/errors.ts';
-import type { Tx } from '../infra/change.ts';
-import { newId } from '../infra/ids.ts';
-import { recordChange } from '../infra/record-change.ts';
-import type { ServiceDeps } from '../services.ts';
 import { checkFallbackChain, lockModels } from './fallback-chain.ts';
 import { LogicalModelReads } from './logical-model.reads.ts';
 import type { LogicalModel, ModelConstraints } from './logical-model.source.ts';
@@ -45,7 +45,7 @@ export class LogicalModelService {
   /** @throws RESOURCE_ALREADY_EXISTS, InputError for targets and fallbacks that are not of the organization */
   async create(actor: Actor, orgId: string, input: CreateLogicalModel): Promise<LogicalModel> {
     const { logicalModelId } = input;
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
       await lockModels(tx, orgId);
       const same = await tx.db.logicalModel.findUnique({
         where: { orgId_logicalModelId: { orgId, logicalModelId } },
@@ -81,7 +81,7 @@ export class LogicalModelService {
 
   /** Changes what is given; what is left out stays. @throws RESOURCE_NOT_FOUND, InputError as {@link create} */
   async update(actor: Actor, orgId: string, logicalModelId: string, input: UpdateLogicalModel): Promise<LogicalModel> {
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
       await lockModels(tx, orgId);
       await tx.expectVersion({ table: 'logical_models', key: { orgId, logicalModelId } });
       const [row] = await tx.db.logicalModel.updateManyAndReturn({
@@ -112,7 +112,7 @@ export class LogicalModelService {
 
   /** Its entitlements go with it, and no fallback chain names it any more: all of it at once, with an event for each. */
   async delete(actor: Actor, orgId: string, logicalModelId: string): Promise<void> {
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
       await lockModels(tx, orgId);
       const [model] = await tx.db.$queryRaw<{ id: string }[]>`
         select id from logical_models where org_id = ${orgId} and logical_model_id = ${logicalModelId} for update`;
@@ -124,14 +124,8 @@ export class LogicalModelService {
       const chains = await leaveChains(tx, orgId, logicalModelId);
       await tx.db.logicalModel.delete({ where: { id: model.id } });
       for (const { id, workspaceId } of entitlements)
-        tx.emit({
-          type: 'model_entitlement.deleted',
-          orgId,
-          workspaceId,
-          resourceType: 'model_entitlement',
-          resourceId: id,
-        });
-      for (const id of chains) tx.emit({ type: 'model.updated', orgId, resourceType: 'model', resourceId: id });
+        emitChange(tx, 'deleted', 'model_entitlement', { id, orgId, workspaceId });
+      for (const id of chains) emitChange(tx, 'updated', 'model', { id, orgId });
       const metadata = { entitlements: entitlements.map(({ id }) => id), fallback_chains: chains };
       recordChange(tx, 'delete', 'model', { id: logicalModelId, orgId }, metadata);
     });
@@ -139,7 +133,7 @@ export class LogicalModelService {
 }
 
 /** @returns the models whose fallback chains named it */
-async function leaveChains(tx: Tx, orgId: string, logicalModelId: string): Promise<string[]> {
+async function leaveChains(tx: PrismaTx, orgId: string, logicalModelId: string): Promise<string[]> {
   const rows = await tx.db.$queryRaw<{ id: string }[]>`
     update logical_models set fallback_chain = array_remove(fallback_chain, ${logicalModelId}), updated_at = now()
     where org_id = ${orgId} and ${logicalModelId} = any(fallback_chain) returning logical_model_id as id`;

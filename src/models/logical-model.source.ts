@@ -1,6 +1,6 @@
+import { columnsOf, type PageSource } from '../data/pages.ts';
 import type { LogicalModel as ModelRow } from '../generated/prisma/client.ts';
 import { Prisma } from '../generated/prisma/client.ts';
-import { columnsOf, type PageSource } from '../infra/pages.ts';
 
 /** A target with its health (spec, Logical model `targets[]`). */
 export interface ModelTarget {

@@ -1,6 +1,6 @@
+import type { Constraints } from '../core/constraints.ts';
 import { builder } from '../graphql/builder.ts';
-import type { Constraints } from '../graphql/constraints.ts';
-import { workspaceArgs } from '../workspaces/workspace-args.ts';
+import { workspaceArgs } from '../graphql/place-args.ts';
 import { type Finding, type RouteLimit as RouteLimitRow, routeReasons } from './model-routing.rules.ts';
 import type { LeftOut, ModelRoute as ModelRouteRow, RouteTarget as RouteTargetRow } from './model-routing.service.ts';
 

@@ -1,7 +1,7 @@
-import type { Sql } from '../infra/sql.ts';
+import type { Sql } from '../data/sql.ts';
+import type { WorkspaceLimits } from '../model-entitlements/workspace-limits.ts';
+import { ofThisMonth } from '../provider-accounts/provider-account.source.ts';
 import type { ModelConstraints } from './logical-model.source.ts';
-import { ofThisMonth } from './provider-account.source.ts';
-import type { WorkspaceLimits } from './workspace-limits.ts';
 
 /** A target with everything that decides whether it may be tried. */
 export interface RoutedTarget {

@@ -1,7 +1,7 @@
 import type { Actor } from '../access/caller.ts';
-import { notFound } from '../graphql/errors.ts';
-import type { ActivityRecorder } from '../infra/activity.ts';
-import type { ServiceDeps } from '../services.ts';
+import { notFound } from '../core/errors.ts';
+import type { ActivityRecorder } from '../data/activity.ts';
+import type { ServiceDeps } from '../data/service-deps.ts';
 import { type RandomSource, routingOrder, seededRandom } from './model-routing.order.ts';
 import { type RoutedModel, type RoutedTarget, readRoutedModels } from './model-routing.reads.ts';
 import {
@@ -94,8 +94,11 @@ export class ModelRoutingService {
       model_name: target.modelName,
     }));
     const metadata = { require_audit_log: audited, targets };
-    const entry = { action: 'read', resourceType: 'model', resourceId: logicalModelId, ...place, metadata };
-    await this.#deps.activity.recordNow(actor, entry, route);
+    await this.#deps.activity.recordNow(
+      actor,
+      { action: 'read', resourceType: 'model', resourceId: logicalModelId, ...place, metadata },
+      route,
+    );
     return route;
   }
 

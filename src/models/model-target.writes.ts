@@ -1,5 +1,5 @@
-import { InputError, type InputIssue } from '../graphql/errors.ts';
-import type { Tx } from '../infra/change.ts';
+import { InputError, type InputIssue } from '../core/errors.ts';
+import type { PrismaTx } from '../data/changes.ts';
 
 /** A target as a caller gives it; what is left out or null is the default. */
 export interface TargetInput {
@@ -28,7 +28,7 @@ const REMOVE = `delete from model_targets m where m.model_id = $1 and not exists
  * so that none can be deleted meanwhile. @throws InputError at each target with an unknown account, and at each that is there twice
  */
 export async function replaceTargets(
-  tx: Tx,
+  tx: PrismaTx,
   orgId: string,
   modelId: string,
   targets: readonly TargetInput[],
@@ -47,7 +47,7 @@ export async function replaceTargets(
   await tx.db.$executeRawUnsafe(REPLACE, modelId, rows);
 }
 
-async function checkTargets(tx: Tx, orgId: string, targets: readonly TargetInput[]): Promise<void> {
+async function checkTargets(tx: PrismaTx, orgId: string, targets: readonly TargetInput[]): Promise<void> {
   const ids = [...new Set(targets.map(({ providerAccountId }) => providerAccountId))];
   const rows = await tx.db.$queryRaw<{ id: string }[]>`
     select id from provider_accounts where org_id = ${orgId} and id = any(${ids}) order by id for key share`;

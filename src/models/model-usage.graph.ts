@@ -1,7 +1,7 @@
+import type { Constraints } from '../core/constraints.ts';
 import { builder } from '../graphql/builder.ts';
-import type { Constraints } from '../graphql/constraints.ts';
 import { bounds } from '../graphql/inputs.ts';
-import { workspaceArgs } from '../workspaces/workspace-args.ts';
+import { workspaceArgs } from '../graphql/place-args.ts';
 import { costBounds } from './logical-model.inputs.ts';
 import type { UsageSummary as UsageSummaryRow } from './model-usage.service.ts';
 

@@ -1,20 +1,21 @@
 import type { Actor } from '../access/caller.ts';
-import { atLeast } from '../access/permissions.ts';
-import { invalidInput, notFound } from '../graphql/errors.ts';
-import type { Tx } from '../infra/change.ts';
-import type { ServiceDeps } from '../services.ts';
-import { tellingOfModels } from './logical-model.reads.ts';
-import { FAILURES_ALLOWED } from './logical-model.source.ts';
-import { periodAt } from './model-routing.reads.ts';
-import { COST_BELIEVED_SECONDS, LATENCY_BELIEVED_SECONDS } from './model-routing.rules.ts';
+import { invalidInput, notFound } from '../core/errors.ts';
+import { atLeast } from '../core/roles.ts';
+import type { PrismaTx } from '../data/changes.ts';
+import { emitChange } from '../data/record-change.ts';
+import type { ServiceDeps } from '../data/service-deps.ts';
 import {
   type AccountHealth,
   accountAfter,
   isTelling,
   type Outcome,
   targetFailuresAfter,
-} from './provider-account.health.ts';
-import { MONTH } from './provider-account.source.ts';
+} from '../provider-accounts/provider-account.health.ts';
+import { MONTH } from '../provider-accounts/provider-account.source.ts';
+import { tellingOfModels } from './logical-model.reads.ts';
+import { FAILURES_ALLOWED } from './logical-model.source.ts';
+import { periodAt } from './model-routing.reads.ts';
+import { COST_BELIEVED_SECONDS, LATENCY_BELIEVED_SECONDS } from './model-routing.rules.ts';
 
 /** How one request to a target ended, as its sender reports it. */
 export interface UsageReport {
@@ -91,7 +92,7 @@ export class ModelUsageService {
     const tokens = input + output;
     const role = await this.#deps.access.workspaceRole(actor, place.orgId, place.workspaceId);
     const isTrusted = role !== null && atLeast(role, 'editor');
-    return this.#deps.changes.run(actor, async (tx) => {
+    return this.#deps.changes.runWithPrisma(actor, async (tx) => {
       const entitlement = await countEntitlement(tx, place, logicalModelId, tokens);
       const windows = await countWindows(tx, entitlement.id, tokens);
       const account = await lockAccount(tx, place.orgId, report.providerAccountId);
@@ -124,7 +125,7 @@ export class ModelUsageService {
 
 /** Counts, and holds the entitlement until the transaction ends. */
 async function countEntitlement(
-  tx: Tx,
+  tx: PrismaTx,
   { orgId, workspaceId }: Place,
   logicalModelId: string,
   tokens: number,
@@ -152,7 +153,7 @@ const COUNT_WINDOWS = `insert into model_usage (entitlement_id, "window", period
 
 type Windows = Pick<UsageSummary, 'tokensThisMonth' | 'requestsToday' | 'requestsThisMinute' | 'tokensThisMinute'>;
 
-async function countWindows(tx: Tx, entitlementId: string, tokens: number): Promise<Windows> {
+async function countWindows(tx: PrismaTx, entitlementId: string, tokens: number): Promise<Windows> {
   const rows = await tx.db.$queryRawUnsafe<{ window: string; requests: number; tokens: number }[]>(
     COUNT_WINDOWS,
     entitlementId,
@@ -168,7 +169,7 @@ async function countWindows(tx: Tx, entitlementId: string, tokens: number): Prom
   };
 }
 
-async function lockAccount(tx: Tx, orgId: string, id: string): Promise<LockedAccount> {
+async function lockAccount(tx: PrismaTx, orgId: string, id: string): Promise<LockedAccount> {
   const [account] = await tx.db.$queryRaw<LockedAccount[]>`
     select id, org_id as "orgId", enabled, status, status_reason as "statusReason", consecutive_failures as "consecutiveFailures",
       auth_failures as "authFailures" from provider_accounts where org_id = ${orgId} and id = ${id} for no key update`;
@@ -199,7 +200,7 @@ function believed({ outcome, latencyMs, cost }: UsageReport, isTrusted: boolean)
 
 /** Moves what the report tells of account and target. @returns the target's failures in a row; `null` where the model has no such target */
 async function moveHealth(
-  tx: Tx,
+  tx: PrismaTx,
   account: LockedAccount,
   target: Target,
   { outcome, latencyMs, cost }: Told,
@@ -221,15 +222,13 @@ async function moveHealth(
   const movesModels = after.status !== account.status || isFailing(failures) !== isFailing(failuresAfter);
   const moved = await (movesModels ? tellingOfModels(tx, account, move) : move());
   if (moved !== null && after.status !== account.status && account.enabled) {
-    const type = after.status === 'degraded' ? 'provider_account.degraded' : 'provider_account.updated';
-    const { id, orgId } = account;
-    const data = { status: after.status };
-    tx.emit({ type, orgId, resourceType: 'provider_account', resourceId: id, data });
+    const { id, orgId, status } = { ...account, status: after.status };
+    emitChange(tx, status === 'degraded' ? 'degraded' : 'updated', 'provider_account', { id, orgId }, { status });
   }
   return moved;
 }
 
-async function failuresOf(tx: Tx, { modelId, accountId, modelName }: Target): Promise<number | null> {
+async function failuresOf(tx: PrismaTx, { modelId, accountId, modelName }: Target): Promise<number | null> {
   const [row] = await tx.db.$queryRaw<{ failures: number }[]>`
     select consecutive_failures as failures from model_targets
     where model_id = ${modelId} and provider_account_id = ${accountId} and model_name = ${modelName}`;
@@ -237,7 +236,7 @@ async function failuresOf(tx: Tx, { modelId, accountId, modelName }: Target): Pr
 }
 
 /** Holds the target until the transaction ends; false where it was taken from the model meanwhile. */
-async function lockTarget(tx: Tx, { modelId, accountId, modelName }: Target): Promise<boolean> {
+async function lockTarget(tx: PrismaTx, { modelId, accountId, modelName }: Target): Promise<boolean> {
   const rows = await tx.db.$queryRaw<unknown[]>`
     select 1 from model_targets
     where model_id = ${modelId} and provider_account_id = ${accountId} and model_name = ${modelName} for no key update`;
@@ -257,7 +256,7 @@ const WRITE_FIGURES = `update model_targets set
   where model_id = $1 and provider_account_id = $2 and model_name = $3`;
 
 async function writeFigures(
-  tx: Tx,
+  tx: PrismaTx,
   { modelId, accountId, modelName }: Target,
   { latencyMs, cost, tokens }: { latencyMs: number | null; cost: number | null; tokens: number },
 ): Promise<void> {
@@ -274,14 +273,20 @@ const WRITE_ACCOUNT = `update provider_accounts set status = $2, status_reason =
   ${counted('current_month_tokens', '$7::bigint')}, ${counted('current_month_requests', '1')}, usage_period = ${MONTH}
   where id = $1`;
 
-async function writeAccount(tx: Tx, id: string, after: AccountHealth, outcome: Outcome, tokens: number): Promise<void> {
+async function writeAccount(
+  tx: PrismaTx,
+  id: string,
+  after: AccountHealth,
+  outcome: Outcome,
+  tokens: number,
+): Promise<void> {
   const { status, statusReason, consecutiveFailures, authFailures } = after;
   const health = [status, statusReason, consecutiveFailures, authFailures, isTelling(outcome)];
   await tx.db.$executeRawUnsafe(WRITE_ACCOUNT, id, ...health, tokens);
 }
 
 async function writeTarget(
-  tx: Tx,
+  tx: PrismaTx,
   { modelId, accountId, modelName }: Target,
   failures: number,
   outcome: Outcome,

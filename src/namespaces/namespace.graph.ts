@@ -1,73 +1,36 @@
 import { builder } from '../graphql/builder.ts';
-import { connectionType, pageArgs } from '../graphql/connections.ts';
-import { bounds } from '../graphql/inputs.ts';
-import { Node, readableInWorkspace, registerNode } from '../graphql/node.ts';
+import { inWorkspace, tracked } from '../graphql/common-fields.ts';
+import { bounds, inputArg } from '../graphql/inputs.ts';
+import { Node } from '../graphql/node.ts';
+import { idArg, workspaceArgs } from '../graphql/place-args.ts';
+import { readable } from '../graphql/resource.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
 import { Workspace } from '../workspaces/workspace.graph.ts';
-import { workspaceArgs } from '../workspaces/workspace-args.ts';
 
 export const Namespace = builder.prismaObject('Namespace', {
   description:
     'A part of a workspace. Each workspace has one with the slug `default`, which stands for its id wherever a namespace is named.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
-    id: t.exposeID('id', { description: 'Identifier, `ns_…`.' }),
-    orgId: t.exposeID('orgId', { description: 'The organization of the workspace.' }),
-    workspaceId: t.exposeID('workspaceId', { description: 'The workspace.' }),
     name: t.exposeString('name', { description: 'A label; names may repeat.' }),
     slug: t.exposeString('slug', { description: 'A short name, unique in the workspace.' }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
-    createdBy: t.exposeID('createdBy', { nullable: true, description: 'Who made it.' }),
-    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was made.' }),
-    updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When it last changed.' }),
-    workspace: t.field({
-      type: Workspace,
-      description: 'The workspace that it is a part of.',
-      authorize: { workspace: 'workspace:read' },
-      resolve: ({ orgId, workspaceId }, _args, context) =>
-        context.services.workspaces.nestedOne(context, orgId, workspaceId),
-    }),
   }),
 });
-
-export const NamespaceConnection = connectionType('Namespace', Namespace);
-
-registerNode('namespace', Namespace, async (context, id) =>
-  readableInWorkspace(context, 'namespace:read', await context.services.namespaces.reads.findAnywhere(id)),
-);
-
-builder.prismaObjectField(Workspace, 'namespaces', (t) =>
-  t.field({
-    type: NamespaceConnection,
-    description: 'The namespaces, newest first.',
-    authorize: { workspace: 'namespace:read' },
-    args: pageArgs(),
-    resolve: ({ orgId, id }, args, context) => context.services.namespaces.nested(context, [orgId, id], args),
-  }),
-);
-
-const target = () => ({
-  ...workspaceArgs(),
-  ...builder.args((t) => ({ id: t.id({ required: true, description: 'The namespace, or `default`.' }) })),
-});
-
-builder.queryFields((t) => ({
-  namespace: t.field({
-    type: Namespace,
+inWorkspace(Namespace, 'namespace');
+tracked(Namespace);
+readable(Namespace, {
+  kind: 'namespace',
+  below: Workspace,
+  reads: ({ namespaces }) => namespaces.reads,
+  one: {
     description: 'A namespace by its identifier, or by `default`.',
-    authorize: { workspace: 'namespace:read' },
-    args: target(),
-    resolve: (_root, { id, ...place }, { services }) => services.namespaces.get(place, id),
-  }),
-  namespaces: t.field({
-    type: NamespaceConnection,
-    description: 'The namespaces of a workspace, newest first.',
-    authorize: { workspace: 'namespace:read' },
-    args: { ...workspaceArgs(), ...pageArgs() },
-    resolve: (_root, { orgId, workspaceId, ...args }, { actor, services }) =>
-      services.namespaces.list(actor, { orgId, workspaceId }, args),
-  }),
-}));
+    argDescription: 'The namespace, or `default`.',
+  },
+  back: { description: 'The workspace that it is a part of.' },
+});
+
+const target = () => ({ ...workspaceArgs(), ...idArg('The namespace, or `default`.') });
 
 const CreateNamespaceInput = builder.inputType('CreateNamespaceInput', {
   description: 'A new namespace.',
@@ -98,30 +61,23 @@ builder.mutationFields((t) => ({
     type: Namespace,
     description: 'Makes a namespace.',
     authorize: { workspace: 'namespace:create' },
-    args: {
-      ...workspaceArgs(),
-      input: t.arg({ type: CreateNamespaceInput, required: true, description: 'The namespace.' }),
-    },
-    resolve: (_root, { input, ...place }, { actor, services }) => services.namespaces.create(actor, place, input),
+    args: { ...workspaceArgs(), ...inputArg(CreateNamespaceInput, 'The namespace.') },
+    resolve: ({ workspace }, { input }, { actor, services }) => services.namespaces.create(actor, workspace, input),
   }),
   updateNamespace: t.field({
     type: Namespace,
     description: 'Changes a namespace.',
     authorize: { workspace: 'namespace:update' },
-    args: {
-      ...target(),
-      input: t.arg({ type: UpdateNamespaceInput, required: true, description: 'The changes.' }),
-      ...versionArg(),
-    },
-    resolve: (_root, { id, input, ...place }, { actor, services }) =>
-      services.namespaces.update(actor, place, id, input),
+    args: { ...target(), ...inputArg(UpdateNamespaceInput), ...versionArg() },
+    resolve: ({ workspace }, { id, input }, { actor, services }) =>
+      services.namespaces.update(actor, workspace, id, input),
   }),
   deleteNamespace: t.boolean({
     description: 'Deletes a namespace with everything in it. The namespace `default` stays.',
     authorize: { workspace: 'namespace:delete' },
     args: { ...target(), ...versionArg() },
-    resolve: async (_root, { id, ...place }, { actor, services }) => {
-      await services.namespaces.delete(actor, place, id);
+    resolve: async ({ workspace }, { id }, { actor, services }) => {
+      await services.namespaces.delete(actor, workspace, id);
       return true;
     },
   }),

@@ -1,9 +1,11 @@
 import { type Access, effectiveRole } from '../access/access.ts';
-import { atLeast, granted, type Role } from '../access/permissions.ts';
+import { granted } from '../access/permissions.ts';
+import { type ApiError, type InputError, invalidInput } from '../core/errors.ts';
+import { newId } from '../core/ids.ts';
+import { atLeast, type Role } from '../core/roles.ts';
+import type { PrismaTx } from '../data/changes.ts';
+import { emitChange } from '../data/record-change.ts';
 import type { Invitation, Prisma, User } from '../generated/prisma/client.ts';
-import { type ApiError, type InputError, invalidInput } from '../graphql/errors.ts';
-import type { Tx } from '../infra/change.ts';
-import { newId } from '../infra/ids.ts';
 import { joinOrganization } from './membership.ts';
 
 /** An invitation that can still be accepted, by the hash of its token. It dies with its author's right to give what it gives. */
@@ -36,7 +38,7 @@ export const deadInvitation = (path: string[]): InputError =>
  * @throws `refusal` when it was used or revoked in the meantime
  */
 export async function acceptInvitation(
-  tx: Tx,
+  tx: PrismaTx,
   access: Access,
   invitation: Invitation,
   user: Pick<User, 'id'>,
@@ -77,15 +79,10 @@ export async function acceptInvitation(
       where: { id: user.id, defaultWorkspaceId: null },
       data: { defaultWorkspaceId: workspace.id },
     });
-    tx.emit({
-      type: 'workspace_member.created',
-      orgId,
-      workspaceId: workspace.id,
-      resourceType: 'workspace_member',
-      resourceId: user.id,
-    });
+    emitChange(tx, 'created', 'workspace_member', { id: user.id, orgId, workspaceId: workspace.id });
     tx.afterCommit(() => access.workspaceChanged(orgId, workspace.id, user.id));
   }
+  // whoever registers by it is not signed in yet: the record says who
   tx.audit({
     action: 'update',
     resourceType: 'invitation',
@@ -95,6 +92,6 @@ export async function acceptInvitation(
     userId: user.id,
     metadata: { accepted: true },
   });
-  tx.emit({ type: 'invitation.accepted', orgId, resourceType: 'invitation', resourceId: id });
+  emitChange(tx, 'accepted', 'invitation', { id, orgId });
   return orgId;
 }

@@ -1,8 +1,8 @@
-import type { Role } from '../access/permissions.ts';
+import type { Role } from '../core/roles.ts';
 import { builder } from '../graphql/builder.ts';
-import { connectionType, pageArgs } from '../graphql/connections.ts';
 import { bounds } from '../graphql/inputs.ts';
-import { Node, readableInOrganization, registerNode } from '../graphql/node.ts';
+import { Node, registerNode } from '../graphql/node.ts';
+import { pageArgs, pageType } from '../graphql/page-type.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
 import { emailBounds } from '../users/user.graph.ts';
 import type { Invitation as InvitationRow } from './invitation.service.ts';
@@ -30,11 +30,9 @@ export const Invitation = builder.objectRef<InvitationRow>('Invitation').impleme
   }),
 });
 
-export const InvitationConnection = connectionType('Invitation', Invitation);
+export const InvitationConnection = pageType('Invitation', Invitation);
 
-registerNode('invitation', Invitation, async (context, id) =>
-  readableInOrganization(context, 'invitation:read', await context.services.invitations.findAnywhere(id)),
-);
+registerNode('invitation', Invitation, ({ actor, services }, id) => services.invitations.find(actor, id));
 
 const listArgs = () => ({
   ...builder.args((t) => ({
@@ -53,7 +51,7 @@ builder.prismaObjectField(Organization, 'invitations', (t) =>
     description: 'The invitations, newest first; null, with an error, for those who may not read them.',
     authorize: { organization: 'invitation:read' },
     args: listArgs(),
-    resolve: ({ id }, args, context) => context.services.invitations.nested(context, id, args),
+    resolve: ({ id }, args, context) => context.services.invitations.nested(context.actor, context, id, args),
   }),
 );
 
@@ -66,14 +64,14 @@ builder.queryFields((t) => ({
       orgId: t.arg.id({ required: true, description: 'Its organization.' }),
       id: t.arg.id({ required: true, description: 'The invitation.' }),
     },
-    resolve: (_root, { orgId, id }, { services }) => services.invitations.get(orgId, id),
+    resolve: (_root, { orgId, id }, { actor, services }) => services.invitations.get(actor, orgId, id),
   }),
   invitations: t.field({
     type: InvitationConnection,
     description: 'The invitations of an organization, newest first.',
     authorize: { organization: 'invitation:read' },
     args: { orgId: t.arg.id({ required: true, description: 'The organization.' }), ...listArgs() },
-    resolve: (_root, args, { services }) => services.invitations.list(args),
+    resolve: (_root, args, { actor, services }) => services.invitations.list(actor, args),
   }),
 }));
 

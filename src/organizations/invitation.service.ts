@@ -1,16 +1,19 @@
 import type { Actor } from '../access/caller.ts';
-import { atLeast, type Permission, type Role } from '../access/permissions.ts';
-import { randomToken, tokenHash } from '../access/tokens.ts';
+import { randomToken, tokenHash } from '../access/random-token.ts';
+import { Budget } from '../access/throttle.ts';
 import type { AccountMail } from '../auth/account-mail.ts';
+import { alreadyExists, conflict, forbidden, invalidInput, notFound } from '../core/errors.ts';
+import { newId } from '../core/ids.ts';
+import type { Permission } from '../core/resources.ts';
+import { atLeast, type Role } from '../core/roles.ts';
+import type { PrismaTx } from '../data/changes.ts';
+import { NestedList } from '../data/keyset-list.ts';
+import type { Page, PageArgs } from '../data/page.ts';
+import { columnsOf, type Filter, filtersOf, type PageSource, readPage } from '../data/pages.ts';
+import { recordChange } from '../data/record-change.ts';
+import type { RequestCache } from '../data/request-cache.ts';
+import type { ServiceDeps } from '../data/service-deps.ts';
 import { type Invitation as InvitationRow, Prisma, type PrismaClient } from '../generated/prisma/client.ts';
-import type { Connection } from '../graphql/connections.ts';
-import { alreadyExists, conflict, forbidden, invalidInput, notFound } from '../graphql/errors.ts';
-import { NestedList, type PageArgs, type RequestMemory } from '../graphql/nested-connection.ts';
-import type { Tx } from '../infra/change.ts';
-import { newId } from '../infra/ids.ts';
-import { columnsOf, filtersOf, type PageSource, readPage } from '../infra/pages.ts';
-import { Budget } from '../infra/throttle.ts';
-import type { ServiceDeps } from '../services.ts';
 import { acceptInvitation, deadInvitation, findPendingInvitation } from './invitation-token.ts';
 import { lockOrganization } from './organization.service.ts';
 
@@ -43,7 +46,6 @@ const source: PageSource<Invitation> = {
   order: 'desc',
   where: ['t.org_id = $1'],
 };
-const withStatus = (status?: string | null) => filtersOf({ [`${STATUS} = ?`]: status });
 const one: PageSource<Invitation> = { ...source, where: [...source.where, 't.id = $2'] };
 const anywhere: PageSource<Invitation> = { ...source, where: ['t.id = $1'] };
 
@@ -60,34 +62,32 @@ export class InvitationService {
     this.#list = new NestedList(deps, 'invitations', source);
   }
 
-  async list({
-    orgId,
-    status,
-    ...args
-  }: PageArgs & { orgId: string; status?: string | null }): Promise<Connection<Invitation>> {
-    return this.#list.page([orgId], args, withStatus(status));
+  async list(
+    actor: Actor,
+    { orgId, status, ...args }: PageArgs & { orgId: string; status?: string | null },
+  ): Promise<Page<Invitation>> {
+    return this.#list.page([orgId], args, this.#filters(actor, status));
   }
 
   /** The same list below an organization of a list. */
   async nested(
-    memory: RequestMemory,
+    actor: Actor,
+    memory: RequestCache,
     orgId: string,
     { status, ...args }: PageArgs & { status?: string | null },
-  ): Promise<Connection<Invitation>> {
-    return this.#list.nested(memory, [orgId], args, withStatus(status));
+  ): Promise<Page<Invitation>> {
+    return this.#list.nested(memory, [orgId], args, this.#filters(actor, status));
   }
 
-  /** An invitation of any organization: whoever asks has to check. */
-  async findAnywhere(id: string): Promise<Invitation | null> {
+  /** An invitation by its id alone, if the actor may read it. @throws FORBIDDEN */
+  async find(actor: Actor, id: string): Promise<Invitation | null> {
     const { rows } = await readPage(this.#deps.sql, anywhere, { values: [id], after: null, limit: 1 });
-    return rows[0] ?? null;
+    return rows[0] ? this.#readable(actor, rows[0]) : null;
   }
 
-  /** @throws RESOURCE_NOT_FOUND */
-  async get(orgId: string, id: string): Promise<Invitation> {
-    const { rows } = await readPage(this.#deps.sql, one, { values: [orgId, id], after: null, limit: 1 });
-    if (!rows[0]) throw notFound('invitation', id);
-    return rows[0];
+  /** @throws RESOURCE_NOT_FOUND, FORBIDDEN for a token of other workspaces than the one that it leads to */
+  async get(actor: Actor, orgId: string, id: string): Promise<Invitation> {
+    return this.#readable(actor, await this.#get(orgId, id));
   }
 
   /**
@@ -104,7 +104,7 @@ export class InvitationService {
     await this.#refuseKnown(this.#deps.prisma, orgId, input.email);
     await this.#mailsByAddress.demand(`${orgId} ${input.email.toLowerCase()}`);
     const id = newId('invitation');
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
       await lockOrganization(tx, orgId);
       await this.#refuseKnown(tx.db, orgId, input.email);
       const token = randomToken();
@@ -120,31 +120,31 @@ export class InvitationService {
       await tx.db.invitation.create({
         data: { ...data, tokenHash: tokenHash(token), invitedBy: actor.principal.userId, expiresAt: expiry() },
       });
-      this.#record(tx, 'create', 'created', orgId, id, { role });
-      await this.#mailAfter(tx, actor, orgId, input.email, token);
+      recordChange(tx, 'create', 'invitation', { id, orgId }, { role });
+      await this.#mail(tx, actor, orgId, input.email, token);
     });
-    return this.get(orgId, id);
+    return this.#get(orgId, id);
   }
 
   /** Mails a new link, which works for seven days; the old one is dead. @throws RESOURCE_CONFLICT unless it is pending */
   async resend(actor: Actor, orgId: string, id: string): Promise<Invitation> {
     const known = await this.#pending(actor, orgId, id, 'invitation:update');
     await this.#mailsByAddress.demand(`${orgId} ${known.email.toLowerCase()}`);
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
       const token = randomToken();
       await this.#whilePending(tx, orgId, id, { tokenHash: tokenHash(token), expiresAt: expiry() });
-      this.#record(tx, 'update', 'updated', orgId, id, { resent: true });
-      await this.#mailAfter(tx, actor, orgId, known.email, token);
+      recordChange(tx, 'update', 'invitation', { id, orgId }, { resent: true });
+      await this.#mail(tx, actor, orgId, known.email, token);
     });
-    return this.get(orgId, id);
+    return this.#get(orgId, id);
   }
 
   /** The link is dead at once. @throws RESOURCE_CONFLICT unless it is pending */
   async revoke(actor: Actor, orgId: string, id: string): Promise<void> {
     await this.#pending(actor, orgId, id, 'invitation:delete');
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
       await this.#whilePending(tx, orgId, id, { status: 'revoked' });
-      this.#record(tx, 'revoke', 'revoked', orgId, id, {});
+      recordChange(tx, 'revoke', 'invitation', { id, orgId });
     });
   }
 
@@ -161,7 +161,27 @@ export class InvitationService {
     const user = await prisma.user.findUniqueOrThrow({ where: { id: userId }, select: { id: true, emailKey: true } });
     if (user.emailKey !== invitation.emailKey)
       throw invalidInput(path, 'the invitation was sent to another address: sign in with the account of that address');
-    return changes.run(actor, (tx) => acceptInvitation(tx, access, invitation, user, deadInvitation(path)));
+    return changes.runWithPrisma(actor, (tx) => acceptInvitation(tx, access, invitation, user, deadInvitation(path)));
+  }
+
+  #filters(actor: Actor, status?: string | null): Filter[] {
+    return filtersOf({
+      [`${STATUS} = ?`]: status,
+      'coalesce(t.workspace_id = any(?), true)': this.#deps.access.visibleWorkspaces(actor),
+    });
+  }
+
+  async #get(orgId: string, id: string): Promise<Invitation> {
+    const { rows } = await readPage(this.#deps.sql, one, { values: [orgId, id], after: null, limit: 1 });
+    if (!rows[0]) throw notFound('invitation', id);
+    return rows[0];
+  }
+
+  async #readable(actor: Actor, invitation: Invitation): Promise<Invitation> {
+    const { orgId, workspaceId } = invitation;
+    await this.#deps.access.requireOrganization(actor, orgId, 'invitation:read');
+    await this.#deps.access.requireToken(actor, 'invitation:read', { orgId, workspaceId });
+    return invitation;
   }
 
   async #mayGrant(actor: Actor, orgId: string, role: Role, permission: Permission): Promise<void> {
@@ -194,7 +214,7 @@ export class InvitationService {
 
   /** An invitation that can still be accepted and whose role is not above the actor's. */
   async #pending(actor: Actor, orgId: string, id: string, permission: Permission): Promise<Invitation> {
-    const invitation = await this.get(orgId, id);
+    const invitation = await this.#get(orgId, id);
     await this.#mayGrant(actor, orgId, invitation.role as Role, permission);
     if (invitation.status !== 'pending') throw notPending(invitation);
     return invitation;
@@ -202,7 +222,7 @@ export class InvitationService {
 
   /** Of a change, an acceptance and a revocation at the same time, one wins. */
   async #whilePending(
-    tx: Tx,
+    tx: PrismaTx,
     orgId: string,
     id: string,
     data: Prisma.InvitationUpdateManyMutationInput,
@@ -214,14 +234,9 @@ export class InvitationService {
     throw invitation ? notPending(invitation) : notFound('invitation', id);
   }
 
-  async #mailAfter(tx: Tx, actor: Actor, orgId: string, email: string, token: string): Promise<void> {
+  async #mail(tx: PrismaTx, actor: Actor, orgId: string, email: string, token: string): Promise<void> {
     const { name } = await tx.db.organization.findUniqueOrThrow({ where: { id: orgId }, select: { name: true } });
-    tx.afterCommit(() => this.#deps.mail.invitation(email, name, actor.principal.username, token));
-  }
-
-  #record(tx: Tx, action: string, verb: string, orgId: string, id: string, metadata: Record<string, unknown>): void {
-    tx.audit({ action, resourceType: 'invitation', resourceId: id, orgId, metadata });
-    tx.emit({ type: `invitation.${verb}`, orgId, resourceType: 'invitation', resourceId: id });
+    this.#deps.mail.invitation(tx, email, name, actor.principal.username, token);
   }
 }
 

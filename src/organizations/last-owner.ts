@@ -1,6 +1,6 @@
+import { conflict } from '../core/errors.ts';
+import { type PrismaTx, TryAgain } from '../data/changes.ts';
 import { Prisma } from '../generated/prisma/client.ts';
-import { conflict } from '../graphql/errors.ts';
-import { TryAgain, type Tx } from '../infra/change.ts';
 
 /** Where somebody stops being an owner: in one workspace or organization, in an organization with all its workspaces, everywhere. */
 type OwnerScope = { workspaceId: string } | { orgId: string; withWorkspaces: boolean } | 'everywhere';
@@ -21,7 +21,7 @@ type MemberKind = 'organization_member' | 'workspace_member' | 'user';
  * takes an owner away. @throws RESOURCE_CONFLICT `last_owner`, whose `references` are what would be left without one
  */
 export async function ensureNotLastOwner(
-  tx: Tx,
+  tx: PrismaTx,
   userId: string,
   scope: OwnerScope,
   resourceType: MemberKind,
@@ -30,7 +30,10 @@ export async function ensureNotLastOwner(
 }
 
 /** The same for a member who leaves an organization, which the caller holds, and so all its workspaces. */
-export async function ensureMayLeave(tx: Tx, { orgId, userId }: { orgId: string; userId: string }): Promise<void> {
+export async function ensureMayLeave(
+  tx: PrismaTx,
+  { orgId, userId }: { orgId: string; userId: string },
+): Promise<void> {
   await holdWorkspaces(tx, Prisma.sql`m.user_id = ${userId} and m.org_id = ${orgId}`);
   await ensureNotLastOwner(tx, userId, { orgId, withWorkspaces: true }, 'organization_member');
 }
@@ -39,7 +42,7 @@ export async function ensureMayLeave(tx: Tx, { orgId, userId }: { orgId: string;
  * The same for an account that is about to be deleted or suspended. Holds what it owns and then the account, in the order that all keep:
  * organizations, workspaces, users. Whoever makes somebody an owner holds that account: what it came to own meanwhile is seen at the end.
  */
-export async function ensureMayDeactivate(tx: Tx, userId: string): Promise<void> {
+export async function ensureMayDeactivate(tx: PrismaTx, userId: string): Promise<void> {
   const organizations = await tx.db.$queryRaw<{ id: string }[]>`
     select o.id from organizations o
     where o.id in (select m.org_id from organization_members m where m.user_id = ${userId} and m.role = 'owner') and o.deleted_at is null
@@ -52,7 +55,7 @@ export async function ensureMayDeactivate(tx: Tx, userId: string): Promise<void>
   refuseLast(owned, userId, 'user');
 }
 
-async function holdWorkspaces(tx: Tx, ofMember: Prisma.Sql): Promise<{ id: string }[]> {
+async function holdWorkspaces(tx: PrismaTx, ofMember: Prisma.Sql): Promise<{ id: string }[]> {
   return tx.db.$queryRaw`
     select w.id from workspaces w
     where w.id in (select m.workspace_id from workspace_members m where ${ofMember} and m.role = 'owner') and w.deleted_at is null
@@ -79,7 +82,7 @@ function refuseLast(owned: readonly Owned[], userId: string, resourceType: Membe
 const NAMED = 5;
 
 /** What a user owns in a scope: organizations first. What is deleted needs no owner. */
-async function ownedBy(tx: Tx, userId: string, scope: OwnerScope): Promise<Owned[]> {
+async function ownedBy(tx: PrismaTx, userId: string, scope: OwnerScope): Promise<Owned[]> {
   const parts = [
     ...('everywhere' === scope || 'orgId' in scope ? [ownedOrganizations(userId, scope)] : []),
     ...('everywhere' === scope || !('orgId' in scope) || scope.withWorkspaces ? [ownedWorkspaces(userId, scope)] : []),

@@ -1,14 +1,16 @@
 import type { Access } from '../access/access.ts';
-import type { Role } from '../access/permissions.ts';
-import { notFound } from '../graphql/errors.ts';
-import type { Tx } from '../infra/change.ts';
-import { newId } from '../infra/ids.ts';
+import { notFound } from '../core/errors.ts';
+import { newId } from '../core/ids.ts';
+import type { Role } from '../core/roles.ts';
+import type { Tx } from '../data/changes.ts';
+import { emitChange } from '../data/record-change.ts';
+import { statement } from '../data/writes.ts';
 
 /** Holds an organization against removals and deletion, for changes of its members. @throws RESOURCE_NOT_FOUND when it is not there or deleted */
 export async function shareOrganization(tx: Tx, orgId: string): Promise<void> {
-  const held = await tx.db.$queryRaw<
-    unknown[]
-  >`select 1 from organizations where id = ${orgId} and deleted_at is null for share`;
+  const held = await tx.query(
+    statement`select 1 from organizations where id = ${orgId} and deleted_at is null for share`,
+  );
   if (held.length === 0) throw notFound('organization', orgId);
 }
 
@@ -17,19 +19,21 @@ export async function shareOrganization(tx: Tx, orgId: string): Promise<void> {
  * @throws RESOURCE_NOT_FOUND when it is not there or deleted
  */
 export async function shareAccount(tx: Tx, userId: string): Promise<{ isActive: boolean }> {
-  const [account] = await tx.db.$queryRaw<{ isActive: boolean }[]>`
-    select is_active as "isActive" from users where id = ${userId} and deactivated_at is null for key share`;
+  const [account] = await tx.query<{ isActive: boolean }>(
+    statement`select is_active as "isActive" from users where id = ${userId} and deactivated_at is null for key share`,
+  );
   if (!account) throw notFound('user', userId);
   return account;
 }
 
-/** Holds an organization, and in it a living member, against removals and deletion. @returns whether there is such a member */
-export async function shareMember(tx: Tx, orgId: string, userId: string): Promise<boolean> {
-  const held = await tx.db.$queryRaw<unknown[]>`
-    select 1 from organizations o join organization_members m on m.org_id = o.id and m.user_id = ${userId}
-    join users u on u.id = m.user_id and u.is_active and u.deactivated_at is null
-    where o.id = ${orgId} and o.deleted_at is null for share of o for key share of m, u`;
-  return held.length > 0;
+/** Holds an organization, and in it a living member, against removals and deletion. @param orElse the error when there is no such member */
+export function demandMember(tx: Tx, orgId: string, userId: string, orElse: () => Error): void {
+  tx.demand(
+    statement`select 1 from organizations o join organization_members m on m.org_id = o.id and m.user_id = ${userId}
+      join users u on u.id = m.user_id and u.is_active and u.deactivated_at is null
+      where o.id = ${orgId} and o.deleted_at is null for share of o for key share of m, u`,
+    orElse,
+  );
 }
 
 /** The condition of lists of members, over their `users u`: a deleted account is no member of anything, a suspended one is. */
@@ -48,11 +52,10 @@ export async function joinOrganization(
   await shareOrganization(tx, orgId);
   const { isActive } = await shareAccount(tx, userId);
   if (!isActive) throw notFound('user', userId);
-  const { count } = await tx.db.organizationMember.createMany({
-    data: [{ id: newId('organization_member'), orgId, userId, role, addedBy }],
-    skipDuplicates: true,
-  });
-  if (count === 0) return false;
+  const made = await tx.query(statement`insert into organization_members (id, org_id, user_id, role, added_by)
+    values (${newId('organization_member')}, ${orgId}, ${userId}, ${role}, ${addedBy}) on conflict do nothing returning id`);
+  if (made.length === 0) return false;
+  // whoever registers by an invitation is not signed in yet: the record says who added them
   tx.audit({
     action: 'create',
     resourceType: 'organization_member',
@@ -61,7 +64,7 @@ export async function joinOrganization(
     userId: addedBy,
     metadata: { role },
   });
-  tx.emit({ type: 'organization_member.created', orgId, resourceType: 'organization_member', resourceId: userId });
+  emitChange(tx, 'created', 'organization_member', { id: userId, orgId });
   tx.afterCommit(() => access.organizationChanged(orgId, userId));
   return true;
 }

@@ -1,8 +1,8 @@
-import type { Role } from '../access/permissions.ts';
+import type { Role } from '../core/roles.ts';
 import { builder } from '../graphql/builder.ts';
-import { connectionType, pageArgs } from '../graphql/connections.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { Node, readableInOrganization, registerNode } from '../graphql/node.ts';
+import { pageArgs, pageType } from '../graphql/page-type.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
 import { Organization } from './organization.graph.ts';
 import type { OrganizationMember as OrganizationMemberRow } from './organization-member.service.ts';
@@ -25,7 +25,7 @@ export const OrganizationMember = builder.objectRef<OrganizationMemberRow>('Orga
   }),
 });
 
-export const OrganizationMemberConnection = connectionType('OrganizationMember', OrganizationMember);
+export const OrganizationMemberConnection = pageType('OrganizationMember', OrganizationMember);
 
 registerNode('organization_member', OrganizationMember, async (context, id) =>
   readableInOrganization(

@@ -1,14 +1,17 @@
 import type { Authentication } from '../access/authentication.ts';
 import type { Actor } from '../access/caller.ts';
-import { atLeast, type Permission, type Role } from '../access/permissions.ts';
+import { revokeTokens } from '../api-tokens/api-token.revocation.ts';
+import { alreadyExists, forbidden, notFound } from '../core/errors.ts';
+import type { Permission } from '../core/resources.ts';
+import { atLeast, type Role } from '../core/roles.ts';
+import type { PrismaTx } from '../data/changes.ts';
+import { NestedList } from '../data/keyset-list.ts';
+import type { Page, PageArgs } from '../data/page.ts';
+import { columnsOf, type PageSource, readPage } from '../data/pages.ts';
+import { recordChange } from '../data/record-change.ts';
+import type { RequestCache } from '../data/request-cache.ts';
+import type { ServiceDeps } from '../data/service-deps.ts';
 import { type OrganizationMember as MemberRow, Prisma } from '../generated/prisma/client.ts';
-import type { Connection } from '../graphql/connections.ts';
-import { alreadyExists, forbidden, notFound } from '../graphql/errors.ts';
-import { NestedList, type PageArgs, type RequestMemory } from '../graphql/nested-connection.ts';
-import type { Tx } from '../infra/change.ts';
-import { columnsOf, type PageSource, readPage } from '../infra/pages.ts';
-import type { ServiceDeps } from '../services.ts';
-import { revokeTokens } from '../tokens/api-token.revocation.ts';
 import { ensureMayLeave, ensureNotLastOwner } from './last-owner.ts';
 import { IS_KEPT, joinOrganization, shareAccount } from './membership.ts';
 import { lockOrganization } from './organization.service.ts';
@@ -51,12 +54,12 @@ export class OrganizationMemberService {
     this.#list = new NestedList(deps, 'organization_members', source);
   }
 
-  async list({ orgId, ...args }: PageArgs & { orgId: string }): Promise<Connection<OrganizationMember>> {
+  async list({ orgId, ...args }: PageArgs & { orgId: string }): Promise<Page<OrganizationMember>> {
     return this.#list.page([orgId], args);
   }
 
   /** The same list below an organization of a list. */
-  async nested(memory: RequestMemory, orgId: string, args: PageArgs): Promise<Connection<OrganizationMember>> {
+  async nested(memory: RequestCache, orgId: string, args: PageArgs): Promise<Page<OrganizationMember>> {
     return this.#list.nested(memory, [orgId], args);
   }
 
@@ -75,7 +78,7 @@ export class OrganizationMemberService {
 
   /** Adds a user who has an account. @throws RESOURCE_ALREADY_EXISTS */
   async add(actor: Actor, { orgId, userId }: Target, role: Role = 'member'): Promise<OrganizationMember> {
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
       await lockOrganization(tx, orgId);
       await this.#mayGrant(tx, actor, orgId, role, 'organization_member:create');
       const isNew = await joinOrganization(tx, this.#deps.access, {
@@ -92,7 +95,7 @@ export class OrganizationMemberService {
   /** @throws FORBIDDEN for a role above one's own, RESOURCE_CONFLICT `last_owner` */
   async changeRole(actor: Actor, target: Target, role: Role): Promise<OrganizationMember> {
     const { orgId, userId } = target;
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
       const before = await this.#lockMember(tx, target);
       await this.#mayGrant(tx, actor, orgId, before, 'organization_member:update');
       await this.#mayGrant(tx, actor, orgId, role, 'organization_member:update');
@@ -114,7 +117,7 @@ export class OrganizationMemberService {
     const isSelf = userId === actor.principal.userId;
     if (isSelf) await this.#deps.access.requireToken(actor, 'organization_member:delete', { orgId });
     else await this.#deps.access.requireOrganization(actor, orgId, 'organization_member:delete');
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
       const role = await this.#lockMember(tx, target);
       if (!isSelf) await this.#mayGrant(tx, actor, orgId, role, 'organization_member:delete');
       await ensureMayLeave(tx, target);
@@ -127,31 +130,17 @@ export class OrganizationMemberService {
     });
   }
 
-  async #leaveWorkspaces(tx: Tx, { orgId, userId }: Target): Promise<void> {
+  async #leaveWorkspaces(tx: PrismaTx, { orgId, userId }: Target): Promise<void> {
     const left = await tx.db.$queryRaw<{ workspaceId: string; role: string }[]>`
       delete from workspace_members where org_id = ${orgId} and user_id = ${userId} returning workspace_id as "workspaceId", role`;
     for (const { workspaceId, role } of left) {
-      tx.audit({
-        action: 'delete',
-        resourceType: 'workspace_member',
-        resourceId: userId,
-        orgId,
-        workspaceId,
-        metadata: { role },
-      });
-      tx.emit({
-        type: 'workspace_member.deleted',
-        orgId,
-        workspaceId,
-        resourceType: 'workspace_member',
-        resourceId: userId,
-      });
+      recordChange(tx, 'delete', 'workspace_member', { id: userId, orgId, workspaceId }, { role });
       tx.afterCommit(() => this.#deps.access.workspaceChanged(orgId, workspaceId, userId));
     }
   }
 
   /** Nobody hands out, changes or takes away a role above their own. Asks the rows, not the cache: the own role may just have changed. */
-  async #mayGrant(tx: Tx, actor: Actor, orgId: string, role: Role, permission: Permission): Promise<void> {
+  async #mayGrant(tx: PrismaTx, actor: Actor, orgId: string, role: Role, permission: Permission): Promise<void> {
     const own = await tx.db.organizationMember.findUnique({
       where: { orgId_userId: { orgId, userId: actor.principal.userId } },
     });
@@ -160,7 +149,7 @@ export class OrganizationMemberService {
   }
 
   /** The member's role, with the organization held: owners cannot demote each other at the same time. */
-  async #lockMember(tx: Tx, { orgId, userId }: Target): Promise<Role> {
+  async #lockMember(tx: PrismaTx, { orgId, userId }: Target): Promise<Role> {
     await lockOrganization(tx, orgId);
     await tx.expectVersion({ table: 'organization_members', key: { orgId, userId } });
     const member = await tx.db.organizationMember.findUnique({
@@ -170,9 +159,8 @@ export class OrganizationMemberService {
     return member.role as Role;
   }
 
-  #record(tx: Tx, verb: 'update' | 'delete', { orgId, userId }: Target, metadata: Record<string, unknown>): void {
-    tx.audit({ action: verb, resourceType: 'organization_member', resourceId: userId, orgId, metadata });
-    tx.emit({ type: `organization_member.${verb}d`, orgId, resourceType: 'organization_member', resourceId: userId });
+  #record(tx: PrismaTx, verb: 'update' | 'delete', { orgId, userId }: Target, metadata: Record<string, unknown>): void {
+    recordChange(tx, verb, 'organization_member', { id: userId, orgId }, metadata);
     tx.afterCommit(() => this.#deps.access.organizationChanged(orgId, userId));
   }
 }

@@ -1,8 +1,10 @@
+import { forbidden } from '../core/errors.ts';
+import { emptyPage } from '../data/page.ts';
 import { builder } from '../graphql/builder.ts';
-import { connectionType, emptyConnection, pageArgs } from '../graphql/connections.ts';
-import { forbidden } from '../graphql/errors.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { Node, registerNode } from '../graphql/node.ts';
+import { pageArgs, pageType } from '../graphql/page-type.ts';
+import { inside } from '../graphql/row-places.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
 import { isSelf, User } from '../users/user.graph.ts';
 import { Workspace, WorkspaceConnection } from '../workspaces/workspace.graph.ts';
@@ -32,12 +34,12 @@ export const Organization = builder.prismaObject('Organization', {
       description: 'Its workspaces that the caller may read, newest first.',
       authorize: { organization: 'organization:access', service: 'workspace:read' },
       args: pageArgs(),
-      resolve: ({ id }, args, context) => context.services.workspaces.nested(context.actor, context, id, args),
+      resolve: (row, args, context) => context.services.workspaces.list(context, inside.organization(row), args),
     }),
   }),
 });
 
-export const OrganizationConnection = connectionType('Organization', Organization);
+export const OrganizationConnection = pageType('Organization', Organization);
 
 registerNode('organization', Organization, async (context, id) => {
   await context.services.access.requireOrganization(context.actor, id, 'organization:access');
@@ -60,7 +62,7 @@ builder.objectField(User, 'organizations', (t) =>
     authorize: 'inherited',
     args: pageArgs(),
     resolve: (user, args, context) =>
-      isSelf(user, context) ? context.services.organizations.list(context, user.id, args) : emptyConnection,
+      isSelf(user, context) ? context.services.organizations.list(context, user.id, args) : emptyPage,
   }),
 );
 

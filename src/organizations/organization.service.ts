@@ -1,12 +1,14 @@
 import type { Actor, Caller } from '../access/caller.ts';
 import type { Config } from '../config.ts';
+import { conflict, notFound } from '../core/errors.ts';
+import type { PrismaTx } from '../data/changes.ts';
+import { NestedList, nestedRow } from '../data/keyset-list.ts';
+import type { Page, PageArgs } from '../data/page.ts';
+import { columnsOf, filtersOf, type PageSource } from '../data/pages.ts';
+import { recordChange } from '../data/record-change.ts';
+import type { RequestCache } from '../data/request-cache.ts';
+import type { ServiceDeps } from '../data/service-deps.ts';
 import { type Organization, Prisma } from '../generated/prisma/client.ts';
-import type { Connection } from '../graphql/connections.ts';
-import { conflict, notFound } from '../graphql/errors.ts';
-import { NestedList, nestedRow, type PageArgs, type RequestMemory } from '../graphql/nested-connection.ts';
-import type { Tx } from '../infra/change.ts';
-import { columnsOf, filtersOf, type PageSource } from '../infra/pages.ts';
-import type { ServiceDeps } from '../services.ts';
 import { foundOrganization } from './founding.ts';
 
 export interface CreateOrganization {
@@ -53,23 +55,19 @@ export class OrganizationService {
   }
 
   /** An organization that is not deleted, whoever asks, read together with all that are asked for in this request. */
-  async find(memory: RequestMemory, id: string): Promise<Organization | null> {
+  async find(memory: RequestCache, id: string): Promise<Organization | null> {
     return nestedRow(memory, this.#deps.sql, 'organization', byId, [id]);
   }
 
   /** @throws RESOURCE_NOT_FOUND */
-  async get(memory: RequestMemory, id: string): Promise<Organization> {
+  async get(memory: RequestCache, id: string): Promise<Organization> {
     const organization = await this.find(memory, id);
     if (!organization) throw notFound('organization', id);
     return organization;
   }
 
   /** The organizations of a user, for that user; a token sees its own alone. */
-  async list(
-    context: RequestMemory & { caller: Caller },
-    userId: string,
-    args: PageArgs,
-  ): Promise<Connection<Organization>> {
+  async list(context: RequestCache & { caller: Caller }, userId: string, args: PageArgs): Promise<Page<Organization>> {
     const only = filtersOf({ 't.id = ?': context.caller.principal?.token?.orgId });
     return this.#ofUser.nested(context, [userId], args, only);
   }
@@ -78,14 +76,14 @@ export class OrganizationService {
   async create(actor: Actor, input: CreateOrganization): Promise<Organization> {
     const { access, changes } = this.#deps;
     const founderId = actor.principal.userId;
-    return changes.run(actor, async (tx) => {
+    return changes.runWithPrisma(actor, async (tx) => {
       await this.#holdCap(tx, founderId);
       return (await foundOrganization(tx, access, { ...input, founderId })).organization;
     });
   }
 
   /** Holds the number of organizations that a user made until the transaction ends, and checks that one more fits. */
-  async #holdCap(tx: Tx, userId: string): Promise<void> {
+  async #holdCap(tx: PrismaTx, userId: string): Promise<void> {
     const { maxOrganizationsPerUser: limit } = this.#deps.config;
     if (limit === 0) return;
     await tx.db.$executeRaw`select pg_advisory_xact_lock(hashtextextended(${`organizations of ${userId}`}, 0))`;
@@ -98,10 +96,10 @@ export class OrganizationService {
 
   /** Changes what is given; what is left out stays. */
   async update(actor: Actor, id: string, input: UpdateOrganization): Promise<Organization> {
-    return this.#deps.changes.run(actor, async (tx) => {
+    return this.#deps.changes.runWithPrisma(actor, async (tx) => {
       await lockOrganization(tx, id);
       await tx.expectVersion({ table: 'organizations', key: { id } });
-      record(tx, 'update', id, { fields: Object.keys(input) });
+      recordChange(tx, 'update', 'organization', { id, orgId: id }, { fields: Object.keys(input) });
       return tx.db.organization.update({
         where: { id },
         data: { name: input.name ?? undefined, description: input.description },
@@ -111,27 +109,22 @@ export class OrganizationService {
 
   /** Soft: nobody is a member of it any more as far as access is concerned, so all that belongs to it is unreachable at once. */
   async delete(actor: Actor, id: string): Promise<void> {
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
       await lockOrganization(tx, id);
       await tx.expectVersion({ table: 'organizations', key: { id } });
       await tx.db.organization.update({ where: { id }, data: { deletedAt: new Date() } });
       await tx.db
         .$executeRaw`update users u set default_workspace_id = null from workspaces w where w.org_id = ${id} and u.default_workspace_id = w.id`;
-      record(tx, 'delete', id);
+      recordChange(tx, 'delete', 'organization', { id, orgId: id });
       tx.afterCommit(() => this.#deps.access.organizationDeleted(id));
     });
   }
 }
 
 /** Holds the organization until the transaction ends, against joins, removals and deletion. @throws RESOURCE_NOT_FOUND when it is not there or deleted */
-export async function lockOrganization(tx: Tx, id: string): Promise<void> {
+export async function lockOrganization(tx: PrismaTx, id: string): Promise<void> {
   const rows = await tx.db.$queryRaw<
     unknown[]
   >`select 1 from organizations where id = ${id} and deleted_at is null for no key update`;
   if (rows.length === 0) throw notFound('organization', id);
-}
-
-function record(tx: Tx, verb: 'update' | 'delete', id: string, metadata?: Record<string, unknown>): void {
-  tx.audit({ action: verb, resourceType: 'organization', resourceId: id, orgId: id, metadata });
-  tx.emit({ type: `organization.${verb}d`, orgId: id, resourceType: 'organization', resourceId: id });
 }

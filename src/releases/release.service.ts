@@ -1,15 +1,15 @@
 import type { Actor } from '../access/caller.ts';
-import type { AppService } from '../apps/app.service.ts';
+import type { AppPlace, Checked } from '../access/checked-place.ts';
+import { alreadyExists, conflict, notFound } from '../core/errors.ts';
+import { newId } from '../core/ids.ts';
+import type { PrismaTx } from '../data/changes.ts';
+import { columnsOf } from '../data/pages.ts';
+import { Reads } from '../data/reads.ts';
+import { recordChange } from '../data/record-change.ts';
+import { unkept } from '../data/request-cache.ts';
+import type { ServiceDeps } from '../data/service-deps.ts';
 import { referencesToRelease } from '../environments/slots.ts';
 import { Prisma, type Release } from '../generated/prisma/client.ts';
-import { ChildReads } from '../graphql/child-reads.ts';
-import type { Connection } from '../graphql/connections.ts';
-import { alreadyExists, conflict, notFound } from '../graphql/errors.ts';
-import type { PageArgs } from '../graphql/nested-connection.ts';
-import type { Tx } from '../infra/change.ts';
-import { newId } from '../infra/ids.ts';
-import { recordChange } from '../infra/record-change.ts';
-import type { ServiceDeps } from '../services.ts';
 
 export interface CreateRelease {
   version?: string | null;
@@ -17,43 +17,24 @@ export interface CreateRelease {
   metadata?: Record<string, unknown> | null;
 }
 
-/** An app of a workspace. */
-interface Place {
-  orgId: string;
-  workspaceId: string;
-  appId: string;
-}
-
 /** Releases of an app. They do not change; they are numbered from 1, one after the other. */
 export class ReleaseService {
-  readonly reads: ChildReads<Release>;
-  readonly #deps: ServiceDeps & { apps: AppService };
+  readonly reads: Reads<Release, AppPlace>;
+  readonly #deps: ServiceDeps;
 
-  constructor(deps: ServiceDeps & { apps: AppService }) {
+  constructor(deps: ServiceDeps) {
     this.#deps = deps;
-    this.reads = new ChildReads(deps, {
+    this.reads = new Reads(deps, {
       kind: 'release',
-      table: 'releases',
-      columns: Object.values(Prisma.ReleaseScalarFieldEnum),
+      from: 'releases',
+      columns: columnsOf(Object.values(Prisma.ReleaseScalarFieldEnum)),
       below: ['orgId', 'workspaceId', 'appId'],
     });
   }
 
-  /** @throws RESOURCE_NOT_FOUND `app` */
-  async list(place: Place, args: PageArgs): Promise<Connection<Release>> {
-    await this.#ensureApp(place);
-    return this.reads.list.page([place.orgId, place.workspaceId, place.appId], args);
-  }
-
-  /** @throws RESOURCE_NOT_FOUND `app` or `release` */
-  async get(place: Place, id: string): Promise<Release> {
-    await this.#ensureApp(place);
-    return this.reads.get([place.orgId, place.workspaceId, place.appId], id);
-  }
-
   /** The version is the number unless given. @throws RESOURCE_NOT_FOUND `app`, RESOURCE_ALREADY_EXISTS for a version that the app has already */
-  async create(actor: Actor, place: Place, input: CreateRelease): Promise<Release> {
-    return this.#deps.changes.run(actor, async (tx) => {
+  async create(actor: Actor, place: AppPlace, input: CreateRelease): Promise<Release> {
+    return this.#deps.changes.runWithPrisma(actor, async (tx) => {
       const { appId } = place;
       const number = await nextNumber(tx, place);
       const version = input.version ?? String(number);
@@ -79,10 +60,10 @@ export class ReleaseService {
     });
   }
 
-  /** @throws RESOURCE_NOT_FOUND `app` or `release`; RESOURCE_CONFLICT `in_use` while it is deployed anywhere */
-  async delete(actor: Actor, place: Place, id: string): Promise<void> {
-    const release = await this.get(place, id);
-    await this.#deps.changes.run(actor, async (tx) => {
+  /** @throws RESOURCE_NOT_FOUND `release`; RESOURCE_CONFLICT `in_use` while it is deployed anywhere */
+  async delete(actor: Actor, place: Checked<AppPlace>, id: string): Promise<void> {
+    const release = await this.reads.get(unkept, place, id);
+    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
       // who is deploying it has finished, and nobody begins
       await tx.db.$queryRaw`select 1 from releases where id = ${id} for update`;
       await tx.expectVersion({ table: 'releases', key: { id } });
@@ -94,14 +75,10 @@ export class ReleaseService {
       recordChange(tx, 'delete', 'release', release, { number: release.number, version: release.version });
     });
   }
-
-  async #ensureApp({ orgId, workspaceId, appId }: Place): Promise<void> {
-    await this.#deps.apps.reads.get([orgId, workspaceId], appId);
-  }
 }
 
 /** The next number of the app's releases. Holds the app until the transaction ends, so that numbers have no gaps. @throws RESOURCE_NOT_FOUND */
-async function nextNumber(tx: Tx, { orgId, workspaceId, appId }: Place): Promise<number> {
+async function nextNumber(tx: PrismaTx, { orgId, workspaceId, appId }: AppPlace): Promise<number> {
   const [row] = await tx.db.$queryRaw<{ number: number }[]>`
     update apps set last_release = last_release + 1
     where id = ${appId} and org_id = ${orgId} and workspace_id = ${workspaceId} returning last_release as number`;

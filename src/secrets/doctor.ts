@@ -1,5 +1,5 @@
 import type { Prisma, PrismaClient } from '../generated/prisma/client.ts';
-import type { RootKeys } from '../infra/root-keys.ts';
+import type { RootKeys } from '../platform/keys/root-keys.ts';
 import { openValue, unwrapKey, VaultFault } from './envelope.ts';
 
 const BATCH = 100;

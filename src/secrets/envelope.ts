@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { open, seal } from '../infra/aead.ts';
-import type { RootKeys } from '../infra/root-keys.ts';
+import { open, seal } from '../platform/keys/aead.ts';
+import type { RootKeys } from '../platform/keys/root-keys.ts';
 import type { NamedKey } from '../setting.ts';
 
 /** What a secret holds: names with JSON scalars or objects. */

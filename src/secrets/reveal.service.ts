@@ -1,9 +1,9 @@
 import type { Actor } from '../access/caller.ts';
+import { notFound } from '../core/errors.ts';
+import { selectList } from '../data/pages.ts';
+import type { ServiceDeps } from '../data/service-deps.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
-import { notFound } from '../graphql/errors.ts';
-import { selectList } from '../infra/pages.ts';
-import type { RootKeys } from '../infra/root-keys.ts';
-import type { ServiceDeps } from '../services.ts';
+import type { RootKeys } from '../platform/keys/root-keys.ts';
 import { openValue, type SealedVersion, type SecretValue, unwrapKey, VaultFault, type WrappedKey } from './envelope.ts';
 import { type ListedSecret, type Secret, type SecretReads, secretColumns } from './secret.reads.ts';
 import type { PlaceInput } from './secret-place.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Prisma, type PrismaClient } from '../generated/prisma/client.ts';
-import type { RootKeys } from '../infra/root-keys.ts';
+import type { RootKeys } from '../platform/keys/root-keys.ts';
 import type { NamedKey } from '../setting.ts';
 import { unwrapKey, VaultFault, type WrappedKey, wrapKey } from './envelope.ts';
 
@@ -94,7 +94,7 @@ async function rewrapBatch(
     }
   }
   if (ids.length > 0) {
-    await rootKeys.hold(db, root);
+    await rootKeys.hold((text, values) => db.$queryRawUnsafe(text, ...values), root);
     await db.$executeRaw`
       update secrets s set root_key_id = ${root.id}, wrapped_key = decode(u.key, 'base64')
       from unnest(${ids}::text[], ${keys}::text[]) u(id, key) where s.id = u.id`;

@@ -1,10 +1,13 @@
 import { effectiveRole } from '../access/access.ts';
-import { granted, type Role } from '../access/permissions.ts';
+import { granted } from '../access/permissions.ts';
+import { systemCaller } from '../access/system-caller.ts';
 import type { AccountMail } from '../auth/account-mail.ts';
+import type { Role } from '../core/roles.ts';
+import { scheduled } from '../core/tasks.ts';
+import { inBatches } from '../data/batches.ts';
+import type { Changes, PrismaTx } from '../data/changes.ts';
+import { emitChange } from '../data/record-change.ts';
 import type { Prisma } from '../generated/prisma/client.ts';
-import { inBatches } from '../infra/batches.ts';
-import type { Changes, Tx } from '../infra/change.ts';
-import { systemCaller } from '../infra/system-caller.ts';
 
 interface Due {
   id: string;
@@ -51,6 +54,7 @@ const TAKE = `select s.id, s.org_id as "orgId", s.workspace_id as "workspaceId",
  * made it, or else to the owners. An expiry is an event too, `secret.expiring` with `days_left`; a rotation that is due is none (defaults §10).
  */
 export class SecretNotices {
+  readonly tasks = [scheduled('secret_notices', { everySeconds: 60 }, () => this.send())];
   readonly #changes: Changes;
   readonly #mail: AccountMail;
 
@@ -61,41 +65,38 @@ export class SecretNotices {
 
   /** Safe on several nodes at once. @returns how many secrets were told of */
   async send(): Promise<number> {
-    return inBatches(BATCH, () => this.#changes.run(systemCaller('secret notices'), (tx) => this.#sendBatch(tx)));
+    return inBatches(BATCH, () =>
+      this.#changes.runWithPrisma(systemCaller('secret notices'), (tx) => this.#sendBatch(tx)),
+    );
   }
 
-  async #sendBatch(tx: Tx): Promise<number> {
+  async #sendBatch(tx: PrismaTx): Promise<number> {
     const due = await tx.db.$queryRawUnsafe<Due[]>(TAKE);
     for (const secret of due) {
-      const { id, orgId, workspaceId, namespaceId, environmentId, daysLeft, needsRotation } = secret;
+      const { id, daysLeft, needsRotation } = secret;
       const isExpiring = daysLeft !== null;
       // by the one clock that steps are judged by
       await tx.db.$executeRaw`
         update secrets set expiry_noticed_at = case when ${isExpiring} then now() else expiry_noticed_at end,
           rotation_noticed_at = case when ${needsRotation} then now() else rotation_noticed_at end where id = ${id}`;
       if (isExpiring)
-        tx.emit({
-          type: 'secret.expiring',
-          orgId,
-          workspaceId,
-          namespaceId,
-          environmentId,
-          resourceType: 'secret',
-          resourceId: id,
-          data: { days_left: daysLeft, expires_at: secret.expiresAt!.toISOString() },
+        emitChange(tx, 'expiring', 'secret', secret, {
+          days_left: daysLeft,
+          expires_at: secret.expiresAt!.toISOString(),
         });
       const recipients = await recipientsOf(tx.db, secret);
-      tx.afterCommit(() => this.#mailTo(recipients, secret));
+      this.#mailTo(tx, recipients, secret);
     }
     return due.length;
   }
 
-  #mailTo(recipients: readonly Recipient[], secret: Due): void {
+  #mailTo(tx: PrismaTx, recipients: readonly Recipient[], secret: Due): void {
     const name = `The secret '${secret.name}' (${secret.id})`;
     for (const to of recipients) {
-      if (secret.daysLeft !== null) this.#mail.secretNotice(to, ...expiryNotice(name, secret));
+      if (secret.daysLeft !== null) this.#mail.secretNotice(tx, to, ...expiryNotice(name, secret));
       if (secret.needsRotation)
         this.#mail.secretNotice(
+          tx,
           to,
           'A secret is due for rotation',
           `${name} was not rotated for as long as its reminder allows. Rotate it.`,

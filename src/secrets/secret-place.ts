@@ -1,10 +1,11 @@
 import type { Actor } from '../access/caller.ts';
-import type { Permission } from '../access/permissions.ts';
-import { DEFAULT_NAMESPACE } from '../access/place.ts';
-import { invalidInput, notFound } from '../graphql/errors.ts';
-import type { Tx } from '../infra/change.ts';
-import { holdNamespace } from '../namespaces/namespace.service.ts';
-import type { ServiceDeps } from '../services.ts';
+import { invalidInput, notFound } from '../core/errors.ts';
+import { DEFAULT_NAMESPACE } from '../core/place.ts';
+import type { Permission } from '../core/resources.ts';
+import type { Tx } from '../data/changes.ts';
+import type { ServiceDeps } from '../data/service-deps.ts';
+import { type Statement, statement } from '../data/writes.ts';
+import { demandNamespace, holdNamespace } from '../namespaces/namespace.lookup.ts';
 
 /** Where a secret is asked to live. */
 export interface PlaceInput {
@@ -46,8 +47,9 @@ export async function findPlace(
   if (input.workspaceId) await demand(input.workspaceId);
   let workspaceId = input.workspaceId ?? null;
 
-  const within = async (table: 'namespaces' | 'environments', kind: string, id: string): Promise<string> => {
-    const key = table === 'namespaces' && id === DEFAULT_NAMESPACE ? 'slug' : 'id';
+  const within = async (kind: 'namespace' | 'environment', id: string): Promise<string> => {
+    const table = `${kind}s`;
+    const key = kind === 'namespace' && id === DEFAULT_NAMESPACE ? 'slug' : 'id';
     const [row] = await sql.read<{ id: string; workspaceId: string }>(
       `select id, workspace_id as "workspaceId" from ${table} where org_id = $1 and ${key} = $2 and workspace_id = coalesce($3, workspace_id)`,
       [orgId, id, workspaceId],
@@ -57,11 +59,22 @@ export async function findPlace(
     workspaceId = row.workspaceId;
     return row.id;
   };
-  const environmentId = input.environmentId ? await within('environments', 'environment', input.environmentId) : null;
-  const namespaceId = input.namespaceId ? await within('namespaces', 'namespace', input.namespaceId) : null;
+  const environmentId = input.environmentId ? await within('environment', input.environmentId) : null;
+  const namespaceId = input.namespaceId ? await within('namespace', input.namespaceId) : null;
   if (!workspaceId) await access.requireOrganization(actor, orgId, permission);
   const scope = environmentId ? 'environment' : namespaceId ? 'namespace' : workspaceId ? 'workspace' : 'organization';
   return { scope, workspaceId, namespaceId, environmentId };
+}
+
+const heldEnvironment = (id: string): Statement => statement`select 1 from environments where id = ${id} for key share`;
+
+/** The same as {@link holdPlace}, together with what else the change writes. */
+export function demandPlace(
+  tx: Tx,
+  { namespaceId, environmentId }: Pick<SecretPlace, 'namespaceId' | 'environmentId'>,
+): void {
+  if (namespaceId) demandNamespace(tx, namespaceId);
+  if (environmentId) tx.demand(heldEnvironment(environmentId), () => notFound('environment', environmentId));
 }
 
 /** Holds the place until the transaction ends, so that it is not deleted while a secret is put there. @throws RESOURCE_NOT_FOUND when it is gone */
@@ -71,6 +84,6 @@ export async function holdPlace(
 ): Promise<void> {
   if (namespaceId) await holdNamespace(tx, namespaceId);
   if (!environmentId) return;
-  const rows = await tx.db.$queryRaw<unknown[]>`select 1 from environments where id = ${environmentId} for key share`;
+  const rows = await tx.query(heldEnvironment(environmentId));
   if (rows.length === 0) throw notFound('environment', environmentId);
 }

@@ -1,4 +1,4 @@
-import { InputError, type InputIssue } from '../graphql/errors.ts';
+import { InputError, type InputIssue } from '../core/errors.ts';
 import type { SecretValue } from './envelope.ts';
 
 const MAX_KEY_LENGTH = 255;

@@ -1,7 +1,7 @@
 import { builder } from '../graphql/builder.ts';
-import { connectionType, pageArgs } from '../graphql/connections.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { Node, registerNode } from '../graphql/node.ts';
+import { pageArgs, pageType } from '../graphql/page-type.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
 import { Organization } from '../organizations/organization.graph.ts';
 import { Workspace } from '../workspaces/workspace.graph.ts';
@@ -76,7 +76,7 @@ export const Secret = builder.objectRef<SecretRow>('Secret').implement({
   }),
 });
 
-export const SecretConnection = connectionType('Secret', Secret);
+export const SecretConnection = pageType('Secret', Secret);
 
 registerNode('secret', Secret, ({ actor, services }, id) => services.secrets.reads.node(actor, id));
 

@@ -1,13 +1,15 @@
-import type { Access } from '../access/access.ts';
+import { type Access, reachesEveryWorkspace } from '../access/access.ts';
 import type { Actor } from '../access/caller.ts';
-import { atLeast, granted, type Permission } from '../access/permissions.ts';
+import { granted, rolesWith } from '../access/permissions.ts';
+import { type ApiError, conflict, forbidden, isRefusal, notFound } from '../core/errors.ts';
+import type { Permission } from '../core/resources.ts';
+import { NestedList } from '../data/keyset-list.ts';
+import type { Page, PageArgs } from '../data/page.ts';
+import { columnsOf, type Filter, filtersOf, narrowed, type PageSource, readPage } from '../data/pages.ts';
+import type { RequestCache } from '../data/request-cache.ts';
+import type { ServiceDeps } from '../data/service-deps.ts';
+import type { Sql } from '../data/sql.ts';
 import { Prisma, type Secret as SecretRow } from '../generated/prisma/client.ts';
-import type { Connection } from '../graphql/connections.ts';
-import { type ApiError, conflict, forbidden, isRefusal, notFound } from '../graphql/errors.ts';
-import { NestedList, type PageArgs, type RequestMemory } from '../graphql/nested-connection.ts';
-import { columnsOf, type Filter, filtersOf, narrowed, type PageSource, readPage } from '../infra/pages.ts';
-import type { Sql } from '../infra/sql.ts';
-import type { ServiceDeps } from '../services.ts';
 import type { SecretValue } from './envelope.ts';
 import { findPlace, type PlaceInput, type SecretPlace } from './secret-place.ts';
 
@@ -20,6 +22,17 @@ export const hidden = { rootKeyId: true, wrappedKey: true, rotationNoticedAt: tr
 /** A secret as callers see it. `value` is there only when it was asked for and revealed. */
 export interface Secret extends Omit<SecretRow, (typeof inside)[number]> {
   value?: SecretValue;
+}
+
+/** A row without what is nobody's to see. */
+export function withoutKeys({
+  rootKeyId: _rootKeyId,
+  wrappedKey: _wrappedKey,
+  rotationNoticedAt: _rotationNoticedAt,
+  expiryNoticedAt: _expiryNoticedAt,
+  ...secret
+}: SecretRow): Secret {
+  return secret;
 }
 
 /** What narrows a list of secrets. */
@@ -53,14 +66,17 @@ const all: PageSource<ListedSecret> = {
   where: ['t.org_id = $1', `(t.workspace_id is null or ${IN_LIVE_WORKSPACE})`],
 };
 
+const READERS = rolesWith('secret:read')
+  .map((role) => `'${role}'`)
+  .join(', ');
 /** Those that a user who does not administer the organization may read: by the role in it, or in the workspace (`secret:read`). */
 const readable: PageSource<ListedSecret> = {
   ...all,
   where: [
     't.org_id = $1',
     `case when t.workspace_id is null
-       then exists (select 1 from organization_members o where o.org_id = t.org_id and o.user_id = $2 and o.role <> 'viewer')
-       else exists (select 1 from workspace_members m where m.workspace_id = t.workspace_id and m.user_id = $2 and m.role <> 'viewer')
+       then exists (select 1 from organization_members o where o.org_id = t.org_id and o.user_id = $2 and o.role in (${READERS}))
+       else exists (select 1 from workspace_members m where m.workspace_id = t.workspace_id and m.user_id = $2 and m.role in (${READERS}))
          and ${IN_LIVE_WORKSPACE} end`,
   ],
 };
@@ -108,8 +124,8 @@ export class SecretReads {
     actor: Actor,
     orgId: string,
     { secretType, status, includeExpired, workspaceId, ...args }: PageArgs & SecretFilters,
-    memory?: RequestMemory,
-  ): Promise<Connection<ListedSecret>> {
+    memory?: RequestCache,
+  ): Promise<Page<ListedSecret>> {
     const filters = this.#filters(actor, { secretType, status, includeExpired, workspaceId });
     if (typeof workspaceId === 'string') await this.#access.requireWorkspace(actor, orgId, workspaceId, 'secret:read');
     if (!(await this.#maySomewhere(actor, orgId, 'secret:read'))) throw forbidden('secret:read');
@@ -122,11 +138,11 @@ export class SecretReads {
   /** The secrets of a workspace, of its namespaces and environments, for those who may read them. */
   async ofWorkspace(
     actor: Actor,
-    memory: RequestMemory,
+    memory: RequestCache,
     orgId: string,
     workspaceId: string,
     { secretType, status, includeExpired, ...args }: PageArgs & Omit<SecretFilters, 'workspaceId'>,
-  ): Promise<Connection<ListedSecret>> {
+  ): Promise<Page<ListedSecret>> {
     return this.#inWorkspace.nested(
       memory,
       [orgId, workspaceId],
@@ -229,7 +245,7 @@ export class SecretReads {
 
   async #readsAll(actor: Actor, orgId: string): Promise<boolean> {
     const role = await this.#access.organizationRole(actor, orgId);
-    return role !== null && atLeast(role, 'admin');
+    return role !== null && reachesEveryWorkspace(role);
   }
 
   #filters(actor: Actor, { secretType, status, includeExpired, workspaceId }: SecretFilters): Filter[] {

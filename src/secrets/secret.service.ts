@@ -1,14 +1,15 @@
 import type { Actor } from '../access/caller.ts';
+import { ApiError, alreadyExists, conflict, notFound } from '../core/errors.ts';
+import { newId } from '../core/ids.ts';
+import { brokenUnique, type PrismaTx, TryAgain, type Tx } from '../data/changes.ts';
+import { emitChange, recordChange } from '../data/record-change.ts';
+import type { ServiceDeps } from '../data/service-deps.ts';
+import { statement } from '../data/writes.ts';
 import type { Prisma } from '../generated/prisma/client.ts';
-import { ApiError, alreadyExists, conflict, notFound } from '../graphql/errors.ts';
-import { brokenUnique, type Tx } from '../infra/change.ts';
-import { newId } from '../infra/ids.ts';
-import { recordChange } from '../infra/record-change.ts';
-import type { RootKeys } from '../infra/root-keys.ts';
-import type { ServiceDeps } from '../services.ts';
+import type { RootKeys } from '../platform/keys/root-keys.ts';
 import { newDataKey, type SecretValue, sealValue, unwrapKey, wrapKey } from './envelope.ts';
-import { hidden, type Secret, SecretReads } from './secret.reads.ts';
-import { findPlace, holdPlace, type PlaceInput } from './secret-place.ts';
+import { hidden, type Secret, SecretReads, withoutKeys } from './secret.reads.ts';
+import { demandPlace, findPlace, holdPlace, type PlaceInput } from './secret-place.ts';
 import { checkValue } from './secret-value.ts';
 import { type OnFault, openFor } from './unreadable.ts';
 import type { SecretUse, Vault } from './vault.ts';
@@ -62,32 +63,31 @@ export class SecretService {
     const place = await findPlace(this.#deps, actor, orgId, 'secret:create', input, ['input']);
     const identity = { orgId, id: newId('secret') };
     const createdBy = actor.principal.userId;
-    return this.#unique({ orgId, ...place, name: input.name }, () =>
+    const made = await this.#unique({ orgId, ...place, name: input.name }, () =>
       this.#deps.changes.run(actor, async (tx) => {
-        await holdPlace(tx, place);
-        const root = await this.#deps.rootKeys.hold(tx.db);
+        demandPlace(tx, place);
+        const root = await holdRootKey(tx, this.#deps.rootKeys);
         const dataKey = newDataKey();
-        const secret = await tx.db.secret.create({
-          data: {
-            ...identity,
-            ...place,
-            name: input.name,
-            secretType: input.secretType,
-            description: input.description ?? null,
-            expiresAt: input.expiresAt ?? null,
-            rotationReminderDays: input.rotationReminderDays ?? null,
-            rootKeyId: root.id,
-            wrappedKey: wrapKey(root, identity, dataKey),
-            createdBy,
-          },
-          omit: hidden,
+        const secret = tx.create('secrets', {
+          ...identity,
+          ...place,
+          name: input.name,
+          secretType: input.secretType,
+          description: input.description ?? null,
+          expiresAt: input.expiresAt ?? null,
+          rotationReminderDays: input.rotationReminderDays ?? null,
+          rootKeyId: root.id,
+          wrappedKey: wrapKey(root, identity, dataKey),
+          createdBy,
         });
         const ciphertext = sealValue(dataKey, identity, 1, value);
-        await tx.db.secretVersion.create({ data: { secretId: secret.id, version: 1, ciphertext, createdBy } });
-        recordChange(tx, 'create', 'secret', secret, { scope: secret.scope, secret_type: secret.secretType });
+        tx.insert('secret_versions', { secretId: identity.id, version: 1, ciphertext, createdBy });
+        const metadata = { scope: place.scope, secret_type: input.secretType };
+        recordChange(tx, 'create', 'secret', { ...identity, ...place }, metadata);
         return secret;
       }),
     );
+    return withoutKeys(made);
   }
 
   /**
@@ -98,7 +98,7 @@ export class SecretService {
   async update(actor: Actor, orgId: string, id: string, input: UpdateSecret): Promise<Secret> {
     const before = await this.reads.get(actor, orgId, id, 'secret:update');
     return this.#unique({ ...before, name: input.name ?? before.name }, () =>
-      this.#deps.changes.run(actor, async (tx) => {
+      this.#deps.changes.runWithPrisma(actor, async (tx) => {
         const held = await holdSecret(tx, id);
         await tx.expectVersion({ table: 'secrets', key: { id } });
         if (held.status === 'deleted') throw notFound('secret', id);
@@ -130,7 +130,7 @@ export class SecretService {
     checkValue(value, ['input', 'value']);
     await this.reads.getDeletedToo(actor, orgId, id, 'secret:rotate');
     const identity = { orgId, id };
-    return this.#deps.changes.run(actor, async (tx) => {
+    return this.#deps.changes.runWithPrisma(actor, async (tx) => {
       const held = await holdSecret(tx, id);
       await tx.expectVersion({ table: 'secrets', key: { id } });
       if (held.status === 'deleted')
@@ -174,7 +174,7 @@ export class SecretService {
    */
   async delete(actor: Actor, orgId: string, id: string): Promise<void> {
     await this.reads.get(actor, orgId, id, 'secret:delete');
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
       await tx.expectVersion({ table: 'secrets', key: { id } });
       const [secret] = await tx.db.secret.updateManyAndReturn({
         where: { id, status: { not: 'deleted' } },
@@ -193,7 +193,7 @@ export class SecretService {
    */
   async destroy(actor: Actor, orgId: string, id: string): Promise<void> {
     const secret = await this.reads.getDeletedToo(actor, orgId, id, 'secret:destroy');
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
       const { status, name } = await holdSecret(tx, id);
       await tx.expectVersion({ table: 'secrets', key: { id } });
       const references = status === 'deleted' ? [] : await this.#deps.vault.usesOf(tx.db, { ...secret, name });
@@ -211,7 +211,7 @@ export class SecretService {
   async restore(actor: Actor, orgId: string, id: string): Promise<Secret> {
     const before = await this.reads.getDeletedToo(actor, orgId, id, 'secret:delete');
     return this.#unique(before, () =>
-      this.#deps.changes.run(actor, async (tx) => {
+      this.#deps.changes.runWithPrisma(actor, async (tx) => {
         if (before.status === 'deleted') await holdPlace(tx, before);
         const { status } = await holdSecret(tx, id);
         await tx.expectVersion({ table: 'secrets', key: { id } });
@@ -229,7 +229,7 @@ export class SecretService {
    * Call it in that transaction once the place's row is deleted, and before the change is recorded: a secret that is being put there has
    * been committed by then and is found, and a later one finds no place.
    */
-  async placeDeleted(tx: Tx, place: { namespaceId: string } | { environmentId: string }): Promise<void> {
+  async placeDeleted(tx: PrismaTx, place: { namespaceId: string } | { environmentId: string }): Promise<void> {
     const secrets = await tx.db.secret.updateManyAndReturn({
       where: { ...place, status: { not: 'deleted' } },
       data: { status: 'deleted', deletedAt: new Date() },
@@ -237,10 +237,10 @@ export class SecretService {
     });
     const [first] = secrets;
     if (!first) return;
-    for (const { id, ...where } of secrets)
-      tx.emit({ type: 'secret.deleted', ...where, resourceType: 'secret', resourceId: id });
+    for (const secret of secrets) emitChange(tx, 'deleted', 'secret', secret);
     const { orgId, workspaceId } = first;
     const metadata = { secret_ids: secrets.map(({ id }) => id) };
+    // one record for all of them: it names none
     tx.audit({ action: 'delete', resourceType: 'secret', resourceId: null, orgId, workspaceId, metadata });
   }
 
@@ -261,6 +261,18 @@ export class SecretService {
       throw alreadyExists('secret', 'name', name, other?.id);
     }
   }
+}
+
+/** Holds the newest root key. One that was looked at before is held together with what else the change writes. */
+async function holdRootKey(tx: Tx, rootKeys: RootKeys): Promise<RootKeys['newest']> {
+  const root = rootKeys.newest;
+  const canary = rootKeys.canaryOf(root);
+  if (!canary) return rootKeys.hold((text, values) => tx.query({ text, values }));
+  tx.demand(statement`select 1 from root_keys where id = ${root.id} and canary = ${canary} for key share`, () => {
+    rootKeys.forget(root);
+    return new TryAgain('The root key is looked at again.');
+  });
+  return root;
 }
 
 const inUse = (id: string, advice: string, references: SecretUse[]) =>
@@ -289,7 +301,7 @@ interface HeldSecret {
 }
 
 /** The secret as it is now; nobody changes, destroys or refers to it until the transaction ends. @throws RESOURCE_NOT_FOUND when it is gone */
-async function holdSecret(tx: Tx, id: string): Promise<HeldSecret> {
+async function holdSecret(tx: PrismaTx, id: string): Promise<HeldSecret> {
   const [row] = await tx.db.$queryRaw<HeldSecret[]>`
     select name, status, expires_at as "expiresAt", rotation_reminder_days as "rotationReminderDays", vault_version as "vaultVersion", root_key_id as "rootKeyId", wrapped_key as "wrappedKey"
     from secrets where id = ${id} for update`;

@@ -1,4 +1,4 @@
-import { conflict } from '../graphql/errors.ts';
+import { conflict } from '../core/errors.ts';
 import { VaultFault } from './envelope.ts';
 
 /** Where faults are logged. */

@@ -1,8 +1,8 @@
 import type { Caller } from '../access/caller.ts';
+import { conflict, invalidInput, notFound } from '../core/errors.ts';
+import type { Changes, PrismaTx } from '../data/changes.ts';
 import { Prisma, type PrismaClient } from '../generated/prisma/client.ts';
-import { conflict, invalidInput, notFound } from '../graphql/errors.ts';
-import type { Changes, Tx } from '../infra/change.ts';
-import type { RootKeys } from '../infra/root-keys.ts';
+import type { RootKeys } from '../platform/keys/root-keys.ts';
 import { openValue, type SecretIdentity, type SecretValue, unwrapKey, type WrappedKey } from './envelope.ts';
 
 /** Something that names a secret. */
@@ -77,7 +77,12 @@ export class Vault {
    * @param path of the field in the argument's names, for the error: `['input', 'credentialsRef']`
    * @throws InputError there, when it names a secret that this organization does not have
    */
-  async ensureReference(tx: Tx, orgId: string, reference: string, path: (string | number)[]): Promise<Resolution> {
+  async ensureReference(
+    tx: PrismaTx,
+    orgId: string,
+    reference: string,
+    path: (string | number)[],
+  ): Promise<Resolution> {
     const found = await this.resolve(tx.db, orgId, reference);
     if (found.kind === 'missing') throw invalidInput(path, found.why);
     if (found.kind === 'external') return found;
@@ -106,7 +111,7 @@ export class Vault {
     const { prisma, changes, rootKeys } = this.#deps;
     const found = await this.resolve(prisma, orgId, reference);
     if (found.kind !== 'secret') throw notFound('secret', reference);
-    const { secret, ciphertext } = await changes.run(caller, async ({ db }) => {
+    const { secret, ciphertext } = await changes.runWithPrisma(caller, async ({ db }) => {
       const [row] = await db.$queryRaw<Openable[]>`
         select id, org_id as "orgId", root_key_id as "rootKeyId", wrapped_key as "wrappedKey", vault_version as version, status,
           coalesce(expires_at <= now(), false) as "isExpired" from secrets where id = ${found.id} for no key update`;

@@ -1,10 +1,10 @@
-import type { Role } from '../access/permissions.ts';
 import { passwordBounds } from '../auth/password-policy.ts';
+import type { Role } from '../core/roles.ts';
 import { builder } from '../graphql/builder.ts';
-import { connectionType, pageArgs } from '../graphql/connections.ts';
 import type { Context } from '../graphql/context.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { Node, registerNode } from '../graphql/node.ts';
+import { pageArgs, pageType } from '../graphql/page-type.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
 import type { UserView } from './user.reads.ts';
 
@@ -85,7 +85,7 @@ export const User = builder.objectRef<UserView>('User').implement({
   }),
 });
 
-export const UserConnection = connectionType('User', User);
+export const UserConnection = pageType('User', User);
 
 registerNode('user', User, ({ actor, services }, id) => services.users.get(actor, id));
 

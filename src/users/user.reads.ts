@@ -1,8 +1,7 @@
 import DataLoader from 'dataloader';
 import type { Actor } from '../access/caller.ts';
-import type { Role } from '../access/permissions.ts';
-import { Prisma, type User as UserRow } from '../generated/prisma/client.ts';
-import { type Connection, connection } from '../graphql/connections.ts';
+import type { Role } from '../core/roles.ts';
+import { type Page, pageOf } from '../data/page.ts';
 import {
   columnsOf,
   countRows,
@@ -11,8 +10,9 @@ import {
   readPage,
   readPages,
   selectList,
-} from '../infra/pages.ts';
-import type { ServiceDeps } from '../services.ts';
+} from '../data/pages.ts';
+import type { ServiceDeps } from '../data/service-deps.ts';
+import { Prisma, type User as UserRow } from '../generated/prisma/client.ts';
 
 /** A user as others and the user may see it: without the password, and within an organization that gives `roles` their meaning. */
 export interface UserView extends Omit<UserRow, 'passwordHash' | 'purgedAt'> {
@@ -84,7 +84,7 @@ export class UserReads {
     search?: string | null;
     first: number;
     after?: string | null;
-  }): Promise<Connection<UserView>> {
+  }): Promise<Page<UserView>> {
     const { sql, cursors } = this.#deps;
     const values = args.search ? [args.workspaceId, containing(args.search)] : [args.workspaceId];
     const source = args.search ? found : ofWorkspace;
@@ -92,7 +92,7 @@ export class UserReads {
     const after = cursors.decode(scope, args.after);
     const { rows, hasMore } = await readPage(sql, source, { values, after, limit: args.first });
     const views = rows.map((row) => ({ ...row, contextOrgId: args.orgId }));
-    return connection(cursors, scope, { rows: views, hasMore }, after, () => countRows(sql, source, values));
+    return pageOf(cursors, scope, { rows: views, hasMore }, after, () => countRows(sql, source, values));
   }
 
   /** The organization of a workspace that is not deleted. */

@@ -1,16 +1,19 @@
+import { reachesEveryWorkspace } from '../access/access.ts';
 import type { Authentication } from '../access/authentication.ts';
 import type { Actor } from '../access/caller.ts';
-import { atLeast, type Permission, type Role } from '../access/permissions.ts';
 import { sessionOf } from '../access/principal.ts';
+import { revokeTokens } from '../api-tokens/api-token.revocation.ts';
 import type { EmailChange } from '../auth/email-change.ts';
 import type { NewAccount, RegistrationService } from '../auth/registration.service.ts';
 import type { Sessions } from '../auth/sessions.ts';
-import type { Connection } from '../graphql/connections.ts';
-import { alreadyExists, forbidden, invalidInput, notFound, unauthenticated } from '../graphql/errors.ts';
-import { brokenUnique, type Tx } from '../infra/change.ts';
+import { alreadyExists, forbidden, invalidInput, notFound, unauthenticated } from '../core/errors.ts';
+import type { Permission } from '../core/resources.ts';
+import { atLeast, type Role, roles } from '../core/roles.ts';
+import { brokenUnique, type PrismaTx } from '../data/changes.ts';
+import type { Page } from '../data/page.ts';
+import { emitChange } from '../data/record-change.ts';
+import type { ServiceDeps } from '../data/service-deps.ts';
 import { ensureMayDeactivate } from '../organizations/last-owner.ts';
-import type { ServiceDeps } from '../services.ts';
-import { revokeTokens } from '../tokens/api-token.revocation.ts';
 import { UserReads, type UserView } from './user.reads.ts';
 
 export interface UpdateUser {
@@ -63,7 +66,7 @@ export class UserService {
   async list(
     actor: Actor,
     args: { workspaceId: string; search?: string | null; first: number; after?: string | null },
-  ): Promise<Connection<UserView>> {
+  ): Promise<Page<UserView>> {
     return this.reads.page({ ...args, orgId: await this.#contextOf(actor, args.workspaceId) });
   }
 
@@ -108,7 +111,7 @@ export class UserService {
     if (input.defaultWorkspaceId) await this.#ensureWorkspaceOf(id, input.defaultWorkspaceId);
     const newEmail = await this.#newEmail(actor, id, input);
     await this.#deps.changes
-      .run(actor, (tx) => this.#write(tx, id, input, { newEmail, contextOrgId }))
+      .runWithPrisma(actor, (tx) => this.#write(tx, id, input, { newEmail, contextOrgId }))
       .catch(async (error: unknown) => {
         throw brokenUnique(error) ? alreadyExists('user', 'username', input.username ?? '') : error;
       });
@@ -118,7 +121,7 @@ export class UserService {
   /** Merges top-level keys into the caller's preferences; a key set to null is dropped. */
   async updatePreferences(actor: Actor, preferences: Record<string, unknown>): Promise<UserView> {
     const { userId, orgId } = actor.principal;
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
       const dropped = Object.keys(preferences).filter((key) => preferences[key] === null);
       const kept = JSON.stringify(
         Object.fromEntries(Object.entries(preferences).filter(([, value]) => value !== null)),
@@ -148,7 +151,7 @@ export class UserService {
     // the account is more than what the token's organization has of it
     if (id === actor.principal.userId) sessionOf(actor, 'user:delete');
     const contextOrgId = await this.#mayManage(actor, id, 'user:delete');
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
       await ensureMayDeactivate(tx, id);
       await tx.expectVersion({ table: 'users', key: { id } });
       await tx.db.user.update({ where: { id }, data: { isActive: false, deactivatedAt: new Date() } });
@@ -216,7 +219,7 @@ export class UserService {
   }
 
   async #write(
-    tx: Tx,
+    tx: PrismaTx,
     id: string,
     input: UpdateUser,
     { newEmail, contextOrgId }: { newEmail: string | null; contextOrgId: string | null },
@@ -253,7 +256,7 @@ export class UserService {
   }
 
   /** Sessions and tokens: nobody acts for the account any more. */
-  async #endSessions(tx: Tx, id: string, reason: string): Promise<void> {
+  async #endSessions(tx: PrismaTx, id: string, reason: string): Promise<void> {
     await this.#deps.sessions.revokeAll(tx.db, id, reason);
     await revokeTokens(tx, this.#deps.authentication, { userId: id }, 'owner_deactivated');
     tx.afterCommit(() => this.#deps.authentication.sessionsChanged());
@@ -263,8 +266,8 @@ export class UserService {
     const [row] = await this.#deps.sql.read<object>(
       `select 1 from workspaces w join organization_members o on o.org_id = w.org_id and o.user_id = $1
        left join workspace_members m on m.workspace_id = w.id and m.user_id = $1
-       where w.id = $2 and w.deleted_at is null and (m.user_id is not null or o.role in ('owner', 'admin'))`,
-      [userId, workspaceId],
+       where w.id = $2 and w.deleted_at is null and (m.user_id is not null or o.role = any($3))`,
+      [userId, workspaceId, roles.filter(reachesEveryWorkspace)],
     );
     if (!row) throw invalidInput(['input', 'defaultWorkspaceId'], 'the user has no such workspace');
   }
@@ -273,7 +276,7 @@ export class UserService {
 const MAX_PREFERENCES_BYTES = 256 * 1024;
 
 /** Tells the streams of the organizations and workspaces that the user is no member of theirs any more. */
-async function emitGone(tx: Tx, userId: string): Promise<void> {
+async function emitGone(tx: PrismaTx, userId: string): Promise<void> {
   const memberships = await tx.db.$queryRaw<{ orgId: string; workspaceId: string | null }[]>`
     select m.org_id as "orgId", m.workspace_id as "workspaceId" from (
       select org_id, null as workspace_id from organization_members where user_id = ${userId}
@@ -282,7 +285,7 @@ async function emitGone(tx: Tx, userId: string): Promise<void> {
       where m.user_id = ${userId}) m
     join organizations o on o.id = m.org_id and o.deleted_at is null`;
   for (const { orgId, workspaceId } of memberships) {
-    const resourceType = workspaceId ? 'workspace_member' : 'organization_member';
-    tx.emit({ type: `${resourceType}.deleted`, orgId, workspaceId, resourceType, resourceId: userId });
+    const kind = workspaceId ? 'workspace_member' : 'organization_member';
+    emitChange(tx, 'deleted', kind, { id: userId, orgId, workspaceId });
   }
 }

@@ -1,59 +1,73 @@
 import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
+import { systemCaller } from '../access/system-caller.ts';
+import { scheduled } from '../core/tasks.ts';
+import { inBatches } from '../data/batches.ts';
+import type { Changes, Tx } from '../data/changes.ts';
+import { emitChange } from '../data/record-change.ts';
+import type { Sql } from '../data/sql.ts';
 import type { PrismaClient, Workspace } from '../generated/prisma/client.ts';
-import type { Changes, Tx } from '../infra/change.ts';
-import { systemCaller } from '../infra/system-caller.ts';
 
-const BATCH = 100;
+const BATCH = 500;
+const AT_ONCE = 16;
 
-/**
- * Failed buckets that are due, back to `pending`. Each waits as long again as it has been failing, so the waits double: from ten seconds up
- * to an hour.
- */
-const RETRY = `update workspaces set bucket_status = 'pending', updated_at = now() where id in (
-    select id from workspaces where bucket_status = 'failed' and deleted_at is null
-      and updated_at < now() - least(interval '1 hour', greatest(interval '10 seconds', updated_at - created_at))
-    order by id limit ${BATCH} for update skip locked)
+const PENDING = `from workspaces where bucket_status = 'pending' and deleted_at is null`;
+// each waits as long again as it has been failing, so the waits double: from ten seconds up to an hour
+const FAILED_AND_DUE = `from workspaces where bucket_status = 'failed' and deleted_at is null
+  and updated_at < now() - least(interval '1 hour', greatest(interval '10 seconds', updated_at - created_at))`;
+
+/** Workspaces `from …` to another state. Those that a change holds are left for the next time. */
+const move = (from: string) => `update workspaces set bucket_status = $1, updated_at = now() where id in (
+    select id ${from} order by id limit ${BATCH} for update skip locked)
   returning id, org_id as "orgId"`;
 
 /** Makes the place where a workspace keeps its files: a folder below `DATA_DIR/files`. */
 export class Buckets {
+  readonly tasks = [
+    scheduled('buckets', { everySeconds: 1, ifAny: `select 1 ${PENDING}` }, () => this.provisionPending()),
+    scheduled('bucket_retries', { everySeconds: 10, ifAny: `select 1 ${FAILED_AND_DUE}` }, () => this.retryFailed()),
+  ];
+  readonly #sql: Sql;
   readonly #prisma: PrismaClient;
   readonly #changes: Changes;
   readonly #filesDir: string;
 
-  constructor(deps: { prisma: PrismaClient; changes: Changes; dataDir: string }) {
+  constructor(deps: { sql: Sql; prisma: PrismaClient; changes: Changes; dataDir: string }) {
+    this.#sql = deps.sql;
     this.#prisma = deps.prisma;
     this.#changes = deps.changes;
     this.#filesDir = path.join(deps.dataDir, 'files');
   }
 
-  /** Moves workspaces from `pending` to `ready`, or to `failed` where the folder cannot be made. @returns how many */
+  /** Moves workspaces from `pending` to `ready`, or to `failed` where the folder cannot be made. @returns how many were pending */
   async provisionPending(): Promise<number> {
-    const pending = await this.#prisma.workspace.findMany({
-      where: { bucketStatus: 'pending', deletedAt: null },
-      take: BATCH,
-      orderBy: { id: 'asc' },
+    return inBatches(BATCH, async () => {
+      const pending = await this.#sql.read<{ id: string; bucket: string }>(
+        `select id, storage_bucket as bucket ${PENDING} order by id limit ${BATCH}`,
+        [],
+      );
+      const ids = { ready: [] as string[], failed: [] as string[] };
+      for (let at = 0; at < pending.length; at += AT_ONCE)
+        await Promise.all(
+          pending.slice(at, at + AT_ONCE).map(async ({ id, bucket }) => ids[await this.#make(bucket)].push(id)),
+        );
+      for (const status of ['ready', 'failed'] as const)
+        if (ids[status].length > 0) await this.#move(status, `${PENDING} and id = any($2)`, ids[status]);
+      return pending.length;
     });
-    for (const { id, orgId, storageBucket } of pending) {
-      const bucketStatus = await this.#make(storageBucket);
-      await this.#changes.run(systemCaller('bucket'), async (tx) => {
-        const { count } = await tx.db.workspace.updateMany({
-          where: { id, bucketStatus: 'pending' },
-          data: { bucketStatus },
-        });
-        if (count > 0) emitStatus(tx, { id, orgId }, bucketStatus);
-      });
-    }
-    return pending.length;
   }
 
   /** Moves workspaces whose folder could not be made back to `pending`, once they have waited. @returns how many */
   async retryFailed(): Promise<number> {
+    return inBatches(BATCH, () => this.#move('pending', FAILED_AND_DUE));
+  }
+
+  async #move(status: string, from: string, ids?: string[]): Promise<number> {
     return this.#changes.run(systemCaller('bucket'), async (tx) => {
-      const due = await tx.db.$queryRawUnsafe<Pick<Workspace, 'id' | 'orgId'>[]>(RETRY);
-      for (const workspace of due) emitStatus(tx, workspace, 'pending');
-      return due.length;
+      const values = [status, ...(ids ? [ids] : [])];
+      const moved = await tx.query<Pick<Workspace, 'id' | 'orgId'>>({ text: move(from), values });
+      for (const workspace of moved) emitStatus(tx, workspace, status);
+      return moved.length;
     });
   }
 
@@ -81,12 +95,5 @@ export class Buckets {
 }
 
 function emitStatus(tx: Tx, { id, orgId }: Pick<Workspace, 'id' | 'orgId'>, bucketStatus: string): void {
-  tx.emit({
-    type: 'workspace.updated',
-    orgId,
-    workspaceId: id,
-    resourceType: 'workspace',
-    resourceId: id,
-    data: { bucket_status: bucketStatus },
-  });
+  emitChange(tx, 'updated', 'workspace', { id, orgId, workspaceId: id }, { bucket_status: bucketStatus });
 }

@@ -1,8 +1,8 @@
-import type { Role } from '../access/permissions.ts';
+import type { Role } from '../core/roles.ts';
 import { builder } from '../graphql/builder.ts';
-import { connectionType, pageArgs } from '../graphql/connections.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { Node, readableInWorkspace, registerNode } from '../graphql/node.ts';
+import { pageArgs, pageType } from '../graphql/page-type.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
 import { Workspace } from './workspace.graph.ts';
 import type { WorkspaceMember as WorkspaceMemberRow } from './workspace-member.service.ts';
@@ -26,7 +26,7 @@ export const WorkspaceMember = builder.objectRef<WorkspaceMemberRow>('WorkspaceM
   }),
 });
 
-export const WorkspaceMemberConnection = connectionType('WorkspaceMember', WorkspaceMember);
+export const WorkspaceMemberConnection = pageType('WorkspaceMember', WorkspaceMember);
 
 registerNode('workspace_member', WorkspaceMember, async (context, id) =>
   readableInWorkspace(context, 'workspace_member:read', await context.services.workspaceMembers.findAnywhere(id)),

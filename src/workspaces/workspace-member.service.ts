@@ -1,16 +1,19 @@
 import { effectiveRole } from '../access/access.ts';
 import type { Actor } from '../access/caller.ts';
-import { atLeast, type Permission, type Role } from '../access/permissions.ts';
+import { alreadyExists, forbidden, notFound } from '../core/errors.ts';
+import { newId } from '../core/ids.ts';
+import type { Permission } from '../core/resources.ts';
+import { atLeast, type Role } from '../core/roles.ts';
+import { brokenUnique, type PrismaTx } from '../data/changes.ts';
+import { NestedList } from '../data/keyset-list.ts';
+import type { Page, PageArgs } from '../data/page.ts';
+import { columnsOf, type PageSource, readPage } from '../data/pages.ts';
+import { recordChange } from '../data/record-change.ts';
+import type { RequestCache } from '../data/request-cache.ts';
+import type { ServiceDeps } from '../data/service-deps.ts';
 import { type WorkspaceMember as MemberRow, Prisma } from '../generated/prisma/client.ts';
-import type { Connection } from '../graphql/connections.ts';
-import { alreadyExists, forbidden, notFound } from '../graphql/errors.ts';
-import { NestedList, type PageArgs, type RequestMemory } from '../graphql/nested-connection.ts';
-import { brokenUnique, type Tx } from '../infra/change.ts';
-import { newId } from '../infra/ids.ts';
-import { columnsOf, type PageSource, readPage } from '../infra/pages.ts';
 import { ensureNotLastOwner } from '../organizations/last-owner.ts';
 import { IS_KEPT, joinOrganization, shareAccount, shareOrganization } from '../organizations/membership.ts';
-import type { ServiceDeps } from '../services.ts';
 import { lockWorkspace } from './workspace.service.ts';
 
 /** A membership with what lists show of its user. */
@@ -56,16 +59,16 @@ export class WorkspaceMemberService {
     orgId,
     workspaceId,
     ...args
-  }: PageArgs & { orgId: string; workspaceId: string }): Promise<Connection<WorkspaceMember>> {
+  }: PageArgs & { orgId: string; workspaceId: string }): Promise<Page<WorkspaceMember>> {
     return this.#list.page([workspaceId, orgId], args);
   }
 
   /** The same list below a workspace of a list. */
   async nested(
-    memory: RequestMemory,
+    memory: RequestCache,
     { orgId, id }: { orgId: string; id: string },
     args: PageArgs,
-  ): Promise<Connection<WorkspaceMember>> {
+  ): Promise<Page<WorkspaceMember>> {
     return this.#list.nested(memory, [id, orgId], args);
   }
 
@@ -89,7 +92,7 @@ export class WorkspaceMemberService {
   /** Adds a user, who also becomes a member of the organization if need be. @throws RESOURCE_ALREADY_EXISTS */
   async add(actor: Actor, { orgId, workspaceId, userId }: Target, role: Role = 'member'): Promise<WorkspaceMember> {
     await this.#deps.changes
-      .run(actor, async (tx) => {
+      .runWithPrisma(actor, async (tx) => {
         await shareOrganization(tx, orgId);
         await lockWorkspace(tx, orgId, workspaceId);
         await this.#mayGrant(tx, actor, { orgId, workspaceId }, role, 'workspace_member:create');
@@ -102,7 +105,7 @@ export class WorkspaceMemberService {
         await tx.db.workspaceMember.create({
           data: { id: newId('workspace_member'), orgId, workspaceId, userId, role, addedBy: actor.principal.userId },
         });
-        this.#record(tx, 'create', 'created', { orgId, workspaceId, userId }, { role });
+        this.#record(tx, 'create', { orgId, workspaceId, userId }, { role });
       })
       .catch((error: unknown) => {
         throw brokenUnique(error) ? alreadyExists('workspace_member', 'user_id', userId, userId) : error;
@@ -113,7 +116,7 @@ export class WorkspaceMemberService {
   /** @throws FORBIDDEN for a role above one's own, RESOURCE_CONFLICT `last_owner` */
   async changeRole(actor: Actor, target: Target, role: Role): Promise<WorkspaceMember> {
     const { workspaceId, userId } = target;
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
       // a new owner must neither leave the organization nor be deactivated meanwhile
       if (role === 'owner') await shareOrganization(tx, target.orgId);
       const before = await this.#lockMember(tx, target);
@@ -123,7 +126,7 @@ export class WorkspaceMemberService {
       else if (before === 'owner') await ensureNotLastOwner(tx, userId, { workspaceId }, 'workspace_member');
       const { count } = await tx.db.workspaceMember.updateMany({ where: { workspaceId, userId }, data: { role } });
       if (count === 0) throw notFound('workspace_member', userId);
-      this.#record(tx, 'update', 'updated', target, { before: { role: before }, after: { role } });
+      this.#record(tx, 'update', target, { before: { role: before }, after: { role } });
     });
     return this.get(target);
   }
@@ -134,14 +137,14 @@ export class WorkspaceMemberService {
     const isSelf = userId === actor.principal.userId;
     if (isSelf) await this.#deps.access.requireToken(actor, 'workspace_member:delete', { orgId, workspaceId });
     else await this.#deps.access.requireWorkspace(actor, orgId, workspaceId, 'workspace_member:delete');
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
       const role = await this.#lockMember(tx, target);
       if (!isSelf) await this.#mayGrant(tx, actor, target, role, 'workspace_member:delete');
       if (role === 'owner') await ensureNotLastOwner(tx, userId, { workspaceId }, 'workspace_member');
       // who leaves the organization at the same moment takes the row along
       const { count } = await tx.db.workspaceMember.deleteMany({ where: { workspaceId, userId } });
       if (count === 0) throw notFound('workspace_member', userId);
-      this.#record(tx, 'delete', 'deleted', target, { role });
+      this.#record(tx, 'delete', target, { role });
     });
   }
 
@@ -150,7 +153,7 @@ export class WorkspaceMemberService {
    * wait for a second one while others wait for the lock would stand the whole pool still.
    */
   async #mayGrant(
-    tx: Tx,
+    tx: PrismaTx,
     { principal: { userId } }: Actor,
     { orgId, workspaceId }: Omit<Target, 'userId'>,
     role: Role,
@@ -167,7 +170,7 @@ export class WorkspaceMemberService {
   }
 
   /** The member's role, with the workspace held: owners cannot demote each other at the same time. */
-  async #lockMember(tx: Tx, { orgId, workspaceId, userId }: Target): Promise<Role> {
+  async #lockMember(tx: PrismaTx, { orgId, workspaceId, userId }: Target): Promise<Role> {
     await lockWorkspace(tx, orgId, workspaceId);
     await tx.expectVersion({ table: 'workspace_members', key: { workspaceId, userId } });
     const member = await tx.db.workspaceMember.findUnique({
@@ -178,20 +181,13 @@ export class WorkspaceMemberService {
   }
 
   #record(
-    tx: Tx,
-    action: string,
-    verb: string,
-    { orgId, workspaceId, userId }: Target,
+    tx: PrismaTx,
+    verb: 'create' | 'update' | 'delete',
+    { userId: id, ...place }: Target,
     metadata: Record<string, unknown>,
   ): void {
-    tx.audit({ action, resourceType: 'workspace_member', resourceId: userId, orgId, workspaceId, metadata });
-    tx.emit({
-      type: `workspace_member.${verb}`,
-      orgId,
-      workspaceId,
-      resourceType: 'workspace_member',
-      resourceId: userId,
-    });
-    tx.afterCommit(() => this.#deps.access.workspaceChanged(orgId, workspaceId, userId));
+    const { orgId, workspaceId } = place;
+    recordChange(tx, verb, 'workspace_member', { id, ...place }, metadata);
+    tx.afterCommit(() => this.#deps.access.workspaceChanged(orgId, workspaceId, id));
   }
 }

@@ -1,7 +1,7 @@
 import { builder } from '../graphql/builder.ts';
-import { connectionType, pageArgs } from '../graphql/connections.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { Node, registerNode } from '../graphql/node.ts';
+import { pageArgs, pageType } from '../graphql/page-type.ts';
 import { MessageResult } from '../graphql/results.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
 import { User } from '../users/user.graph.ts';
@@ -36,10 +36,11 @@ export const Workspace = builder.prismaObject('Workspace', {
   }),
 });
 
-export const WorkspaceConnection = connectionType('Workspace', Workspace);
+export const WorkspaceConnection = pageType('Workspace', Workspace);
 
-registerNode('workspace', Workspace, async ({ actor, services }, id) => {
-  const workspace = await services.workspaces.reads.findAnywhere(id);
+registerNode('workspace', Workspace, async (context, id) => {
+  const { actor, services } = context;
+  const workspace = await services.workspaces.reads.findUnscoped(context, id);
   if (workspace) await services.access.requireWorkspace(actor, workspace.orgId, id, 'workspace:read');
   return workspace;
 });
@@ -53,7 +54,7 @@ builder.queryFields((t) => ({
       orgId: t.arg.id({ required: true, description: 'Its organization.' }),
       id: t.arg.id({ required: true, description: 'The workspace.' }),
     },
-    resolve: (_root, { orgId, id }, { services }) => services.workspaces.get(orgId, id),
+    resolve: ({ organization }, { id }, context) => context.services.workspaces.reads.get(context, organization, id),
   }),
   workspaces: t.field({
     type: WorkspaceConnection,
@@ -67,7 +68,7 @@ builder.queryFields((t) => ({
       }),
       ...pageArgs(),
     },
-    resolve: (_root, args, { actor, services }) => services.workspaces.list(actor, args),
+    resolve: ({ organization }, args, context) => context.services.workspaces.list(context, organization, args),
   }),
 }));
 

@@ -1,13 +1,18 @@
+import { reachesEveryWorkspace } from '../access/access.ts';
 import type { Actor } from '../access/caller.ts';
-import type { Workspace } from '../generated/prisma/client.ts';
-import type { Connection } from '../graphql/connections.ts';
-import { forbidden, notFound } from '../graphql/errors.ts';
-import type { PageArgs, RequestMemory } from '../graphql/nested-connection.ts';
-import type { Tx } from '../infra/change.ts';
-import { newId } from '../infra/ids.ts';
-import { shareMember } from '../organizations/membership.ts';
-import type { ServiceDeps } from '../services.ts';
-import { WorkspaceReads } from './workspace.reads.ts';
+import type { Checked, OrganizationPlace } from '../access/checked-place.ts';
+import { forbidden, notFound } from '../core/errors.ts';
+import { newId } from '../core/ids.ts';
+import type { Tx } from '../data/changes.ts';
+import type { Page, PageArgs } from '../data/page.ts';
+import { columnsOf } from '../data/pages.ts';
+import { Reads, type ReadsOptions } from '../data/reads.ts';
+import { recordChange } from '../data/record-change.ts';
+import type { ActorContext } from '../data/request-cache.ts';
+import type { ServiceDeps } from '../data/service-deps.ts';
+import { type Statement, statement, type Written } from '../data/writes.ts';
+import { Prisma, type Workspace } from '../generated/prisma/client.ts';
+import { demandMember } from '../organizations/membership.ts';
 
 export interface CreateWorkspace {
   organizationId: string;
@@ -25,134 +30,126 @@ export interface UpdateWorkspace {
   tags?: string[] | null;
 }
 
+const workspaces: ReadsOptions<Workspace, OrganizationPlace, PageArgs> = {
+  kind: 'workspace',
+  from: 'workspaces',
+  columns: columnsOf(Object.values(Prisma.WorkspaceScalarFieldEnum)),
+  below: ['orgId'],
+  always: ['t.deleted_at is null'],
+};
+
 /** Workspaces: the rules. Permissions are declared on the fields and asked before these run. */
 export class WorkspaceService {
-  readonly reads: WorkspaceReads;
+  /** All workspaces of an organization, for those who administer it. */
+  readonly reads: Reads<Workspace, OrganizationPlace>;
+  /** The workspaces of an organization that the caller is a member of. */
+  readonly own: Reads<Workspace, OrganizationPlace>;
   readonly #deps: ServiceDeps;
 
   constructor(deps: ServiceDeps) {
     this.#deps = deps;
-    this.reads = new WorkspaceReads(deps);
+    this.reads = new Reads(deps, { ...workspaces, keptCount: 'workspace' });
+    this.own = new Reads(deps, {
+      ...workspaces,
+      name: 'own_workspaces',
+      from: 'workspace_members m join workspaces t on t.id = m.workspace_id and t.org_id = m.org_id',
+      below: { orgId: 'm.org_id' },
+      mine: 'm.user_id between $me and $me',
+      key: 'm.workspace_id',
+      lead: 'm.user_id',
+      indexOrder: 'asc',
+    });
   }
 
-  /** @throws RESOURCE_NOT_FOUND */
-  async get(orgId: string, id: string): Promise<Workspace> {
-    const workspace = await this.reads.find(orgId, id);
-    if (!workspace) throw notFound('workspace', id);
-    return workspace;
-  }
-
-  /** The same, read together with all that are asked for in this request. @throws RESOURCE_NOT_FOUND */
-  async nestedOne(memory: RequestMemory, orgId: string, id: string): Promise<Workspace> {
-    const workspace = await this.reads.nested(memory, orgId, id);
-    if (!workspace) throw notFound('workspace', id);
-    return workspace;
-  }
-
-  /** The workspaces that the actor may read. */
-  async list(
-    actor: Actor,
-    args: { orgId: string; first: number; after?: string | null },
-  ): Promise<Connection<Workspace>> {
-    return this.reads.page(actor, await this.#deps.access.organizationRole(actor, args.orgId), args.orgId, args);
-  }
-
-  /** The same list below an organization of a list. */
-  async nested(actor: Actor, memory: RequestMemory, orgId: string, args: PageArgs): Promise<Connection<Workspace>> {
-    return this.reads.page(actor, await this.#deps.access.organizationRole(actor, orgId), orgId, args, memory);
+  /** The workspaces of an organization that the caller may read, newest first. */
+  async list(context: ActorContext, place: Checked<OrganizationPlace>, args: PageArgs): Promise<Page<Workspace>> {
+    const role = await this.#deps.access.organizationRole(context.actor, place.orgId);
+    const reads = role !== null && reachesEveryWorkspace(role) ? this.reads : this.own;
+    return reads.list(context, place, args);
   }
 
   async create(actor: Actor, orgId: string, input: CreateWorkspace): Promise<Workspace> {
     const ownerId = actor.principal.userId;
     return this.#deps.changes.run(actor, async (tx) => {
       // whoever removes the owner or deletes the account waits, or was first: a workspace without an owner is nobody's
-      if (!(await shareMember(tx, orgId, ownerId))) throw forbidden('organization:access');
-      return insertWorkspace(tx, { ...input, orgId, ownerId });
+      demandMember(tx, orgId, ownerId, () => forbidden('organization:access'));
+      return insertWorkspace(tx, { ...input, id: newId('workspace'), orgId, ownerId });
     });
   }
 
   /** Changes what is given; what is left out stays. */
   async update(actor: Actor, orgId: string, id: string, input: UpdateWorkspace): Promise<Workspace> {
     return this.#deps.changes.run(actor, async (tx) => {
-      await lockWorkspace(tx, orgId, id);
       await tx.expectVersion({ table: 'workspaces', key: { id } });
-      const workspace = await tx.db.workspace.update({
-        where: { id },
-        data: {
-          name: input.name ?? undefined,
-          description: input.description,
-          isActive: input.isActive ?? undefined,
-          tags: input.tags ?? undefined,
-        },
-      });
-      tx.audit({
-        action: 'update',
-        resourceType: 'workspace',
-        resourceId: id,
-        orgId,
-        workspaceId: id,
-        metadata: { fields: Object.keys(input) },
-      });
-      tx.emit({ type: 'workspace.updated', orgId, workspaceId: id, resourceType: 'workspace', resourceId: id });
-      return workspace;
+      const set = {
+        name: input.name ?? undefined,
+        description: input.description,
+        isActive: input.isActive ?? undefined,
+        tags: input.tags ?? undefined,
+      };
+      recordChange(tx, 'update', 'workspace', { id, orgId, workspaceId: id }, { fields: Object.keys(input) });
+      return tx.change('workspaces', { orgId, id, deletedAt: null }, set, () => notFound('workspace', id));
     });
   }
 
   /** Soft: kept for 30 days, with its children unreachable at once. */
   async delete(actor: Actor, orgId: string, id: string): Promise<{ message: string }> {
     await this.#deps.changes.run(actor, async (tx) => {
-      await lockWorkspace(tx, orgId, id);
+      tx.demand(livingWorkspace(orgId, id), () => notFound('workspace', id));
       await tx.expectVersion({ table: 'workspaces', key: { id } });
-      await tx.db.workspace.update({
-        where: { id },
-        data: { deletedAt: new Date(), isActive: false, bucketStatus: 'deleting' },
-      });
-      await tx.db.user.updateMany({ where: { defaultWorkspaceId: id }, data: { defaultWorkspaceId: null } });
-      tx.audit({ action: 'delete', resourceType: 'workspace', resourceId: id, orgId, workspaceId: id });
-      tx.emit({ type: 'workspace.deleted', orgId, workspaceId: id, resourceType: 'workspace', resourceId: id });
+      tx.update('workspaces', { id }, { deletedAt: new Date(), isActive: false, bucketStatus: 'deleting' });
+      tx.update('users', { defaultWorkspaceId: id }, { defaultWorkspaceId: null });
+      recordChange(tx, 'delete', 'workspace', { id, orgId, workspaceId: id });
       tx.afterCommit(() => this.#deps.access.workspaceChanged(orgId, id));
     });
     return { message: 'Workspace deleted successfully' };
   }
 }
 
+const livingWorkspace = (orgId: string, id: string): Statement =>
+  statement`select 1 from workspaces where org_id = ${orgId} and id = ${id} and deleted_at is null for update`;
+
 /** Holds the workspace until the transaction ends. @throws RESOURCE_NOT_FOUND when it is not there or deleted */
 export async function lockWorkspace(tx: Tx, orgId: string, id: string): Promise<void> {
-  const rows = await tx.db.$queryRaw<
-    unknown[]
-  >`select 1 from workspaces where org_id = ${orgId} and id = ${id} and deleted_at is null for update`;
+  const rows = await tx.query(livingWorkspace(orgId, id));
   if (rows.length === 0) throw notFound('workspace', id);
 }
 
 /**
  * A new workspace with its owner's membership and its `default` namespace. Its bucket is `pending`: a background task makes it.
  */
-export async function insertWorkspace(
+export function insertWorkspace(
   tx: Tx,
-  input: Omit<CreateWorkspace, 'organizationId'> & { orgId: string; ownerId: string },
-): Promise<Workspace> {
-  const { orgId, ownerId } = input;
-  const id = newId('workspace');
-  const workspace = await tx.db.workspace.create({
-    data: {
-      id,
-      orgId,
-      name: input.name,
-      description: input.description ?? null,
-      ownerId,
-      region: input.region ?? undefined,
-      subscriptionPlanId: input.subscriptionPlanId ?? undefined,
-      storageBucket: id.toLowerCase(),
-      tags: input.tags ?? [],
-    },
+  input: Omit<CreateWorkspace, 'organizationId'> & { id: string; orgId: string; ownerId: string },
+): Written<Workspace> {
+  const { id, orgId, ownerId } = input;
+  const workspace = tx.create('workspaces', {
+    id,
+    orgId,
+    name: input.name,
+    description: input.description ?? null,
+    ownerId,
+    region: input.region ?? undefined,
+    subscriptionPlanId: input.subscriptionPlanId ?? undefined,
+    storageBucket: id.toLowerCase(),
+    tags: input.tags ?? [],
   });
-  await tx.db.workspaceMember.create({
-    data: { id: newId('workspace_member'), orgId, workspaceId: id, userId: ownerId, role: 'owner', addedBy: ownerId },
+  tx.insert('workspace_members', {
+    id: newId('workspace_member'),
+    orgId,
+    workspaceId: id,
+    userId: ownerId,
+    role: 'owner',
+    addedBy: ownerId,
   });
-  await tx.db.namespace.create({
-    data: { id: newId('namespace'), orgId, workspaceId: id, name: 'Default', slug: 'default', createdBy: ownerId },
+  tx.insert('namespaces', {
+    id: newId('namespace'),
+    orgId,
+    workspaceId: id,
+    name: 'Default',
+    slug: 'default',
+    createdBy: ownerId,
   });
-  tx.audit({ action: 'create', resourceType: 'workspace', resourceId: id, orgId, workspaceId: id });
-  tx.emit({ type: 'workspace.created', orgId, workspaceId: id, resourceType: 'workspace', resourceId: id });
+  recordChange(tx, 'create', 'workspace', { id, orgId, workspaceId: id });
   return workspace;
 }

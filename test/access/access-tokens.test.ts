@@ -12,12 +12,12 @@ import {
   SignJWT,
 } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { registerAccount, type TestAccount } from '../support/account.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { expectUnauthenticated } from '../support/error-shapes.ts';
+import { type Person, register } from '../support/person.ts';
 
 let app: TestApp;
-let user: TestAccount;
+let user: Person;
 let jwk: JWK;
 let claims: JWTPayload;
 let header: { alg: string; kid: string; typ: string };
@@ -29,7 +29,7 @@ const now = () => Math.floor(Date.now() / 1_000);
 
 beforeAll(async () => {
   app = await startTestApp();
-  user = await registerAccount(app);
+  user = await register(app);
   [{ jwk }] = JSON.parse(readFileSync(path.join(app.keysDir, 'jwt.json'), 'utf8'));
   header = part(user.accessToken, 0);
   claims = part(user.accessToken, 1);
@@ -224,7 +224,7 @@ describe('a token that expires', () => {
 
 describe('a token of one organization', () => {
   it('opens no other, whatever it claims', async () => {
-    const other = await registerAccount(app);
+    const other = await register(app);
     const token = await signed({ org_id: other.orgId });
     const answer = await app.server.inject({
       url: `/v1/orgs/${other.orgId}/workspaces`,

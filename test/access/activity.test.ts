@@ -1,19 +1,19 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { registerAccount, type TestAccount } from '../support/account.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Calls, callsOf } from '../support/calls.ts';
+import { type Person, register } from '../support/person.ts';
 
 let app: TestApp;
 let api: Calls;
-let user: TestAccount;
-let stranger: TestAccount;
+let user: Person;
+let stranger: Person;
 let number = 0;
 
 beforeAll(async () => {
   app = await startTestApp();
   api = callsOf(app);
-  user = await registerAccount(app);
-  stranger = await registerAccount(app);
+  user = await register(app);
+  stranger = await register(app);
 });
 afterAll(() => app.close());
 

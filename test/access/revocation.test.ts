@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { SigningKeys } from '../../src/access/signing-keys.ts';
-import { registerAccount, type TestAccount } from '../support/account.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { addColleague, addToWorkspace, callsOf } from '../support/calls.ts';
+import { callsOf } from '../support/calls.ts';
+import { addToWorkspace, createUser, type Person, register } from '../support/person.ts';
 
 let here: TestApp;
 let there: TestApp;
-let owner: TestAccount;
+let owner: Person;
 let number = 0;
 
 beforeAll(async () => {
@@ -18,11 +18,11 @@ afterAll(async () => {
   await here.close();
 });
 beforeEach(async () => {
-  owner = await registerAccount(here);
+  owner = await register(here);
   number += 1;
 });
 
-const at = (node: TestApp, url: string, user: TestAccount) =>
+const at = (node: TestApp, url: string, user: Person) =>
   callsOf(node)
     .get(url, user.headers)
     .then((answer) => answer.statusCode);
@@ -33,7 +33,7 @@ const at = (node: TestApp, url: string, user: TestAccount) =>
  */
 async function expectRevoked(
   url: string,
-  user: TestAccount,
+  user: Person,
   status: number,
   revoke: () => Promise<{ statusCode: number }>,
 ): Promise<void> {
@@ -57,7 +57,7 @@ describe('two nodes over one database and one folder of keys', () => {
     await SigningKeys.rotate(here.keysDir);
     const third = await startTestApp({ env: { DATA_DIR: here.dataDir }, databaseUrl: here.database.url });
     try {
-      const user = await registerAccount(third);
+      const user = await register(third);
       expect([await at(here, '/v1/auth/me', user), await at(there, '/v1/auth/me', user)]).toEqual([200, 200]);
     } finally {
       await third.close();
@@ -83,14 +83,14 @@ describe('what acts at once on this node and within a second on the other', () =
   });
 
   it('suspending an account', async () => {
-    const user = await addColleague(here, owner, `suspended-${number}`);
+    const user = await createUser(here, owner, { username: `suspended-${number}` });
     await expectRevoked('/v1/auth/me', user, 401, () =>
       callsOf(here).put(`/v1/users/${user.userId}`, { is_active: false }, owner.headers),
     );
   });
 
   it('deleting an account', async () => {
-    const user = await addColleague(here, owner, `deleted-${number}`);
+    const user = await createUser(here, owner, { username: `deleted-${number}` });
     await expectRevoked('/v1/auth/me', user, 401, () =>
       callsOf(here).delete(`/v1/users/${user.userId}`, owner.headers),
     );
@@ -127,7 +127,7 @@ describe('what acts at once on this node and within a second on the other', () =
   });
 
   it('removing a member of a workspace', async () => {
-    const user = await registerAccount(here);
+    const user = await register(here);
     await addToWorkspace(here, owner, user.userId);
     const workspace = `/v1/orgs/${owner.orgId}/workspaces/${owner.workspaceId}`;
     await expectRevoked(workspace, user, 403, () =>
@@ -136,7 +136,7 @@ describe('what acts at once on this node and within a second on the other', () =
   });
 
   it('lowering a role', async () => {
-    const user = await registerAccount(here);
+    const user = await register(here);
     await addToWorkspace(here, owner, user.userId, 'admin');
     const workspace = `/v1/orgs/${owner.orgId}/workspaces/${owner.workspaceId}`;
     const rename = (node: TestApp) =>
@@ -158,7 +158,7 @@ describe('what acts at once on this node and within a second on the other', () =
 
 describe('what acts at once on this node', () => {
   it('raising a role', async () => {
-    const user = await registerAccount(here);
+    const user = await register(here);
     await addToWorkspace(here, owner, user.userId, 'viewer');
     const workspace = `/v1/orgs/${owner.orgId}/workspaces/${owner.workspaceId}`;
     expect((await callsOf(here).put(workspace, { name: 'renamed' }, user.headers)).statusCode).toBe(403);
@@ -167,7 +167,7 @@ describe('what acts at once on this node', () => {
   });
 
   it('becoming a member', async () => {
-    const user = await registerAccount(here);
+    const user = await register(here);
     const workspace = `/v1/orgs/${owner.orgId}/workspaces/${owner.workspaceId}`;
     expect(await at(here, workspace, user)).toBe(403);
     await addToWorkspace(here, owner, user.userId, 'viewer');

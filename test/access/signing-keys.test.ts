@@ -9,9 +9,9 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { AccessTokens } from '../../src/access/access-tokens.ts';
 import { SigningKeys } from '../../src/access/signing-keys.ts';
 import { projectRoot } from '../../src/paths.ts';
-import { registerAccount } from '../support/account.ts';
 import { startTestApp } from '../support/app.ts';
 import { callsOf } from '../support/calls.ts';
+import { register } from '../support/person.ts';
 
 let dir: string;
 beforeEach(async () => {
@@ -34,7 +34,7 @@ describe('a rotation', () => {
     const app = await startTestApp({ env: { KEYS_DIR: dir } });
     try {
       const { get, post } = callsOf(app);
-      const user = await registerAccount(app);
+      const user = await register(app);
       const oldKid = kidOf(user.accessToken);
       const newKid = await SigningKeys.rotate(dir);
       expect(newKid).not.toBe(oldKid);

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { formatToken } from '../../src/access/api-token-format.ts';
-import { registerAccount, type TestAccount } from '../support/account.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { callsOf } from '../support/calls.ts';
+import { type Person, register } from '../support/person.ts';
 import { logQueries, type QueryLog } from '../support/query-log.ts';
 import { openAcknowledged, openSocket } from '../support/sockets.ts';
 
@@ -71,7 +71,7 @@ describe('guesses at tokens', () => {
   });
 
   it('are no access tokens of this service: those are heard from an address that has nothing left', async () => {
-    const user: TestAccount = await registerAccount(open);
+    const user: Person = await register(open);
     await useUp();
     expect((await ask(user.headers.authorization!)).statusCode).toBe(200);
   });
@@ -83,7 +83,7 @@ describe('guesses at tokens', () => {
   });
 
   it('do not lock out who was known at that address before', async () => {
-    const user: TestAccount = await registerAccount(open);
+    const user: Person = await register(open);
     expect((await ask(user.headers.authorization)).statusCode).toBe(200);
     await useUp();
     expect((await ask(user.headers.authorization)).statusCode).toBe(200);
@@ -91,13 +91,13 @@ describe('guesses at tokens', () => {
 
   it('are not paid for by those whose tokens are good', async () => {
     for (let i = 0; i < 2 * BURST; i++) {
-      const user = await registerAccount(open);
+      const user = await register(open);
       expect((await ask(user.headers.authorization)).statusCode).toBe(200);
     }
   });
 
   it('count the same in the greeting of a socket', async () => {
-    const user = await registerAccount(open);
+    const user = await register(open);
     const socket = await openSocket(app.url, from);
     await useUp().catch(() => undefined); // the upgrade took one of them
     socket.send({ type: 'connection_init', payload: { authorization: `Bearer ${formatToken('pat')}` } });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { changesOf, colleague, eventsOf, person } from '../support/person.ts';
+import { changesOf, colleague, eventsOf, register } from '../support/person.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -14,7 +14,7 @@ interface AppBody {
 }
 
 test('makes an app, changes what is given, clears what is null, deletes it', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { status, body } = await ann.call<AppBody>('POST', `${ann.home}/apps`, {
     name: 'Shop',
     description: 'Sells',
@@ -62,7 +62,7 @@ test('makes an app, changes what is given, clears what is null, deletes it', asy
 });
 
 test('roles: everybody reads, editors change', async () => {
-  const owner = await person(app, 'owner');
+  const owner = await register(app, { name: 'owner' });
   const url = `${owner.home}/apps`;
   const outcome: Record<string, number[]> = {};
   for (const role of ['viewer', 'member', 'editor', 'admin'] as const) {
@@ -85,7 +85,7 @@ test('roles: everybody reads, editors change', async () => {
 });
 
 test('an app of another workspace is missing', async () => {
-  const [ann, eve] = [await person(app, 'ann'), await person(app, 'eve')];
+  const [ann, eve] = [await register(app, { name: 'ann' }), await register(app, { name: 'eve' })];
   const { app_id } = (await ann.call<AppBody>('POST', `${ann.home}/apps`, { name: 'secret plans' })).body;
   for (const [method, payload] of [
     ['GET', undefined],

@@ -2,9 +2,9 @@ import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { projectRoot } from '../../src/paths.ts';
-import { registerAccount } from '../support/account.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Calls, callsOf } from '../support/calls.ts';
+import { register } from '../support/person.ts';
 
 let app: TestApp;
 let api: Calls;
@@ -65,7 +65,8 @@ describe.each(pages)('%s', (page) => {
 });
 
 it('uses up no token when a mail scanner follows its link', async () => {
-  const user = await registerAccount(app);
+  const user = await register(app);
+  await app.jobsDone();
   const link = new URL(app.mails.findLast(({ to }) => to === user.email)!.link!);
   for (const method of ['GET', 'HEAD', 'OPTIONS'] as const)
     await app.server.inject({ method, url: link.pathname + link.search });

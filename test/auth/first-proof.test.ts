@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { registerAccount, type TestAccount } from '../support/account.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Calls, callsOf } from '../support/calls.ts';
 import { expectUnauthenticated } from '../support/error-shapes.ts';
+import { type Person, register } from '../support/person.ts';
 import { issueToken, type TestToken } from '../support/tokens.ts';
 
 let app: TestApp;
 let api: Calls;
-let user: TestAccount;
+let user: Person;
 let token: TestToken;
 let appToken: TestToken;
 
@@ -17,11 +17,12 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 beforeEach(async () => {
-  user = await registerAccount(app);
+  user = await register(app);
   token = await issueToken(app, user, { name: 'ci' });
   const url = `/v1/orgs/${user.orgId}/workspaces/${user.workspaceId}/apps`;
   const { app_id } = (await api.post(url, { name: 'Shop' }, user.headers)).json();
   appToken = await issueToken(app, user, { app_id, name: 'shop' });
+  await app.jobsDone();
 });
 
 const mailTo = (subject: string) => app.mails.findLast((mail) => mail.to === user.email && mail.subject === subject)!;
@@ -36,14 +37,14 @@ async function askForReset(): Promise<void> {
   client += 1;
   const from = { 'x-forwarded-for': `198.51.100.${client}` };
   await api.post('/v1/auth/forgot-password', { email: user.email }, from);
-  await app.services.background.drain();
+  await app.jobsDone();
 }
 async function reset(more: object = {}): Promise<string> {
   await askForReset();
   const body = { token: linkToken('Reset your password'), new_password: 'a whole new password', ...more };
   const answer = await api.post('/v1/auth/reset-password', body);
   expect([answer.statusCode, answer.body]).toEqual([200, 'null']);
-  await app.services.background.drain();
+  await app.jobsDone();
   return mailTo('Your password was changed').text;
 }
 
@@ -78,12 +79,13 @@ describe('the first proof of an address', () => {
   });
 
   it('is not made harmless by the session of somebody else, nor by a token of the account', async () => {
-    const other = await registerAccount(app);
+    const other = await register(app);
     const body = { token: linkToken('Confirm your e-mail address') };
     await api.post('/v1/auth/verify-email', body, other.headers);
     expect(await living()).toEqual([false, false]);
-    user = await registerAccount(app);
+    user = await register(app);
     token = await issueToken(app, user);
+    await app.jobsDone();
     const next = { token: linkToken('Confirm your e-mail address') };
     await api.post('/v1/auth/verify-email', next, token.headers);
     expect(await works(token.headers)).toBe(false);
@@ -147,7 +149,7 @@ describe('a changed password', () => {
       user.headers,
     );
     expect(answer.json()).toEqual({ data: { changePassword: true } });
-    await app.services.background.drain();
+    await app.jobsDone();
     return mailTo('Your password was changed').text;
   };
 

@@ -2,10 +2,10 @@ import * as argon2 from '@node-rs/argon2';
 import pg from 'pg';
 import type { Email } from 'postal-mime';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { registerAccount, type TestAccount } from '../support/account.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Calls, callsOf, sameness } from '../support/calls.ts';
 import { type MailServer, startMailServer } from '../support/mail-server.ts';
+import { type Person, register } from '../support/person.ts';
 
 vi.mock('@node-rs/argon2', async (original) => {
   const real = await original<typeof argon2>();
@@ -63,18 +63,18 @@ const mailsTo = (address: string) => smtp.received.filter((mail) => mail.to?.som
 
 /** Resolves when everything that was to be mailed has arrived. */
 async function delivered(): Promise<void> {
-  await app.services.background.drain();
+  await app.jobsDone();
   await vi.waitFor(() => expect(smtp.received.length).toBe(app.mails.length), { timeout: 10_000 });
 }
 
-async function resetToken(user: TestAccount): Promise<string> {
+async function resetToken(user: Person): Promise<string> {
   await ask('forgot-password', user.email);
   return (await follow(await mailWith(user.email, 'Reset your password'))).token;
 }
 
 describe('verifying an e-mail address', () => {
   it('takes the token of the mailed link, once', async () => {
-    const user = await registerAccount(app);
+    const user = await register(app);
     const { page, token } = await follow(await smtp.mailTo(user.email));
     expect(page).toBe('/account/verify-email');
     expect((await api.get('/v1/auth/me', user.headers)).json().is_verified).toBe(false);
@@ -89,14 +89,14 @@ describe('verifying an e-mail address', () => {
   });
 
   it('takes a token once, however many use it at once', async () => {
-    const user = await registerAccount(app);
+    const user = await register(app);
     const { token } = await follow(await smtp.mailTo(user.email));
     const answers = await Promise.all(Array.from({ length: 10 }, () => api.post('/v1/auth/verify-email', { token })));
     expect(answers.filter((answer) => answer.statusCode === 200)).toHaveLength(1);
   });
 
   it('ends after 24 hours', async () => {
-    const user = await registerAccount(app);
+    const user = await register(app);
     const { token } = await follow(await smtp.mailTo(user.email));
     const [row] = await app.database.prisma.emailToken.findMany({ where: { userId: user.userId } });
     expect(row!.expiresAt.getTime() - row!.createdAt.getTime()).toBeCloseTo(24 * 3_600_000, -4);
@@ -108,7 +108,7 @@ describe('verifying an e-mail address', () => {
   });
 
   it('does not take a token that was sent to an earlier address', async () => {
-    const user = await registerAccount(app);
+    const user = await register(app);
     const { token } = await follow(await smtp.mailTo(user.email));
     await api.put(`/v1/users/${user.userId}`, { email: `new-${user.email}` }, user.headers);
     const { token: next } = await follow(await mailWith(`new-${user.email}`, 'Confirm your e-mail address'));
@@ -117,24 +117,24 @@ describe('verifying an e-mail address', () => {
   });
 
   it('does not take a reset token, a refresh token or a made-up one', async () => {
-    const user = await registerAccount(app);
+    const user = await register(app);
     for (const token of [await resetToken(user), user.refreshToken, 'made-up']) {
       expect((await api.post('/v1/auth/verify-email', { token })).statusCode).toBe(401);
     }
   });
 
   it('takes the newest link alone', async () => {
-    const user = await registerAccount(app);
+    const user = await register(app);
     const { token: first } = await follow(await smtp.mailTo(user.email));
     await ask('resend-verification', user.email);
-    await vi.waitFor(() => expect(mailsTo(user.email)).toHaveLength(2));
+    await vi.waitFor(() => expect(mailsTo(user.email)).toHaveLength(2), { timeout: 20_000 });
     const { token: second } = await follow(mailsTo(user.email)[1]!);
     expect((await api.post('/v1/auth/verify-email', { token: first })).statusCode).toBe(401);
     expect((await api.post('/v1/auth/verify-email', { token: second })).statusCode).toBe(200);
   });
 
   it('keeps tokens as hashes only', async () => {
-    const user = await registerAccount(app);
+    const user = await register(app);
     const { token } = await follow(await smtp.mailTo(user.email));
     const [row] = await app.database.prisma.$queryRaw<
       { n: number }[]
@@ -145,7 +145,7 @@ describe('verifying an e-mail address', () => {
 
 describe('resetting a password', () => {
   it('sets the new one, ends every session at once and mails a notice', async () => {
-    const user = await registerAccount(app);
+    const user = await register(app);
     const second = (await api.post('/v1/auth/login', { username: user.username, password: user.password })).json();
     await ask('forgot-password', user.email);
     const { page, token } = await follow(await mailWith(user.email, 'Reset your password'));
@@ -170,7 +170,7 @@ describe('resetting a password', () => {
   });
 
   it('takes a token once, however many use it at once', async () => {
-    const user = await registerAccount(app);
+    const user = await register(app);
     const token = await resetToken(user);
     const answers = await Promise.all(
       Array.from({ length: 5 }, (_, index) =>
@@ -184,13 +184,13 @@ describe('resetting a password', () => {
   });
 
   it('proves the address that the link was sent to', async () => {
-    const user = await registerAccount(app);
+    const user = await register(app);
     await api.post('/v1/auth/reset-password', { token: await resetToken(user), new_password: 'a whole new password' });
     expect((await app.database.prisma.user.findUniqueOrThrow({ where: { id: user.userId } })).isVerified).toBe(true);
   });
 
   it('ends after one hour', async () => {
-    const user = await registerAccount(app);
+    const user = await register(app);
     const token = await resetToken(user);
     const row = await app.database.prisma.emailToken.findFirstOrThrow({
       where: { userId: user.userId, purpose: 'reset_password' },
@@ -206,7 +206,7 @@ describe('resetting a password', () => {
   });
 
   it('does not take a verification token, and hashes nothing for a token that is no good', async () => {
-    const user = await registerAccount(app);
+    const user = await register(app);
     const { token } = await follow(await smtp.mailTo(user.email));
     vi.mocked(argon2.hash).mockClear();
     for (const bad of [token, 'made-up']) {
@@ -218,7 +218,7 @@ describe('resetting a password', () => {
   });
 
   it('holds the new password to the policy, and keeps the token usable', async () => {
-    const user = await registerAccount(app);
+    const user = await register(app);
     const token = await resetToken(user);
     const answer = await api.post('/v1/auth/reset-password', { token, new_password: user.email });
     expect(answer.statusCode).toBe(422);
@@ -229,7 +229,7 @@ describe('resetting a password', () => {
   });
 
   it('does not take the token of an account that was suspended since', async () => {
-    const user = await registerAccount(app);
+    const user = await register(app);
     const token = await resetToken(user);
     await app.database.prisma.user.update({ where: { id: user.userId }, data: { isActive: false } });
     expect(
@@ -238,7 +238,7 @@ describe('resetting a password', () => {
   });
 
   it('is undone for links that are under way when the password is changed', async () => {
-    const user = await registerAccount(app);
+    const user = await register(app);
     const token = await resetToken(user);
     const changed = await api.graphql(
       'mutation ($input: ChangePasswordInput!) { changePassword(input: $input) }',
@@ -254,7 +254,7 @@ describe('resetting a password', () => {
 
 describe('an invitation', () => {
   it('is mailed with a link that lets a newcomer register into the organization, verified', async () => {
-    const host = await registerAccount(app);
+    const host = await register(app);
     const email = `invited-by-${host.username}@example.test`;
     const invited = await api.post(`/v1/orgs/${host.orgId}/invitations`, { email, role: 'editor' }, host.headers);
     expect(invited.statusCode).toBe(201);
@@ -274,10 +274,10 @@ describe('an invitation', () => {
   });
 
   it('lets the owner of an account join with it', async () => {
-    const [host, user] = [await registerAccount(app), await registerAccount(app)];
+    const [host, user] = [await register(app), await register(app)];
     await delivered();
     await api.post(`/v1/orgs/${host.orgId}/invitations`, { email: user.email }, host.headers);
-    await vi.waitFor(() => expect(mailsTo(user.email)).toHaveLength(2));
+    await vi.waitFor(() => expect(mailsTo(user.email)).toHaveLength(2), { timeout: 20_000 });
     const { token } = await follow(mailsTo(user.email)[1]!);
     expect((await api.post('/v1/invitations/accept', { token }, user.headers)).statusCode).toBe(200);
     const { settings } = (await api.get('/v1/auth/me', user.headers)).json();
@@ -285,7 +285,7 @@ describe('an invitation', () => {
   });
 
   it('cannot shape its mail by the names of the organization and the inviter', async () => {
-    const host = await registerAccount(app);
+    const host = await register(app);
     await api.put(`/v1/users/${host.userId}`, { full_name: 'Mallory\n\nOpen http://evil.test' }, host.headers);
     await app.database.prisma.organization.update({
       where: { id: host.orgId },
@@ -302,7 +302,7 @@ describe('an invitation', () => {
 });
 
 describe('changing the own password', () => {
-  const change = (user: TestAccount, currentPassword: string, newPassword: string) =>
+  const change = (user: Person, currentPassword: string, newPassword: string) =>
     api.graphql(
       'mutation ($input: ChangePasswordInput!) { changePassword(input: $input) }',
       { input: { currentPassword, newPassword } },
@@ -310,7 +310,7 @@ describe('changing the own password', () => {
     );
 
   it('ends the other sessions, keeps the own one and mails a notice', async () => {
-    const user = await registerAccount(app);
+    const user = await register(app);
     const other = (await api.post('/v1/auth/login', { username: user.username, password: user.password })).json();
     expect((await change(user, user.password, 'changed by hand')).json()).toEqual({ data: { changePassword: true } });
     expect((await api.get('/v1/auth/me', user.headers)).statusCode).toBe(200);
@@ -319,7 +319,7 @@ describe('changing the own password', () => {
   });
 
   it('needs the current one, and guesses lock the account', async () => {
-    const user = await registerAccount(app);
+    const user = await register(app);
     const codes = [];
     for (let guess = 0; guess < 11; guess++)
       codes.push((await change(user, `guess ${guess}`, 'changed by hand')).json().errors[0].extensions.code);
@@ -332,7 +332,7 @@ describe('changing the own password', () => {
 
 describe.each(['forgot-password', 'resend-verification'] as const)('%s', (operation) => {
   it('answers 200 null alike for an account and for nobody, and hashes nothing', async () => {
-    const user = await registerAccount(app);
+    const user = await register(app);
     vi.mocked(argon2.hash).mockClear();
     vi.mocked(argon2.verify).mockClear();
     const [known, unknown] = [await ask(operation, user.email), await ask(operation, `nobody-${user.email}`)];
@@ -346,7 +346,7 @@ describe.each(['forgot-password', 'resend-verification'] as const)('%s', (operat
   });
 
   it('answers before it knows whether there is an account', async () => {
-    const user = await registerAccount(app);
+    const user = await register(app);
     await delivered();
     const other = new pg.Client({ connectionString: app.database.url });
     await other.connect();
@@ -355,21 +355,21 @@ describe.each(['forgot-password', 'resend-verification'] as const)('%s', (operat
       expect((await ask(operation, user.email)).statusCode).toBe(200);
       expect(mailsTo(user.email)).toHaveLength(1);
       await other.query('commit');
-      await vi.waitFor(() => expect(mailsTo(user.email)).toHaveLength(2));
+      await vi.waitFor(() => expect(mailsTo(user.email)).toHaveLength(2), { timeout: 20_000 });
     } finally {
       await other.end();
     }
   });
 
   it('mails the address of the account, not the one that was typed', async () => {
-    const user = await registerAccount(app, { email: `Mixed-${operation}@example.test` });
+    const user = await register(app, { email: `Mixed-${operation}@example.test` });
     await ask(operation, `mixed-${operation}@EXAMPLE.test`);
     await delivered();
     expect(smtp.received.at(-1)?.to?.[0]?.address).toBe(user.email);
   });
 
   it('silently sends no fourth mail within an hour', async () => {
-    const user = await registerAccount(app);
+    const user = await register(app);
     const answers = [];
     for (let time = 0; time < 4; time++)
       answers.push(await ask(operation, time % 2 ? user.email : user.email.toUpperCase()));
@@ -387,7 +387,7 @@ describe.each(['forgot-password', 'resend-verification'] as const)('%s', (operat
   });
 
   it('mails nothing to a suspended account', async () => {
-    const user = await registerAccount(app);
+    const user = await register(app);
     await app.database.prisma.user.update({ where: { id: user.userId }, data: { isActive: false } });
     expect((await ask(operation, user.email)).body).toBe('null');
     await delivered();
@@ -397,7 +397,7 @@ describe.each(['forgot-password', 'resend-verification'] as const)('%s', (operat
 
 describe('resend-verification', () => {
   it('mails nothing to an account that is verified', async () => {
-    const user = await registerAccount(app);
+    const user = await register(app);
     await app.database.prisma.user.update({ where: { id: user.userId }, data: { isVerified: true } });
     expect((await ask('resend-verification', user.email)).body).toBe('null');
     await delivered();

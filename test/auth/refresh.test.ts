@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { registerAccount, type TestAccount } from '../support/account.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { addToWorkspace, type Calls, callsOf } from '../support/calls.ts';
+import { type Calls, callsOf } from '../support/calls.ts';
 import { expectUnauthenticated } from '../support/error-shapes.ts';
+import { addToWorkspace, type Person, register } from '../support/person.ts';
 
 let app: TestApp;
 let api: Calls;
-let user: TestAccount;
+let user: Person;
 
 beforeAll(async () => {
   app = await startTestApp();
@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 beforeEach(async () => {
-  user = await registerAccount(app);
+  user = await register(app);
 });
 
 const refresh = (refresh_token: string) => api.post('/v1/auth/refresh', { refresh_token });
@@ -26,8 +26,7 @@ const next = async (token: string) => {
 };
 const hashOf = (token: string) => createHash('sha256').update(token).digest('hex');
 const me = (accessToken: string) => api.get('/v1/auth/me', { authorization: `Bearer ${accessToken}` });
-const tokensOf = ({ userId }: TestAccount) =>
-  app.database.prisma.refreshToken.count({ where: { session: { userId } } });
+const tokensOf = ({ userId }: Person) => app.database.prisma.refreshToken.count({ where: { session: { userId } } });
 
 /** Lets so many seconds pass since a token was replaced. */
 const replacedAgo = (token: string, seconds: number) =>
@@ -81,7 +80,7 @@ describe('a refresh', () => {
   });
 
   it('keeps the organization that was switched to', async () => {
-    const other = await registerAccount(app);
+    const other = await register(app);
     await addToWorkspace(app, other, user.userId);
     const switched = await api.post('/v1/auth/switch-org', { org_id: other.orgId }, user.headers);
     expect(switched.statusCode).toBe(200);
@@ -134,7 +133,7 @@ describe('a refresh token that was replaced', () => {
     );
     await Promise.all(
       orders.map(async (order) => {
-        const { refreshToken } = await registerAccount(app);
+        const { refreshToken } = await register(app);
         const tabs = [refreshToken, refreshToken] as [string, string];
         for (const tab of order) tabs[tab] = (await next(tabs[tab])).refresh_token;
         for (const held of tabs) expect((await me((await next(held)).access_token)).statusCode).toBe(200);
@@ -280,7 +279,7 @@ describe('signing out', () => {
 
 describe('switching the organization', () => {
   it('gives an access token bound to it, and no refresh token', async () => {
-    const other = await registerAccount(app);
+    const other = await register(app);
     await addToWorkspace(app, other, user.userId, 'viewer');
     const answer = await api.post('/v1/auth/switch-org', { org_id: other.orgId }, user.headers);
     expect(Object.keys(answer.json())).toEqual(['access_token', 'token_type', 'expires_in', 'org_id']);
@@ -292,7 +291,7 @@ describe('switching the organization', () => {
   });
 
   it('is 403 organization:access for a foreign one and for one that is not there, with the same body', async () => {
-    const other = await registerAccount(app);
+    const other = await register(app);
     const foreign = await api.post('/v1/auth/switch-org', { org_id: other.orgId }, user.headers);
     const missing = await api.post('/v1/auth/switch-org', { org_id: 'org_00000000000000000000000000' }, user.headers);
     expect(foreign.statusCode).toBe(403);
@@ -309,7 +308,7 @@ describe('a restart', () => {
   it('logs nobody out', async () => {
     const env = { DATA_DIR: app.dataDir };
     const before = await startTestApp({ env, databaseUrl: app.database.url });
-    const account = await registerAccount(before);
+    const account = await register(before);
     const first = (await callsOf(before).post('/v1/auth/refresh', { refresh_token: account.refreshToken })).json();
     await before.close();
 

@@ -1,18 +1,18 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { newId } from '../../src/infra/ids.ts';
-import { registerAccount, type TestAccount } from '../support/account.ts';
+import { newId } from '../../src/core/ids.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Calls, callsOf } from '../support/calls.ts';
+import { type Person, register } from '../support/person.ts';
 
 let app: TestApp;
 let api: Calls;
-let first: TestAccount;
+let first: Person;
 
 beforeAll(async () => {
   app = await startTestApp();
   api = callsOf(app);
-  first = await registerAccount(app);
+  first = await register(app);
 });
 afterAll(() => app.close());
 

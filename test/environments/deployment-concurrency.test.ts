@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { type Answer, person } from '../support/person.ts';
+import { type Answer, register } from '../support/person.ts';
 import { inTransaction } from '../support/rows.ts';
 import {
   chainOf,
@@ -42,7 +42,7 @@ async function expectChain(environmentId: string, appId: string): Promise<string
 const statusesOf = (answers: Answer<unknown>[]) => answers.map(({ status }) => status);
 
 test('twenty deploy at once: the chain is exact, and the last of it is what is deployed', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const [environment, { appId, releases }] = [await newEnvironment(ann), await newApp(ann, 20)];
   const { self, deploy: at } = pathsOf(ann, environment);
   const answers = await Promise.all(
@@ -59,7 +59,7 @@ test('twenty deploy at once: the chain is exact, and the last of it is what is d
 });
 
 test('deploying, promoting and undeploying at once in two environments: both chains are exact', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const [one, two] = [await newEnvironment(ann), await newEnvironment(ann)];
   const { appId, releases } = await newApp(ann, 4);
   for (const environment of [one, two]) await deploy(ann, environment, appId, releases[0]!);
@@ -82,7 +82,7 @@ test('deploying, promoting and undeploying at once in two environments: both cha
 });
 
 test('deploying while the environment, the app and the release are deleted: no fault, nothing dangles, the chain is exact', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   await newEnvironment(ann);
   for (let round = 0; round < 6; round++) {
     const environment = await newEnvironment(ann);
@@ -112,7 +112,7 @@ test('deploying while the environment, the app and the release are deleted: no f
 });
 
 test('a release that is being deployed is not deleted, and one that is being deleted is not deployed', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const environment = await newEnvironment(ann);
   const { appId, releases } = await newApp(ann, 10);
   const { deploy: at } = pathsOf(ann, environment);
@@ -129,7 +129,7 @@ test('a release that is being deployed is not deleted, and one that is being del
 });
 
 test('two apps do not wait for each other: while one is held, the other is deployed', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const environment = await newEnvironment(ann);
   const { environment_id } = environment;
   const [shop, blog] = [await newApp(ann, 2), await newApp(ann, 2)];

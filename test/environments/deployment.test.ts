@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { changesOf, colleague, eventsOf, person } from '../support/person.ts';
+import { changesOf, colleague, eventsOf, register } from '../support/person.ts';
 import {
   chainOf,
   type Deployed,
@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 test('a release is deployed and undeployed, with the bodies of the contract, a record, an event and an audit record each', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const [environment, { appId, releases }] = [await newEnvironment(ann), await newApp(ann)];
   const { environment_id } = environment;
   const { self, deploy: at, deployments } = pathsOf(ann, environment);
@@ -99,7 +99,7 @@ const chains: [string, (number | '-')[], string[]][] = [
 ];
 
 test.each(chains)('%s: %j is %j', async (_title, steps, actions) => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const [environment, elsewhere] = [await newEnvironment(ann), await newEnvironment(ann)];
   const { appId, releases } = await newApp(ann, 3);
   // what was active in another environment was not active here
@@ -123,7 +123,7 @@ test.each(chains)('%s: %j is %j', async (_title, steps, actions) => {
 });
 
 test('unknown, foreign and mismatched apps and releases are missing; undeploying what is not there too', async () => {
-  const [ann, eve] = [await person(app, 'ann'), await person(app, 'eve')];
+  const [ann, eve] = [await register(app, { name: 'ann' }), await register(app, { name: 'eve' })];
   const environment = await newEnvironment(ann);
   const [shop, blog, theirs] = [await newApp(ann), await newApp(ann), await newApp(eve)];
   const { deploy: at } = pathsOf(ann, environment);
@@ -161,7 +161,7 @@ test('unknown, foreign and mismatched apps and releases are missing; undeploying
 });
 
 test('the history is newest first, walked by key, and can be narrowed to an app', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const environment = await newEnvironment(ann);
   const [shop, blog] = [await newApp(ann, 3), await newApp(ann, 2)];
   const made: string[] = [];
@@ -197,7 +197,7 @@ test('the history is newest first, walked by key, and can be narrowed to an app'
 
 describe('promotion', () => {
   test('deploys what another environment has', async () => {
-    const ann = await person(app, 'ann');
+    const ann = await register(app, { name: 'ann' });
     const [staging, production] = [await newEnvironment(ann), await newEnvironment(ann)];
     const { appId, releases } = await newApp(ann, 2);
     await deploy(ann, staging, appId, releases[0]!);
@@ -228,7 +228,7 @@ describe('promotion', () => {
   });
 
   test('needs another environment that has something deployed', async () => {
-    const [ann, eve] = [await person(app, 'ann'), await person(app, 'eve')];
+    const [ann, eve] = [await register(app, { name: 'ann' }), await register(app, { name: 'eve' })];
     const [staging, production, theirs] = [
       await newEnvironment(ann),
       await newEnvironment(ann),
@@ -250,7 +250,7 @@ describe('promotion', () => {
 
 describe('what is deployed holds its app and release', () => {
   test('a deployed release is not deleted, and the refusal says where it is', async () => {
-    const ann = await person(app, 'ann');
+    const ann = await register(app, { name: 'ann' });
     const [one, two] = [await newEnvironment(ann), await newEnvironment(ann)];
     const { appId, releases } = await newApp(ann, 2);
     for (const environment of [one, two]) await deploy(ann, environment, appId, releases[0]!);
@@ -281,7 +281,7 @@ describe('what is deployed holds its app and release', () => {
   });
 
   test('deleting an app undeploys it everywhere: records and events stay', async () => {
-    const ann = await person(app, 'ann');
+    const ann = await register(app, { name: 'ann' });
     const environments = [await newEnvironment(ann), await newEnvironment(ann), await newEnvironment(ann)];
     const [shop, blog] = [await newApp(ann), await newApp(ann)];
     for (const environment of environments) await deploy(ann, environment, shop.appId, shop.releases[0]!);
@@ -303,7 +303,7 @@ describe('what is deployed holds its app and release', () => {
   });
 
   test('an editor deletes no app that is deployed in a locked environment', async () => {
-    const owner = await person(app, 'owner');
+    const owner = await register(app, { name: 'owner' });
     const editor = await colleague(app, owner, 'editor');
     const [environment, { appId, releases }] = [await newEnvironment(owner), await newApp(owner)];
     const { self, deploy: at } = pathsOf(owner, environment);
@@ -328,7 +328,7 @@ describe('what is deployed holds its app and release', () => {
 });
 
 test('a change that fails half-way leaves neither a record nor a pointer', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const [environment, { appId, releases }] = [await newEnvironment(ann), await newApp(ann, 2)];
   await deploy(ann, environment, appId, releases[0]!);
   const before = await chainOf(app, environment.environment_id, appId);
@@ -358,7 +358,7 @@ test('a change that fails half-way leaves neither a record nor a pointer', async
 });
 
 test('GraphQL: the same operations, with what leads from one to the other', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { appId, releases } = await newApp(ann, 2);
   const place = { o: ann.orgId, w: ann.workspaceId };
   const make = `mutation ($o: ID!, $w: ID!, $input: CreateEnvironmentInput!) {

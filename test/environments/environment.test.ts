@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { changesOf, colleague, eventsOf, type Person, person } from '../support/person.ts';
+import { changesOf, colleague, eventsOf, type Person, register } from '../support/person.ts';
 import { chainOf, deploy, type Environment, newApp, newEnvironment, pathsOf } from './stage.ts';
 
 let app: TestApp;
@@ -26,7 +26,7 @@ const conflict = (id: string, reason: string) => ({
 });
 
 test('an environment is made, read, listed, changed and deleted, with the bodies of the contract', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { status, body } = await ann.call<{ message: string; environment: Environment }>(
     'POST',
     `${ann.home}/environments`,
@@ -87,7 +87,7 @@ test('an environment is made, read, listed, changed and deleted, with the bodies
 });
 
 test('a page shows what is deployed in each environment, and can be narrowed to a status', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const [one, two, three] = [await newEnvironment(ann), await newEnvironment(ann), await newEnvironment(ann)];
   const [shop, blog] = [await newApp(ann), await newApp(ann)];
   await deploy(ann, one, shop.appId, shop.releases[0]!);
@@ -115,7 +115,7 @@ test('a page shows what is deployed in each environment, and can be narrowed to 
 });
 
 test('what is said but already so is no change: no event, no new time', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const made = await newEnvironment(ann);
   const { self } = pathsOf(ann, made);
   for (const same of [{}, { slug: made.slug, status: 'active', is_default: true }]) {
@@ -126,7 +126,7 @@ test('what is said but already so is no change: no event, no new time', async ()
 
 describe('the slug', () => {
   test('is unique in the workspace: the refusal names who has it', async () => {
-    const [ann, eve] = [await person(app, 'ann'), await person(app, 'eve')];
+    const [ann, eve] = [await register(app, { name: 'ann' }), await register(app, { name: 'eve' })];
     const [made, other] = [await newEnvironment(ann, { slug: 'staging' }), await newEnvironment(ann)];
     const taken = {
       status: 409,
@@ -148,7 +148,7 @@ describe('the slug', () => {
   });
 
   test('of twenty who want it at once one gets it', async () => {
-    const ann = await person(app, 'ann');
+    const ann = await register(app, { name: 'ann' });
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => ann.call('POST', `${ann.home}/environments`, { name: 'S', slug: 'same' })),
     );
@@ -157,7 +157,7 @@ describe('the slug', () => {
   });
 
   test('stays once something was deployed, also after the app is gone', async () => {
-    const ann = await person(app, 'ann');
+    const ann = await register(app, { name: 'ann' });
     const [environment, { appId, releases }] = [await newEnvironment(ann), await newApp(ann)];
     const { self } = pathsOf(ann, environment);
     expect((await ann.call('PUT', self, { slug: 'renamed' })).status).toBe(200);
@@ -173,7 +173,7 @@ describe('the slug', () => {
 
 describe('the default', () => {
   test('is the first one, then the one that was made so last; the one before hears of it', async () => {
-    const ann = await person(app, 'ann');
+    const ann = await register(app, { name: 'ann' });
     const first = await newEnvironment(ann, { is_default: false });
     const second = await newEnvironment(ann);
     expect([first.is_default, second.is_default]).toEqual([true, false]);
@@ -198,7 +198,7 @@ describe('the default', () => {
   });
 
   test('while all are archived, the next one that is made or activated is it', async () => {
-    const ann = await person(app, 'ann');
+    const ann = await register(app, { name: 'ann' });
     const [one, two] = [await newEnvironment(ann), await newEnvironment(ann)];
     const put = (environment: Environment, status: string) =>
       ann.call('PUT', pathsOf(ann, environment).self, { status });
@@ -217,7 +217,7 @@ describe('the default', () => {
   });
 
   test('cannot be given up, deleted or archived while there are others to be it', async () => {
-    const ann = await person(app, 'ann');
+    const ann = await register(app, { name: 'ann' });
     const [first, second] = [await newEnvironment(ann), await newEnvironment(ann)];
     const { self } = pathsOf(ann, first);
     const refused = conflict(first.environment_id, 'default_environment');
@@ -232,7 +232,7 @@ describe('the default', () => {
   });
 
   test('of twenty who set it, make it and delete it at once: exactly one is left, and nobody sees a fault', async () => {
-    const ann = await person(app, 'ann');
+    const ann = await register(app, { name: 'ann' });
     const made: Environment[] = [];
     for (let i = 0; i < 6; i++) made.push(await newEnvironment(ann));
     const setters = made.flatMap((environment) =>
@@ -249,7 +249,7 @@ describe('the default', () => {
   });
 
   test('of twenty who set it at once all succeed, and exactly one is left', async () => {
-    const ann = await person(app, 'ann');
+    const ann = await register(app, { name: 'ann' });
     const made: Environment[] = [];
     for (let i = 0; i < 20; i++) made.push(await newEnvironment(ann));
     const answers = await Promise.all(
@@ -262,7 +262,7 @@ describe('the default', () => {
 
 describe('the status', () => {
   test('is locked and unlocked; archived only when nothing is deployed; an archived one takes activation alone', async () => {
-    const ann = await person(app, 'ann');
+    const ann = await register(app, { name: 'ann' });
     await newEnvironment(ann);
     const [environment, { appId, releases }] = [await newEnvironment(ann), await newApp(ann)];
     const { self, deploy: at } = pathsOf(ann, environment);
@@ -302,7 +302,7 @@ describe('the status', () => {
   });
 
   test('deploying and archiving at once never leaves something deployed in an archived one', async () => {
-    const ann = await person(app, 'ann');
+    const ann = await register(app, { name: 'ann' });
     await newEnvironment(ann);
     const { appId, releases } = await newApp(ann);
     for (let round = 0; round < 8; round++) {
@@ -325,7 +325,7 @@ describe('the status', () => {
 });
 
 test('roles: everybody reads, editors deploy where it is not locked, administrators do the rest', async () => {
-  const owner = await person(app, 'owner');
+  const owner = await register(app, { name: 'owner' });
   await newEnvironment(owner);
   const { appId, releases } = await newApp(owner);
   const outcome: Record<string, unknown[]> = {};
@@ -365,7 +365,7 @@ interface Refusal {
 }
 
 test('deleting it undeploys everything: records, events and the history stay', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   await newEnvironment(ann);
   const environment = await newEnvironment(ann);
   const [shop, blog, idle] = [await newApp(ann), await newApp(ann), await newApp(ann)];
@@ -402,7 +402,7 @@ test('deleting it undeploys everything: records, events and the history stay', a
 });
 
 test('deleting it deletes its secrets, and only those', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const [keeps, goes] = [await newEnvironment(ann), await newEnvironment(ann)];
   const made: string[] = [];
   for (const { environment_id } of [keeps, goes]) {
@@ -423,7 +423,7 @@ test('deleting it deletes its secrets, and only those', async () => {
 });
 
 test('bad input is refused with its places', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const environment = await newEnvironment(ann);
   const placesOf = async (method: 'POST' | 'PUT' | 'GET', url: string, payload?: object) => {
     const { status, body } = await ann.call<{ detail: { type: string; loc: unknown[] }[] }>(method, url, payload);
@@ -467,7 +467,7 @@ test('bad input is refused with its places', async () => {
 });
 
 test('an environment of another workspace is missing', async () => {
-  const [ann, eve] = [await person(app, 'ann'), await person(app, 'eve')];
+  const [ann, eve] = [await register(app, { name: 'ann' }), await register(app, { name: 'eve' })];
   const theirs = await newEnvironment(ann);
   const url = `${eve.home}/environments/${theirs.environment_id}`;
   const missing = {

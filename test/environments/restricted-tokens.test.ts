@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { caller, type Person, person } from '../support/person.ts';
+import { caller, type Person, register } from '../support/person.ts';
 import { deploy, type Environment, type History, newApp, newEnvironment, pathsOf } from './stage.ts';
 
 let app: TestApp;
@@ -16,7 +16,7 @@ async function tokenOf(owner: Person, url: string, restrictions: object): Promis
     ...restrictions,
   });
   if (status !== 201) throw new Error(`making a token answered ${status}: ${JSON.stringify(body)}`);
-  return caller(app, { ...owner, token: body.plaintext_token });
+  return caller(app, { ...owner, accessToken: body.plaintext_token });
 }
 
 const HISTORIES = `query ($o: ID!, $w: ID!, $app: ID!) {
@@ -28,7 +28,7 @@ const HISTORIES = `query ($o: ID!, $w: ID!, $app: ID!) {
 }`;
 
 test('a token of one environment sees and changes only what is deployed there', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const [own, other] = [await newEnvironment(ann), await newEnvironment(ann)];
   const { appId, releases } = await newApp(ann, 2);
   const elsewhere = await deploy(ann, other, appId, releases[0]!);
@@ -64,7 +64,7 @@ test('a token of one environment sees and changes only what is deployed there', 
 });
 
 test('a token that may deploy but not update environments stops at a lock, as its owner would not', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const environment = await newEnvironment(ann);
   const { appId, releases } = await newApp(ann);
   await ann.call('PUT', pathsOf(ann, environment).self, { status: 'locked' });
@@ -79,7 +79,7 @@ test('a token that may deploy but not update environments stops at a lock, as it
 });
 
 test("an app's token deploys that app alone, and sees nothing of others", async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const environment = await newEnvironment(ann);
   const [own, other] = [await newApp(ann), await newApp(ann)];
   await deploy(ann, environment, other.appId, other.releases[0]!);

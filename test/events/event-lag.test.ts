@@ -3,22 +3,22 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { Sql } from '../../src/data/sql.ts';
 import { EventLag } from '../../src/events/event-lag.ts';
-import { createLogger } from '../../src/infra/logger.ts';
-import { migrate } from '../../src/infra/migrate.ts';
-import { startEmbeddedPostgres } from '../../src/infra/postgres-embedded.ts';
-import { Sql } from '../../src/infra/sql.ts';
 import { migrationsDir } from '../../src/paths.ts';
-import { registerAccount, type TestAccount } from '../support/account.ts';
+import { createLogger } from '../../src/platform/logger.ts';
+import { migrate } from '../../src/platform/postgres/migrate.ts';
+import { startEmbeddedPostgres } from '../../src/platform/postgres/postgres-embedded.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { callsOf } from '../support/calls.ts';
+import { type Person, register } from '../support/person.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 
 /** A server of its own: on the one that test files share, others' transactions would hold events back too. */
 let dir: string;
 let server: Awaited<ReturnType<typeof startEmbeddedPostgres>>;
 let app: TestApp;
-let owner: TestAccount;
+let owner: Person;
 const lines: Record<string, unknown>[] = [];
 const logger = createLogger(
   { logLevel: 'info' },
@@ -34,7 +34,7 @@ beforeAll(async () => {
   server = await start();
   await migrate(server.url, migrationsDir);
   app = await startTestApp({ databaseUrl: server.url });
-  owner = await registerAccount(app);
+  owner = await register(app);
 }, 60_000);
 afterAll(async () => {
   await app.close();

@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { registerAccount, type TestAccount } from '../support/account.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { addColleague, callsOf } from '../support/calls.ts';
+import { callsOf } from '../support/calls.ts';
+import { createUser, type Person, register } from '../support/person.ts';
 
 let app: TestApp;
-let owner: TestAccount;
+let owner: Person;
 beforeAll(async () => {
   app = await startTestApp();
-  owner = await registerAccount(app);
+  owner = await register(app);
 });
 afterAll(() => app.close());
 
@@ -59,7 +59,7 @@ describe('Idempotency-Key', () => {
 
   it('belongs to its caller: another one with the same key is not answered with it', async () => {
     await create('key-4', 'mine');
-    const stranger = await registerAccount(app);
+    const stranger = await register(app);
     const theirs = await app.server.inject({
       method: 'POST',
       url: `/v1/orgs/${owner.orgId}/workspaces`,
@@ -82,7 +82,7 @@ describe('Idempotency-Key', () => {
 
   it('keeps nothing of what was refused otherwise: the key is free', async () => {
     const before = await app.database.prisma.idempotencyKey.count();
-    const stranger = await registerAccount(app);
+    const stranger = await register(app);
     const { post } = callsOf(app);
     const key = { 'idempotency-key': 'refused' };
     const home = `/v1/orgs/${owner.orgId}`;
@@ -113,7 +113,7 @@ describe('Idempotency-Key', () => {
       ['rows', 1_200, 10, 1_000],
       ['bytes', 20, 400_000, 11],
     ])('of %s: the oldest give way', async (what, rows, sizeBytes, left) => {
-      const user = await addColleague(app, owner, `quota-${what}`, 'admin');
+      const user = await createUser(app, owner, { username: `quota-${what}`, role: 'admin' });
       await fill(user.userId, rows, sizeBytes);
       expect((await create(`quota-${what}`, what, user)).statusCode).toBe(201);
       const keys = await keysOf(user.userId);
@@ -193,7 +193,7 @@ describe('Idempotency-Key', () => {
       [`${workspace}/namespaces`, { name: 'there' }],
       ['/v1/users', { email: 'made@example.test', username: 'made', password: 'the password of made' }],
     ];
-    const admin = await addColleague(app, owner, 'formerly', 'admin');
+    const admin = await createUser(app, owner, { username: 'formerly', role: 'admin' });
     const ask = async () => {
       const answers = [];
       for (const [index, [url, payload]] of requests.entries())
@@ -229,7 +229,7 @@ describe('Idempotency-Key', () => {
   it('repeats nothing in a place where its caller may not do it any more, whatever they may do elsewhere', async () => {
     const { post, patch } = callsOf(app);
     const home = `/v1/orgs/${owner.orgId}`;
-    const editor = await addColleague(app, owner, 'editor-of-two');
+    const editor = await createUser(app, owner, { username: 'editor-of-two' });
     const other = (await create('second-workspace', 'Second')).json().workspace_id as string;
     for (const id of [owner.workspaceId, other])
       await post(`${home}/workspaces/${id}/members`, { user_id: editor.userId, role: 'editor' }, owner.headers);

@@ -2,15 +2,15 @@ import { existsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
-import { enforceRetention } from '../../src/infra/retention.ts';
-import { registerAccount, type TestAccount } from '../support/account.ts';
+import { enforceRetention } from '../../src/platform/jobs/retention.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { type Person, register } from '../support/person.ts';
 
 let app: TestApp;
-let owner: TestAccount;
+let owner: Person;
 beforeAll(async () => {
   app = await startTestApp();
-  owner = await registerAccount(app);
+  owner = await register(app);
 });
 afterAll(() => app.close());
 
@@ -32,7 +32,7 @@ describe('health', () => {
 
   it('says that the database cannot be reached, and answers requests with 503 in the shape of every error', async () => {
     const lonely = await startTestApp();
-    const account = await registerAccount(lonely);
+    const account = await register(lonely);
     const authorization = account.headers;
     await lonely.database.pool.end();
     expect((await lonely.server.inject('/metrics')).body).toContain('\nevent_lag_seconds Nan\n');
@@ -127,8 +127,8 @@ describe('background tasks', () => {
   });
 
   it('remove what is past its time and keep the rest', async () => {
-    const gone = await registerAccount(app);
-    const kept = await registerAccount(app);
+    const gone = await register(app);
+    const kept = await register(app);
     const monthAgo = new Date(Date.now() - 31 * 24 * 3_600_000);
     await app.database.prisma.workspace.update({ where: { id: gone.workspaceId }, data: { deletedAt: monthAgo } });
     await app.database.prisma.workspace.update({ where: { id: kept.workspaceId }, data: { deletedAt: new Date() } });
@@ -154,7 +154,7 @@ describe('retention', () => {
 
   it('empties deleted accounts without a password too, each once, and no suspended one', async () => {
     const { prisma } = app.database;
-    const [elsewhere, suspended] = [await registerAccount(app), await registerAccount(app)];
+    const [elsewhere, suspended] = [await register(app), await register(app)];
     const withoutPassword = { isActive: false, passwordHash: null, fullName: 'Somebody' };
     await prisma.user.update({ where: { id: elsewhere.userId }, data: { ...withoutPassword, deactivatedAt: ago(31) } });
     await prisma.user.update({ where: { id: suspended.userId }, data: withoutPassword });
@@ -169,7 +169,7 @@ describe('retention', () => {
 
   it('keeps events for 7 days and the audit trail for 90', async () => {
     const { prisma } = app.database;
-    const account = await registerAccount(app);
+    const account = await register(app);
     for (const name of ['one', 'two', 'three'])
       await app.server.inject({
         method: 'PUT',
@@ -209,9 +209,9 @@ describe('retention', () => {
   });
 
   it('removes the files of workspaces that go, be it with their organization, and keeps the others', async () => {
-    const [alone, withAll, young, living] = await Promise.all(Array.from({ length: 4 }, () => registerAccount(app)));
+    const [alone, withAll, young, living] = await Promise.all(Array.from({ length: 4 }, () => register(app)));
     const { prisma } = app.database;
-    const folder = ({ workspaceId }: TestAccount) => path.join(app.dataDir, 'files', workspaceId.toLowerCase());
+    const folder = ({ workspaceId }: Person) => path.join(app.dataDir, 'files', workspaceId.toLowerCase());
     const accounts = [alone!, withAll!, young!, living!];
     await vi.waitFor(
       () => expect(accounts.map((account) => existsSync(folder(account)))).toEqual([true, true, true, true]),
@@ -232,8 +232,8 @@ describe('retention', () => {
   });
 
   it('removes the counters of organizations that go, and keeps those of the others', async () => {
-    const [gone, kept] = await Promise.all([registerAccount(app), registerAccount(app)]);
-    const counters = ({ orgId }: TestAccount) => app.database.prisma.resourceCount.count({ where: { orgId } });
+    const [gone, kept] = await Promise.all([register(app), register(app)]);
+    const counters = ({ orgId }: Person) => app.database.prisma.resourceCount.count({ where: { orgId } });
     expect(await counters(gone)).toBeGreaterThan(0);
     await app.database.prisma.organization.update({ where: { id: gone.orgId }, data: { deletedAt: ago(31) } });
     await enforceRetention(app.services.sql);
@@ -256,7 +256,7 @@ describe('configuration', () => {
 
 describe('totals', () => {
   it('are the number of workspaces that are not deleted, through creates, deletes and restores at the same time', async () => {
-    const account = await registerAccount(app);
+    const account = await register(app);
     const create = () =>
       app.server.inject({
         method: 'POST',

@@ -5,15 +5,15 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import { EventStream } from '../../rest/events.ts';
 import { cutOffSlowReaders } from '../../src/http/slow-readers.ts';
-import { registerAccount, type TestAccount } from '../support/account.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { type Person, register } from '../support/person.ts';
 
 let app: TestApp;
-let user: TestAccount;
+let user: Person;
 let port: number;
 beforeAll(async () => {
   app = await startTestApp({ env: { WRITE_TIMEOUT_SECONDS: '1' } });
-  user = await registerAccount(app);
+  user = await register(app);
   port = Number(new URL(await app.listen()).port);
 });
 afterAll(() => app.close());

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { changesOf, colleague, eventsOf, type Person, person } from '../support/person.ts';
+import { changesOf, colleague, eventsOf, type Person, register } from '../support/person.ts';
 import { catalogOf, entitle, type Model, modelUrl, newAccount, newModel } from './catalogue.ts';
 
 let app: TestApp;
@@ -24,7 +24,7 @@ const noConstraints = {
 };
 
 test('only id and name are needed; everything else has its default, and every field is there', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { status, body } = await ann.call<Model>('POST', catalogOf(ann), { logical_model_id: 'gpt-4o', name: 'GPT' });
   expect(status).toBe(201);
   expect(body).toEqual({
@@ -57,7 +57,7 @@ test('only id and name are needed; everything else has its default, and every fi
 });
 
 test('all fields are stored as given, targets with their defaults, in their order', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const [one, two] = [await newAccount(app, ann), await newAccount(app, ann)];
   const given = {
     description: 'Fast',
@@ -121,7 +121,7 @@ test('all fields are stored as given, targets with their defaults, in their orde
 });
 
 test('GraphQL gives the same, with the accounts of the targets for those who may read them', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const account = await newAccount(app, ann, { name: 'At the provider' });
   const { logical_model_id: logicalModelId } = await newModel(ann, { tags: { a: 'b' } }, [account]);
   const query = `query ($orgId: ID!, $logicalModelId: ID!) { logicalModel(orgId: $orgId, logicalModelId: $logicalModelId) {
@@ -152,7 +152,7 @@ test('GraphQL gives the same, with the accounts of the targets for those who may
 });
 
 test('an identifier may hold slashes and colons: the path takes it percent-encoded', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const id = 'meta/llama-3.1:70b_instruct//x';
   await newModel(ann, { logical_model_id: id });
   const url = modelUrl(ann, id);
@@ -167,7 +167,7 @@ test('an identifier may hold slashes and colons: the path takes it percent-encod
 });
 
 test('an identifier is taken once per organization: of two at once one is made', async () => {
-  const [ann, eve] = [await person(app, 'ann'), await person(app, 'eve')];
+  const [ann, eve] = [await register(app, { name: 'ann' }), await register(app, { name: 'eve' })];
   const payload = { logical_model_id: 'same', name: 'Same' };
   const answers = await Promise.all([1, 2].map(() => ann.call<Model>('POST', catalogOf(ann), payload)));
   expect(answers.map(({ status }) => status).sort((a, b) => a - b)).toEqual([201, 409]);
@@ -181,7 +181,7 @@ test('an identifier is taken once per organization: of two at once one is made',
 });
 
 test('a change leaves alone what it does not name; null clears; an empty one changes nothing', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const before = await newModel(ann, { description: 'x', default_temperature: 1, tags: { a: '1', b: '2' } });
   const url = modelUrl(ann, before.logical_model_id);
   const { updated_at: _then, ...kept } = before;
@@ -210,7 +210,7 @@ test('a change leaves alone what it does not name; null clears; an empty one cha
 });
 
 test('targets are replaced whole; one that stays keeps its failures and successes', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const [one, two] = [await newAccount(app, ann), await newAccount(app, ann)];
   const { logical_model_id: id } = await newModel(ann, {}, [one, two]);
   await app.database.prisma.modelTarget.updateMany({
@@ -238,9 +238,9 @@ describe('what is wrong is said at its place', () => {
   let account: string;
   let foreign: string;
   beforeAll(async () => {
-    ann = await person(app, 'ann');
+    ann = await register(app, { name: 'ann' });
     account = await newAccount(app, ann);
-    foreign = await newAccount(app, await person(app, 'eve'));
+    foreign = await newAccount(app, await register(app, { name: 'eve' }));
     await newModel(ann, { logical_model_id: 'there' });
   });
   const target = (more: object) => ({ provider_account_id: account, model_name: 'm', ...more });
@@ -383,7 +383,7 @@ describe('what is wrong is said at its place', () => {
 
 describe('fallback chains', () => {
   test('lead nowhere back, however long the way', async () => {
-    const ann = await person(app, 'ann');
+    const ann = await register(app, { name: 'ann' });
     for (const id of ['a', 'b', 'c', 'd']) await newModel(ann, { logical_model_id: id });
     const chain = (id: string, fallback_chain: string[]) => ann.call('PATCH', modelUrl(ann, id), { fallback_chain });
     expect((await chain('a', ['b'])).status).toBe(200);
@@ -407,7 +407,7 @@ describe('fallback chains', () => {
   });
 
   test('two changes that close a circle together: one of them is refused, every time', async () => {
-    const ann = await person(app, 'ann');
+    const ann = await register(app, { name: 'ann' });
     for (let round = 0; round < 10; round++) {
       const [one, two] = [await newModel(ann), await newModel(ann)].map(({ logical_model_id: id }) => id) as [
         string,
@@ -422,7 +422,7 @@ describe('fallback chains', () => {
   });
 
   test('models of another organization are not known', async () => {
-    const [ann, eve] = [await person(app, 'ann'), await person(app, 'eve')];
+    const [ann, eve] = [await register(app, { name: 'ann' }), await register(app, { name: 'eve' })];
     await newModel(eve, { logical_model_id: 'theirs' });
     const { logical_model_id: id } = await newModel(ann);
     expect((await ann.call('PATCH', modelUrl(ann, id), { fallback_chain: ['theirs'] })).status).toBe(422);
@@ -441,7 +441,7 @@ describe('status', () => {
     ['the account is in error', {}, { status: 'error' }, 0, 'unavailable'],
   ];
   test.each(table)('%s: it is derived from the targets', async (_title, target, account, failures, status) => {
-    const ann = await person(app, 'ann');
+    const ann = await register(app, { name: 'ann' });
     const [one, good] = [await newAccount(app, ann), await newAccount(app, ann)];
     await app.database.prisma.providerAccount.update({ where: { id: one }, data: account });
     const alone = await newModel(ann, {}, [{ provider_account_id: one, ...target }]);
@@ -463,7 +463,7 @@ describe('status', () => {
   });
 
   test('set by hand it wins, until it is given back', async () => {
-    const ann = await person(app, 'ann');
+    const ann = await register(app, { name: 'ann' });
     const { logical_model_id: id } = await newModel(ann, {}, [await newAccount(app, ann, {}, 'error')]);
     const shown = async (status: string | null) => {
       const { body } = await ann.call<Model>('PATCH', modelUrl(ann, id), { status });
@@ -479,7 +479,7 @@ describe('status', () => {
 });
 
 test('lists are filtered by type, by the status that is shown and by enabled; pages and totals agree', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const [good, bad] = [await newAccount(app, ann), await newAccount(app, ann, {}, 'error')];
   const kinds: [string, object, string[]][] = [
     ['active', {}, [good]],
@@ -532,7 +532,7 @@ test('lists are filtered by type, by the status that is shown and by enabled; pa
 });
 
 test('a deleted model takes its entitlements along and leaves all chains, with an event for each', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { logical_model_id: id } = await newModel(ann, { logical_model_id: 'gone' }, [await newAccount(app, ann)]);
   const { logical_model_id: other } = await newModel(ann, { logical_model_id: 'stays' });
   const { logical_model_id: first } = await newModel(ann, { logical_model_id: 'first', fallback_chain: [id, other] });
@@ -559,7 +559,7 @@ test('a deleted model takes its entitlements along and leaves all chains, with a
 });
 
 test('two tenants with the same identifiers never mix', async () => {
-  const [ann, eve] = [await person(app, 'ann'), await person(app, 'eve')];
+  const [ann, eve] = [await register(app, { name: 'ann' }), await register(app, { name: 'eve' })];
   await newModel(ann, { logical_model_id: 'shared', name: 'of ann' });
   await newModel(eve, { logical_model_id: 'shared', name: 'of eve', fallback_chain: [] });
   await newModel(eve, { logical_model_id: 'also', fallback_chain: ['shared'] });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { caller, colleague, type Person, person } from '../support/person.ts';
+import { caller, colleague, type Person, register } from '../support/person.ts';
 import { issueToken } from '../support/tokens.ts';
 import { entitle, newAccount, newModel } from './catalogue.ts';
 
@@ -59,7 +59,7 @@ async function report(
 }
 
 async function setting(constraints: object) {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const [first, second] = [await newAccount(app, ann), await newAccount(app, ann)];
   const { logical_model_id: id } = await newModel(ann, { constraints }, [
     { provider_account_id: first, priority: 1 },
@@ -185,13 +185,11 @@ describe('a model that requires an audit log', () => {
 test('a route names the strictest rate: the entitlement’s, or that of the token that asks', async () => {
   const { ann, id } = await setting({});
   expect((await route(ann, ann, id)).strictestRate).toBeNull();
-  const headers = { authorization: `Bearer ${ann.token}` };
-  const { id: tokenId, plaintext_token: token } = await issueToken(
-    app,
-    { ...ann, headers },
-    { rate_limit_rps: 1, rate_limit_burst: 10 },
-  );
-  const program = caller(app, { ...ann, token });
+  const { id: tokenId, plaintext_token: token } = await issueToken(app, ann, {
+    rate_limit_rps: 1,
+    rate_limit_burst: 10,
+  });
+  const program = caller(app, { ...ann, accessToken: token });
   const ofToken = { scope: 'TOKEN', resourceId: tokenId, name: 'rate_limit_rps', maximum: 1, used: null };
   expect((await route(program, ann, id)).strictestRate).toEqual(ofToken);
   const limitTo = (requests_per_minute: number) =>

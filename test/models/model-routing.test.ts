@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { colleague, type Person, person } from '../support/person.ts';
+import { colleague, type Person, register } from '../support/person.ts';
 import { entitle, entitlementsOf, modelUrl, newAccount, newModel } from './catalogue.ts';
 
 let app: TestApp;
@@ -45,7 +45,7 @@ const namesOf = ({ targets }: Route) => targets.map(({ model_name }) => model_na
 const reasonsOf = ({ left_out }: Route) => left_out.map(({ model_name, reason }) => [model_name, reason]);
 
 test('answers the targets with their settings, overrides before defaults', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const account = await newAccount(app, ann, {
     region: 'eu',
     routing_mode: 'bridge',
@@ -88,7 +88,7 @@ test('answers the targets with their settings, overrides before defaults', async
 });
 
 test('orders by priority, then by weight; the same seed gives the same order', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const account = await newAccount(app, ann);
   const target = (model_name: string, priority: number, weight: number) => ({
     provider_account_id: account,
@@ -170,7 +170,7 @@ describe('each target that is left out has its reason', () => {
     ['it has no weight, and others have', { target: { weight: 0 } }, 'weight_zero'],
   ];
   test.each(table)('%s', async (_title, { account, row, target, health, model }, reason) => {
-    const ann = await person(app, 'ann');
+    const ann = await register(app, { name: 'ann' });
     const [one, good] = [await newAccount(app, ann, account), await newAccount(app, ann, { region: 'eu' })];
     if (row) await app.database.prisma.providerAccount.update({ where: { id: one }, data: row });
     const { logical_model_id: id } = await newModel(ann, model, [
@@ -193,7 +193,7 @@ describe('each target that is left out has its reason', () => {
 });
 
 test('weights of 0 are used where nothing else is left', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const [good, off] = [await newAccount(app, ann), await newAccount(app, ann, { enabled: false })];
   const { logical_model_id: id } = await newModel(ann, {}, [
     { provider_account_id: good, model_name: 'spare', weight: 0 },
@@ -206,7 +206,7 @@ test('weights of 0 are used where nothing else is left', async () => {
 });
 
 test('a target that failed and rested is tried again: behind the others, in one of ten answers before them', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const [good, bad, refused] = [
     await newAccount(app, ann),
     await newAccount(app, ann),
@@ -252,14 +252,14 @@ test('a target that failed and rested is tried again: behind the others, in one 
 
 describe('the whole request is refused, with the limit that won', () => {
   async function granted(fields: object) {
-    const ann = await person(app, 'ann');
+    const ann = await register(app, { name: 'ann' });
     const { logical_model_id: id } = await newModel(ann, {}, [await newAccount(app, ann)]);
     const { entitlement_id } = (await entitle(ann, id, fields)) as { entitlement_id: string };
     return { ann, id, entitlement_id };
   }
 
   test('without an entitlement, although another workspace has one', async () => {
-    const ann = await person(app, 'ann');
+    const ann = await register(app, { name: 'ann' });
     const { logical_model_id: id } = await newModel(ann, {}, [await newAccount(app, ann)]);
     expect(await route(ann, id)).toEqual({
       logical_model_id: id,
@@ -348,7 +348,7 @@ describe('the whole request is refused, with the limit that won', () => {
   });
 
   test('by the quota of the account, where nothing else is wrong; else by everything together', async () => {
-    const ann = await person(app, 'ann');
+    const ann = await register(app, { name: 'ann' });
     const quota = { quota_policy: { max_requests_per_month: 1 } };
     const [spent, off] = [await newAccount(app, ann, quota), await newAccount(app, ann, { enabled: false })];
     await app.database.prisma.providerAccount.update({
@@ -387,7 +387,7 @@ describe('the whole request is refused, with the limit that won', () => {
 
 describe('the fallback chain', () => {
   test('follows behind the model, and then the chains of its models; each once, each by its own entitlement', async () => {
-    const ann = await person(app, 'ann');
+    const ann = await register(app, { name: 'ann' });
     const account = await newAccount(app, ann);
     const add = async (id: string, fallback_chain: string[], isEntitled = true) => {
       await newModel(ann, { logical_model_id: id, fallback_chain }, [
@@ -413,7 +413,7 @@ describe('the fallback chain', () => {
   });
 
   test('stands in for a model that is disabled, deprecated ones are used', async () => {
-    const ann = await person(app, 'ann');
+    const ann = await register(app, { name: 'ann' });
     const account = await newAccount(app, ann);
     const { logical_model_id: spare } = await newModel(ann, {}, [
       { provider_account_id: account, model_name: 'spare' },
@@ -431,7 +431,7 @@ describe('the fallback chain', () => {
   });
 
   test('is not walked without end: 16 models at most', async () => {
-    const ann = await person(app, 'ann');
+    const ann = await register(app, { name: 'ann' });
     const account = await newAccount(app, ann);
     let fallback_chain: string[] = [];
     for (let i = 0; i < 20; i++) {
@@ -446,7 +446,7 @@ describe('the fallback chain', () => {
 });
 
 test('members may ask, viewers may not; strangers learn nothing; an unknown model is missing', async () => {
-  const [ann, eve] = [await person(app, 'ann'), await person(app, 'eve')];
+  const [ann, eve] = [await register(app, { name: 'ann' }), await register(app, { name: 'eve' })];
   const { logical_model_id: id } = await newModel(ann, {}, [await newAccount(app, ann)]);
   await entitle(ann, id);
   const url = `${ann.home}/models/${id}/route`;

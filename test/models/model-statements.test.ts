@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { person } from '../support/person.ts';
+import { register } from '../support/person.ts';
 import { logQueries, type QueryLog } from '../support/query-log.ts';
 import { catalogOf, entitle, newAccount, newModel } from './catalogue.ts';
 
@@ -20,7 +20,7 @@ async function fewest(work: () => Promise<unknown>): Promise<number> {
 }
 
 test('targets, their accounts and the models of entitlements are read in as many statements for twenty models as for one', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   for (let i = 0; i < 20; i++) {
     const accounts = [await newAccount(app, ann), await newAccount(app, ann)];
     const { logical_model_id } = await newModel(ann, {}, accounts);
@@ -47,7 +47,7 @@ test('targets, their accounts and the models of entitlements are read in as many
 });
 
 test('a route is one statement for the model and one for its fallbacks, however many targets there are', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const account = await newAccount(app, ann);
   const targets = Array.from({ length: 20 }, (_, i) => ({ provider_account_id: account, model_name: `t-${i}` }));
   const chain: string[] = [];

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type AccountHealth, accountAfter, type Outcome } from '../../src/models/provider-account.health.ts';
+import { type AccountHealth, accountAfter, type Outcome } from '../../src/provider-accounts/provider-account.health.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { colleague, eventsOf, type Person, person } from '../support/person.ts';
+import { colleague, eventsOf, type Person, register } from '../support/person.ts';
 import { accountsOf, entitle, entitlementsOf, type Model, modelUrl, newAccount, newModel } from './catalogue.ts';
 
 let app: TestApp;
@@ -27,7 +27,7 @@ interface Setting {
 }
 
 async function setting(status = 'active'): Promise<Setting> {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const account = await newAccount(app, ann, {}, status);
   const { logical_model_id: id } = await newModel(ann, {}, [account]);
   await entitle(ann, id);
@@ -289,7 +289,7 @@ test('a plain member cannot take an account from others: refused credentials cou
 
 test('of failures at two accounts of a model at the same time none misses that its status moved', async () => {
   for (let round = 0; round < 8; round++) {
-    const ann = await person(app, 'ann');
+    const ann = await register(app, { name: 'ann' });
     const accounts = [await newAccount(app, ann), await newAccount(app, ann)];
     const { logical_model_id: id } = await newModel(ann, {}, accounts);
     await entitle(ann, id);
@@ -352,7 +352,7 @@ test('what was reported counts against the limits', async () => {
 
 test('what is unknown is said; a target that is none of the model counts for the entitlement alone', async () => {
   const { ann, id, report, accountNow } = await setting();
-  const eve = await person(app, 'eve');
+  const eve = await register(app, { name: 'eve' });
   const foreign = await newAccount(app, eve);
   expect(await report('SUCCESS', { provider_account_id: foreign, input_tokens: 9 })).toMatchObject({
     status: 422,

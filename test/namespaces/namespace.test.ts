@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { changesOf, colleague, eventsOf, person } from '../support/person.ts';
+import { changesOf, colleague, eventsOf, register } from '../support/person.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -15,7 +15,7 @@ interface Namespace {
 }
 
 test('makes a namespace whose slug comes from its name, and shows it by id', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { status, body } = await ann.call<Namespace>('POST', `${ann.home}/namespaces`, {
     name: 'Été à Paris, 2025!',
     description: 'Trips',
@@ -51,7 +51,7 @@ test('makes a namespace whose slug comes from its name, and shows it by id', asy
 });
 
 test('a slug is taken once per workspace: 409 names the namespace that has it', async () => {
-  const [ann, bob] = [await person(app, 'ann'), await person(app, 'bob')];
+  const [ann, bob] = [await register(app, { name: 'ann' }), await register(app, { name: 'bob' })];
   const { body: first } = await ann.call<Namespace>('POST', `${ann.home}/namespaces`, {
     name: 'One',
     slug: 'research',
@@ -73,7 +73,7 @@ test('a slug is taken once per workspace: 409 names the namespace that has it', 
 });
 
 test('the slug default stands for the id, in every path; no other slug does', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { body } = await ann.call<Namespace>('GET', `${ann.home}/namespaces/default`);
   expect(body).toMatchObject({ name: 'Default', slug: 'default', workspace_id: ann.workspaceId });
   expect((await ann.call('GET', `${ann.home}/namespaces/${body.namespace_id}`)).body).toEqual(body);
@@ -91,7 +91,7 @@ test('the slug default stands for the id, in every path; no other slug does', as
 });
 
 test('the default namespace is neither deleted nor given another slug', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { namespace_id } = (await ann.call<Namespace>('GET', `${ann.home}/namespaces/default`)).body;
   const refused = {
     status: 409,
@@ -108,7 +108,7 @@ test('the default namespace is neither deleted nor given another slug', async ()
 });
 
 test('deletes a namespace with its threads', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { namespace_id } = (await ann.call<Namespace>('POST', `${ann.home}/namespaces`, { name: 'Gone soon' })).body;
   const url = `${ann.home}/namespaces/${namespace_id}`;
   await ann.call('POST', `${url}/threads`, { title: 'x' });
@@ -120,7 +120,7 @@ test('deletes a namespace with its threads', async () => {
 });
 
 test('roles: everybody reads, editors change', async () => {
-  const owner = await person(app, 'owner');
+  const owner = await register(app, { name: 'owner' });
   const outcome: Record<string, number[]> = {};
   for (const role of ['viewer', 'member', 'editor', 'admin'] as const) {
     const somebody = await colleague(app, owner, role);
@@ -143,7 +143,7 @@ test('roles: everybody reads, editors change', async () => {
 });
 
 test('a namespace of another workspace is missing, and in a foreign workspace one learns nothing', async () => {
-  const [ann, eve] = [await person(app, 'ann'), await person(app, 'eve')];
+  const [ann, eve] = [await register(app, { name: 'ann' }), await register(app, { name: 'eve' })];
   const { namespace_id } = (await ann.call<Namespace>('GET', `${ann.home}/namespaces/default`)).body;
   for (const [method, payload] of [
     ['GET', undefined],
@@ -160,7 +160,7 @@ test('a namespace of another workspace is missing, and in a foreign workspace on
 });
 
 test('everything in a deleted workspace is unreachable', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const app_ = (await ann.call<{ app_id: string }>('POST', `${ann.home}/apps`, { name: 'x' })).body;
   await ann.call('DELETE', ann.home);
   for (const path of [

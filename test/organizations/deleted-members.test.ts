@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { caller, colleague, eventsOf, type Person, person } from '../support/person.ts';
-import { must, PASSWORD, signIn } from '../support/world.ts';
+import { addToWorkspace, colleague, createUser, eventsOf, type Person, register } from '../support/person.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -9,16 +8,11 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-let count = 0;
-
 /** An account that the owner's organization manages, a member of its workspace too. */
 async function managed(owner: Person): Promise<Person> {
-  const username = `managed-${++count}`;
-  const payload = { email: `${username}@example.test`, username, password: PASSWORD };
-  const headers = { authorization: `Bearer ${owner.token}` };
-  const { user_id } = await must<{ user_id: string }>(app, { method: 'POST', url: '/v1/users', headers, payload });
-  expect((await owner.call('POST', `${owner.home}/members`, { user_id })).status).toBe(201);
-  return caller(app, { ...(await signIn(app, username)), orgId: owner.orgId, workspaceId: owner.workspaceId });
+  const somebody = await createUser(app, owner, { name: 'managed' });
+  await addToWorkspace(app, owner, somebody.userId);
+  return somebody;
 }
 
 interface Members {
@@ -60,7 +54,7 @@ async function membersSeenBy(owner: Person): Promise<{ total: number; ids: strin
 }
 
 test('a deleted user leaves every member list and count, at once', async () => {
-  const owner = await person(app, 'owner');
+  const owner = await register(app, { name: 'owner' });
   const somebody = await managed(owner);
   const before = Array(6).fill({ total: 2, ids: [owner.userId, somebody.userId] });
   expect(await membersSeenBy(owner)).toEqual(before);
@@ -69,7 +63,7 @@ test('a deleted user leaves every member list and count, at once', async () => {
 });
 
 test('a deleted user is no member that could be read by id, changed or removed: 404, as for one who never was', async () => {
-  const owner = await person(app, 'owner');
+  const owner = await register(app, { name: 'owner' });
   const somebody = await managed(owner);
   const memberships = await owner.ask<Record<string, { nodes: { id: string; userId: string }[] }>>(
     `query ($org: ID!, $workspace: ID!) { organizationMembers(orgId: $org) { nodes { id userId } }
@@ -90,7 +84,7 @@ test('a deleted user is no member that could be read by id, changed or removed: 
 });
 
 test('streams hear that a deleted user is no member any more', async () => {
-  const owner = await person(app, 'owner');
+  const owner = await register(app, { name: 'owner' });
   const somebody = await managed(owner);
   await owner.call('DELETE', `/v1/users/${somebody.userId}`);
   expect((await eventsOf(app, somebody.userId, owner.orgId)).slice(-2).toSorted()).toEqual([
@@ -100,7 +94,7 @@ test('streams hear that a deleted user is no member any more', async () => {
 });
 
 test('a suspended user stays in the lists, because administrators can let the account in again', async () => {
-  const owner = await person(app, 'owner');
+  const owner = await register(app, { name: 'owner' });
   const somebody = await managed(owner);
   expect((await owner.call('PUT', `/v1/users/${somebody.userId}`, { is_active: false })).status).toBe(200);
   const both = Array(6).fill({ total: 2, ids: [owner.userId, somebody.userId] });
@@ -108,7 +102,7 @@ test('a suspended user stays in the lists, because administrators can let the ac
 });
 
 test('a deleted user is no colleague of anybody', async () => {
-  const [owner, host] = [await person(app, 'owner'), await person(app, 'host')];
+  const [owner, host] = [await register(app, { name: 'owner' }), await register(app, { name: 'host' })];
   const guest = await colleague(app, host, 'viewer');
   expect((await guest.call('DELETE', `/v1/orgs/${guest.orgId}`)).status).toBe(204);
   expect((await guest.call('DELETE', `/v1/users/${guest.userId}`)).status).toBe(204);

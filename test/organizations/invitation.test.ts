@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { changesOf, colleague, eventsOf, type Person, person } from '../support/person.ts';
-import { PASSWORD } from '../support/world.ts';
+import { changesOf, colleague, eventsOf, PASSWORD, type Person, register } from '../support/person.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -16,7 +15,7 @@ interface Invitation {
 
 /** The token of the newest mail to an address, once it was sent. */
 async function mailedToken(to: string): Promise<string> {
-  await app.services.background.drain();
+  await app.jobsDone();
   const token = new URL(app.mails.findLast((mail) => mail.to === to)?.link ?? 'http://no.mail/').searchParams.get(
     'token',
   );
@@ -37,7 +36,7 @@ async function invite(
   };
 }
 
-const register = (username: string, email: string, invite_token: string) =>
+const registerInvited = (username: string, email: string, invite_token: string) =>
   app.server.inject({
     method: 'POST',
     url: '/v1/auth/register',
@@ -45,7 +44,7 @@ const register = (username: string, email: string, invite_token: string) =>
   });
 
 test('mails a link, keeps only the hash of its token, and never shows it', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { status, body } = await ann.call<Invitation>('POST', `/v1/orgs/${ann.orgId}/invitations`, {
     email: 'New@Example.test',
   });
@@ -78,7 +77,7 @@ test('mails a link, keeps only the hash of its token, and never shows it', async
 });
 
 test('a new user registers with the link and belongs to the organization and workspace with the invited roles', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const invitation = await invite(ann, {
     email: 'zoe@example.test',
     role: 'editor',
@@ -89,8 +88,8 @@ test('a new user registers with the link and belongs to the organization and wor
     email: 'zoe@example.test',
     valid: true,
   });
-  expect((await register('zoe-x', 'somebody.else@example.test', invitation.token)).statusCode).toBe(422);
-  const registered = await register('zoe', 'ZOE@example.test', invitation.token);
+  expect((await registerInvited('zoe-x', 'somebody.else@example.test', invitation.token)).statusCode).toBe(422);
+  const registered = await registerInvited('zoe', 'ZOE@example.test', invitation.token);
   expect(registered.statusCode).toBe(201);
   const { user } = registered.json();
   expect(user).toMatchObject({
@@ -110,7 +109,7 @@ test('a new user registers with the link and belongs to the organization and wor
     accepted_by: user.user_id,
     accepted_at: expect.any(String),
   });
-  expect((await register('zoe-again', 'zoe@example.test', invitation.token)).statusCode).toBe(422);
+  expect((await registerInvited('zoe-again', 'zoe@example.test', invitation.token)).statusCode).toBe(422);
   expect((await app.server.inject(`/v1/auth/invite-info?token=${invitation.token}`)).json()).toEqual({
     email: '',
     valid: false,
@@ -118,7 +117,11 @@ test('a new user registers with the link and belongs to the organization and wor
 });
 
 test('an existing user accepts with the link, once; the link of another address is refused', async () => {
-  const [ann, bob, eve] = [await person(app, 'ann'), await person(app, 'bob'), await person(app, 'eve')];
+  const [ann, bob, eve] = [
+    await register(app, { name: 'ann' }),
+    await register(app, { name: 'bob' }),
+    await register(app, { name: 'eve' }),
+  ];
   const { token, url } = await invite(ann, { email: bob.email.toUpperCase(), role: 'admin' });
   const accept = (who: Person) => who.call('POST', '/v1/invitations/accept', { token });
   const refused = await accept(eve);
@@ -133,7 +136,7 @@ test('an existing user accepts with the link, once; the link of another address 
 });
 
 test('of many acceptances at once one wins', async () => {
-  const [ann, bob] = [await person(app, 'ann'), await person(app, 'bob')];
+  const [ann, bob] = [await register(app, { name: 'ann' }), await register(app, { name: 'bob' })];
   const { token, invitation_id } = await invite(ann, { email: bob.email });
   const statuses = await Promise.all(
     Array.from({ length: 8 }, async () => (await bob.call('POST', '/v1/invitations/accept', { token })).status),
@@ -144,7 +147,7 @@ test('of many acceptances at once one wins', async () => {
 });
 
 test('sending it again kills the old link and keeps the invitation pending', async () => {
-  const [ann, bob] = [await person(app, 'ann'), await person(app, 'bob')];
+  const [ann, bob] = [await register(app, { name: 'ann' }), await register(app, { name: 'bob' })];
   const { token, url, invitation_id } = await invite(ann, { email: bob.email });
   expect(await ann.call('POST', `${url}/resend`)).toMatchObject({
     status: 200,
@@ -161,7 +164,7 @@ test('sending it again kills the old link and keeps the invitation pending', asy
 });
 
 test('a revoked invitation and an expired one are dead, and the address can be invited again', async () => {
-  const [ann, bob] = [await person(app, 'ann'), await person(app, 'bob')];
+  const [ann, bob] = [await register(app, { name: 'ann' }), await register(app, { name: 'bob' })];
   const first = await invite(ann, { email: bob.email });
   expect(await ann.call('DELETE', first.url)).toEqual({ status: 204, body: null });
   expect((await bob.call('POST', '/v1/invitations/accept', { token: first.token })).status).toBe(422);
@@ -201,7 +204,7 @@ test('a revoked invitation and an expired one are dead, and the address can be i
 });
 
 test('an address has one pending invitation per organization, whatever its case; members are not invited', async () => {
-  const [ann, bob] = [await person(app, 'ann'), await person(app, 'bob')];
+  const [ann, bob] = [await register(app, { name: 'ann' }), await register(app, { name: 'bob' })];
   const url = `/v1/orgs/${ann.orgId}/invitations`;
   const outcomes = await Promise.all(
     ['twin@example.test', 'TWIN@example.test'].map((email) => ann.call<Invitation>('POST', url, { email })),
@@ -222,22 +225,23 @@ test('an address has one pending invitation per organization, whatever its case;
 });
 
 test('an address gets at most three mails an hour; the administrator is told', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { url } = await invite(ann, { email: 'flood@example.test' });
   expect((await ann.call('POST', `${url}/resend`)).status).toBe(200);
   expect((await ann.call('POST', `${url}/resend`)).status).toBe(200);
+  await app.jobsDone();
   const mails = app.mails.length;
   expect(await ann.call('POST', `${url}/resend`)).toMatchObject({
     status: 429,
     body: { error: 'RATE_LIMIT_EXCEEDED' },
   });
-  await app.services.background.drain();
+  await app.jobsDone();
   expect(app.mails).toHaveLength(mails);
 });
 
 test('roles: administrators invite, never above their own role, into workspaces of the organization only', async () => {
-  const owner = await person(app, 'owner');
-  const stranger = await person(app, 'stranger');
+  const owner = await register(app, { name: 'owner' });
+  const stranger = await register(app, { name: 'stranger' });
   const url = `/v1/orgs/${owner.orgId}/invitations`;
   const asOwner = await invite(owner, { email: 'boss@example.test', role: 'owner' });
   for (const role of ['viewer', 'member', 'editor'] as const) {
@@ -281,7 +285,7 @@ async function expectDead(newcomer: { token: string }, existing: Person, theirs:
       valid: false,
     });
   const email = `newcomer-of-${existing.username}@example.test`;
-  expect((await register(`newcomer-of-${existing.username}`, email, newcomer.token)).statusCode).toBe(422);
+  expect((await registerInvited(`newcomer-of-${existing.username}`, email, newcomer.token)).statusCode).toBe(422);
   expect(await app.database.prisma.user.count({ where: { emailKey: email } })).toBe(0);
   expect((await existing.call('POST', '/v1/invitations/accept', { token: theirs.token })).status).toBe(422);
 }
@@ -297,9 +301,9 @@ test.each<[how: string, end: (founder: Person, author: Person) => Promise<{ stat
     (founder, { userId }) => founder.call('PATCH', `/v1/orgs/${founder.orgId}/members/${userId}`, { role: 'admin' }),
   ],
 ])('an invitation dies when its author %s', async (_how, end) => {
-  const founder = await person(app, 'founder');
+  const founder = await register(app, { name: 'founder' });
   const author = await colleague(app, founder, 'owner');
-  const bob = await person(app, 'bob');
+  const bob = await register(app, { name: 'bob' });
   const asAuthor = { ...author, orgId: founder.orgId };
   const forNewcomer = await invite(asAuthor, { email: `newcomer-of-${bob.username}@example.test`, role: 'owner' });
   const forBob = await invite(asAuthor, { email: bob.email, role: 'owner' });
@@ -309,9 +313,9 @@ test.each<[how: string, end: (founder: Person, author: Person) => Promise<{ stat
 });
 
 test('an invitation dies when its author is deactivated', async () => {
-  const founder = await person(app, 'founder');
+  const founder = await register(app, { name: 'founder' });
   const author = await colleague(app, founder, 'owner');
-  const bob = await person(app, 'bob');
+  const bob = await register(app, { name: 'bob' });
   const { token } = await invite({ ...author, orgId: founder.orgId }, { email: bob.email });
   // the last owner of nothing may leave
   expect((await author.call('DELETE', `/v1/orgs/${author.orgId}`)).status).toBe(204);
@@ -320,11 +324,11 @@ test('an invitation dies when its author is deactivated', async () => {
 });
 
 test('an invitation into a workspace dies when its author may no longer give the role there', async () => {
-  const founder = await person(app, 'founder');
+  const founder = await register(app, { name: 'founder' });
   const author = await colleague(app, founder, 'admin');
   const member = `${founder.home}/members/${author.userId}`;
   expect((await founder.call('PATCH', member, { role: 'owner' })).status).toBe(200);
-  const bob = await person(app, 'bob');
+  const bob = await register(app, { name: 'bob' });
   const { token } = await invite(
     { ...author, orgId: founder.orgId },
     { email: bob.email, workspace_id: founder.workspaceId, workspace_role: 'owner' },
@@ -335,7 +339,7 @@ test('an invitation into a workspace dies when its author may no longer give the
 });
 
 test('the mails of one organization to an address do not use up those of another', async () => {
-  const [ann, bob] = [await person(app, 'ann'), await person(app, 'bob')];
+  const [ann, bob] = [await register(app, { name: 'ann' }), await register(app, { name: 'bob' })];
   const { url } = await invite(ann, { email: 'wanted@example.test' });
   expect((await ann.call('POST', `${url}/resend`)).status).toBe(200);
   expect((await ann.call('POST', `${url}/resend`)).status).toBe(200);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { changesOf, colleague, eventsOf, person } from '../support/person.ts';
+import { changesOf, colleague, eventsOf, register } from '../support/person.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -9,7 +9,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 test('an administrator adds a user who has an account, once', async () => {
-  const [ann, bob] = [await person(app, 'ann'), await person(app, 'bob')];
+  const [ann, bob] = [await register(app, { name: 'ann' }), await register(app, { name: 'bob', fullName: 'Bob' })];
   const url = `/v1/orgs/${ann.orgId}/members`;
   expect((await bob.call('GET', url)).status).toBe(403);
   const added = await ann.call('POST', url, { user_id: bob.userId });
@@ -21,7 +21,7 @@ test('an administrator adds a user who has an account, once', async () => {
       role: 'member',
       username: bob.username,
       email: bob.email,
-      full_name: bob.username,
+      full_name: 'Bob',
       avatar_url: null,
       added_by: ann.userId,
       created_at: expect.any(String),
@@ -50,9 +50,9 @@ test('an administrator adds a user who has an account, once', async () => {
 });
 
 test('roles: administrators manage members, and nobody grants, changes or removes a role above their own', async () => {
-  const owner = await person(app, 'owner');
+  const owner = await register(app, { name: 'owner' });
   const target = await colleague(app, owner, 'member');
-  const outsider = await person(app, 'outsider');
+  const outsider = await register(app, { name: 'outsider' });
   const url = `/v1/orgs/${owner.orgId}/members`;
   for (const role of ['viewer', 'member', 'editor'] as const) {
     const somebody = await colleague(app, owner, role);
@@ -90,7 +90,7 @@ test('roles: administrators manage members, and nobody grants, changes or remove
 });
 
 test('a changed role acts at once', async () => {
-  const owner = await person(app, 'owner');
+  const owner = await register(app, { name: 'owner' });
   const admin = await colleague(app, owner, 'admin');
   const url = `/v1/orgs/${owner.orgId}`;
   expect((await admin.call('PUT', url, { name: 'mine' })).status).toBe(200);
@@ -99,7 +99,7 @@ test('a changed role acts at once', async () => {
 });
 
 test('a removed member is out of the organization and all its workspaces at once, and keeps everything else', async () => {
-  const owner = await person(app, 'owner');
+  const owner = await register(app, { name: 'owner' });
   const member = await colleague(app, owner, 'member');
   expect((await member.call('GET', owner.home)).status).toBe(200);
   expect(await owner.call('DELETE', `/v1/orgs/${owner.orgId}/members/${member.userId}`)).toEqual({
@@ -123,7 +123,7 @@ test('a removed member is out of the organization and all its workspaces at once
 });
 
 test('everyone may leave, but not the last owner', async () => {
-  const owner = await person(app, 'owner');
+  const owner = await register(app, { name: 'owner' });
   const viewer = await colleague(app, owner, 'viewer');
   const url = `/v1/orgs/${owner.orgId}/members`;
   expect((await viewer.call('DELETE', `${url}/${viewer.userId}`)).status).toBe(204);
@@ -146,7 +146,7 @@ test('everyone may leave, but not the last owner', async () => {
 
 test('of two owners who demote each other at once exactly one succeeds', async () => {
   for (let round = 0; round < 5; round++) {
-    const ann = await person(app, 'ann');
+    const ann = await register(app, { name: 'ann' });
     const bob = await colleague(app, ann, 'owner');
     const demote = (who: typeof ann, whom: typeof ann) =>
       who.call('PATCH', `/v1/orgs/${ann.orgId}/members/${whom.userId}`, { role: 'member' });
@@ -158,7 +158,7 @@ test('of two owners who demote each other at once exactly one succeeds', async (
 });
 
 test('of two owners who leave at once one stays', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const bob = await colleague(app, ann, 'owner');
   const leave = (who: typeof ann) => who.call('DELETE', `/v1/orgs/${ann.orgId}/members/${who.userId}`);
   const statuses = (await Promise.all([leave(ann), leave(bob)])).map(({ status }) => status);

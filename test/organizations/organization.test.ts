@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { changesOf, colleague, eventsOf, type Person, person } from '../support/person.ts';
+import { changesOf, colleague, eventsOf, type Person, register } from '../support/person.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -17,7 +17,7 @@ const make = async (owner: Person, payload: object = { name: 'Second' }) =>
   (await owner.call<Organization>('POST', '/v1/orgs', payload)).body;
 
 test('any user makes an organization, owns it, and finds a default workspace with a default namespace in it', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { status, body } = await ann.call<Organization>('POST', '/v1/orgs', { name: 'Ann & Co', description: 'Ours' });
   expect(status).toBe(201);
   expect(body).toEqual({
@@ -59,8 +59,8 @@ test('any user makes an organization, owns it, and finds a default workspace wit
 });
 
 test('lists the organizations of the caller alone, oldest first, walked by cursor', async () => {
-  const bob = await person(app, 'bob');
-  await person(app, 'other');
+  const bob = await register(app, { name: 'bob' });
+  await register(app, { name: 'other' });
   const second = await make(bob);
   const third = await make(bob, { name: 'Third' });
   const seen: string[] = [];
@@ -79,7 +79,7 @@ test('lists the organizations of the caller alone, oldest first, walked by curso
 });
 
 test('changes what is given, clears what is null, leaves the rest', async () => {
-  const cat = await person(app, 'cat');
+  const cat = await register(app, { name: 'cat' });
   const { org_id } = await make(cat, { name: 'Before', description: 'text' });
   const url = `/v1/orgs/${org_id}`;
   expect((await cat.call('PUT', url, { name: 'After' })).body).toMatchObject({ name: 'After', description: 'text' });
@@ -94,7 +94,7 @@ test('changes what is given, clears what is null, leaves the rest', async () => 
 });
 
 test('roles: everybody reads, administrators change, owners delete; the missing permission is named', async () => {
-  const owner = await person(app, 'owner');
+  const owner = await register(app, { name: 'owner' });
   const outcome: Record<string, number[]> = {};
   const url = `/v1/orgs/${owner.orgId}`;
   for (const role of ['viewer', 'member', 'editor', 'admin'] as const) {
@@ -121,7 +121,7 @@ test('roles: everybody reads, administrators change, owners delete; the missing 
 });
 
 test('an organization of others answers like one that does not exist', async () => {
-  const [dan, eve] = [await person(app, 'dan'), await person(app, 'eve')];
+  const [dan, eve] = [await register(app, { name: 'dan' }), await register(app, { name: 'eve' })];
   const without = ({ status, body }: { status: number; body: Record<string, unknown> }) => ({
     status,
     error: body.error,
@@ -141,7 +141,7 @@ test('an organization of others answers like one that does not exist', async () 
 });
 
 test('a deleted organization is gone at once with its workspaces; its sessions go on in other organizations', async () => {
-  const fay = await person(app, 'fay');
+  const fay = await register(app, { name: 'fay' });
   const gus = await colleague(app, fay, 'member');
   const { org_id } = await make(fay);
   // warms what access checks keep
@@ -173,7 +173,7 @@ test('a deleted organization is gone at once with its workspaces; its sessions g
 });
 
 test('a user shows organizations to nobody but that user', async () => {
-  const hal = await person(app, 'hal');
+  const hal = await register(app, { name: 'hal' });
   const ida = await colleague(app, hal, 'member');
   const query = '{ me { organizations { totalCount nodes { id role } } } }';
   expect((await ida.ask(query)).data).toEqual({
@@ -199,7 +199,7 @@ test('a user makes so many organizations and no more, however many ask at once; 
     databaseUrl: app.database.url,
   });
   try {
-    const ann = await person(few, 'ann');
+    const ann = await register(few, { name: 'ann' });
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => ann.call<Organization>('POST', '/v1/orgs', { name: 'One more' })),
     );

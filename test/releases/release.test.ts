@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { changesOf, colleague, eventsOf, type Person, person } from '../support/person.ts';
+import { changesOf, colleague, eventsOf, type Person, register } from '../support/person.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -21,7 +21,7 @@ async function newApp(owner: Person): Promise<string> {
 }
 
 test('numbers the releases of each app from 1; the version is the number unless told', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const [one, two] = [await newApp(ann), await newApp(ann)];
   const { status, body } = await ann.call<Release>('POST', `${one}/releases`, {
     notes: 'First',
@@ -58,7 +58,7 @@ test('numbers the releases of each app from 1; the version is the number unless 
 });
 
 test('20 releases at the same time get the numbers 1 to 20, without gaps', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const url = `${await newApp(ann)}/releases`;
   const answers = await Promise.all(Array.from({ length: 20 }, () => ann.call<Release>('POST', url, {})));
   expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(201));
@@ -68,7 +68,7 @@ test('20 releases at the same time get the numbers 1 to 20, without gaps', async
 });
 
 test('a version is taken once per app: of two at once one is made, and the number of the refused one is not lost', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const url = `${await newApp(ann)}/releases`;
   const answers = await Promise.all([1, 2].map(() => ann.call<Release>('POST', url, { version: '1.0.0' })));
   const [made, refused] = answers.sort((a, b) => a.status - b.status) as [(typeof answers)[0], (typeof answers)[0]];
@@ -84,7 +84,7 @@ test('a version is taken once per app: of two at once one is made, and the numbe
 });
 
 test('roles: everybody reads, editors release and delete', async () => {
-  const owner = await person(app, 'owner');
+  const owner = await register(app, { name: 'owner' });
   const url = `${await newApp(owner)}/releases`;
   const outcome: Record<string, number[]> = {};
   for (const role of ['viewer', 'member', 'editor', 'admin'] as const) {
@@ -106,7 +106,7 @@ test('roles: everybody reads, editors release and delete', async () => {
 });
 
 test('a release under another app is missing, as is everything under a foreign app', async () => {
-  const [ann, eve] = [await person(app, 'ann'), await person(app, 'eve')];
+  const [ann, eve] = [await register(app, { name: 'ann' }), await register(app, { name: 'eve' })];
   const [one, two, theirs] = [await newApp(ann), await newApp(ann), await newApp(eve)];
   const { release_id, app_id } = (await ann.call<Release>('POST', `${one}/releases`, {})).body;
   const missing = { status: 404, body: { details: { resource_type: 'release', resource_id: release_id } } };
@@ -122,7 +122,7 @@ test('a release under another app is missing, as is everything under a foreign a
 });
 
 test('deleting an app deletes its releases', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const url = await newApp(ann);
   await ann.call('POST', `${url}/releases`, {});
   expect((await ann.call('DELETE', url)).status).toBe(204);
@@ -130,7 +130,7 @@ test('deleting an app deletes its releases', async () => {
 });
 
 test('a number that was given out is never given out again, also after the newest release was deleted', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const url = `${await newApp(ann)}/releases`;
   const numbers: number[] = [];
   for (let i = 0; i < 4; i++) {

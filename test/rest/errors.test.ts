@@ -2,8 +2,8 @@ import type { AddressInfo } from 'node:net';
 import { connect } from 'node:net';
 import { GraphQLError } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { answerOf, errorBody, statusOf } from '../../rest/errors.ts';
-import type { ErrorCode } from '../../src/graphql/errors.ts';
+import { answerOf, errorBody } from '../../rest/errors.ts';
+import type { ErrorCode } from '../../src/core/errors.ts';
 import {
   ApiError,
   alreadyExists,
@@ -14,7 +14,7 @@ import {
   invalidInput,
   notFound,
   rateLimited,
-} from '../../src/graphql/errors.ts';
+} from '../../src/core/errors.ts';
 import type { ToyServer } from './toy.ts';
 import { removeFolders, toyServer } from './toy.ts';
 
@@ -96,7 +96,7 @@ describe('errors of the catalogue', () => {
       409,
       { resource_type: 'user', field: 'email', value: 'a@b.c', resource_id: null },
     ],
-    [conflict('tool', 't', 'in_use', 'In use.'), 409, { resource_type: 'tool', resource_id: 't', reason: 'in_use' }],
+    [conflict('app', 't', 'in_use', 'In use.'), 409, { resource_type: 'app', resource_id: 't', reason: 'in_use' }],
     [new ApiError('PRECONDITION_FAILED', { current_version: 3 }), 412, { current_version: 3 }],
     [rateLimited(1.2), 429, { retry_after: 2 }],
     [new ApiError('UPSTREAM_TIMEOUT', { upstream: 'idp' }), 504, { upstream: 'idp' }],
@@ -114,7 +114,8 @@ describe('errors of the catalogue', () => {
   });
 
   it('all have a status', () => {
-    for (const code of Object.keys(errorCatalogue) as ErrorCode[]) expect(statusOf(code)).toBeGreaterThanOrEqual(400);
+    for (const code of Object.keys(errorCatalogue) as ErrorCode[])
+      expect(errorCatalogue[code].status).toBeGreaterThanOrEqual(400);
     expect(errorBody('FORBIDDEN').status_code).toBe(403);
   });
 
@@ -143,7 +144,7 @@ describe('strangers', () => {
       401,
       {
         error: 'AUTHENTICATION_FAILED',
-        message: errorCatalogue.AUTHENTICATION_FAILED,
+        message: errorCatalogue.AUTHENTICATION_FAILED.message,
         details: {},
         timestamp: expect.stringMatching(TIMESTAMP) as string,
         status_code: 401,
@@ -171,7 +172,7 @@ describe('faults', () => {
       500,
       {
         error: 'INTERNAL_SERVER_ERROR',
-        message: errorCatalogue.INTERNAL_SERVER_ERROR,
+        message: errorCatalogue.INTERNAL_SERVER_ERROR.message,
         details: {},
         timestamp: expect.stringMatching(TIMESTAMP) as string,
         status_code: 500,

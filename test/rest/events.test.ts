@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { EventStream, frameOf } from '../../rest/events.ts';
-import { forbidden, invalidInput } from '../../src/graphql/errors.ts';
+import { forbidden, invalidInput } from '../../src/core/errors.ts';
 import type { ToyServer } from './toy.ts';
 import { removeFolders, toyServer } from './toy.ts';
 

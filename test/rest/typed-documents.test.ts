@@ -4,15 +4,15 @@ import {
   GetWorkspaceDocument,
   ListWorkspacesDocument,
 } from '../../rest/generated/documents.ts';
-import { registerAccount, type TestAccount } from '../support/account.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { type Person, register } from '../support/person.ts';
 import { ask } from '../support/typed-client.ts';
 
 let app: TestApp;
-let owner: TestAccount;
+let owner: Person;
 beforeAll(async () => {
   app = await startTestApp();
-  owner = await registerAccount(app);
+  owner = await register(app);
 });
 afterAll(() => app.close());
 

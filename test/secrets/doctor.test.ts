@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
 import type { PrismaClient } from '../../src/generated/prisma/client.ts';
-import { RootKeys } from '../../src/infra/root-keys.ts';
+import { RootKeys } from '../../src/platform/keys/root-keys.ts';
 import { type Examined, examine, type Finding } from '../../src/secrets/doctor.ts';
 import { ROOT_KEYS, startTestApp, type TestApp } from '../support/app.ts';
-import { person } from '../support/person.ts';
+import { register } from '../support/person.ts';
 import { newSecret } from './new-secret.ts';
 
 let app: TestApp;
@@ -32,7 +32,7 @@ async function examineWhile(change: () => Promise<void>): Promise<Examined & { f
 }
 
 test('a secret that is destroyed or rotated beside the doctor is no finding', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { url } = await newSecret(ann);
   // as many as it takes for the value that is looked for to be destroyed
   const rotate = async () => {

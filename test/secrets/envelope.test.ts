@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { makeRootKeyFile, RootKeys } from '../../src/infra/root-keys.ts';
+import { makeRootKeyFile, RootKeys } from '../../src/platform/keys/root-keys.ts';
 import { newDataKey, openValue, sealValue, unwrapKey, VaultFault, wrapKey } from '../../src/secrets/envelope.ts';
 
 let keysDir: string;

@@ -3,7 +3,7 @@ import type { LightMyRequestResponse } from 'fastify';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { colleague, type Person, person } from '../support/person.ts';
+import { colleague, type Person, register } from '../support/person.ts';
 import { graphqlRequest } from '../support/requests.ts';
 import { newSecret, type Secret, secretBody, secretsOf } from './new-secret.ts';
 
@@ -206,7 +206,7 @@ describe.each(Object.entries(plantings))('%s', (_what, { plant, allowed = [] }) 
   const shownAnswers: LightMyRequestResponse[] = [];
 
   beforeAll(async () => {
-    const owner = await person(app, 'ann');
+    const owner = await register(app, { name: 'ann' });
     const member = await colleague(app, owner, 'member');
     let isShown = false;
     const keep = (answer: LightMyRequestResponse) => {
@@ -221,12 +221,12 @@ describe.each(Object.entries(plantings))('%s', (_what, { plant, allowed = [] }) 
           await app.server.inject({
             method,
             url,
-            headers: { authorization: `Bearer ${as.token}`, ...headers },
+            headers: { authorization: `Bearer ${as.accessToken}`, ...headers },
             ...(payload === undefined ? {} : { payload }),
           }),
         ),
       ask: async (as, query, variables) =>
-        keep(await app.server.inject(graphqlRequest(query, variables, `Bearer ${as.token}`))),
+        keep(await app.server.inject(graphqlRequest(query, variables, `Bearer ${as.accessToken}`))),
       shown: async (work) => {
         isShown = true;
         await work();
@@ -235,7 +235,7 @@ describe.each(Object.entries(plantings))('%s', (_what, { plant, allowed = [] }) 
     };
     await plant(marker, hand);
     await app.services.activity.flush();
-    await app.services.background.drain();
+    await app.jobsDone();
   }, 60_000);
 
   test('is shown by the answers that are meant to', () => {
@@ -268,7 +268,7 @@ describe.each(Object.entries(plantings))('%s', (_what, { plant, allowed = [] }) 
 });
 
 test('the search finds a text that lies in the clear', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const text = randomBytes(32).toString('hex');
   await newSecret(ann, { description: text });
   expect(await columnsWith(text)).toEqual(['secrets.description']);

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { changesOf, colleague, person } from '../support/person.ts';
+import { changesOf, colleague, register } from '../support/person.ts';
 import { newSecret, type Secret, secretsOf, VALUE, type Versions } from './new-secret.ts';
 
 let app: TestApp;
@@ -15,7 +15,7 @@ afterAll(() => app.close());
 const MASKED = { user: '********', password: '********' };
 
 test('the history shows values to those who may reveal, which is one counted reveal, and masked ones to others', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { url, secret_id } = await newSecret(ann);
   await ann.call('POST', `${url}/rotate`, { value: { nested: { token: 'x' }, n: 1 } });
   const valuesOf = async (who: typeof ann) =>
@@ -35,13 +35,13 @@ test('the history shows values to those who may reveal, which is one counted rev
 });
 
 test('what holds a value is kept by nothing between; neither is any other answer of the API', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { url } = await newSecret(ann);
   const paths = [`${url}?include_value=true`, `${url}/versions`, url, '/v1/nowhere', '/graphql?query={me{id}}'];
   // the same routes, spelled in another way
   paths.push(`${url.replace('/v1', '/%761')}?include_value=true`, `http://elsewhere.test${url}?include_value=true`);
   for (const path of paths) {
-    const answer = await app.server.inject({ url: path, headers: { authorization: `Bearer ${ann.token}` } });
+    const answer = await app.server.inject({ url: path, headers: { authorization: `Bearer ${ann.accessToken}` } });
     expect(answer.headers['cache-control'], path).toBe('no-store');
   }
   const stranger = await app.server.inject({ url });
@@ -49,7 +49,7 @@ test('what holds a value is kept by nothing between; neither is any other answer
 });
 
 test('a reveal that cannot be recorded shows nothing and is not counted', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const marker = randomBytes(32).toString('hex');
   const { url } = await newSecret(ann, { value: { marker } });
   const { pool } = app.database;
@@ -80,7 +80,7 @@ test('a reveal that cannot be recorded shows nothing and is not counted', async 
 });
 
 test('twenty reveals at once are counted and recorded twenty times', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { url, secret_id } = await newSecret(ann);
   const answers = await Promise.all(
     Array.from({ length: 20 }, () => ann.call<Secret>('GET', `${url}?include_value=true`)),
@@ -94,7 +94,7 @@ test('twenty reveals at once are counted and recorded twenty times', async () =>
 });
 
 test('reveals during rotations show whole versions: the value of the version that they name', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { url } = await newSecret(ann, { value: { version: 1 } });
   const rotations = (async () => {
     for (let version = 2; version <= 20; version++) await ann.call('POST', `${url}/rotate`, { value: { version } });
@@ -107,9 +107,9 @@ test('reveals during rotations show whole versions: the value of the version tha
 });
 
 test('a HEAD request and a GraphQL request by GET are reveals like any other', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { url, secret_id } = await newSecret(ann);
-  const headers = { authorization: `Bearer ${ann.token}` };
+  const headers = { authorization: `Bearer ${ann.accessToken}` };
   await app.server.inject({ method: 'HEAD', url: `${url}?include_value=true`, headers });
   const query = `{ secret(orgId: "${ann.orgId}", id: "${secret_id}", includeValue: true) { value accessCount } }`;
   const answer = await app.server.inject({ url: `/graphql?query=${encodeURIComponent(query)}`, headers });
@@ -160,7 +160,7 @@ const swaps: Record<string, (a: string, b: string) => [string, string[]]> = {
 test.each(Object.entries(swaps))(
   '%s in the database is told as unreadable and logged, never a wrong value',
   async (title, swap) => {
-    const [ann, eve] = [await person(app, 'ann'), await person(app, 'eve')];
+    const [ann, eve] = [await register(app, { name: 'ann' }), await register(app, { name: 'eve' })];
     const markers = Array.from({ length: 3 }, () => randomBytes(32).toString('hex')) as [string, string, string];
     const [mine, theirs] = [
       await newSecret(ann, { value: { m: markers[0] } }),

@@ -7,13 +7,13 @@ import path from 'node:path';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
-import { openDatabase } from '../../src/infra/database.ts';
-import { RootKeys } from '../../src/infra/root-keys.ts';
 import { projectRoot } from '../../src/paths.ts';
+import { RootKeys } from '../../src/platform/keys/root-keys.ts';
+import { openDatabase } from '../../src/platform/postgres/database.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { PASSWORD } from '../support/person.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { type Service, startService } from '../support/service.ts';
-import { PASSWORD } from '../support/world.ts';
 import { secretBody } from './new-secret.ts';
 
 let base: string;
@@ -241,10 +241,10 @@ describe('a start', () => {
 async function fill(count: number, env: Record<string, string> = {}): Promise<void> {
   const script = `
     import { loadConfig } from ${JSON.stringify(path.join(projectRoot, 'src/config.ts'))};
-    import { openDatabase } from ${JSON.stringify(path.join(projectRoot, 'src/infra/database.ts'))};
-    import { RootKeys } from ${JSON.stringify(path.join(projectRoot, 'src/infra/root-keys.ts'))};
-    import { newId } from ${JSON.stringify(path.join(projectRoot, 'src/infra/ids.ts'))};
-    import { createLogger } from ${JSON.stringify(path.join(projectRoot, 'src/infra/logger.ts'))};
+    import { openDatabase } from ${JSON.stringify(path.join(projectRoot, 'src/platform/postgres/database.ts'))};
+    import { RootKeys } from ${JSON.stringify(path.join(projectRoot, 'src/platform/keys/root-keys.ts'))};
+    import { newId } from ${JSON.stringify(path.join(projectRoot, 'src/core/ids.ts'))};
+    import { createLogger } from ${JSON.stringify(path.join(projectRoot, 'src/platform/logger.ts'))};
     import { newDataKey, sealValue, wrapKey } from ${JSON.stringify(path.join(projectRoot, 'src/secrets/envelope.ts'))};
     const config = loadConfig();
     const { prisma, close } = openDatabase({ url: config.databaseUrl, poolSize: 1, logger: createLogger(config) });

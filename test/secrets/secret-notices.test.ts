@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { colleague, eventsOf, person } from '../support/person.ts';
+import { colleague, eventsOf, register } from '../support/person.ts';
 import { newSecret, VALUE } from './new-secret.ts';
 
 let app: TestApp;
@@ -16,18 +16,22 @@ const age = (id: string, days: number) =>
     [id, days],
   );
 
-/** Sends what is due; the mails of that, as who gets what. */
+/** Sends what is due; the mails of that, as who gets what, in whatever order they left. */
 async function sent(): Promise<string[]> {
+  await app.jobsDone();
   const before = app.mails.length;
   await app.services.secretNotices.send();
-  await app.services.background.drain();
-  return app.mails.slice(before).map(({ to, subject }) => `${to}: ${subject}`);
+  await app.jobsDone();
+  return app.mails
+    .slice(before)
+    .map(({ to, subject }) => `${to}: ${subject}`)
+    .sort();
 }
 
 const PAST = '2020-01-01T00:00:00Z';
 
 test('tells once that a secret has expired or is due for rotation: a mail to its maker, and an event of the former', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const editor = await colleague(app, ann, 'editor');
   const [due, expired, fine] = [
     await newSecret({ ...editor, orgId: ann.orgId }, { rotation_reminder_days: 30 }),
@@ -36,7 +40,7 @@ test('tells once that a secret has expired or is due for rotation: a mail to its
   ];
   await age(due.secret_id, 31);
   await age(fine.secret_id, 29);
-  expect((await sent()).sort()).toEqual([
+  expect(await sent()).toEqual([
     `${editor.email}: A secret has expired`,
     `${editor.email}: A secret is due for rotation`,
   ]);
@@ -67,7 +71,7 @@ const expiring = async (id: string) =>
   ).rows;
 
 test('tells of an expiry 14 days and 3 days before, and when it has come: once each', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { secret_id: id } = await newSecret(ann, { name: 'ledger key', expires_at: '2099-01-01T00:00:00Z' });
   const texts: string[] = [];
   for (const [left, days] of [
@@ -97,7 +101,7 @@ test('tells of an expiry 14 days and 3 days before, and when it has come: once e
 });
 
 test('gives the most urgent step alone when several have come, and none that came before the secret was made', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const old = await newSecret(ann);
   await leave(old.secret_id, '2 days');
   const made = await newSecret(ann, { expires_at: new Date(Date.now() + 2 * 86_400_000) });
@@ -107,7 +111,7 @@ test('gives the most urgent step alone when several have come, and none that cam
 });
 
 test('two nodes that look at once, and one that starts anew, tell of each step once', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const there = await startTestApp({ env: { DATA_DIR: app.dataDir }, databaseUrl: app.database.url });
   try {
     const ids: string[] = [];
@@ -128,7 +132,7 @@ test('two nodes that look at once, and one that starts anew, tell of each step o
 });
 
 test('rotating starts the count again, and another date of expiry is told of anew', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { url, secret_id } = await newSecret(ann, { rotation_reminder_days: 10, expires_at: PAST });
   await age(secret_id, 11);
   expect(await sent()).toHaveLength(2);
@@ -143,7 +147,7 @@ test('rotating starts the count again, and another date of expiry is told of ane
 });
 
 test('the owners are told where the maker has left, or cannot see the workspace any more', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const editor = await colleague(app, ann, 'editor');
   await newSecret({ ...editor, orgId: ann.orgId }, { expires_at: PAST, workspace_id: ann.workspaceId });
   await ann.call('DELETE', `${ann.home}/members/${editor.userId}`);
@@ -154,7 +158,7 @@ test('the owners are told where the maker has left, or cannot see the workspace 
 });
 
 test('the owners are told where the maker may not read the secret any more', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const editor = { ...(await colleague(app, ann, 'editor')), orgId: ann.orgId };
   await newSecret(editor, { expires_at: PAST });
   await newSecret(editor, { expires_at: PAST, workspace_id: ann.workspaceId });
@@ -162,14 +166,14 @@ test('the owners are told where the maker may not read the secret any more', asy
   const [role, { userId }] = ['viewer', editor];
   await prisma.organizationMember.updateMany({ where: { orgId: ann.orgId, userId }, data: { role } });
   // still an editor of the workspace
-  expect((await sent()).sort()).toEqual([ann.email, editor.email].map((to) => `${to}: A secret has expired`).sort());
+  expect(await sent()).toEqual([ann.email, editor.email].map((to) => `${to}: A secret has expired`).sort());
   await prisma.workspaceMember.updateMany({ where: { userId }, data: { role } });
   await prisma.secret.updateMany({ where: { createdBy: userId }, data: { expiryNoticedAt: null } });
   expect(await sent()).toEqual(Array(2).fill(`${ann.email}: A secret has expired`));
 });
 
 test('the same date, or the same number of days, is no news', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { url, secret_id } = await newSecret(ann, { rotation_reminder_days: 10, expires_at: PAST });
   await age(secret_id, 11);
   expect(await sent()).toHaveLength(2);
@@ -182,7 +186,7 @@ test('the same date, or the same number of days, is no news', async () => {
 });
 
 test('nobody is told of what is disabled and due, deleted, or in a deleted workspace', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const [disabled, deleted] = [
     await newSecret(ann, { rotation_reminder_days: 1 }),
     await newSecret(ann, { expires_at: PAST }),
@@ -196,11 +200,12 @@ test('nobody is told of what is disabled and due, deleted, or in a deleted works
 });
 
 test('several nodes that look at once share the work: each secret is told of once', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   for (let i = 0; i < 60; i++) await newSecret(ann, { expires_at: PAST });
+  await app.jobsDone();
   const before = app.mails.length;
   const counts = await Promise.all([1, 2, 3].map(() => app.services.secretNotices.send()));
-  await app.services.background.drain();
+  await app.jobsDone();
   expect(counts.reduce((a, b) => a + b)).toBe(60);
   expect(app.mails.length - before).toBe(60);
   const events = await app.database.prisma.event.count({ where: { orgId: ann.orgId, type: 'secret.expiring' } });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { enforceRetention } from '../../src/infra/retention.ts';
+import { enforceRetention } from '../../src/platform/jobs/retention.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { caller, changesOf, colleague, eventsOf, type Person, person } from '../support/person.ts';
+import { caller, changesOf, colleague, eventsOf, type Person, register } from '../support/person.ts';
 import { issueToken } from '../support/tokens.ts';
 import { newSecret, type Secret, type SecretList, secretBody, secretsOf, VALUE, type Versions } from './new-secret.ts';
 
@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 test('a secret is stored, shown without its value, revealed on request', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const expires = '2099-01-02T03:04:05.678Z';
   const { status, body } = await ann.call<Secret>('POST', secretsOf(ann), {
     name: 'OpenAI key',
@@ -75,7 +75,7 @@ test('a secret is stored, shown without its value, revealed on request', async (
 
 /** Joins the owner's organization only, with this role. */
 async function outsider(owner: Person, role: string): Promise<Person> {
-  const somebody = await person(app, `outside-${role}`);
+  const somebody = await register(app, { name: `outside-${role}` });
   await owner.call('POST', `/v1/orgs/${owner.orgId}/members`, { user_id: somebody.userId, role });
   return { ...somebody, orgId: owner.orgId };
 }
@@ -93,7 +93,7 @@ async function newWorkspace(owner: Person): Promise<string> {
 }
 
 test('lists what filters ask for, newest first, page by page', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const old = '2020-01-01T00:00:00Z';
   const a = await newSecret(ann, { secret_type: 'token' });
   const b = await newSecret(ann, { secret_type: 'api_key', expires_at: old });
@@ -141,7 +141,7 @@ test('lists what filters ask for, newest first, page by page', async () => {
 });
 
 test('a changed field changes, one that is left out stays, null clears; a value in the body is not looked at', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const made = await newSecret(ann, {
     description: 'one',
     rotation_reminder_days: 3,
@@ -201,7 +201,7 @@ test.each([
   ['a NUL character', { k: 'hunter2\0' }],
   ['more than 64 KiB', { k: 'hunter2'.repeat(10_000) }],
 ])('a value with %s is refused, and not repeated', async (_title, value) => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { url } = await newSecret(ann);
   for (const [method, path, body] of [
     ['POST', secretsOf(ann), secretBody({ value })],
@@ -220,14 +220,14 @@ test.each([
   ['an integer that JSON rounds', '{"ok":9007199254740991,"k":12345678901234567890}', ['k']],
   ['one of them deep inside', '{"o":{"list":[1,{"n":-9007199254740993}]}}', ['o', 'list', 1, 'n']],
 ])('%s is refused where it is: it would not come back as it was sent', async (_title, value, place) => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { url, secret_id } = await newSecret(ann);
   const text = JSON.stringify(secretBody({ value: 0 })).replace('"value":0', `"value":${value}`);
   for (const [path, payload] of [
     [secretsOf(ann), text],
     [`${url}/rotate`, `{"value":${value}}`],
   ] as const) {
-    const headers = { authorization: `Bearer ${ann.token}`, 'content-type': 'application/json' };
+    const headers = { authorization: `Bearer ${ann.accessToken}`, 'content-type': 'application/json' };
     const answer = await app.server.inject({ method: 'POST', url: path, headers, payload });
     expect(answer.statusCode).toBe(422);
     expect(answer.json().detail).toMatchObject([{ loc: ['body', 'value', ...place], input: '[redacted]' }]);
@@ -239,7 +239,7 @@ test.each([
 });
 
 test('a value takes scalars and objects, up to 64 KiB, and gives them back as they were', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const value = { s: 'ü\u2028"', n: -1.5e-7, t: true, z: null, o: { deep: [{ a: [1] }] }, constructor: 'x', ' ': '' };
   const { url } = await newSecret(ann, { value });
   expect((await ann.call<Secret>('GET', `${url}?include_value=true`)).body.value).toEqual(value);
@@ -252,7 +252,7 @@ test('a value takes scalars and objects, up to 64 KiB, and gives them back as th
 test.each(['a', 'OpenAI key (prod)', 'ключ', '鍵-1', 'a.b', '...', 'x'.repeat(255), "it's", '{{x}}', 'a:b@c', '🔑'])(
   'the name %j can be used in a path',
   async (name) => {
-    const ann = await person(app, 'ann');
+    const ann = await register(app, { name: 'ann' });
     const made = await newSecret(ann, { name });
     const found = await ann.call<Secret>('GET', `${secretsOf(ann)}/by-name/${encodeURIComponent(name)}`);
     expect(found.body).toMatchObject({ secret_id: made.secret_id, name });
@@ -262,7 +262,7 @@ test.each(['a', 'OpenAI key (prod)', 'ключ', '鍵-1', 'a.b', '...', 'x'.repe
 test.each(['', '.', '..', 'a/b', 'a\\b', 'a?b', 'a#b', 'a%2Fb', ' a', 'a ', 'a\nb', 'a\u200bb', 'x'.repeat(256)])(
   'the name %j is refused',
   async (name) => {
-    const ann = await person(app, 'ann');
+    const ann = await register(app, { name: 'ann' });
     const { status, body } = await ann.call<{ detail: { loc: string[] }[] }>(
       'POST',
       secretsOf(ann),
@@ -273,7 +273,7 @@ test.each(['', '.', '..', 'a/b', 'a\\b', 'a?b', 'a#b', 'a%2Fb', ' a', 'a ', 'a\n
 );
 
 test('rotating stores a version, keeps the twenty newest values and the rows of the others', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { url, secret_id } = await newSecret(ann, { value: { n: 1 } });
   for (let n = 2; n <= 22; n++) {
     const { status, body } = await ann.call<Secret>('POST', `${url}/rotate`, { value: { n } });
@@ -300,7 +300,7 @@ test('rotating stores a version, keeps the twenty newest values and the rows of 
 });
 
 test('twenty rotations at once give the versions 2 to 21, without holes, and each value is the one that was sent', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { url } = await newSecret(ann, { value: { n: 'first' } });
   const answers = await Promise.all(
     Array.from({ length: 20 }, (_, n) => ann.call<Secret>('POST', `${url}/rotate`, { value: { n } })),
@@ -317,7 +317,7 @@ test('twenty rotations at once give the versions 2 to 21, without holes, and eac
 });
 
 test('a rotation from an expected version is done once, however many ask', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { url } = await newSecret(ann);
   const rotate = (n: number, expected_version: number) =>
     ann.call<Secret & { error: string; details: object }>('POST', `${url}/rotate`, { value: { n }, expected_version });
@@ -336,7 +336,7 @@ test('a rotation from an expected version is done once, however many ask', async
 });
 
 test('a soft deletion hides, frees the name at once, and can be taken back while the name is free', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const first = await newSecret(ann, { name: 'shared' });
   const twice = await ann.call('POST', secretsOf(ann), secretBody({ name: 'shared' }));
   expect(twice).toMatchObject({
@@ -376,7 +376,7 @@ test('a soft deletion hides, frees the name at once, and can be taken back while
 });
 
 test('a permanent deletion takes the data key and every value along', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { url, secret_id } = await newSecret(ann);
   await ann.call('POST', `${url}/rotate`, { value: VALUE });
   expect((await ann.call('DELETE', `${url}?permanent=true`)).status).toBe(204);
@@ -394,7 +394,7 @@ test('a permanent deletion takes the data key and every value along', async () =
 });
 
 test('the most specific place that is given is the scope; places that do not fit each other are missing', async () => {
-  const [ann, eve] = [await person(app, 'ann'), await person(app, 'eve')];
+  const [ann, eve] = [await register(app, { name: 'ann' }), await register(app, { name: 'eve' })];
   const other = await newWorkspace(ann);
   const [namespace, environment, theirs] = [
     await newPlace(ann, 'namespace'),
@@ -431,7 +431,7 @@ test('the most specific place that is given is the scope; places that do not fit
 });
 
 test('a secret of an environment that names a namespace lives in both: a restricted token must be let into each', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const [inside, outside, environment, elsewhere] = [
     await newPlace(ann, 'namespace'),
     await newPlace(ann, 'namespace'),
@@ -461,9 +461,8 @@ test('a secret of an environment that names a namespace lives in both: a restric
     [{ namespace_ids: [inside], environment_ids: [elsewhere] }, false],
   ];
   for (const [restriction, isLetIn] of allowed) {
-    const headers = { authorization: `Bearer ${ann.token}` };
-    const { plaintext_token: token } = await issueToken(app, { ...ann, headers }, restriction);
-    const program = caller(app, { ...ann, token });
+    const { plaintext_token: token } = await issueToken(app, ann, restriction);
+    const program = caller(app, { ...ann, accessToken: token });
     const list = (await program.call<SecretList>('GET', secretsOf(ann))).body.secrets;
     expect([restriction, list.some(({ secret_id }) => secret_id === secret.secret_id)]).toEqual([restriction, isLetIn]);
     expect([restriction, (await program.call('GET', secret.url)).status]).toEqual([restriction, isLetIn ? 200 : 404]);
@@ -473,7 +472,7 @@ test('a secret of an environment that names a namespace lives in both: a restric
 });
 
 test('a secret that lives in a namespace and an environment goes with either, and its event names both', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   for (const gone of ['namespace', 'environment'] as const) {
     const [namespace, environment] = [await newPlace(ann, 'namespace'), await newPlace(ann, 'environment')];
     const secret = await newSecret(ann, { namespace_id: namespace, environment_id: environment });
@@ -492,7 +491,7 @@ test('a secret that lives in a namespace and an environment goes with either, an
 });
 
 test('a name is unique in a place, however the place is said', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   for (const kind of ['namespace', 'environment'] as const) {
     const place = { [`${kind}_id`]: await newPlace(ann, kind) };
     const first = await newSecret(ann, { name: 'only', ...place });
@@ -510,7 +509,7 @@ test('a name is unique in a place, however the place is said', async () => {
 });
 
 test('by name: exactly the place that is asked for, else the organization; without a place the only one', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const other = await newWorkspace(ann);
   const [namespace, environment] = [await newPlace(ann, 'namespace'), await newPlace(ann, 'environment')];
   const find = async (name: string, query = '') => {
@@ -548,7 +547,7 @@ test('by name: exactly the place that is asked for, else the organization; witho
 });
 
 test('whoever may read no secret learns nothing of which there are; a hidden one is as missing as an unknown one', async () => {
-  const owner = await person(app, 'owner');
+  const owner = await register(app, { name: 'owner' });
   const environment = await newPlace(owner, 'environment');
   const top = await newSecret(owner, { name: 'top' });
   const inside = await newSecret(owner, { name: 'inside', workspace_id: owner.workspaceId });
@@ -581,7 +580,7 @@ test('whoever may read no secret learns nothing of which there are; a hidden one
 });
 
 test('a secret of a workspace is judged there: hidden from those outside, by the role of those inside', async () => {
-  const owner = await person(app, 'owner');
+  const owner = await register(app, { name: 'owner' });
   const inside = await newSecret(owner, { name: 'inside', workspace_id: owner.workspaceId });
   const top = await newSecret(owner, { name: 'top' });
   const answers: Record<string, unknown> = {};
@@ -626,7 +625,7 @@ test('a secret of a workspace is judged there: hidden from those outside, by the
 });
 
 test('roles: what each may do with a secret of the organization', async () => {
-  const owner = await person(app, 'owner');
+  const owner = await register(app, { name: 'owner' });
   const outcome: Record<string, (number | string)[]> = {};
   for (const role of ['viewer', 'member', 'editor', 'admin'] as const) {
     const somebody = await colleague(app, owner, role);
@@ -654,7 +653,7 @@ test('roles: what each may do with a secret of the organization', async () => {
 });
 
 test('deleting a namespace or an environment soft-deletes its secrets, which cannot be restored any more', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   for (const kind of ['namespace', 'environment'] as const) {
     if (kind === 'environment') await newPlace(ann, kind); // the first one is the default one
     const place = await newPlace(ann, kind);
@@ -677,7 +676,7 @@ test('deleting a namespace or an environment soft-deletes its secrets, which can
 });
 
 test('secrets of a deleted workspace are out of reach, and so are those of another organization', async () => {
-  const [ann, eve] = [await person(app, 'ann'), await person(app, 'eve')];
+  const [ann, eve] = [await register(app, { name: 'ann' }), await register(app, { name: 'eve' })];
   const workspace = await newWorkspace(ann);
   const { url, secret_id } = await newSecret(ann, { workspace_id: workspace, name: 'lost' });
   expect(await eve.call('GET', `${secretsOf(eve)}/${secret_id}`)).toMatchObject({ status: 404 });
@@ -690,7 +689,7 @@ test('secrets of a deleted workspace are out of reach, and so are those of anoth
 });
 
 test('GraphQL: nested lists show what the caller may read, and never a value', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const top = await newSecret(ann);
   const inner = await newSecret(ann, { workspace_id: ann.workspaceId });
   const query = `{ organization(id: "${ann.orgId}") { secrets { totalCount nodes { id value } }
@@ -708,7 +707,7 @@ test('GraphQL: nested lists show what the caller may read, and never a value', a
 });
 
 test('soft-deleted secrets are gone after 30 days', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const [old, recent] = [await newSecret(ann), await newSecret(ann)];
   for (const { url } of [old, recent]) await ann.call('DELETE', url);
   await app.database.pool.query(`update secrets set deleted_at = now() - interval '31 days' where id = $1`, [

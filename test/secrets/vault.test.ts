@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ApiError, InputError } from '../../src/graphql/errors.ts';
-import { systemCaller } from '../../src/infra/system-caller.ts';
+import { systemCaller } from '../../src/access/system-caller.ts';
+import { ApiError, InputError } from '../../src/core/errors.ts';
+import type { PrismaTx } from '../../src/data/changes.ts';
+import { OpenChange } from '../../src/data/open-change.ts';
 import type { SecretUse } from '../../src/secrets/vault.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { type Person, person } from '../support/person.ts';
+import { type Person, register } from '../support/person.ts';
 import { fromOutside } from '../support/single-connection.ts';
 import { newSecret, type Secret, secretBody, secretsOf, VALUE } from './new-secret.ts';
 
@@ -24,18 +26,17 @@ afterAll(() => app.close());
 const PATH = ['input', 'credentialsRef'];
 const caller = systemCaller('a test');
 
+/** A change that is never committed. */
+function inChange<T>(work: (tx: PrismaTx) => Promise<T>): Promise<T> {
+  const { sql, jobQueue: jobs } = app.services;
+  return app.database.transaction((transaction) => new OpenChange(caller, { sql, transaction, jobs }).withPrisma(work));
+}
+
 /** The identifier that a reference was found to mean where it is stored; `external`; or the error. */
 async function ensured({ orgId }: Person, reference: string): Promise<unknown> {
   const { vault } = app.services;
   try {
-    return await app.database.prisma.$transaction(async (db) => {
-      const tx = {
-        db,
-        audit: () => undefined,
-        emit: () => undefined,
-        afterCommit: () => undefined,
-        expectVersion: async () => undefined,
-      };
+    return await inChange(async (tx) => {
       const found = await vault.ensureReference(tx, orgId, reference, PATH);
       return found.kind === 'secret' ? found.id : found.kind;
     });
@@ -56,7 +57,7 @@ async function opened({ orgId }: Person, reference: string): Promise<unknown> {
 }
 
 test('a reference is an identifier, a name, or something outside; one that means nothing here is refused where it is stored', async () => {
-  const [ann, eve] = [await person(app, 'ann'), await person(app, 'eve')];
+  const [ann, eve] = [await register(app, { name: 'ann' }), await register(app, { name: 'eve' })];
   const { secret_id, url } = await newSecret(ann, { name: 'db (prod)' });
   expect(await ensured(ann, secret_id)).toBe(secret_id);
   expect(await ensured(ann, 'secret://db (prod)')).toBe(secret_id);
@@ -79,7 +80,7 @@ test('a reference is an identifier, a name, or something outside; one that means
 });
 
 test("a name means the organization's own secret: one of a workspace is referred to by its identifier", async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const inner = await newSecret(ann, { name: 'key', workspace_id: ann.workspaceId });
   expect(await ensured(ann, 'secret://key')).toBe(422);
   expect(await opened(ann, 'secret://key')).toBe('RESOURCE_NOT_FOUND');
@@ -100,7 +101,7 @@ async function newPlace(owner: Person): Promise<string> {
 }
 
 test('opening gives the value and counts it; what is expired, disabled or deleted is never used', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { secret_id, url, updated_at } = await newSecret(ann, { name: 'live' });
   expect(await opened(ann, secret_id)).toEqual(VALUE);
   expect(await opened(ann, 'secret://live')).toEqual(VALUE);
@@ -122,7 +123,7 @@ test('opening gives the value and counts it; what is expired, disabled or delete
 });
 
 test('what is named by something is not destroyed; a soft deletion may go before', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const [byId, byName] = [await newSecret(ann), await newSecret(ann, { name: 'named' })];
   const inner = await newSecret(ann, { name: 'named', workspace_id: ann.workspaceId });
   naming.set('toy_1', byId.secret_id).set('toy_2', 'secret://named').set('toy_3', byId.secret_id);
@@ -150,7 +151,7 @@ test('what is named by something is not destroyed; a soft deletion may go before
 });
 
 test('what is named by its name keeps the name: else the secret could be destroyed, and another one take its place', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { url, secret_id } = await newSecret(ann, { name: 'provider' });
   const inner = await newSecret(ann, { name: 'provider', workspace_id: ann.workspaceId });
   const accounts = `/v1/orgs/${ann.orgId}/provider-accounts`;
@@ -178,17 +179,10 @@ test('what is named by its name keeps the name: else the secret could be destroy
 });
 
 test('a name that is being referred to is held: a renaming waits for it, and then finds it; and the other way round', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { url } = await newSecret(ann, { name: 'held' });
   let renamed: Promise<{ status: number }> | undefined;
-  await app.database.prisma.$transaction(async (db) => {
-    const tx = {
-      db,
-      audit: () => undefined,
-      emit: () => undefined,
-      afterCommit: () => undefined,
-      expectVersion: async () => undefined,
-    };
+  await inChange(async (tx) => {
     await app.services.vault.ensureReference(tx, ann.orgId, 'secret://held', PATH);
     renamed = fromOutside(() => ann.call('PATCH', url, { name: 'gone' }));
     await expect.poll(() => waiting()).toBe(1);
@@ -207,17 +201,10 @@ test('a name that is being referred to is held: a renaming waits for it, and the
 });
 
 test('a reference that is being stored holds its secret: a destroy waits for it, and then finds it', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { secret_id, url } = await newSecret(ann);
   let destroyed: Promise<{ status: number }> | undefined;
-  await app.database.prisma.$transaction(async (db) => {
-    const tx = {
-      db,
-      audit: () => undefined,
-      emit: () => undefined,
-      afterCommit: () => undefined,
-      expectVersion: async () => undefined,
-    };
+  await inChange(async (tx) => {
     await app.services.vault.ensureReference(tx, ann.orgId, secret_id, PATH);
     destroyed = fromOutside(() => ann.call('DELETE', `${url}?permanent=true`));
     await expect.poll(() => waiting()).toBe(1);
@@ -237,7 +224,7 @@ async function waiting(): Promise<number> {
 }
 
 test('a secret that is being put into a namespace goes with it: of both at once none is left behind', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   for (let round = 0; round < 5; round++) {
     const { body } = await ann.call<{ namespace_id: string }>('POST', `${ann.home}/namespaces`, { name: `n${round}` });
     await Promise.all([

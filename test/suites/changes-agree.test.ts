@@ -7,9 +7,10 @@ import { startTestApp, type TestApp } from '../support/app.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { expendable } from '../support/expendable.ts';
 import { gentlestFirst, operationAt, operations, routeOf } from '../support/operations.ts';
-import { injectable, type Parts } from '../support/requests.ts';
+import { register, signIn } from '../support/person.ts';
+import { expectOk, injectable, type Parts } from '../support/requests.ts';
 import { changesBetween, comparable, idsOfSnapshot, type Snapshot, snapshotOf } from '../support/traces.ts';
-import { createWorld, findKey, makeOne, must, register, signIn, type World } from '../support/world.ts';
+import { createWorld, findKey, makeOne, type World } from '../support/world.ts';
 import { askWritten, restBodyOf } from '../support/written.ts';
 
 /*
@@ -21,7 +22,7 @@ const mutations = gentlestFirst(operations.filter(({ type }) => type === 'mutati
 type Prepare = (app: TestApp, world: World, parts: Parts) => Promise<void>;
 
 const mailed = async (app: TestApp, address: string, subject: RegExp): Promise<string> => {
-  await app.services.background.drain();
+  await app.jobsDone();
   const mail = app.mails.findLast(({ to, subject: of }) => to === address && subject.test(of));
   return new URL(mail?.link ?? `http://nothing.mailed/${address}`).searchParams.get('token')!;
 };
@@ -39,18 +40,23 @@ const prepared: Record<string, Prepare> = {
   'POST /v1/auth/resend-verification': async (_app, { stranger }, parts) => inBody(parts, { email: stranger.email }),
   'POST /v1/auth/forgot-password': async (_app, { guest }, parts) => inBody(parts, { email: guest.email }),
   'POST /v1/auth/reset-password': async (app, { accounts: { viewer } }, parts) => {
-    await must(app, { method: 'POST', url: '/v1/auth/forgot-password', payload: { email: viewer.email } });
+    await expectOk(app, { method: 'POST', url: '/v1/auth/forgot-password', payload: { email: viewer.email } });
     inBody(parts, { token: await mailed(app, viewer.email, /Reset/) });
   },
   'POST /v1/auth/refresh': async (_app, { accounts: { editor } }, parts) =>
     inBody(parts, { refresh_token: editor.refreshToken }),
   'POST /v1/auth/logout': async (app, { accounts: { member } }, parts) =>
-    asUser(parts, (await signIn(app, member.username)).token),
+    asUser(parts, (await signIn(app, member)).accessToken),
   'POST /v1/auth/switch-org': async (app, { marker, accounts: { admin } }, parts) => {
-    const headers = { authorization: `Bearer ${admin.token}` };
-    const made = await must(app, { method: 'POST', url: '/v1/orgs', headers, payload: { name: `${marker} other` } });
+    const headers = { authorization: `Bearer ${admin.accessToken}` };
+    const made = await expectOk(app, {
+      method: 'POST',
+      url: '/v1/orgs',
+      headers,
+      payload: { name: `${marker} other` },
+    });
     inBody(parts, { org_id: findKey(made, ['org_id', 'id']) });
-    asUser(parts, admin.token);
+    asUser(parts, admin.accessToken);
   },
   'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/model-entitlements': async (app, world, parts) => {
     const made = await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/model-catalog'));
@@ -59,14 +65,14 @@ const prepared: Record<string, Prepare> = {
   'PUT /v1/users/{user_id}': async (app, world, parts) => {
     const url = `/v1/orgs/${world.ids.org_id}/workspaces/${world.ids.workspace_id}/members`;
     const payload = { user_id: parts.params.user_id, role: 'viewer' };
-    await must(app, { method: 'POST', url, headers: world.as('owner'), payload });
+    await expectOk(app, { method: 'POST', url, headers: world.as('owner'), payload });
   },
   'POST /v1/invitations/accept': async (app, world, parts) => {
-    const invited = await register(app, `${world.marker}-invited`);
+    const invited = await register(app, { username: `${world.marker}-invited` });
     const url = `/v1/orgs/${world.ids.org_id}/invitations`;
-    await must(app, { method: 'POST', url, headers: world.as('owner'), payload: { email: invited.email } });
+    await expectOk(app, { method: 'POST', url, headers: world.as('owner'), payload: { email: invited.email } });
     inBody(parts, { token: await mailed(app, invited.email, /invit/i) });
-    asUser(parts, invited.token);
+    asUser(parts, invited.accessToken);
   },
   'POST /v1/orgs/{org_id}/api-tokens/refresh': async (app, world, parts) => {
     const made = await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/api-tokens'));
@@ -76,7 +82,7 @@ const prepared: Record<string, Prepare> = {
     const made = await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/secrets'));
     parts.params.secret_id = made.secret_id as string;
     const url = `/v1/orgs/${world.ids.org_id}/secrets/${parts.params.secret_id}`;
-    await must(app, { method: 'DELETE', url, headers: world.as('owner') });
+    await expectOk(app, { method: 'DELETE', url, headers: world.as('owner') });
   },
   'DELETE /v1/orgs/{org_id}': async (app, world, parts) => {
     parts.params.org_id = findKey(await makeOne(app, world, operationAt('POST', '/v1/orgs')), ['org_id', 'id'])!;
@@ -122,7 +128,7 @@ afterAll(async () => {
 
 /** Everything that happens a moment later by itself has happened. */
 async function settled(app: TestApp): Promise<Snapshot> {
-  await app.services.background.drain();
+  await app.jobsDone();
   await app.services.activity.flush();
   while ((await app.services.buckets.provisionPending()) > 0);
   return snapshotOf(app.database.pool);
@@ -136,7 +142,9 @@ async function tracesOf<T>(app: TestApp, work: () => Promise<T>) {
   const answer = await work();
   const after = await settled(app);
   latest.set(app, after);
-  return { answer, rows: changesBetween(before, after), mails: app.mails.slice(mails) };
+  // several leave at once, in whatever order
+  const sent = app.mails.slice(mails).sort((a, b) => a.subject.localeCompare(b.subject));
+  return { answer, rows: changesBetween(before, after), mails: sent };
 }
 
 type Traces = Awaited<ReturnType<typeof tracesOf>>;

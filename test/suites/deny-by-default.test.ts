@@ -11,15 +11,12 @@ import {
   isScalarType,
   specifiedScalarTypes,
 } from 'graphql';
-import { compileQuery, isCompiledQuery } from 'graphql-jit';
 import { describe, expect, test } from 'vitest';
-import { jitSchema } from '../../rest/jit.ts';
 import { permissionTable } from '../../src/access/permissions.ts';
-import '../../src/graphql/access-plugin.ts';
-import type { Requirement } from '../../src/graphql/access-plugin.ts';
+import '../../src/graphql/plugins/access-plugin.ts';
+import type { Requirement } from '../../src/graphql/plugins/access-plugin.ts';
 import { schema } from '../../src/graphql/schema.ts';
 import { projectRoot } from '../../src/paths.ts';
-import { operations, routeOf } from '../support/operations.ts';
 
 // the Prisma plugin's types want their options of every builder; this one has only the plugin that is tried
 const newBuilder = () =>
@@ -172,10 +169,4 @@ test('every .graph.ts file is part of the schema', () => {
   const list = readFileSync(path.join(src, 'graphql', 'schema.ts'), 'utf8');
   expect(files.length).toBeGreaterThan(3);
   expect(files.filter((file) => !list.includes(`'../${file.split(path.sep).join('/')}'`))).toEqual([]);
-});
-
-test.each(
-  operations.filter(({ type }) => type === 'query').map((operation) => [routeOf(operation), operation] as const),
-)('%s compiles with graphql-jit', (_title, { document }) => {
-  expect(isCompiledQuery(compileQuery(jitSchema(schema), document))).toBe(true);
 });

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { expectOk } from '../support/requests.ts';
 import { type EventSource, openAcknowledged, openEvents, type RawSocket } from '../support/sockets.ts';
-import { createWorld, must, type World } from '../support/world.ts';
+import { createWorld, type World } from '../support/world.ts';
 
 let app: TestApp;
 let own: World;
@@ -67,7 +68,7 @@ const open = (streams: number) =>
 /** Makes an event. @returns the id of the resource that it is about */
 async function change(world: World): Promise<string> {
   const { ids, marker } = world;
-  const { namespace_id } = await must<{ namespace_id: string }>(app, {
+  const { namespace_id } = await expectOk<{ namespace_id: string }>(app, {
     method: 'POST',
     url: `/v1/orgs/${ids.org_id}/workspaces/${ids.workspace_id}/namespaces`,
     headers: world.as('owner'),

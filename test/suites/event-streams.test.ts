@@ -1,11 +1,13 @@
 import { createClient } from 'graphql-ws';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
-import { registerAccount } from '../support/account.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { register, signIn } from '../support/person.ts';
+import { logQueries } from '../support/query-log.ts';
+import { expectOk } from '../support/requests.ts';
 import { type EventSource, openAcknowledged, openEvents, openSocket, type RawSocket } from '../support/sockets.ts';
 import { issueToken } from '../support/tokens.ts';
-import { createWorld, must, signIn, type World } from '../support/world.ts';
+import { createWorld, type World } from '../support/world.ts';
 
 let app: TestApp;
 let own: World;
@@ -31,7 +33,7 @@ const openSse = (world: Streamed, authorization: string): Promise<EventSource> =
 
 /** Makes an event: a change of the workspace. */
 const change = (world: World) =>
-  must(app, {
+  expectOk(app, {
     method: 'PUT',
     url: `/v1/orgs/${world.ids.org_id}/workspaces/${world.ids.workspace_id}`,
     headers: world.as('owner'),
@@ -55,7 +57,7 @@ const open = (streams: number) =>
   vi.waitFor(() => expect(app.services.tail.size).toBe(streams), { timeout: 10_000, interval: 5 });
 
 async function addMember(world: World, userId: string): Promise<void> {
-  await must(app, {
+  await expectOk(app, {
     method: 'POST',
     url: `/v1/orgs/${world.ids.org_id}/workspaces/${world.ids.workspace_id}/members`,
     headers: world.as('owner'),
@@ -152,13 +154,13 @@ describe('a stream ends, and says why', () => {
   test('when the membership does, before the next event', async () => {
     const { guest } = own;
     await addMember(own, guest.userId);
-    const bearer = `Bearer ${guest.token}`;
+    const bearer = `Bearer ${guest.accessToken}`;
     const stream = await openSse(own, bearer);
     const socket = await openAcknowledged(url, bearer);
     socket.send({ id: '1', type: 'subscribe', payload: { query: subscription(own) } });
     await open(2);
     const member = `/v1/orgs/${own.ids.org_id}/workspaces/${own.ids.workspace_id}/members/${guest.userId}`;
-    await must(app, { method: 'DELETE', url: member, headers: own.as('owner') });
+    await expectOk(app, { method: 'DELETE', url: member, headers: own.as('owner') });
     await change(own);
     await stream.ended;
     await socket.next(({ type, id }) => type === 'complete' && id === '1');
@@ -171,12 +173,12 @@ describe('a stream ends, and says why', () => {
   });
 
   test('when the session does, also while nothing happens', async () => {
-    const { token } = await signIn(app, own.accounts.viewer.username);
+    const { accessToken: token } = await signIn(app, own.accounts.viewer);
     const stream = await openSse(own, `Bearer ${token}`);
     const socket = await openAcknowledged(url, `Bearer ${token}`);
     socket.send({ id: '1', type: 'subscribe', payload: { query: subscription(own) } });
     await open(2);
-    await must(app, { method: 'POST', url: '/v1/auth/logout', headers: { authorization: `Bearer ${token}` } });
+    await expectOk(app, { method: 'POST', url: '/v1/auth/logout', headers: { authorization: `Bearer ${token}` } });
     await stream.ended;
     await socket.next(({ type, id }) => type === 'complete' && id === '1');
     await open(0);
@@ -190,14 +192,14 @@ describe('a stream ends, and says why', () => {
   test('when the account is deactivated', async () => {
     const stream = await openSse(own, own.as('member').authorization);
     await open(1);
-    await must(app, { method: 'DELETE', url: `/v1/users/${own.accounts.member.userId}`, headers: own.as('owner') });
+    await expectOk(app, { method: 'DELETE', url: `/v1/users/${own.accounts.member.userId}`, headers: own.as('owner') });
     await stream.ended;
     await open(0);
     expect(saidBySse(stream).at(-1)).toBe('token_revoked');
   });
 
   test('when the token is revoked, and when it expires', async () => {
-    const account = await registerAccount(app);
+    const account = await register(app);
     const world = { ids: { org_id: account.orgId, workspace_id: account.workspaceId } };
     for (const end of ['revoked_at', 'expires_at']) {
       const token = await issueToken(app, account);
@@ -211,7 +213,7 @@ describe('a stream ends, and says why', () => {
   });
 
   test('when the workspace is deleted: that is the last event, also where another transaction holds it back', async () => {
-    const made = await must<{ workspace_id: string }>(app, {
+    const made = await expectOk<{ workspace_id: string }>(app, {
       method: 'POST',
       url: `/v1/orgs/${own.ids.org_id}/workspaces`,
       headers: own.as('owner'),
@@ -225,7 +227,7 @@ describe('a stream ends, and says why', () => {
     const held = await app.database.pool.connect();
     await held.query('begin; select pg_current_xact_id()');
     await change(short);
-    await must(app, {
+    await expectOk(app, {
       method: 'DELETE',
       url: `/v1/orgs/${own.ids.org_id}/workspaces/${made.workspace_id}`,
       headers: own.as('owner'),
@@ -293,14 +295,33 @@ test('a stream leaves one record of its start, whatever the transport, and one o
   ]);
 });
 
+test('many silent streams are looked after in a few statements, not in some for each', async () => {
+  const queries = logQueries(app.database.pool);
+  const bearers = ['owner', 'admin', 'editor', 'viewer'].map((role) => own.as(role as 'owner').authorization);
+  const streams = await Promise.all([...bearers, ...bearers].map((bearer) => openSse(own, bearer)));
+  await open(8);
+  const looks = vi.spyOn(app.services.authentication, 'lives');
+  const look = () =>
+    vi.waitFor(() => expect(looks.mock.calls.length).toBeGreaterThanOrEqual(bearers.length), { timeout: 5_000 });
+  await look(); // from the end of one look to the end of the next
+  const statements = await queries.during(async () => {
+    looks.mockClear();
+    await look();
+  });
+  looks.mockRestore();
+  expect(statements).toHaveLength(3);
+  for (const stream of streams) stream.close();
+  await open(0);
+});
+
 test('streams that ended leave no timer behind', async () => {
   const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
   const before = timers();
   for (let i = 0; i < 10; i++) {
-    const { token } = await signIn(app, own.accounts.editor.username);
+    const { accessToken: token } = await signIn(app, own.accounts.editor);
     const stream = await openSse(own, `Bearer ${token}`);
     await open(1);
-    await must(app, { method: 'POST', url: '/v1/auth/logout', headers: { authorization: `Bearer ${token}` } });
+    await expectOk(app, { method: 'POST', url: '/v1/auth/logout', headers: { authorization: `Bearer ${token}` } });
     await change(own);
     await stream.ended;
   }

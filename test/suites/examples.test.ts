@@ -3,8 +3,9 @@ import { readReference } from '../../rest/reference.ts';
 import { operationsDir } from '../../src/paths.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { operations, routeOf } from '../support/operations.ts';
-import { injectable, partsOf } from '../support/requests.ts';
-import { createWorld, must, register, signIn, type World } from '../support/world.ts';
+import { register, signIn } from '../support/person.ts';
+import { expectOk, injectable, partsOf } from '../support/requests.ts';
+import { createWorld, type World } from '../support/world.ts';
 
 const { examples, groups } = readReference(operationsDir, operations);
 
@@ -17,8 +18,10 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 /** The token of the link in the newest mail to somebody. */
-const mailed = (to: string) =>
-  new URL(/https?:\S+/.exec(app.mails.findLast((mail) => mail.to === to)!.text)![0]).searchParams.get('token')!;
+async function mailed(to: string): Promise<string> {
+  await app.jobsDone();
+  return new URL(/https?:\S+/.exec(app.mails.findLast((mail) => mail.to === to)!.text)![0]).searchParams.get('token')!;
+}
 
 /** Access tokens of operations that the owner of the world cannot call. */
 const callers: Record<string, string> = {};
@@ -26,27 +29,28 @@ const callers: Record<string, string> = {};
 /** What stands for each `{placeholder}`, made when it is asked for. */
 const placeholders: Record<string, (world: World) => Promise<string> | string> = {
   verification_token: async () => {
-    const { email } = await register(app, 'verify-me');
+    const { email } = await register(app, { username: 'verify-me' });
     return mailed(email);
   },
   reset_token: async () => {
-    const { email } = await register(app, 'reset-me');
-    await must(app, { method: 'POST', url: '/v1/auth/forgot-password', payload: { email } });
-    await app.services.background.drain();
+    const { email } = await register(app, { username: 'reset-me' });
+    await app.jobsDone();
+    await expectOk(app, { method: 'POST', url: '/v1/auth/forgot-password', payload: { email } });
     return mailed(email);
   },
   invite_token: async (world) => {
-    const { email, token } = await register(app, 'invite-me');
+    const { email, accessToken: token } = await register(app, { username: 'invite-me' });
+    await app.jobsDone();
     callers.AcceptInvitation = token;
     const payload = { email, role: 'member' };
     const url = `/v1/orgs/${world.ids.org_id}/invitations`;
-    await must(app, { method: 'POST', url, headers: world.as('owner'), payload });
+    await expectOk(app, { method: 'POST', url, headers: world.as('owner'), payload });
     return mailed(email);
   },
-  refresh_token: async (world) => (await signIn(app, world.username)).refreshToken,
+  refresh_token: async (world) => (await signIn(app, world)).refreshToken,
   api_refresh_token: async (world) => {
     const url = `/v1/orgs/${world.ids.org_id}/api-tokens`;
-    const issued = await must(app, { method: 'POST', url, headers: world.as('owner'), payload: { name: 'ci' } });
+    const issued = await expectOk(app, { method: 'POST', url, headers: world.as('owner'), payload: { name: 'ci' } });
     return String(issued.refresh_token_plaintext);
   },
   other_user_id: (world) => world.guest.userId,
@@ -54,11 +58,11 @@ const placeholders: Record<string, (world: World) => Promise<string> | string> =
   secret_name: async (world) => {
     const payload = { name: 'of-the-organization', secret_type: 'api_key', value: { api_key: 'sk-1' } };
     const url = `/v1/orgs/${world.ids.org_id}/secrets`;
-    return String((await must(app, { method: 'POST', url, headers: world.as('owner'), payload })).name);
+    return String((await expectOk(app, { method: 'POST', url, headers: world.as('owner'), payload })).name);
   },
   model_name: async (world) => {
     const url = `/v1/orgs/${world.ids.org_id}/model-catalog/${world.ids.logical_model_id}`;
-    const model = await must<{ targets: { model_name: string }[] }>(app, { url, headers: world.as('owner') });
+    const model = await expectOk<{ targets: { model_name: string }[] }>(app, { url, headers: world.as('owner') });
     return model.targets[0]!.model_name;
   },
 };
@@ -85,7 +89,7 @@ describe('the example of', () => {
       expect(example, `rest/operations/examples.json has no "${operation.name}"`).toBeDefined();
       const body = await filled(example, world);
       const parts = {
-        ...partsOf(operation, world, { token: callers[operation.name] ?? world.accounts.owner.token }),
+        ...partsOf(operation, world, { token: callers[operation.name] ?? world.accounts.owner.accessToken }),
         body,
       };
       const answer = await app.server.inject(injectable(operation, parts));

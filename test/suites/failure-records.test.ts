@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { gentlestFirst, routeOf } from '../support/operations.ts';
+import { register } from '../support/person.ts';
 import { injectable, partsOf } from '../support/requests.ts';
-import { createWorld, register, type World } from '../support/world.ts';
+import { createWorld, type World } from '../support/world.ts';
 
 let app: TestApp;
 let world: World;
@@ -12,7 +13,7 @@ let count = 0;
 beforeAll(async () => {
   app = await startTestApp();
   world = await createWorld(app);
-  outsider = (await register(app, 'outsider')).token;
+  outsider = (await register(app, { username: 'outsider' })).accessToken;
 });
 afterAll(() => app.close());
 
@@ -38,7 +39,7 @@ test.each(operations.map((operation) => [routeOf(operation), operation] as const
   '%s: a refusal is recorded as being about what a success is about',
   async (_title, operation) => {
     const refused = await recorded(operation, outsider);
-    const done = await recorded(operation, world.accounts.owner.token);
+    const done = await recorded(operation, world.accounts.owner.accessToken);
     expect([403, 404], refused.body).toContain(refused.statusCode);
     const [failure, ...more] = refused.records;
     const success = done.records[0];

@@ -3,9 +3,10 @@ import { serverAudits } from 'graphql-http';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { schema } from '../../src/graphql/schema.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { PASSWORD } from '../support/person.ts';
 import { graphqlRequest } from '../support/requests.ts';
 import { openAcknowledged, openSocket } from '../support/sockets.ts';
-import { createWorld, PASSWORD, type World } from '../support/world.ts';
+import { createWorld, type World } from '../support/world.ts';
 
 let app: TestApp;
 let world: World;

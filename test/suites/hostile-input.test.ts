@@ -7,9 +7,9 @@ import { shapeFault } from '../support/error-shapes.ts';
 import { fieldValues, type HostileRequest, hostileRequests, withOneTextEmpty } from '../support/hostile.ts';
 import { addRows, listRoutes } from '../support/lists.ts';
 import { gentlestFirst, operations, routeOf } from '../support/operations.ts';
-import { graphqlRequest, injectable, partsOf } from '../support/requests.ts';
+import { expectOk, graphqlRequest, injectable, partsOf } from '../support/requests.ts';
 import { argumentsOf, documentOf, rootFields, titleOf } from '../support/root-fields.ts';
-import { createWorld, must, type World } from '../support/world.ts';
+import { createWorld, type World } from '../support/world.ts';
 
 const TIMEOUT_MS = 10_000;
 
@@ -67,7 +67,7 @@ const ordered = gentlestFirst().filter(({ type }) => type !== 'subscription');
 
 describe('never a 5xx, never a hang, always one of the two shapes', () => {
   test.each(ordered.map((operation) => [routeOf(operation), operation] as const))('%s', async (_title, operation) => {
-    const valid = () => partsOf(operation, doomed, { token: doomed.accounts.owner.token, requiredOnly: false });
+    const valid = () => partsOf(operation, doomed, { token: doomed.accounts.owner.accessToken, requiredOnly: false });
     expect(await faultsOf(hostileRequests(operation, valid))).toEqual([]);
   });
 
@@ -108,7 +108,7 @@ describe('never a 5xx, never a hang, always one of the two shapes', () => {
       'Basic Og==',
       '\0',
       `Bearer ${Buffer.from('{"alg":"none"}').toString('base64url')}..`,
-      `Bearer ${world.accounts.owner.token}x`,
+      `Bearer ${world.accounts.owner.accessToken}x`,
     ];
     const requests = values.map((authorization) => ({
       what: authorization.slice(0, 30),
@@ -125,7 +125,7 @@ describe('what an unknown id of a path gets', () => {
       .map((operation) => [routeOf(operation), operation] as const),
   )('%s: 403, 404 or 422 whatever stands there', async (_title, operation) => {
     for (const { what, request } of hostileRequests(operation, () =>
-      partsOf(operation, world, { token: world.accounts.owner.token }),
+      partsOf(operation, world, { token: world.accounts.owner.accessToken }),
     )) {
       if (!what.startsWith('path ') || what.startsWith('path and') || what.includes('%2') || what.endsWith('='))
         continue;
@@ -138,8 +138,8 @@ describe('cursors', () => {
   const paged = listRoutes.filter(({ isPaged }) => isPaged);
 
   async function cursorOf(list: (typeof paged)[number], query: Record<string, string> = {}): Promise<string> {
-    const parts = partsOf(list.operation, world, { token: world.accounts.owner.token });
-    const body = await must<{ next_cursor: string }>(
+    const parts = partsOf(list.operation, world, { token: world.accounts.owner.accessToken });
+    const body = await expectOk<{ next_cursor: string }>(
       app,
       injectable(list.operation, { ...parts, query: { ...parts.query, limit: '1', ...query } }),
     );
@@ -182,7 +182,7 @@ describe('cursors', () => {
         'null',
       ];
       for (const cursor of bad.filter((text) => text !== good)) {
-        const parts = partsOf(list.operation, world, { token: world.accounts.owner.token });
+        const parts = partsOf(list.operation, world, { token: world.accounts.owner.accessToken });
         const answer = await answered(injectable(list.operation, { ...parts, query: { ...parts.query, cursor } }));
         expect(answer.statusCode, `${cursor.slice(0, 60)}: ${answer.body.slice(0, 300)}`).toBe(422);
         expect(answer.json<{ detail: { loc: unknown }[] }>().detail[0]!.loc).toEqual(['query', 'cursor']);
@@ -195,12 +195,12 @@ describe('cursors', () => {
     const list = paged.find(({ operation }) => operation.path === '/v1/orgs/{org_id}/workspaces')!;
     await addRows(app, world, list, 2);
     const cursor = await cursorOf(list);
-    const parts = partsOf(list.operation, other, { token: other.accounts.owner.token });
+    const parts = partsOf(list.operation, other, { token: other.accounts.owner.accessToken });
     expect((await answered(injectable(list.operation, { ...parts, query: { cursor } }))).statusCode).toBe(422);
     const users = paged.find(({ operation }) => operation.path === '/v1/users')!;
     await addRows(app, world, users, 3);
     const filtered = await cursorOf(users, { search: world.marker });
-    const unfiltered = partsOf(users.operation, world, { token: world.accounts.owner.token });
+    const unfiltered = partsOf(users.operation, world, { token: world.accounts.owner.accessToken });
     expect(
       (await answered(injectable(users.operation, { ...unfiltered, query: { ...unfiltered.query, cursor: filtered } })))
         .statusCode,
@@ -215,7 +215,7 @@ describe('limit', () => {
   });
   test.each(limited)('%s takes its bounds and nothing around them', async (_title, operation, { min, max }) => {
     const ask = async (limit: string) => {
-      const parts = partsOf(operation, world, { token: world.accounts.owner.token });
+      const parts = partsOf(operation, world, { token: world.accounts.owner.accessToken });
       return (await answered(injectable(operation, { ...parts, query: { ...parts.query, limit } }))).statusCode;
     };
     for (const good of [min, max]) expect(await ask(String(good))).toBe(200);
@@ -369,7 +369,7 @@ test.each([
   });
   await fc.assert(
     fc.asyncProperty(arbitrary, async ({ operation, swap, query, body, merged, isMember }) => {
-      const parts = partsOf(operation, world, { token: world.accounts[isMember ? 'editor' : 'owner'].token });
+      const parts = partsOf(operation, world, { token: world.accounts[isMember ? 'editor' : 'owner'].accessToken });
       const [first] = Object.keys(parts.params).slice(-1);
       if (swap !== null && first) parts.params[first] = swap;
       const isObject = typeof body === 'object' && body !== null && !Array.isArray(body);

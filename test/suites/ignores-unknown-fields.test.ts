@@ -69,7 +69,7 @@ test.each(writing.map((operation) => [routeOf(operation), operation] as const))(
     const taken = new Set(Object.keys(operation.body!.type.getFields()).map(snakeCase));
     const camelCase = (name: string) => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
     const extra = Object.entries(guarded).filter(([name]) => !taken.has(name));
-    const parts = partsOf(operation, world, { token: world.accounts.owner.token });
+    const parts = partsOf(operation, world, { token: world.accounts.owner.accessToken });
     parts.body = {
       ...Object.fromEntries(extra),
       ...Object.fromEntries(extra.map(([name, value]) => [camelCase(name), value])),

@@ -5,9 +5,9 @@ import { expectUnauthenticated } from '../support/error-shapes.ts';
 import { addRows, type ListRoute, listRoutes } from '../support/lists.ts';
 import { operationAt, routeOf } from '../support/operations.ts';
 import { logQueries, type QueryLog } from '../support/query-log.ts';
-import { graphqlRequest, injectable, partsOf } from '../support/requests.ts';
+import { expectOk, graphqlRequest, injectable, partsOf } from '../support/requests.ts';
 import { argumentsOf, documentOf, type RootField, rootFields, titleOf } from '../support/root-fields.ts';
-import { createWorld, must, type World } from '../support/world.ts';
+import { createWorld, type World } from '../support/world.ts';
 
 /** What can be told from the input alone is told at once, and before access is asked. */
 let app: TestApp;
@@ -32,13 +32,13 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 async function cursorOf(list: ListRoute): Promise<string> {
-  const { next_cursor } = await must<{ next_cursor: string }>(app, listing(list, world, { limit: '1' }));
+  const { next_cursor } = await expectOk<{ next_cursor: string }>(app, listing(list, world, { limit: '1' }));
   return next_cursor;
 }
 
 /** The list of the world, as the owner of `by` asks for it. */
 function listing({ operation }: ListRoute, by: World, query: Record<string, string>): InjectOptions {
-  const parts = partsOf(operation, world, { token: by.accounts.owner.token });
+  const parts = partsOf(operation, world, { token: by.accounts.owner.accessToken });
   return injectable(operation, { ...parts, query: { ...parts.query, ...query } });
 }
 
@@ -94,7 +94,7 @@ describe('a cursor that cannot be right', () => {
 
   const ofTenant = paged.filter(([, { operation }]) => operation.path.includes('{org_id}'));
   test.each(ofTenant)('%s: is the same list of another organization', async (route, { operation }) => {
-    const parts = partsOf(operation, world, { token: world.accounts.owner.token });
+    const parts = partsOf(operation, world, { token: world.accounts.owner.accessToken });
     const params = { ...parts.params, org_id: outside.ids.org_id! };
     const query = { ...parts.query, cursor: cursors.get(route)! };
     expect(await places(injectable(operation, { ...parts, params, query }))).toEqual([['query', 'cursor']]);
@@ -176,7 +176,7 @@ describe('organization_id that is not that of the path', () => {
   test('in the body: together with the other failures, and before access', async () => {
     const operation = operationAt('POST', '/v1/orgs/{org_id}/workspaces');
     for (const by of [world, outside]) {
-      const parts = partsOf(operation, world, { token: by.accounts.owner.token });
+      const parts = partsOf(operation, world, { token: by.accounts.owner.accessToken });
       const sent = (body: unknown) => injectable(operation, { ...parts, body });
       const organization = ['body', 'organization_id'];
       expect(await places(sent({ organization_id: 'org_other' }))).toEqual([['body', 'name'], organization]);

@@ -1,14 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Sql } from '../../src/data/sql.ts';
 import { EventTail } from '../../src/events/event-tail.ts';
-import { Sql } from '../../src/infra/sql.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 const WRITERS = 12;
 const PER_WRITER = 60;
 const ROUNDS = 6;
 const WORKSPACE = 'ws_order';
+const PLACE = { orgId: 'org_order', workspaceId: WORKSPACE };
 
 let database: TestDatabase;
 let pool: pg.Pool;
@@ -74,8 +75,8 @@ test('twelve writers that commit late: the tail delivers every event exactly onc
   for (let round = 0; round < ROUNDS && lostByNaive === 0; round++) {
     const faults: unknown[] = [];
     const tail = new EventTail(new Sql(pool), 5, (error) => faults.push(error));
-    const queue = await tail.subscribe(WORKSPACE);
-    const other = await tail.subscribe('ws_other');
+    const queue = await tail.subscribe(PLACE);
+    const other = await tail.subscribe({ ...PLACE, workspaceId: 'ws_other' });
     const delivered: string[] = [];
     const reading = (async () => {
       for await (const { id } of queue) delivered.push(id);
@@ -107,8 +108,8 @@ test('twelve writers that commit late: the tail delivers every event exactly onc
 
 test('a reader that comes while the first one is being let in takes nothing away from it', async () => {
   const tail = new EventTail(new Sql(pool), 5, () => undefined);
-  const first = tail.subscribe(WORKSPACE);
-  const second = tail.subscribe(WORKSPACE);
+  const first = tail.subscribe(PLACE);
+  const second = tail.subscribe(PLACE);
   const [a, b] = await Promise.all([first, second]);
   await pool.query(INSERT, ['evt_both', WORKSPACE]);
   expect((await a.next()).value).toMatchObject({ id: 'evt_both' });
@@ -118,7 +119,7 @@ test('a reader that comes while the first one is being let in takes nothing away
 
 test('a reader that does not read is let go, the others go on', async () => {
   const tail = new EventTail(new Sql(pool), 5, () => undefined);
-  const [idle, busy] = [await tail.subscribe(WORKSPACE), await tail.subscribe(WORKSPACE)];
+  const [idle, busy] = [await tail.subscribe(PLACE), await tail.subscribe(PLACE)];
   let count = 0;
   const reading = (async () => {
     for await (const _event of busy) count++;

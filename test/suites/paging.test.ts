@@ -2,8 +2,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { addRows, itemIdsOf, type ListRoute, listRoutes } from '../support/lists.ts';
 import { routeOf } from '../support/operations.ts';
-import { injectable, partsOf } from '../support/requests.ts';
-import { createWorld, must, type World } from '../support/world.ts';
+import { expectOk, injectable, partsOf } from '../support/requests.ts';
+import { createWorld, type World } from '../support/world.ts';
 
 interface Envelope {
   total: number;
@@ -20,8 +20,8 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 async function pageOf({ operation, array }: ListRoute, query: Record<string, string>) {
-  const parts = partsOf(operation, world, { token: world.accounts.owner.token });
-  const body = await must<Envelope & Record<string, unknown>>(
+  const parts = partsOf(operation, world, { token: world.accounts.owner.accessToken });
+  const body = await expectOk<Envelope & Record<string, unknown>>(
     app,
     injectable(operation, { ...parts, query: { ...parts.query, ...query } }),
   );

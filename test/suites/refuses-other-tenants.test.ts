@@ -104,7 +104,9 @@ describe('the control: with the right token the same requests do answer', () => 
       .filter(({ method, type }) => method === 'GET' && type === 'query')
       .map((operation) => [routeOf(operation), operation] as const),
   )('%s', async (title, operation) => {
-    const answer = await app.server.inject(requestOf(operation, foreign, { token: foreign.accounts.owner.token }));
+    const answer = await app.server.inject(
+      requestOf(operation, foreign, { token: foreign.accounts.owner.accessToken }),
+    );
     expect(answer.statusCode, answer.body).toBe(200);
     // some answers hold no text, only identifiers
     const shows = [foreign.marker, ...foreignIds].some((text) => answer.body.includes(text));
@@ -156,7 +158,7 @@ describe('each id of a route swapped for one of another tenant', () => {
   test.each(
     operations.filter(({ isPublic }) => !isPublic).map((operation) => [routeOf(operation), operation] as const),
   )('%s', async (_title, operation) => {
-    const token = own.accounts.owner.token;
+    const token = own.accounts.owner.accessToken;
     const places = placesOf(operation, rootFieldOf(operation));
     for (const { swap } of places)
       await expectRefused(injectable(operation, swap(partsOf(operation, own, { token }), swapped)));
@@ -169,7 +171,7 @@ describe('each id of a route swapped for one of another tenant', () => {
   test.each(
     operations.filter(({ isPublic }) => !isPublic).map((operation) => [routeOf(operation), operation] as const),
   )('%s: a hidden id and one that does not exist get the same answer', async (_title, operation) => {
-    const token = own.accounts.owner.token;
+    const token = own.accounts.owner.accessToken;
     for (const { label, swap } of placesOf(operation, rootFieldOf(operation))) {
       const parts = partsOf(operation, own, { token });
       const invented = (name: string) => swapped(name)!.replace(/_.*$/, '_00000000000000000000000000');
@@ -202,7 +204,7 @@ describe('each id of a root field swapped for one of another tenant', () => {
       const request = graphqlRequest(
         documentOf(root, { ...given, ...change }),
         { ...given, ...change },
-        `Bearer ${own.accounts.owner.token}`,
+        `Bearer ${own.accounts.owner.accessToken}`,
       );
       if (root.kind === 'subscription') request.headers = { ...request.headers, accept: 'text/event-stream' };
       const answer = await app.server.inject(request);
@@ -227,7 +229,7 @@ describe('each id of a root field swapped for one of another tenant', () => {
         const request = graphqlRequest(
           'query ($id: ID!) { node(id: $id) { __typename id } }',
           { id },
-          `Bearer ${own.accounts.owner.token}`,
+          `Bearer ${own.accounts.owner.accessToken}`,
         );
         const answer = await app.server.inject(request);
         expect(answer.json<{ data?: { node: unknown } | null }>().data?.node ?? null, id).toBeNull();
@@ -272,7 +274,7 @@ describe('what the own requests answer', () => {
       .filter(({ method, type }) => method === 'GET' && type === 'query')
       .map((operation) => [routeOf(operation), operation] as const),
   )('%s shows nothing of the other tenant, also when asked for it', async (_title, operation) => {
-    const token = own.accounts.owner.token;
+    const token = own.accounts.owner.accessToken;
     const parts = partsOf(operation, own, { token });
     const searches = operation.parameters.filter(({ name }) => ['search', 'q', 'query', 'name'].includes(name));
     for (const query of [

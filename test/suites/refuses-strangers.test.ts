@@ -64,7 +64,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 async function strangersOf(testApp: TestApp, { accounts }: World): Promise<typeof headers> {
-  const { token, refreshToken } = accounts.owner;
+  const { accessToken: token, refreshToken } = accounts.owner;
   const claims = decodeJwt(token);
   const header = decodeProtectedHeader(token);
   const { privateKey: foreign } = generateKeyPairSync('ed25519');

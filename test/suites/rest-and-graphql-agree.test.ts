@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CompiledOperation } from '../../rest/operation.ts';
 import { granted } from '../../src/access/permissions.ts';
-import { permissionOf, type Requirement } from '../../src/graphql/access-plugin.ts';
+import { permissionOf, type Requirement } from '../../src/graphql/plugins/access-plugin.ts';
 import { schema } from '../../src/graphql/schema.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { addRows, listRoutes } from '../support/lists.ts';
@@ -27,7 +27,7 @@ describe.each(
 )('%s', (_title, operation) => {
   test.each(['owner', 'admin', 'viewer'] as const)('REST and GraphQL give %s the same', async (role) => {
     for (const requiredOnly of [true, false]) {
-      const parts = partsOf(operation, world, { token: world.accounts[role].token, requiredOnly });
+      const parts = partsOf(operation, world, { token: world.accounts[role].accessToken, requiredOnly });
       const [rest, graphql] = [
         await app.server.inject(injectable(operation, parts)),
         await askWritten(app, operation, parts),
@@ -54,7 +54,7 @@ const permissionFor = (operation: CompiledOperation) =>
 /** Requests of a change that must be refused: one for each reason that can be given without knowing the operation. */
 function refusals(operation: CompiledOperation): [status: number[], parts: Parts][] {
   const list: [number[], Parts][] = [];
-  const asOwner = () => partsOf(operation, world, { token: world.accounts.owner.token });
+  const asOwner = () => partsOf(operation, world, { token: world.accounts.owner.accessToken });
   if (!operation.isPublic) list.push([[401], partsOf(operation, world)]);
   // samples of public changes hold tokens that nobody was given
   else list.push([[401, 422], { ...asOwner(), body: { ...(asOwner().body as Json), ...outOfBounds(operation) } }]);
@@ -62,7 +62,7 @@ function refusals(operation: CompiledOperation): [status: number[], parts: Parts
   // whatever a role is, its own account is its own
   const isOwn = operation.path.includes('/me/');
   if (permission && !isOwn && granted('viewer', permission) === 'none')
-    list.push([[403], partsOf(operation, world, { token: world.accounts.viewer.token })]);
+    list.push([[403], partsOf(operation, world, { token: world.accounts.viewer.accessToken })]);
   const last = pathVariables(operation.path).findLast((name) => name !== 'org_id');
   if (last) {
     const parts = asOwner();
@@ -109,7 +109,7 @@ describe.each(mutations.map((operation) => [routeOf(operation), operation] as co
   const bad = outOfBounds(operation);
   if (!bad) return;
   test('bounds are said in the same words: type, message and place of each failure', async () => {
-    const parts = partsOf(operation, world, { token: world.accounts.owner.token });
+    const parts = partsOf(operation, world, { token: world.accounts.owner.accessToken });
     parts.body = { ...(parts.body as Json), ...bad };
     const rest = await app.server.inject(injectable(operation, parts));
     const graphql = await askWritten(app, operation, parts);
@@ -141,7 +141,7 @@ test('1,000 random reads by five roles: REST and GraphQL answer equal, byte for 
   for (let i = 0; i < 1_000; i++) {
     const operation = reads[random(reads.length)]!;
     const role = (['owner', 'admin', 'editor', 'member', 'viewer'] as const)[random(5)]!;
-    const parts = partsOf(operation, world, { token: world.accounts[role].token });
+    const parts = partsOf(operation, world, { token: world.accounts[role].accessToken });
     const names = Object.keys(parts.params);
     if (names.length > 0 && random(3) === 0) parts.params[names[random(names.length)]!] = ids[random(ids.length)]!;
     if (operation.parameters.some(({ name }) => name === 'limit')) parts.query.limit = String(1 + random(5));

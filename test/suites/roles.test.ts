@@ -1,14 +1,16 @@
 import type { OperationTypeNode } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CompiledOperation } from '../../rest/operation.ts';
-import { type Permission, permissionTable, type Role, roles } from '../../src/access/permissions.ts';
-import { permissionOf, type Requirement } from '../../src/graphql/access-plugin.ts';
+import { permissionTable } from '../../src/access/permissions.ts';
+import type { Permission } from '../../src/core/resources.ts';
+import { type Role, roles } from '../../src/core/roles.ts';
+import { permissionOf, type Requirement } from '../../src/graphql/plugins/access-plugin.ts';
 import { schema } from '../../src/graphql/schema.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { expendable } from '../support/expendable.ts';
 import { gentlestFirst, operationAt, operations, pathVariables, rootFieldOf, routeOf } from '../support/operations.ts';
-import { injectable, partsOf } from '../support/requests.ts';
-import { createWorld, makeOne, makerOf, must, type World } from '../support/world.ts';
+import { expectOk, injectable, partsOf } from '../support/requests.ts';
+import { createWorld, makeOne, makerOf, type World } from '../support/world.ts';
 
 /**
  * Who may do what (defaults §13), once more and by hand: viewer, member, editor, admin, owner. `x` yes, `-` no, `o` only what one made oneself.
@@ -164,11 +166,11 @@ test('every route asks for a permission, or is in the list of those that need no
 });
 
 test('a member of the organization who is in no workspace sees none of them', async () => {
-  const headers = { authorization: `Bearer ${world.guest.token}` };
+  const headers = { authorization: `Bearer ${world.guest.accessToken}` };
   const outsider = (await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/workspaces'))) as {
     workspace_id: string;
   };
-  const list = await must<{ workspaces: { workspace_id: string }[] }>(app, {
+  const list = await expectOk<{ workspaces: { workspace_id: string }[] }>(app, {
     url: `/v1/orgs/${world.ids.org_id}/workspaces`,
     headers,
   });
@@ -203,8 +205,8 @@ test('what only its maker may do of the members, its maker may', async () => {
   for (const [title, , operation] of ownOnly) {
     const last = pathVariables(operation.path).at(-1)!;
     const maker = makerOf(last)!;
-    const token = world.accounts.member.token;
-    const made = await must<Record<string, string>>(app, injectable(maker, partsOf(maker, world, { token })));
+    const token = world.accounts.member.accessToken;
+    const made = await expectOk<Record<string, string>>(app, injectable(maker, partsOf(maker, world, { token })));
     const parts = partsOf(operation, { ...world, ids: { ...world.ids, [last]: made[last]! } }, { token });
     const own = await app.server.inject(injectable(operation, parts));
     expect(own.statusCode, `${title}: ${own.body}`).toBeLessThan(300);
@@ -215,7 +217,7 @@ test('an admin of the workspace who is a plain member of the organization may no
   const maker = operationAt('POST', '/v1/orgs/{org_id}/workspaces');
   const made = (await makeOne(app, world, maker)) as { workspace_id: string };
   const url = `/v1/orgs/${world.ids.org_id}/workspaces/${made.workspace_id}`;
-  await must(app, {
+  await expectOk(app, {
     method: 'POST',
     url: `${url}/members`,
     headers: world.as('owner'),

@@ -1,15 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { credentialOf } from '../../src/access/authentication.ts';
 import type { Actor } from '../../src/access/caller.ts';
-import { ChildReads } from '../../src/graphql/child-reads.ts';
+import { markChecked } from '../../src/access/mark-checked.ts';
+import { systemCaller } from '../../src/access/system-caller.ts';
+import { ChildReads } from '../../src/data/child-reads.ts';
+import { countRows, readPage, readPages } from '../../src/data/pages.ts';
+import type { ReadContext } from '../../src/data/request-cache.ts';
 import { Context } from '../../src/graphql/context.ts';
-import { countRows, readPage, readPages } from '../../src/infra/pages.ts';
-import { systemCaller } from '../../src/infra/system-caller.ts';
-import { resolveNamespace } from '../../src/namespaces/namespace.service.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { writtenIn, writtenSources } from '../support/declared-sources.ts';
 import { addRows, listRoutes } from '../support/lists.ts';
 import { prismaRows } from '../support/prisma-rows.ts';
+import { readsIn, writtenReads } from '../support/reads.ts';
 import { createWorld, type World } from '../support/world.ts';
 
 vi.hoisted(() => {
@@ -39,6 +41,7 @@ beforeAll(async () => {
     workspace_member: await firstOf('workspace_members'),
     organization_member: await firstOf('organization_members'),
     token: await firstOf('api_tokens'),
+    thread_namespace: (await prisma.thread.findFirstOrThrow({ where: { orgId: world.ids.org_id } })).namespaceId,
   };
   await vary();
 }, 120_000);
@@ -107,18 +110,6 @@ const held: Record<string, Held> = {
     values: () => [org(), ids.editor],
     rows: async () =>
       (await rows.users({ id: ids.editor, isActive: true })).map((row) => ({ ...row, contextOrgId: org() })),
-  },
-  'workspaces/workspace.reads.ts all': {
-    values: () => [org()],
-    rows: () => rows.workspaces({ orgId: org(), ...living }),
-  },
-  'workspaces/workspace.reads.ts own': {
-    values: () => [org(), ids.editor],
-    rows: () => rows.workspaces({ orgId: org(), ...living, members: { some: { userId: ids.editor } } }),
-  },
-  'workspaces/workspace.reads.ts byId': {
-    values: () => [org(), workspace()],
-    rows: () => rows.workspaces({ id: workspace(), orgId: org(), ...living }),
   },
   'workspaces/workspace-member.service.ts source': {
     values: () => [workspace(), org()],
@@ -216,28 +207,28 @@ const held: Record<string, Held> = {
     values: () => [ids.secret_id],
     rows: () => rows.secrets({ id: ids.secret_id }),
   },
-  'tokens/api-token.reads.ts ofOrganization': {
+  'api-tokens/api-token.reads.ts ofOrganization': {
     values: () => [org()],
     rows: () => rows.tokens({ orgId: org(), ...kept() }),
   },
-  'tokens/api-token.reads.ts ofUser': {
+  'api-tokens/api-token.reads.ts ofUser': {
     values: () => [org(), ids.owner],
     rows: () => rows.tokens({ orgId: org(), createdByUserId: ids.owner, tokenType: 'pat', ...kept() }),
   },
-  'tokens/api-token.reads.ts ofApp': {
+  'api-tokens/api-token.reads.ts ofApp': {
     values: () => [org(), ids.app_id],
     rows: () => rows.tokens({ orgId: org(), appId: ids.app_id, ...kept() }),
   },
-  'tokens/api-token.reads.ts one': { values: () => [ids.token], rows: () => rows.tokens({ id: ids.token }) },
-  'models/provider-account.source.ts accountsSource': {
+  'api-tokens/api-token.reads.ts one': { values: () => [ids.token], rows: () => rows.tokens({ id: ids.token }) },
+  'provider-accounts/provider-account.source.ts accountsSource': {
     values: () => [org()],
     rows: () => rows.accounts({ orgId: org() }),
   },
-  'models/provider-account.reads.ts one': {
+  'provider-accounts/provider-account.reads.ts one': {
     values: () => [org(), ids.provider_account_id],
     rows: () => rows.accounts({ orgId: org(), id: ids.provider_account_id }),
   },
-  'models/provider-account.reads.ts anywhere': {
+  'provider-accounts/provider-account.reads.ts anywhere': {
     values: () => [ids.provider_account_id],
     rows: () => rows.accounts({ id: ids.provider_account_id }),
   },
@@ -253,15 +244,15 @@ const held: Record<string, Held> = {
     values: () => [ids.model_id],
     rows: () => rows.models({ id: ids.model_id }),
   },
-  'models/model-entitlement.service.ts source': {
+  'model-entitlements/model-entitlement.service.ts source': {
     values: () => [org(), workspace()],
     rows: () => rows.entitlements(inWorkspace()),
   },
-  'models/model-entitlement.service.ts one': {
+  'model-entitlements/model-entitlement.service.ts one': {
     values: () => [org(), workspace(), ids.logical_model_id],
     rows: () => rows.entitlements({ ...inWorkspace(), logicalModelId: ids.logical_model_id }),
   },
-  'models/model-entitlement.service.ts anywhere': {
+  'model-entitlements/model-entitlement.service.ts anywhere': {
     values: () => [ids.entitlement_id],
     rows: () => rows.entitlements({ id: ids.entitlement_id }),
   },
@@ -282,7 +273,7 @@ async function deployed(where: { environmentId?: string; appId?: string }) {
 test('every list that is written by hand is in here, and no other', () => {
   expect(Object.keys({ ...held, ...counted }).sort()).toEqual([...writtenSources].sort());
   expect([...globalThis.declaredSources!.keys()].sort()).toEqual([...writtenSources].sort());
-  expect(writtenSources.length).toBeGreaterThan(40);
+  expect(writtenSources.length + writtenReads()).toBeGreaterThan(20);
 });
 
 describe.each(Object.entries(held))('%s', (name, { values, rows: read }) => {
@@ -308,10 +299,6 @@ test.each(Object.entries(counted))('%s counts the rows that Prisma reads', async
 
 /** Properties that name the parent of rows that are read as somebody's children. THE place to add one. */
 const children: Record<string, readonly string[]> = {
-  namespaces: ['orgId', 'workspaceId'],
-  threads: ['orgId', 'workspaceId', 'namespaceId'],
-  apps: ['orgId', 'workspaceId'],
-  releases: ['orgId', 'workspaceId', 'appId'],
   deployments: ['orgId', 'workspaceId'],
 };
 
@@ -328,8 +315,8 @@ test.each(Object.entries(children))(
   '%s are the very rows that Prisma reads, in each way of reading',
   async (name, below) => {
     type Row = { id: string; orgId: string } & Record<string, string>;
-    const { reads } = app.services[name as 'apps'] as unknown as { reads: ChildReads<Row> };
-    const read = rows[name as 'apps'] as unknown as (where: object) => Promise<Row[]>;
+    const { reads } = app.services[name as 'deployments'] as unknown as { reads: ChildReads<Row> };
+    const read = rows[name as 'deployments'] as unknown as (where: object) => Promise<Row[]>;
     const [first] = await read({ orgId: org(), workspaceId: workspace() });
     const parent = below.map((property) => first![property]!);
     const wanted = (await read(Object.fromEntries(below.map((property) => [property, first![property]])))).reverse();
@@ -353,20 +340,98 @@ test.each(Object.entries(children))(
   },
 );
 
+interface HeldReads {
+  /** What names the parent. */
+  place: () => Record<string, string>;
+  /** The rows below it, read by Prisma, by their ids. */
+  rows: () => Promise<{ id: string }[]>;
+  /** Whoever asks, where the list is of what is the caller's own. */
+  me?: () => string;
+  /** What a row is known by within its parent, where it is not its id; and a word that stands for one. */
+  known?: string;
+  alias?: { word: string; of: (row: never) => boolean };
+}
+
+/** Every list that a service reads by `Reads`. THE place to add one. */
+const declared: Record<string, HeldReads> = {
+  'workspaces.reads': {
+    place: () => ({ orgId: org() }),
+    rows: () => rows.workspaces({ orgId: org(), ...living }),
+  },
+  'workspaces.own': {
+    place: () => ({ orgId: org() }),
+    me: () => ids.editor!,
+    rows: () => rows.workspaces({ orgId: org(), ...living, members: { some: { userId: ids.editor } } }),
+  },
+  'namespaces.reads': {
+    place: inWorkspace,
+    rows: () => rows.namespaces(inWorkspace()),
+    alias: { word: 'default', of: ({ slug }: { slug: string }) => slug === 'default' },
+  },
+  'apps.reads': {
+    place: inWorkspace,
+    rows: () => rows.apps(inWorkspace()),
+  },
+  'releases.reads': {
+    place: () => ({ ...inWorkspace(), appId: ids.app_id! }),
+    rows: () => rows.releases({ ...inWorkspace(), appId: ids.app_id }),
+  },
+  'threads.reads': {
+    place: () => ({ ...inWorkspace(), namespaceId: ids.thread_namespace! }),
+    rows: () => rows.threads({ ...inWorkspace(), namespaceId: ids.thread_namespace }),
+  },
+};
+
+test('every `Reads` is in here, and every one that is made is shown by its service', () => {
+  const found = readsIn(app.services);
+  expect([...found.keys()].sort()).toEqual(Object.keys(declared).sort());
+  expect(found.size).toBe(writtenReads());
+});
+
+/** A request of somebody who has signed in. */
+const asking = (userId: string): ReadContext =>
+  new Context({ principal: { userId, token: null }, request: {} } as unknown as Actor, app.services);
+
+describe.each(Object.entries(declared))('%s', (name, { place, rows: read, me, known = 'id', alias }) => {
+  const reads = () => readsIn(app.services).get(name)!;
+  const wantedRows = async () => {
+    const wanted = await read();
+    expect(wanted).not.toEqual([]);
+    return reads().sources.list.order === 'desc' ? wanted.reverse() : wanted;
+  };
+
+  test('lists the very rows that Prisma reads: all columns, in order, alone and beside another parent', async () => {
+    const wanted = await wantedRows();
+    const context = asking(me?.() ?? 'nobody');
+    const nowhere = Object.fromEntries(Object.keys(place()).map((property) => [property, 'nowhere']));
+    const alone = await reads().list(asking(me?.() ?? 'nobody'), markChecked(place()), { first: 200 });
+    expect(alone.nodes).toStrictEqual(wanted);
+    expect(await alone.total()).toBe(wanted.length);
+    const pages = [nowhere, place()].map((parent) => reads().list(context, markChecked(parent), { first: 200 }));
+    expect((await Promise.all(pages)).map(({ nodes }) => nodes)).toStrictEqual([[], wanted]);
+    const totals = (await Promise.all(pages)).map(async (page) => page.total());
+    expect(await Promise.all(totals)).toEqual([0, wanted.length]);
+  });
+
+  test('reads each of them alone, together, and by its id alone', async () => {
+    const wanted = await wantedRows();
+    const context = asking('nobody');
+    const idOf = (row: object) => (row as Record<string, string>)[known]!;
+    const all = wanted.map((row) => reads().get(context, markChecked(place()), idOf(row)));
+    expect(await Promise.all(all)).toStrictEqual(wanted);
+    const [first] = wanted;
+    expect(await reads().get(asking('nobody'), markChecked(place()), idOf(first!))).toStrictEqual(first);
+    expect(await reads().findUnscoped(context, first!.id)).toStrictEqual(first);
+    const elsewhere = { ...place(), orgId: 'nowhere' };
+    expect(await reads().find(context, markChecked(elsewhere), idOf(first!))).toBeNull();
+    if (!alias) return;
+    const named = await reads().get(context, markChecked(place()), alias.word);
+    expect([named]).toStrictEqual(wanted.filter((row) => alias.of(row as never)));
+  });
+});
+
 /** Whole rows that are read by a statement of their own. THE place to add one. */
 const statements: Record<string, () => Promise<void>> = {
-  'workspaces/workspace.reads.ts': async () => {
-    const [wanted] = await rows.workspaces({ id: workspace() });
-    const { reads } = app.services.workspaces;
-    expect(await reads.find(org(), workspace())).toStrictEqual(wanted);
-    expect(await reads.findAnywhere(workspace())).toStrictEqual(wanted);
-  },
-  'namespaces/namespace.service.ts': async () => {
-    const all = await rows.namespaces(inWorkspace());
-    const byId = (id: string) => resolveNamespace(app.services.sql, org(), workspace(), id);
-    for (const row of all) expect(await byId(row.id)).toStrictEqual(row);
-    expect(await byId('default')).toStrictEqual(all.find(({ slug }) => slug === 'default'));
-  },
   'users/user.reads.ts': async () => {
     const [wanted] = await rows.users({ id: ids.editor });
     expect(await app.services.users.reads.find(ids.editor!, org())).toStrictEqual({ ...wanted, contextOrgId: org() });
@@ -382,7 +447,7 @@ const statements: Record<string, () => Promise<void>> = {
 };
 
 test('every statement that selects whole rows is in here', () => {
-  const { 'infra/pages.ts': _own, ...written } = writtenIn(/\$\{selectList\(/g);
+  const { 'data/pages.ts': _own, ...written } = writtenIn(/\$\{selectList\(/g);
   expect(Object.keys(written).sort()).toEqual(Object.keys(statements).sort());
   expect(new Set(Object.values(written)), 'one in each file').toEqual(new Set([1]));
 });

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { operations } from '../support/operations.ts';
-import { createWorld, must, PASSWORD, type World } from '../support/world.ts';
+import { PASSWORD } from '../support/person.ts';
+import { expectOk } from '../support/requests.ts';
+import { createWorld, type World } from '../support/world.ts';
 
 const O = '/v1/orgs/{org_id}';
 const W = `${O}/workspaces/{workspace_id}`;
@@ -156,12 +158,12 @@ describe('the shapes of the spec', () => {
   const hasShape = (value: unknown, shape: Shape, more: string[] = []) =>
     expect(Object.keys(value as object).sort()).toEqual([...shapes[shape].split(' '), ...more].sort());
   const get = <Body = Record<string, unknown>>(url: string, role: 'owner' | 'viewer' = 'owner') =>
-    must<Body>(app, { url, headers: world.as(role) });
+    expectOk<Body>(app, { url, headers: world.as(role) });
   const send = <Body = Record<string, unknown>>(
     method: 'POST' | 'PUT' | 'PATCH' | 'DELETE',
     url: string,
     payload?: object,
-  ) => must<Body>(app, { method, url, headers: world.as('owner'), ...(payload ? { payload } : {}) });
+  ) => expectOk<Body>(app, { method, url, headers: world.as('owner'), ...(payload ? { payload } : {}) });
 
   test('User, with has_password only in the profile; what is private is empty for others', async () => {
     for (const url of ['/v1/auth/me', '/v1/users/me', `/v1/users/${world.accounts.owner.userId}`])
@@ -211,8 +213,8 @@ describe('the shapes of the spec', () => {
   });
 
   test('public configuration and invitation', async () => {
-    expect(await must(app, { url: '/v1/auth/config' })).toEqual({ allow_registration: true });
-    expect(await must(app, { url: '/v1/auth/invite-info?token=unknown' })).toEqual({ email: '', valid: false });
+    expect(await expectOk(app, { url: '/v1/auth/config' })).toEqual({ allow_registration: true });
+    expect(await expectOk(app, { url: '/v1/auth/invite-info?token=unknown' })).toEqual({ email: '', valid: false });
   });
 
   test('Workspace and its list', async () => {
@@ -385,7 +387,7 @@ describe('the shapes of the spec', () => {
       const list = await get<{ tokens: unknown[] }>(url);
       hasShape(list, 'Tokens');
       hasShape(list.tokens[0], 'Token');
-      const refreshed = await must<{ token: unknown }>(app, {
+      const refreshed = await expectOk<{ token: unknown }>(app, {
         method: 'POST',
         url: `/v1/orgs/${world.ids.org_id}/api-tokens/refresh`,
         payload: { refresh_token: issued.refresh_token_plaintext },

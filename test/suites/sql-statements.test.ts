@@ -1,14 +1,14 @@
 import { type GraphQLObjectType, getNamedType, isNonNullType, isObjectType } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { FreshCache } from '../../src/infra/fresh-cache.ts';
+import { FreshCache } from '../../src/access/fresh-cache.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { listRoutes } from '../support/lists.ts';
 import { type Looker, lookersAt } from '../support/lookers.ts';
 import { rootFieldOf, routeOf } from '../support/operations.ts';
 import { logQueries, type QueryLog } from '../support/query-log.ts';
-import { graphqlRequest, injectable, partsOf } from '../support/requests.ts';
+import { expectOk, graphqlRequest, injectable, partsOf } from '../support/requests.ts';
 import { argumentsOf, rootFields, selectionOf } from '../support/root-fields.ts';
-import { createWorld, must, type World } from '../support/world.ts';
+import { createWorld, type World } from '../support/world.ts';
 
 let app: TestApp;
 let world: World;
@@ -58,7 +58,7 @@ describe.each(listRoutes.map((list) => [routeOf(list.operation), list] as const)
   test('as many statements for twenty rows as for one, whoever looks', async () => {
     const { operation, isPaged, array } = list;
     for (const looker of lookers) {
-      const parts = partsOf(operation, looker.world, { token: looker.world.accounts.owner.token });
+      const parts = partsOf(operation, looker.world, { token: looker.world.accounts.owner.accessToken });
       const ask = async (limit: number) => {
         const query = isPaged ? { ...parts.query, limit: String(limit) } : parts.query;
         const answer = await app.server.inject(injectable(operation, { ...parts, query }));
@@ -134,7 +134,7 @@ test.each(nested.map((item) => [item.title, item] as const))(
       const ask = (first: number, inner: number) => async () => {
         const { authorization } = looker.world.as('owner');
         const request = graphqlRequest(nestedQuery(item, given, first, inner), given, authorization);
-        const { data, errors } = await must<NestedAnswer>(app, request);
+        const { data, errors } = await expectOk<NestedAnswer>(app, request);
         const codes = new Set(errors?.map(({ extensions }) => extensions.code));
         // what some may not see is refused, for twenty parents with as many statements as for two
         expect([...codes], `${looker.title}: ${JSON.stringify(errors)}`).toEqual(errors ? ['FORBIDDEN'] : []);
@@ -158,7 +158,7 @@ test('each of those who look was shown something', () => {
 
 test('the log sees the statements of a request, hand-written ones and those of the ORM', async () => {
   const statements = await log.during(async () => {
-    await must(app, {
+    await expectOk(app, {
       method: 'POST',
       url: '/v1/auth/login',
       payload: { username: world.username, password: world.password },

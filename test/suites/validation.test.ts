@@ -8,7 +8,7 @@ import {
 } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CompiledOperation } from '../../rest/operation.ts';
-import type { Constraints } from '../../src/graphql/constraints.ts';
+import type { Constraints } from '../../src/core/constraints.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { shapeFault } from '../support/error-shapes.ts';
 import { snakeCase } from '../support/names.ts';
@@ -179,7 +179,7 @@ interface Case {
 const missing = { type: /^missing$/, msg: /^Field required$/ };
 
 function casesOf(operation: CompiledOperation): Case[] {
-  const fresh = () => partsOf(operation, world, { token: world.accounts.owner.token });
+  const fresh = () => partsOf(operation, world, { token: world.accounts.owner.accessToken });
   const cases: Case[] = [];
   for (const { name, wireName, in: place, type, isRequired, constraints } of operation.parameters) {
     if (place !== 'query') continue;
@@ -299,7 +299,7 @@ describe.each(gentlestFirst().map((operation) => [routeOf(operation), operation]
         ...Object.fromEntries(wrong),
       };
       const answer = await app.server.inject(
-        injectable(operation, { ...partsOf(operation, world, { token: world.accounts.owner.token }), body }),
+        injectable(operation, { ...partsOf(operation, world, { token: world.accounts.owner.accessToken }), body }),
       );
       const { detail } = answer.json<{ detail: (Item & { input: unknown })[] }>();
       expect(wrong).not.toEqual([]);
@@ -323,7 +323,7 @@ const both = gentlestFirst().filter(
 test.each(both.map((operation) => [routeOf(operation), operation] as const))(
   '%s: failures of query and body are said together, the query first',
   async (_title, operation) => {
-    const parts = partsOf(operation, world, { token: world.accounts.owner.token });
+    const parts = partsOf(operation, world, { token: world.accounts.owner.accessToken });
     const { wireName } = operation.parameters.find(({ in: place }) => place === 'query')!;
     const answer = await app.server.inject(injectable(operation, { ...parts, query: { [wireName]: '\0' }, body: 5 }));
     expect(answer.json<{ detail: Item[] }>().detail.map(({ loc }) => loc[0])).toEqual(['query', 'body']);

@@ -12,10 +12,10 @@ import type { CompiledOperation } from '../../rest/operation.ts';
 import { schema } from '../../src/graphql/schema.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { gentlestFirst, operationAt, operations, routeOf } from '../support/operations.ts';
-import { graphqlRequest, injectable, partsOf } from '../support/requests.ts';
+import { expectOk, graphqlRequest, injectable, partsOf } from '../support/requests.ts';
 import { argumentsOf, documentOf, rootFields } from '../support/root-fields.ts';
 import { databaseChecksums } from '../support/rows.ts';
-import { createWorld, findKey, must, type World } from '../support/world.ts';
+import { createWorld, findKey, type World } from '../support/world.ts';
 
 /** Mutations without `expectedVersion`, and why. A new one is added here on purpose, or not at all. */
 const withoutVersion: Record<string, string> = {
@@ -110,8 +110,8 @@ type Ids = Record<string, string>;
 const asOwner = () => world.as('owner');
 const ask = async (method: string, path: string, body: object = {}) => {
   const operation = operationAt(method, path);
-  const parts = partsOf(operation, world, { token: world.accounts.owner.token, requiredOnly: false });
-  return must(
+  const parts = partsOf(operation, world, { token: world.accounts.owner.accessToken, requiredOnly: false });
+  return expectOk(
     app,
     injectable(operation, { ...parts, body: operation.body ? { ...(parts.body as object), ...body } : undefined }),
   );
@@ -166,7 +166,7 @@ const prepared = async (operation: CompiledOperation): Promise<World> => ({
 
 /** A request that would succeed without the header. */
 function send(operation: CompiledOperation, source: World, ifMatch?: string): Promise<LightMyRequestResponse> {
-  const parts = partsOf(operation, source, { token: world.accounts.owner.token, requiredOnly: false });
+  const parts = partsOf(operation, source, { token: world.accounts.owner.accessToken, requiredOnly: false });
   delete parts.query.permanent;
   for (const field of withoutFields[routeOf(operation)] ?? []) delete (parts.body as Record<string, unknown>)[field];
   if (ifMatch !== undefined) parts.headers['if-match'] = ifMatch;

@@ -3,15 +3,16 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
+import { vi } from 'vitest';
 import { type App, buildApp } from '../../src/app.ts';
 import { loadConfig } from '../../src/config.ts';
-import { type Database, openDatabase } from '../../src/infra/database.ts';
-import type { Logger } from '../../src/infra/logger.ts';
-import { createMailer, type Mail, type Mailer } from '../../src/infra/mail.ts';
+import type { Logger } from '../../src/platform/logger.ts';
+import { createMailer, type Mail, type Mailer } from '../../src/platform/mail/mail.ts';
+import { type Database, openDatabase } from '../../src/platform/postgres/database.ts';
 import { createTestDatabase } from './database.ts';
 import { expectDocumented, readDocument } from './documented.ts';
 import { quietLogger } from './quiet-logger.ts';
-import { withSingleConnections } from './single-connection.ts';
+import { fromOutside, withSingleConnections } from './single-connection.ts';
 
 export interface TestApp extends App {
   database: Database;
@@ -21,6 +22,8 @@ export interface TestApp extends App {
   mails: Mail[];
   /** Folder of the keys that sign access tokens. */
   keysDir: string;
+  /** Resolves when no job of the database waits for its first try or runs: what was promised by mail was handed over. */
+  jobsDone(): Promise<void>;
   /** `http://127.0.0.1:PORT` once `listen` was awaited. */
   url: string;
   listen(): Promise<string>;
@@ -72,6 +75,7 @@ export async function startTestApp({
     mails,
     keysDir: config.keysDir,
     url: '',
+    jobsDone: () => jobsDone(database.pool),
     async listen() {
       await app.server.listen({ host: '127.0.0.1', port: 0 });
       test.url = `http://127.0.0.1:${(app.server.server.address() as AddressInfo).port}`;
@@ -80,7 +84,7 @@ export async function startTestApp({
     async close() {
       await app.server.close();
       await app.stop();
-      await mailer.close();
+      mailer.close();
       await database.close();
       await own?.drop();
       if (!env.DATA_DIR) rmSync(dataDir, { recursive: true, force: true });
@@ -90,14 +94,20 @@ export async function startTestApp({
   return test;
 }
 
+async function jobsDone(pool: Database['pool']): Promise<void> {
+  const text = `select 1 from jobs._private_jobs
+    where attempts < max_attempts and (locked_at is not null or run_at <= now() and attempts = 0) limit 1`;
+  await vi.waitUntil(async () => (await fromOutside(() => pool.query(text))).rowCount === 0, {
+    timeout: 20_000,
+    interval: 5,
+  });
+}
+
 function recording(mailer: Mailer, mails: Mail[], isReal: boolean): Mailer {
   return {
     async send(mail) {
       mails.push(mail);
       if (isReal) await mailer.send(mail);
-    },
-    get pending() {
-      return mailer.pending;
     },
     close: () => mailer.close(),
   };

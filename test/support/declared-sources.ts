@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import type { PageSource } from '../../src/infra/pages.ts';
+import type { PageSource } from '../../src/data/pages.ts';
 import { projectRoot } from '../../src/paths.ts';
 
 declare global {

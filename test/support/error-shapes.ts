@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { type ErrorCode, errorCatalogue } from '../../src/graphql/errors.ts';
+import { type ErrorCode, errorCatalogue } from '../../src/core/errors.ts';
 
 interface Answer {
   statusCode: number;
@@ -59,7 +59,7 @@ export function expectUnauthenticated(answer: Answer): void {
   const body = JSON.parse(answer.body) as Record<string, unknown>;
   expect({ ...body, timestamp: '' }).toEqual({
     error: 'AUTHENTICATION_FAILED' satisfies ErrorCode,
-    message: errorCatalogue.AUTHENTICATION_FAILED,
+    message: errorCatalogue.AUTHENTICATION_FAILED.message,
     details: {},
     timestamp: '',
     status_code: 401,

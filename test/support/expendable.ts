@@ -1,9 +1,9 @@
 import type { CompiledOperation } from '../../rest/operation.ts';
-import type { Role } from '../../src/access/permissions.ts';
+import type { Role } from '../../src/core/roles.ts';
 import type { TestApp } from './app.ts';
 import { operationAt, pathVariables } from './operations.ts';
-import { type Parts, type PartsOptions, partsOf } from './requests.ts';
-import { findKey, makeOne, makerOf, must, type World } from './world.ts';
+import { expectOk, type Parts, type PartsOptions, partsOf } from './requests.ts';
+import { findKey, makeOne, makerOf, type World } from './world.ts';
 
 /** What a route changes or removes, made anew for each try, where no route of its own makes it. THE place to add such a thing. */
 const fresh: Record<string, (app: TestApp, world: World, path: string, role: Role) => Promise<string>> = {
@@ -14,7 +14,7 @@ const fresh: Record<string, (app: TestApp, world: World, path: string, role: Rol
       ? `/v1/orgs/${world.ids.org_id}/apps/${world.ids.app_id}/tokens`
       : `/v1/orgs/${world.ids.org_id}/api-tokens`;
     const headers = world.as(isOwn ? role : 'owner');
-    const { token } = await must<{ token: { token_id: string } }>(app, {
+    const { token } = await expectOk<{ token: { token_id: string } }>(app, {
       method: 'POST',
       url,
       headers,
@@ -26,7 +26,7 @@ const fresh: Record<string, (app: TestApp, world: World, path: string, role: Rol
     const { user_id } = (await makeOne(app, world, operationAt('POST', '/v1/users'))) as { user_id: string };
     const url = `/v1/orgs/${world.ids.org_id}/workspaces/${world.ids.workspace_id}/members`;
     if (path.includes('/workspaces/'))
-      await must(app, { method: 'POST', url, headers: world.as('owner'), payload: { user_id, role: 'viewer' } });
+      await expectOk(app, { method: 'POST', url, headers: world.as('owner'), payload: { user_id, role: 'viewer' } });
     return user_id;
   },
   app_id: async (app, world, path) => {
@@ -41,7 +41,7 @@ const fresh: Record<string, (app: TestApp, world: World, path: string, role: Rol
     const { logical_model_id } = made as { logical_model_id: string };
     const url = `/v1/orgs/${world.ids.org_id}/workspaces/${world.ids.workspace_id}/model-entitlements`;
     if (path.includes('/workspaces/'))
-      await must(app, { method: 'POST', url, headers: world.as('owner'), payload: { logical_model_id } });
+      await expectOk(app, { method: 'POST', url, headers: world.as('owner'), payload: { logical_model_id } });
     return logical_model_id;
   },
 };
@@ -65,5 +65,5 @@ export async function expendable(
         : undefined;
     if (made) ids[last] = made;
   }
-  return partsOf(operation, { ...world, ids }, { token: world.accounts[role].token, ...options });
+  return partsOf(operation, { ...world, ids }, { token: world.accounts[role].accessToken, ...options });
 }

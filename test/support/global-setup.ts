@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
-import { migrate } from '../../src/infra/migrate.ts';
-import { startEmbeddedPostgres } from '../../src/infra/postgres-embedded.ts';
 import { migrationsDir } from '../../src/paths.ts';
+import { migrate } from '../../src/platform/postgres/migrate.ts';
+import { startEmbeddedPostgres } from '../../src/platform/postgres/postgres-embedded.ts';
 import { onServer, TEMPLATE_DATABASE } from './database.ts';
 import { quietLogger } from './quiet-logger.ts';
 

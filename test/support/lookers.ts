@@ -1,10 +1,11 @@
-import { type Role, roles } from '../../src/access/permissions.ts';
+import { type Role, roles } from '../../src/core/roles.ts';
 import type { TestApp } from './app.ts';
 import { addRows, type ListRoute } from './lists.ts';
 import { routeOf } from './operations.ts';
+import { type Account, addToWorkspace, createUser } from './person.ts';
 import { cloneRows, inTransaction } from './rows.ts';
 import { issueToken } from './tokens.ts';
-import { type Account, must, PASSWORD, signIn, type World } from './world.ts';
+import type { World } from './world.ts';
 
 /** Somebody who looks at the world: the same world, but its owner's place is taken by them. */
 export interface Looker {
@@ -19,13 +20,11 @@ const SEEDED = 25;
 
 /** A user with a role in the organization and another, or none, in its workspace. */
 async function newcomer(app: TestApp, world: World, inOrganization: Role, inWorkspace: Role | null): Promise<Account> {
+  const owner = world.accounts.owner;
   const username = `${world.marker}-${inOrganization}-${inWorkspace ?? 'outside'}`;
-  const headers = world.as('owner');
-  const payload = { username, email: `${username}@example.test`, password: PASSWORD, role: inOrganization };
-  const { user_id } = await must<{ user_id: string }>(app, { method: 'POST', url: '/v1/users', headers, payload });
-  const url = `/v1/orgs/${world.ids.org_id}/workspaces/${world.ids.workspace_id}/members`;
-  if (inWorkspace) await must(app, { method: 'POST', url, headers, payload: { user_id, role: inWorkspace } });
-  return signIn(app, username);
+  const somebody = await createUser(app, owner, { username, role: inOrganization });
+  if (inWorkspace) await addToWorkspace(app, owner, somebody.userId, inWorkspace);
+  return somebody;
 }
 
 const seenBy = (world: World, title: string, account: Account, isToken = false): Looker => ({
@@ -34,7 +33,7 @@ const seenBy = (world: World, title: string, account: Account, isToken = false):
   world: {
     ...world,
     accounts: { ...world.accounts, owner: account },
-    as: (role) => ({ authorization: `Bearer ${(role === 'owner' ? account : world.accounts[role]).token}` }),
+    as: (role) => ({ authorization: `Bearer ${(role === 'owner' ? account : world.accounts[role]).accessToken}` }),
   },
 });
 
@@ -63,7 +62,7 @@ export async function lookersAt(app: TestApp, world: World, lists: readonly List
     ['API token of some workspaces', { workspace_ids }],
   ] as const) {
     const { plaintext_token } = await issueToken(app, maker, { scopes: ['read'], ...restrictions });
-    lookers.push(seenBy(world, title, { ...owner, token: plaintext_token }, true));
+    lookers.push(seenBy(world, title, { ...owner, accessToken: plaintext_token }, true));
   }
   return lookers;
 }

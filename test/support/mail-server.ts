@@ -17,8 +17,8 @@ export interface MailServer {
   stop(): Promise<void>;
 }
 
-/** Listens on a free port of the loopback interface. */
-export async function startMailServer(): Promise<MailServer> {
+/** Listens on the loopback interface. @param port 0: any that is free */
+export async function startMailServer(port = 0): Promise<MailServer> {
   const received: Email[] = [];
   const refusals: number[] = [];
   let attempts = 0;
@@ -36,7 +36,7 @@ export async function startMailServer(): Promise<MailServer> {
     },
   });
   server.on('error', () => undefined); // a client that hangs up is the client's affair
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
   return {
     url: `smtp://127.0.0.1:${server.server.address().port}`,
     received,

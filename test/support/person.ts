@@ -1,7 +1,10 @@
-import type { Role } from '../../src/access/permissions.ts';
+import { randomBytes } from 'node:crypto';
+import type { Role } from '../../src/core/roles.ts';
 import type { TestApp } from './app.ts';
-import { graphqlRequest } from './requests.ts';
-import { type Account, register } from './world.ts';
+import { expectOk, graphqlRequest } from './requests.ts';
+
+/** The password of whoever is not made by this module, and of everybody in a world. */
+export const PASSWORD = 'correct horse battery staple';
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 type Body = Record<string, never>;
@@ -11,10 +14,21 @@ export interface Answer<T = Body> {
   body: T;
 }
 
-/** Somebody with an organization of their own, who calls the service. */
-export interface Person extends Account {
+/** An account that is signed in, with the organization and the workspace that it works in. */
+export interface Account {
+  userId: string;
+  username: string;
+  email: string;
+  password: string;
   orgId: string;
   workspaceId: string;
+  accessToken: string;
+  refreshToken: string;
+}
+
+/** An account that calls the service. */
+export interface Person extends Account {
+  headers: { authorization: string };
   /** Path of their workspace. */
   home: string;
   /** A REST request; the body of an empty answer is `null`. */
@@ -26,44 +40,125 @@ export interface Person extends Account {
   ): Promise<{ data: T; errors?: { extensions: { code: string } }[] }>;
 }
 
-let count = 0;
-
-/** Registers somebody. */
-export async function person(app: TestApp, name: string): Promise<Person> {
-  return caller(app, await register(app, `${name}-${++count}`));
+/** What may be given of a new account; the rest is made up. */
+export interface Given {
+  /** What the username begins with, where none is given. */
+  name?: string;
+  username?: string;
+  email?: string;
+  password?: string;
+  fullName?: string;
 }
 
-/** The calls of an account that is there already. */
-export function caller(app: TestApp, account: Account & { orgId: string; workspaceId: string }): Person {
-  const authorization = `Bearer ${account.token}`;
+/** What signing in answers. */
+export interface SignedIn {
+  access_token: string;
+  refresh_token: string;
+  user: {
+    user_id: string;
+    username: string;
+    email: string;
+    default_workspace_id: string;
+    settings: { current_org_id: string };
+  };
+}
+
+/** Registers an account with an organization and a workspace of its own. */
+export async function register(app: TestApp, given: Given = {}): Promise<Person> {
+  const { password, ...names } = identityOf(given);
+  const payload = { ...names, password };
+  const body = await expectOk<SignedIn>(app, { method: 'POST', url: '/v1/auth/register', payload });
+  return personOf(app, body, password, names.email);
+}
+
+/** Signs in. */
+export async function signIn(
+  app: TestApp,
+  { username, password }: Pick<Account, 'username' | 'password'>,
+): Promise<Person> {
+  const payload = { username, password };
+  const body = await expectOk<SignedIn>(app, { method: 'POST', url: '/v1/auth/login', payload });
+  return personOf(app, body, password);
+}
+
+/** Makes an account in the owner's organization, which then manages it; it signs in, and works where the owner does. */
+export async function createUser(
+  app: TestApp,
+  owner: Account,
+  { role = 'member', ...given }: Given & { role?: Role } = {},
+): Promise<Person> {
+  const identity = identityOf(given);
+  await expectOk(app, { method: 'POST', url: '/v1/users', headers: bearer(owner), payload: { ...identity, role } });
+  const { orgId, workspaceId } = owner;
+  const somebody = await signIn(app, identity);
+  return caller(app, { ...somebody, email: identity.email, orgId, workspaceId });
+}
+
+/** Somebody who has an organization of their own and joins the owner's and its workspace, with the same role in both. */
+export async function colleague(app: TestApp, owner: Account, role: Role): Promise<Person> {
+  const somebody = await register(app, { name: role });
+  const url = `/v1/orgs/${owner.orgId}/members`;
+  await expectOk(app, { method: 'POST', url, headers: bearer(owner), payload: { user_id: somebody.userId, role } });
+  await addToWorkspace(app, owner, somebody.userId, role);
+  return somebody;
+}
+
+/** Makes an account a member of the owner's workspace, and so of its organization. */
+export async function addToWorkspace(
+  app: TestApp,
+  owner: Account,
+  userId: string,
+  role: Role = 'member',
+): Promise<void> {
+  const url = `${homeOf(owner)}/members`;
+  await expectOk(app, { method: 'POST', url, headers: bearer(owner), payload: { user_id: userId, role } });
+}
+
+/** The calls of an account that is there already: at this app, and with the token that it names. */
+export function caller(app: TestApp, account: Account): Person {
+  const headers = bearer(account);
   return {
     ...account,
-    home: `/v1/orgs/${account.orgId}/workspaces/${account.workspaceId}`,
+    headers,
+    home: homeOf(account),
     async call(method, url, payload) {
-      const response = await app.server.inject({
-        method,
-        url,
-        headers: { authorization },
-        ...(payload ? { payload } : {}),
-      });
+      const response = await app.server.inject({ method, url, headers, ...(payload ? { payload } : {}) });
       return { status: response.statusCode, body: (response.body === '' ? null : response.json()) as never };
     },
     async ask(query, variables) {
-      return (await app.server.inject(graphqlRequest(query, variables, authorization))).json();
+      return (await app.server.inject(graphqlRequest(query, variables, headers.authorization))).json();
     },
   };
 }
 
-/** Somebody who joins the owner's organization and workspace, with the same role in both. */
-export async function colleague(app: TestApp, owner: Person, role: Role): Promise<Person> {
-  const somebody = await person(app, role);
-  const payload = { user_id: somebody.userId, role };
-  for (const url of [`/v1/orgs/${owner.orgId}/members`, `${owner.home}/members`]) {
-    const { status, body } = await owner.call('POST', url, payload);
-    if (status !== 201) throw new Error(`${url} answered ${status}: ${JSON.stringify(body)}`);
-  }
-  return somebody;
+/** The account that signing in answered with. */
+export function personOf(app: TestApp, body: SignedIn, password: string, email = body.user.email): Person {
+  const { access_token, refresh_token, user } = body;
+  return caller(app, {
+    userId: user.user_id,
+    username: user.username,
+    email,
+    password,
+    orgId: user.settings.current_org_id,
+    workspaceId: user.default_workspace_id,
+    accessToken: access_token,
+    refreshToken: refresh_token,
+  });
 }
+
+function identityOf({ name = 'user', username, email, password, fullName }: Given) {
+  const unique = username ?? `${name}-${randomBytes(6).toString('hex')}`;
+  return {
+    username: unique,
+    email: email ?? `${unique}@example.test`,
+    password: password ?? `the password of ${unique}`,
+    ...(fullName === undefined ? {} : { full_name: fullName }),
+  };
+}
+
+const bearer = ({ accessToken }: Pick<Account, 'accessToken'>) => ({ authorization: `Bearer ${accessToken}` });
+const homeOf = ({ orgId, workspaceId }: Pick<Account, 'orgId' | 'workspaceId'>) =>
+  `/v1/orgs/${orgId}/workspaces/${workspaceId}`;
 
 /** Types of the events that tell of a resource, in order. */
 export async function eventsOf(app: TestApp, resourceId: string, orgId?: string): Promise<string[]> {

@@ -1,4 +1,4 @@
-import { createLogger } from '../../src/infra/logger.ts';
+import { createLogger } from '../../src/platform/logger.ts';
 
 /** A logger that writes nothing. */
 export const quietLogger = createLogger({ logLevel: 'silent' });

@@ -7,6 +7,7 @@ import {
   isInputObjectType,
 } from 'graphql';
 import type { CompiledOperation } from '../../rest/operation.ts';
+import type { TestApp } from './app.ts';
 import { snakeCase } from './names.ts';
 import { type SampleSource, sampleArgument, sampleInput } from './samples.ts';
 
@@ -131,4 +132,17 @@ function renamedValue(value: unknown, type: GraphQLInputType, toRest: boolean): 
   const named = getNamedType(type);
   if (isEnumType(named) && typeof value === 'string') return toRest ? value.toLowerCase() : value.toUpperCase();
   return isInputObjectType(named) ? renamed(value, named, toRest) : value;
+}
+
+/** The body of a request that must succeed. @throws Error with the answer of one that does not */
+export async function expectOk<Answer = Record<string, unknown>>(
+  app: TestApp,
+  request: InjectOptions,
+): Promise<Answer> {
+  const response = await app.server.inject(request);
+  if (response.statusCode >= 300) {
+    const asked = `${request.method ?? 'GET'} ${JSON.stringify(request.url)}`;
+    throw new Error(`${asked} answered ${response.statusCode}: ${response.body}`);
+  }
+  return (response.body === '' ? null : response.json()) as Answer;
 }

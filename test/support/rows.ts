@@ -1,5 +1,6 @@
 import type pg from 'pg';
-import { type IdKind, kindOfId, newId } from '../../src/infra/ids.ts';
+import { kindOfId, newId } from '../../src/core/ids.ts';
+import type { IdKind } from '../../src/core/resources.ts';
 
 interface UniqueColumn {
   index: string;

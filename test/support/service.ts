@@ -14,10 +14,23 @@ export interface Service {
   exited(): Promise<number | null>;
 }
 
-/** Starts `src/main.ts` with these variables and nothing of the test's own but PATH. */
-export function startService(env: Record<string, string>): Service {
-  const child = spawn(process.execPath, ['--import', 'tsx', path.join(projectRoot, 'src', 'main.ts')], {
-    cwd: projectRoot,
+export interface ServiceOptions {
+  /** Another checkout. */
+  root?: string;
+  /** Another Node. */
+  node?: string;
+  /** Starts what was built instead of the sources. */
+  isBuilt?: boolean;
+}
+
+/** Starts the service with these variables and nothing of the test's own but PATH. */
+export function startService(
+  env: Record<string, string>,
+  { root = projectRoot, node = process.execPath, isBuilt = false }: ServiceOptions = {},
+): Service {
+  const main = isBuilt ? ['dist/src/main.js'] : ['--import', 'tsx', path.join(root, 'src', 'main.ts')];
+  const child = spawn(node, main, {
+    cwd: root,
     env: { PATH: process.env.PATH, PORT: '0', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Database } from '../../src/infra/database.ts';
+import type { Database } from '../../src/platform/postgres/database.ts';
+import type { Transaction } from '../../src/platform/postgres/transaction.ts';
 
 const inTransaction = new AsyncLocalStorage<true>();
 
@@ -31,7 +32,23 @@ export function withSingleConnections(database: Database): Database {
       };
     },
   });
-  return { ...database, prisma };
+  const transaction: Database['transaction'] = (work) =>
+    database.transaction((own) => inTransaction.run(true, () => work(outside(own))));
+  return { ...database, prisma, transaction };
+}
+
+/** A transaction that takes its own connection from the pool, and nothing else. */
+function outside(own: Transaction): Transaction {
+  return new Proxy(own, {
+    get(target, key) {
+      const value: unknown = Reflect.get(target, key);
+      if (key === 'withPrisma')
+        return (before: () => Promise<void>, work: (db: never) => Promise<unknown>) =>
+          inTransaction.exit(() => target.withPrisma(before, (db) => inTransaction.run(true, () => work(db as never))));
+      if (typeof value !== 'function') return value;
+      return (...args: unknown[]) => inTransaction.exit(() => value.apply(target, args) as unknown);
+    },
+  });
 }
 
 function textOf(query: unknown): string {

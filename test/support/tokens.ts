@@ -1,6 +1,6 @@
-import type { TestAccount } from './account.ts';
 import type { TestApp } from './app.ts';
 import { callsOf } from './calls.ts';
+import type { Person } from './person.ts';
 
 /** A token's record as REST shows it. */
 export interface TokenRecord {
@@ -31,7 +31,7 @@ export interface TestToken extends IssueResult {
 /** Issues an API token, or with `app_id` one of that app, through the front door. */
 export async function issueToken(
   app: TestApp,
-  maker: Pick<TestAccount, 'orgId' | 'headers'>,
+  maker: Pick<Person, 'orgId' | 'headers'>,
   { app_id, ...body }: { app_id?: string; [field: string]: unknown } = {},
 ): Promise<TestToken> {
   const path = app_id ? `apps/${app_id}/tokens` : 'api-tokens';

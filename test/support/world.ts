@@ -1,23 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import type { InjectOptions } from 'fastify';
 import type { CompiledOperation } from '../../rest/operation.ts';
-import { type Role, roles } from '../../src/access/permissions.ts';
+import { type Role, roles } from '../../src/core/roles.ts';
 import type { TestApp } from './app.ts';
 import { operationAt, operations, pathVariables, routeOf } from './operations.ts';
-import { injectable, partsOf } from './requests.ts';
+import { type Account, createUser, PASSWORD, register } from './person.ts';
+import { expectOk, injectable, partsOf } from './requests.ts';
 import type { SampleSource } from './samples.ts';
-
-export const PASSWORD = 'correct horse battery staple';
-
-/** Somebody who can sign in. */
-export interface Account {
-  userId: string;
-  username: string;
-  email: string;
-  /** Access token. */
-  token: string;
-  refreshToken: string;
-}
 
 /**
  * A tenant with something in every corner, made through the front door: an organization, a workspace, an account of each role (the same
@@ -35,62 +23,10 @@ export interface World extends SampleSource {
 
 type Json = Record<string, unknown>;
 
-/** The body of a request that must succeed. */
-export async function must<Body = Json>(app: TestApp, request: InjectOptions): Promise<Body> {
-  const response = await app.server.inject(request);
-  if (response.statusCode >= 300) {
-    throw new Error(
-      `${request.method ?? 'GET'} ${JSON.stringify(request.url)} answered ${response.statusCode}: ${response.body}`,
-    );
-  }
-  return (response.body === '' ? null : response.json()) as Body;
-}
-
-const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
-
-/** Registers an account with an organization of its own. */
-export async function register(
-  app: TestApp,
-  username: string,
-  fullName = username,
-): Promise<Account & { orgId: string; workspaceId: string }> {
-  const email = `${username}@example.test`;
-  const payload = { email, username, password: PASSWORD, full_name: fullName };
-  const body = await must<SignIn>(app, { method: 'POST', url: '/v1/auth/register', payload });
-  return { ...accountOf(body), orgId: body.user.settings.current_org_id, workspaceId: body.user.default_workspace_id };
-}
-
-/** Signs in. */
-export async function signIn(app: TestApp, username: string): Promise<Account> {
-  return accountOf(
-    await must<SignIn>(app, { method: 'POST', url: '/v1/auth/login', payload: { username, password: PASSWORD } }),
-  );
-}
-
-interface SignIn {
-  access_token: string;
-  refresh_token: string;
-  user: {
-    user_id: string;
-    username: string;
-    email: string;
-    default_workspace_id: string;
-    settings: { current_org_id: string };
-  };
-}
-
-const accountOf = ({ access_token, refresh_token, user }: SignIn): Account => ({
-  userId: user.user_id,
-  username: user.username,
-  email: user.email,
-  token: access_token,
-  refreshToken: refresh_token,
-});
-
 /** The first account of an instance administers the platform: no world's account should be that one. */
 export async function ensureOperator(app: TestApp): Promise<void> {
   const isEmpty = (await app.database.prisma.user.count()) === 0;
-  if (isEmpty) await register(app, 'operator');
+  if (isEmpty) await register(app, { username: 'operator' });
 }
 
 export interface WorldOptions {
@@ -102,35 +38,29 @@ export interface WorldOptions {
 export async function createWorld(app: TestApp, { withResources = true }: WorldOptions = {}): Promise<World> {
   await ensureOperator(app);
   const marker = `mk${randomBytes(6).toString('hex')}`;
-  const owner = await register(app, `${marker}-owner`, `${marker} owner`);
-  const stranger = await register(app, `zz${randomBytes(6).toString('hex')}`, 'Somebody else');
+  const owner = await register(app, { username: `${marker}-owner`, fullName: `${marker} owner`, password: PASSWORD });
+  const stranger = await register(app, {
+    username: `zz${randomBytes(6).toString('hex')}`,
+    fullName: 'Somebody else',
+    password: PASSWORD,
+  });
   const ids: Record<string, string> = {
     org_id: owner.orgId,
     workspace_id: owner.workspaceId,
     stranger_user_id: stranger.userId,
   };
   let count = 0;
-  const asOwner = bearer(owner.token);
-  const hire = async (name: string, role: Role): Promise<Account> => {
-    const username = `${marker}-${name}`;
-    const payload = {
-      email: `${username}@example.test`,
-      username,
-      password: PASSWORD,
-      full_name: `${marker} ${name}`,
-      role,
-    };
-    await must(app, { method: 'POST', url: '/v1/users', headers: asOwner, payload });
-    return signIn(app, username);
-  };
+  const asOwner = owner.headers;
+  const hire = (name: string, role: Role) =>
+    createUser(app, owner, { username: `${marker}-${name}`, fullName: `${marker} ${name}`, password: PASSWORD, role });
   const others = roles.filter((role) => role !== 'owner');
-  const hired = await Promise.all([...others.map((role) => hire(role, role)), hire('guest', 'member')]);
+  const hired: Account[] = await Promise.all([...others.map((role) => hire(role, role)), hire('guest', 'member')]);
   const guest = hired.pop()!;
   const [viewer, member, editor, admin] = hired as [Account, Account, Account, Account];
   const accounts: Record<Role, Account> = { viewer, member, editor, admin, owner };
   for (const role of others) {
     const payload = { user_id: accounts[role].userId, role };
-    await must(app, {
+    await expectOk(app, {
       method: 'POST',
       url: `/v1/orgs/${owner.orgId}/workspaces/${owner.workspaceId}/members`,
       headers: asOwner,
@@ -151,11 +81,11 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
     accounts,
     guest,
     stranger,
-    as: (role) => bearer(accounts[role].token),
+    as: (role) => ({ authorization: `Bearer ${accounts[role].accessToken}` }),
   };
-  await plant(app, world, 'PUT', '/v1/orgs/{org_id}/workspaces/{workspace_id}');
-  await plant(app, world, 'PUT', '/v1/users/{user_id}', { email: undefined, username: undefined });
-  await plant(app, world, 'PATCH', '/v1/users/me/preferences');
+  await fill(app, world, 'PUT', '/v1/orgs/{org_id}/workspaces/{workspace_id}');
+  await fill(app, world, 'PUT', '/v1/users/{user_id}', { email: undefined, username: undefined });
+  await fill(app, world, 'PATCH', '/v1/users/me/preferences');
   if (withResources) {
     // the first environment is the default one, which cannot go before the others: `environment_id` is the second
     const environments = operationAt('POST', '/v1/orgs/{org_id}/workspaces/{workspace_id}/environments');
@@ -194,15 +124,15 @@ export const variablesOf = (list: readonly CompiledOperation[]): string[] => [
 ];
 
 /** Fills the texts of something that registration made. */
-async function plant(app: TestApp, world: World, method: string, path: string, without: Json = {}): Promise<void> {
+async function fill(app: TestApp, world: World, method: string, path: string, without: Json = {}): Promise<void> {
   const operation = operationAt(method, path);
   const parts = partsOf(
     operation,
     { ...world, ids: { ...world.ids, user_id: world.accounts.owner.userId } },
-    { token: world.accounts.owner.token, requiredOnly: false },
+    { token: world.accounts.owner.accessToken, requiredOnly: false },
   );
   parts.body = { ...(parts.body as Json), ...without };
-  await must(app, injectable(operation, parts));
+  await expectOk(app, injectable(operation, parts));
 }
 
 /**
@@ -239,9 +169,9 @@ export function makerOf(variable: string): CompiledOperation | undefined {
 
 /** Calls a route that makes something, with all fields filled in. */
 export async function makeOne(app: TestApp, world: World, maker: CompiledOperation): Promise<Json> {
-  return must(
+  return expectOk(
     app,
-    injectable(maker, partsOf(maker, world, { token: world.accounts.owner.token, requiredOnly: false })),
+    injectable(maker, partsOf(maker, world, { token: world.accounts.owner.accessToken, requiredOnly: false })),
   );
 }
 

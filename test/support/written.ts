@@ -65,10 +65,17 @@ export async function askWritten(
   { headers, ...parts }: Parts,
 ): Promise<GraphQLAnswer> {
   const { authorization, ...others } = headers;
-  const request = graphqlRequest(documentOf(operation), variablesOf(operation, { headers, ...parts }), authorization);
+  const { query, variables } = writtenRequest(operation, { headers, ...parts });
+  const request = graphqlRequest(query, variables, authorization);
   const answer = await app.server.inject({ ...request, headers: { ...others, ...request.headers } });
   return answer.json<GraphQLAnswer>();
 }
+
+/** The document of a route as a client of GraphQL would write it, with what a request of the route would give. */
+export const writtenRequest = (operation: CompiledOperation, parts: Parts): { query: string; variables: Json } => ({
+  query: documentOf(operation),
+  variables: variablesOf(operation, parts),
+});
 
 /** What REST must answer where GraphQL answered this. */
 export function restBodyOf({ name, type }: CompiledOperation, data: Json): unknown {

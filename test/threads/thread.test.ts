@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { changesOf, colleague, eventsOf, type Person, person } from '../support/person.ts';
+import { changesOf, colleague, eventsOf, type Person, register } from '../support/person.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -18,7 +18,7 @@ const start = async (who: Person, url: string, payload: object = {}) =>
   (await who.call<Thread>('POST', url, payload)).body;
 
 test('starts a thread, changes what is given, clears what is null, deletes it', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const { status, body } = await ann.call<Thread>('POST', threads(ann), {
     title: 'Hello',
     metadata: { aB: [1, null] },
@@ -61,7 +61,7 @@ test('starts a thread, changes what is given, clears what is null, deletes it', 
 });
 
 test('lists threads newest first, walked by cursor; a cursor of another list is refused', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const made = [];
   for (const title of ['a', 'b', 'c']) made.push((await start(ann, threads(ann), { title })).thread_id);
   interface Page {
@@ -79,7 +79,7 @@ test('lists threads newest first, walked by cursor; a cursor of another list is 
 });
 
 test('roles: members change and delete what they started, editors everything, viewers nothing', async () => {
-  const owner = await person(app, 'owner');
+  const owner = await register(app, { name: 'owner' });
   const url = threads(owner);
   const outcome: Record<string, unknown> = {};
   for (const role of ['viewer', 'member', 'editor', 'admin'] as const) {
@@ -109,7 +109,7 @@ test('roles: members change and delete what they started, editors everything, vi
 });
 
 test('a thread under another namespace is missing, as is one under a foreign namespace', async () => {
-  const [ann, eve] = [await person(app, 'ann'), await person(app, 'eve')];
+  const [ann, eve] = [await register(app, { name: 'ann' }), await register(app, { name: 'eve' })];
   const { namespace_id } = (
     await ann.call<{ namespace_id: string }>('POST', `${ann.home}/namespaces`, { name: 'Other' })
   ).body;

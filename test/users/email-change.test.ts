@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { registerAccount, type TestAccount } from '../support/account.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { addColleague, type Calls, callsOf } from '../support/calls.ts';
+import { type Calls, callsOf } from '../support/calls.ts';
 import { expectUnauthenticated } from '../support/error-shapes.ts';
+import { createUser, type Person, register } from '../support/person.ts';
 import { issueToken } from '../support/tokens.ts';
 
 /** The caller is signed in: a wrong password is invalid input, not a lost session. */
@@ -22,28 +22,38 @@ function expectWrongPassword(answer: { statusCode: number; json(): unknown }): v
 
 let app: TestApp;
 let api: Calls;
-let user: TestAccount;
+let user: Person;
 let newEmail: string;
 
 beforeAll(async () => {
   app = await startTestApp();
   api = callsOf(app);
-  await registerAccount(app);
+  await register(app);
 });
 afterAll(() => app.close());
 beforeEach(async () => {
-  user = await registerAccount(app);
+  user = await register(app);
+  await app.jobsDone();
   newEmail = `new-${user.email}`;
   await app.database.prisma.user.update({ where: { id: user.userId }, data: { isVerified: true } });
 });
 
-const ask = (body: object, { userId } = user, by = user) => api.put(`/v1/users/${userId}`, body, by.headers);
+/** Answers when the mails of it were handed over. */
+async function ask(body: object, { userId } = user, by = user) {
+  const answer = await api.put(`/v1/users/${userId}`, body, by.headers);
+  await app.jobsDone();
+  return answer;
+}
 const mailsTo = (address: string) => app.mails.filter(({ to }) => to === address);
 const subjectsTo = (address: string) => mailsTo(address).map(({ subject }) => subject);
 const tokenOf = (address: string, subject: string) =>
   new URL(mailsTo(address).findLast((mail) => mail.subject === subject)!.link!).searchParams.get('token')!;
-const confirm = (address = newEmail) =>
-  api.post('/v1/auth/verify-email', { token: tokenOf(address, 'Confirm your e-mail address') });
+async function confirm(address = newEmail) {
+  await app.jobsDone();
+  const answer = await api.post('/v1/auth/verify-email', { token: tokenOf(address, 'Confirm your e-mail address') });
+  await app.jobsDone();
+  return answer;
+}
 const me = async () => (await api.get('/v1/auth/me', user.headers)).json();
 const minutesSinceSignIn = (minutes: number, { userId } = user) =>
   app.database.prisma.session.updateMany({
@@ -97,20 +107,20 @@ describe('a new e-mail address', () => {
   });
 
   it('is 409 when another account has it, at the request and at the confirmation', async () => {
-    const other = await registerAccount(app);
+    const other = await register(app);
     expect((await ask({ email: other.email.toUpperCase() })).json()).toMatchObject({
       status_code: 409,
       details: { field: 'email', value: other.email.toUpperCase() },
     });
     await ask({ email: newEmail });
-    await registerAccount(app, { email: newEmail.toUpperCase() });
+    await register(app, { email: newEmail.toUpperCase() });
     expect((await confirm()).json()).toMatchObject({ status_code: 409, details: { field: 'email', value: newEmail } });
     expect((await me()).email).toBe(user.email);
   });
 
   it('is not mailed to more than three times an hour, whoever asks', async () => {
     for (let time = 0; time < 3; time++) expect((await ask({ email: newEmail })).statusCode).toBe(200);
-    user = await registerAccount(app);
+    user = await register(app);
     expect((await ask({ email: newEmail })).statusCode).toBe(429);
     expect(mailsTo(newEmail)).toHaveLength(3);
   });
@@ -126,7 +136,7 @@ describe('a new e-mail address', () => {
     expectUnauthenticated(await confirm());
     await ask({ email: newEmail });
     await api.post('/v1/auth/forgot-password', { email: user.email });
-    await app.services.background.drain();
+    await app.jobsDone();
     const token = tokenOf(user.email, 'Reset your password');
     await api.post('/v1/auth/reset-password', { token, new_password: 'reset by its owner' });
     expectUnauthenticated(await confirm());
@@ -183,7 +193,7 @@ describe('who asks for a new e-mail address proves it', () => {
   });
 
   it('an administrator proves it by the own password, and the address of the account has to be confirmed too', async () => {
-    const member = await addColleague(app, user, `member-of-${user.username}`);
+    const member = await createUser(app, user, { username: `member-of-${user.username}` });
     const address = `new-${member.email}`;
     await minutesSinceSignIn(60);
     expect((await ask({ email: address }, member, user)).statusCode).toBe(422);
@@ -196,7 +206,7 @@ describe('who asks for a new e-mail address proves it', () => {
   });
 
   it('an API token cannot, also not for an account that its owner manages', async () => {
-    const member = await addColleague(app, user, `token-of-${user.username}`);
+    const member = await createUser(app, user, { username: `token-of-${user.username}` });
     const { headers } = await issueToken(app, user, { permissions: ['user:update', 'user:read'] });
     for (const { userId } of [user, member]) {
       const body = { email: newEmail, current_password: user.password };

@@ -1,20 +1,14 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { caller, type Person, person } from '../support/person.ts';
-import { must, PASSWORD } from '../support/world.ts';
+import { caller, PASSWORD, type Person, personOf, register, type SignedIn } from '../support/person.ts';
+import { expectOk } from '../support/requests.ts';
 
 let app: TestApp;
 beforeAll(async () => {
   app = await startTestApp();
-  await person(app, 'operator');
+  await register(app, { name: 'operator' });
 });
 afterAll(() => app.close());
-
-interface SignedIn {
-  access_token: string;
-  refresh_token: string;
-  user: { user_id: string; username: string; email: string };
-}
 
 let count = 0;
 
@@ -24,23 +18,12 @@ async function invited(owner: Person): Promise<Person> {
   const email = `${username}@example.test`;
   const invitation = await owner.call('POST', `/v1/orgs/${owner.orgId}/invitations`, { email });
   expect(invitation.status).toBe(201);
-  await app.services.background.drain();
+  await app.jobsDone();
   const invite_token = new URL(app.mails.findLast(({ to }) => to === email)!.link!).searchParams.get('token');
   const payload = { username, email, password: PASSWORD, invite_token };
-  const { access_token, refresh_token, user } = await must<SignedIn>(app, {
-    method: 'POST',
-    url: '/v1/auth/register',
-    payload,
-  });
-  return caller(app, {
-    userId: user.user_id,
-    username,
-    email,
-    token: access_token,
-    refreshToken: refresh_token,
-    orgId: owner.orgId,
-    workspaceId: owner.workspaceId,
-  });
+  const body = await expectOk<SignedIn>(app, { method: 'POST', url: '/v1/auth/register', payload });
+  const { orgId, workspaceId } = owner;
+  return caller(app, { ...personOf(app, body, PASSWORD), orgId, workspaceId });
 }
 
 const rowOf = ({ userId }: Person) => app.database.prisma.user.findUniqueOrThrow({ where: { id: userId } });
@@ -61,7 +44,7 @@ async function expectOutOfReach(admin: Person, somebody: Person): Promise<void> 
 }
 
 test('an account with an organization of its own besides is out of reach of who invited it', async () => {
-  const mallory = await person(app, 'mallory');
+  const mallory = await register(app, { name: 'mallory' });
   const bob = await invited(mallory);
   expect((await rowOf(bob)).homeOrgId).toBe(mallory.orgId);
   expect((await bob.call('POST', '/v1/orgs', { name: 'Of Bob' })).status).toBe(201);
@@ -69,7 +52,7 @@ test('an account with an organization of its own besides is out of reach of who 
 });
 
 test('an account that left is nobody’s to manage, also after it was added again', async () => {
-  const mallory = await person(app, 'mallory');
+  const mallory = await register(app, { name: 'mallory' });
   const bob = await invited(mallory);
   const members = `/v1/orgs/${mallory.orgId}/members`;
   expect((await bob.call('DELETE', `${members}/${bob.userId}`)).status).toBe(204);
@@ -80,7 +63,7 @@ test('an account that left is nobody’s to manage, also after it was added agai
 });
 
 test('an account that was there before it was added is not managed by who added it', async () => {
-  const [mallory, bob] = [await person(app, 'mallory'), await person(app, 'bob')];
+  const [mallory, bob] = [await register(app, { name: 'mallory' }), await register(app, { name: 'bob' })];
   expect((await bob.call('DELETE', `/v1/orgs/${bob.orgId}`)).status).toBe(204);
   const payload = { user_id: bob.userId, role: 'member' };
   expect((await mallory.call('POST', `/v1/orgs/${mallory.orgId}/members`, payload)).status).toBe(201);
@@ -88,7 +71,7 @@ test('an account that was there before it was added is not managed by who added 
 });
 
 test('an account that belongs to nothing but the organization that made it is managed by its administrators', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const registered = await invited(ann);
   const made = await ann.call<{ user_id: string }>('POST', '/v1/users', {
     username: 'made-by-ann',
@@ -102,6 +85,7 @@ test('an account that belongs to nothing but the organization that made it is ma
       status: 200,
       body: { bio: 'Managed' },
     });
+    await app.jobsDone();
     expect(app.mails.filter(({ to }) => to === email).map(({ subject }) => subject)).toEqual([
       'Confirm your e-mail address',
     ]);

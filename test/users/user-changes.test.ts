@@ -1,29 +1,29 @@
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { registerAccount, type TestAccount } from '../support/account.ts';
+import type { Role } from '../../src/core/roles.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { addColleague, addToWorkspace, type Calls, callsOf } from '../support/calls.ts';
+import { type Calls, callsOf } from '../support/calls.ts';
+import { addToWorkspace, createUser, type Person, register } from '../support/person.ts';
 
 let app: TestApp;
 let api: Calls;
-let owner: TestAccount;
+let owner: Person;
 let number = 0;
 
 beforeAll(async () => {
   app = await startTestApp();
   api = callsOf(app);
-  await registerAccount(app, { username: 'the-first' });
+  await register(app, { username: 'the-first' });
 });
 afterAll(() => app.close());
 beforeEach(async () => {
   number += 1;
-  owner = await registerAccount(app);
+  owner = await register(app);
 });
 
-const colleague = (role?: string) => addColleague(app, owner, `colleague-${role ?? 'member'}-${number}`, role);
-const row = ({ userId }: TestAccount) => app.database.prisma.user.findUniqueOrThrow({ where: { id: userId } });
-const update = (user: TestAccount, changes: object, by = user) =>
-  api.put(`/v1/users/${user.userId}`, changes, by.headers);
+const colleague = (role?: Role) => createUser(app, owner, { name: 'colleague', ...(role ? { role } : {}) });
+const row = ({ userId }: Person) => app.database.prisma.user.findUniqueOrThrow({ where: { id: userId } });
+const update = (user: Person, changes: object, by = user) => api.put(`/v1/users/${user.userId}`, changes, by.headers);
 const permission = 'required_permission';
 
 async function waitingForLocks(): Promise<number> {
@@ -104,7 +104,7 @@ describe('changing the own profile', () => {
   });
 
   it('is 409 for an e-mail address or user name that is taken, ignoring case', async () => {
-    const other = await registerAccount(app);
+    const other = await register(app);
     expect((await update(owner, { email: other.email.toUpperCase() })).json()).toMatchObject({
       status_code: 409,
       details: { field: 'email', value: other.email.toUpperCase() },
@@ -117,7 +117,7 @@ describe('changing the own profile', () => {
   });
 
   it('starts only in a workspace that one can see', async () => {
-    const other = await registerAccount(app);
+    const other = await register(app);
     for (const id of [other.workspaceId, 'ws_00000000000000000000000000']) {
       const answer = await update(owner, { default_workspace_id: id });
       expect(answer.statusCode).toBe(422);
@@ -168,7 +168,7 @@ describe('changing the account of another', () => {
   });
 
   it('is 404 for strangers', async () => {
-    const stranger = await registerAccount(app);
+    const stranger = await register(app);
     for (const id of [stranger.userId, 'usr_00000000000000000000000000']) {
       expect((await api.put(`/v1/users/${id}`, { full_name: 'x' }, owner.headers)).statusCode).toBe(404);
       expect((await api.delete(`/v1/users/${id}`, owner.headers)).statusCode).toBe(404);
@@ -176,7 +176,7 @@ describe('changing the account of another', () => {
   });
 
   it('does not let administrators take over the account of a guest', async () => {
-    const guest = await registerAccount(app);
+    const guest = await register(app);
     await addToWorkspace(app, owner, guest.userId);
     const before = await row(guest);
     for (const changes of [{ email: 'thief@example.test' }, { username: 'stolen' }, { is_active: false }]) {
@@ -194,7 +194,7 @@ describe('changing the account of another', () => {
 
   it('ends with the membership: one who left is managed no more, although both are guests elsewhere', async () => {
     const user = await colleague();
-    const host = await registerAccount(app);
+    const host = await register(app);
     await addToWorkspace(app, host, user.userId);
     await addToWorkspace(app, host, owner.userId);
     await app.database.prisma.organizationMember.deleteMany({ where: { orgId: owner.orgId, userId: user.userId } });
@@ -365,7 +365,7 @@ describe('deleting an account', () => {
 
   it('is 403 for suspending an account that belongs to another organization, too', async () => {
     const user = await colleague();
-    const elsewhere = await registerAccount(app);
+    const elsewhere = await register(app);
     await app.database.prisma.organizationMember.updateMany({
       where: { orgId: elsewhere.orgId },
       data: { userId: user.userId },

@@ -1,24 +1,24 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { registerAccount, type TestAccount } from '../support/account.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { addColleague, addToWorkspace, type Calls, callsOf } from '../support/calls.ts';
+import { type Calls, callsOf } from '../support/calls.ts';
+import { addToWorkspace, createUser, type Person, register } from '../support/person.ts';
 
 let app: TestApp;
 let api: Calls;
-let owner: TestAccount;
-let colleague: TestAccount;
-let guest: TestAccount;
-let stranger: TestAccount;
+let owner: Person;
+let colleague: Person;
+let guest: Person;
+let stranger: Person;
 
 beforeAll(async () => {
   app = await startTestApp();
   api = callsOf(app);
-  owner = await registerAccount(app, { username: 'olivia' });
-  colleague = await addColleague(app, owner, 'carl');
-  guest = await registerAccount(app, { username: 'gustav' });
+  owner = await register(app, { username: 'olivia' });
+  colleague = await createUser(app, owner, { username: 'carl' });
+  guest = await register(app, { username: 'gustav' });
   await addToWorkspace(app, owner, colleague.userId);
   await addToWorkspace(app, owner, guest.userId);
-  stranger = await registerAccount(app, { username: 'stella' });
+  stranger = await register(app, { username: 'stella' });
 });
 afterAll(() => app.close());
 
@@ -235,6 +235,7 @@ describe('making a user', () => {
       current_org_id: owner.orgId,
       organizations: [{ org_id: owner.orgId, name: expect.any(String), role: 'member' }],
     });
+    await app.jobsDone();
     expect(app.mails.findLast(({ to }) => to === 'maria@example.test')?.subject).toBe('Confirm your e-mail address');
   });
 
@@ -253,7 +254,7 @@ describe('making a user', () => {
   });
 
   it('makes nobody of a role above the own', async () => {
-    const admin = await addColleague(app, owner, 'adam', 'admin');
+    const admin = await createUser(app, owner, { username: 'adam', role: 'admin' });
     expect((await api.post('/v1/users', account('boss', { role: 'owner' }), admin.headers)).statusCode).toBe(403);
     expect((await api.post('/v1/users', account('helper', { role: 'admin' }), admin.headers)).json().roles).toEqual([
       'admin',

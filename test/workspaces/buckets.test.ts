@@ -1,17 +1,17 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import { registerAccount, type TestAccount } from '../support/account.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { type Person, register } from '../support/person.ts';
 
 let app: TestApp;
-let owner: TestAccount;
+let owner: Person;
 let files: string;
 beforeAll(async () => {
   app = await startTestApp();
   files = path.join(app.dataDir, 'files');
   writeFileSync(files, 'a file where the folder should be');
-  owner = await registerAccount(app);
+  owner = await register(app);
 });
 afterAll(() => app.close());
 

@@ -1,8 +1,8 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Role } from '../../src/core/roles.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { type Answer, caller, colleague, type Person, person } from '../support/person.ts';
-import { must, PASSWORD, signIn } from '../support/world.ts';
+import { type Answer, addToWorkspace, colleague, createUser, type Person, register } from '../support/person.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -10,21 +10,16 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-let count = 0;
-
 /** An account that the founder's organization manages; in its workspace it has `role`. */
-async function managed(founder: Person, role: string): Promise<Person> {
-  const username = `managed-${++count}`;
-  const payload = { email: `${username}@example.test`, username, password: PASSWORD };
-  const headers = { authorization: `Bearer ${founder.token}` };
-  const { user_id } = await must<{ user_id: string }>(app, { method: 'POST', url: '/v1/users', headers, payload });
-  expect((await founder.call('POST', `${founder.home}/members`, { user_id, role })).status).toBe(201);
-  return caller(app, { ...(await signIn(app, username)), orgId: founder.orgId, workspaceId: founder.workspaceId });
+async function managed(founder: Person, role: Role): Promise<Person> {
+  const somebody = await createUser(app, founder, { name: 'managed' });
+  await addToWorkspace(app, founder, somebody.userId, role);
+  return somebody;
 }
 
 /** The owner of the organization, who owns its workspace no more, and those who do. */
 async function withOwners(n: number): Promise<{ founder: Person; owners: Person[] }> {
-  const founder = await person(app, 'founder');
+  const founder = await register(app, { name: 'founder' });
   const owners: Person[] = [];
   for (let i = 0; i < n; i++) owners.push(await managed(founder, 'owner'));
   expect((await founder.call('DELETE', `${founder.home}/members/${founder.userId}`)).status).toBe(204);
@@ -77,7 +72,7 @@ describe('the last living owner of a workspace', () => {
   });
 
   it('is told all the workspaces that would be without an owner, but none that is deleted or has another', async () => {
-    const founder = await person(app, 'founder');
+    const founder = await register(app, { name: 'founder' });
     const somebody = await managed(founder, 'owner');
     const make = async (name: string) =>
       (
@@ -104,7 +99,7 @@ describe('the last living owner of a workspace', () => {
   });
 
   it('may go with an organization that is deleted', async () => {
-    const ann = await person(app, 'ann');
+    const ann = await register(app, { name: 'ann' });
     expect((await ann.call('DELETE', `/v1/orgs/${ann.orgId}`)).status).toBe(204);
     expect((await ann.call('DELETE', `/v1/users/${ann.userId}`)).status).toBe(204);
   });
@@ -182,7 +177,7 @@ describe('who becomes an owner while the account goes', () => {
 
 describe('the last living owner of an organization', () => {
   it('is not saved by one who was deleted or suspended, on any way out', async () => {
-    const ann = await person(app, 'ann');
+    const ann = await register(app, { name: 'ann' });
     const [deleted, suspended] = [await managed(ann, 'owner'), await managed(ann, 'owner')];
     const url = `/v1/orgs/${ann.orgId}/members`;
     for (const { userId } of [deleted, suspended])
@@ -199,7 +194,7 @@ describe('the last living owner of an organization', () => {
 
   it('stays when two go at once on different ways', async () => {
     for (let round = 0; round < 5; round++) {
-      const ann = await person(app, 'ann');
+      const ann = await register(app, { name: 'ann' });
       const bob = await colleague(app, ann, 'owner');
       await bob.call('DELETE', `/v1/orgs/${bob.orgId}`);
       const answers = await Promise.all([
@@ -214,7 +209,7 @@ describe('the last living owner of an organization', () => {
 });
 
 it('a workspace that is made while its maker is removed is not made: it would be nobody’s', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const bob = await colleague(app, ann, 'admin');
   const removal = await app.database.pool.connect();
   await removal.query('begin');

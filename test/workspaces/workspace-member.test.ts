@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { caller, colleague, eventsOf, type Person, person } from '../support/person.ts';
+import { caller, colleague, eventsOf, type Person, register } from '../support/person.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -18,7 +18,7 @@ async function coOwner(owner: Person): Promise<Person> {
 
 test('of two owners of a workspace who demote each other at once exactly one succeeds', async () => {
   for (let round = 0; round < 5; round++) {
-    const founder = await person(app, 'founder');
+    const founder = await register(app, { name: 'founder' });
     const [ann, bob] = [await coOwner(founder), await coOwner(founder)];
     expect((await founder.call('DELETE', `${founder.home}/members/${founder.userId}`)).status).toBe(204);
     const demote = (who: Person, whom: Person) =>
@@ -33,7 +33,7 @@ test('of two owners of a workspace who demote each other at once exactly one suc
 });
 
 test('the last owner of a workspace neither leaves nor is demoted', async () => {
-  const ann = await person(app, 'ann');
+  const ann = await register(app, { name: 'ann' });
   const lastOwner = {
     status: 409,
     body: { details: { resource_type: 'workspace_member', resource_id: ann.userId, reason: 'last_owner' } },
@@ -43,7 +43,7 @@ test('the last owner of a workspace neither leaves nor is demoted', async () => 
 });
 
 test('somebody from outside who is added to a workspace becomes a member of the organization', async () => {
-  const [ann, bob] = [await person(app, 'ann'), await person(app, 'bob')];
+  const [ann, bob] = [await register(app, { name: 'ann' }), await register(app, { name: 'bob' })];
   expect((await ann.call('POST', `${ann.home}/members`, { user_id: bob.userId, role: 'editor' })).body).toMatchObject({
     user_id: bob.userId,
     role: 'editor',
@@ -58,9 +58,9 @@ test('somebody from outside who is added to a workspace becomes a member of the 
 });
 
 test('many role changes at once get through a small pool, although caches run cold under them', async () => {
-  const founder = await person(app, 'founder');
+  const founder = await register(app, { name: 'founder' });
   const owners = [founder, ...(await Promise.all(Array.from({ length: 5 }, () => coOwner(founder))))];
-  const leavers = await Promise.all(Array.from({ length: 6 }, () => person(app, 'leaver')));
+  const leavers = await Promise.all(Array.from({ length: 6 }, () => register(app, { name: 'leaver' })));
   const env = { DATABASE_POOL_SIZE: '4', DATA_DIR: app.dataDir };
   const node = await startTestApp({ env, databaseUrl: app.database.url });
   try {
@@ -80,7 +80,7 @@ test('many role changes at once get through a small pool, although caches run co
 });
 
 test('who is removed from the workspace and from its organization at once is gone, and neither answer is a fault', async () => {
-  const owner = await person(app, 'owner');
+  const owner = await register(app, { name: 'owner' });
   const people = await Promise.all(Array.from({ length: 24 }, () => colleague(app, owner, 'member')));
   const pairs = await Promise.all(
     people.map(({ userId }) =>

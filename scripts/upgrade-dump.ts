@@ -1,0 +1,62 @@
+// Writes the dump of a schema that landed, from which `test/upgrade` upgrades ever after: `npm run upgrade:dump`. It starts the
+// service on an empty database, seeds it through the API, records what the API answers, and writes both to
+// `test/upgrade/dumps/<newest migration>`.
+// `npm run upgrade:dump -- DIR` does so with the checkout of another commit, where `npm ci` ran.
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import pg from 'pg';
+import { projectRoot } from '../src/paths.ts';
+import { readMigrations } from '../src/platform/postgres/migrate.ts';
+import { Client } from '../test/support/client.ts';
+import { startService } from '../test/support/service.ts';
+import { DUMPS, SERVICE } from '../test/upgrade/dumps.ts';
+import { type Recording, record } from '../test/upgrade/record.ts';
+import { dumpRows, tablesOf } from '../test/upgrade/rows.ts';
+import { type Seeded, seed, text } from '../test/upgrade/seed.ts';
+import { withScratchDatabase } from './scratch-database.ts';
+
+const root = path.resolve(process.argv[2] ?? projectRoot);
+execFileSync(process.execPath, [path.join(root, 'scripts', 'generate.mjs')], { cwd: root });
+const migrations = readMigrations(path.join(root, 'prisma', 'migrations')).map(({ name }) => name);
+const target = path.join(DUMPS, migrations.at(-1) ?? '');
+
+await withScratchDatabase(async (url) => {
+  const db = new pg.Client({ connectionString: url });
+  await db.connect();
+  try {
+    const answers = await askService(url, db);
+    mkdirSync(target, { recursive: true });
+    writeFileSync(path.join(target, 'rows.sql'), await dumpRows(db));
+    writeFileSync(path.join(target, 'answers.json'), `${JSON.stringify(answers, null, 1)}\n`);
+  } finally {
+    await db.end();
+  }
+});
+console.log(`Wrote ${path.relative(process.cwd(), target)}.`);
+
+/** What the service answers when it has been seeded; it has stopped, and written everything, when this returns. */
+async function askService(url: string, db: pg.Client): Promise<Recording> {
+  const dataDir = mkdtempSync(path.join(tmpdir(), 'upgrade-'));
+  const service = startService({ ...SERVICE, DATABASE_URL: url, DATA_DIR: dataDir }, { root });
+  try {
+    const anyone = new Client(await service.url());
+    const seeded = await seed(anyone, new Set((await tablesOf(db)).map(({ name }) => name)));
+    const answers = await asAnn(anyone, seeded);
+    return { writtenAt: new Date().toISOString(), migrations, seeded, ...answers };
+  } finally {
+    service.child.kill('SIGTERM');
+    await service.exited();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+/** The refresh token of the seed is left unused, for the test. */
+async function asAnn(
+  anyone: Client,
+  { username, password, ...rest }: Seeded,
+): Promise<Omit<Recording, 'writtenAt' | 'migrations' | 'seeded'>> {
+  const { access_token } = await anyone.post('/v1/auth/login', { username, password });
+  return record(anyone.with(text({ access_token }, 'access_token')), { username, password, ...rest });
+}

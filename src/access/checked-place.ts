@@ -1,0 +1,75 @@
+import { type Asked, type Marked, markChecked } from './mark-checked.ts';
+
+export interface OrganizationPlace {
+  orgId: string;
+}
+
+export interface WorkspacePlace extends OrganizationPlace {
+  workspaceId: string;
+}
+
+export interface NamespacePlace extends WorkspacePlace {
+  namespaceId: string;
+}
+
+export interface AppPlace extends WorkspacePlace {
+  appId: string;
+}
+
+export interface EnvironmentPlace extends WorkspacePlace {
+  environmentId: string;
+}
+
+/** A part of a workspace that others live in. */
+export type PlacePart = 'namespace' | 'app' | 'environment';
+
+/**
+ * A place that is there, within its parents, and in which the caller may do what was asked for. Reads take nothing else, so that an unscoped
+ * one cannot be written by accident.
+ */
+export type Checked<Place> = Marked<Place>;
+
+type Parts = Partial<NamespacePlace & AppPlace & EnvironmentPlace>;
+
+/** The place of a root field, from its organization down to the part that the field declares. It is what root resolvers get as their parent. */
+export class RootPlace {
+  readonly #parts: Parts;
+  readonly #asked: Asked | null;
+
+  constructor(parts: Parts, asked: Asked | null) {
+    this.#parts = parts;
+    this.#asked = asked;
+  }
+
+  get organization(): Checked<OrganizationPlace> {
+    return markChecked({ orgId: this.#part('orgId') }, this.#asked);
+  }
+
+  get workspace(): Checked<WorkspacePlace> {
+    return markChecked(this.#workspace, this.#asked);
+  }
+
+  get namespace(): Checked<NamespacePlace> {
+    return markChecked({ ...this.#workspace, namespaceId: this.#part('namespaceId') }, this.#asked);
+  }
+
+  get app(): Checked<AppPlace> {
+    return markChecked({ ...this.#workspace, appId: this.#part('appId') }, this.#asked);
+  }
+
+  get environment(): Checked<EnvironmentPlace> {
+    return markChecked({ ...this.#workspace, environmentId: this.#part('environmentId') }, this.#asked);
+  }
+
+  get #workspace(): WorkspacePlace {
+    return { orgId: this.#part('orgId'), workspaceId: this.#part('workspaceId') };
+  }
+
+  /** @throws Error for a part that the field does not ask about */
+  #part(name: keyof Parts): string {
+    const id = this.#parts[name];
+    if (id === undefined)
+      throw new Error(`The field asks for nothing in a place with '${name}': say so in 'authorize'.`);
+    return id;
+  }
+}

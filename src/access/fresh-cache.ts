@@ -1,0 +1,86 @@
+import type { LRUCache } from 'lru-cache';
+import { lruOf } from '../core/lru.ts';
+
+/** What was dropped while many values were being read. */
+interface Reading {
+  dropped: Set<string>;
+  prefixes: string[];
+}
+
+const wasDropped = ({ dropped, prefixes }: Reading, key: string): boolean =>
+  dropped.has(key) || prefixes.some((prefix) => key.startsWith(prefix));
+
+/**
+ * What access checks read, kept for less than a second: so that a revocation acts within a second on every node, while this
+ * node drops the entry at once. A load that was under way when its key was dropped is not kept.
+ */
+export class FreshCache<Value extends object> {
+  readonly #entries: LRUCache<string, Value>;
+  readonly #reading = new Set<Reading>();
+  readonly #loading = new Map<string, Promise<Value>>();
+
+  constructor(options: { ttlMs?: number; max?: number } = {}) {
+    this.#entries = lruOf<Value>(options.max ?? 50_000, { ttl: options.ttlMs ?? 900, ttlResolution: 20 });
+  }
+
+  /** The kept value, or what `load` gives; equal loads at the same time are one. */
+  get(key: string, load: () => Promise<Value>): Value | Promise<Value> {
+    return this.#entries.get(key) ?? this.#loading.get(key) ?? this.#load(key, load);
+  }
+
+  /** Reads many values anew, in one go; what is dropped meanwhile is not kept. @param load gives the values in the order of the keys */
+  async readAgain(keys: readonly string[], load: (keys: readonly string[]) => Promise<Value[]>): Promise<void> {
+    if (keys.length === 0) return;
+    const reading: Reading = { dropped: new Set(), prefixes: [] };
+    this.#reading.add(reading);
+    const start = performance.now();
+    try {
+      const values = await load(keys);
+      for (const [index, key] of keys.entries())
+        if (!wasDropped(reading, key)) this.#entries.set(key, values[index]!, { start });
+    } finally {
+      this.#reading.delete(reading);
+    }
+  }
+
+  /** Drops a value: the next `get` loads anew. */
+  drop(key: string): void {
+    for (const { dropped } of this.#reading) dropped.add(key);
+    this.#entries.delete(key);
+    this.#loading.delete(key);
+  }
+
+  /** Drops every value whose key starts with this text. */
+  dropAll(prefix: string): void {
+    for (const { prefixes } of this.#reading) prefixes.push(prefix);
+    for (const key of this.#entries.keys()) if (key.startsWith(prefix)) this.#entries.delete(key);
+    for (const key of this.#loading.keys()) if (key.startsWith(prefix)) this.#loading.delete(key);
+  }
+
+  /** Drops everything. */
+  clear(): void {
+    for (const { prefixes } of this.#reading) prefixes.push('');
+    this.#entries.clear();
+    this.#loading.clear();
+  }
+
+  #load(key: string, load: () => Promise<Value>): Promise<Value> {
+    // its age counts from the question, not from the answer: a slow answer is old when it comes
+    const start = performance.now();
+    const pending = load().then(
+      (value) => {
+        if (this.#loading.get(key) === pending) {
+          this.#loading.delete(key);
+          this.#entries.set(key, value, { start });
+        }
+        return value;
+      },
+      (error: unknown) => {
+        if (this.#loading.get(key) === pending) this.#loading.delete(key);
+        throw error;
+      },
+    );
+    this.#loading.set(key, pending);
+    return pending;
+  }
+}

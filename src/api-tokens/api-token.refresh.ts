@@ -1,0 +1,219 @@
+import { kindOfToken, prefixOf, successorPair } from '../access/api-token-format.ts';
+import type { Authentication } from '../access/authentication.ts';
+import type { Caller } from '../access/caller.ts';
+import type { TokenPrincipal } from '../access/principal.ts';
+import { tokenHash } from '../access/random-token.ts';
+import { systemCaller } from '../access/system-caller.ts';
+import { grantOf } from '../access/token-lookup.ts';
+import { unauthenticated } from '../core/errors.ts';
+import { newId } from '../core/ids.ts';
+import type { ActivityRecorder } from '../data/activity.ts';
+import type { Changes, PrismaTx } from '../data/changes.ts';
+import { recordChange } from '../data/record-change.ts';
+import type { ApiToken as ApiTokenRow, PrismaClient } from '../generated/prisma/client.ts';
+import { refreshExpiryOf, successorExpiry } from './api-token.expiry.ts';
+import { holdMaker } from './api-token.holds.ts';
+import { resourceOf, revokeTokens } from './api-token.revocation.ts';
+import type { IssuedToken } from './api-token.service.ts';
+
+/** For so long the answer to a refresh can be had again: it may have been lost on its way. */
+const REPEAT_MS = 60_000;
+/** For so long a token that was given out twice may come back late: its other holder asks again when its own copy ends. */
+const OWED_MS = 3_600_000;
+const DEFAULT_GRACE_SECONDS = 300;
+
+export interface RefreshDeps {
+  prisma: PrismaClient;
+  changes: Changes;
+  authentication: Authentication;
+  activity: ActivityRecorder;
+  secret: Buffer;
+}
+
+interface Pair {
+  token: string;
+  refreshToken: string;
+}
+
+/** `dead`: it cannot be used. `reused`: somebody else has used it. */
+type Outcome = IssuedToken | 'dead' | 'reused';
+
+/** A token, held until the transaction ends, and the time by the clock of the database. */
+type Held = ApiTokenRow & { now: Date };
+
+/** Whether it was given out twice, so that its other holder may still come late. */
+const isOwed = ({ reissuedAt, refreshExpiresAt, now }: Held): boolean =>
+  reissuedAt !== null &&
+  now.getTime() - reissuedAt.getTime() < OWED_MS &&
+  (refreshExpiresAt === null || refreshExpiresAt > now);
+
+/** Exchanges refresh tokens of API tokens and app tokens (defaults §3). */
+export class ApiTokenRefresh {
+  readonly #deps: RefreshDeps;
+
+  constructor(deps: RefreshDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Exchanges a refresh token for the next pair, which inherits everything of the token, the length of its life included. The token before
+   * it works on for its grace. Repeating within a minute gives the very same pair, whatever became of it meanwhile; a refresh token that
+   * comes back later revokes the whole family, because somebody else has it. Only who was given a pair by a repetition may be that late
+   * once, within an hour, and gets the newest pair of the family, which owes them nothing more.
+   * @throws AUTHENTICATION_FAILED for whatever is wrong with the refresh token
+   */
+  async refresh(
+    caller: Caller,
+    orgId: string,
+    refreshToken: string,
+    graceSeconds: number = DEFAULT_GRACE_SECONDS,
+  ): Promise<IssuedToken> {
+    if (kindOfToken(refreshToken) !== 'rft') throw unauthenticated();
+    const { prisma, changes, secret } = this.#deps;
+    const refreshHash = tokenHash(refreshToken);
+    const known = await prisma.apiToken.findFirst({
+      where: { refreshHash, orgId },
+      include: { createdBy: { select: { username: true, isVerified: true } } },
+    });
+    if (!known) throw unauthenticated();
+    const { createdBy, ...row } = known;
+    const pair = successorPair(kindOf(row.tokenType), refreshToken, secret);
+    // the refresh token is the credential: what is done is done by its token, whoever else the request is from
+    const bearer: Caller = { ...caller, principal: principalOf(row, createdBy) };
+    const outcome = await changes.runWithPrisma(bearer, (tx) => this.#exchange(tx, row, pair, graceSeconds));
+    if (outcome === 'reused') await this.#reused(bearer, row);
+    if (typeof outcome === 'string') throw unauthenticated();
+    return outcome;
+  }
+
+  async #exchange(tx: PrismaTx, known: ApiTokenRow, pair: Pair, graceSeconds: number): Promise<Outcome> {
+    const held = await hold(tx, known);
+    if (!held) return 'dead';
+    if (held.rotatedAt) return this.#repeat(tx, held, pair);
+    // its user, still a member, was asked for by `hold`; an expired token may be refreshed, a revoked one never
+    if (held.revokedAt || (held.refreshExpiresAt && held.refreshExpiresAt <= held.now)) return 'dead';
+    const successor = await this.#succeed(tx, held, pair);
+    const graceEnd = new Date(held.now.getTime() + graceSeconds * 1000);
+    await tx.db.apiToken.update({
+      where: { id: held.id },
+      data: {
+        rotatedAt: held.now,
+        successorId: successor.id,
+        revokedReason: 'rotated',
+        revokedAt: held.expiresAt && held.expiresAt < graceEnd ? held.expiresAt : graceEnd,
+      },
+    });
+    tx.afterCommit(() => this.#deps.authentication.apiTokensRevoked([held.tokenHash]));
+    return issued(successor, pair);
+  }
+
+  /** A refresh token that was used already: a repetition, or theft. */
+  async #repeat(tx: PrismaTx, held: Held, pair: Pair): Promise<Outcome> {
+    if (held.revokedReason !== 'rotated') return 'dead';
+    const isInGrace = held.now.getTime() - held.rotatedAt!.getTime() <= REPEAT_MS;
+    if (!isInGrace) {
+      if (!isOwed(held)) return 'reused';
+      // what is owed ends with the minute of this answer, which may be lost too; nothing is owed for the pair that it holds
+      const left = new Date(Math.min(held.reissuedAt!.getTime(), held.now.getTime() - OWED_MS + REPEAT_MS));
+      await tx.db.apiToken.update({ where: { id: held.id }, data: { reissuedAt: left } });
+      return this.#newest(tx, held, pair);
+    }
+    const successor = held.successorId ? await tx.db.apiToken.findUnique({ where: { id: held.successorId } }) : null;
+    if (successor?.tokenHash !== tokenHash(pair.token)) return 'reused';
+    if (successor.revokedReason && successor.revokedReason !== 'rotated') return 'dead';
+    if (!successor.reissuedAt)
+      await tx.db.apiToken.update({ where: { id: successor.id }, data: { reissuedAt: held.now } });
+    return issued(successor, pair);
+  }
+
+  /** The one pair of the family that was not refreshed: it comes of the other by so many steps. */
+  async #newest(tx: PrismaTx, { familyId, tokenType, now }: Held, pair: Pair): Promise<Outcome> {
+    const family = await tx.db.apiToken.findMany({ where: { familyId } });
+    const newest = family.find(({ rotatedAt }) => !rotatedAt);
+    if (!newest || newest.revokedAt || (newest.refreshExpiresAt && newest.refreshExpiresAt <= now)) return 'dead';
+    let next = pair;
+    for (let steps = 0; steps < family.length; steps++) {
+      if (tokenHash(next.token) === newest.tokenHash) return issued(newest, next);
+      next = successorPair(kindOf(tokenType), next.refreshToken, this.#deps.secret);
+    }
+    return 'reused';
+  }
+
+  async #succeed(tx: PrismaTx, held: Held, pair: Pair): Promise<ApiTokenRow> {
+    const { now, ...inherited } = held;
+    const expiresAt = successorExpiry(held, now);
+    const id = newId('api_token');
+    const successor = await tx.db.apiToken.create({
+      data: {
+        ...inherited,
+        id,
+        prefix: prefixOf(pair.token),
+        tokenHash: tokenHash(pair.token),
+        refreshHash: tokenHash(pair.refreshToken),
+        issuedAt: now,
+        expiresAt,
+        refreshExpiresAt: refreshExpiryOf(expiresAt, held.endsBy),
+        resourceVersion: 1,
+        lastUsedAt: null,
+        reissuedAt: null,
+        noticedDays: null,
+      },
+    });
+    recordChange(tx, 'refresh', resourceOf(successor), successor, { previous: held.id, prefix: successor.prefix });
+    return successor;
+  }
+
+  /** Ends the family. The service does that by itself: whoever sent the token is not known. */
+  async #reused(bearer: Caller, { id, orgId, workspaceId, appId, familyId, tokenType }: ApiTokenRow): Promise<void> {
+    const { changes, authentication, activity } = this.#deps;
+    const system = systemCaller('refresh token reuse');
+    const service: Caller = { ...system, request: { ...system.request, traceId: bearer.request.traceId } };
+    const count = await changes.runWithPrisma(service, (tx) =>
+      revokeTokens(tx, authentication, { familyId }, 'refresh_token_reuse'),
+    );
+    if (count === 0) return;
+    activity.record(
+      bearer,
+      {
+        action: 'refresh',
+        resourceType: resourceOf({ tokenType }),
+        resourceId: id,
+        orgId,
+        workspaceId,
+        appId,
+        metadata: { family_revoked: 'refresh_token_reuse' },
+      },
+      { statusCode: 401, errorCode: 'AUTHENTICATION_FAILED' },
+    );
+  }
+}
+
+/** Holds a token whose user is active and a member still: of many refreshes at once, the first rotates and the others wait for it. */
+async function hold(tx: PrismaTx, { id, orgId, createdByUserId: userId, appId }: ApiTokenRow): Promise<Held | null> {
+  if ((await holdMaker(tx, { orgId, userId, appId })) !== null) return null;
+  await tx.db.$queryRaw`select 1 from api_tokens where id = ${id} for update`;
+  const row = await tx.db.apiToken.findUnique({ where: { id } });
+  if (!row) return null;
+  const [clock] = await tx.db.$queryRaw<[{ now: Date }]>`select clock_timestamp() as now`;
+  return { ...row, now: clock.now };
+}
+
+const kindOf = (tokenType: string): 'app' | 'pat' => (tokenType === 'app' ? 'app' : 'pat');
+
+const issued = (token: ApiTokenRow, pair: Pair): IssuedToken => ({
+  token,
+  plaintextToken: pair.token,
+  refreshTokenPlaintext: pair.refreshToken,
+});
+
+function principalOf(row: ApiTokenRow, user: { username: string; isVerified: boolean }): TokenPrincipal {
+  const type = kindOf(row.tokenType);
+  return {
+    type: type === 'app' ? 'app_token' : 'api_token',
+    userId: row.createdByUserId,
+    ...user,
+    isPlatformAdmin: false,
+    orgId: row.orgId,
+    token: grantOf({ ...row, type }, row.tokenHash),
+  };
+}

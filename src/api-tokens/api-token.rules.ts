@@ -1,0 +1,181 @@
+import type { Actor } from '../access/caller.ts';
+import { coversPattern, parseEndpointPattern } from '../access/endpoint-paths.ts';
+import { expandPermission, expandScope, isPermission, isWord } from '../access/scopes.ts';
+import type { TokenGrant } from '../access/token-grant.ts';
+import { InputError, type InputIssue, invalidInput } from '../core/errors.ts';
+import type { Permission } from '../core/resources.ts';
+import type { ServiceDeps } from '../data/service-deps.ts';
+
+/** What a new token is restricted to, and how it is called. Lists that are left out or null are empty. */
+export interface TokenInput {
+  name: string;
+  description?: string | null;
+  scopes?: string[] | null;
+  permissions?: string[] | null;
+  workspaceIds?: string[] | null;
+  namespaceIds?: string[] | null;
+  environmentIds?: string[] | null;
+  endpointPaths?: string[] | null;
+  rateLimitRps?: number | null;
+  rateLimitBurst?: number | null;
+  /** `null` in either of the two: never, where the operator allows it. */
+  expiresInDays?: number | null;
+  expiresAt?: Date | null;
+}
+
+const LISTS = ['scopes', 'permissions', 'workspaceIds', 'namespaceIds', 'environmentIds', 'endpointPaths'] as const;
+type ListName = (typeof LISTS)[number];
+
+/** The lists of a token as they are stored. */
+export type TokenLists = Record<ListName, string[]>;
+
+export const listsOf = (input: TokenInput): TokenLists =>
+  Object.fromEntries(LISTS.map((list) => [list, [...new Set(input[list] ?? [])]])) as TokenLists;
+
+/** Where a new token belongs: to an organization, or to an app in a workspace of it. */
+export interface TokenHome {
+  orgId: string;
+  workspaceId: string | null;
+}
+
+/**
+ * Holds what a new token asks for against what its maker may do: names that mean something and are granted somewhere, places that the
+ * maker can see, paths that can match; and where the maker is a token itself, nothing beyond that token (defaults §3).
+ * @throws InputError naming every item that is wrong
+ */
+export async function checkTokenLists(
+  deps: ServiceDeps,
+  actor: Actor,
+  home: TokenHome,
+  lists: TokenLists,
+): Promise<void> {
+  const issues = [
+    ...(await nameIssues(deps, actor, home.orgId, lists)),
+    ...(await placeIssues(deps, actor, home, lists)),
+    ...pathIssues(lists),
+    ...(actor.principal.token ? beyondIssues(actor.principal.token, within(home, lists)) : []),
+  ];
+  if (issues.length > 0) throw new InputError(issues);
+}
+
+/** An app's token is in the app's workspace without saying so. */
+const within = ({ workspaceId }: TokenHome, lists: TokenLists): TokenLists =>
+  workspaceId && lists.workspaceIds.length === 0 ? { ...lists, workspaceIds: [workspaceId] } : lists;
+
+const issueAt = (list: ListName, index: number | null, message: string): InputIssue[] =>
+  invalidInput(['input', list, ...(index === null ? [] : [index])], message).issues;
+
+const eachOf = (
+  lists: TokenLists,
+  list: ListName,
+  problem: (item: string) => string | null | undefined,
+): InputIssue[] =>
+  lists[list].flatMap((item, index) => {
+    const message = problem(item);
+    return message ? issueAt(list, index, message) : [];
+  });
+
+async function nameIssues(
+  { access }: ServiceDeps,
+  actor: Actor,
+  orgId: string,
+  lists: TokenLists,
+): Promise<InputIssue[]> {
+  const mayDo = await access.rightsSomewhere(actor, orgId);
+  const problemOf = (name: string, permissions: readonly Permission[]) => {
+    if (permissions.length === 0) return `'${name}' is no permission and stands for none`;
+    if (isWord(name)) return null;
+    const isEnough = isPermission(name) ? mayDo(name) : permissions.some(mayDo);
+    return isEnough ? null : `you do not have '${name}' yourself`;
+  };
+  return [
+    ...eachOf(lists, 'scopes', (name) => problemOf(name, expandScope(name))),
+    ...eachOf(lists, 'permissions', (name) => problemOf(name, expandPermission(name))),
+  ];
+}
+
+/** Namespaces and environments by id, with their workspaces. */
+const PARENTS = {
+  namespaceIds: 'select id, workspace_id as "workspaceId" from namespaces where org_id = $1 and id = any($2::text[])',
+  environmentIds:
+    'select id, workspace_id as "workspaceId" from environments where org_id = $1 and id = any($2::text[])',
+};
+
+async function placeIssues(
+  { access, sql }: ServiceDeps,
+  actor: Actor,
+  { orgId, workspaceId: home }: TokenHome,
+  lists: TokenLists,
+): Promise<InputIssue[]> {
+  const workspaces = new Map<string, boolean>();
+  const see = async (ids: readonly string[]) => {
+    const roles = await Promise.all(ids.map((id) => access.workspaceRole(actor, orgId, id)));
+    ids.forEach((id, index) => {
+      workspaces.set(id, roles[index] !== null);
+    });
+  };
+  await see(lists.workspaceIds);
+  const issues = eachOf(lists, 'workspaceIds', (id) => {
+    if (!workspaces.get(id)) return `there is no such workspace: '${id}'`;
+    return home && id !== home ? 'the app belongs to another workspace' : null;
+  });
+  const allowed = home ? [home] : lists.workspaceIds;
+  for (const list of ['namespaceIds', 'environmentIds'] as const) {
+    if (lists[list].length === 0) continue;
+    const rows = await sql.read<{ id: string; workspaceId: string }>(PARENTS[list], [orgId, lists[list]]);
+    await see(rows.map(({ workspaceId }) => workspaceId));
+    const parents = new Map(rows.map((row) => [row.id, row.workspaceId]));
+    const kind = list === 'namespaceIds' ? 'namespace' : 'environment';
+    issues.push(
+      ...eachOf(lists, list, (id) => {
+        const workspaceId = parents.get(id);
+        if (!workspaceId || !workspaces.get(workspaceId)) return `there is no such ${kind}: '${id}'`;
+        return allowed.length > 0 && !allowed.includes(workspaceId) ? `the ${kind} is in none of the workspaces` : null;
+      }),
+    );
+  }
+  return issues;
+}
+
+const pathIssues = (lists: TokenLists): InputIssue[] =>
+  eachOf(lists, 'endpointPaths', (path) =>
+    parseEndpointPattern(path)
+      ? null
+      : "must be a path like '/v1/orgs/org_1/secrets', in which '*' may stand for a segment and '**' at the end for any rest",
+  );
+
+/** What a token asks for a new one beyond itself. */
+function beyondIssues(own: TokenGrant, lists: TokenLists): InputIssue[] {
+  const isWithin = (permissions: Iterable<Permission>) => [...permissions].every((p) => own.permissions.has(p));
+  const beyond = 'it is beyond the token that asks for it';
+  const issues = [
+    ...eachOf(lists, 'scopes', (name) => (isWithin(expandScope(name)) ? null : beyond)),
+    ...eachOf(lists, 'permissions', (name) => (isWithin(expandPermission(name)) ? null : beyond)),
+  ];
+  if (lists.scopes.length + lists.permissions.length === 0)
+    issues.push(...issueAt('permissions', null, 'a token must name what a token that it makes may do'));
+  const restrictions = {
+    workspaceIds: own.workspaceIds,
+    namespaceIds: own.namespaceIds,
+    environmentIds: own.environmentIds,
+  };
+  // changes are allowed within either of the two: where there is one, the other is a way out of it
+  const isInParts = own.namespaceIds.length + own.environmentIds.length > 0;
+  for (const [list, allowed] of Object.entries(restrictions) as [keyof typeof restrictions, readonly string[]][]) {
+    if (allowed.length === 0 && !(isInParts && list !== 'workspaceIds')) continue;
+    issues.push(...eachOf(lists, list, (id) => (allowed.includes(id) ? null : beyond)));
+    if (allowed.length > 0 && lists[list].length === 0)
+      issues.push(...issueAt(list, null, 'the token that asks is restricted here: name what of it'));
+  }
+  const { endpoints } = own;
+  if (!endpoints) return issues;
+  if (lists.endpointPaths.length === 0)
+    issues.push(...issueAt('endpointPaths', null, 'the token that asks is restricted here: name what of it'));
+  return [
+    ...issues,
+    ...eachOf(lists, 'endpointPaths', (path) => {
+      const pattern = parseEndpointPattern(path);
+      return !pattern || endpoints.some((wide) => coversPattern(wide, pattern)) ? null : beyond;
+    }),
+  ];
+}

@@ -1,0 +1,58 @@
+import type { Caller } from '../access/caller.ts';
+import { systemCaller } from '../access/system-caller.ts';
+import { Budget } from '../access/throttle.ts';
+import { livingTokensOf, NO_TOKENS } from '../api-tokens/living-tokens.ts';
+import type { Task } from '../core/tasks.ts';
+import type { Changes } from '../data/changes.ts';
+import type { PrismaClient } from '../generated/prisma/client.ts';
+import type { AccountMail } from './account-mail.ts';
+import { issueEmailToken } from './email-tokens.ts';
+
+/** What somebody who is not signed in asked to be mailed. */
+interface Request {
+  email: string;
+  purpose: 'verify_email' | 'reset_password';
+}
+
+const TRIES = 8;
+
+/**
+ * Mails that anybody may ask for by naming an address. Asking only adds a job, whatever the address is, so neither the answer nor its time
+ * tell whether there is such an account.
+ */
+export class RequestedMails {
+  readonly tasks: readonly Task[];
+  readonly #deps: { prisma: PrismaClient; changes: Changes; mail: AccountMail };
+  readonly #answer: Task<Request>;
+  // per mail address silently, per client address with 429
+  readonly #byAddress = new Budget(3, 3600);
+  readonly #byClient = new Budget(10, 3600);
+
+  constructor(deps: { prisma: PrismaClient; changes: Changes; mail: AccountMail }) {
+    this.#deps = deps;
+    this.#answer = { name: 'requested_mail', tries: TRIES, run: (request) => this.#prepare(request) };
+    this.tasks = [this.#answer];
+  }
+
+  /**
+   * Has a new link mailed, if an active account has the address and needs one.
+   * @throws RATE_LIMIT_EXCEEDED when the client asks too often; for one address too often is silent
+   */
+  async request(caller: Caller, email: string, purpose: Request['purpose']): Promise<void> {
+    await this.#byClient.demand(caller.request.ip);
+    if ((await this.#byAddress.take(email.toLowerCase())) > 0) return;
+    await this.#deps.changes.run(caller, async (tx) => tx.enqueue(this.#answer, { email, purpose }));
+  }
+
+  async #prepare({ email, purpose }: Request): Promise<void> {
+    const { prisma, changes, mail } = this.#deps;
+    const user = await prisma.user.findUnique({ where: { emailKey: email.toLowerCase() } });
+    if (!user?.isActive || (purpose === 'verify_email' && user.isVerified)) return;
+    await changes.runWithPrisma(systemCaller('requested mail'), async (tx) => {
+      const token = await issueEmailToken(tx.db, user, purpose);
+      if (purpose === 'verify_email') return mail.verification(tx, user, token);
+      // the reset of an account whose address was never proven ends its tokens by itself
+      return mail.passwordReset(tx, user, token, user.isVerified ? await livingTokensOf(tx.db, user.id) : NO_TOKENS);
+    });
+  }
+}

@@ -1,0 +1,23 @@
+/** What can be done to a resource, and how its event says that it happened. */
+export const eventNames = {
+  create: 'created',
+  update: 'updated',
+  delete: 'deleted',
+  destroy: 'destroyed',
+  restore: 'restored',
+  rotate: 'rotated',
+  refresh: 'refreshed',
+  revoke: 'revoked',
+} as const;
+
+/** A verb of {@link eventNames}. */
+export type ChangeVerb = keyof typeof eventNames;
+
+const others = ['read', 'list', 'execute', 'login', 'logout', 'reveal', 'deploy', 'undeploy', 'promote'] as const;
+
+/** What an activity record says was done. */
+export type Action = ChangeVerb | (typeof others)[number];
+
+/** Whether a text is an action. */
+export const isAction = (text: string): text is Action =>
+  Object.hasOwn(eventNames, text) || (others as readonly string[]).includes(text);

@@ -1,0 +1,187 @@
+import {
+  defaultTypeResolver,
+  type GraphQLAbstractType,
+  GraphQLError,
+  type GraphQLLeafType,
+  type GraphQLList,
+  type GraphQLObjectType,
+  type GraphQLOutputType,
+  type GraphQLResolveInfo,
+  type GraphQLSchema,
+  isAbstractType,
+  isLeafType,
+  isListType,
+  isNonNullType,
+  isObjectType,
+  type ResponsePath,
+} from 'graphql';
+import { inspect } from 'graphql/jsutils/inspect.js';
+import { type Complete, type Execution, type Field, isPromise } from './types.ts';
+
+const known = new WeakMap<GraphQLOutputType, Complete>();
+
+/** How values of a type are completed: what graphql-js asks of each value is asked here once, of the type. */
+export function completerOf(type: GraphQLOutputType): Complete {
+  let completer = known.get(type);
+  if (!completer) {
+    completer = isNonNullType(type) ? requiredCompleterOf(type.ofType) : nullableCompleterOf(type);
+    known.set(type, completer);
+  }
+  return completer;
+}
+
+function nullableCompleterOf(type: GraphQLOutputType): Complete {
+  const complete = presentCompleterOf(type);
+  return (execution, field, info, path, value) => {
+    if (value instanceof Error) throw value;
+    return value === null || value === undefined ? null : complete(execution, field, info, path, value);
+  };
+}
+
+function requiredCompleterOf(type: GraphQLOutputType): Complete {
+  const complete = presentCompleterOf(type);
+  return (execution, field, info, path, value) => {
+    if (value instanceof Error) throw value;
+    if (value === null || value === undefined) throw nullError(field);
+    const completed = complete(execution, field, info, path, value);
+    if (completed === null) throw nullError(field);
+    return completed;
+  };
+}
+
+/** What is said of a null where none may be. */
+export const nullError = ({ parentType, definition }: Field): Error =>
+  new Error(`Cannot return null for non-nullable field ${parentType.name}.${definition.name}.`);
+
+function presentCompleterOf(type: GraphQLOutputType): Complete {
+  if (isLeafType(type)) return (_run, _field, _info, _path, value) => completeLeaf(type, value);
+  if (isListType(type)) return listCompleterOf(type);
+  if (isAbstractType(type)) return abstractCompleterOf(type);
+  if (isObjectType(type))
+    return (execution, field, info, path, value) => completeObject(execution, field, type, info, path, value);
+  throw new Error(`No value can be of the type ${inspect(type)}.`);
+}
+
+/** @throws Error for a value that the type cannot show */
+export function completeLeaf(type: GraphQLLeafType, value: unknown): unknown {
+  const serialized: unknown = type.serialize(value);
+  if (serialized === null || serialized === undefined)
+    throw new Error(
+      `Expected \`${inspect(type)}.serialize(${inspect(value)})\` to return non-nullable value, returned: ${inspect(serialized)}`,
+    );
+  return serialized;
+}
+
+function listCompleterOf({ ofType: itemType }: GraphQLList<GraphQLOutputType>): Complete {
+  const completeItem = completerOf(itemType);
+  const isNonNull = isNonNullType(itemType);
+  const itemOf = (
+    execution: Execution,
+    field: Field,
+    info: GraphQLResolveInfo,
+    path: ResponsePath,
+    item: unknown,
+  ): unknown => {
+    try {
+      const result = isPromise(item)
+        ? item.then((resolved) => completeItem(execution, field, info, path, resolved))
+        : completeItem(execution, field, info, path, item);
+      return isPromise(result)
+        ? result.then(undefined, (error: unknown) => execution.failed(field, isNonNull, path, error))
+        : result;
+    } catch (error) {
+      return execution.failed(field, isNonNull, path, error);
+    }
+  };
+  return (execution, field, info, path, value) => {
+    if (!isIterable(value))
+      throw new GraphQLError(
+        `Expected Iterable, but did not find one for field "${field.parentType.name}.${field.definition.name}".`,
+      );
+    let containsPromise = false;
+    const completed: unknown[] = [];
+    for (const item of value) {
+      const itemPath: ResponsePath = { prev: path, key: completed.length, typename: undefined };
+      const result = itemOf(execution, field, info, itemPath, item);
+      if (isPromise(result)) containsPromise = true;
+      completed.push(result);
+    }
+    return containsPromise ? Promise.all(completed) : completed;
+  };
+}
+
+const isIterable = (value: unknown): value is Iterable<unknown> =>
+  typeof value === 'object' &&
+  value !== null &&
+  Symbol.iterator in value &&
+  typeof value[Symbol.iterator] === 'function';
+
+function abstractCompleterOf(type: GraphQLAbstractType): Complete {
+  const resolveType = type.resolveType ?? defaultTypeResolver;
+  return (execution, field, info, path, value) => {
+    const name: unknown = resolveType(value, execution.contextValue, info, type);
+    const complete = (found: unknown) =>
+      completeObject(
+        execution,
+        field,
+        runtimeTypeOf(execution.operation.schema, field, type, found, value),
+        info,
+        path,
+        value,
+      );
+    return isPromise(name) ? name.then(complete) : complete(name);
+  };
+}
+
+/** @throws GraphQLError in the words of graphql-js, when an abstract type resolved to no type that it may be */
+function runtimeTypeOf(
+  schema: GraphQLSchema,
+  { parentType, definition, nodes }: Field,
+  type: GraphQLAbstractType,
+  name: unknown,
+  value: unknown,
+): GraphQLObjectType {
+  const place = `field "${parentType.name}.${definition.name}"`;
+  if (name === null || name === undefined)
+    throw new GraphQLError(
+      `Abstract type "${type.name}" must resolve to an Object type at runtime for ${place}. Either the "${type.name}" type should provide a "resolveType" function or each possible type should provide an "isTypeOf" function.`,
+      { nodes },
+    );
+  if (isObjectType(name))
+    throw new GraphQLError(
+      'Support for returning GraphQLObjectType from resolveType was removed in graphql-js@16.0.0 please return type name instead.',
+    );
+  if (typeof name !== 'string')
+    throw new GraphQLError(
+      `Abstract type "${type.name}" must resolve to an Object type at runtime for ${place} with value ${inspect(value)}, received "${inspect(name)}".`,
+    );
+  const found = schema.getType(name);
+  if (!found)
+    throw new GraphQLError(
+      `Abstract type "${type.name}" was resolved to a type "${name}" that does not exist inside the schema.`,
+      { nodes },
+    );
+  if (!isObjectType(found))
+    throw new GraphQLError(`Abstract type "${type.name}" was resolved to a non-object type "${name}".`, { nodes });
+  if (!schema.isSubType(type, found))
+    throw new GraphQLError(`Runtime Object type "${found.name}" is not a possible type for "${type.name}".`, { nodes });
+  return found;
+}
+
+function completeObject(
+  execution: Execution,
+  field: Field,
+  type: GraphQLObjectType,
+  info: GraphQLResolveInfo,
+  path: ResponsePath,
+  value: unknown,
+): unknown {
+  const selection = field.selectionOf(type);
+  if (!type.isTypeOf) return execution.fieldsOf(selection, value, path);
+  const complete = (isTypeOf: boolean): unknown => {
+    if (isTypeOf) return execution.fieldsOf(selection, value, path);
+    throw new GraphQLError(`Expected value of type "${type.name}" but got: ${inspect(value)}.`, { nodes: field.nodes });
+  };
+  const isTypeOf = type.isTypeOf(value, execution.contextValue, info);
+  return isPromise(isTypeOf) ? isTypeOf.then(complete) : complete(isTypeOf);
+}

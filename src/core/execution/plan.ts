@@ -1,0 +1,110 @@
+import {
+  type DocumentNode,
+  type ExecutionResult,
+  execute,
+  type FragmentDefinitionNode,
+  type GraphQLError,
+  type GraphQLSchema,
+  getVariableValues,
+  Kind,
+  type OperationDefinitionNode,
+} from 'graphql';
+import { conditionKey, conditionVariables } from './conditions.ts';
+import { Run } from './run.ts';
+import { Selections } from './selection.ts';
+import { isPromise, type Operation, type Selection, type Values } from './types.ts';
+
+type MaybePromise<T> = T | Promise<T>;
+
+/** Values of the conditions that a plan keeps selections for: nobody switches more than four parts on and off. */
+const MAX_CONDITIONS = 16;
+
+interface PlanOptions {
+  /** Fields, counted for each type that they are asked of, past which the plan is given up: {@link Plan.isTooLarge}. */
+  maxFields?: number;
+}
+
+/**
+ * A query with everything found out that does not change from run to run: which fields each type answers, how their values are completed,
+ * arguments without variables. It is made of closures while it runs, never of generated code: a document is what a client wrote. Its answer
+ * is that of graphql-js' `execute`, errors and their order included.
+ */
+export class Plan {
+  readonly #document: DocumentNode;
+  readonly #operation: Operation;
+  readonly #conditions: readonly string[];
+  readonly #maxFields: number;
+  readonly #selections = new Map<string, { selections: Selections; root: Selection }>();
+
+  /** @throws Error for an operation that is no query */
+  constructor(
+    schema: GraphQLSchema,
+    document: DocumentNode,
+    node: OperationDefinitionNode,
+    { maxFields = Number.POSITIVE_INFINITY }: PlanOptions = {},
+  ) {
+    if (node.operation !== 'query') throw new Error('Only queries run by a plan.');
+    const fragments: Record<string, FragmentDefinitionNode> = Object.create(null) as Record<string, never>;
+    for (const definition of document.definitions)
+      if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments[definition.name.value] = definition;
+    this.#document = document;
+    this.#operation = { schema, node, fragments };
+    this.#conditions = conditionVariables(document);
+    this.#maxFields = maxFields;
+  }
+
+  /** Fields that the plan holds by now: it grows with the types and conditions that come up. */
+  get size(): number {
+    let size = 0;
+    for (const { selections } of this.#selections.values()) size += selections.size;
+    return size;
+  }
+
+  /** The plan holds more than it may: it is to be forgotten, and the document to be executed by graphql-js. */
+  get isTooLarge(): boolean {
+    return this.size > this.#maxFields;
+  }
+
+  /** An error in the variables comes back as errors, like one of a resolver. */
+  run(contextValue: unknown, variableValues: Values): MaybePromise<ExecutionResult> {
+    const { schema, node } = this.#operation;
+    const read = getVariableValues(schema, node.variableDefinitions ?? [], variableValues, { maxErrors: 50 });
+    if (read.errors) return { errors: read.errors };
+    const variables: Values = read.coerced;
+    const root = this.#rootOf(variables);
+    if (!root) {
+      const operationName = node.name?.value;
+      return execute({ schema, document: this.#document, contextValue, variableValues, operationName });
+    }
+    const run = new Run(this.#operation, contextValue, variables);
+    const answered = (data: Values | null): ExecutionResult =>
+      run.errors.length === 0 ? { data } : { errors: run.errors, data };
+    const failed = (error: unknown): ExecutionResult => {
+      run.add(error as GraphQLError, undefined); // all that comes here was located
+      return answered(null);
+    };
+    try {
+      const data = run.fieldsOf(root, undefined, undefined);
+      return isPromise(data) ? data.then((found) => answered(found as Values), failed) : answered(data);
+    } catch (error) {
+      return failed(error);
+    }
+  }
+
+  /** `null` for conditions that are none, and for more of them than are worth a memory. */
+  #rootOf(variables: Values): Selection | null {
+    const key = conditionKey(this.#conditions, variables);
+    if (key === null) return null;
+    const known = this.#selections.get(key);
+    if (known) return known.root;
+    if (this.#selections.size >= MAX_CONDITIONS) return null;
+    const { schema, node } = this.#operation;
+    const values = Object.fromEntries(this.#conditions.map((name) => [name, variables[name]]));
+    const selections = new Selections(this.#operation, values);
+    const type = schema.getQueryType();
+    if (!type) return null;
+    const root = selections.of(type, [node.selectionSet]);
+    this.#selections.set(key, { selections, root });
+    return root;
+  }
+}

@@ -1,0 +1,123 @@
+import {
+  type GraphQLError,
+  type GraphQLResolveInfo,
+  locatedError,
+  type ResponsePath,
+  responsePathAsArray,
+} from 'graphql';
+import { completeLeaf, nullError } from './completion.ts';
+import { type Execution, type Field, isPromise, type Operation, type Selection, type Values } from './types.ts';
+
+/** See {@link Execution}. */
+export class Run implements Execution {
+  readonly operation: Operation;
+  readonly contextValue: unknown;
+  readonly errors: GraphQLError[] = [];
+  readonly #variables: Values;
+  readonly #failedAt = new Set<ResponsePath | undefined>();
+
+  constructor(operation: Operation, contextValue: unknown, variables: Values) {
+    this.operation = operation;
+    this.contextValue = contextValue;
+    this.#variables = variables;
+  }
+
+  fieldsOf({ fields, blank }: Selection, source: unknown, path: ResponsePath | undefined): Values | Promise<unknown> {
+    const results = blank();
+    let awaited: { keys: string[]; values: Promise<unknown>[] } | undefined;
+    try {
+      for (const field of fields) {
+        const result = field.column ? this.#column(field, source, path) : this.#field(field, source, path);
+        if (isPromise(result)) {
+          awaited ??= { keys: [], values: [] };
+          awaited.keys.push(field.key);
+          awaited.values.push(result);
+        } else results[field.key] = result;
+      }
+    } catch (error) {
+      if (!awaited) throw error;
+      // the promises of the others are handled too: they may fail as well
+      return Promise.all(awaited.values).finally(() => {
+        throw error;
+      });
+    }
+    if (!awaited) return results;
+    const { keys, values } = awaited;
+    return Promise.all(values).then((resolved) => {
+      for (const [index, key] of keys.entries()) results[key] = resolved[index];
+      return results;
+    });
+  }
+
+  failed(field: Field, isNonNull: boolean, path: ResponsePath, cause: unknown): null {
+    const error = locatedError(cause, field.nodes, responsePathAsArray(path));
+    if (isNonNull) throw error;
+    this.add(error, path);
+    return null;
+  }
+
+  /** Adds an error, unless what it stands in was made null already. */
+  add(error: GraphQLError, path: ResponsePath | undefined): void {
+    if (this.#failedAt.size > 0) {
+      for (let at = path; at; at = at.prev) if (this.#failedAt.has(at)) return;
+      if (this.#failedAt.has(undefined)) return;
+    }
+    this.#failedAt.add(path);
+    this.errors.push(error);
+  }
+
+  /** A property of the object that leads nowhere: nothing of what a resolver may ask for is made. */
+  #column(field: Field, source: unknown, path: ResponsePath | undefined): unknown {
+    const { column, definition } = field;
+    if (!column || typeof source === 'function') return this.#field(field, source, path);
+    const value = typeof source === 'object' && source !== null ? (source as Values)[definition.name] : undefined;
+    if (typeof value === 'function' || isPromise(value)) return this.#field(field, source, path);
+    try {
+      if (value instanceof Error) throw value;
+      if (value !== null && value !== undefined) return completeLeaf(column, value);
+      if (field.isNonNull) throw nullError(field);
+      return null;
+    } catch (error) {
+      return this.failed(field, field.isNonNull, pathOf(field, path), error);
+    }
+  }
+
+  #field(field: Field, source: unknown, parent: ResponsePath | undefined): unknown {
+    const path = pathOf(field, parent);
+    const info = this.#infoOf(field, path);
+    try {
+      const args = field.argumentsOf(this.#variables);
+      const result: unknown = field.resolve(source, args, this.contextValue, info);
+      const completed = isPromise(result)
+        ? result.then((resolved) => field.complete(this, field, info, path, resolved))
+        : field.complete(this, field, info, path, result);
+      return isPromise(completed)
+        ? completed.then(undefined, (error: unknown) => this.failed(field, field.isNonNull, path, error))
+        : completed;
+    } catch (error) {
+      return this.failed(field, field.isNonNull, path, error);
+    }
+  }
+
+  #infoOf({ definition, nodes, parentType }: Field, path: ResponsePath): GraphQLResolveInfo {
+    const { schema, node, fragments } = this.operation;
+    return {
+      fieldName: definition.name,
+      fieldNodes: nodes,
+      returnType: definition.type,
+      parentType,
+      path,
+      schema,
+      fragments,
+      rootValue: undefined,
+      operation: node,
+      variableValues: this.#variables,
+    };
+  }
+}
+
+const pathOf = ({ key, parentType }: Field, prev: ResponsePath | undefined): ResponsePath => ({
+  prev,
+  key,
+  typename: parentType.name,
+});

@@ -1,0 +1,240 @@
+import type { Caller } from '../access/caller.ts';
+import { TASK_METHOD } from '../access/system-caller.ts';
+import type { Action } from '../core/actions.ts';
+import { codeOf, type ErrorCode, errorCatalogue } from '../core/errors.ts';
+import { newId } from '../core/ids.ts';
+import type { ResourceWord } from '../core/resources.ts';
+import { isDatabaseAway } from '../platform/postgres/faults.ts';
+import { bulkInsert } from './bulk-insert.ts';
+import type { Sql } from './sql.ts';
+import type { Write } from './writes.ts';
+
+/** What was done to what, as a service says it. */
+export interface ActivityEntry {
+  action: Action;
+  resourceType: ResourceWord;
+  resourceId: string | null;
+  orgId: string | null;
+  workspaceId?: string | null;
+  appId?: string | null;
+  /** Who did it, where nobody is signed in: the account that a mailed token belongs to. */
+  userId?: string | null;
+  /** What ran, where the operation is part of a run. */
+  executionId?: string | null;
+  /** Tokens of models that it used: `input`, `output`, `total`. */
+  tokenUsage?: Readonly<Record<string, number>>;
+  metadata?: Record<string, unknown>;
+}
+
+/** How it ended. */
+export interface Outcome {
+  statusCode: number;
+  errorCode?: ErrorCode | null;
+}
+
+/** How a failed operation ended. */
+export function outcomeOf(error: unknown): Outcome {
+  const errorCode = codeOf(error);
+  return { statusCode: errorCatalogue[errorCode].status, errorCode };
+}
+
+/** Columns of `activity` that are written, in the order of the insert. */
+const columns = {
+  id: 'text',
+  timestamp: 'timestamptz',
+  trace_id: 'text',
+  org_id: 'text',
+  user_id: 'text',
+  workspace_id: 'text',
+  app_id: 'text',
+  principal_type: 'text',
+  principal_id: 'text',
+  token_id: 'text',
+  token_type: 'text',
+  method: 'text',
+  path: 'text',
+  resource_type: 'text',
+  resource_id: 'text',
+  action: 'text',
+  status_code: 'int',
+  success: 'boolean',
+  error_code: 'text',
+  duration_ms: 'int',
+  execution_id: 'text',
+  token_usage: 'jsonb',
+  metadata: 'jsonb',
+} as const;
+
+export type ActivityRow = Record<keyof typeof columns, unknown>;
+
+/** The record of an operation (spec, Activity record). Bodies are never stored. */
+export function activityRow(caller: Caller, entry: ActivityEntry, outcome?: Outcome): ActivityRow {
+  const { request, principal } = caller;
+  const statusCode = outcome?.statusCode ?? request.successStatus;
+  const userId = principal?.userId ?? caller.signedInAs?.userId ?? entry.userId ?? null;
+  return {
+    id: newId('activity'),
+    timestamp: new Date(),
+    trace_id: request.traceId,
+    org_id: recordable(entry.orgId),
+    user_id: userId,
+    workspace_id: recordable(entry.workspaceId),
+    app_id: recordable(entry.appId),
+    principal_type: principal?.type ?? (request.method === TASK_METHOD ? 'system' : userId ? 'user' : 'anonymous'),
+    principal_id: principal?.token?.id ?? userId,
+    token_id: principal?.token?.id ?? null,
+    token_type: principal?.token?.type ?? null,
+    method: request.method,
+    path: request.path,
+    resource_type: entry.resourceType,
+    resource_id: recordable(entry.resourceId),
+    action: entry.action,
+    status_code: statusCode,
+    success: statusCode < 400,
+    error_code: outcome?.errorCode ?? null,
+    duration_ms: Math.round(performance.now() - request.startedAt),
+    execution_id: recordable(entry.executionId),
+    token_usage: JSON.stringify(entry.tokenUsage ?? {}),
+    metadata: JSON.stringify(entry.metadata ?? {}),
+  };
+}
+
+/** Ids of refused requests are whatever the caller wrote: kept as far as PostgreSQL can, and no longer than any real one. */
+const recordable = (id: string | null | undefined): string | null =>
+  id?.toWellFormed().replaceAll('\0', '\uFFFD').slice(0, 128) ?? null;
+
+const insert = bulkInsert('activity', columns);
+
+/**
+ * The insert of one record for each row of a statement's `changed c`, as a part of that statement.
+ * @param first number of its first parameter
+ * @param metadata SQL over `c` that gives more metadata, as jsonb
+ */
+export function recordOfChanged(
+  first: number,
+  metadata: string,
+): { text: string; parameters(row: ActivityRow): unknown[] } {
+  const names = Object.keys(columns) as (keyof ActivityRow)[];
+  const values = names.map(
+    (name, index) => `$${first + index}::${columns[name]}${name === 'metadata' ? ` || ${metadata}` : ''}`,
+  );
+  return {
+    text: `insert into activity (${names.join(', ')}) select ${values.join(', ')} from changed c`,
+    parameters: (row) => names.map((name) => row[name]),
+  };
+}
+
+/** The record as a part of the change that it tells of. */
+export const writeActivity = (row: ActivityRow): Write => insert.write([row]);
+
+/**
+ * Reads and failures are recorded too, but outside the request's way: collected and written in batches (an awaited insert doubles
+ * what a small request costs, a batch costs 3 %). What cannot be written is kept and tried again, within a bound.
+ */
+export class ActivityRecorder {
+  readonly #sql: Sql;
+  readonly #onFault: (error: unknown, lost: number) => void;
+  readonly #recorded = new WeakSet<object>();
+  #pending: ActivityRow[] = [];
+  #flushing: Promise<void> = Promise.resolve();
+  #timer: NodeJS.Timeout | null = null;
+  #isAway = false;
+  #lost = 0;
+  #told = 0;
+
+  readonly #maxKept: number;
+
+  /** @param maxKept records that wait for a database that is away */
+  constructor(sql: Sql, onFault: (error: unknown, lost: number) => void, maxKept = MAX_KEPT) {
+    this.#sql = sql;
+    this.#onFault = onFault;
+    this.#maxKept = maxKept;
+  }
+
+  /** Records that are not written yet. */
+  get depth(): number {
+    return this.#pending.length;
+  }
+
+  /** Records that were dropped since the start: refused, or too many to keep. */
+  get lost(): number {
+    return this.#lost;
+  }
+
+  record(caller: Caller, entry: ActivityEntry, outcome: Outcome): void {
+    if (this.#pending.length >= this.#maxKept) {
+      this.#lost += 1;
+      return;
+    }
+    this.#pending.push(activityRow(caller, entry, outcome));
+    // a database that is away is asked by the timer alone, not again for each record
+    if (this.#pending.length >= MAX_BATCH && !this.#isAway) void this.flush();
+    else this.#timer ??= setTimeout(() => void this.flush(), this.#isAway ? RETRY_MS : FLUSH_MS);
+  }
+
+  /**
+   * Writes a record before it returns, for what may not be answered unrecorded; then the answer of the operation, `result`, is not recorded
+   * again. @throws as the database does
+   */
+  async recordNow(caller: Caller, entry: ActivityEntry, result: object): Promise<void> {
+    await this.#sql.write(insert.text, insert.parameters([activityRow(caller, entry)]));
+    this.#recorded.add(result);
+  }
+
+  /** Whether the answer of an operation was recorded by {@link recordNow}. */
+  hasRecorded(result: unknown): boolean {
+    return typeof result === 'object' && result !== null && this.#recorded.has(result);
+  }
+
+  /** Writes everything that was recorded before the call. A clean stop awaits it, so that no record is lost. */
+  flush(): Promise<void> {
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#timer = null;
+    // one after the other: whoever awaits the last has awaited all
+    this.#flushing = this.#flushing.then(() => this.#writeAll());
+    return this.#flushing;
+  }
+
+  async #writeAll(): Promise<void> {
+    while (this.#pending.length > 0) {
+      const batch = this.#pending.splice(0, MAX_BATCH);
+      try {
+        await this.#sql.write(insert.text, insert.parameters(batch));
+        this.#isAway = false;
+      } catch (error) {
+        if (!isDatabaseAway(error)) {
+          await this.#writeEach(batch, error);
+          continue;
+        }
+        this.#isAway = true;
+        const kept = batch.slice(0, Math.max(0, this.#maxKept - this.#pending.length));
+        this.#pending.unshift(...kept);
+        this.#lost += batch.length - kept.length;
+        this.#report(error);
+        this.#timer ??= setTimeout(() => void this.flush(), RETRY_MS);
+        return;
+      }
+    }
+  }
+
+  /** One record that PostgreSQL refuses must not take the others along. */
+  async #writeEach(batch: readonly ActivityRow[], cause: unknown): Promise<void> {
+    for (const row of batch) {
+      await this.#sql.write(insert.text, insert.parameters([row])).catch((error: unknown) => {
+        if (isDatabaseAway(error)) this.#pending.push(row);
+        else this.#lost += 1;
+      });
+    }
+    if (this.#lost > this.#told) this.#report(cause);
+  }
+
+  #report(error: unknown): void {
+    this.#onFault(error, this.#lost - this.#told);
+    this.#told = this.#lost;
+  }
+}
+
+const MAX_BATCH = 500;
+const MAX_KEPT = 20_000;
+const FLUSH_MS = 100;
+const RETRY_MS = 1_000;

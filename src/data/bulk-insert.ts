@@ -1,0 +1,37 @@
+import type { Write } from './writes.ts';
+
+/** One prepared text that inserts any number of rows, a column as an array each: what it costs to plan does not grow with the rows. */
+export interface BulkInsert<Row> {
+  text: string;
+  /** The rows as the parameters of the text. */
+  parameters(rows: readonly Row[]): unknown[][];
+  /** The same as a part of a change, for at least one row. A single one is written by its values, which costs half. */
+  write(rows: readonly Row[]): Write;
+}
+
+/** @param columns PostgreSQL type by column; names of table, columns and types come from code only */
+export function bulkInsert<Column extends string>(
+  table: string,
+  columns: Readonly<Record<Column, string>>,
+): BulkInsert<Record<Column, unknown>> {
+  const names = Object.keys(columns) as Column[];
+  const into = `insert into ${table} (${names.join(', ')}) select`;
+  const listed = (suffix: '' | '[]', first: number) =>
+    names.map((name, index) => `$${first + index}::${columns[name]}${suffix}`).join(', ');
+  const many = (first: number) => `${into} * from unnest(${listed('[]', first)})`;
+  const parameters = (rows: readonly Record<Column, unknown>[]) => names.map((name) => rows.map((row) => row[name]));
+  return {
+    text: many(1),
+    parameters,
+    write: (rows) => {
+      const [only] = rows.length === 1 ? rows : [];
+      return {
+        shape: `record ${table} ${only ? 'one' : 'many'}`,
+        text: (first, when) => `${only ? `${into} ${listed('', first)}` : many(first)}${when ? ` where ${when}` : ''}`,
+        values: only ? names.map((name) => only[name]) : parameters(rows),
+        does: 'record',
+        table: null,
+      };
+    },
+  };
+}

@@ -1,0 +1,171 @@
+import type { Caller } from '../access/caller.ts';
+import { errorCatalogue } from '../core/errors.ts';
+import type { Task } from '../core/tasks.ts';
+import type { Prisma } from '../generated/prisma/client.ts';
+import type { Database } from '../platform/postgres/database.ts';
+import type { Transaction } from '../platform/postgres/transaction.ts';
+import { type ActivityEntry, activityRow, recordOfChanged } from './activity.ts';
+import type { VersionedRow } from './expectation.ts';
+import type { JobQueue, NewJob } from './job-queue.ts';
+import { OpenChange } from './open-change.ts';
+import type { EventEntry } from './outbox.ts';
+import type { Sql } from './sql.ts';
+import type { Columns, NewRow, Row, TableName } from './tables.ts';
+import { type Statement, Written } from './writes.ts';
+
+/**
+ * A change that is being made: its rows, its audit record and its events commit together or not at all. What is written waits, as far as it
+ * can, and leaves with the record and the events; a change that reads nothing before is a single statement. What is asked with `query` sees
+ * everything that was written before it.
+ */
+export interface Tx {
+  /** Rows that are read or held now. */
+  query<R extends object>(statement: Statement): Promise<R[]>;
+  /** Rows that have to be there and are held until the end: `select 1 from … for share`. @param orElse the error when there is none */
+  demand(statement: Statement, orElse: () => Error): void;
+  /** Writes a new row. */
+  insert<Name extends TableName>(table: Name, row: NewRow<Name>): void;
+  /** Writes a new row and gives it as the database has it. */
+  create<Name extends TableName>(table: Name, row: NewRow<Name>): Written<Row<Name>>;
+  /** Sets columns of the rows that have these values, if there are any. */
+  update<Name extends TableName>(table: Name, where: Columns<Name>, set: Columns<Name>): void;
+  /** Changes the one row that has these values, and gives it as it is then. @param orElse the error when there is none */
+  change<Name extends TableName>(
+    table: Name,
+    where: Columns<Name>,
+    set: Columns<Name>,
+    orElse: () => Error,
+  ): Written<Row<Name>>;
+  /** Removes the rows that have these values. @param orElse the error when there is none; without it none is fine */
+  remove<Name extends TableName>(table: Name, where: Columns<Name>, orElse?: () => Error): void;
+  /** Writes what waits, and waits for it: for a row that is needed before the end. */
+  written<T>(row: Written<T>): Promise<T>;
+  /**
+   * Says what was done. A request has one record: the last call names it, because what is done on the way is said before; that
+   * is listed in its metadata as `also`.
+   */
+  audit(entry: ActivityEntry): void;
+  /** Adds an event of the workspace's or organization's stream. Events carry ids, not rows. */
+  emit(event: EventEntry): void;
+  /**
+   * Adds a job that is done after the commit, on any node, with tries until it succeeds; there is none if the transaction does not commit.
+   * @param options.key takes the place of the job with this key that waits
+   * @param options.runAt not before then
+   */
+  enqueue<Payload extends object>(task: Task<Payload>, payload: Payload, options?: Pick<NewJob, 'key' | 'runAt'>): void;
+  /** Runs after the commit: caches to drop. Never runs if the transaction did not commit; a killed process forgets it. */
+  afterCommit(action: () => void): void;
+  /**
+   * Holds the row that is changed and looks at its version, if the caller expects one; call it before the row is written. A version that is
+   * not the expected one fails the change when everything else in it went well: what is missing, forbidden or in conflict is told first.
+   */
+  expectVersion(row: VersionedRow): Promise<void>;
+}
+
+/** A change that may ask by Prisma too, within the same transaction: for what is rare. */
+export interface PrismaTx extends Tx {
+  db: Prisma.TransactionClient;
+}
+
+/** A change that is one statement, for where a transaction of many would cost too much. */
+export interface StatementChange {
+  /** `update … returning …` of one row or none. */
+  text: string;
+  values: unknown[];
+  audit: ActivityEntry;
+  /** SQL over the changed row `c` that gives more metadata of the record, as jsonb. */
+  metadata: string;
+}
+
+/** Thrown in `work` that found its locks to be too few: another try takes them all. */
+export class TryAgain extends Error {
+  /** As PostgreSQL calls a transaction that must be repeated. */
+  readonly code = '40001';
+}
+
+// deadlock, serialization failure, and Prisma's name for both
+const TRY_AGAIN = /40001|40P01|P2034/;
+const ATTEMPTS = 4;
+
+/** The write path. */
+export class Changes {
+  readonly #database: Pick<Database, 'transaction'>;
+  readonly #sql: Sql;
+  readonly #jobs: JobQueue;
+  readonly #onCommit: () => void;
+
+  constructor(database: Pick<Database, 'transaction'>, sql: Sql, jobs: JobQueue, onCommit: () => void) {
+    this.#database = database;
+    this.#sql = sql;
+    this.#jobs = jobs;
+    this.#onCommit = onCommit;
+  }
+
+  /**
+   * Runs `work` in one transaction with its activity records and events. Done again, up to three times, when PostgreSQL broke
+   * a deadlock at its cost; so `work` must not touch anything but `tx`.
+   * @returns what `work` does; of a row that is still to be written, the row
+   */
+  async run<T>(caller: Caller, work: (tx: Tx) => Promise<T | Written<T>>): Promise<T> {
+    return this.#run(caller, work);
+  }
+
+  /** The same, for work that asks by Prisma as well. */
+  async runWithPrisma<T>(caller: Caller, work: (tx: PrismaTx) => Promise<T | Written<T>>): Promise<T> {
+    return this.#run(caller, (tx) => tx.withPrisma(work));
+  }
+
+  /** The row that one statement changes, recorded by that very statement: committed when it is here. `null` when there was none. */
+  async runStatement<Row extends object>(caller: Caller, change: StatementChange): Promise<Row | null> {
+    const { text, values, audit, metadata } = change;
+    const record = recordOfChanged(values.length + 1, metadata);
+    const whole = `with changed as (${text}), recorded as (${record.text}) select * from changed`;
+    const rows = await again(() =>
+      this.#sql.change<Row>(whole, [...values, ...record.parameters(activityRow(caller, audit))]),
+    );
+    if (rows.length > 0) caller.request.recorded = true;
+    return rows[0] ?? null;
+  }
+
+  async #run<T>(caller: Caller, work: (tx: OpenChange) => Promise<T | Written<T>>): Promise<T> {
+    const once = async (transaction: Transaction) => {
+      const change = new OpenChange(caller, { sql: this.#sql, transaction, jobs: this.#jobs });
+      const value = await work(change);
+      const hasEvents = await change.commit();
+      return { value, hasEvents };
+    };
+    const { value, hasEvents } = await again(() => this.#database.transaction(once));
+    // what reads events has its own timers and connections: it begins outside of the transaction
+    if (hasEvents) this.#onCommit();
+    return value instanceof Written ? value.row : value;
+  }
+}
+
+/** Does it once more, up to three times, when PostgreSQL broke a deadlock at its cost. */
+async function again<T>(work: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (attempt === ATTEMPTS || !isTransient(error)) throw error;
+      const jitterMs = Math.random() * 20 * attempt;
+      await new Promise((done) => setTimeout(done, jitterMs));
+    }
+  }
+}
+
+function isTransient(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const extensionCode = (error as { extensions?: { code?: string } }).extensions?.code;
+  if (extensionCode !== undefined && extensionCode in errorCatalogue) return false;
+  const code = 'code' in error ? String(error.code) : '';
+  return TRY_AGAIN.test(code) || TRY_AGAIN.test(error.message);
+}
+
+// as PostgreSQL calls it, and Prisma
+const NOT_UNIQUE = new Set<unknown>(['23505', 'P2002']);
+
+/** Whether an error is a broken unique constraint; the service that owns the table turns it into its domain error. */
+export function brokenUnique(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && NOT_UNIQUE.has(error.code);
+}

@@ -1,0 +1,69 @@
+import { lruOf } from '../core/lru.ts';
+import type { Query } from '../platform/postgres/transaction.ts';
+import type { Sql } from './sql.ts';
+import type { Write } from './writes.ts';
+
+/** Writes that are one statement. */
+export interface Composed {
+  query: Query;
+  /** Whether one of them wants a row. */
+  wants: boolean;
+  /** Hands out the rows that it wrote. @throws what a write wants that found no row */
+  accept(values: readonly unknown[]): void;
+}
+
+/** Texts by what the writes look like. Callers choose which columns an update sets, so there may be many. */
+const texts = lruOf<string>(2_000);
+
+/**
+ * One statement of which each part is done once, and none where a row is missing that one of them wants. All see the rows as they were
+ * before. Held rows come first; at most one of the writes may want a row, and at most one returns its row.
+ */
+export function compose(sql: Sql, writes: readonly Write[]): Composed {
+  const ordered = [...writes].sort((a, b) => rankOf(a) - rankOf(b));
+  const shape = ordered.map((write) => `${write.shape}${write.orElse ? '!' : ''}`).join('\n');
+  let text = texts.get(shape);
+  if (text === undefined) {
+    text = textOf(ordered);
+    texts.set(shape, text);
+  }
+  const asked = ordered.filter(isAsked);
+  return {
+    query: sql.queryOf(
+      text,
+      ordered.flatMap(({ values }) => values),
+      'array',
+    ),
+    wants: ordered.some(({ orElse }) => orElse),
+    accept: (values) => {
+      for (const [index, { orElse }] of asked.entries()) if (orElse && values[index] !== true) throw orElse();
+      for (const [index, { settle }] of asked.entries())
+        if (values[index] === true) settle?.(values.slice(asked.length));
+    },
+  };
+}
+
+/** Whether the answer says if it found a row. */
+const isAsked = ({ orElse, settle }: Write): boolean => orElse !== undefined || settle !== undefined;
+
+const rankOf = ({ does, orElse }: Write): number => (does === 'hold' ? 0 : orElse ? 1 : 2);
+
+function textOf(writes: readonly Write[]): string {
+  const parts: string[] = [];
+  const wanted: string[] = [];
+  const shown: string[] = [];
+  let returned: string | null = null;
+  let next = 1;
+  for (const [index, write] of writes.entries()) {
+    const name = `p${index}`;
+    const when = write.does === 'hold' || wanted.length === 0 ? null : wanted.join(' and ');
+    parts.push(`${name} as (${write.text(next, when)})`);
+    next += write.values.length;
+    const isFound = `exists (select from ${name})`;
+    if (write.orElse) wanted.push(isFound);
+    if (isAsked(write)) shown.push(isFound);
+    if (write.settle) returned = name;
+  }
+  const row = returned ? `, ${returned}.* from (select) one left join ${returned} on true` : '';
+  return `with ${parts.join(', ')} select ${shown.join(', ')}${row}`;
+}

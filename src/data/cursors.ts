@@ -1,0 +1,46 @@
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { invalidInput } from '../core/errors.ts';
+
+/** What a cursor stands for: a key within one list under one set of filters. */
+export interface CursorScope {
+  /** Name of the list, e.g. `workspaces`. */
+  list: string;
+  /** Everything else that the page depends on: tenant, filters, and who may see what. */
+  filters: readonly unknown[];
+}
+
+/**
+ * Cursors are opaque and authenticated: a tampered one, or one made for another list, tenant or filter, is a validation error
+ * (defaults §0.4). Form: base64url of `key`, a NUL and 12 bytes of HMAC-SHA-256 over scope and key.
+ */
+export class Cursors {
+  readonly #secret: Buffer;
+
+  constructor(secret: Buffer) {
+    this.#secret = createHash('sha256').update('cursor').update(secret).digest();
+  }
+
+  /** The cursor that continues after the row with this key. */
+  encode(scope: CursorScope, key: string): string {
+    return Buffer.concat([Buffer.from(`${key}\0`), this.#tag(scope, key)]).toString('base64url');
+  }
+
+  /** The key of a cursor; `null` for none. @throws InputError at `argument`. */
+  decode(scope: CursorScope, cursor: string | null | undefined, argument = 'after'): string | null {
+    if (cursor === null || cursor === undefined || cursor === '') return null;
+    const bytes = cursor.length <= 512 ? Buffer.from(cursor, 'base64url') : Buffer.alloc(0);
+    const end = bytes.length - TAG_BYTES - 1;
+    if (end > 0 && bytes[end] === 0 && bytes.toString('base64url') === cursor) {
+      const key = bytes.subarray(0, end).toString();
+      if (timingSafeEqual(bytes.subarray(end + 1), this.#tag(scope, key))) return key;
+    }
+    throw invalidInput([argument], 'the cursor is malformed or was made for another list');
+  }
+
+  #tag(scope: CursorScope, key: string): Buffer {
+    const text = JSON.stringify([scope.list, scope.filters, key]);
+    return createHmac('sha256', this.#secret).update(text).digest().subarray(0, TAG_BYTES);
+  }
+}
+
+const TAG_BYTES = 12;

@@ -1,0 +1,46 @@
+import type { CursorScope, Cursors } from './cursors.ts';
+import type { Slice } from './pages.ts';
+
+/** The arguments of a list. */
+export interface PageArgs {
+  /** Rows of the page. */
+  first: number;
+  /** Cursor of the row to continue after. */
+  after?: string | null;
+}
+
+/** A page of a list. The total is computed only when it is asked for. */
+export interface Page<Row> {
+  nodes: Row[];
+  hasNextPage: boolean;
+  hasPreviousPage: boolean;
+  cursorOf(row: Row): string;
+  total(): Promise<number> | number;
+}
+
+/** A page of nothing, for those who may not see a list of somebody else's. */
+export const emptyPage: Page<never> = {
+  nodes: [],
+  hasNextPage: false,
+  hasPreviousPage: false,
+  cursorOf: () => '',
+  total: () => 0,
+};
+
+/** A slice that was read, with its cursors and its total. */
+export function pageOf<Row extends { id: string }>(
+  cursors: Cursors,
+  scope: CursorScope,
+  page: Slice<Row>,
+  after: string | null | undefined,
+  total: () => Promise<number> | number,
+  keyOf: (row: Row) => string = (row) => row.id,
+): Page<Row> {
+  return {
+    nodes: page.rows,
+    hasNextPage: page.hasMore,
+    hasPreviousPage: Boolean(after),
+    cursorOf: (row) => cursors.encode(scope, keyOf(row)),
+    total,
+  };
+}

@@ -1,0 +1,164 @@
+import { snakeCase } from '../core/snake-case.ts';
+import type { Sql } from './sql.ts';
+
+/** A list that is walked by key. Column and table names come from code only. */
+export interface PageSource<Row> {
+  /** Table expression with its alias `t`, joins included: `workspaces t`. */
+  from: string;
+  /** Columns to read, by property. */
+  columns: Readonly<Record<keyof Row & string, string>>;
+  /** Column of the key; ids sort by time. */
+  key: string;
+  /** Column of the list's index before its key, with its order; its condition is written as a range of one value (`between $1 and $1`). */
+  lead?: string;
+  order: 'asc' | 'desc';
+  /** Conditions with `$1`, `$2`… for the values of the scope and the filters, in the order of `values`. */
+  where: readonly string[];
+}
+
+export interface PageRequest {
+  /** Values of the conditions. */
+  values: readonly unknown[];
+  /** Key of the last row of the page before; `null` for the first page. */
+  after: string | null;
+  limit: number;
+}
+
+/** A condition that a caller may add to a list: `?` in it stands for its value, `t.status = ?`. */
+export interface Filter {
+  where: string;
+  value: unknown;
+}
+
+/** The filters whose values were given, by their conditions. */
+export const filtersOf = (given: Readonly<Record<string, unknown>>): Filter[] =>
+  Object.entries(given).flatMap(([where, value]) => (value === null || value === undefined ? [] : { where, value }));
+
+/**
+ * The source with more conditions. Only those that were asked for are in the statement, so that PostgreSQL plans for what it is.
+ * Their values follow those of the source's own conditions, of which there are `taken`.
+ */
+export function narrowed<Row>(source: PageSource<Row>, filters: readonly Filter[], taken: number): PageSource<Row> {
+  if (filters.length === 0) return source;
+  const conditions = filters.map(({ where }, index) => where.replaceAll('?', `$${taken + index + 1}`));
+  return { ...source, where: [...source.where, ...conditions] };
+}
+
+/** What names the parent of a nested list, tenant first: `[orgId, workspaceId]`. */
+export type ParentKey = readonly string[];
+
+export interface Slice<Row> {
+  rows: Row[];
+  hasMore: boolean;
+}
+
+/** `t.org_id as "orgId", …`: the columns of a statement, by property. */
+export const selectList = (columns: Readonly<Record<string, string>>) =>
+  Object.entries(columns)
+    .map(([property, column]) => `${column} as "${property}"`)
+    .join(', ');
+
+const orderOf = <Row>({ lead, key, order }: PageSource<Row>) => `${lead ? `${lead}, ` : ''}${key} ${order}`;
+
+/**
+ * One page. The condition on the key is written only where there is a cursor, so that PostgreSQL walks the index from there
+ * and the cost does not grow with the table or the depth.
+ */
+export async function readPage<Row extends object>(
+  sql: Sql,
+  source: PageSource<Row>,
+  request: PageRequest,
+): Promise<Slice<Row>> {
+  const values = [...request.values];
+  const where = [...source.where];
+  if (request.after !== null)
+    where.push(`${source.key} ${source.order === 'desc' ? '<' : '>'} $${values.push(request.after)}`);
+  const text = `select ${selectList(source.columns)} from ${source.from}${where.length > 0 ? ` where ${where.join(' and ')}` : ''}
+    order by ${orderOf(source)} limit $${values.push(request.limit + 1)}`;
+  const rows = await sql.read<Row>(text, values);
+  const hasMore = rows.length > request.limit;
+  return { rows: hasMore ? rows.slice(0, request.limit) : rows, hasMore };
+}
+
+/** The columns that name the parents of a nested list: one array per column, for `unnest`. */
+const transposed = (parents: readonly ParentKey[]): unknown[] =>
+  (parents[0] ?? []).map((_, column) => parents.map((key) => key[column]));
+
+/** `unnest($1::text[], $2::text[]) with ordinality p(k1, k2, at)`, and the conditions with `p.k1` and `p.k2` for `$1` and `$2`. */
+function eachParent(parents: readonly ParentKey[], where: readonly string[]): { from: string; where: string[] } {
+  const numbers = (parents[0] ?? []).map((_, index) => index + 1);
+  return {
+    from: `unnest(${numbers.map((n) => `$${n}::text[]`).join(', ')}) with ordinality p(${numbers.map((n) => `k${n}`).join(', ')}, at)`,
+    where: where.map((condition) =>
+      condition.replaceAll(/\$(\d+)\b/g, (whole, n: string) => (Number(n) <= numbers.length ? `p.k${n}` : whole)),
+    ),
+  };
+}
+
+/**
+ * The same page for many parents in one statement: what a nested list costs does not depend on how many parents there are.
+ * The first values of `where` (`$1`, `$2`…) are the parent's key, those of `request` follow.
+ */
+export async function readPages<Row extends object>(
+  sql: Sql,
+  source: PageSource<Row>,
+  parents: readonly ParentKey[],
+  request: PageRequest,
+): Promise<Slice<Row>[]> {
+  if (parents.length === 1)
+    return [await readPage(sql, source, { ...request, values: [...parents[0]!, ...request.values] })];
+  const each = eachParent(parents, source.where);
+  const values: unknown[] = [...transposed(parents), ...request.values];
+  const where = [...each.where];
+  if (request.after !== null)
+    where.push(`${source.key} ${source.order === 'desc' ? '<' : '>'} $${values.push(request.after)}`);
+  const text = `select p.at as "$parent", r.* from ${each.from} cross join lateral (
+    select ${source.key} as "$key", ${selectList(source.columns)} from ${source.from} where ${where.join(' and ')}
+    order by ${orderOf(source)} limit $${values.push(request.limit + 1)}) r order by p.at, r."$key" ${source.order}`;
+  const pages: Slice<Row>[] = parents.map(() => ({ rows: [], hasMore: false }));
+  for (const { $parent, $key: _key, ...row } of await sql.read<Row & { $parent: string; $key: string }>(text, values)) {
+    const page = pages[Number($parent) - 1]!;
+    if (page.rows.length < request.limit) page.rows.push(row as unknown as Row);
+    else page.hasMore = true;
+  }
+  return pages;
+}
+
+/** How many rows the conditions give for each of many parents, in one statement. */
+export async function countPages<Row>(
+  sql: Sql,
+  source: PageSource<Row>,
+  parents: readonly ParentKey[],
+  values: readonly unknown[],
+): Promise<number[]> {
+  if (parents.length === 1) return [await countRows(sql, source, [...parents[0]!, ...values])];
+  const each = eachParent(parents, source.where);
+  const text = `select (select count(*)::int from ${source.from} where ${each.where.join(' and ')}) as n from ${each.from} order by p.at`;
+  return (await sql.read<{ n: number }>(text, [...transposed(parents), ...values])).map((row) => row.n);
+}
+
+/** How many rows the conditions give, counted now. For lists that stay small; see `resource_counts` for the others. */
+export async function countRows<Row>(sql: Sql, source: PageSource<Row>, values: readonly unknown[]): Promise<number> {
+  const where = source.where.length > 0 ? ` where ${source.where.join(' and ')}` : '';
+  const [row] = await sql.read<{ n: number }>(`select count(*)::int as n from ${source.from}${where}`, [...values]);
+  return row?.n ?? 0;
+}
+
+/** The kept counts of some tenants' rows: their cost does not grow with the table. */
+export async function keptCounts(sql: Sql, orgIds: readonly string[], resource: string): Promise<number[]> {
+  const rows = await sql.read<{ orgId: string; n: number }>(
+    'select org_id as "orgId", sum(n)::int as n from resource_counts where org_id = any($1::text[]) and resource = $2 group by org_id',
+    [orgIds, resource],
+  );
+  const counts = new Map(rows.map((row) => [row.orgId, row.n]));
+  return orgIds.map((orgId) => counts.get(orgId) ?? 0);
+}
+
+/** `{ orgId: 't.org_id', … }` for properties whose columns are their snake-case names. */
+export function columnsOf<Property extends string>(
+  properties: readonly Property[],
+  alias = 't',
+): Record<Property, string> {
+  const column = (property: string) => `${alias}.${snakeCase(property)}`;
+  return Object.fromEntries(properties.map((property) => [property, column(property)])) as Record<Property, string>;
+}

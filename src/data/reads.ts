@@ -1,0 +1,246 @@
+import DataLoader from 'dataloader';
+import type { Checked } from '../access/checked-place.ts';
+import { restrictionsOf } from '../access/token-grant.ts';
+import { forbidden, notFound } from '../core/errors.ts';
+import { declarationOf, type IdKind } from '../core/resources.ts';
+import { type Page, type PageArgs, pageOf } from './page.ts';
+import {
+  columnsOf,
+  countPages,
+  type Filter,
+  filtersOf,
+  keptCounts,
+  narrowed,
+  type PageSource,
+  type ParentKey,
+  readPages,
+} from './pages.ts';
+import { type ReadContext, type RequestCache, unkept } from './request-cache.ts';
+import type { ServiceDeps } from './service-deps.ts';
+
+interface Identified {
+  id: string;
+}
+
+/** Which rows a {@link Reads} gives, as SQL over the row `t`. All of it comes from code. */
+export interface ReadsOptions<Row extends Identified, Place, Args> {
+  /** The resource word: a missing row is a missing one of these. */
+  kind: IdKind;
+  /** Name of the list, in cursors too. Default: the table. */
+  name?: string;
+  /** A table; or a table expression in which its rows are `t`: `workspace_members t join users u on …`. */
+  from: string;
+  /** What is read, and nothing else: an expression for each property of the row. */
+  columns: Readonly<Record<keyof Row & string, string>>;
+  /** What names the parent, tenant first: properties with a column of `t`, or the column of each. */
+  below: readonly (keyof Place & string)[] | Readonly<Record<keyof Place & string, string>>;
+  /** What the row is known by within its parent. Default: its id. */
+  knownBy?: keyof Row & string;
+  /** A word that stands for the row with this value of a column: `default`. */
+  alias?: { word: string; column: string };
+  /** Conditions that every row of the resource meets, such as not being deleted. */
+  always?: readonly string[];
+  /** A condition with `$me`, the caller's user: a list of what is the caller's own. */
+  mine?: string;
+  /** The conditions of a list, each with a `?` for its value; `null` and `undefined` are no condition. */
+  filters?: (args: Args) => Readonly<Record<string, unknown>>;
+  /** Newest first unless it is `asc`. */
+  order?: 'asc' | 'desc';
+  /** The column that gives the order, where it is not the id of `t`. */
+  key?: string;
+  /**
+   * The column of the list's index before its key, of which a list has one value. Default: the last of `below`. It is asked for as a range
+   * and ordered by, which keeps PostgreSQL to that index: of a tenant that has nearly all rows of a table it would otherwise walk the key
+   * alone, past the newer rows of everybody else.
+   */
+  lead?: string;
+  /** The order of that index, where it is not the list's. */
+  indexOrder?: 'asc' | 'desc';
+  /** Name of the count that is kept of a table which grows without bound. */
+  keptCount?: string;
+  /** What is enough to count the rows, where `from` has more than that. */
+  countFrom?: string;
+}
+
+/**
+ * The reads of a resource: its lists below a parent and its rows, batched for each request and the same at every depth. By itself it lets
+ * the tenant lead every statement, shows a restricted token only what its places hold, and takes only places that were checked.
+ */
+export class Reads<Row extends Identified, Place extends object, Args extends PageArgs = PageArgs> {
+  /** The statements: what suites hold against Prisma's rows. */
+  readonly sources: Readonly<Record<'list' | 'one' | 'anywhere', PageSource<Row>>>;
+  readonly #deps: ServiceDeps;
+  readonly #options: ReadsOptions<Row, Place, Args>;
+  readonly #name: string;
+  readonly #below: readonly (keyof Place & string)[];
+  /** The condition on the token's places, by what it restricts. */
+  readonly #visible: Readonly<Record<string, string>>;
+
+  constructor(deps: ServiceDeps, options: NoInfer<ReadsOptions<Row, Place, Args>>) {
+    const { below, from } = options;
+    const columns = isList(below) ? columnsOf(below) : below;
+    this.#deps = deps;
+    this.#options = options;
+    this.#name = options.name ?? from;
+    this.#below = Object.keys(columns) as (keyof Place & string)[];
+    this.sources = sourcesOf(options, Object.values<string>(columns));
+    this.#visible = visibilityOf(options, this.#below);
+  }
+
+  /** A page of what is below a place and may be shown to the caller. @throws InputError for a cursor of another list */
+  async list(context: ReadContext, place: Checked<Place>, args: Args): Promise<Page<Row>> {
+    const { cursors, sql } = this.#deps;
+    const filters = this.#filters(context, args);
+    const values = filters.map(({ value }) => value);
+    const parent = this.#parentOf(context, place);
+    const source = narrowed(this.sources.list, filters, parent.length);
+    const scope = { list: this.#name, filters: [...parent, ...filters] };
+    const after = cursors.decode(scope, args.after);
+    const name = `${this.#name} ${JSON.stringify(filters)}`;
+    const slice = await loaderOf(context, `${name} ${args.first} ${after ?? ''}`, (parents) =>
+      readPages(sql, source, parents, { values, after, limit: args.first }),
+    ).load(parent);
+    const total = () => loaderOf(context, `${name} count`, (parents) => this.#counts(parents, filters)).load(parent);
+    return pageOf(cursors, scope, slice, after, total);
+  }
+
+  /** A row of a place. @throws RESOURCE_NOT_FOUND */
+  async get(context: RequestCache, place: Checked<Place>, id: string): Promise<Row> {
+    const row = await this.find(context, place, id);
+    if (!row) throw notFound(this.#options.kind, id);
+    return row;
+  }
+
+  /** A row of a place that may be gone: `null` then. */
+  async find(context: RequestCache, place: Checked<Place>, id: string): Promise<Row | null> {
+    const { alias, kind } = this.#options;
+    const isAlias = alias?.word === id;
+    const { one } = this.sources;
+    const source = isAlias
+      ? { ...one, where: [...one.where.slice(0, -1), `${alias.column} = $${this.#below.length + 1}`] }
+      : one;
+    return this.#row(context, `${kind} ${this.#name} ${isAlias ? 'alias' : 'row'}`, source, [
+      ...this.#keyOf(place),
+      id,
+    ]);
+  }
+
+  /**
+   * A row of a place that the caller may do with what was asked for there, be it because it is the caller's own. Read anew.
+   * @throws RESOURCE_NOT_FOUND, FORBIDDEN with the permission
+   */
+  async own(actor: ReadContext['caller'], place: Checked<Place>, id: string): Promise<Row> {
+    const row = await this.get(unkept, place, id);
+    const { grant, permission } = place.asked;
+    const createdBy = 'createdBy' in row ? row.createdBy : null;
+    if (grant === 'all' || (grant === 'own' && createdBy !== null && createdBy === actor.principal?.userId)) return row;
+    throw forbidden(permission);
+  }
+
+  /** A row by its id, of any tenant: the caller of this must authorize. */
+  async findUnscoped(context: RequestCache, id: string): Promise<Row | null> {
+    return this.#row(context, `${this.#name} anywhere`, this.sources.anywhere, [id]);
+  }
+
+  #row(context: RequestCache, name: string, source: PageSource<Row>, key: ParentKey): Promise<Row | null> {
+    return loaderOf<Row | null>(context, name, async (keys) => {
+      const pages = await readPages(this.#deps.sql, source, keys, { values: [], after: null, limit: 1 });
+      return pages.map((page) => page.rows[0] ?? null);
+    }).load(key);
+  }
+
+  #filters({ caller }: ReadContext, args: Args): Filter[] {
+    const shown: Readonly<Record<string, unknown>> = restrictionsOf(caller.principal?.token ?? null);
+    const visible = Object.entries(this.#visible).map(([name, where]): [string, unknown] => [where, shown[name]]);
+    return filtersOf({ ...this.#options.filters?.(args), ...Object.fromEntries(visible) });
+  }
+
+  #keyOf(place: Checked<Place>): string[] {
+    return this.#below.map((name) => {
+      const id: unknown = place[name];
+      if (typeof id !== 'string') throw new Error(`A place of '${this.#name}' has no '${name}'.`);
+      return id;
+    });
+  }
+
+  #parentOf({ caller }: ReadContext, place: Checked<Place>): string[] {
+    if (!this.#options.mine) return this.#keyOf(place);
+    const userId = caller.principal?.userId ?? caller.signedInAs?.userId;
+    if (!userId) throw new Error(`'${this.#name}' lists what is the caller's own, but nobody is known to call.`);
+    return [...this.#keyOf(place), userId];
+  }
+
+  async #counts(parents: readonly ParentKey[], filters: readonly Filter[]): Promise<number[]> {
+    const { sql } = this.#deps;
+    const { keptCount, countFrom } = this.#options;
+    if (filters.length > 0) {
+      const source = narrowed(this.sources.list, filters, parents[0]?.length ?? 0);
+      return countPages(
+        sql,
+        source,
+        parents,
+        filters.map(({ value }) => value),
+      );
+    }
+    if (keptCount)
+      return keptCounts(
+        sql,
+        parents.map(([orgId]) => orgId!),
+        keptCount,
+      );
+    const { list } = this.sources;
+    return countPages(sql, countFrom ? { ...list, from: countFrom } : list, parents, []);
+  }
+}
+
+/** Loads values by composite keys, many at once; made once per request. */
+const loaderOf = <Value>(context: RequestCache, name: string, load: (keys: readonly ParentKey[]) => Promise<Value[]>) =>
+  context.once(name, () => new DataLoader<ParentKey, Value, string>(load, { cacheKeyFn: (key) => key.join(' ') }));
+
+const isList = <Name extends string>(
+  below: readonly Name[] | Readonly<Record<Name, string>>,
+): below is readonly Name[] => Array.isArray(below);
+
+function sourcesOf<Row extends Identified, Place, Args>(
+  options: ReadsOptions<Row, Place, Args>,
+  below: readonly string[],
+): Reads<Row, object>['sources'] {
+  const { from: table, columns, always = [], order = 'desc', mine, key = 't.id', knownBy = 'id' } = options;
+  const { lead = below.at(-1), indexOrder = order } = options;
+  const from = table.includes(' ') ? table : `${table} t`;
+  const source = { from, columns, key, order };
+  const equal = below.map((column, index) => `${column} = $${index + 1}`);
+  const leading = below.map((column, index) =>
+    column === lead ? `${column} between $${index + 1} and $${index + 1}` : equal[index]!,
+  );
+  const whose = mine ? [mine.replaceAll('$me', `$${below.length + 1}`)] : [];
+  return {
+    list: {
+      ...source,
+      ...(lead === undefined ? {} : { lead: indexOrder === order ? lead : `${lead} desc` }),
+      where: [...leading, ...whose, ...always],
+    },
+    one: { ...source, where: [...equal, ...always, `${columns[knownBy]} = $${below.length + 1}`] },
+    anywhere: { ...source, where: [...always, `${columns.id} = $1`] },
+  };
+}
+
+const PARTS = ['workspaceId', 'namespaceId', 'environmentId', 'appId'] as const;
+
+/** What a restricted token sees: the place itself where the row is one, and what lies in its places or in none of the kind. */
+function visibilityOf<Row extends Identified, Place, Args>(
+  { kind, columns }: ReadsOptions<Row, Place, Args>,
+  below: readonly string[],
+): Record<string, string> {
+  const { in: places } = declarationOf(kind);
+  // what lies in an organization may refer to a workspace, as an invitation does, but is not in it
+  const names = places === 'organization' ? [] : PARTS;
+  const column = (name: string): string | undefined => (columns as Readonly<Record<string, string>>)[name];
+  const conditions = names.flatMap((name) => {
+    const expression = column(name);
+    if (!expression) return [];
+    return [[name, below.includes(name) ? `${expression} = any(?)` : `coalesce(${expression} = any(?), true)`]];
+  });
+  const self = places === kind ? [[kind === 'organization' ? 'orgId' : `${kind}Id`, `${columns.id} = any(?)`]] : [];
+  return Object.fromEntries([...conditions, ...self]);
+}

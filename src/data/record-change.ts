@@ -1,0 +1,53 @@
+import { type ChangeVerb, eventNames } from '../core/actions.ts';
+import { type Place, placeOf } from '../core/place.ts';
+import type { EventName, EventType, ResourceWord } from '../core/resources.ts';
+import type { Tx } from './changes.ts';
+import type { EventEntry } from './outbox.ts';
+
+/** The part of a transaction that says what was done. */
+type Recorder = Pick<Tx, 'audit' | 'emit'>;
+
+/** Where a changed row belongs; its namespace, environment and app too, where it has such. */
+interface ChangedRow extends Place {
+  id: string;
+  orgId: string;
+  /** Absent or `null` for what belongs to the organization as a whole. */
+  workspaceId?: string | null;
+}
+
+/** What can be done to a resource, as the table of resources lists its events. */
+type VerbOf<Word extends ResourceWord> = {
+  [Verb in ChangeVerb]: (typeof eventNames)[Verb] extends EventName<Word> ? Verb : never;
+}[ChangeVerb];
+
+/**
+ * Says that a row was changed: its activity record and the event `<kind>.created`, `<kind>.updated`, …. Which verbs a kind has follows from its
+ * events in the table of resources.
+ */
+export function recordChange<Word extends ResourceWord>(
+  tx: Recorder,
+  verb: VerbOf<Word>,
+  kind: Word,
+  row: ChangedRow,
+  metadata: Record<string, unknown> = {},
+): void {
+  const { id, orgId, workspaceId, appId } = row;
+  tx.audit({ action: verb, resourceType: kind, resourceId: id, orgId, workspaceId, appId, metadata });
+  tx.emit(eventOf(`${kind}.${eventNames[verb]}` as EventType, kind, row));
+}
+
+/** Says by an event alone what happened to a row: on the way, as a part of a change that is recorded, or by itself. */
+export function emitChange<Word extends ResourceWord>(
+  tx: Pick<Recorder, 'emit'>,
+  name: EventName<Word>,
+  kind: Word,
+  row: ChangedRow,
+  data?: Record<string, unknown>,
+): void {
+  tx.emit({ ...eventOf(`${kind}.${name}` as EventType, kind, row), ...(data && { data }) });
+}
+
+function eventOf(type: EventType, kind: ResourceWord, row: ChangedRow): EventEntry {
+  const { id, orgId, workspaceId } = row;
+  return { type, orgId, workspaceId, ...placeOf(row, kind), resourceType: kind, resourceId: id };
+}

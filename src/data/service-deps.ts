@@ -1,0 +1,12 @@
+import type { Access } from '../access/access.ts';
+import type { Changes } from './changes.ts';
+import type { Cursors } from './cursors.ts';
+import type { Sql } from './sql.ts';
+
+/** What every resource builds on. */
+export interface ServiceDeps {
+  sql: Sql;
+  changes: Changes;
+  access: Access;
+  cursors: Cursors;
+}

@@ -1,0 +1,45 @@
+import { type Tables, tables } from '../generated/tables.ts';
+
+/** A table of the Prisma schema. */
+export type TableName = keyof Tables;
+/** A row as Prisma reads it. */
+export type Row<Name extends TableName> = Tables[Name]['row'];
+/** What is given for a new row: at least every column that is not nullable and has no default. `undefined` stands for the default. */
+export type NewRow<Name extends TableName> = Tables[Name]['given'];
+/** Values of some columns: what an update sets, or how rows are found. `undefined` leaves a column out. */
+export type Columns<Name extends TableName> = Partial<Tables[Name]['given']>;
+
+/** A table as statements are written from it. */
+export interface Table {
+  name: TableName;
+  /** Its columns, by property. */
+  columns: Readonly<Record<string, string>>;
+  /** Its properties, in the order of `selected`. */
+  properties: readonly string[];
+  /** Properties that hold JSON. */
+  json: ReadonlySet<string>;
+  /** The column that says when a row was last changed. */
+  touched: string | null;
+  /** Its columns, of a row `t`. */
+  selected: string;
+}
+
+const known = new Map<TableName, Table>();
+
+/** What is known of a table; made when it is first written. */
+export function tableOf(name: TableName): Table {
+  const found = known.get(name);
+  if (found) return found;
+  const { columns, json, touched } = tables[name];
+  const selected = Object.values(columns).map((column) => `t.${column}`);
+  const table = {
+    name,
+    columns,
+    properties: Object.keys(columns),
+    json: new Set<string>(json),
+    touched,
+    selected: selected.join(', '),
+  };
+  known.set(name, table);
+  return table;
+}

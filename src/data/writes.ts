@@ -1,0 +1,170 @@
+import { type Columns, type NewRow, type Row, type Table, type TableName, tableOf } from './tables.ts';
+
+/** A row that is written together with the rest of its change: known when that is done. */
+export class Written<T> {
+  #row: { value: T } | null = null;
+
+  /** @throws Error before it is written */
+  get row(): T {
+    if (!this.#row) throw new Error('A row was read before it was written.');
+    return this.#row.value;
+  }
+
+  settle(row: T): void {
+    this.#row = { value: row };
+  }
+}
+
+/** A part of a statement: what it writes to one table, or holds of it. */
+export interface Write {
+  /** Names its text: writes of one shape differ in their values alone. */
+  shape: string;
+  /** Its SQL with parameters from `$first` on, done only where the condition `when` holds. */
+  text(first: number, when: string | null): string;
+  values: readonly unknown[];
+  /** What it does: rows that are held come before all that is written, and no row is changed twice by one statement. */
+  does: 'hold' | 'insert' | 'update' | 'delete' | 'record';
+  table: TableName | null;
+  /** The error when it finds no row; absent where that is fine. */
+  orElse?: (() => Error) | undefined;
+  /** Takes the row that it wrote, as the values of its table's properties. */
+  settle?: ((values: readonly unknown[]) => void) | undefined;
+}
+
+/** A text with the values of its parameters. Texts are those of the code, so their number is bounded. */
+export interface Statement {
+  text: string;
+  values: unknown[];
+}
+
+const texts = new WeakMap<TemplateStringsArray, string>();
+
+/** SQL with values as its parameters. */
+export function statement(strings: TemplateStringsArray, ...values: unknown[]): Statement {
+  let text = texts.get(strings);
+  if (text === undefined) {
+    text = strings.reduce((sql, part, index) => `${sql}$${index}${part}`);
+    texts.set(strings, text);
+  }
+  return { text, values };
+}
+
+/** Rows that are held until the transaction ends: `select 1 from … for share`. */
+export function hold({ text, values }: Statement, orElse: () => Error): Write {
+  const shifted = (first: number) => text.replaceAll(/\$(\d+)/g, (_, number) => `$${Number(number) + first - 1}`);
+  return { shape: text, text: shifted, values, does: 'hold', table: null, orElse };
+}
+
+/** One new row. @param ifNew whether a row that is there already stays as it is */
+export function insert<Name extends TableName>(
+  name: Name,
+  row: NewRow<Name>,
+  { ifNew = false, into }: { ifNew?: boolean; into?: Written<Row<Name>> | undefined } = {},
+): Write {
+  const table = tableOf(name);
+  const given = givenOf(table, row);
+  const columns = given.columns.join(', ');
+  const tail = `${ifNew ? ' on conflict do nothing' : ''}${into ? ` returning ${table.selected}` : ''}`;
+  return {
+    shape: `insert ${name} ${columns}${tail}`,
+    text: (first, when) => {
+      const values = given.columns.map((_, index) => `$${first + index}`).join(', ');
+      const source = when ? `select ${values} where ${when}` : `values (${values})`;
+      return `insert into ${name} as t (${columns}) ${source}${tail}`;
+    },
+    values: given.values,
+    does: 'insert',
+    table: name,
+    settle: settling(table, into),
+  };
+}
+
+/** Rows that are found by their values. */
+export interface Found<Name extends TableName> {
+  where: Columns<Name>;
+  orElse?: (() => Error) | undefined;
+  into?: Written<Row<Name>> | undefined;
+}
+
+/** What is set in the rows that are found. Where nothing is, they are held and stay as they are. */
+export function update<Name extends TableName>(
+  name: Name,
+  set: Columns<Name>,
+  { where, orElse, into }: Found<Name>,
+): Write {
+  const table = tableOf(name);
+  const given = givenOf(table, set);
+  const found = conditionOf(table, where);
+  const returned = into ? table.selected : '1';
+  const touch = table.touched ? [`${table.touched} = clock_timestamp()`] : [];
+  return {
+    shape: `update ${name} ${given.columns.join()} ${found.shape} ${returned}`,
+    text: (first, when) => {
+      const condition = [found.text(first + given.values.length), ...(when ? [when] : [])].join(' and ');
+      if (given.columns.length === 0) return `select ${returned} from ${name} t where ${condition} for no key update`;
+      const sets = [...given.columns.map((column, index) => `${column} = $${first + index}`), ...touch].join(', ');
+      return `update ${name} t set ${sets} where ${condition} returning ${returned}`;
+    },
+    values: [...given.values, ...found.values],
+    does: 'update',
+    table: name,
+    orElse,
+    settle: settling(table, into),
+  };
+}
+
+/** Removes the rows that are found. */
+export function remove<Name extends TableName>(name: Name, { where, orElse, into }: Found<Name>): Write {
+  const table = tableOf(name);
+  const found = conditionOf(table, where);
+  const returned = into ? table.selected : '1';
+  return {
+    shape: `delete ${name} ${found.shape} ${returned}`,
+    text: (first, when) =>
+      `delete from ${name} t where ${[found.text(first), ...(when ? [when] : [])].join(' and ')} returning ${returned}`,
+    values: found.values,
+    does: 'delete',
+    table: name,
+    orElse,
+    settle: settling(table, into),
+  };
+}
+
+function givenOf(table: Table, row: object): { columns: string[]; values: unknown[] } {
+  const columns: string[] = [];
+  const values: unknown[] = [];
+  for (const [property, value] of Object.entries(row) as [string, unknown][]) {
+    if (value === undefined) continue;
+    columns.push(columnOf(table, property));
+    values.push(value !== null && table.json.has(property) ? JSON.stringify(value) : value);
+  }
+  return { columns, values };
+}
+
+/** @throws Error for rows that are found by nothing: that would be all of them */
+function conditionOf(table: Table, where: object): { shape: string; text(first: number): string; values: unknown[] } {
+  const { columns, values } = givenOf(table, where);
+  if (columns.length === 0) throw new Error(`Nothing says which rows of ${table.name} are meant.`);
+  const given = values.filter((value) => value !== null);
+  const conditions = columns.map((column, index) => ({ column, isNull: values[index] === null }));
+  const text = (first: number) => {
+    let next = first;
+    return conditions.map(({ column, isNull }) => `t.${column} ${isNull ? 'is null' : `= $${next++}`}`).join(' and ');
+  };
+  return { shape: text(1), text, values: given };
+}
+
+function columnOf(table: Table, property: string): string {
+  const column = table.columns[property];
+  if (!column) throw new Error(`${table.name} has no column for '${property}'.`);
+  return column;
+}
+
+function settling<T>({ properties }: Table, into: Written<T> | undefined): Write['settle'] {
+  if (!into) return undefined;
+  return (values) => {
+    const row: Record<string, unknown> = {};
+    for (const [index, property] of properties.entries()) row[property] = values[index];
+    into.settle(row as T);
+  };
+}

@@ -1,0 +1,178 @@
+import { newId } from '../core/ids.ts';
+import type { StreamEvent } from '../data/outbox.ts';
+import type { CloseReason } from './close-reason.ts';
+import type { EventQueue } from './event-queue.ts';
+import type { StreamedPlace } from './missed-events.ts';
+import { cursorOf, isBehind, type Position } from './position.ts';
+import type { Refusal, Watched } from './stream-watch.ts';
+
+/** How long the stream of what was deleted waits for the event that says so. */
+const WAIT_FOR_DELETION_MS = 30_000;
+
+export interface StreamOptions {
+  place: StreamedPlace;
+  /** The live events. */
+  queue: EventQueue;
+  /** Where the reader has been before; `null` for one that is new. */
+  from: Position | null;
+  /** What the reader missed: everything between `from` and the live events, or `lost`. */
+  missed: AsyncIterable<StreamEvent> | 'lost' | null;
+  /** Whether the reader asked for the event and may receive it. */
+  mayReceive: (event: StreamEvent) => boolean | Promise<boolean>;
+  /** Why the reader may read no more; `null` while it may. */
+  refusal: () => Refusal;
+  onFault: (error: unknown) => void;
+  /** The stream is over, and its place free. */
+  release: () => void;
+}
+
+/** What is the last of a stream's events, and how the stream ends then. */
+const DELETION = {
+  workspace: { type: 'workspace.deleted', reason: 'workspace_deleted' },
+  organization: { type: 'organization.deleted', reason: 'organization_deleted' },
+} as const;
+
+const DONE: IteratorResult<StreamEvent, undefined> = { done: true, value: undefined };
+
+/**
+ * One reader's events: those that it missed, then the live ones, without a gap and none twice. The last one is `stream.closing` with the reason,
+ * unless the reader leaves by itself.
+ */
+export class EventStream implements AsyncIterableIterator<StreamEvent>, Watched {
+  readonly #options: StreamOptions;
+  #missed: AsyncIterator<StreamEvent, unknown> | null;
+  #position: Position;
+  readonly #deletion: { type: string; reason: CloseReason };
+  #hasBegun = false;
+  #isOver = false;
+  /** By `performance.now()`. */
+  #deletedAt: number | null = null;
+
+  constructor(options: StreamOptions) {
+    const { missed, from, queue } = options;
+    this.#options = options;
+    this.#deletion = options.place.workspaceId === null ? DELETION.organization : DELETION.workspace;
+    this.#missed = missed && missed !== 'lost' ? missed[Symbol.asyncIterator]() : null;
+    this.#position = missed === 'lost' ? queue.start : (from ?? queue.start);
+  }
+
+  async next(): Promise<IteratorResult<StreamEvent, undefined>> {
+    if (this.#isOver) return DONE;
+    const { queue, missed, onFault } = this.#options;
+    try {
+      if (!this.#hasBegun) {
+        this.#hasBegun = true;
+        if (missed === 'lost') return { done: false, value: this.#notice('resync', {}) };
+      }
+      const event = await this.#nextAllowed();
+      if (event) return { done: false, value: event };
+    } catch (error) {
+      onFault(error);
+      queue.end('unavailable');
+    }
+    this.#stop();
+    return queue.reason ? { done: false, value: this.#notice('stream.closing', { reason: queue.reason }) } : DONE;
+  }
+
+  async return(): Promise<IteratorResult<StreamEvent, undefined>> {
+    this.#stop();
+    return DONE;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  /** Where an event of this stream lies, for a reader that comes back. */
+  cursorOf(event: StreamEvent): string {
+    return cursorOf(event);
+  }
+
+  refusal(): Refusal {
+    return this.#options.refusal();
+  }
+
+  /** What a look at a silent stream found. */
+  found(reason: CloseReason | null): void {
+    const { queue } = this.#options;
+    if (reason !== this.#deletion.reason) {
+      this.#deletedAt = null;
+      if (reason) queue.end(reason);
+      return;
+    }
+    // the event that says so may be held back
+    this.#deletedAt ??= performance.now();
+    if (performance.now() - this.#deletedAt > WAIT_FOR_DELETION_MS) queue.end(reason);
+  }
+
+  /** The next event that the reader may receive, for as long as it may read. */
+  async #nextAllowed(): Promise<StreamEvent | null> {
+    const { queue, mayReceive, refusal } = this.#options;
+    for (let event = await this.#nextInOrder(); event; event = await this.#nextInOrder()) {
+      const isEnd = event.type === this.#deletion.type;
+      const isReceived = mayReceive(event);
+      if (isReceived instanceof Promise ? await isReceived : isReceived) {
+        const found = refusal();
+        const reason = found instanceof Promise ? await found : found;
+        // what happened up to the deletion may still be read, and the deletion itself
+        if (reason && reason !== this.#deletion.reason) return this.#end(reason);
+        this.#position = event;
+        if (isEnd) queue.end(this.#deletion.reason);
+        return event;
+      }
+      if (isEnd) return this.#end(this.#deletion.reason);
+    }
+    return null;
+  }
+
+  #end(reason: CloseReason): null {
+    this.#options.queue.end(reason);
+    return null;
+  }
+
+  async #nextInOrder(): Promise<StreamEvent | null> {
+    const { queue, missed, from } = this.#options;
+    if (this.#missed) {
+      const step = await this.#missed.next();
+      if (queue.hasEnded) return null;
+      if (!step.done) return step.value;
+      this.#missed = null;
+    }
+    // another node may have been ahead of this one: what the reader has seen there is yet to come here
+    const seen = missed === 'lost' ? null : from;
+    for (;;) {
+      const { done, value } = await queue.next();
+      if (done) return null;
+      if (!seen || isBehind(value, seen)) return value;
+    }
+  }
+
+  #stop(): void {
+    this.#isOver = true;
+    this.#options.queue.end(null);
+    this.#options.release();
+  }
+
+  /** An event of the stream itself. Whoever resumes from it goes on where the stream was. */
+  #notice(type: string, data: Record<string, unknown>): StreamEvent {
+    const { orgId, workspaceId } = this.#options.place;
+    const { xid, seq } = this.#position;
+    return {
+      xid,
+      seq,
+      id: newId('event'),
+      orgId,
+      workspaceId,
+      namespaceId: null,
+      environmentId: null,
+      appId: null,
+      type,
+      actor: { principal_type: 'system', principal_id: null, username: null },
+      resourceType: workspaceId === null ? 'organization' : 'workspace',
+      resourceId: workspaceId ?? orgId,
+      data,
+      traceId: null,
+      timestamp: new Date(),
+    };
+  }
+}

@@ -1,0 +1,24 @@
+import { InputError } from '../core/errors.ts';
+import { isEventName } from './event-types.ts';
+
+/** Whether a reader asked for the events of a type. */
+export type TypeFilter = (type: string) => boolean;
+
+/**
+ * What a reader asked for: exact types, and `<resource>.*` for all of a resource; everything where nothing is said.
+ * @throws InputError at `types` for each name that no event has
+ */
+export function typeFilterOf(types: readonly string[] | null | undefined): TypeFilter {
+  if (!types) return () => true;
+  const issues = [...types.entries()]
+    .filter(([, name]) => !isEventName(name))
+    .map(([index, name]) => issueOf(index, name));
+  if (issues.length > 0) throw new InputError(issues);
+  const wanted = new Set(types);
+  return (type) => wanted.has(type) || wanted.has(`${type.split('.')[0]}.*`);
+}
+
+const issueOf = (index: number, name: string) => {
+  const msg = `there is no event called ${JSON.stringify(name)}: name a type like 'thread.created', or 'thread.*'`;
+  return { path: ['types', index], msg: `Value error, ${msg}`, type: 'value_error', ctx: { error: msg } };
+};

@@ -1,0 +1,54 @@
+import type { ObjectRef } from '@pothos/core';
+import { type IdKind, resources } from '../core/resources.ts';
+import { builder } from './builder.ts';
+
+type Types = typeof builder.$inferSchemaTypes;
+
+interface InWorkspace {
+  id: string;
+  orgId: string;
+  workspaceId: string;
+}
+
+interface Tracked {
+  createdBy: string | null;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+const idOf = (kind: IdKind) => `Identifier, \`${resources[kind].prefix}_…\`.`;
+
+/** The fields of what lives in a workspace: `id`, `orgId` and `workspaceId`. */
+export const inWorkspace = (type: ObjectRef<Types, InWorkspace>, kind: IdKind) =>
+  builder.objectFields(type, (t) => ({
+    id: t.exposeID('id', { description: idOf(kind) }),
+    orgId: t.exposeID('orgId', { description: 'The organization of the workspace.' }),
+    workspaceId: t.exposeID('workspaceId', { description: 'The workspace.' }),
+  }));
+
+/** The fields of what lives in a namespace: those of a workspace, and `namespaceId`. */
+export function inNamespace(type: ObjectRef<Types, InWorkspace & { namespaceId: string }>, kind: IdKind): void {
+  inWorkspace(type, kind);
+  builder.objectField(type, 'namespaceId', (t) => t.exposeID('namespaceId', { description: 'The namespace.' }));
+}
+
+/** The fields of what lives in an app: those of a workspace, and `appId`. */
+export function inApp(type: ObjectRef<Types, InWorkspace & { appId: string }>, kind: IdKind): void {
+  inWorkspace(type, kind);
+  builder.objectField(type, 'appId', (t) => t.exposeID('appId', { description: 'The app.' }));
+}
+
+/** Who made it and when, and when it changed: `createdBy`, `createdAt` and `updatedAt`. */
+export const tracked = (
+  type: ObjectRef<Types, Tracked>,
+  {
+    by = 'Who made it.',
+    at = 'When it was made.',
+    changed = 'When it last changed.',
+  }: { by?: string; at?: string; changed?: string } = {},
+) =>
+  builder.objectFields(type, (t) => ({
+    createdBy: t.exposeID('createdBy', { nullable: true, description: by }),
+    createdAt: t.expose('createdAt', { type: 'DateTime', description: at }),
+    updatedAt: t.expose('updatedAt', { type: 'DateTime', description: changed }),
+  }));

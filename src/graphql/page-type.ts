@@ -1,0 +1,95 @@
+import type { ObjectRef } from '@pothos/core';
+import type { Constraints } from '../core/constraints.ts';
+import { startingNoun } from '../core/wording.ts';
+import type { Page } from '../data/page.ts';
+import { builder } from './builder.ts';
+
+const PageInfo = builder.objectRef<Page<unknown>>('PageInfo').implement({
+  description: 'Where a page stands in its list.',
+  fields: (t) => ({
+    hasNextPage: t.exposeBoolean('hasNextPage', { description: 'There are rows after this page.' }),
+    hasPreviousPage: t.exposeBoolean('hasPreviousPage', { description: 'The page was asked for with a cursor.' }),
+    startCursor: t.string({
+      nullable: true,
+      authorize: 'inherited',
+      description: 'Cursor of the first row; null on an empty page.',
+      resolve: (page) => cursorAt(page, 0),
+    }),
+    endCursor: t.string({
+      nullable: true,
+      authorize: 'inherited',
+      description: 'Send it back as `after` to fetch the next page; null on the last page.',
+      resolve: (page) => (page.hasNextPage ? cursorAt(page, -1) : null),
+    }),
+  }),
+});
+
+function cursorAt(page: Page<unknown>, index: number): string | null {
+  return page.nodes.length > 0 ? page.cursorOf(page.nodes.at(index)) : null;
+}
+
+/** The connection type of an object type: `nodes`, `edges`, `pageInfo`, `totalCount`. */
+export function pageType<Row extends object>(
+  name: string,
+  node: ObjectRef<typeof builder.$inferSchemaTypes, Row, Row>,
+) {
+  const Edge = builder.objectRef<{ row: Row; cursor: string }>(`${name}Edge`).implement({
+    description: `${startingNoun(name)} and its cursor.`,
+    extensions: { wrapsPage: true },
+    fields: (t) => ({
+      node: t.field({
+        type: node,
+        authorize: 'inherited',
+        description: `The ${name}.`,
+        resolve: (edge) => edge.row as never,
+      }),
+      cursor: t.exposeString('cursor', { description: 'Send it back as `after` to continue behind this row.' }),
+    }),
+  });
+  return builder.objectRef<Page<Row>>(`${name}Connection`).implement({
+    description: `A page of ${name} objects, walked by key.`,
+    extensions: { wrapsPage: true },
+    fields: (t) => ({
+      nodes: t.field({
+        type: [node],
+        authorize: 'inherited',
+        description: 'The rows of the page.',
+        resolve: (page) => page.nodes as never,
+      }),
+      edges: t.field({
+        type: [Edge],
+        authorize: 'inherited',
+        description: 'The rows with their cursors.',
+        resolve: (page) => page.nodes.map((row) => ({ row, cursor: page.cursorOf(row) })),
+      }),
+      pageInfo: t.field({
+        type: PageInfo,
+        authorize: 'inherited',
+        description: 'Where the page stands.',
+        resolve: (page) => page as Page<unknown>,
+      }),
+      totalCount: t.int({
+        authorize: 'inherited',
+        description: 'How many rows the filters give in all pages.',
+        resolve: (page) => page.total(),
+      }),
+    }),
+  });
+}
+
+const LIMIT: Constraints = { min: 1, max: 200 };
+
+/** Arguments of a list: `first` (50 unless told, 1 to 200, defaults §0.4) and `after`. */
+export const pageArgs = (bounds: Constraints = LIMIT, defaultValue = 50) =>
+  ({
+    first: builder.args((t) => ({
+      first: t.int({ required: true, defaultValue, constraints: bounds, description: 'Rows of the page.' }),
+    })).first,
+    after: builder.args((t) => ({
+      after: t.string({
+        description: 'Cursor of the row to continue after.',
+        isCursor: true,
+        constraints: { maxLength: 512 },
+      }),
+    })).after,
+  }) as const;

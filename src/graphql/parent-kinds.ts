@@ -1,0 +1,115 @@
+import type { Checked, PlacePart, RootPlace, WorkspacePlace } from '../access/checked-place.ts';
+import { type Place, placeOfRow } from '../core/place.ts';
+import type { Permission } from '../core/resources.ts';
+import type { Context } from './context.ts';
+import { appArgs, namespaceArgs, organizationArgs, workspaceArgs } from './place-args.ts';
+import type { Requirement } from './plugins/access-plugin.ts';
+import { around, inside } from './row-places.ts';
+
+/** A row that lives in an organization, perhaps in a workspace and something in it. */
+export interface PlacedRow extends Place {
+  id: string;
+  orgId: string;
+  workspaceId?: string | null;
+}
+
+/** A row that others are below; an organization is in none. */
+export interface ParentRow {
+  id: string;
+  orgId?: string;
+  workspaceId?: string;
+}
+
+type Services = Context['services'];
+
+interface PartReads {
+  get(context: Context, place: Checked<WorkspacePlace>, id: string): Promise<ParentRow>;
+}
+
+/** How a type is the parent of others. */
+interface ParentKind {
+  /** The arguments that name it. */
+  args: (organization?: string) => ReturnType<typeof organizationArgs>;
+  /** What a field of the parent asks of its caller. */
+  authorize: (permission: Permission) => Requirement;
+  /** What a root field asks that names the parent. */
+  authorizeRoot: (permission: Permission) => Requirement;
+  ofRoot: (root: RootPlace) => Checked<object>;
+  ofRow: (row: ParentRow) => Checked<object>;
+  /** Asks for the permission where a row below it lives. @throws FORBIDDEN, RESOURCE_NOT_FOUND */
+  demand: (context: Context, permission: Permission, row: PlacedRow) => unknown;
+  /** The field that leads from a row to it. */
+  back?: { name: string; authorize: Requirement; get: (context: Context, row: PlacedRow) => Promise<ParentRow> };
+}
+
+/** @throws Error for a row that names no such thing */
+function named(row: { id: string }, what: string, id: string | null | undefined): string {
+  if (typeof id !== 'string') throw new Error(`'${row.id}' names no ${what}.`);
+  return id;
+}
+
+const workspaceOf = (row: ParentRow | PlacedRow): WorkspacePlace => ({
+  orgId: named(row, 'organization', row.orgId),
+  workspaceId: named(row, 'workspace', row.workspaceId),
+});
+
+const inOrganization = (organization: Permission): Requirement => ({ organization });
+const inWorkspace = (workspace: Permission): Requirement => ({ workspace });
+
+const demandInWorkspace: ParentKind['demand'] = ({ actor, services }, permission, row) => {
+  const { orgId, workspaceId } = workspaceOf(row);
+  return services.access.requireWorkspace(actor, orgId, workspaceId, permission, placeOfRow(row));
+};
+
+/** A part of a workspace. */
+const partKind = (part: PlacePart, args: ParentKind['args'], reads: (services: Services) => PartReads): ParentKind => ({
+  args,
+  authorize: inWorkspace,
+  authorizeRoot: (workspace) => ({ workspace, in: part }),
+  ofRoot: (root) => root[part],
+  ofRow: (row) => inside[part]({ ...workspaceOf(row), id: row.id }),
+  demand: demandInWorkspace,
+  back: {
+    name: part,
+    authorize: { workspace: `${part}:read` },
+    get: (context, row) =>
+      reads(context.services).get(context, around.workspace(workspaceOf(row)), named(row, part, row[`${part}Id`])),
+  },
+});
+
+const kinds: Readonly<Record<string, ParentKind>> = {
+  Organization: {
+    args: organizationArgs,
+    authorize: inOrganization,
+    authorizeRoot: inOrganization,
+    ofRoot: ({ organization }) => organization,
+    ofRow: inside.organization,
+    demand: ({ actor, services }, permission, row) =>
+      services.access.requireOrganization(actor, row.orgId, permission, placeOfRow(row)),
+  },
+  Workspace: {
+    args: workspaceArgs,
+    authorize: inWorkspace,
+    authorizeRoot: inWorkspace,
+    ofRoot: ({ workspace }) => workspace,
+    ofRow: (row) => inside.workspace({ orgId: named(row, 'organization', row.orgId), id: row.id }),
+    demand: demandInWorkspace,
+    back: {
+      name: 'workspace',
+      authorize: { workspace: 'workspace:read' },
+      get: (context, row) => {
+        const { workspaceId } = workspaceOf(row);
+        return context.services.workspaces.reads.get(context, around.organization(row), workspaceId);
+      },
+    },
+  },
+  Namespace: partKind('namespace', namespaceArgs, ({ namespaces }) => namespaces.reads),
+  App: partKind('app', appArgs, ({ apps }) => apps.reads),
+};
+
+/** @throws Error for a type that nothing can be below */
+export function parentKindOf(typeName: string): ParentKind {
+  const kind = kinds[typeName];
+  if (!kind) throw new Error(`Nothing can be read below a '${typeName}': src/graphql/parent-kinds.ts knows its place.`);
+  return kind;
+}

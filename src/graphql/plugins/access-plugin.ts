@@ -1,0 +1,279 @@
+import SchemaBuilder, {
+  BasePlugin,
+  type PothosOutputFieldConfig,
+  type PothosOutputFieldType,
+  type SchemaTypes,
+} from '@pothos/core';
+import type { GraphQLFieldResolver } from 'graphql';
+import type { Actor } from '../../access/caller.ts';
+import { type PlacePart, RootPlace } from '../../access/checked-place.ts';
+import type { Grant } from '../../access/permissions.ts';
+import { sessionOf } from '../../access/principal.ts';
+import { grants, mayEnter, type TokenGrant } from '../../access/token-grant.ts';
+import { type ErrorCode, forbidden, unauthenticated } from '../../core/errors.ts';
+import { type Place, placeOfArgs, placeOfRow } from '../../core/place.ts';
+import type { Permission } from '../../core/resources.ts';
+import type { Context } from '../context.ts';
+import type { ActivityLabel } from './activity-plugin.ts';
+
+/**
+ * What a field asks of its caller:
+ * - `public`: nothing, strangers too; `signedIn`: any caller who is known (the field shows the caller's own things); `session`: one who
+ *   has signed in, because it is about the account itself: no API token, which is refused with the permission that is named here;
+ * - `organization` / `workspace`: a permission there. A root field names them by the arguments `orgId` and `workspaceId`; with `by: 'id'`
+ *   the argument `id` is the organization or the workspace itself. Another field takes them from its object. `in` names the part of the
+ *   workspace that a root field is about, by `namespaceId`, `appId` or `environmentId`: it must be there, which is looked at last. The
+ *   resolver of a root field gets the place that was checked as its parent;
+ * - `service`: a permission that the service asks for, because where it is needed depends on the row, on the input or on the caller;
+ *   beside `organization` or `workspace`, what the service asks for on top of that. A token must grant it even where the service would let
+ *   its user pass without, as with what is the user's own;
+ * - `inherited`: whoever could reach the parent object may see it.
+ */
+export type Requirement =
+  | 'public'
+  | 'signedIn'
+  | { session: Permission }
+  | 'inherited'
+  | { organization: Permission; by?: 'id'; service?: Permission }
+  | { workspace: Permission; by?: 'id'; in?: PlacePart; service?: Permission }
+  | { service: Permission };
+
+/** The permission that a field is about, where it has one: the one that a refusal names. */
+export function permissionOf(requirement: Requirement | undefined): Permission | null {
+  if (typeof requirement !== 'object') return null;
+  if ('session' in requirement) return null;
+  if (requirement.service) return requirement.service;
+  return 'organization' in requirement
+    ? requirement.organization
+    : 'workspace' in requirement
+      ? requirement.workspace
+      : null;
+}
+
+declare global {
+  export namespace PothosSchemaTypes {
+    export interface Plugins<Types extends SchemaTypes> {
+      access: AccessPlugin<Types>;
+    }
+    export interface FieldOptions {
+      /** What the field asks of its caller. Without it a field that is no plain column does not build. */
+      authorize?: Requirement;
+      /** Takes a password or a single-use token: at most one such field per GraphQL request, so that aliases cannot guess in bulk. */
+      isCredential?: boolean;
+      /** Errors that cannot be told from the form of the field, for the OpenAPI document: a conflict of a query, an upstream service. */
+      mayFail?: readonly ErrorCode[];
+    }
+  }
+}
+
+const ROOTS = new Set(['Query', 'Mutation', 'Subscription']);
+
+type IdName = 'id' | 'orgId' | 'workspaceId' | `${PlacePart}Id`;
+type Ids = Place & { [Name in IdName]?: string | undefined };
+type Granted = Grant | undefined;
+/**
+ * Asks what a field asks of its caller; kept as `extensions.gate` of the field, `null` where it asks nothing. Gives how far the permission
+ * is granted, where it was asked about a place.
+ */
+export type Gate = (context: Context, parent: Ids, args: Ids) => Granted | Promise<Granted>;
+/** The place that the arguments of a root field name, for the caller who passed its gate. */
+type PlaceReader = (context: Context, args: Ids, grant: Granted) => RootPlace | Promise<RootPlace>;
+
+/**
+ * Denies by default: a field of a root type, one with a resolver of its own and one that leads to another object do not build unless
+ * they say what they ask of their caller. Columns that are exposed as they are belong to the object that was reached.
+ */
+export class AccessPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
+  override onOutputFieldConfig(fieldConfig: PothosOutputFieldConfig<Types>): PothosOutputFieldConfig<Types> {
+    const requirement = requirementOf(fieldConfig);
+    if (requirement === undefined && !isPlain(fieldConfig))
+      throw new Error(`${nameOf(fieldConfig)} does not say what it asks of its caller: give it 'authorize'.`);
+    return {
+      ...fieldConfig,
+      extensions: {
+        ...fieldConfig.extensions,
+        access: requirement ?? 'inherited',
+        gate: gateOf(fieldConfig),
+        isCredential: (fieldConfig.pothosOptions as { isCredential?: boolean }).isCredential ?? false,
+        mayFail: (fieldConfig.pothosOptions as { mayFail?: readonly ErrorCode[] }).mayFail ?? [],
+      },
+    };
+  }
+
+  override wrapResolve(
+    resolver: GraphQLFieldResolver<unknown, Types['Context'], object>,
+    fieldConfig: PothosOutputFieldConfig<Types>,
+  ): GraphQLFieldResolver<unknown, Types['Context'], object> {
+    if (fieldConfig.parentType === 'Subscription') return resolver; // asked in wrapSubscribe, before the stream starts
+    const gate = gateOf(fieldConfig);
+    if (!gate) return resolver;
+    const placeOf = ROOTS.has(fieldConfig.parentType) ? placeReader(fieldConfig) : null;
+    return (parent, args, context, info) => {
+      const enter = (grant: Granted) => {
+        const place = placeOf ? placeOf(context as unknown as Context, args as Ids, grant) : parent;
+        return place instanceof Promise
+          ? place.then((found) => resolver(found, args, context, info))
+          : resolver(place, args, context, info);
+      };
+      const passed = gate(context as unknown as Context, parent as Ids, args as Ids);
+      return passed instanceof Promise ? passed.then(enter) : enter(passed);
+    };
+  }
+
+  override wrapSubscribe(
+    subscriber: GraphQLFieldResolver<unknown, Types['Context'], object> | undefined,
+    fieldConfig: PothosOutputFieldConfig<Types>,
+  ): GraphQLFieldResolver<unknown, Types['Context'], object> | undefined {
+    const gate = gateOf(fieldConfig);
+    if (!gate || !subscriber) return subscriber;
+    const placeOf = placeReader(fieldConfig);
+    return async (parent, args, context, info) => {
+      const grant = await gate(context as unknown as Context, parent as Ids, args as Ids);
+      return subscriber(await placeOf(context as unknown as Context, args as Ids, grant), args, context, info);
+    };
+  }
+}
+
+function requirementOf<Types extends SchemaTypes>(
+  fieldConfig: PothosOutputFieldConfig<Types>,
+): Requirement | undefined {
+  return (fieldConfig.pothosOptions as { authorize?: Requirement }).authorize;
+}
+
+const nameOf = <Types extends SchemaTypes>({ parentType, name }: PothosOutputFieldConfig<Types>): string =>
+  `${parentType}.${name}`;
+
+/** A column of the object that was reached, shown as it is. */
+function isPlain<Types extends SchemaTypes>({ parentType, extensions, type }: PothosOutputFieldConfig<Types>): boolean {
+  return extensions?.pothosExposedField !== undefined && !ROOTS.has(parentType) && !leadsToObject(type);
+}
+
+function leadsToObject<Types extends SchemaTypes>(type: PothosOutputFieldType<Types>): boolean {
+  return type.kind === 'List' ? leadsToObject(type.type) : type.kind !== 'Scalar' && type.kind !== 'Enum';
+}
+
+function gateOf<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldConfig<Types>): Gate | null {
+  const requirement = requirementOf(fieldConfig);
+  if (requirement === undefined || requirement === 'inherited' || requirement === 'public') return null;
+  const ask = questionOf(requirement, fieldConfig);
+  const isRoot = ROOTS.has(fieldConfig.parentType);
+  const isSession = typeof requirement === 'object' && 'session' in requirement;
+  const service = typeof requirement === 'object' && !isSession ? requirement.service : undefined;
+  const named = permissionOf(requirement) ?? 'organization:access';
+  return (context, parent, args) => {
+    const { principal } = context.caller;
+    if (!principal) throw unauthenticated();
+    if (!principal.token) return ask(context, parent, args);
+    if (isSession) sessionOf(context.actor, requirement.session);
+    if (isRoot) admitToken(principal.token, context.actor, named);
+    return askToken(principal.token, service, () => ask(context, parent, args));
+  };
+}
+
+/** @throws FORBIDDEN with the operation's permission, when the token's `endpoint_paths` do not have the door that the request came in by */
+function admitToken(token: TokenGrant, { request }: Actor, named: Permission): void {
+  if (!mayEnter(token, request.door)) throw forbidden(named);
+}
+
+/** What the service asks for is asked of the token last: whether it may be here at all comes first. */
+async function askToken(
+  token: TokenGrant,
+  service: Permission | undefined,
+  ask: () => Granted | Promise<Granted>,
+): Promise<Granted> {
+  const grant = await ask();
+  if (service && !grants(token, service)) throw forbidden(service);
+  return grant;
+}
+
+/** The place of a root field: its organization and workspace as the arguments name them, and the part that it says it is in. */
+function placeReader<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldConfig<Types>): PlaceReader {
+  const requirement = requirementOf(fieldConfig);
+  if (typeof requirement !== 'object' || !('organization' in requirement || 'workspace' in requirement))
+    return () => new RootPlace({}, null);
+  const isOrganization = 'organization' in requirement;
+  const permission = isOrganization ? requirement.organization : requirement.workspace;
+  const orgIdOf = argumentReader(fieldConfig, isOrganization ? (requirement.by ?? 'orgId') : 'orgId');
+  const workspaceIdOf = isOrganization ? null : argumentReader(fieldConfig, requirement.by ?? 'workspaceId');
+  const part = isOrganization ? undefined : requirement.in;
+  const partIdOf = part && argumentReader(fieldConfig, `${part}Id`);
+  return (context, args, grant = 'none') => {
+    const asked = { permission, grant };
+    const orgId = orgIdOf(args, args);
+    if (!workspaceIdOf) return new RootPlace({ orgId }, asked);
+    const workspace = { orgId, workspaceId: workspaceIdOf(args, args) };
+    if (!partIdOf) return new RootPlace(workspace, asked);
+    const id = partIdOf(args, args);
+    // asked once in a request, however many of its fields are about it
+    const found = context.once(`${part} ${orgId} ${workspace.workspaceId} ${id}`, () =>
+      context.services.access.findPart(workspace, part, id),
+    );
+    return found.then((partId) => new RootPlace({ ...workspace, [`${part}Id`]: partId }, asked));
+  };
+}
+
+/** What is asked about the place that the arguments or the parent name. */
+function questionOf<Types extends SchemaTypes>(
+  requirement: Exclude<Requirement, 'inherited' | 'public'>,
+  fieldConfig: PothosOutputFieldConfig<Types>,
+): Gate {
+  const { parentType } = fieldConfig;
+  const isRoot = ROOTS.has(parentType);
+  // an `id` is that of what the operation is about, which the permission of what is around it does not tell
+  const { activity } = fieldConfig.pothosOptions as { activity?: ActivityLabel | false };
+  const resource = activity ? activity.resourceType : permissionOf(requirement)?.split(':')[0];
+  // only tokens are restricted to places
+  const placeFor = ({ principal }: Actor, parent: Ids, args: Ids) =>
+    principal.token ? (isRoot ? placeOfArgs(args, resource) : placeOfRow(parent)) : undefined;
+  if (requirement === 'signedIn' || 'session' in requirement) return () => undefined;
+  if ('organization' in requirement) {
+    const orgIdOf = isRoot
+      ? argumentReader(fieldConfig, requirement.by ?? 'orgId')
+      : parentReader(fieldConfig, parentType === 'Organization' ? 'id' : 'orgId');
+    return ({ actor, services }, parent, args) => {
+      const place = placeFor(actor, parent, args);
+      return services.access.requireOrganization(actor, orgIdOf(parent, args), requirement.organization, place);
+    };
+  }
+  if ('workspace' in requirement) {
+    const orgIdOf = isRoot ? argumentReader(fieldConfig, 'orgId') : parentReader(fieldConfig, 'orgId');
+    const workspaceIdOf = isRoot
+      ? argumentReader(fieldConfig, requirement.by ?? 'workspaceId')
+      : parentReader(fieldConfig, parentType === 'Workspace' ? 'id' : 'workspaceId');
+    return ({ actor, services }, parent, args) => {
+      const [orgId, workspaceId] = [orgIdOf(parent, args), workspaceIdOf(parent, args)];
+      const place = placeFor(actor, parent, args);
+      return services.access.requireWorkspace(actor, orgId, workspaceId, requirement.workspace, place);
+    };
+  }
+  return ({ actor, services }, _parent, args) => {
+    const { token } = actor.principal;
+    if (!token) return undefined; // the service decides
+    // a token's restrictions hold wherever it looks
+    const where = { orgId: token.orgId, workspaceId: args.workspaceId };
+    return services.access.requireToken(actor, requirement.service, where).then(() => undefined);
+  };
+}
+
+type IdReader = (parent: Ids, args: Ids) => string;
+
+/** @throws Error, so that the schema does not build, when the argument may be left out */
+function argumentReader<Types extends SchemaTypes>(
+  fieldConfig: PothosOutputFieldConfig<Types>,
+  name: IdName,
+): IdReader {
+  if (!fieldConfig.args[name]?.type.required)
+    throw new Error(`${nameOf(fieldConfig)} asks for a permission and needs the required argument '${name}'.`);
+  return (_parent, args) => args[name]!;
+}
+
+function parentReader<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldConfig<Types>, name: IdName): IdReader {
+  return (parent) => {
+    const id = parent[name];
+    if (typeof id !== 'string')
+      throw new Error(`${nameOf(fieldConfig)} asks for a permission, but its object has no '${name}'.`);
+    return id;
+  };
+}
+
+SchemaBuilder.registerPlugin('access', AccessPlugin);

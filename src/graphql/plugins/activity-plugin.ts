@@ -1,0 +1,110 @@
+import SchemaBuilder, { BasePlugin, type PothosOutputFieldConfig, type SchemaTypes } from '@pothos/core';
+import type { GraphQLFieldResolver } from 'graphql';
+import { isAction } from '../../core/actions.ts';
+import { declarationOf, type PlaceKind, type ResourceWord } from '../../core/resources.ts';
+import { type ActivityEntry, outcomeOf } from '../../data/activity.ts';
+import { callerError, hasTimedOut } from '../../platform/postgres/faults.ts';
+import type { Context } from '../context.ts';
+import { permissionOf, type Requirement } from './access-plugin.ts';
+
+/** How a root field appears in the audit trail. */
+export type ActivityLabel = Pick<ActivityEntry, 'action' | 'resourceType'>;
+
+declare global {
+  export namespace PothosSchemaTypes {
+    export interface Plugins<Types extends SchemaTypes> {
+      activity: ActivityPlugin<Types>;
+    }
+    export interface FieldOptions {
+      /** The field's name in the audit trail; derived from its permission unless told. `false`: not recorded. */
+      activity?: ActivityLabel | false;
+    }
+  }
+}
+
+/**
+ * Records each root operation of a known caller, success or not (defaults §9). A change writes its record in its own transaction; reads
+ * and failures are handed to the recorder, which writes them in batches. Faults of the database become the catalogue's 503.
+ */
+export class ActivityPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
+  override onOutputFieldConfig(fieldConfig: PothosOutputFieldConfig<Types>): PothosOutputFieldConfig<Types> {
+    if (!isRecorded(fieldConfig.parentType)) return fieldConfig;
+    return { ...fieldConfig, extensions: { ...fieldConfig.extensions, activity: labelOf(fieldConfig) } };
+  }
+
+  override wrapResolve(
+    resolver: GraphQLFieldResolver<unknown, Types['Context'], object>,
+    fieldConfig: PothosOutputFieldConfig<Types>,
+  ): GraphQLFieldResolver<unknown, Types['Context'], object> {
+    // a subscription is recorded when it starts, not with each event
+    if (!isRecorded(fieldConfig.parentType) || fieldConfig.parentType === 'Subscription') return resolver;
+    return recorded(resolver, labelOf(fieldConfig));
+  }
+
+  override wrapSubscribe(
+    subscriber: GraphQLFieldResolver<unknown, Types['Context'], object> | undefined,
+    fieldConfig: PothosOutputFieldConfig<Types>,
+  ): GraphQLFieldResolver<unknown, Types['Context'], object> | undefined {
+    return subscriber && recorded(subscriber, labelOf(fieldConfig));
+  }
+}
+
+function recorded<ContextType>(
+  resolver: GraphQLFieldResolver<unknown, ContextType, object>,
+  label: ActivityLabel | null,
+): GraphQLFieldResolver<unknown, ContextType, object> {
+  return async (parent, args, context, info) => {
+    const { caller, services } = context as unknown as Context;
+    try {
+      const result: unknown = await resolver(parent, args, context, info);
+      if (label && caller.principal && !caller.request.recorded && !services.activity.hasRecorded(result))
+        services.activity.record(caller, entryOf(label, caller, args), { statusCode: caller.request.successStatus });
+      return result;
+    } catch (error) {
+      // a REST request is recorded when it was answered: only then its status is known
+      const shown = callerError(error);
+      // the caller is only told to try again: what was too slow is for the operator
+      if (hasTimedOut(error)) services.onFault(error, 'the database ended what took too long');
+      if (label && caller.principal && !caller.request.isRest)
+        services.activity.record(caller, entryOf(label, caller, args), outcomeOf(shown));
+      throw shown;
+    }
+  };
+}
+
+const ROOTS = new Set(['Query', 'Mutation', 'Subscription']);
+const isRecorded = (parentType: string) => ROOTS.has(parentType);
+
+/** Ids that a root field was asked with, as the record of the operation names them. */
+export function entryOf(label: ActivityLabel, caller: Context['caller'], args: object): ActivityEntry {
+  const ids = args as Partial<Record<string, string>>;
+  const { orgId, workspaceId, appId, id } = ids;
+  const { resourceType } = label;
+  // what belongs to a place that it is itself
+  const own = (kind: PlaceKind) => (resourceType === kind ? id : undefined);
+  return {
+    ...label,
+    resourceId: id ?? ids[declarationOf(resourceType).knownBy ?? 'id'] ?? null,
+    orgId: orgId ?? own('organization') ?? caller.principal?.orgId ?? null,
+    workspaceId: workspaceId ?? own('workspace') ?? null,
+    appId: appId ?? own('app') ?? null,
+  };
+}
+
+function labelOf<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldConfig<Types>): ActivityLabel | null {
+  const { authorize, activity } = fieldConfig.pothosOptions as {
+    authorize?: Requirement;
+    activity?: ActivityLabel | false;
+  };
+  if (activity !== undefined) return activity || null;
+  const permission = permissionOf(authorize);
+  if (!permission) return null;
+  const [resourceType, verb] = permission.split(':') as [ResourceWord, string];
+  const isList = 'first' in fieldConfig.args;
+  const action = verb === 'read' && isList ? 'list' : verb === 'access' ? 'read' : verb;
+  if (!isAction(action))
+    throw new Error(`${fieldConfig.parentType}.${fieldConfig.name}: '${action}' is no action: give it 'activity'.`);
+  return { resourceType, action };
+}
+
+SchemaBuilder.registerPlugin('activity', ActivityPlugin);

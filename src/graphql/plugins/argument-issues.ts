@@ -1,0 +1,80 @@
+import { type GraphQLField, type GraphQLInputType, getNullableType, isInputObjectType } from 'graphql';
+import { constraintsOf } from '../../core/constraints.ts';
+import { InputError, type InputIssue, invalidInput } from '../../core/errors.ts';
+import type { Cursors } from '../../data/cursors.ts';
+import { listScope } from './list-scope.ts';
+
+type Field = GraphQLField<unknown, unknown>;
+type Values = Readonly<Record<string, unknown>>;
+
+/**
+ * What is wrong with arguments in the light of each other, though each may be fine alone: a cursor that was made for other filters, a value
+ * that must repeat another. Needs nothing but the input, so it is told before access is asked.
+ */
+export function argumentIssues(
+  field: Field,
+  parentType: string,
+  parent: unknown,
+  args: Values,
+  cursors: Cursors,
+): InputIssue[] {
+  const { cursor, twins } = linksOf(field);
+  const issues: InputIssue[] = [];
+  if (cursor && args[cursor]) {
+    const scope = listScope(field, parentType, parent, args);
+    issues.push(...issuesOf(() => cursors.decode(scope, args[cursor] as string, cursor)));
+  }
+  for (const { path, sameAs } of twins) {
+    const value = path.reduce<unknown>((at, step) => (at as Values | null | undefined)?.[step], args);
+    const wanted = args[sameAs];
+    if (typeof value === 'string' && typeof wanted === 'string' && value !== wanted)
+      issues.push(...invalidInput(path, `must be the one that the request is about, '${wanted}'`).issues);
+  }
+  return issues;
+}
+
+function issuesOf(work: () => unknown): InputIssue[] {
+  try {
+    work();
+    return [];
+  } catch (error) {
+    if (error instanceof InputError) return error.issues;
+    throw error;
+  }
+}
+
+interface Links {
+  /** The argument that takes a cursor. */
+  cursor: string | undefined;
+  /** Values that must repeat an argument. */
+  twins: { path: string[]; sameAs: string }[];
+}
+
+const known = new WeakMap<Field, Links>();
+
+function linksOf(field: Field): Links {
+  let links = known.get(field);
+  if (!links) {
+    const cursor = field.args.find(({ extensions }) => extensions.isCursor)?.name;
+    links = { cursor, twins: field.args.flatMap((argument) => twinsOf(argument, [], [])) };
+    known.set(field, links);
+  }
+  return links;
+}
+
+interface Element {
+  name: string;
+  type: GraphQLInputType;
+  extensions: Readonly<Record<string, unknown>>;
+}
+
+function twinsOf(element: Element, above: string[], types: GraphQLInputType[]): Links['twins'] {
+  const path = [...above, element.name];
+  const { sameAs } = constraintsOf(element);
+  const type = getNullableType(element.type);
+  const inner =
+    isInputObjectType(type) && !types.includes(type)
+      ? Object.values(type.getFields()).flatMap((field) => twinsOf(field, path, [...types, type]))
+      : [];
+  return sameAs ? [{ path, sameAs }, ...inner] : inner;
+}

@@ -1,0 +1,171 @@
+import SchemaBuilder, {
+  BasePlugin,
+  type PothosInputFieldConfig,
+  type PothosOutputFieldConfig,
+  type SchemaTypes,
+} from '@pothos/core';
+import {
+  type GraphQLFieldResolver,
+  type GraphQLInputType,
+  type GraphQLResolveInfo,
+  getNamedType,
+  getNullableType,
+  isInputObjectType,
+  isListType,
+} from 'graphql';
+import { type ArgumentIssues, type Constraints, checkConstraints } from '../../core/constraints.ts';
+import { InputError, type InputIssue, unauthenticated } from '../../core/errors.ts';
+import type { Context } from '../context.ts';
+import { argumentIssues } from './argument-issues.ts';
+
+declare global {
+  export namespace PothosSchemaTypes {
+    export interface Plugins<Types extends SchemaTypes> {
+      constraints: ConstraintsPlugin<Types>;
+    }
+    export interface InputFieldOptions {
+      /** Bounds of the value, enforced over GraphQL and REST alike and shown in OpenAPI. */
+      constraints?: Constraints;
+    }
+  }
+}
+
+/** For the façade, which tells it together with what else is wrong. */
+const rootIssues: ArgumentIssues = (field, args, context) =>
+  argumentIssues(field, '', null, args, (context as Context).services.cursors);
+
+/** Enforces the `constraints` of arguments and input fields, all failures at once, before access is asked and a resolver runs. */
+export class ConstraintsPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
+  override onOutputFieldConfig(fieldConfig: PothosOutputFieldConfig<Types>): PothosOutputFieldConfig<Types> {
+    return { ...fieldConfig, extensions: { ...fieldConfig.extensions, argumentIssues: rootIssues } };
+  }
+
+  override onInputFieldConfig(fieldConfig: PothosInputFieldConfig<Types>): PothosInputFieldConfig<Types> {
+    const { constraints } = fieldConfig.pothosOptions as { constraints?: Constraints };
+    return constraints ? { ...fieldConfig, extensions: { ...fieldConfig.extensions, constraints } } : fieldConfig;
+  }
+
+  override wrapResolve(
+    resolver: GraphQLFieldResolver<unknown, Types['Context'], object>,
+    fieldConfig: PothosOutputFieldConfig<Types>,
+  ): GraphQLFieldResolver<unknown, Types['Context'], object> {
+    if (fieldConfig.parentType === 'Subscription' || Object.keys(fieldConfig.args).length === 0) return resolver;
+    const asksCaller = Boolean(fieldConfig.extensions?.gate);
+    return (parent, args, context, info) => {
+      checkArguments(asksCaller, parent, args as Values, context as unknown as Context, info);
+      return resolver(parent, args, context, info);
+    };
+  }
+
+  override wrapSubscribe(
+    subscriber: GraphQLFieldResolver<unknown, Types['Context'], object> | undefined,
+    fieldConfig: PothosOutputFieldConfig<Types>,
+  ): GraphQLFieldResolver<unknown, Types['Context'], object> | undefined {
+    if (!subscriber) return subscriber;
+    const asksCaller = Boolean(fieldConfig.extensions?.gate);
+    return (parent, args, context, info) => {
+      checkArguments(asksCaller, parent, args as Values, context as unknown as Context, info);
+      return subscriber(parent, args, context, info);
+    };
+  }
+}
+
+type Values = Record<string, unknown>;
+
+/** @throws AUTHENTICATION_FAILED for a stranger where the field asks for a caller: who is nobody learns nothing of the input */
+function checkArguments(
+  asksCaller: boolean,
+  parent: unknown,
+  args: Values,
+  context: Context,
+  { parentType, fieldName }: GraphQLResolveInfo,
+): void {
+  if (asksCaller && !context.caller.principal) throw unauthenticated();
+  const field = parentType.getFields()[fieldName]!;
+  let issues = NONE;
+  for (const argument of field.args) {
+    const constraints = argument.extensions.constraints as Constraints | undefined;
+    const found = check(args[argument.name], argument.type, constraints, [argument.name]);
+    if (found.length > 0) issues = [...issues, ...found];
+  }
+  const mutual = argumentIssues(field, parentType.name, parent, args, context.services.cursors);
+  // one failure for one place, as in REST
+  if (mutual.length > 0) issues = [...issues, ...mutual.filter(({ path }) => !isAt(path, issues))];
+  if (issues.length > 0) throw new InputError(issues);
+}
+
+const isAt = (path: InputIssue['path'], issues: readonly InputIssue[]) =>
+  issues.some((issue) => issue.path.join('.') === path.join('.'));
+
+const NONE: InputIssue[] = [];
+
+function check(
+  value: unknown,
+  type: GraphQLInputType,
+  constraints: Constraints | undefined,
+  path: (string | number)[],
+): InputIssue[] {
+  if (value === undefined) return NONE;
+  if (value === null) return constraints?.notNull ? [nullIssue(type, path)] : NONE;
+  const nullable = getNullableType(type);
+  const own = constraints || typeof value !== 'number' ? checkOwn(value, nullable, constraints ?? {}, path) : NONE;
+  if (isInputObjectType(nullable))
+    return [...own, ...checkFields(value as Record<string, unknown>, nullable.getFields(), path)];
+  if (isListType(nullable) && isInputObjectType(getNullableType(nullable.ofType))) {
+    return [
+      ...own,
+      ...(value as unknown[]).flatMap((item, index) => check(item, nullable.ofType, undefined, [...path, index])),
+    ];
+  }
+  return own;
+}
+
+function nullIssue(type: GraphQLInputType, path: (string | number)[]): InputIssue {
+  const word = isListType(type) ? 'list' : (typeWords[getNamedType(type).name] ?? 'value');
+  return {
+    path,
+    type: `${shortWords[word] ?? word}_type`,
+    msg: `Input should be a valid ${word}`,
+    input: null,
+  };
+}
+
+/** What pydantic calls them in its error types. */
+const shortWords: Record<string, string> = { boolean: 'bool', integer: 'int', number: 'float', dictionary: 'dict' };
+
+const typeWords: Record<string, string> = {
+  String: 'string',
+  ID: 'string',
+  Int: 'integer',
+  Float: 'number',
+  Boolean: 'boolean',
+  DateTime: 'datetime',
+  JSONObject: 'dictionary',
+  StringMap: 'dictionary',
+  BooleanMap: 'dictionary',
+  Int53: 'integer',
+};
+
+function checkOwn(
+  value: unknown,
+  type: GraphQLInputType,
+  constraints: Constraints,
+  path: (string | number)[],
+): InputIssue[] {
+  if (isInputObjectType(type) || typeof value === 'boolean' || value instanceof Date) return NONE;
+  return checkConstraints(value, constraints).map((issue) => ({
+    ...issue,
+    path: [...path, ...issue.path],
+    ...(constraints.sensitive ? { input: '[redacted]' } : {}),
+  }));
+}
+
+type Fields = Record<string, { type: GraphQLInputType; extensions: Readonly<Record<string, unknown>> }>;
+
+function checkFields(value: Record<string, unknown>, fields: Fields, path: (string | number)[]): InputIssue[] {
+  return Object.entries(fields).flatMap(([name, field]) =>
+    check(value[name], field.type, field.extensions.constraints as Constraints | undefined, [...path, name]),
+  );
+}
+
+SchemaBuilder.registerPlugin('constraints', ConstraintsPlugin);

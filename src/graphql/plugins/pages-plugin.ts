@@ -1,0 +1,54 @@
+import SchemaBuilder, {
+  BasePlugin,
+  type PothosInputFieldConfig,
+  type PothosOutputFieldConfig,
+  type SchemaTypes,
+} from '@pothos/core';
+import type { GraphQLFieldResolver } from 'graphql';
+import type { Page } from '../../data/page.ts';
+import type { Context } from '../context.ts';
+import { listScope } from './list-scope.ts';
+
+declare global {
+  export namespace PothosSchemaTypes {
+    export interface Plugins<Types extends SchemaTypes> {
+      pages: PagesPlugin<Types>;
+    }
+    export interface InputFieldOptions {
+      /** The argument takes the cursor of a page: the field answers with a connection. */
+      isCursor?: boolean;
+    }
+  }
+}
+
+/**
+ * Seals the cursors of every page for the list and the filters that its field was asked for, so that whether one is right can be told from
+ * the input alone. Inside is the service's own cursor, which knows what only the service does, such as who may see what.
+ */
+export class PagesPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
+  override onInputFieldConfig(fieldConfig: PothosInputFieldConfig<Types>): PothosInputFieldConfig<Types> {
+    const { isCursor } = fieldConfig.pothosOptions as { isCursor?: boolean };
+    return isCursor ? { ...fieldConfig, extensions: { ...fieldConfig.extensions, isCursor } } : fieldConfig;
+  }
+
+  override wrapResolve(
+    resolver: GraphQLFieldResolver<unknown, Types['Context'], object>,
+    fieldConfig: PothosOutputFieldConfig<Types>,
+  ): GraphQLFieldResolver<unknown, Types['Context'], object> {
+    const argument = Object.values(fieldConfig.args).find(
+      ({ pothosOptions }) => (pothosOptions as { isCursor?: boolean }).isCursor,
+    )?.name;
+    if (argument === undefined) return resolver;
+    return async (parent, args, context, info) => {
+      const { cursors } = (context as unknown as Context).services;
+      const field = info.parentType.getFields()[info.fieldName]!;
+      const given = args as Record<string, unknown>;
+      const scope = listScope(field, info.parentType.name, parent, given);
+      const inner = cursors.decode(scope, given[argument] as string | null | undefined, argument);
+      const page = (await resolver(parent, { ...args, [argument]: inner }, context, info)) as Page<unknown> | null;
+      return page && { ...page, cursorOf: (row: unknown) => cursors.encode(scope, page.cursorOf(row)) };
+    };
+  }
+}
+
+SchemaBuilder.registerPlugin('pages', PagesPlugin);

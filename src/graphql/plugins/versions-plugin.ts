@@ -1,0 +1,54 @@
+import SchemaBuilder, { BasePlugin, type PothosOutputFieldConfig, type SchemaTypes } from '@pothos/core';
+import type { GraphQLFieldResolver } from 'graphql';
+import { Expectation } from '../../data/expectation.ts';
+import type { Context } from '../context.ts';
+
+declare global {
+  export namespace PothosSchemaTypes {
+    export interface Plugins<Types extends SchemaTypes> {
+      versions: VersionsPlugin<Types>;
+    }
+  }
+}
+
+/** The argument by which a mutation takes the version that its resource must have. */
+export const EXPECTED_VERSION = 'expectedVersion';
+
+/**
+ * Hands the `expectedVersion` of a mutation to the changes that it makes, which must look at it. Over REST it has come with `If-Match`
+ * already. A mutation that made none, or whose change did not look, fails: it cannot be ignored.
+ */
+export class VersionsPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
+  /** The façade finds the argument by `extensions.versionArgument`. */
+  override onOutputFieldConfig(fieldConfig: PothosOutputFieldConfig<Types>): PothosOutputFieldConfig<Types> {
+    if (!takesVersion(fieldConfig)) return fieldConfig;
+    return { ...fieldConfig, extensions: { ...fieldConfig.extensions, versionArgument: EXPECTED_VERSION } };
+  }
+
+  override wrapResolve(
+    resolver: GraphQLFieldResolver<unknown, Types['Context'], object>,
+    fieldConfig: PothosOutputFieldConfig<Types>,
+  ): GraphQLFieldResolver<unknown, Types['Context'], object> {
+    if (!takesVersion(fieldConfig)) return resolver;
+    return async (parent, args, context, info) => {
+      const { expectedVersion, ...others } = args as { expectedVersion?: number | null };
+      const { request } = (context as unknown as Context).caller;
+      // mutations of a document run one after the other, so each has the request to itself
+      if (expectedVersion !== undefined && expectedVersion !== null)
+        request.expectation = new Expectation([expectedVersion]);
+      const { expectation } = request;
+      try {
+        const result: unknown = await resolver(parent, others, context, info);
+        if (expectation && !expectation.isMet) throw new Error(`${fieldConfig.name} did not look at expectedVersion.`);
+        return result;
+      } finally {
+        request.expectation = undefined;
+      }
+    };
+  }
+}
+
+const takesVersion = <Types extends SchemaTypes>({ parentType, args }: PothosOutputFieldConfig<Types>): boolean =>
+  parentType === 'Mutation' && EXPECTED_VERSION in args;
+
+SchemaBuilder.registerPlugin('versions', VersionsPlugin);

@@ -1,5 +1,0 @@
-import { GraphQLError } from 'graphql';
-
-/** What an operation gets that asks for more than it may. */
-export const tooLarge = (message: string): GraphQLError =>
-  new GraphQLError(message, { extensions: { code: 'OPERATION_TOO_LARGE' } });

@@ -1,0 +1,114 @@
+import type { InputFieldMap, ObjectRef } from '@pothos/core';
+import type { Checked } from '../access/checked-place.ts';
+import type { IdKind, Permission } from '../core/resources.ts';
+import { startingNoun } from '../core/wording.ts';
+import type { Page, PageArgs } from '../data/page.ts';
+import type { ReadContext, RequestCache } from '../data/request-cache.ts';
+import { builder } from './builder.ts';
+import type { Context } from './context.ts';
+import { registerNode } from './node.ts';
+import { pageArgs, pageType } from './page-type.ts';
+import { type ParentRow, type PlacedRow, parentKindOf } from './parent-kinds.ts';
+
+type Types = typeof builder.$inferSchemaTypes;
+/** The resources that there is a permission to read. */
+type ReadableKind = { [Kind in IdKind]: `${Kind}:read` extends Permission ? Kind : never }[IdKind];
+
+/** What `Reads` gives; its rows are those of the type. */
+interface ReadsOf<Row, Args extends PageArgs> {
+  list(context: ReadContext, place: Checked<object>, args: Args): Promise<Page<Row>>;
+  get(context: RequestCache, place: Checked<object>, id: string): Promise<Row>;
+  findUnscoped(context: RequestCache, id: string): Promise<Row | null>;
+}
+
+interface Readable<Row, Args extends PageArgs> {
+  kind: ReadableKind;
+  /** The type that the rows are below: their parent. */
+  below: ObjectRef<Types, ParentRow>;
+  reads: (services: Context['services']) => ReadsOf<Row, Args>;
+  /** Arguments of the lists beside those of a page: the filters that the reads take. */
+  filters?: () => InputFieldMap & Record<Exclude<keyof Args, keyof PageArgs>, unknown>;
+  /** Arguments of a page, where they are not the usual ones. */
+  page?: () => ReturnType<typeof pageArgs>;
+  /** The query of one row, and the argument that it is known by. */
+  one?: { description?: string; arg?: string; argDescription?: string; organization?: string };
+  /** The query of a list. */
+  list?: { description?: string };
+  /** The field that leads back to the parent, where there is one. */
+  back?: { description?: string };
+  /** The list below the parent. */
+  nested?: { name?: string; description?: string; nullable?: true };
+}
+
+/** `ModelEntitlement` -> `model entitlement` */
+const nounOf = (name: string) => name.replaceAll(/(?<=[a-z])[A-Z]/g, ' $&').toLowerCase();
+
+/**
+ * Declares the reads of a type: its page, `node(id)`, the query of one row, that of a list and the list below the parent. Each asks for
+ * `<kind>:read` in the parent's place. @returns the type of a page
+ */
+export function readable<Row extends PlacedRow, Args extends PageArgs>(
+  type: ObjectRef<Types, Row, Row>,
+  { kind, below, page = pageArgs, one = {}, list = {}, nested = {}, ...options }: Readable<Row, Args>,
+) {
+  const node: ObjectRef<Types, PlacedRow> = type;
+  const noun = nounOf(type.name);
+  const field = type.name.charAt(0).toLowerCase() + type.name.slice(1);
+  const permission = `${kind}:read` as const;
+  const parent = parentKindOf(below.name);
+  const reads = ({ services }: Context): ReadsOf<Row, PageArgs> => options.reads(services);
+  const listArgs = () => ({ ...options.filters?.(), ...page() });
+  const pages = pageType(type.name, type);
+
+  registerNode(kind, type, async (context, id) => {
+    const row = await reads(context).findUnscoped(context, id);
+    if (row) await parent.demand(context, permission, row);
+    return row;
+  });
+
+  builder.objectField(below, nested.name ?? `${field}s`, (t) =>
+    t.field({
+      type: pages,
+      nullable: nested.nullable ?? false,
+      description: nested.description ?? `The ${noun}s, newest first.`,
+      authorize: parent.authorize(permission),
+      args: listArgs(),
+      resolve: (row, args, context) => reads(context).list(context, parent.ofRow(row), args),
+    }),
+  );
+
+  const { back } = parent;
+  if (back && options.back)
+    builder.objectField(node, back.name, (t) =>
+      t.field({
+        type: below,
+        description: options.back?.description ?? `The ${back.name} that it belongs to.`,
+        authorize: back.authorize,
+        resolve: (row, _args, context) => back.get(context, row),
+      }),
+    );
+
+  const { arg = 'id', argDescription = `The ${noun}.` } = one;
+  const idOf = (args: Readonly<Record<string, unknown>>) => String(args[arg]);
+  builder.queryFields((t) => ({
+    [field]: t.field({
+      type: node,
+      description: one.description ?? `${startingNoun(noun)} by its identifier.`,
+      authorize: parent.authorizeRoot(permission),
+      args: {
+        ...parent.args(one.organization),
+        ...builder.args((of) => ({ [arg]: of.id({ required: true, description: argDescription }) })),
+      },
+      resolve: (root, args, context) => reads(context).get(context, parent.ofRoot(root), idOf(args)),
+    }),
+    [`${field}s`]: t.field({
+      type: pages,
+      description:
+        list.description ?? `The ${noun}s of ${startingNoun(nounOf(below.name)).toLowerCase()}, newest first.`,
+      authorize: parent.authorizeRoot(permission),
+      args: { ...parent.args(), ...listArgs() },
+      resolve: (root, args, context) => reads(context).list(context, parent.ofRoot(root), args),
+    }),
+  }));
+  return pages;
+}

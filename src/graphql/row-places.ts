@@ -1,0 +1,38 @@
+import type {
+  AppPlace,
+  Checked,
+  EnvironmentPlace,
+  NamespacePlace,
+  OrganizationPlace,
+  WorkspacePlace,
+} from '../access/checked-place.ts';
+import { markChecked } from '../access/mark-checked.ts';
+
+interface Identified {
+  id: string;
+}
+
+/*
+ * Objects of the graph were reached through a gate, and each of their fields asks for its own permission in the place that they name: the
+ * places of their rows are checked.
+ */
+
+/** The place that a row is itself: where its children live. */
+export const inside = {
+  organization: ({ id }: Identified): Checked<OrganizationPlace> => markChecked({ orgId: id }),
+  workspace: ({ orgId, id }: OrganizationPlace & Identified): Checked<WorkspacePlace> =>
+    markChecked({ orgId, workspaceId: id }),
+  namespace: ({ orgId, workspaceId, id }: WorkspacePlace & Identified): Checked<NamespacePlace> =>
+    markChecked({ orgId, workspaceId, namespaceId: id }),
+  app: ({ orgId, workspaceId, id }: WorkspacePlace & Identified): Checked<AppPlace> =>
+    markChecked({ orgId, workspaceId, appId: id }),
+  environment: ({ orgId, workspaceId, id }: WorkspacePlace & Identified): Checked<EnvironmentPlace> =>
+    markChecked({ orgId, workspaceId, environmentId: id }),
+};
+
+/** The place that a row lives in, with its neighbours. */
+export const around = {
+  organization: ({ orgId }: OrganizationPlace): Checked<OrganizationPlace> => markChecked({ orgId }),
+  workspace: ({ orgId, workspaceId }: WorkspacePlace): Checked<WorkspacePlace> => markChecked({ orgId, workspaceId }),
+  app: ({ orgId, workspaceId, appId }: AppPlace): Checked<AppPlace> => markChecked({ orgId, workspaceId, appId }),
+};

@@ -1,0 +1,142 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import {
+  type DocumentNode,
+  type ExecutionArgs,
+  type ExecutionResult,
+  GraphQLError,
+  type GraphQLSchema,
+  type Source,
+} from 'graphql';
+import { createYoga, type Plugin } from 'graphql-yoga';
+import type { Services } from '../../services.ts';
+import { Context } from '../context.ts';
+import { withoutValue } from './coercion-errors.ts';
+import type { Documents } from './documents.ts';
+import { LiveStream, subscribeLive } from './live-stream.ts';
+import type { Operations } from './operations.ts';
+import type { PersistedDocuments } from './persisted-documents.ts';
+import { resumableStreams } from './server-sent-events.ts';
+
+/** What the transports (HTTP, SSE, WebSocket) have in common. */
+export interface EndpointOptions {
+  schema: GraphQLSchema;
+  services: Services;
+  operations: Operations;
+  persisted: PersistedDocuments;
+  onFault: (error: unknown, traceId: string) => void;
+}
+
+const silent = () => undefined;
+
+export type GraphQLEndpoint = ReturnType<typeof createEndpoint>;
+
+/** The executor behind `/graphql` for all but plain JSON: limits, masking and all, for every transport alike. */
+export function createEndpoint({ schema, services, operations, persisted, onFault }: EndpointOptions) {
+  return createYoga<{ req: FastifyRequest; reply: FastifyReply }, Record<never, never>>({
+    schema,
+    graphqlEndpoint: '/graphql',
+    batching: false,
+    multipart: false,
+    landingPage: false,
+    // what yoga itself masks has no operation and so no trace
+    logging: { debug: silent, info: silent, warn: silent, error: (error: unknown) => onFault(error, 'none') },
+    cors: false, // the server's own, for every path alike
+    graphiql: false, // a page of our own
+    parserAndValidationCache: false, // it keeps what is wrong, too, and knows no bytes
+    context: ({ req }) => ({ context: new Context(req.caller, services) }),
+    plugins: [
+      withPersisted(persisted),
+      bounded(operations.documents),
+      resumableStreams(),
+      executed(operations),
+      measured(operations),
+      masked(operations),
+    ],
+  });
+}
+
+/** The product's context, which yoga's carries inside. */
+const contextOf = (args: { contextValue?: unknown }) => (args.contextValue as { context: Context }).context;
+
+/** A hash stands for the text that it was sent with before. Over WebSocket there is none. */
+function withPersisted(persisted: PersistedDocuments): Plugin<object, { req: FastifyRequest }> {
+  return {
+    onParams({ params, setParams, context }) {
+      const query = persisted.textOf(params, context.req.caller.principal !== null);
+      if (query !== undefined && query !== params.query) setParams({ ...params, query });
+    },
+  };
+}
+
+/** Documents are read and judged within bounds, and what is wrong with one is said without the values in it. */
+function bounded(documents: Documents): Plugin {
+  return {
+    onParse: ({ setParseFn }) =>
+      setParseFn((text: string | Source) => {
+        try {
+          return documents.parse(typeof text === 'string' ? text : text.body);
+        } catch (error) {
+          throw error instanceof GraphQLError ? withoutValue(error) : error;
+        }
+      }),
+    onValidate: ({ setValidationFn }) =>
+      setValidationFn((_schema, document: DocumentNode) => documents.validate(document).map(withoutValue)),
+  };
+}
+
+/**
+ * Resolvers get the product's context, not yoga's, and queries run by their plans. Streams are left in the context for the transports, which
+ * send them themselves.
+ */
+function executed(operations: Operations): Plugin {
+  return {
+    onExecute: ({ setExecuteFn }) => setExecuteFn((args) => operations.run(askedBy(args), contextOf(args))),
+    onSubscribe: ({ setSubscribeFn }) =>
+      setSubscribeFn(async (args: ExecutionArgs) => {
+        const contextValue = contextOf(args);
+        const result = await subscribeLive({ ...args, contextValue }, (shown) =>
+          operations.masked(args.document, shown, contextValue),
+        );
+        if (result instanceof LiveStream) contextValue.live = result;
+        return result;
+      }),
+  };
+}
+
+const askedBy = ({ document, operationName, variableValues }: ExecutionArgs) => ({
+  document,
+  operationName,
+  variables: variableValues,
+});
+
+/** What yoga says before it executes or subscribes. */
+interface Admission {
+  args: ExecutionArgs;
+  setResultAndStopExecution: (result: ExecutionResult) => void;
+}
+
+function measured(operations: Operations): Plugin {
+  const admit = ({ args, setResultAndStopExecution }: Admission) => {
+    const errors = operations.refusals(askedBy(args), contextOf(args));
+    if (errors.length > 0) setResultAndStopExecution({ errors });
+  };
+  return { onExecute: admit, onSubscribe: admit };
+}
+
+/** Every result but those of streams, which are masked one by one. */
+function masked(operations: Operations): Plugin {
+  const mask = (args: ExecutionArgs, result: ExecutionResult) =>
+    operations.masked(args.document, result, contextOf(args));
+  return {
+    onExecute: ({ args }) => ({
+      onExecuteDone({ result, setResult }) {
+        if (!(Symbol.asyncIterator in result)) setResult(mask(args, result));
+      },
+    }),
+    onSubscribe: ({ args }) => ({
+      onSubscribeResult({ result, setResult }) {
+        if (!(Symbol.asyncIterator in result)) setResult(mask(args, result));
+      },
+    }),
+  };
+}

@@ -1,0 +1,29 @@
+import type { ExecutionResult } from 'graphql';
+
+/** What one event became: serialised once, however many streams it goes to. */
+export class Frame {
+  readonly result: ExecutionResult;
+  /** The cursor of the event, from which its reader may resume. */
+  readonly id: string | undefined;
+  #text: string | undefined;
+  #serverSent: Buffer | undefined;
+
+  constructor(result: ExecutionResult, id: string | undefined) {
+    this.result = result;
+    this.id = id;
+  }
+
+  /** The result as JSON. */
+  get text(): string {
+    this.#text ??= JSON.stringify(this.result);
+    return this.#text;
+  }
+
+  /** The `next` event of GraphQL over SSE. */
+  get serverSent(): Buffer {
+    this.#serverSent ??= Buffer.from(
+      `event: next\n${this.id === undefined ? '' : `id: ${this.id}\n`}data: ${this.text}\n\n`,
+    );
+    return this.#serverSent;
+  }
+}

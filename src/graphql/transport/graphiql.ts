@@ -1,0 +1,84 @@
+import { createHash } from 'node:crypto';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+
+const QUERY = `# Who am I, and what is mine? Put your access token in the "Headers" tab below, then press the button.
+query Welcome {
+  me {
+    id
+    username
+    organizations {
+      nodes {
+        id
+        name
+        role
+        workspaces(first: 5) {
+          nodes {
+            id
+            name
+          }
+        }
+      }
+    }
+  }
+}
+`;
+
+const HEADERS = JSON.stringify({ authorization: 'Bearer <access token>' }, null, 2);
+
+interface Page {
+  /** Compressed once: it is megabytes, and the same for everybody. */
+  gzipped: Buffer;
+  plain: Buffer;
+  policy: string;
+}
+
+/** Nothing but the page's own script runs, its editor's workers are blobs, and it talks to this service alone. */
+const policyOf = (script: string) =>
+  [
+    "default-src 'none'",
+    `script-src 'sha256-${createHash('sha256').update(script).digest('base64')}'`,
+    'worker-src blob:',
+    "style-src 'unsafe-inline'",
+    'img-src data:',
+    'font-src data:',
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
+
+async function makePage(): Promise<Page> {
+  // as text it takes 35 MiB of memory, and a service may never be asked for it
+  const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql');
+  const html = renderGraphiQL({
+    title: 'Platform management',
+    defaultQuery: QUERY,
+    defaultHeaders: HEADERS,
+    headers: HEADERS,
+    defaultEditorToolsVisibility: 'headers',
+    isHeadersEditorEnabled: true,
+  }).trimStart();
+  // the page's only script: what stands in its text is JavaScript that holds such tags as strings
+  const script = html.slice(html.indexOf('<script>') + '<script>'.length, html.lastIndexOf('</script>'));
+  const plain = Buffer.from(html);
+  return { plain, gzipped: await promisify(gzip)(plain), policy: policyOf(script) };
+}
+
+/** Whether a browser asks for the page, and not a client for an answer. */
+export const wantsPage = ({ method, headers }: FastifyRequest): boolean =>
+  method === 'GET' && (headers.accept?.includes('text/html') ?? false);
+
+/** GraphiQL with everything inside: it asks no other host for anything. */
+export function graphiqlPage(): (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply> {
+  let page: Promise<Page> | undefined;
+  return async (request, reply) => {
+    page ??= makePage();
+    const { plain, gzipped, policy } = await page;
+    const isGzipped = /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''));
+    reply.headers({ 'content-security-policy': policy, 'referrer-policy': 'no-referrer', vary: 'accept-encoding' });
+    if (isGzipped) reply.header('content-encoding', 'gzip');
+    return reply.type('text/html; charset=utf-8').send(isGzipped ? gzipped : plain);
+  };
+}

@@ -1,0 +1,166 @@
+import {
+  type DocumentNode,
+  type FieldNode,
+  type FragmentDefinitionNode,
+  type GraphQLCompositeType,
+  type GraphQLSchema,
+  getNamedType,
+  isCompositeType,
+  Kind,
+  type OperationDefinitionNode,
+  type SelectionSetNode,
+} from 'graphql';
+import { IntrospectionSize, wholeSchemaBytes } from './introspection-size.ts';
+import { tooLarge } from './refusals.ts';
+
+/** A value without fields of its own, as a part of an object: ten of them count as one. */
+const SCALAR = 0.1;
+/** What a page has where nothing says how much. */
+const DEFAULT_FIRST = 50;
+
+/** A whole introspection costs as much as a hundred requests. */
+const SCHEMA_BYTES_PER_REQUEST = 4 * 1024;
+
+/** What an operation asks for, before it runs. */
+export interface OperationSize {
+  /** Objects that it can lead to, counted over nested lists: `first` times `first`. */
+  cost: number;
+  rootFields: number;
+  /** How many requests it counts as beside its root fields: what it asks about the schema itself, by the size of the answer. */
+  schemaRequests: number;
+}
+
+/** What a selection leads to each time it is answered. */
+interface Yield {
+  cost: number;
+  /** Fields that stand in it, and how many of them take a password or a mailed token. */
+  fields: number;
+  credentials: number;
+  /** Size of the answers about the schema itself. */
+  schemaBytes: number;
+}
+
+/**
+ * Measures an operation that was validated (so it has no fragment cycles). A fragment is looked at once for each type that it is spread on.
+ * @throws GraphQLError when it asks for too many objects, for too much of the schema, or for more than one thing that takes a password or
+ *   a mailed token: aliases must not guess in bulk
+ */
+export function measureOperation(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operationName: string | null | undefined,
+  variables: Record<string, unknown>,
+  maxCost: number,
+): OperationSize {
+  const operations = document.definitions.filter(
+    (node): node is OperationDefinitionNode => node.kind === Kind.OPERATION_DEFINITION,
+  );
+  const operation = operationName ? operations.find((node) => node.name?.value === operationName) : operations[0];
+  const root = operation && schema.getRootType(operation.operation);
+  if (!operation || !root) return { cost: 0, rootFields: 0, schemaRequests: 0 };
+  const scan = new Scan(schema, document, { ...defaultsOf(operation), ...variables });
+  const { cost, fields, credentials, schemaBytes } = scan.selection(root, operation.selectionSet);
+  if (credentials > 1) throw tooLarge('A request may hold only one operation that takes a credential.');
+  if (cost > maxCost)
+    throw tooLarge(
+      `The operation asks for more than ${maxCost} objects. Ask for smaller pages, or for fewer lists at once.`,
+    );
+  if (schemaBytes > wholeSchemaBytes(schema))
+    throw tooLarge('The operation asks for more of the schema than one whole introspection. Ask for it once.');
+  return { cost, rootFields: fields, schemaRequests: Math.floor(schemaBytes / SCHEMA_BYTES_PER_REQUEST) };
+}
+
+class Scan {
+  readonly #schema: GraphQLSchema;
+  readonly #fragments: Map<string, FragmentDefinitionNode>;
+  readonly #variables: Record<string, unknown>;
+  readonly #known = new Map<string, Yield>();
+  readonly #introspection: IntrospectionSize;
+
+  constructor(schema: GraphQLSchema, document: DocumentNode, variables: Record<string, unknown>) {
+    this.#schema = schema;
+    this.#variables = variables;
+    this.#fragments = new Map(
+      document.definitions
+        .filter((node): node is FragmentDefinitionNode => node.kind === Kind.FRAGMENT_DEFINITION)
+        .map((node) => [node.name.value, node]),
+    );
+    this.#introspection = new IntrospectionSize(schema, this.#fragments, variables);
+  }
+
+  selection(type: GraphQLCompositeType, { selections }: SelectionSetNode): Yield {
+    const sum: Yield = { cost: 0, fields: 0, credentials: 0, schemaBytes: 0 };
+    for (const node of selections) {
+      if (node.kind === Kind.FIELD) this.#field(sum, type, node);
+      else if (node.kind === Kind.FRAGMENT_SPREAD) add(sum, this.#fragment(type, node.name.value));
+      else add(sum, this.selection(this.#typeOf(node.typeCondition?.name.value, type), node.selectionSet));
+    }
+    return sum;
+  }
+
+  #fragment(type: GraphQLCompositeType, name: string): Yield {
+    const key = `${name} ${type.name}`;
+    const known = this.#known.get(key);
+    if (known) return known;
+    const fragment = this.#fragments.get(name)!; // it was validated
+    const found = this.selection(this.#typeOf(fragment.typeCondition.name.value, type), fragment.selectionSet);
+    this.#known.set(key, found);
+    return found;
+  }
+
+  #typeOf(condition: string | undefined, outer: GraphQLCompositeType): GraphQLCompositeType {
+    const type = condition === undefined ? outer : this.#schema.getType(condition);
+    return isCompositeType(type) ? type : outer;
+  }
+
+  #field(sum: Yield, type: GraphQLCompositeType, node: FieldNode): void {
+    sum.fields++;
+    const name = node.name.value;
+    if (name === '__schema' || name === '__type') {
+      sum.schemaBytes += this.#introspection.bytesOf(node);
+      return;
+    }
+    const field = 'getFields' in type ? type.getFields()[name] : undefined;
+    if (field?.extensions.isCredential) sum.credentials++;
+    if (!node.selectionSet) {
+      sum.cost += SCALAR;
+      return;
+    }
+    const times = field?.args.some((arg) => arg.name === 'first') ? pageSize(node, this.#variables) : 1;
+    // what only wraps the rows of a page is no object of its own
+    if (!type.extensions.wrapsPage) sum.cost += times;
+    const named = field && getNamedType(field.type);
+    if (!named || !isCompositeType(named)) return;
+    const inner = this.selection(named, node.selectionSet);
+    sum.cost += times * inner.cost;
+    sum.schemaBytes += inner.schemaBytes;
+  }
+}
+
+function add(sum: Yield, part: Yield): void {
+  sum.cost += part.cost;
+  sum.fields += part.fields;
+  sum.credentials += part.credentials;
+  sum.schemaBytes += part.schemaBytes;
+}
+
+/** The sizes that the document itself gives to variables that are left out. */
+function defaultsOf({ variableDefinitions }: OperationDefinitionNode): Record<string, unknown> {
+  return Object.fromEntries(
+    (variableDefinitions ?? []).flatMap(({ variable, defaultValue }) =>
+      defaultValue?.kind === Kind.INT ? [[variable.name.value, Number(defaultValue.value)]] : [],
+    ),
+  );
+}
+
+function pageSize(node: FieldNode, variables: Record<string, unknown>): number {
+  const value = node.arguments?.find((argument) => argument.name.value === 'first')?.value;
+  const given =
+    value?.kind === Kind.INT
+      ? Number(value.value)
+      : value?.kind === Kind.VARIABLE
+        ? variables[value.name.value]
+        : undefined;
+  // what is no number is refused later; turning it into one could overflow the stack
+  return typeof given === 'number' && Number.isFinite(given) ? Math.max(1, given) : DEFAULT_FIRST;
+}

@@ -1,0 +1,119 @@
+import { createSourceEventStream, type DocumentNode, type ExecutionArgs, type ExecutionResult, execute } from 'graphql';
+import type { Context } from '../context.ts';
+import { showsEventOnly } from './event-selection.ts';
+import { Frame } from './frames.ts';
+
+/** The events of a subscription field; a source that can be resumed tells where each of them lies. */
+interface Source extends AsyncIterable<unknown> {
+  cursorOf?(event: unknown): string;
+}
+
+export interface LiveArgs extends ExecutionArgs {
+  contextValue: Context;
+}
+
+/** Makes a result presentable: errors that are bugs are masked. */
+type Mask = (result: ExecutionResult) => ExecutionResult;
+
+/** What a selection that shows the event alone made of each event: executed and serialised once for all streams. */
+type SharedFrames = WeakMap<object, Promise<Frame> | Frame>;
+
+/** Of each document, by the name of its operation; `null` where each stream has results of its own. */
+const shared = new WeakMap<DocumentNode, Map<string, SharedFrames | null>>();
+
+function sharedFramesOf({ schema, document, operationName }: LiveArgs): SharedFrames | null {
+  const operations = shared.get(document) ?? new Map<string, SharedFrames | null>();
+  shared.set(document, operations);
+  const name = operationName ?? '';
+  let frames = operations.get(name);
+  if (frames === undefined) {
+    frames = showsEventOnly(schema, document, operationName) ? new WeakMap() : null;
+    operations.set(name, frames);
+  }
+  return frames;
+}
+
+/**
+ * Subscribes as graphql-js does. @returns the stream, or the one result of a subscription that could not start
+ */
+export async function subscribeLive(args: LiveArgs, mask: Mask): Promise<LiveStream | ExecutionResult> {
+  const source = await createSourceEventStream(args);
+  return Symbol.asyncIterator in source ? new LiveStream(args, source, mask) : source;
+}
+
+/** The results of a subscription, for transports that send them as they are: `take` gives the next one with its text. */
+export class LiveStream implements AsyncGenerator<ExecutionResult, undefined, undefined> {
+  readonly #args: LiveArgs;
+  readonly #source: Source;
+  readonly #events: AsyncIterator<unknown, unknown>;
+  readonly #mask: Mask;
+  readonly #shared: SharedFrames | null;
+
+  constructor(args: LiveArgs, source: Source, mask: Mask) {
+    this.#args = args;
+    this.#source = source;
+    this.#events = source[Symbol.asyncIterator]();
+    this.#mask = mask;
+    this.#shared = sharedFramesOf(args);
+  }
+
+  /** What the next event became; `null` when there is none any more. */
+  async take(): Promise<Frame | null> {
+    const step = await this.#events.next();
+    if (step.done) return null;
+    const event: unknown = step.value;
+    return this.#shared && isObject(event) ? this.#sharedFrame(event, this.#shared) : this.#ownFrame(event);
+  }
+
+  async next(): Promise<IteratorResult<ExecutionResult, undefined>> {
+    const frame = await this.take();
+    return frame ? { done: false, value: frame.result } : { done: true, value: undefined };
+  }
+
+  async return(): Promise<IteratorResult<ExecutionResult, undefined>> {
+    await this.#events.return?.();
+    return { done: true, value: undefined };
+  }
+
+  async throw(error: unknown): Promise<IteratorResult<ExecutionResult, undefined>> {
+    await this.return();
+    throw error;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  #sharedFrame(event: object, frames: SharedFrames): Promise<Frame> | Frame {
+    const known = frames.get(event);
+    if (known) return known instanceof Frame ? known : known.then((frame) => this.#unlessFailed(frame, event));
+    // nobody asks: a field that needs to know who reads fails here, instead of showing one reader's answer to all
+    const made = this.#execute(event, this.#args.contextValue.asNobody()).then((result) => {
+      const frame = this.#frame(event, result);
+      if (!result.errors) frames.set(event, frame);
+      return frame;
+    });
+    frames.set(event, made);
+    return made.then((frame) => this.#unlessFailed(frame, event));
+  }
+
+  /** What failed for nobody is done anew for each reader, and told with each reader's trace. */
+  #unlessFailed(frame: Frame, event: object): Promise<Frame> | Frame {
+    return frame.result.errors ? this.#ownFrame(event) : frame;
+  }
+
+  async #ownFrame(event: unknown): Promise<Frame> {
+    const result = await this.#execute(event, this.#args.contextValue);
+    return this.#frame(event, this.#mask(result));
+  }
+
+  async #execute(event: unknown, contextValue: Context): Promise<ExecutionResult> {
+    return execute({ ...this.#args, rootValue: event, contextValue });
+  }
+
+  #frame(event: unknown, result: ExecutionResult): Frame {
+    return new Frame(result, this.#source.cursorOf?.(event));
+  }
+}
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;

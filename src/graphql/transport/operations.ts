@@ -1,0 +1,107 @@
+import {
+  type DocumentNode,
+  type ExecutionResult,
+  execute,
+  GraphQLError,
+  type GraphQLSchema,
+  getOperationAST,
+  getVariableValues,
+} from 'graphql';
+import type { Config } from '../../config.ts';
+import { errorCatalogue } from '../../core/errors.ts';
+import type { CallerLimit } from '../../http/rate-limit.ts';
+import type { Context } from '../context.ts';
+import { clipped, withoutValue } from './coercion-errors.ts';
+import { Documents } from './documents.ts';
+import { measureOperation } from './limits.ts';
+
+/** The first few things that are wrong with variables are enough: each is said with the value beside it before that is taken out. */
+const MAX_VARIABLE_ERRORS = 5;
+
+interface Options {
+  schema: GraphQLSchema;
+  limit: CallerLimit;
+  config: Pick<
+    Config,
+    'graphqlIntrospection' | 'graphqlMaxAliases' | 'graphqlMaxCost' | 'graphqlMaxDepth' | 'graphqlMaxTokens'
+  >;
+  onFault: (error: unknown, traceId: string) => void;
+}
+
+/** An operation of a document that was validated. */
+export interface Asked {
+  document: DocumentNode;
+  operationName?: string | null | undefined;
+  variables?: Record<string, unknown> | null | undefined;
+}
+
+/** What an operation passes before it runs, how it runs and what is shown of its errors: the same for every transport. */
+export class Operations {
+  readonly documents: Documents;
+  readonly #schema: GraphQLSchema;
+  readonly #limit: CallerLimit;
+  readonly #maxCost: number;
+  readonly #onFault: Options['onFault'];
+
+  constructor({ schema, limit, config, onFault }: Options) {
+    this.documents = new Documents(schema, config);
+    this.#schema = schema;
+    this.#limit = limit;
+    this.#maxCost = config.graphqlMaxCost;
+    this.#onFault = onFault;
+  }
+
+  /**
+   * What speaks against running an operation; nothing when it may run. Its root fields count against the caller's budget but for the first,
+   * which was counted on arrival, of the request or of the socket's message: also that of an operation which is none.
+   */
+  refusals({ document, operationName, variables }: Asked, { caller }: Context): readonly GraphQLError[] {
+    const definitions = getOperationAST(document, operationName)?.variableDefinitions ?? [];
+    const given = variables ?? {};
+    try {
+      const size = measureOperation(this.#schema, document, operationName, given, this.#maxCost);
+      const { errors = [] } = getVariableValues(this.#schema, definitions, clipped(given) as typeof given, {
+        maxErrors: MAX_VARIABLE_ERRORS,
+      });
+      if (errors.length === 0) this.#limit.demandRest(caller, size.rootFields, size.schemaRequests);
+      return errors.map(withoutValue);
+    } catch (error) {
+      if (error instanceof GraphQLError) return [error];
+      throw error;
+    }
+  }
+
+  /** Runs a query or a mutation: by its plan where it has one. */
+  async run({ document, operationName, variables }: Asked, context: Context): Promise<ExecutionResult> {
+    const plan = this.documents.planOf(document, operationName);
+    if (!plan)
+      return execute({
+        schema: this.#schema,
+        document,
+        operationName,
+        contextValue: context,
+        variableValues: variables,
+      });
+    const result = await plan.run(context, variables ?? {});
+    this.documents.keepGrown(document);
+    return result;
+  }
+
+  /** Errors outside the catalogue are bugs: logged with their trace id, shown as an internal error. */
+  masked(document: DocumentNode, result: ExecutionResult, { caller }: Context): ExecutionResult {
+    if (!result.errors) return result;
+    const errors = result.errors.map((error) => this.#mask(error, caller.request.traceId));
+    return { ...result, errors: this.documents.located(document, errors) };
+  }
+
+  #mask(error: GraphQLError, traceId: string): GraphQLError {
+    const { originalError, nodes, path } = error;
+    if (!originalError || originalError instanceof GraphQLError) return withoutValue(error);
+    this.#onFault(originalError, traceId);
+    return new GraphQLError(errorCatalogue.INTERNAL_SERVER_ERROR.message, {
+      nodes,
+      path,
+      extensions: { code: 'INTERNAL_SERVER_ERROR', details: {}, trace_id: traceId },
+    });
+  }
+}

@@ -1,0 +1,107 @@
+import { Readable } from 'node:stream';
+import { callbackify } from 'node:util';
+import type { FastifyRequest } from 'fastify';
+import type { Plugin } from 'graphql-yoga';
+import type { Context } from '../context.ts';
+import type { LiveStream } from './live-stream.ts';
+
+/** Comments that keep an idle stream's connection open, as often as yoga's own. */
+const PING_MS = 12_000;
+const PING = Buffer.from(':\n\n');
+const COMPLETE = Buffer.from('event: complete\ndata:\n\n');
+const MEDIA_TYPE = 'text/event-stream';
+
+/** What yoga's context holds of an operation; over WebSocket there is no `request`. */
+interface YogaContext {
+  context: Context;
+  request?: Request;
+}
+
+const bodies = new WeakMap<FastifyRequest, Readable>();
+
+/** The body of an answer that is a stream: it goes to the client as it is, without a web stream in between. */
+export const streamOf = (request: FastifyRequest): Readable | undefined => bodies.get(request);
+
+/**
+ * Subscriptions over SSE (the "distinct connections" mode of GraphQL over SSE) that can be resumed: the frame of an event carries its cursor as
+ * `id`, and `Last-Event-ID` is where the stream goes on. What is no stream is answered by yoga as ever.
+ */
+export function resumableStreams(): Plugin {
+  const contexts = new WeakMap<Request, Context>();
+  return {
+    onSubscribe({ args }) {
+      const { context, request } = args.contextValue as unknown as YogaContext;
+      if (!request) return;
+      // an empty one is that of a client that has seen nothing
+      context.lastEventId = request.headers.get('last-event-id') || undefined;
+      contexts.set(request, context);
+    },
+    async onResultProcess(hook) {
+      const { request, serverContext } = hook;
+      const live = contexts.get(request)?.live;
+      if (!live) return;
+      // it has begun, and nobody would read it
+      if (!accepts(request.headers.get('accept'))) return void (await live.return());
+      const { req } = serverContext as unknown as { req: FastifyRequest };
+      bodies.set(req, new EventBody(live));
+      hook.setResultProcessor((_results, { Response }) => new Response(null, { headers: HEADERS }), MEDIA_TYPE);
+    },
+  };
+}
+
+const HEADERS = {
+  'content-type': MEDIA_TYPE,
+  'cache-control': 'no-cache, no-transform',
+  'content-encoding': 'none',
+  'x-accel-buffering': 'no',
+  connection: 'keep-alive',
+};
+
+const accepts = (header: string | null): boolean => /(?:text\/event-stream|text\/\*|\*\/\*)/i.test(header ?? '*/*');
+
+/** The stream as bytes. It asks for the next event only while the client takes them, and lets go of its source when the client is gone. */
+class EventBody extends Readable {
+  readonly #live: LiveStream;
+  readonly #ping: NodeJS.Timeout;
+  #isReading = false;
+  #isOver = false;
+
+  constructor(live: LiveStream) {
+    super();
+    this.#live = live;
+    this.#ping = setInterval(() => {
+      // a client that does not read gets no pings either: they would only pile up
+      if (this.readableLength === 0 && !this.#isOver) this.push(PING);
+    }, PING_MS);
+    // some clients take no notice of the headers before a first byte
+    this.push(PING);
+  }
+
+  override _read(): void {
+    if (this.#isReading) return;
+    this.#isReading = true;
+    this.#pump().catch((error: unknown) => this.destroy(error instanceof Error ? error : new Error(String(error))));
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    this.#isOver = true;
+    clearInterval(this.#ping);
+    const release = callbackify(() => this.#live.return());
+    release((failure) => done(error ?? failure));
+  }
+
+  async #pump(): Promise<void> {
+    for (;;) {
+      const frame = await this.#live.take();
+      if (this.#isOver) return;
+      if (!frame) {
+        this.#isOver = true;
+        this.push(COMPLETE);
+        this.push(null);
+        return;
+      }
+      if (!this.push(frame.serverSent)) break;
+    }
+    this.#isReading = false;
+  }
+}

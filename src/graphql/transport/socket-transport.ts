@@ -1,0 +1,85 @@
+import type { FastifyRequest } from 'fastify';
+import { CloseCode, type Server } from 'graphql-ws';
+import type { WebSocket } from 'ws';
+import { isOverloaded } from '../../core/json-shape.ts';
+import { jsonBounds, MAX_ANSWER_LENGTH } from './bounds.ts';
+
+/** A peer that has not answered the last ping by the next one is gone. */
+const PING_MS = 12_000;
+/** While so much waits for a client, nothing more is read of it: it could ask faster than it reads. */
+const MAX_UNREAD_BYTES = 1024 * 1024;
+/** RFC 6455: a message that is too big. */
+const TOO_BIG = 1009;
+
+/** What the protocol's server is told of each socket. */
+export interface SocketOrigin {
+  socket: WebSocket;
+  request: FastifyRequest;
+}
+
+/**
+ * Binds the protocol to `ws`. The library's own binding prints stacks to the console for whatever a client does wrong; `ws` has closed
+ * such a socket already, with the right code.
+ */
+export function transportOf<Extra extends SocketOrigin>(
+  server: Server<Extra>,
+  onFault: (error: unknown, traceId: string) => void,
+): (origin: Extra) => void {
+  return (origin) => {
+    const { socket, request } = origin;
+    const fault = (error: unknown) => {
+      onFault(error, request.id);
+      socket.close(CloseCode.InternalServerError, 'Internal server error');
+    };
+    const stopPings = keepAlive(socket);
+    const closed = server.opened(
+      {
+        protocol: socket.protocol,
+        send: (text) => send(socket, text),
+        close: (code, reason) => socket.close(code, reason),
+        onMessage: (listen) =>
+          socket.on('message', (data: Buffer) => {
+            const text = String(data);
+            if (socket.bufferedAmount > MAX_UNREAD_BYTES) socket.pause();
+            // parsing a message of nothing but brackets takes a hundred times as long as any other
+            if (isOverloaded(text, jsonBounds)) socket.close(CloseCode.BadRequest, 'Invalid message received');
+            else listen(text).catch(fault);
+          }),
+      },
+      origin,
+    );
+    // answered by `ws` itself, whether or not anybody reads that
+    socket.on('ping', () => {
+      if (socket.bufferedAmount > MAX_UNREAD_BYTES) socket.terminate();
+    });
+    socket.once('close', (code, reason) => {
+      stopPings();
+      closed(code, String(reason)).catch((error: unknown) => onFault(error, request.id));
+    });
+  };
+}
+
+/** Sends a message. Resolves when it was taken, or the socket is gone. */
+export async function send(socket: WebSocket, text: string): Promise<void> {
+  if (socket.readyState !== socket.OPEN) return;
+  if (text.length > MAX_ANSWER_LENGTH) return socket.close(TOO_BIG, 'The answer is too long: ask for smaller pages');
+  // whoever waits for it only wants to go on; a socket that failed is closed, and says so itself
+  await new Promise<void>((resolve) => {
+    socket.send(text, () => resolve());
+  });
+  if (socket.isPaused && socket.bufferedAmount <= MAX_UNREAD_BYTES) socket.resume();
+}
+
+function keepAlive(socket: WebSocket): () => void {
+  let isAlive = true;
+  socket.on('pong', () => {
+    isAlive = true;
+  });
+  const timer = setInterval(() => {
+    if (socket.isPaused) return; // nothing is heard of it until it reads: that has a limit of its own
+    if (!isAlive) return socket.terminate();
+    isAlive = false;
+    if (socket.readyState === socket.OPEN) socket.ping();
+  }, PING_MS);
+  return () => clearInterval(timer);
+}

@@ -1,0 +1,188 @@
+import { randomUUID } from 'node:crypto';
+import type { WebsocketHandler } from '@fastify/websocket';
+import { type DocumentNode, type ExecutionArgs, type ExecutionResult, GraphQLError, type GraphQLSchema } from 'graphql';
+import { CloseCode, makeServer, type SubscribePayload } from 'graphql-ws';
+import { type Caller, SOCKET_METHOD } from '../../access/caller.ts';
+import type { Principal } from '../../access/principal.ts';
+import { rateLimited, unauthenticated } from '../../core/errors.ts';
+import type { Admission } from '../../http/admission.ts';
+import type { CallerLimit } from '../../http/rate-limit.ts';
+import type { Services } from '../../services.ts';
+import { Context } from '../context.ts';
+import type { GraphQLEndpoint } from './endpoint.ts';
+import { sentBy } from './socket-frames.ts';
+import { SocketSlots } from './socket-slots.ts';
+import { type SocketOrigin, send, transportOf } from './socket-transport.ts';
+
+/** One socket may hold so many operations at a time. */
+const MAX_OPERATIONS = 20;
+/** How often an idle socket is held against its session or token; each of its operations does so too. */
+const RECHECK_MS = 5_000;
+
+/** RFC 6455: clients come back later. */
+const TRY_AGAIN_LATER = 1013;
+
+interface SocketExtra extends SocketOrigin {
+  caller?: Caller;
+  /** Gives back the socket's place among those of its address, then of its user. */
+  leave?: () => void;
+  operations?: Set<string>;
+  recheck?: NodeJS.Timeout;
+}
+
+type Executed = AsyncIterable<ExecutionResult> | ExecutionResult;
+
+/** The endpoint's own functions, with all its limits, for one operation. */
+interface Enveloped {
+  schema: GraphQLSchema;
+  parse(query: string): DocumentNode;
+  validate(schema: GraphQLSchema, document: DocumentNode): readonly GraphQLError[];
+  contextFactory(): Promise<object>;
+  execute: (args: ExecutionArgs) => Promise<Executed>;
+  subscribe: (args: ExecutionArgs) => Promise<Executed>;
+}
+
+type OperationArgs = ExecutionArgs & Pick<Enveloped, 'execute' | 'subscribe'>;
+
+interface SocketOptions {
+  endpoint: GraphQLEndpoint;
+  services: Services;
+  admission: Admission;
+  limit: CallerLimit;
+  maxSocketsPerUser: number;
+  onFault: (error: unknown, traceId: string) => void;
+}
+
+/**
+ * `/graphql` over WebSocket (the `graphql-transport-ws` protocol). The token comes in the payload of `connection_init` as `authorization`, or
+ * in the header of the upgrade; without a valid one the socket is closed with 4403, and again once its session or token is over. Operations
+ * pass the same limits as over HTTP: each message that asks for one counts as a request, whatever comes of it.
+ */
+export function socketHandler({
+  endpoint,
+  services,
+  admission,
+  limit,
+  maxSocketsPerUser,
+  onFault,
+}: SocketOptions): WebsocketHandler {
+  const slots = new SocketSlots(maxSocketsPerUser);
+  /** Who the socket's caller is now; a socket whose session or token is over is closed. */
+  const renewed = async ({ caller, socket }: SocketExtra): Promise<Principal | null> => {
+    const principal = caller?.principal ? await services.authentication.renew(caller.principal) : null;
+    if (!principal) socket.close(CloseCode.Forbidden, 'Forbidden');
+    return principal;
+  };
+  const server = makeServer<Record<string, unknown>, SocketExtra>({
+    connectionInitWaitTimeout: 3_000,
+    onConnect: async ({ connectionParams, extra }) => {
+      const upgrade = extra.request.caller;
+      const given = connectionParams?.authorization ?? connectionParams?.Authorization;
+      const caller: Caller = { ...upgrade, request: { ...upgrade.request, method: SOCKET_METHOD } };
+      if (typeof given === 'string') {
+        caller.principal = null;
+        const bucket = await admission.identify(caller, given);
+        if (bucket && !bucket.allowed) return refuse(extra, 'Too many requests');
+      }
+      // it may be gone by now, and would never give back what it takes
+      if (!caller.principal || extra.socket.readyState !== extra.socket.OPEN) return false;
+      extra.leave?.();
+      const leave = slots.ofUser(caller.principal.userId);
+      if (!leave) return refuse(extra, 'Too many sockets of this user are open');
+      extra.leave = leave;
+      extra.caller = caller;
+      extra.operations = new Set();
+      extra.recheck = setInterval(() => {
+        // where the database is away the next look decides
+        renewed(extra).catch(() => undefined);
+      }, RECHECK_MS).unref();
+      return true;
+    },
+    onClose: ({ extra }) => {
+      clearInterval(extra.recheck);
+      extra.leave?.();
+    },
+    onSubscribe: async ({ extra }, id, payload) => {
+      const { caller, operations = new Set(), request } = extra;
+      const bucket = caller && limit.take(caller, 1);
+      if (bucket && !bucket.allowed) return [rateLimited(bucket.retryAfter)];
+      // counted before anything is awaited: many may arrive at once
+      if (operations.size >= MAX_OPERATIONS)
+        return [new GraphQLError(`A socket may hold ${MAX_OPERATIONS} operations at a time.`)];
+      operations.add(id);
+      let hasStarted = false;
+      try {
+        // the socket outlives its access token: what counts is the session
+        const principal = await renewed(extra);
+        if (!caller || !principal) return [unauthenticated()];
+        const context = new Context(operationCaller({ ...caller, principal }), services);
+        const enveloped = endpoint.getEnveloped({
+          req: request,
+          request: undefined,
+          params: payload,
+          context,
+        }) as unknown as Enveloped;
+        const args = await argsOf(enveloped, context, payload);
+        hasStarted = !Array.isArray(args);
+        return args as OperationArgs | GraphQLError[];
+      } finally {
+        // what did not start does not complete either
+        if (!hasStarted) operations.delete(id);
+      }
+    },
+    execute: (args) => (args as OperationArgs).execute(args),
+    subscribe: (args) => (args as OperationArgs).subscribe(args),
+    onOperation: ({ extra }, id, _payload, { contextValue }) => {
+      const { live } = (contextValue as { context: Context }).context;
+      return live && sentBy(live, id, (text) => send(extra.socket, text));
+    },
+    onComplete: ({ extra }, id) => {
+      extra.operations?.delete(id);
+    },
+  });
+  const open = transportOf(server, onFault);
+  return (socket, request) => {
+    const leave = slots.ofAddress(request.caller.request.ip);
+    if (leave) open({ socket, request, leave });
+    else socket.close(TRY_AGAIN_LATER, 'Too many sockets of this address are open');
+  };
+}
+
+function refuse({ socket }: SocketExtra, reason: string): false {
+  socket.close(TRY_AGAIN_LATER, reason);
+  return false; // which would close it with 4403, were it not closed
+}
+
+/** Each operation of a socket has a trace and a record of its own. */
+function operationCaller(caller: Caller): Caller {
+  return {
+    ...caller,
+    request: { ...caller.request, traceId: randomUUID(), startedAt: performance.now(), recorded: false },
+  };
+}
+
+async function argsOf(
+  enveloped: Enveloped,
+  context: Context,
+  payload: SubscribePayload,
+): Promise<OperationArgs | readonly GraphQLError[]> {
+  const { schema, execute, subscribe } = enveloped;
+  try {
+    const document = enveloped.parse(payload.query);
+    const errors = enveloped.validate(schema, document);
+    if (errors.length > 0) return errors;
+    const contextValue = { ...(await enveloped.contextFactory()), context };
+    return {
+      schema,
+      operationName: payload.operationName,
+      document,
+      variableValues: payload.variables,
+      contextValue,
+      execute,
+      subscribe,
+    };
+  } catch (error) {
+    if (error instanceof GraphQLError) return [error];
+    throw error;
+  }
+}

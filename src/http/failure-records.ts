@@ -1,0 +1,25 @@
+import type { FastifyInstance } from 'fastify';
+import type { GraphQLFieldMap, GraphQLSchema } from 'graphql';
+import { type ActivityLabel, entryOf } from '../graphql/plugins/activity-plugin.ts';
+import type { Services } from '../services.ts';
+import { rootArgumentsOf } from './root-arguments.ts';
+
+/**
+ * Records façade requests of known callers that failed, when they were answered: whatever the failure was (invalid input, missing
+ * permission, fault), its status is known then. What succeeded was recorded by the schema.
+ */
+export function addFailureRecords(server: FastifyInstance, services: Services, schema: GraphQLSchema): void {
+  const roots = [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()];
+  const fields = Object.assign({}, ...roots.map((root) => root?.getFields())) as GraphQLFieldMap<unknown, unknown>;
+  server.addHook('onResponse', async (request, reply) => {
+    const { rootField } = request.routeOptions.config;
+    const { caller } = request;
+    if (!rootField || reply.statusCode < 400 || !caller?.principal || caller.request.recorded) return;
+    const label = fields[rootField]?.extensions.activity as ActivityLabel | null | undefined;
+    if (!label) return;
+    services.activity.record(caller, entryOf(label, caller, rootArgumentsOf(request)), {
+      statusCode: reply.statusCode,
+      errorCode: reply.errorCode ?? null,
+    });
+  });
+}

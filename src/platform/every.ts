@@ -1,0 +1,30 @@
+/**
+ * Does work of this process again and again, each time so long after the last has ended. The pauses vary by a tenth: nodes that were started
+ * together should not all come at the same moment.
+ * @param firstMs the first pause
+ * @returns what ends it; resolves when the run that is under way has ended
+ */
+export function every(
+  pauseMs: number,
+  run: () => Promise<unknown>,
+  onFault: (error: unknown) => void,
+  firstMs = pauseMs,
+): () => Promise<void> {
+  let isOver = false;
+  let running: Promise<void> = Promise.resolve();
+  let timer = setTimeout(begin, firstMs).unref();
+  function begin(): void {
+    running = run().then(wait, (error: unknown) => {
+      onFault(error);
+      wait();
+    });
+  }
+  function wait(): void {
+    if (!isOver) timer = setTimeout(begin, pauseMs * (0.9 + Math.random() * 0.2)).unref();
+  }
+  return async () => {
+    isOver = true;
+    clearTimeout(timer);
+    await running;
+  };
+}

@@ -1,0 +1,159 @@
+import type { Job, JobHelpers, TaskList } from 'graphile-worker';
+import type pg from 'pg';
+import { GiveUp, type Task } from '../../core/tasks.ts';
+import { every } from '../every.ts';
+import type { Logger } from '../logger.ts';
+import { Schedule } from './schedule.ts';
+import { Workers } from './workers.ts';
+
+const LOOK_MS = 1_000;
+const LEASE_SECONDS = 20;
+// workers that leave ready jobs alone for so many looks are stuck
+const PATIENCE = 5;
+
+const STATES = `select n.task, s.state, count(j.id)::int as count
+  from unnest($1::text[]) n(task) cross join unnest(array['waiting', 'retrying', 'running', 'dead']) s(state)
+  left join jobs._private_tasks t on t.identifier = n.task
+  left join jobs._private_jobs j on j.task_id = t.id and s.state = case when j.locked_at is not null then 'running'
+    when j.attempts >= j.max_attempts then 'dead' when j.attempts > 0 then 'retrying' else 'waiting' end
+  group by 1, 2`;
+
+/** What the jobs of a process need. */
+export interface JobsOptions {
+  pool: pg.Pool;
+  tasks: readonly Task[];
+  logger: Logger;
+  /** Logs faults of the queue itself. */
+  onFault: (error: unknown, what: string) => void;
+  /** Jobs of a process that was killed are done again so much later. */
+  leaseSeconds?: number;
+}
+
+/**
+ * Does the jobs of the database: each node those that it gets hold of. A node renews its locks on jobs every second. When it is killed, its
+ * jobs are done again, by another node or its own successor, as soon as the locks are older than the lease.
+ */
+export class Jobs {
+  /** How many jobs of each task this process gave up. */
+  readonly givenUp: ReadonlyMap<string, number>;
+  readonly #givenUp: Map<string, number>;
+  readonly #options: JobsOptions;
+  readonly #leaseSeconds: number;
+  readonly #schedule: Schedule;
+  readonly #running = new Set<string>();
+  #workers: Workers | null = null;
+  #endLooking: () => Promise<void> = async () => undefined;
+  #hasBegun = false;
+  #looksInVain = 0;
+  #isStopped = false;
+
+  constructor(options: JobsOptions) {
+    this.#options = options;
+    this.#leaseSeconds = options.leaseSeconds ?? LEASE_SECONDS;
+    this.#givenUp = new Map(options.tasks.map(({ name }) => [name, 0]));
+    this.givenUp = this.#givenUp;
+    this.#schedule = new Schedule(options.pool, options.tasks, this.#leaseSeconds);
+  }
+
+  /** Begins to look for jobs. */
+  start(): void {
+    const onFault = (error: unknown) => this.#options.onFault(error, 'jobs could not be looked for');
+    this.#endLooking = every(LOOK_MS, () => this.#look(), onFault, 0);
+  }
+
+  /** There are new jobs: they need not wait for the next look. */
+  wake(): void {
+    if (!this.#isStopped) this.#workers?.nudge(1);
+  }
+
+  /** How many jobs of each known task there are in each state; zeros too. */
+  async states(): Promise<{ task: string; state: string; count: number }[]> {
+    const { rows } = await this.#options.pool.query<{ task: string; state: string; count: number }>(STATES, [
+      [...this.givenUp.keys()],
+    ]);
+    return rows;
+  }
+
+  /** Takes no more jobs and finishes those that run, within ten seconds; what is left is done by the next node. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    const workers = this.#workers;
+    await Promise.all([workers?.stop(), this.#endLooking()]);
+    // a look that was under way may have replaced them
+    if (this.#workers !== workers) await this.#workers?.stop();
+  }
+
+  async #look(): Promise<void> {
+    if (!this.#hasBegun) await this.#schedule.begin();
+    this.#hasBegun = true;
+    await this.#renewLocks();
+    const { ready, hasStale, due } = await this.#schedule.look();
+    const freed = hasStale ? await this.#freeStale() : 0;
+    const added = due.length > 0 ? await this.#schedule.addDue(due) : 0;
+    this.#looksInVain = ready > 0 && this.#running.size === 0 ? this.#looksInVain + 1 : 0;
+    if (!this.#workers?.isSound || this.#looksInVain >= PATIENCE) await this.#replaceWorkers();
+    else if (ready + freed + added > 0 && !this.#isStopped) this.#workers.nudge(ready + freed + added);
+  }
+
+  /** After an error workers may never recover; new ones do. */
+  async #replaceWorkers(): Promise<void> {
+    if (this.#isStopped) return;
+    void this.#workers?.stop();
+    this.#looksInVain = 0;
+    const { pool, tasks, onFault } = this.#options;
+    const list = tasks.map((task) => [
+      task.name,
+      (payload: unknown, helpers: JobHelpers) => this.#run(task, payload, helpers),
+    ]);
+    this.#workers = await Workers.start({ pool, tasks: Object.fromEntries(list) as TaskList, onFault });
+  }
+
+  async #renewLocks(): Promise<void> {
+    if (this.#running.size === 0) return;
+    const text =
+      'update jobs._private_jobs set locked_at = now() where id = any($1::bigint[]) and locked_at is not null';
+    await this.#options.pool.query(text, [[...this.#running]]);
+  }
+
+  async #freeStale(): Promise<number> {
+    const { pool, logger } = this.#options;
+    const { rowCount } = await pool.query(
+      `update jobs._private_jobs set locked_at = null, locked_by = null
+       where locked_at < now() - $1 * interval '1 second'`,
+      [this.#leaseSeconds],
+    );
+    if (rowCount) logger.warn({ jobs: rowCount }, 'jobs of a node that is gone are done again');
+    return rowCount ?? 0;
+  }
+
+  async #run(task: Task, payload: unknown, { job, abortSignal }: JobHelpers): Promise<void> {
+    this.#running.add(job.id);
+    try {
+      const given = typeof payload === 'object' && payload !== null ? payload : {};
+      await task.run(given, { jobId: job.id, number: job.attempts, signal: abortSignal });
+    } catch (error) {
+      this.#failed(job, error);
+    } finally {
+      this.#running.delete(job.id);
+    }
+  }
+
+  /** Logs it under the name of the task. @throws Error so that it is tried again, unless it is given up: then the job is removed */
+  #failed({ id, task_identifier: task, attempts, max_attempts }: Job, error: unknown): void {
+    const { logger } = this.#options;
+    const isLast = error instanceof GiveUp || attempts >= max_attempts;
+    const record = { err: error instanceof GiveUp ? error.cause : error, task, job: id, attempt: attempts };
+    if (!isLast) {
+      logger.warn(record, `a job of the task '${task}' failed and is tried again`);
+      // kept in the database: the class of the error, because its words may hold anything
+      throw new Error(nameOf(error));
+    }
+    logger.error(record, `a job of the task '${task}' failed and is given up`);
+    this.#givenUp.set(task, (this.#givenUp.get(task) ?? 0) + 1);
+  }
+}
+
+function nameOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'no error';
+  return 'code' in error && typeof error.code === 'string' ? error.code : error.name;
+}

@@ -1,0 +1,76 @@
+import type pg from 'pg';
+import type { Task } from '../../core/tasks.ts';
+
+/** What a look at the jobs found. */
+export interface Look {
+  /** Jobs that can be done now; counted no further than a few. */
+  ready: number;
+  /** Whether a node that holds jobs has not renewed its locks in time. */
+  hasStale: boolean;
+  /** Scheduled tasks whose time has come. */
+  due: string[];
+}
+
+/** Scheduled tasks of all nodes: each is due once in its period. When it was last due is in the database. */
+export class Schedule {
+  readonly #pool: pg.Pool;
+  readonly #tasks: readonly (Task & Required<Pick<Task, 'schedule'>>)[];
+  readonly #look: string;
+
+  /** @param leaseSeconds is how long a lock on a job holds unless it is renewed */
+  constructor(pool: pg.Pool, tasks: readonly Task[], leaseSeconds: number) {
+    this.#pool = pool;
+    this.#tasks = tasks.flatMap((task) => (task.schedule ? [{ ...task, schedule: task.schedule }] : []));
+    this.#look = lookText(this.#tasks, leaseSeconds);
+  }
+
+  /** Lets the periods of new tasks begin. */
+  async begin(): Promise<void> {
+    await this.#pool.query(
+      `insert into jobs._private_known_crontabs (identifier, known_since, last_execution)
+       select task, now(), now() from unnest($1::text[]) task on conflict do nothing`,
+      [this.#tasks.map(({ name }) => name)],
+    );
+  }
+
+  /** One statement that only reads. */
+  async look(): Promise<Look> {
+    const { rows } = await this.#pool.query<Look>({ name: 'look_for_jobs', text: this.#look });
+    return rows[0]!;
+  }
+
+  /** Adds the jobs of tasks that are due. Of nodes that come at once, one adds each. @returns how many */
+  async addDue(names: readonly string[]): Promise<number> {
+    const due = this.#tasks.filter(({ name }) => names.includes(name));
+    const { rowCount } = await this.#pool.query(ADD_DUE, [
+      due.map(({ name }) => name),
+      due.map(({ schedule }) => schedule.everySeconds),
+      due.map(({ tries }) => tries),
+    ]);
+    return rowCount ?? 0;
+  }
+}
+
+// a job of the task that waits for another try, or runs, comes first
+const isDue = (task: string, seconds: string) => `c.identifier = ${task}
+  and c.last_execution <= now() - ${seconds} * interval '1 second'
+  and not exists (select 1 from jobs._private_jobs j where j.key = ${task})`;
+
+const ADD_DUE = `with due as (
+    update jobs._private_known_crontabs c set last_execution = now()
+    from unnest($1::text[], $2::float8[], $3::int[]) t(name, seconds, tries) where ${isDue('t.name', 't.seconds')}
+    returning t.name, t.tries)
+  select jobs.add_job(due.name, job_key => due.name, max_attempts => due.tries) is not null from due`;
+
+function lookText(tasks: readonly Pick<Task, 'name' | 'schedule'>[], leaseSeconds: number): string {
+  const due = tasks.map(({ name, schedule }) => {
+    const condition = schedule?.ifAny ? ` and exists (${schedule.ifAny})` : '';
+    return `select c.identifier from jobs._private_known_crontabs c
+      where ${isDue(`'${name}'`, String(schedule?.everySeconds))}${condition}`;
+  });
+  return `select
+    (select count(*)::int from
+      (select 1 from jobs._private_jobs where is_available = true and run_at <= now() limit 10) r) as ready,
+    exists (select 1 from jobs._private_jobs where locked_at < now() - ${leaseSeconds} * interval '1 second') as "hasStale",
+    array(${due.length > 0 ? due.join(' union all ') : 'select null::text where false'}) as due`;
+}

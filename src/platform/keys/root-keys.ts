@@ -1,0 +1,180 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import path from 'node:path';
+import type { Config } from '../../config.ts';
+import { newId } from '../../core/ids.ts';
+import type { PrismaClient } from '../../generated/prisma/client.ts';
+import type { NamedKey } from '../../setting.ts';
+import { open, seal } from './aead.ts';
+import { keyFile } from './keys.ts';
+
+const FILE = /^root-([A-Za-z0-9_-]{1,64})\.key$/;
+const KEY_TEXT = /^[A-Za-z0-9_-]{43}\n?$/;
+
+/** What a canary says; which key it was sealed with is in its context. */
+const CANARY = Buffer.from('this root key is the right one');
+const contextOf = (id: string) => `canary|${id}`;
+
+const OPENING_LOCK = 7_206_002;
+
+/** A statement within somebody's transaction. */
+type Ask = <R extends object>(text: string, values: unknown[]) => Promise<R[]>;
+
+interface CanaryRow {
+  id: string;
+  canary: Uint8Array;
+}
+
+/** Makes a key file. @returns its id; ids rise, so that the newest wraps */
+export function makeRootKeyFile(keysDir: string): string {
+  const id = newId('root_key');
+  keyFile(path.join(keysDir, `root-${id}.key`), () => `${randomBytes(32).toString('base64url')}\n`);
+  return id;
+}
+
+/**
+ * The keys that wrap the data keys of the vault: those of `ROOT_KEYS`, else the files `KEYS_DIR/root-<id>.key`. The first of the list or
+ * the newest file wraps, all unwrap. Files that are added while the service runs are noticed.
+ */
+export class RootKeys {
+  readonly #dir: string;
+  readonly #given: readonly NamedKey[] | undefined;
+  #keys: readonly NamedKey[] = [];
+  readonly #right = new Map<string, Uint8Array>();
+  #version = '';
+
+  private constructor({ rootKeys, keysDir }: Pick<Config, 'rootKeys' | 'keysDir'>) {
+    this.#dir = keysDir;
+    this.#given = rootKeys;
+    this.#refresh();
+  }
+
+  /** The keys as they are, to look into a database whose keys may be missing. */
+  static unchecked(config: Pick<Config, 'rootKeys' | 'keysDir'>): RootKeys {
+    return new RootKeys(config);
+  }
+
+  /**
+   * The keys, after each one that the database needs has opened its canary. A key is made where there is none and nothing was ever
+   * wrapped. The key that wraps leaves its canary at once: of nodes that start at the same time with different keys the first one
+   * decides which key the database has, and the others do not start.
+   * @throws Error naming every key that is missing or is another one than before
+   */
+  static async open(config: Pick<Config, 'rootKeys' | 'keysDir'>, prisma: PrismaClient): Promise<RootKeys> {
+    const keys = new RootKeys(config);
+    await prisma.$transaction(
+      async (db) => {
+        // one start after another: what a start has left is seen by the next one, and what a refused one did is undone
+        await db.$executeRaw`select pg_advisory_xact_lock(${OPENING_LOCK})`;
+        const rows = await db.rootKey.findMany({ select: { id: true, canary: true }, orderBy: { id: 'asc' } });
+        const missing = rows.filter(({ id }) => !keys.find(id));
+        if (missing.length > 0) throw new Error(missingSentence(missing, config));
+        const wrong = rows.filter((row) => !isRight(keys.find(row.id)!, row));
+        if (wrong.length > 0) throw new Error(wrongSentence(wrong, config));
+        if (keys.#keys.length === 0) {
+          makeRootKeyFile(config.keysDir);
+          keys.#refresh();
+        }
+        await keys.hold((text, values) => db.$queryRawUnsafe(text, ...values));
+      },
+      { maxWait: 10_000, timeout: 20_000 },
+    );
+    return keys;
+  }
+
+  /** The key that wraps. */
+  get newest(): NamedKey {
+    this.#refresh();
+    const [newest] = this.#keys;
+    if (!newest) throw new Error(`The root keys in ${this.#dir} are gone.`);
+    return newest;
+  }
+
+  /** The key with this id; `null` when there is none. */
+  find(id: string): NamedKey | null {
+    const known = () => this.#keys.find((key) => key.id === id) ?? null;
+    const found = known();
+    if (found) return found;
+    this.#refresh(); // perhaps its file was added a moment ago
+    return known();
+  }
+
+  /**
+   * The key that wraps, with its canary in the database, which stays there until the transaction ends.
+   * @param ask a statement within that transaction
+   * @throws Error when another node has another key of this id
+   */
+  async hold(ask: Ask, key = this.newest): Promise<NamedKey> {
+    for (;;) {
+      const [row] = await ask<CanaryRow>('select id, canary from root_keys where id = $1 for key share', [key.id]);
+      if (!row) {
+        const canary = seal(key.key, CANARY, contextOf(key.id));
+        await ask('insert into root_keys (id, canary) values ($1, $2) on conflict do nothing', [key.id, canary]);
+      } else if (isRight(key, row)) {
+        this.#right.set(key.id, row.canary);
+        return key;
+      } else throw new Error(`The root key '${key.id}' of this node is not the one that other nodes have.`);
+    }
+  }
+
+  /** The canary that a key was found to be right by: who finds it in the database still need not look again. */
+  canaryOf({ id }: NamedKey): Uint8Array | null {
+    return this.#right.get(id) ?? null;
+  }
+
+  /** The canary of a key is not in the database any more: it is looked at again. */
+  forget({ id }: NamedKey): void {
+    this.#right.delete(id);
+  }
+
+  #refresh(): void {
+    if (this.#given) {
+      this.#keys = this.#given;
+      return;
+    }
+    if (!existsSync(this.#dir)) return;
+    const version = String(statSync(this.#dir, { bigint: true }).mtimeNs);
+    if (version === this.#version) return;
+    this.#keys = readFiles(this.#dir);
+    this.#version = version;
+  }
+}
+
+function readFiles(dir: string): NamedKey[] {
+  const ids = readdirSync(dir).flatMap((name) => FILE.exec(name)?.[1] ?? []);
+  return ids
+    .sort()
+    .reverse()
+    .map((id) => {
+      const file = path.join(dir, `root-${id}.key`);
+      const text = readFileSync(file, 'utf8');
+      if (!KEY_TEXT.test(text)) throw new Error(`The file ${file} holds no root key: 32 bytes as base64url.`);
+      return { id, key: Buffer.from(text.trim(), 'base64url') };
+    });
+}
+
+function isRight({ key }: NamedKey, { id, canary }: CanaryRow): boolean {
+  try {
+    return open(key, canary, contextOf(id)).equals(CANARY);
+  } catch {
+    return false; // that is the answer: it was sealed with another key
+  }
+}
+
+const named = (rows: readonly CanaryRow[]) =>
+  `root key${rows.length > 1 ? 's' : ''} ${rows.map(({ id }) => `'${id}'`).join(', ')}`;
+
+function missingSentence(
+  rows: readonly CanaryRow[],
+  { rootKeys, keysDir }: Pick<Config, 'rootKeys' | 'keysDir'>,
+): string {
+  const where = rootKeys ? 'Name them in ROOT_KEYS.' : `Put the files root-<id>.key back into ${keysDir}.`;
+  return `Secrets of this database are sealed with the ${named(rows)}, which this service does not have. ${where}`;
+}
+
+function wrongSentence(
+  rows: readonly CanaryRow[],
+  { rootKeys, keysDir }: Pick<Config, 'rootKeys' | 'keysDir'>,
+): string {
+  return `The ${named(rows)} of ${rootKeys ? 'ROOT_KEYS' : keysDir} cannot open what this database has sealed under that id: it is another key.`;
+}

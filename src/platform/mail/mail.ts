@@ -1,0 +1,87 @@
+import { chmodSync, mkdirSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { createTransport } from 'nodemailer';
+import type { Config } from '../../config.ts';
+import { GiveUp } from '../../core/tasks.ts';
+import type { Logger } from '../logger.ts';
+
+const CONNECTIONS = 4;
+const SMTP_TIMEOUT_MS = 20_000;
+
+/** One mail to one person. */
+export interface Mail {
+  /** In its `Message-ID`: whoever gets a mail twice, because a node died after it was taken, can tell. */
+  id: string;
+  to: string;
+  subject: string;
+  text: string;
+  html?: string;
+  /** The link that the mail is about: it is in the log when mails become files, so that a developer can follow it. */
+  link?: string;
+}
+
+/** Sends mails: to a mail server, or into files. */
+export interface Mailer {
+  /**
+   * Resolves when the mail was taken.
+   * @throws GiveUp when it never will be, any other Error when it may be later
+   */
+  send(mail: Mail): Promise<void>;
+  close(): void;
+}
+
+/** What decides how mails go. */
+export interface MailerOptions {
+  config: Pick<Config, 'smtpUrl' | 'mailFrom' | 'dataDir'>;
+  logger: Logger;
+}
+
+/** Mails go to `SMTP_URL`; without one they become `.eml` files in `DATA_DIR/mail`, and a log line with the link. */
+export function createMailer({ config: { smtpUrl, mailFrom, dataDir }, logger }: MailerOptions): Mailer {
+  return smtpUrl ? smtpMailer(smtpUrl, mailFrom) : fileMailer(path.join(dataDir, 'mail'), mailFrom, logger);
+}
+
+function smtpMailer(url: string, from: string): Mailer {
+  const timeouts = {
+    connectionTimeout: SMTP_TIMEOUT_MS,
+    greetingTimeout: SMTP_TIMEOUT_MS,
+    socketTimeout: SMTP_TIMEOUT_MS,
+  };
+  const transport = createTransport({ url, pool: true, maxConnections: CONNECTIONS, ...timeouts }, { from });
+  return {
+    send: async (mail) => {
+      await transport.sendMail(messageOf(mail, from)).catch((error: unknown) => {
+        throw isPermanent(error) ? new GiveUp(error) : error;
+      });
+    },
+    close: () => transport.close(),
+  };
+}
+
+function fileMailer(dir: string, from: string, logger: Logger): Mailer {
+  const transport = createTransport({ streamTransport: true, buffer: true, newline: 'windows' }, { from });
+  return {
+    send: async (mail) => {
+      mkdirSync(dir, { recursive: true });
+      chmodSync(dir, 0o700); // not by mkdir's mode, which would close the folders above as well
+      const { message } = await transport.sendMail(messageOf(mail, from));
+      const file = path.join(dir, `${new Date().toISOString().replaceAll(':', '-')}-${mail.id.slice(0, 8)}.eml`);
+      await writeFile(file, message, { mode: 0o600, flag: 'wx' });
+      const { to, subject, link } = mail;
+      logger.info({ to, subject, link, file }, 'mail written to a file, because SMTP_URL is not set');
+    },
+    close: () => transport.close(),
+  };
+}
+
+function messageOf({ id, to, subject, text, html }: Mail, from: string) {
+  const domain = /@([^\s>]+)/.exec(from)?.[1] ?? 'localhost';
+  return { messageId: `<${id}@${domain}>`, to, subject, text, ...(html === undefined ? {} : { html }) };
+}
+
+/** The server said that it will never take this mail. */
+function isPermanent(error: unknown): boolean {
+  const code = error instanceof Error && 'responseCode' in error ? error.responseCode : undefined;
+  return typeof code === 'number' && code >= 500;
+}

@@ -1,0 +1,121 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { PrismaPg } from '@prisma/adapter-pg';
+import pg from 'pg';
+import { PrismaClient } from '../../generated/prisma/client.ts';
+import type { Logger } from '../logger.ts';
+import { LendingPool } from './lending-pool.ts';
+import { Transaction } from './transaction.ts';
+
+// As a statement and not as parameters of the connection, because PgBouncer refuses to connect with parameters that it does not know.
+// PostgreSQL has known `transaction_timeout` since 17.
+const SESSION_LIMITS = `set statement_timeout = '30s'; set lock_timeout = '10s'; set idle_in_transaction_session_timeout = '30s';
+  select set_config(name, '60s', false) from pg_settings where name = 'transaction_timeout'`;
+const CONNECT_TIMEOUT_MS = 5_000;
+
+/** Access to the database: Prisma, and for hand-written SQL the connections below it. */
+export interface Database {
+  readonly url: string;
+  readonly pool: pg.Pool;
+  readonly prisma: PrismaClient;
+  /** Runs work in a transaction of its own. What it has not committed at its end never happened. */
+  transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T>;
+  /** Waits for statements that run, then ends all connections. */
+  close(): Promise<void>;
+}
+
+/** Which database, and how many connections to it at most. */
+export interface DatabaseOptions {
+  url: string;
+  poolSize: number;
+  logger: Logger;
+  /** Shown in `pg_stat_activity`. */
+  applicationName?: string;
+}
+
+/**
+ * Opens the pool that everything shares. Connects to nothing yet: a database that is away is an error of the first statement.
+ * Statements end after 30 s, waits for a lock after 10 s, transactions that do nothing after 30 s and all others after 60 s, because live
+ * events wait for them; waits for a free connection end after 5 s. Migrations have a connection of their own without these bounds.
+ */
+export function openDatabase({
+  url,
+  poolSize,
+  logger,
+  applicationName = 'platform-management-api',
+}: DatabaseOptions): Database {
+  const pool = new LendingPool({
+    connectionString: url,
+    max: poolSize,
+    application_name: applicationName,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    idleTimeoutMillis: 60_000,
+    // oxlint-disable-next-line typescript/no-misused-promises -- the pool waits for it, which its types do not know
+    onConnect: async (client) => {
+      client.on('error', toldByStatements);
+      await client.query(SESSION_LIMITS);
+    },
+    keepAlive: true,
+    // the statements of a change are sent one behind the other, without waiting for the one before
+    pipeline: true,
+  });
+  // a connection that breaks while idle: the pool drops it by itself, and without a listener the process would end
+  pool.on('error', (error) => logger.warn({ err: error }, 'an idle database connection broke'));
+  const prisma = new PrismaClient({ adapter: new PrismaPg(pool) });
+  return {
+    url,
+    pool,
+    prisma,
+    transaction: async (work) => {
+      const transaction = new Transaction(pool, prisma);
+      try {
+        return await work(transaction);
+      } finally {
+        await transaction.end();
+      }
+    },
+    close: async () => {
+      await prisma.$disconnect();
+      await pool.end();
+    },
+  };
+}
+
+/**
+ * A connection that breaks while it is used may say so more than once, and an error event without a listener would end the process. Its
+ * statements fail, the ones under way and the next, and that is where the fault is told.
+ */
+const toldByStatements = (): void => undefined;
+
+/** A database that has not come up yet, or is going down: worth another try. */
+const AWAY = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', '57P01', '57P02', '57P03']);
+
+/**
+ * Waits until the database takes connections: services and their databases are often started together.
+ * @throws Error saying why not, after the time is over, or at once when waiting would not help
+ */
+export async function waitForDatabase(url: string, logger: Logger, timeoutSeconds = 30): Promise<void> {
+  const deadline = Date.now() + timeoutSeconds * 1_000;
+  for (;;) {
+    const problem = await tryConnection(url);
+    if (!problem) return;
+    if (!AWAY.has(problem.code) || Date.now() > deadline)
+      throw new Error(`The database does not answer: ${problem.reason}`);
+    logger.warn({ reason: problem.reason }, 'the database does not answer yet');
+    await delay(1_000);
+  }
+}
+
+async function tryConnection(url: string): Promise<{ code: string; reason: string } | undefined> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: CONNECT_TIMEOUT_MS });
+  try {
+    await client.connect();
+    return undefined;
+  } catch (error) {
+    // `localhost` stands for two addresses: the error is then a bundle without a message
+    const cause: unknown = error instanceof AggregateError ? error.errors[0] : error;
+    if (!(cause instanceof Error)) throw error;
+    return { code: 'code' in cause ? String(cause.code) : '', reason: cause.message };
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,49 @@
+import { ApiError } from '../../core/errors.ts';
+
+// what PostgreSQL says without a connection (class 08, shutdown, start-up) or without resources (class 53: no slot, memory or disk left; a
+// disk that fails), what sockets say, and Prisma's names for them
+const AWAY =
+  /^(57P0[123]|08...|53...|58030|ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|ETIMEDOUT|P1001|P1002|P1008|P1017|P2024|P2028)$/;
+// where a layer between keeps only the words
+const AWAY_WORDS =
+  /Code: `(57P0[123]|08...|53...|58030)`|terminating connection|Connection terminated|the database system is |timeout exceeded when trying to connect|Can't reach database server|is not queryable|Cannot use a pool after calling end/;
+// the bounds of `openDatabase`: a statement, a wait for a lock, an idle transaction and a long one that were ended
+const TIMED_OUT = /^(57014|55P03|25P0[34])$/;
+const TIMED_OUT_WORDS =
+  /Code: `(57014|55P03|25P0[34])`|(canceling statement|terminating connection) due to [\w-]+ timeout/;
+const MAX_CAUSES = 6;
+
+interface Cause {
+  code?: unknown;
+  originalCode?: unknown;
+  message?: unknown;
+  cause?: unknown;
+  originalError?: unknown;
+}
+
+/** Whether an error means that the database cannot be reached, or has no connection or no room left: nothing that a caller did. */
+export const isDatabaseAway = (error: unknown): boolean => isCausedBy(error, AWAY, AWAY_WORDS);
+
+/** Whether the database ended what took too long: others hold what it needs, or there is too much to do. */
+export const hasTimedOut = (error: unknown): boolean => isCausedBy(error, TIMED_OUT, TIMED_OUT_WORDS);
+
+function isCausedBy(error: unknown, codes: RegExp, words: RegExp): boolean {
+  let at: unknown = error;
+  for (let depth = 0; depth < MAX_CAUSES && typeof at === 'object' && at !== null; depth++) {
+    const { code, originalCode, message, cause, originalError }: Cause = at;
+    if (codes.test(String(code)) || codes.test(String(originalCode)) || words.test(String(message))) return true;
+    at = originalError ?? cause;
+  }
+  return false;
+}
+
+/** The error that callers get: 503 while the database is away or ended what took too long, everything else as it is. */
+export function callerError(error: unknown): unknown {
+  if (hasTimedOut(error))
+    return new ApiError(
+      'SERVICE_UNAVAILABLE',
+      { retry_after: 1, reason: 'database_timeout' },
+      'The database did not finish in time. Nothing was changed; try again.',
+    );
+  return isDatabaseAway(error) ? new ApiError('SERVICE_UNAVAILABLE', { retry_after: 1 }) : error;
+}

@@ -1,0 +1,98 @@
+import type pg from 'pg';
+import type { Prisma, PrismaClient } from '../../generated/prisma/client.ts';
+import type { LendingPool } from './lending-pool.ts';
+
+/** A statement as the driver takes it. */
+export type Query = pg.QueryConfig & { rowMode?: 'array' };
+type Result = pg.QueryResult | pg.QueryArrayResult;
+
+const PRISMA_TIMEOUTS = { maxWait: 5_000, timeout: 20_000 };
+
+const BEGIN: Query = { text: 'begin' };
+const COMMIT: Query = { text: 'commit' };
+const ROLLBACK: Query = { text: 'rollback' };
+
+/** One transaction on one connection, which is taken from the pool when the first statement is sent. */
+export class Transaction {
+  readonly #pool: LendingPool;
+  readonly #prisma: PrismaClient;
+  #client: Promise<pg.PoolClient> | null = null;
+
+  constructor(pool: LendingPool, prisma: PrismaClient) {
+    this.#pool = pool;
+    this.#prisma = prisma;
+  }
+
+  /** Whether a statement was sent, so that there is something to commit. */
+  get hasBegun(): boolean {
+    return this.#client !== null;
+  }
+
+  /** Sends statements one behind the other, without waiting in between. @throws as the first that fails does */
+  async send(queries: readonly Query[]): Promise<Result[]> {
+    return this.#send(queries, []);
+  }
+
+  /** The same, and commits behind them what all of them did. Without any it commits what was sent before. */
+  async commit(queries: readonly Query[]): Promise<Result[]> {
+    const results = await this.#send(queries, [COMMIT]);
+    await this.#give();
+    return results;
+  }
+
+  /** Sends the only statement of a transaction: it has committed when its result is here. */
+  async sendAlone(query: Query): Promise<Result> {
+    return this.#pool.query(query);
+  }
+
+  /** Work that asks by Prisma, within this transaction. @param before awaited before each of its statements */
+  async withPrisma<T>(before: () => Promise<void>, work: (db: Prisma.TransactionClient) => Promise<T>): Promise<T> {
+    const client = await this.#begun();
+    return this.#pool.lend(client, before, () => this.#prisma.$transaction(work, PRISMA_TIMEOUTS));
+  }
+
+  /** What was not committed by now never happened. */
+  async end(): Promise<void> {
+    const client = await this.#client?.catch(() => null);
+    if (!client) return;
+    try {
+      await client.query(ROLLBACK);
+      await this.#give();
+    } catch (error) {
+      // a connection that cannot even roll back is of no use to anybody; the server ends its transaction with it
+      await this.#give(error instanceof Error ? error : true);
+    }
+  }
+
+  async #send(queries: readonly Query[], after: readonly Query[]): Promise<Result[]> {
+    const before = this.#client ? [] : [BEGIN];
+    this.#client ??= this.#take();
+    const client = await this.#client;
+    const sent: Promise<Result>[] = [...before, ...queries, ...after].map((query) => client.query(query));
+    // all have answered before the first failure is told: nothing is left on the way when the connection is given back
+    const failed = (await Promise.allSettled(sent)).find((result) => result.status === 'rejected');
+    if (failed) throw failed.reason;
+    return (await Promise.all(sent)).slice(before.length, before.length + queries.length);
+  }
+
+  async #begun(): Promise<pg.PoolClient> {
+    if (!this.#client) await this.send([]);
+    return this.#client ?? this.#take();
+  }
+
+  async #take(): Promise<pg.PoolClient> {
+    const client = await this.#pool.connect();
+    client.on('error', ignore);
+    return client;
+  }
+
+  async #give(broken?: Error | boolean): Promise<void> {
+    const client = await this.#client;
+    this.#client = null;
+    client?.removeListener('error', ignore);
+    client?.release(broken);
+  }
+}
+
+/** A connection that breaks fails the statement that waits for it, or the next one: that is where it is told. */
+const ignore = (): void => undefined;

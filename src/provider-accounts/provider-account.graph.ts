@@ -1,0 +1,187 @@
+import { builder } from '../graphql/builder.ts';
+import { bounds } from '../graphql/inputs.ts';
+import { Node, readableInOrganization, registerNode } from '../graphql/node.ts';
+import { pageArgs, pageType } from '../graphql/page-type.ts';
+import { Versioned, versionArg } from '../graphql/versions.ts';
+import { Organization } from '../organizations/organization.graph.ts';
+import { CreateProviderAccountInput, UpdateProviderAccountInput } from './provider-account.inputs.ts';
+import type {
+  ProviderAccount as ProviderAccountRow,
+  QuotaPolicy as QuotaPolicyRow,
+  RateLimitPolicy as RateLimitPolicyRow,
+} from './provider-account.source.ts';
+
+const QuotaPolicy = builder.objectRef<QuotaPolicyRow>('QuotaPolicy').implement({
+  description: 'What an account may use in a month (UTC), and what it used of it in the running one.',
+  fields: (t) => ({
+    maxTokensPerMonth: t.expose('maxTokensPerMonth', {
+      type: 'Int53',
+      nullable: true,
+      description: 'Tokens, input and output; null is no limit.',
+    }),
+    maxRequestsPerMonth: t.expose('maxRequestsPerMonth', {
+      type: 'Int53',
+      nullable: true,
+      description: 'Requests; null is no limit.',
+    }),
+    currentMonthTokens: t.expose('currentMonthTokens', { type: 'Int53', description: 'Tokens in the running month.' }),
+    currentMonthRequests: t.expose('currentMonthRequests', {
+      type: 'Int53',
+      description: 'Requests in the running month.',
+    }),
+    usagePeriod: t.exposeString('usagePeriod', { description: 'The running month, `2026-11`.' }),
+  }),
+});
+
+const RateLimitPolicy = builder.objectRef<RateLimitPolicyRow>('RateLimitPolicy').implement({
+  description:
+    'How requests to an account are to be paced. It is told to whoever sends them; the service itself sends none.',
+  fields: (t) => ({
+    requestsPerSecond: t.exposeInt('requestsPerSecond', { description: 'Requests.' }),
+    requestsPerMinute: t.exposeInt('requestsPerMinute', { description: 'Requests.' }),
+    inputTokensPerMinute: t.exposeInt('inputTokensPerMinute', { description: 'Tokens of the requests.' }),
+    outputTokensPerMinute: t.exposeInt('outputTokensPerMinute', { description: 'Tokens of the answers.' }),
+    maxConcurrency: t.exposeInt('maxConcurrency', { description: 'Requests at the same time.' }),
+    burstSize: t.exposeInt('burstSize', { description: 'Requests that may come at once after a rest.' }),
+    queuePolicy: t.exposeString('queuePolicy', {
+      description: 'What happens to a request above the limits: `wait` or `reject`.',
+    }),
+    queueTimeoutSeconds: t.exposeInt('queueTimeoutSeconds', { description: 'For how long a request waits.' }),
+  }),
+});
+
+export const ProviderAccount = builder.objectRef<ProviderAccountRow>('ProviderAccount').implement({
+  description: 'An account at a provider of models. Its credentials are a reference, never the credentials.',
+  interfaces: [Node, Versioned],
+  fields: (t) => ({
+    id: t.exposeID('id', { description: 'Identifier, `pa_…`.' }),
+    orgId: t.exposeID('orgId', { description: 'The organization.' }),
+    name: t.exposeString('name', { description: 'A label; names may repeat.' }),
+    description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
+    providerType: t.exposeString('providerType', { description: '`openai`, `anthropic`, … or another word.' }),
+    region: t.exposeString('region', { nullable: true, description: 'Where it is served.' }),
+    dataResidency: t.exposeString('dataResidency', { nullable: true, description: 'Where its data is kept.' }),
+    credentialsRef: t.exposeString('credentialsRef', { description: 'A reference to the credentials.' }),
+    status: t.exposeString('status', {
+      description:
+        '`pending` until a first request succeeded, then `active`; `degraded` after failures, `error` after three refused credentials; `disabled` while it is not enabled.',
+    }),
+    statusReason: t.exposeString('statusReason', { nullable: true, description: 'Why it is not active.' }),
+    routingMode: t.exposeString('routingMode', { description: '`direct` or `bridge`.' }),
+    bridgeId: t.exposeString('bridgeId', { nullable: true, description: 'The bridge, where one is used.' }),
+    bridgeEndpointName: t.exposeString('bridgeEndpointName', {
+      nullable: true,
+      description: 'The endpoint of the bridge.',
+    }),
+    quotaPolicy: t.field({
+      type: QuotaPolicy,
+      authorize: 'inherited',
+      description: 'What it may use in a month, and what it used.',
+      resolve: (account) => account,
+    }),
+    rateLimitPolicy: t.expose('rateLimitPolicy', {
+      type: RateLimitPolicy,
+      authorize: 'inherited',
+      description: 'How requests to it are to be paced.',
+    }),
+    enabled: t.exposeBoolean('enabled', { description: 'Whether it is in use.' }),
+    tags: t.expose('tags', { type: 'StringMap', description: 'Labels by key.' }),
+    lastHealthCheck: t.expose('lastHealthCheck', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'When the outcome of a request last told of its health.',
+    }),
+    createdBy: t.exposeID('createdBy', { nullable: true, description: 'Who made it.' }),
+    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was made.' }),
+    updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When it last changed.' }),
+  }),
+});
+
+const ProviderAccountConnection = pageType('ProviderAccount', ProviderAccount);
+
+registerNode('provider_account', ProviderAccount, async (context, id) =>
+  readableInOrganization(
+    context,
+    'provider_account:read',
+    await context.services.providerAccounts.reads.findAnywhere(id),
+  ),
+);
+
+const listArgs = () => ({
+  ...builder.args((t) => ({
+    providerType: t.string({ constraints: bounds.open, description: 'Only those at this provider.' }),
+    status: t.string({ constraints: bounds.open, description: 'Only those with this status, as it is shown.' }),
+    enabledOnly: t.boolean({
+      required: true,
+      defaultValue: false,
+      description: 'Only those that are enabled, whatever their health.',
+    }),
+  })),
+  ...pageArgs({ min: 1, max: 100 }),
+});
+
+builder.prismaObjectField(Organization, 'providerAccounts', (t) =>
+  t.field({
+    type: ProviderAccountConnection,
+    nullable: true,
+    description: 'Its provider accounts, newest first; null, with an error, for those who may not read them.',
+    authorize: { organization: 'provider_account:read' },
+    args: listArgs(),
+    resolve: ({ id }, args, context) => context.services.providerAccounts.reads.listNested(context, id, args),
+  }),
+);
+
+builder.queryFields((t) => ({
+  providerAccount: t.field({
+    type: ProviderAccount,
+    description: 'A provider account by its identifier.',
+    authorize: { organization: 'provider_account:read' },
+    args: {
+      orgId: t.arg.id({ required: true, description: 'Its organization.' }),
+      id: t.arg.id({ required: true, description: 'The account.' }),
+    },
+    resolve: (_root, { orgId, id }, { services }) => services.providerAccounts.reads.get(orgId, id),
+  }),
+  providerAccounts: t.field({
+    type: ProviderAccountConnection,
+    description: 'The provider accounts of an organization, newest first.',
+    authorize: { organization: 'provider_account:read' },
+    args: { orgId: t.arg.id({ required: true, description: 'The organization.' }), ...listArgs() },
+    resolve: (_root, { orgId, ...args }, { services }) => services.providerAccounts.reads.list(orgId, args),
+  }),
+}));
+
+builder.mutationFields((t) => {
+  const orgId = t.arg.id({ required: true, description: 'The organization.' });
+  const target = { orgId, id: t.arg.id({ required: true, description: 'The account.' }) };
+  return {
+    createProviderAccount: t.field({
+      type: ProviderAccount,
+      description: 'Adds an account at a provider. It is `pending` until a first request through it succeeded.',
+      authorize: { organization: 'provider_account:create' },
+      args: { orgId, input: t.arg({ type: CreateProviderAccountInput, required: true, description: 'The account.' }) },
+      resolve: (_root, args, { actor, services }) => services.providerAccounts.create(actor, args.orgId, args.input),
+    }),
+    updateProviderAccount: t.field({
+      type: ProviderAccount,
+      description: 'Changes an account. Its policies are replaced whole where they are given.',
+      authorize: { organization: 'provider_account:update' },
+      args: {
+        ...target,
+        input: t.arg({ type: UpdateProviderAccountInput, required: true, description: 'The changes.' }),
+        ...versionArg(),
+      },
+      resolve: (_root, { id, input, ...place }, { actor, services }) =>
+        services.providerAccounts.update(actor, place.orgId, id, input),
+    }),
+    deleteProviderAccount: t.boolean({
+      description: 'Deletes an account that no model has a target at.',
+      authorize: { organization: 'provider_account:delete' },
+      args: { ...target, ...versionArg() },
+      resolve: async (_root, { id, ...place }, { actor, services }) => {
+        await services.providerAccounts.delete(actor, place.orgId, id);
+        return true;
+      },
+    }),
+  };
+});

@@ -1,0 +1,198 @@
+import type { Actor } from '../access/caller.ts';
+import { conflict, invalidInput, notFound } from '../core/errors.ts';
+import { newId } from '../core/ids.ts';
+import type { PrismaTx } from '../data/changes.ts';
+import { recordChange } from '../data/record-change.ts';
+import type { ServiceDeps } from '../data/service-deps.ts';
+import type { Prisma } from '../generated/prisma/client.ts';
+import { tellingOfModels } from '../models/logical-model.reads.ts';
+import type { Vault } from '../secrets/vault.ts';
+import { ProviderAccountReads } from './provider-account.reads.ts';
+import { defaultRateLimits, type ProviderAccount, type RateLimitPolicy } from './provider-account.source.ts';
+
+export interface UpdateProviderAccount {
+  name?: string | null;
+  description?: string | null;
+  providerType?: string | null;
+  region?: string | null;
+  dataResidency?: string | null;
+  credentialsRef?: string | null;
+  routingMode?: string | null;
+  bridgeId?: string | null;
+  bridgeEndpointName?: string | null;
+  enabled?: boolean | null;
+  tags?: Record<string, string> | null;
+  /** Replaced whole; null takes the limits away. */
+  quotaPolicy?: { maxTokensPerMonth?: number | null; maxRequestsPerMonth?: number | null } | null;
+  /** Replaced whole; null and what is left out of it are the defaults. */
+  rateLimitPolicy?: { [Key in keyof RateLimitPolicy]?: RateLimitPolicy[Key] | null } | null;
+}
+
+export interface CreateProviderAccount extends UpdateProviderAccount {
+  name: string;
+  providerType: string;
+  credentialsRef: string;
+}
+
+/** An account as a change finds it, held until the transaction ends. */
+interface LockedAccount {
+  id: string;
+  orgId: string;
+  enabled: boolean;
+  status: string;
+  credentialsRef: string;
+  routingMode: string;
+  bridgeId: string | null;
+}
+
+/** Accounts at providers of models. Their credentials are references, never the credentials. */
+export class ProviderAccountService {
+  readonly reads: ProviderAccountReads;
+  readonly #deps: ServiceDeps & { vault: Vault };
+
+  constructor(deps: ServiceDeps & { vault: Vault }) {
+    this.#deps = deps;
+    this.reads = new ProviderAccountReads(deps);
+    deps.vault.registerReferences(async (db, { orgId, references }) => {
+      const accounts = await db.providerAccount.findMany({
+        where: { orgId, credentialsRef: { in: [...references] } },
+        orderBy: { id: 'asc' },
+        take: MAX_REFERENCES,
+        select: { id: true },
+      });
+      return accounts.map(({ id }) => ({ resource_type: 'provider_account', resource_id: id }));
+    });
+  }
+
+  /**
+   * It is `pending` until a first request through it succeeded.
+   * @throws InputError for credentials that name a secret which the organization does not have, and a bridge that is missing
+   */
+  async create(actor: Actor, orgId: string, input: CreateProviderAccount): Promise<ProviderAccount> {
+    const id = newId('provider_account');
+    const routingMode = input.routingMode ?? 'direct';
+    ensureBridge(routingMode, input.bridgeId ?? null);
+    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
+      await this.#deps.vault.ensureReference(tx, orgId, input.credentialsRef, CREDENTIALS);
+      await tx.db.providerAccount.create({
+        data: {
+          id,
+          orgId,
+          name: input.name,
+          description: input.description ?? null,
+          providerType: input.providerType,
+          region: input.region ?? null,
+          dataResidency: input.dataResidency ?? null,
+          credentialsRef: input.credentialsRef,
+          routingMode,
+          bridgeId: input.bridgeId ?? null,
+          bridgeEndpointName: input.bridgeEndpointName ?? null,
+          enabled: input.enabled ?? true,
+          tags: input.tags ?? {},
+          maxTokensPerMonth: input.quotaPolicy?.maxTokensPerMonth ?? null,
+          maxRequestsPerMonth: input.quotaPolicy?.maxRequestsPerMonth ?? null,
+          rateLimitPolicy: rateLimitsOf(input.rateLimitPolicy),
+          createdBy: actor.principal.userId,
+        },
+      });
+      recordChange(tx, 'create', 'provider_account', { id, orgId }, { provider_type: input.providerType });
+    });
+    return this.reads.get(orgId, id);
+  }
+
+  /**
+   * Changes what is given; what is left out stays. New credentials give an account in `error` another chance: it is `pending` again.
+   * @throws RESOURCE_NOT_FOUND, InputError as {@link create}
+   */
+  async update(actor: Actor, orgId: string, id: string, input: UpdateProviderAccount): Promise<ProviderAccount> {
+    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
+      const account = await lockAccount(tx, orgId, id);
+      await tx.expectVersion({ table: 'provider_accounts', key: { id } });
+      const { routingMode, bridgeId } = { ...account, ...withoutNull({ routingMode: input.routingMode }) };
+      ensureBridge(routingMode, input.bridgeId === undefined ? bridgeId : input.bridgeId);
+      if (input.credentialsRef) await this.#deps.vault.ensureReference(tx, orgId, input.credentialsRef, CREDENTIALS);
+      const hasNewCredentials = Boolean(input.credentialsRef) && input.credentialsRef !== account.credentialsRef;
+      const { quotaPolicy, rateLimitPolicy } = input;
+      const data: Prisma.ProviderAccountUpdateInput = {
+        name: input.name ?? undefined,
+        description: input.description,
+        providerType: input.providerType ?? undefined,
+        region: input.region,
+        dataResidency: input.dataResidency,
+        credentialsRef: input.credentialsRef ?? undefined,
+        routingMode: input.routingMode ?? undefined,
+        bridgeId: input.bridgeId,
+        bridgeEndpointName: input.bridgeEndpointName,
+        enabled: input.enabled ?? undefined,
+        tags: input.tags ?? undefined,
+        ...(quotaPolicy === undefined
+          ? {}
+          : {
+              maxTokensPerMonth: quotaPolicy?.maxTokensPerMonth ?? null,
+              maxRequestsPerMonth: quotaPolicy?.maxRequestsPerMonth ?? null,
+            }),
+        ...(rateLimitPolicy === undefined ? {} : { rateLimitPolicy: rateLimitsOf(rateLimitPolicy) }),
+        ...(hasNewCredentials ? { authFailures: 0 } : {}),
+        ...(hasNewCredentials && account.status === 'error' ? { status: 'pending', statusReason: null } : {}),
+      };
+      await tellingOfModels(tx, account, () =>
+        tx.db.providerAccount.update({ where: { id }, data, select: { id: true } }),
+      );
+      recordChange(tx, 'update', 'provider_account', account, { fields: Object.keys(input) });
+    });
+    return this.reads.get(orgId, id);
+  }
+
+  /** @throws RESOURCE_NOT_FOUND, RESOURCE_CONFLICT `in_use` with the models that have a target at it */
+  async delete(actor: Actor, orgId: string, id: string): Promise<void> {
+    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
+      // whoever writes a target holds its account: of a new target and a deletion at the same time, one waits for the other
+      const rows = await tx.db.$queryRaw<unknown[]>`
+        select 1 from provider_accounts where org_id = ${orgId} and id = ${id} for update`;
+      if (rows.length === 0) throw notFound('provider_account', id);
+      await tx.expectVersion({ table: 'provider_accounts', key: { id } });
+      const models = await tx.db.$queryRaw<{ id: string }[]>`
+        select distinct m.logical_model_id as id from logical_models m join model_targets t on t.model_id = m.id
+        where t.provider_account_id = ${id} order by 1 limit ${MAX_REFERENCES}`;
+      if (models.length > 0) throw inUse(id, models);
+      await tx.db.providerAccount.delete({ where: { id } });
+      recordChange(tx, 'delete', 'provider_account', { id, orgId });
+    });
+  }
+}
+
+const MAX_REFERENCES = 100;
+const CREDENTIALS = ['input', 'credentialsRef'];
+
+const inUse = (id: string, models: readonly { id: string }[]) =>
+  conflict(
+    'provider_account',
+    id,
+    'in_use',
+    `The provider account '${id}' is used by targets of models. Remove those targets first.`,
+    { references: models.map((model) => ({ resource_type: 'model', resource_id: model.id })) },
+  );
+
+/** Holds an account against other changes, not against new targets at it. @throws RESOURCE_NOT_FOUND */
+async function lockAccount(tx: PrismaTx, orgId: string, id: string): Promise<LockedAccount> {
+  const [account] = await tx.db.$queryRaw<LockedAccount[]>`
+    select id, org_id as "orgId", enabled, status, credentials_ref as "credentialsRef", routing_mode as "routingMode", bridge_id as "bridgeId"
+    from provider_accounts where org_id = ${orgId} and id = ${id} for no key update`;
+  if (!account) throw notFound('provider_account', id);
+  return account;
+}
+
+function ensureBridge(routingMode: string, bridgeId: string | null): void {
+  if (routingMode === 'bridge' && !bridgeId)
+    throw invalidInput(['input', 'bridgeId'], "it is required where the routing mode is 'bridge'");
+}
+
+function rateLimitsOf(input: UpdateProviderAccount['rateLimitPolicy']): Prisma.InputJsonObject {
+  return { ...defaultRateLimits, ...withoutNull(input ?? {}) };
+}
+
+/** The fields that have a value. */
+const withoutNull = <T extends object>(given: T) =>
+  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null && value !== undefined)) as {
+    [Key in keyof T]?: NonNullable<T[Key]>;
+  };

@@ -1,0 +1,104 @@
+import { EventEmitter, once } from 'node:events';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { FreshCache } from '../../src/access/fresh-cache.ts';
+
+let now: number;
+beforeEach(() => {
+  now = 1_000;
+  vi.spyOn(performance, 'now').mockImplementation(() => now);
+  // the cache asks for the time only now and then, by a timer
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
+
+async function pass(ms: number): Promise<void> {
+  now += ms;
+  await vi.advanceTimersByTimeAsync(ms);
+}
+
+/** A load that answers when it is told to. */
+function slowLoad(answer: { name: string }) {
+  const told = new EventEmitter();
+  const loaded = once(told, 'finish').then(() => answer);
+  return { load: () => loaded, finish: () => told.emit('finish') };
+}
+
+const value = (name: string) => ({ name });
+const never = () => Promise.reject(new Error('it was kept: nothing is to be loaded'));
+
+describe('what access checks read', () => {
+  it('is as old as the question, not as the answer', async () => {
+    const cache = new FreshCache<{ name: string }>({ ttlMs: 900 });
+    const { load, finish } = slowLoad(value('old'));
+    const asked = cache.get('key', load);
+    await pass(800);
+    finish();
+    expect(await asked).toEqual(value('old'));
+    expect(await cache.get('key', never)).toEqual(value('old'));
+    await pass(200);
+    expect(await cache.get('key', async () => value('new'))).toEqual(value('new'));
+  });
+
+  it('is kept for its time when the answer was quick, and loaded once for all who ask meanwhile', async () => {
+    const cache = new FreshCache<{ name: string }>({ ttlMs: 900 });
+    const load = vi.fn(async () => value('one'));
+    await Promise.all([cache.get('key', load), cache.get('key', load)]);
+    await pass(850);
+    expect(await cache.get('key', load)).toEqual(value('one'));
+    expect(load).toHaveBeenCalledTimes(1);
+    await pass(100);
+    await cache.get('key', load);
+    expect(load).toHaveBeenCalledTimes(2);
+  });
+
+  it('is dropped by the start of its key, and nothing else is', async () => {
+    const cache = new FreshCache<{ name: string }>();
+    for (const key of ['org_1 a', 'org_1 b', 'org_10 a', 'org_2 a']) await cache.get(key, async () => value(key));
+    cache.dropAll('org_1 ');
+    expect(await cache.get('org_1 a', async () => value('new'))).toEqual(value('new'));
+    expect(await cache.get('org_1 b', async () => value('new'))).toEqual(value('new'));
+    for (const key of ['org_10 a', 'org_2 a']) expect(await cache.get(key, never)).toEqual(value(key));
+  });
+
+  it.each([
+    ['its key', (cache: FreshCache<{ name: string }>) => cache.drop('org_1 a')],
+    ['the start of its key', (cache: FreshCache<{ name: string }>) => cache.dropAll('org_1 ')],
+    ['everything', (cache: FreshCache<{ name: string }>) => cache.clear()],
+  ])('is not kept when it was still being read as %s was dropped', async (_what, drop) => {
+    const cache = new FreshCache<{ name: string }>();
+    const { load, finish } = slowLoad(value('from before'));
+    const asked = cache.get('org_1 a', load);
+    drop(cache);
+    finish();
+    expect(await asked).toEqual(value('from before'));
+    expect(await cache.get('org_1 a', async () => value('after'))).toEqual(value('after'));
+  });
+
+  it('is read anew for many keys in one go', async () => {
+    const cache = new FreshCache<{ name: string }>({ ttlMs: 900 });
+    await cache.get('a', async () => value('old'));
+    await pass(800);
+    const load = vi.fn(async (keys: readonly string[]) => keys.map((key) => value(`new ${key}`)));
+    await cache.readAgain(['a', 'b'], load);
+    await pass(800);
+    for (const key of ['a', 'b']) expect(await cache.get(key, never)).toEqual(value(`new ${key}`));
+    expect(load).toHaveBeenCalledTimes(1);
+  });
+
+  it.each([
+    ['its key', (cache: FreshCache<{ name: string }>) => cache.drop('org_1 a')],
+    ['the start of its key', (cache: FreshCache<{ name: string }>) => cache.dropAll('org_1 ')],
+    ['everything', (cache: FreshCache<{ name: string }>) => cache.clear()],
+  ])('is not kept when it was being read with others as %s was dropped', async (_what, drop) => {
+    const cache = new FreshCache<{ name: string }>();
+    const { load, finish } = slowLoad(value('from before'));
+    const reading = cache.readAgain(['org_1 a', 'org_2 a'], async () => [await load(), value('other')]);
+    drop(cache);
+    finish();
+    await reading;
+    expect(await cache.get('org_1 a', async () => value('after'))).toEqual(value('after'));
+  });
+});

@@ -1,0 +1,86 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Caller } from '../../src/access/caller.ts';
+import type { Action } from '../../src/core/actions.ts';
+import { startTestApp, type TestApp } from '../support/app.ts';
+import { type Person, register } from '../support/person.ts';
+import { graphqlRequest } from '../support/requests.ts';
+
+let app: TestApp;
+let ann: Person;
+let number = 0;
+let traceId: string;
+beforeAll(async () => {
+  app = await startTestApp();
+  ann = await register(app, { name: 'ann' });
+});
+afterAll(() => app.close());
+beforeEach(() => {
+  traceId = `recorder-${++number}`;
+});
+
+const recorder = () => app.services.activity;
+const written = () =>
+  app.database.prisma.activity.findMany({ where: { traceId }, orderBy: { id: 'asc' }, select: { action: true } });
+
+/** Records something that nobody in particular did. */
+function record(action: string, metadata?: Record<string, unknown>): void {
+  const request = {
+    method: 'GET',
+    path: '/',
+    ip: '::1',
+    successStatus: 200,
+    startedAt: 0,
+    recorded: false,
+    isRest: true,
+  };
+  const caller: Caller = { principal: null, request: { ...request, traceId } };
+  // the texts tell the records apart, whatever the product's own actions are
+  const entry = { action: action as Action, resourceType: 'user', resourceId: null, orgId: null, metadata } as const;
+  recorder().record(caller, entry, { statusCode: 200 });
+}
+
+describe('the recorder', () => {
+  it('keeps of ids that no table could hold what can be stored', async () => {
+    const query = `{ workspace(orgId: "a\\u0000b", id: "x${'y'.repeat(300)}") { id } }`;
+    const request = graphqlRequest(query, {}, `Bearer ${ann.accessToken}`);
+    const answer = await app.server.inject({ ...request, headers: { ...request.headers, 'x-trace-id': traceId } });
+    expect(answer.statusCode).toBe(200);
+    expect(answer.json().errors).toHaveLength(1);
+    await recorder().flush();
+    const records = await app.database.prisma.activity.findMany({ where: { traceId } });
+    expect(records).toMatchObject([
+      { action: 'read', resourceType: 'workspace', userId: ann.userId, orgId: 'a\uFFFDb', success: false },
+    ]);
+    expect(records[0]!.workspaceId ?? records[0]!.resourceId).toHaveLength(128);
+    expect(recorder().depth).toBe(0);
+  });
+
+  it('writes the others where PostgreSQL refuses one', async () => {
+    record('first');
+    record('a lone surrogate', { text: '\ud800' });
+    record('second');
+    record('a NUL', { text: '\0' });
+    record('a NUL \0 in a column');
+    record('third');
+    await recorder().flush();
+    expect(recorder().depth).toBe(0);
+    expect(await written()).toEqual([{ action: 'first' }, { action: 'second' }, { action: 'third' }]);
+  });
+
+  it('has written everything when a flush ends, also what an earlier one took', async () => {
+    const ended: string[] = [];
+    const flush = (name: string) =>
+      recorder()
+        .flush()
+        .then(() => ended.push(name));
+    record('one');
+    const first = flush('first');
+    record('two');
+    const second = flush('second');
+    await flush('third');
+    expect(ended).toEqual(['first', 'second', 'third']);
+    expect(await written()).toEqual([{ action: 'one' }, { action: 'two' }]);
+    expect(recorder().depth).toBe(0);
+    await Promise.all([first, second]);
+  });
+});

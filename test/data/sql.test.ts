@@ -1,0 +1,64 @@
+import pg from 'pg';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { Sql } from '../../src/data/sql.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+
+let database: TestDatabase;
+let pool: pg.Pool;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  pool = new pg.Pool({ connectionString: database.url, max: 1 });
+});
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
+
+const MOMENTS = [
+  '2026-11-21 06:46:00.379+00',
+  '2026-11-21 06:46:00+00',
+  '2026-11-21 06:46:00.1+00',
+  '0099-01-01 00:00:00+00',
+  '1969-12-31 23:59:59.999+00',
+  '9999-12-31 23:59:59.999+00',
+  '0044-03-15 12:00:00+00 BC',
+  '275760-01-01 00:00:00+00',
+];
+
+for (const zone of ['UTC', 'Asia/Kolkata']) {
+  it(`reads points in time as the driver does, in sessions of ${zone} too`, async () => {
+    await pool.query(`set timezone = '${zone}'`);
+    const text = 'select t::timestamptz as t from unnest($1::text[]) t';
+    const [ours, theirs] = [
+      await new Sql(pool).read<{ t: Date }>(text, [MOMENTS]),
+      (await pool.query<{ t: Date }>(text, [MOMENTS])).rows,
+    ];
+    expect(ours.map(({ t }) => t.getTime())).toEqual(theirs.map(({ t }) => t.getTime()));
+    expect(ours[0]?.t.toISOString()).toBe('2026-11-21T06:46:00.379Z');
+  });
+}
+
+it('reads once more when its connection was ended under it', async () => {
+  const sql = new Sql(pool);
+  const [{ pid } = { pid: 0 }] = await sql.read<{ pid: number }>('select pg_backend_pid() as pid', []);
+  const killer = new pg.Client({ connectionString: database.url });
+  pool.on('error', () => undefined);
+  await killer.connect();
+  await killer.query('select pg_terminate_backend($1)', [pid]);
+  await killer.end();
+  const [row] = await sql.read<{ n: number }>('select 1 as n', []);
+  expect(row).toEqual({ n: 1 });
+});
+
+it('keeps a thousand statements prepared, and runs more', async () => {
+  const fresh = new pg.Pool({ connectionString: database.url, max: 1 });
+  try {
+    const sql = new Sql(fresh);
+    for (let n = 0; n < 1_200; n++) expect(await sql.read(`select ${n} as n`, [])).toEqual([{ n }]);
+    const { rows } = await fresh.query('select count(*)::int as kept from pg_prepared_statements');
+    expect(rows[0].kept).toBeGreaterThan(900);
+    expect(rows[0].kept).toBeLessThanOrEqual(1_000);
+  } finally {
+    await fresh.end();
+  }
+});

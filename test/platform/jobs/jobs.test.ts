@@ -1,0 +1,201 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { pino } from 'pino';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { GiveUp, scheduled, type Task } from '../../../src/core/tasks.ts';
+import { JobQueue, type NewJob } from '../../../src/data/job-queue.ts';
+import { Jobs } from '../../../src/platform/jobs/jobs.ts';
+import { type Database, openDatabase } from '../../../src/platform/postgres/database.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { quietLogger } from '../../support/quiet-logger.ts';
+
+const SECRET = 'the payload of a job';
+
+let server: TestDatabase;
+let database: Database;
+let nodes: Jobs[];
+let lines: string[];
+
+beforeEach(async () => {
+  server = await createTestDatabase();
+  database = openDatabase({ url: server.url, poolSize: 10, logger: quietLogger });
+  [nodes, lines] = [[], []];
+});
+afterEach(async () => {
+  await Promise.all(nodes.map((node) => node.stop()));
+  await database.close();
+  await server.drop();
+});
+
+/** A node that does these tasks, and the queue of its changes. */
+function start(tasks: readonly Task[]): { queue: JobQueue; jobs: Jobs } {
+  const queue = new JobQueue();
+  queue.declare(tasks);
+  const logger = pino({ base: undefined }, { write: (line: string) => void lines.push(line) });
+  const jobs = new Jobs({ pool: database.pool, tasks, logger, onFault: (error, what) => logger.error(error, what) });
+  queue.onAdded(() => jobs.wake());
+  nodes.push(jobs);
+  jobs.start();
+  return { queue, jobs };
+}
+
+async function add(queue: JobQueue, ...jobs: NewJob[]): Promise<void> {
+  const { text, values } = queue.insertion(jobs);
+  await database.pool.query(text, values);
+  queue.added();
+}
+
+const count = async (condition = 'true') =>
+  (await database.pool.query(`select 1 from jobs._private_jobs where ${condition}`)).rowCount;
+const soon = (check: () => unknown) => vi.waitFor(check, { timeout: 20_000, interval: 20 });
+/** As if the wait before the next try were over. */
+const skipWaits = () => database.pool.query('update jobs._private_jobs set run_at = now() where locked_at is null');
+
+describe('a job', () => {
+  it('is done once by one of two nodes, with its payload, and removed', async () => {
+    const done: unknown[] = [];
+    const task: Task<{ n: number }> = { name: 'note', tries: 3, run: async ({ n }) => done.push(n) };
+    const [here] = [start([task]), start([task])];
+    await add(here.queue, ...Array.from({ length: 20 }, (_, n) => ({ task, payload: { n } })));
+    await soon(async () => expect(await count()).toBe(0));
+    expect(done.toSorted((a, b) => Number(a) - Number(b))).toEqual(Array.from({ length: 20 }, (_, n) => n));
+  });
+
+  it('is not done before its time, and takes the place of the one with its key', async () => {
+    const done: unknown[] = [];
+    const task: Task = { name: 'note', tries: 3, run: async (payload) => done.push(payload) };
+    const { queue } = start([task]);
+    await add(queue, { task, payload: { n: 1 }, key: 'k', runAt: new Date(Date.now() + 3_600_000) });
+    await add(queue, { task, payload: { n: 2 } });
+    await soon(() => expect(done).toEqual([{ n: 2 }]));
+    await add(queue, { task, payload: { n: 3 }, key: 'k' });
+    await soon(() => expect(done).toEqual([{ n: 2 }, { n: 3 }]));
+    await soon(async () => expect(await count()).toBe(0));
+  });
+
+  it('that fails is tried again, and logged by the name of its task, without its payload', async () => {
+    const attempts: number[] = [];
+    const task: Task = {
+      name: 'flaky',
+      tries: 3,
+      run: async (_payload, { number }) => {
+        attempts.push(number);
+        if (number === 1) throw Object.assign(new Error('busy'), { code: 'EBUSY' });
+      },
+    };
+    const { queue, jobs } = start([task]);
+    await add(queue, { task, payload: { SECRET } });
+    await soon(async () => expect(await count(`last_error = 'EBUSY' and locked_at is null`)).toBe(1));
+    expect(await jobs.states()).toContainEqual({ task: 'flaky', state: 'retrying', count: 1 });
+    await skipWaits();
+    await soon(async () => expect(await count()).toBe(0));
+    expect(attempts).toEqual([1, 2]);
+    expect(lines).toHaveLength(1);
+    expect(JSON.parse(lines[0]!)).toMatchObject({ level: 40, task: 'flaky', attempt: 1, err: { message: 'busy' } });
+    expect(lines.join()).not.toContain(SECRET);
+  });
+
+  it.each([
+    ['after its last try', 1, () => new Error('broken')],
+    ['at once where another try would be in vain', 9, () => new GiveUp(new Error('broken'))],
+  ])('is given up %s: removed, counted and logged', async (_when, tries, failure) => {
+    const task: Task = { name: 'broken', tries, run: () => Promise.reject(failure()) };
+    const { queue, jobs } = start([task]);
+    await add(queue, { task, payload: { SECRET } });
+    await soon(() => expect(jobs.givenUp.get('broken')).toBe(1));
+    await soon(async () => expect(await count()).toBe(0));
+    expect(JSON.parse(lines[0]!)).toMatchObject({ level: 50, task: 'broken', err: { message: 'broken' } });
+    expect(lines.join()).not.toContain(SECRET);
+  });
+
+  it('of a node that is gone is done by another one', async () => {
+    const done: unknown[] = [];
+    const task: Task = { name: 'note', tries: 3, run: async (payload) => done.push(payload) };
+    const { queue } = start([task]);
+    await soon(() => expect(database.pool.totalCount).toBeGreaterThan(0));
+    const { text, values } = queue.insertion([{ task, payload: { n: 1 }, runAt: new Date(Date.now() + 3_600_000) }]);
+    await database.pool.query(text, values);
+    const lock = (age: string) =>
+      database.pool.query(
+        `update jobs._private_jobs set run_at = now(), locked_by = 'gone', locked_at = now() - $1::interval`,
+        [age],
+      );
+    await lock('1 second');
+    await add(queue, { task, payload: { n: 2 } });
+    await soon(() => expect(done).toEqual([{ n: 2 }]));
+    await lock('1 minute');
+    await soon(() => expect(done).toEqual([{ n: 2 }, { n: 1 }]));
+    expect(lines.join()).toContain('jobs of a node that is gone are done again');
+  });
+
+  it('that runs is finished before its node stops, and nothing new begins', async () => {
+    const done: unknown[] = [];
+    let release = (): void => undefined;
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const task: Task = { name: 'slow', tries: 3, run: () => held.then(() => done.push(1)) };
+    const { queue, jobs } = start([task]);
+    await add(queue, { task, payload: {} });
+    await soon(async () => expect(await count('locked_at is not null')).toBe(1));
+    const stopping = jobs.stop();
+    await add(queue, { task, payload: {} });
+    release();
+    await stopping;
+    expect(done).toEqual([1]);
+    expect([await count(), await count('locked_at is null and attempts = 0')]).toEqual([1, 1]);
+  });
+
+  it('needs a declared task', () => {
+    const task: Task = { name: 'forgotten', tries: 1, run: async () => undefined };
+    expect(() => new JobQueue().insertion([{ task, payload: {} }])).toThrow(
+      `No service declares the task 'forgotten'.`,
+    );
+  });
+});
+
+describe('a scheduled task', () => {
+  it('runs once in its period on all nodes together', async () => {
+    const runs: string[] = [];
+    const on = (node: string) =>
+      scheduled('hourly', { everySeconds: 3_600 }, async () => {
+        runs.push(node);
+      });
+    start([on('a')]);
+    start([on('b')]);
+    await soon(async () =>
+      expect((await database.pool.query('select 1 from jobs._private_known_crontabs')).rowCount).toBe(1),
+    );
+    for (const expected of [1, 2]) {
+      await database.pool.query(
+        `update jobs._private_known_crontabs set last_execution = now() - interval '61 minutes'`,
+      );
+      await soon(() => expect(runs).toHaveLength(expected));
+      await soon(async () => expect(await count()).toBe(0));
+    }
+    await delay(2_500); // two more looks of both nodes
+    expect(runs).toHaveLength(2);
+  });
+
+  it('with a condition runs only while there is something to do', async () => {
+    await database.pool.query('create table to_do (n int)');
+    const task = scheduled('tidy', { everySeconds: 0, ifAny: 'select 1 from to_do' }, () =>
+      database.pool.query('delete from to_do'),
+    );
+    const run = vi.spyOn(task, 'run');
+    const looks = vi.spyOn(database.pool, 'query');
+    start([task]);
+    await soon(() => expect(looks.mock.calls.length).toBeGreaterThan(2));
+    expect(run).not.toHaveBeenCalled();
+    await database.pool.query('insert into to_do values (1)');
+    await soon(async () => expect((await database.pool.query('select 1 from to_do')).rowCount).toBe(0));
+    expect(run).toHaveBeenCalledTimes(1);
+  });
+});
+
+it('keeps no connection and listens to nothing while there is nothing to do', async () => {
+  start([{ name: 'nothing', tries: 1, run: async () => undefined }]);
+  await soon(async () => expect((await database.pool.query('select 1 from jobs._private_tasks')).rowCount).toBe(1));
+  await soon(() => expect(database.pool.idleCount).toBe(database.pool.totalCount));
+  const listening = await database.pool.query(`select 1 from pg_stat_activity where query ilike 'listen%'`);
+  expect(listening.rowCount).toBe(0);
+});

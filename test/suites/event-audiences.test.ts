@@ -1,0 +1,194 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { newId } from '../../src/core/ids.ts';
+import {
+  declarationOf,
+  type PlaceKind,
+  placeKinds,
+  type ResourceWord,
+  resourceWords,
+} from '../../src/core/resources.ts';
+import { roles } from '../../src/core/roles.ts';
+import { startTestApp, type TestApp } from '../support/app.ts';
+import { openEvents } from '../support/sockets.ts';
+import { issueToken } from '../support/tokens.ts';
+import { twinOf } from '../support/twin.ts';
+import { createWorld, type World } from '../support/world.ts';
+
+/**
+ * Every event that the table of resources lists, in whatever places it may name, and everybody who may follow the workspace. Who hears of it
+ * is written here once more, by hand.
+ */
+type Below = Exclude<PlaceKind, 'organization' | 'workspace'>;
+type Named = Partial<Record<Below, string>>;
+
+const below = placeKinds.filter((kind): kind is Below => kind !== 'organization' && kind !== 'workspace');
+
+/** The kinds of places below a workspace that something always lies in. Whoever adds a resource with events decides. */
+const liesIn: Partial<Record<ResourceWord, readonly Below[]>> = {
+  organization: [],
+  organization_member: [],
+  invitation: [],
+  workspace: [],
+  workspace_member: [],
+  namespace: ['namespace'],
+  app: ['app'],
+  release: ['app'],
+  thread: ['namespace'],
+  secret: [],
+  api_token: [],
+  app_token: ['app'],
+  environment: ['environment'],
+  deployment: ['environment', 'app'],
+  model: [],
+  provider_account: [],
+  model_entitlement: [],
+};
+
+interface Listener {
+  title: string;
+  authorization: string;
+  /** Of a token the kind of place that it is restricted to; `null` for those who are not restricted. */
+  restrictedTo: PlaceKind | null;
+}
+
+interface Placed {
+  id: string;
+  type: string;
+  resourceType: string;
+  named: Named;
+}
+
+let app: TestApp;
+let url: string;
+let world: World;
+/** Places of the world, and others of the same workspace. */
+const own: Named = {};
+const other: Named = {};
+let events: Placed[];
+const heard = new Map<string, ReadonlySet<string>>();
+
+// the one that ends every stream of its workspace can come only once
+const listed = resourceWords
+  .flatMap((word) => (declarationOf(word).events ?? []).map((name) => [`${word}.${name}`, word] as const))
+  .filter(([type]) => type !== 'workspace.deleted');
+
+/** Nothing named, all the own places, and each kind of place alone and beside the others, the own one and another. */
+const placings = (): Named[] => [
+  {},
+  own,
+  ...below.flatMap((kind) => [{ [kind]: own[kind]! }, { [kind]: other[kind]! }, { ...own, [kind]: other[kind]! }]),
+];
+
+const titles = [...roles, 'free token', ...placeKinds.slice(1).map((kind) => `token of one ${kind}`)];
+
+beforeAll(async () => {
+  app = await startTestApp();
+  url = await app.listen();
+  world = await createWorld(app);
+  for (const kind of below) {
+    const id = world.ids[`${kind}_id`]!;
+    own[kind] = id;
+    other[kind] = (await twinOf(app.database.pool, id, world.marker)).ids.get(id)!;
+  }
+  events = [...listed, ['unknown.created', 'unknown'] as const].flatMap(([type, resourceType]) =>
+    placings().map((named) => ({ id: newId('event'), type, resourceType, named })),
+  );
+  const listeners = await everybody();
+  const streams = await Promise.all(listeners.map(({ authorization }) => follow(authorization)));
+  await vi.waitFor(() => expect(app.services.tail.size).toBe(streams.length), { timeout: 10_000, interval: 5 });
+  const last = { id: newId('event'), type: 'workspace.updated', resourceType: 'workspace', named: {} };
+  await emit([...events, last]);
+  for (const [index, stream] of streams.entries()) {
+    await stream.next(({ data }) => data.includes(last.id));
+    const ids = stream.events.flatMap(({ data }) => /"resourceId":"([^"]+)"/.exec(data)?.slice(1) ?? []);
+    heard.set(listeners[index]!.title, new Set(ids));
+    stream.close();
+  }
+});
+afterAll(() => app.close());
+
+async function tokenOf(restriction: Record<string, unknown>): Promise<string> {
+  const maker = { orgId: world.ids.org_id!, headers: world.as('owner') };
+  return (await issueToken(app, maker, { permissions: ['sync:subscribe'], ...restriction })).headers.authorization;
+}
+
+async function everybody(): Promise<Listener[]> {
+  const { ids } = world;
+  return [
+    ...roles.map((role) => ({ title: role, authorization: world.as(role).authorization, restrictedTo: null })),
+    { title: 'free token', authorization: await tokenOf({}), restrictedTo: null },
+    ...(await Promise.all(
+      Object.entries({
+        workspace: { workspace_ids: [ids.workspace_id] },
+        namespace: { namespace_ids: [ids.namespace_id] },
+        environment: { environment_ids: [ids.environment_id] },
+        app: { app_id: ids.app_id },
+      }).map(async ([kind, restriction]) => ({
+        title: `token of one ${kind}`,
+        authorization: await tokenOf(restriction),
+        restrictedTo: kind as PlaceKind,
+      })),
+    )),
+  ];
+}
+
+const follow = (authorization: string) =>
+  openEvents(`${url}/graphql`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'text/event-stream', authorization },
+    body: JSON.stringify({
+      query: `subscription { workspaceEvents(orgId: "${world.ids.org_id}", workspaceId: "${world.ids.workspace_id}") { resourceId } }`,
+    }),
+  });
+
+/** Writes events of the workspace to the outbox, in one transaction. */
+async function emit(placed: readonly Placed[]): Promise<void> {
+  const rows = placed.map(({ id, type, resourceType, named }) => ({
+    id: newId('event'),
+    org_id: world.ids.org_id,
+    workspace_id: world.ids.workspace_id,
+    ...Object.fromEntries(Object.entries(named).map(([kind, place]) => [`${kind}_id`, place])),
+    type,
+    resource_type: resourceType,
+    resource_id: id,
+  }));
+  await app.database.pool.query(
+    `insert into events (id, org_id, workspace_id, namespace_id, environment_id, app_id, type, actor, resource_type, resource_id, data)
+     select r.id, r.org_id, r.workspace_id, r.namespace_id, r.environment_id, r.app_id, r.type,
+       '{"principal_type": "system", "principal_id": null, "username": null}', r.resource_type, r.resource_id, '{}'
+     from jsonb_populate_recordset(null::events, $1) with ordinality r order by r.ordinality`,
+    [JSON.stringify(rows)],
+  );
+}
+
+/** Users and free tokens hear everything of the workspace; a restricted token what names the places that it lies in, and no other place. */
+function mayHear(restrictedTo: PlaceKind | null, { resourceType, named }: Placed): boolean {
+  if (restrictedTo === null) return true;
+  const places = liesIn[resourceType as ResourceWord];
+  if (!places?.every((kind) => named[kind])) return false;
+  const kind = restrictedTo as Below;
+  return named[kind] === undefined || named[kind] === own[kind];
+}
+
+test('every resource with events says where it lies', () => {
+  expect([...new Set(listed.map(([, word]) => word))].sort()).toEqual(Object.keys(liesIn).sort());
+});
+
+describe.each(titles)('%s', (title) => {
+  const restrictedTo = placeKinds.find((kind) => title === `token of one ${kind}`) ?? null;
+  test.each([...listed.map(([type]) => type), 'unknown.created'])('%s', (type) => {
+    const ofType = events.filter((event) => event.type === type);
+    const said = ({ id, named }: Placed) => [heard.get(title)!.has(id), named];
+    expect(ofType.map(said)).toEqual(ofType.map((event) => [mayHear(restrictedTo, event), event.named]));
+  });
+});
+
+test.each([
+  ['somebody of another organization', () => `Bearer ${world.stranger.accessToken}`],
+  ['a member of the organization who is in no workspace', () => `Bearer ${world.guest.accessToken}`],
+])('%s hears nothing', async (_title, authorization) => {
+  const stream = await follow(authorization());
+  await stream.ended;
+  const [first, ...others] = stream.events.filter(({ event }) => event === 'next');
+  expect([JSON.parse(first!.data).errors[0].extensions.code, others]).toEqual(['FORBIDDEN', []]);
+});

@@ -1,0 +1,150 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { Plan } from '../../src/core/execution/plan.ts';
+import { startTestApp, type TestApp } from '../support/app.ts';
+import { hostileDocuments } from '../support/hostile-documents.ts';
+import { addRows, listRoutes } from '../support/lists.ts';
+import { operations, routeOf } from '../support/operations.ts';
+import { graphqlRequest, partsOf } from '../support/requests.ts';
+import { argumentsOf, documentOf, rootFields, titleOf } from '../support/root-fields.ts';
+import { createWorld, type World } from '../support/world.ts';
+import { writtenRequest } from '../support/written.ts';
+
+/*
+ * What a client asks for the first time is executed by graphql-js, the same document later by its plan: both must answer alike, byte for byte.
+ */
+let app: TestApp;
+let world: World;
+const runs = vi.spyOn(Plan.prototype, 'run');
+beforeAll(async () => {
+  app = await startTestApp({
+    env: { GRAPHQL_MAX_COST: '1000000', GRAPHQL_MAX_TOKENS: '20000', GRAPHQL_MAX_DEPTH: '20', RATE_LIMIT_RPS: '0' },
+  });
+  world = await createWorld(app);
+  for (const list of listRoutes) await addRows(app, world, list, 3);
+}, 120_000);
+afterAll(() => app.close());
+
+/** What differs from one time to the next: traces, and that a secret was looked at once more. */
+const withoutChance = (body: string) =>
+  body
+    .replaceAll(/"trace_?id":"[^"]*"/gi, '')
+    .replaceAll(/"(?:accessCount|access_count)":\d+/g, '')
+    .replaceAll(/"(?:lastAccessedAt|last_accessed_at|lastUsedAt|last_used_at)":(?:null|"[^"]*")/g, '');
+
+async function expectAgreement(request: ReturnType<typeof graphqlRequest>): Promise<string> {
+  runs.mockClear();
+  const first = await app.server.inject(request);
+  expect(runs).not.toHaveBeenCalled();
+  for (const _time of [2, 3]) {
+    const again = await app.server.inject(request);
+    expect(withoutChance(again.body)).toBe(withoutChance(first.body));
+    expect(again.statusCode).toBe(first.statusCode);
+  }
+  return first.body;
+}
+
+const roles = ['owner', 'viewer'] as const;
+let mark = 0;
+/** A document that did not come yet. */
+const fresh = (query: string) => `${query} # ${++mark}`;
+
+describe.each(
+  operations.filter(({ type }) => type === 'query').map((operation) => [routeOf(operation), operation] as const),
+)('the document of %s', (_title, operation) => {
+  test('gives the same by its plan', async () => {
+    for (const role of roles) {
+      for (const requiredOnly of [true, false]) {
+        const parts = partsOf(operation, world, { token: world.accounts[role].accessToken, requiredOnly });
+        const { query, variables } = writtenRequest(operation, parts);
+        await expectAgreement(graphqlRequest(fresh(query), variables, parts.headers.authorization));
+        expect(runs).toHaveBeenCalledTimes(2);
+      }
+    }
+  });
+});
+
+describe.each(rootFields.filter(({ kind }) => kind === 'query').map((field) => [titleOf(field), field] as const))(
+  '%s with all that lies below it',
+  (_title, field) => {
+    test('gives the same by its plan', async () => {
+      for (const role of [...roles, null]) {
+        const variables = argumentsOf(field, world);
+        const authorization = role && world.as(role).authorization;
+        await expectAgreement(graphqlRequest(fresh(documentOf(field, variables, 5)), variables, authorization));
+        expect(runs).toHaveBeenCalledTimes(2);
+      }
+    });
+  },
+);
+
+test.each(hostileDocuments.map((document) => [document.what, document] as const))(
+  'hostile: %s',
+  async (_what, { query, variables = '{}', operationName = null }) => {
+    const request = graphqlRequest(query, {}, world.as('owner').authorization);
+    await expectAgreement({
+      ...request,
+      payload: `{"query":${JSON.stringify(fresh(query))},"variables":${variables},"operationName":${JSON.stringify(operationName)}}`,
+    });
+  },
+  60_000,
+);
+
+const id = () => world.ids.workspace_id;
+const org = () => world.ids.org_id;
+
+/** Forms of documents that the documents above do not have. */
+const forms: [what: string, query: () => string, variables?: () => Record<string, unknown>][] = [
+  [
+    'node of two types',
+    () =>
+      `{ a: node(id: "${id()}") { id __typename ...W } b: node(id: "${org()}") { ...W ... on Organization { name workspaces(first: 1) { nodes { ...W } } } } } fragment W on Workspace { id name organization { id } }`,
+  ],
+  ['node of a type that nothing was asked of', () => `{ node(id: "${id()}") { ... on Secret { name } } }`],
+  ['node that is not there', () => `{ node(id: "ws_01HZZZZZZZZZZZZZZZZZZZZZZZ") { id } me { id } }`],
+  [
+    'conditions',
+    () =>
+      'query ($a: Boolean!, $b: Boolean = true) { me { id @skip(if: $a) username @include(if: $b) ...F @include(if: $a) ...F } } fragment F on User { email }',
+    () => ({ a: true }),
+  ],
+  [
+    'a condition that is null',
+    () => 'query ($b: Boolean = true) { me { id username @include(if: $b) } }',
+    () => ({ b: null }),
+  ],
+  [
+    'fields that merge',
+    () =>
+      `{ workspace(orgId: "${org()}", id: "${id()}") { members(first: 2) { nodes { userId } } } workspace(orgId: "${org()}", id: "${id()}") { members(first: 2) { totalCount nodes { role } } } }`,
+  ],
+  [
+    'a list that may not be read beside one that may',
+    () => `{ me { id } secrets(orgId: "org_x") { totalCount } organizations { nodes { id } } }`,
+  ],
+  [
+    'bad arguments in several places',
+    () => `{ a: organizations(first: 0) { totalCount } b: organizations(first: 1000) { totalCount } me { id } }`,
+  ],
+  ['variables within an input', () => 'query ($id: ID!) { node(id: $id) { id } }', () => ({ id: '' })],
+];
+test.each(forms)('%s', async (_what, query, variables = () => ({})) => {
+  for (const role of roles)
+    await expectAgreement(graphqlRequest(fresh(query()), variables(), world.as(role).authorization));
+});
+
+test('records are made of both', async () => {
+  const query = fresh(`{ workspace(orgId: "${org()}", id: "${id()}") { id } }`);
+  const count = async () => {
+    await app.services.activity.flush();
+    const { rows } = await app.database.pool.query<{ n: number }>(
+      `select count(*)::int as n from activity where resource_type = 'workspace' and action = 'read' and resource_id = $1`,
+      [id()],
+    );
+    return rows[0]!.n;
+  };
+  const before = await count();
+  for (let n = 1; n <= 3; n++) {
+    await app.server.inject(graphqlRequest(query, {}, world.as('owner').authorization));
+    expect(await count()).toBe(before + n);
+  }
+});

@@ -1,0 +1,168 @@
+import { isDeepStrictEqual } from 'node:util';
+import {
+  type GraphQLObjectType,
+  type GraphQLOutputType,
+  getNamedType,
+  isObjectType,
+  parse,
+  TypeInfo,
+  visit,
+  visitWithTypeInfo,
+} from 'graphql';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type PlaceKind, placeKinds } from '../../src/core/resources.ts';
+import { schema } from '../../src/graphql/schema.ts';
+import { startTestApp, type TestApp } from '../support/app.ts';
+import { graphqlRequest } from '../support/requests.ts';
+import { argumentsOf, documentOf, type RootField, rootFields, titleOf } from '../support/root-fields.ts';
+import { issueToken } from '../support/tokens.ts';
+import { type Twin, twinOf } from '../support/twin.ts';
+import { createWorld, type World } from '../support/world.ts';
+
+/**
+ * A token that is restricted to one place, and a copy of that place with everything in it: whatever the schema can be asked, nothing of the
+ * copy is shown, and all of the place itself is that its owner sees.
+ */
+type Restricted = Exclude<PlaceKind, 'organization'>;
+const kinds = placeKinds.filter((kind): kind is Restricted => kind !== 'organization');
+
+/** How a token comes to be restricted to a place. */
+const restrictions: Record<Restricted, (id: string) => Record<string, unknown>> = {
+  workspace: (id) => ({ workspace_ids: [id] }),
+  namespace: (id) => ({ namespace_ids: [id] }),
+  environment: (id) => ({ environment_ids: [id] }),
+  app: (id) => ({ app_id: id }),
+};
+
+/**
+ * What administers the whole organization, or makes use of it: a token must not be restricted, or only to workspaces. A new one is added here
+ * on purpose, or not at all.
+ */
+const refused = ['Query.allApiTokens', 'Query.routeModel'];
+
+/** Reads whose answer names nothing that lies in a place: people, and models of the organization. */
+const namesNothing = ['Query.users', 'Query.routeModel'];
+
+const NODE = 'query ($id: ID!) { node(id: $id) { id } }';
+const DEPTH = 4;
+const queries = rootFields.filter(({ kind, field }) => kind === 'query' && field.extensions.access !== 'public');
+
+let app: TestApp;
+let world: World;
+/** A token of the owner's that is restricted to nothing. */
+let free: string;
+beforeAll(async () => {
+  app = await startTestApp({ env: { GRAPHQL_MAX_COST: '1000000' } });
+  world = await createWorld(app);
+  free = await tokenFor({});
+});
+afterAll(() => app.close());
+
+async function tokenFor(restriction: Record<string, unknown>): Promise<string> {
+  const maker = { orgId: world.ids.org_id!, headers: world.as('owner') };
+  return (await issueToken(app, maker, { scopes: ['admin'], ...restriction })).plaintext_token;
+}
+
+interface Answer {
+  /** The data, as text. */
+  data: string;
+  /** The codes of the errors. */
+  codes: string[];
+}
+
+async function ask(root: RootField, given: Record<string, unknown>, token: string): Promise<Answer> {
+  const { body } = await app.server.inject(graphqlRequest(documentOf(root, given, DEPTH), given, `Bearer ${token}`));
+  const { data, errors = [] } = JSON.parse(body) as { data: unknown; errors?: { extensions: { code: string } }[] };
+  return { data: JSON.stringify(data), codes: errors.map(({ extensions }) => extensions.code) };
+}
+
+const shown = (body: string, ids: Iterable<string>): string[] => [...ids].filter((id) => body.includes(id));
+
+/** Object types that reads lead to. */
+function readTypes(): Set<GraphQLObjectType> {
+  const found = new Set<GraphQLObjectType>();
+  const follow = (output: GraphQLOutputType) => {
+    const type = getNamedType(output);
+    if (!isObjectType(type) || found.has(type)) return;
+    found.add(type);
+    for (const field of Object.values(type.getFields())) follow(field.type);
+  };
+  for (const { field } of queries) follow(field.type);
+  return found;
+}
+
+test('every nested field is asked for', () => {
+  const asked = new Set<string>();
+  const types = new TypeInfo(schema);
+  const Field = () => void asked.add(`${types.getParentType()?.name}.${types.getFieldDef()?.name}`);
+  for (const root of queries)
+    visit(parse(documentOf(root, argumentsOf(root, world), DEPTH)), visitWithTypeInfo(types, { Field }));
+  const nested = [...readTypes()].flatMap((of) =>
+    Object.values(of.getFields())
+      // edges say what nodes say
+      .filter(({ name, type }) => isObjectType(getNamedType(type)) && name !== 'edges' && !of.name.endsWith('Edge'))
+      .map(({ name }) => `${of.name}.${name}`),
+  );
+  expect(nested.length).toBeGreaterThan(40);
+  expect(nested.filter((name) => !asked.has(name))).toEqual([]);
+});
+
+describe.each(kinds)('a token restricted to one %s', (kind) => {
+  let token: string;
+  let twin: Twin;
+  /** The same world, but in the copy. */
+  let beside: World;
+  beforeAll(async () => {
+    const id = world.ids[`${kind}_id`]!;
+    token = await tokenFor(restrictions[kind](id));
+    twin = await twinOf(app.database.pool, id, world.marker);
+    const ids = Object.fromEntries(Object.entries(world.ids).map(([name, of]) => [name, twin.ids.get(of) ?? of]));
+    beside = { ...world, ids };
+  });
+
+  /** What an answer shows of the copy, beyond what was asked with. */
+  const leakOf = ({ data }: Answer, given: object) => {
+    const said = JSON.stringify(given);
+    return shown(data, [twin.marker, ...twin.ids.values()]).filter((text) => !said.includes(text));
+  };
+
+  test.each(queries.map((root) => [titleOf(root), root] as const))(
+    '%s shows its own and no other',
+    async (title, root) => {
+      const given = argumentsOf(root, world);
+      const [byOwner, byToken] = [await ask(root, given, free), await ask(root, given, token)];
+      expect(byOwner.codes).toEqual([]);
+      expect(leakOf(byToken, given)).toEqual([]);
+      if (refused.includes(title) && byToken.codes.length > 0) expect(byToken.codes).toEqual(['FORBIDDEN']);
+      else {
+        const lost = shown(byOwner.data, twin.ids.keys()).filter((id) => !byToken.data.includes(id));
+        expect({ lost, codes: byToken.codes }).toEqual({ lost: [], codes: [] });
+      }
+    },
+  );
+
+  test.each(queries.map((root) => [titleOf(root), root] as const))(
+    '%s is not answered about another',
+    async (title, root) => {
+      const given = argumentsOf(root, beside);
+      if (isDeepStrictEqual(given, argumentsOf(root, world))) return;
+      // the control: it is there
+      if (!namesNothing.includes(title)) expect(leakOf(await ask(root, given, free), {})).not.toEqual([]);
+      expect(leakOf(await ask(root, given, token), given)).toEqual([]);
+    },
+  );
+
+  test('node(id) finds what is in it, and nothing of another', async () => {
+    const idOf = async (id: string, as: string) => {
+      const { body } = await app.server.inject(graphqlRequest(NODE, { id }, `Bearer ${as}`));
+      return (JSON.parse(body) as { data: { node: { id: string } | null } }).data.node?.id;
+    };
+    let found = 0;
+    for (const [inside, outside] of twin.ids) {
+      expect(await idOf(outside, token), outside).toBeUndefined();
+      expect(await idOf(inside, token)).toBe(await idOf(inside, free));
+      if (await idOf(outside, free)) found++;
+    }
+    expect(found).toBeGreaterThan(0);
+  });
+});

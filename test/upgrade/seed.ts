@@ -1,0 +1,156 @@
+import type { Client, Json } from '../support/client.ts';
+
+/** For tests alone: nothing but the dumps beside this file is opened by these. */
+export const TEST_ONLY = {
+  APP_SECRET: 'test-only-secret-of-the-upgrade-dumps-test-only',
+  ROOT_KEYS: `test-only:${Buffer.from('test-only, and 32 bytes long too').toString('base64')}`,
+};
+
+const PASSWORD = 'the password of an upgrade';
+
+/** What a test needs to go on where the seed ended. */
+export interface Seeded {
+  username: string;
+  password: string;
+  refreshToken: string;
+  /** API token; absent before there were any. */
+  apiToken?: string;
+  /** Values of path variables: identifiers of things that the seed made. */
+  ids: Record<string, string>;
+  /** Paths of secrets with their values; reading one is counted. */
+  reveals: string[];
+}
+
+/**
+ * Writes something into every table through the API. It runs against services of every version: what belongs to a table is
+ * made only where that table exists.
+ */
+export async function seed(anyone: Client, tables: ReadonlySet<string>): Promise<Seeded> {
+  const operator = await register(anyone, 'operator');
+  const first = await register(anyone, 'ann');
+  const ann = anyone.with(text(first, 'access_token'));
+  const user = first.user as Json & { settings: Json };
+  const ids: Record<string, string> = {
+    org_id: text(user.settings, 'current_org_id'),
+    user_id: text(user, 'user_id'),
+    workspace_id: text(user, 'default_workspace_id'),
+  };
+  const org = `/v1/orgs/${ids.org_id}`;
+  await seedPeople(ann, anyone, org, ids, text(operator.user as Json, 'user_id'));
+  await seedWorkspaces(ann, first, org, ids);
+  const seeded: Seeded = { username: 'ann', password: PASSWORD, refreshToken: '', ids, reveals: [] };
+  if (tables.has('environments')) await seedEnvironments(ann, org, ids);
+  if (tables.has('secrets')) seeded.reveals = await seedSecrets(ann, org, ids);
+  if (tables.has('logical_models')) await seedModels(ann, org, ids);
+  if (tables.has('api_tokens')) seeded.apiToken = await seedTokens(ann, anyone, org, ids);
+  const refreshed = await anyone.post('/v1/auth/refresh', { refresh_token: text(first, 'refresh_token') });
+  seeded.refreshToken = text(refreshed, 'refresh_token');
+  return seeded;
+}
+
+/** The text of a key. @throws Error when the answer has none */
+export function text(body: Json, key: string): string {
+  const value = body[key];
+  if (typeof value !== 'string') throw new Error(`no ${key} in ${JSON.stringify(body)}`);
+  return value;
+}
+
+function register(anyone: Client, username: string): Promise<Json> {
+  const person = { email: `${username}@example.test`, username, password: PASSWORD, full_name: `${username} of old` };
+  return anyone.post('/v1/auth/register', person);
+}
+
+async function seedPeople(ann: Client, anyone: Client, org: string, ids: Json, guestId: string): Promise<void> {
+  await ann.must('PUT', org, { description: 'An organization of old.' });
+  await ann.post('/v1/orgs', { name: 'A second organization' });
+  await ann.must('PATCH', '/v1/users/me/preferences', {
+    preferences: { theme: 'dark', nested: { list: [1, 'two', null] } },
+  });
+  const bob = { email: 'bob@example.test', username: 'bob', password: PASSWORD, full_name: "Bob 'B' Ünïcode \\ 🙂" };
+  ids.member_user_id = text(await ann.post('/v1/users', { ...bob, role: 'member' }), 'user_id');
+  const member = { user_id: ids.member_user_id, role: 'editor' };
+  await ann.post(`${org}/workspaces/${String(ids.workspace_id)}/members`, member);
+  await ann.post(`${org}/members`, { user_id: guestId, role: 'viewer' });
+  const invitation = await ann.post(`${org}/invitations`, { email: 'carl@example.test', role: 'viewer' });
+  ids.invitation_id = text(invitation, 'invitation_id');
+  await anyone.post('/v1/auth/forgot-password', { email: 'bob@example.test' });
+  await anyone.call('POST', '/v1/auth/login', { username: 'bob', password: 'not the password' });
+}
+
+async function seedWorkspaces(ann: Client, first: Json, org: string, ids: Json): Promise<void> {
+  const once = ann.with(text(first, 'access_token'), { 'idempotency-key': 'an-upgrade' });
+  await once.post(`${org}/workspaces`, { organization_id: ids.org_id, name: 'Research', tags: ['one', 'two'] });
+  const gone = await ann.post(`${org}/workspaces`, { organization_id: ids.org_id, name: 'Deleted' });
+  await ann.must('DELETE', `${org}/workspaces/${text(gone, 'workspace_id')}`);
+  const home = `${org}/workspaces/${String(ids.workspace_id)}`;
+  ids.namespace_id = text(await ann.post(`${home}/namespaces`, { name: 'Notes', slug: 'notes' }), 'namespace_id');
+  for (const title of ['First', 'Second']) {
+    const threads = `${home}/namespaces/${String(ids.namespace_id)}/threads`;
+    ids.thread_id = text(await ann.post(threads, { title, metadata: { deep: { er: [true, 1.5] } } }), 'thread_id');
+  }
+  await ann.must('PUT', `${home}/namespaces/${String(ids.namespace_id)}/threads/${String(ids.thread_id)}`, {
+    title: 'Changed',
+  });
+  ids.app_id = text(await ann.post(`${home}/apps`, { name: 'Shop', metadata: { tier: 1 } }), 'app_id');
+  const releases = `${home}/apps/${String(ids.app_id)}/releases`;
+  ids.previous_release_id = text(await ann.post(releases, { version: '1.0.0' }), 'release_id');
+  ids.release_id = text(await ann.post(releases, { version: '1.1.0', notes: 'Better.' }), 'release_id');
+}
+
+async function seedEnvironments(ann: Client, org: string, ids: Json): Promise<void> {
+  const environments = `${org}/workspaces/${String(ids.workspace_id)}/environments`;
+  for (const slug of ['staging', 'production']) {
+    const made = await ann.post(environments, { name: slug, slug });
+    ids.environment_id = text(made.environment as Json, 'environment_id');
+  }
+  for (const release_id of [ids.previous_release_id, ids.release_id, ids.previous_release_id])
+    await ann.post(`${environments}/${String(ids.environment_id)}/deploy`, { app_id: ids.app_id, release_id });
+}
+
+/** @returns the paths that show the values */
+async function seedSecrets(ann: Client, org: string, ids: Json): Promise<string[]> {
+  const made = { secret_type: 'api_key', value: { api_key: 'test-only-1' } };
+  const secret = await ann.post(`${org}/secrets`, { ...made, name: 'openai', rotation_reminder_days: 90 });
+  Object.assign(ids, { secret_id: text(secret, 'secret_id'), name: 'openai' });
+  for (const version of [2, 3])
+    await ann.post(`${org}/secrets/${String(ids.secret_id)}/rotate`, { value: { api_key: `test-only-${version}` } });
+  const places = { workspace_id: ids.workspace_id, namespace_id: ids.namespace_id };
+  await ann.post(`${org}/secrets`, { ...made, ...places, name: 'of-notes' });
+  const gone = text(await ann.post(`${org}/secrets`, { ...made, name: 'deleted' }), 'secret_id');
+  await ann.must('DELETE', `${org}/secrets/${gone}`);
+  return [`${org}/secrets/by-name/openai?include_value=true`, `${org}/secrets/${String(ids.secret_id)}/versions`];
+}
+
+async function seedModels(ann: Client, org: string, ids: Json): Promise<void> {
+  const account = {
+    name: 'Provider',
+    provider_type: 'openai',
+    data_residency: 'eu',
+    credentials_ref: 'secret://openai',
+  };
+  ids.provider_account_id = text(await ann.post(`${org}/provider-accounts`, account), 'provider_account_id');
+  ids.logical_model_id = 'large';
+  const target = { provider_account_id: ids.provider_account_id, model_name: 'large-1', weight: 70 };
+  const model = { logical_model_id: 'large', name: 'Large', targets: [target], capabilities: { tools: true } };
+  await ann.post(`${org}/model-catalog`, model);
+  const home = `${org}/workspaces/${String(ids.workspace_id)}`;
+  const limits = { max_tokens_per_month: 1_000_000 };
+  await ann.post(`${home}/model-entitlements`, { logical_model_id: 'large', workspace_limits: limits });
+  const report = `{ providerAccountId: "${String(ids.provider_account_id)}", modelName: "large-1", outcome: SUCCESS,
+    inputTokens: 900, outputTokens: 100 }`;
+  const where = `orgId: "${String(ids.org_id)}", workspaceId: "${String(ids.workspace_id)}", logicalModelId: "large"`;
+  await ann.query(`mutation { reportModelUsage(${where}, input: ${report}) { requestCount } }`);
+}
+
+/** @returns a token that may read */
+async function seedTokens(ann: Client, anyone: Client, org: string, ids: Json): Promise<string> {
+  await ann.post(`${org}/apps/${String(ids.app_id)}/tokens`, { name: 'of the shop', scopes: ['read'] });
+  const revoked = await ann.post(`${org}/api-tokens`, { name: 'revoked', scopes: ['read'] });
+  await ann.must('DELETE', `${org}/api-tokens/${text(revoked.token as Json, 'token_id')}`);
+  const refreshed = await ann.post(`${org}/api-tokens`, { name: 'refreshed', scopes: ['read'] });
+  await anyone.post(`${org}/api-tokens/refresh`, { refresh_token: text(refreshed, 'refresh_token_plaintext') });
+  const made = await ann.post(`${org}/api-tokens`, { name: 'ci', scopes: ['read'], workspace_ids: [ids.workspace_id] });
+  const token = text(made, 'plaintext_token');
+  await anyone.with(token).get(`${org}/workspaces/${String(ids.workspace_id)}`);
+  return token;
+}

@@ -1,0 +1,211 @@
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { migrationsDir } from '../../src/paths.ts';
+import { migrate, readMigrations } from '../../src/platform/postgres/migrate.ts';
+import { startTestApp, type TestApp } from '../support/app.ts';
+import { Client, type Json } from '../support/client.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { startService } from '../support/service.ts';
+import { openEvents } from '../support/sockets.ts';
+import { type Dump, readDumps, SERVICE } from './dumps.ts';
+import { answersOf, type Recording } from './record.ts';
+import { loadRows, rowsOf, type Table, tablesOf } from './rows.ts';
+import { text } from './seed.ts';
+import { shiftTimes } from './shift-times.ts';
+
+const dataDir = mkdtempSync(path.join(tmpdir(), 'upgrade-'));
+afterAll(() => rmSync(dataDir, { recursive: true, force: true }));
+
+const dumps = readDumps();
+
+/** A database as a version of long ago has left it, a moment ago. */
+async function databaseOf({ rows, writtenAt, migrations }: Dump, now: Date): Promise<TestDatabase> {
+  const database = await createTestDatabase({ template: 'template0' });
+  const dir = mkdtempSync(path.join(dataDir, 'migrations-'));
+  for (const name of migrations) cpSync(path.join(migrationsDir, name), path.join(dir, name), { recursive: true });
+  await migrate(database.url, dir);
+  await withClient(database.url, (db) => loadRows(db, shiftTimes(rows, writtenAt, now)));
+  return database;
+}
+
+async function withClient<T>(url: string, work: (db: pg.Client) => Promise<T>): Promise<T> {
+  const db = new pg.Client({ connectionString: url });
+  await db.connect();
+  try {
+    return await work(db);
+  } finally {
+    await db.end();
+  }
+}
+
+type Contents = Map<Table, string[]>;
+
+async function contentsOf(db: pg.Client, tables: readonly Table[]): Promise<Contents> {
+  const contents: Contents = new Map();
+  for (const table of tables) contents.set(table, await rowsOf(db, table));
+  return contents;
+}
+
+describe.each(dumps)('a database of the schema $name, with rows in every table, after one start', (dump) => {
+  const recording = JSON.parse(dump.recording) as Recording;
+  const { seeded } = recording;
+  let database: TestDatabase;
+  let app: TestApp;
+  let before: Contents;
+  let after: Contents;
+  let events: OldEvent[];
+  let recorded: Recording;
+  let anyone: Client;
+  let ann: Client;
+  let token: string;
+
+  beforeAll(async () => {
+    const now = new Date();
+    recorded = JSON.parse(shiftTimes(dump.recording, dump.writtenAt, now)) as Recording;
+    database = await databaseOf(dump, now);
+    await withClient(database.url, async (db) => {
+      before = await contentsOf(db, await tablesOf(db));
+      events = await eventsOf(db, seeded.ids.workspace_id!);
+    });
+    await migrate(database.url, migrationsDir);
+    app = await startTestApp({ databaseUrl: database.url, env: SERVICE });
+    after = await withClient(database.url, (db) => contentsOf(db, [...before.keys()]));
+    anyone = new Client(await app.listen());
+    token = text(await anyone.post('/v1/auth/refresh', { refresh_token: seeded.refreshToken }), 'access_token');
+    ann = anyone.with(token);
+  });
+  afterAll(async () => {
+    await app.close();
+    await database.drop();
+  });
+
+  it('has every row of before', () => {
+    for (const [table, rows] of before) expect(after.get(table), table.name).toEqual(expect.arrayContaining(rows));
+  });
+
+  it('answers every read as before; fields may have come', async () => {
+    for (const { path, body } of recorded.reads) expect(await ann.get(path), path).toMatchObject(body);
+    expect(await ann.query(recorded.query)).toMatchObject(recorded.data);
+  });
+
+  it('pages through its lists, with their totals', async () => {
+    const lists = recorded.reads.filter(({ body }) => Number(body.total) > 1 && 'next_cursor' in body);
+    expect(lists.length).toBeGreaterThan(2);
+    for (const { path, body } of lists) {
+      const [key, rows] = Object.entries(body).find(([, value]) => Array.isArray(value)) as [string, Json[]];
+      expect(await walk(path, key, Number(body.total)), path).toMatchObject(rows);
+    }
+  });
+
+  /** All rows of a list, one a page. */
+  async function walk(list: string, key: string, total: number): Promise<Json[]> {
+    const rows: Json[] = [];
+    let cursor: unknown = '';
+    while (typeof cursor === 'string') {
+      const page = await ann.get(`${list}?limit=1${cursor && `&cursor=${encodeURIComponent(cursor)}`}`);
+      expect(page.total, list).toBe(total);
+      rows.push(...(page[key] as Json[]));
+      cursor = page.next_cursor;
+    }
+    return rows;
+  }
+
+  it('knows the password of before', async () => {
+    const { username, password, ids } = seeded;
+    const session = await anyone.post('/v1/auth/login', { username, password });
+    expect(session.user).toMatchObject({ user_id: ids.user_id });
+  });
+
+  it('streams the events of before', async () => {
+    const { org_id, workspace_id } = seeded.ids;
+    const [first, ...others] = events;
+    const place = `orgId: "${org_id}", workspaceId: "${workspace_id}", after: "${first!.cursor}"`;
+    const query = `subscription { workspaceEvents(${place}) { id type resourceId data timestamp } }`;
+    const stream = await openEvents(`${app.url}/graphql`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        accept: 'text/event-stream',
+        authorization: `Bearer ${token}`,
+      },
+      body: JSON.stringify({ query }),
+    });
+    const seen = () =>
+      stream.events.flatMap(({ event, data }) =>
+        event === 'next' ? [(JSON.parse(data) as { data: { workspaceEvents: Json } }).data.workspaceEvents] : [],
+      );
+    await vi.waitFor(() => expect(seen().length).toBeGreaterThanOrEqual(others.length), { timeout: 10_000 });
+    stream.close();
+    expect(others.length).toBeGreaterThan(5);
+    expect(seen()).toEqual(others.map(({ cursor: _cursor, ...event }) => event));
+  });
+
+  // absent before there were any
+  const { apiToken, reveals } = seeded;
+  if (apiToken)
+    it('knows the API tokens of before, with their restrictions', async () => {
+      const home = `/v1/orgs/${seeded.ids.org_id}/workspaces`;
+      const ci = anyone.with(apiToken);
+      expect(await ci.get(home)).toMatchObject({ workspaces: [{ workspace_id: seeded.ids.workspace_id }], total: 1 });
+      const change = await ci.call('PUT', `${home}/${seeded.ids.workspace_id}`, { name: 'Changed' });
+      expect(change).toMatchObject({ status: 403, body: { details: { required_permission: 'workspace:update' } } });
+    });
+
+  if (reveals.length > 0)
+    it('opens the secrets of before, each version', async () => {
+      const [current, versions] = await answersOf(ann, reveals);
+      expect(current!.body.value).toEqual({ api_key: 'test-only-3' });
+      expect(versions!.body).toMatchObject(recorded.reveals[1]!.body);
+    });
+});
+
+interface OldEvent {
+  cursor: string;
+  id: string;
+  type: string;
+  resourceId: string;
+  data: Json;
+  timestamp: string;
+}
+
+async function eventsOf(db: pg.Client, workspaceId: string): Promise<OldEvent[]> {
+  const { rows } = await db.query<Omit<OldEvent, 'timestamp'> & { timestamp: Date }>(
+    `select xid || '-' || seq as cursor, id, type, resource_id as "resourceId", data, timestamp
+     from events where workspace_id = $1 order by xid, seq`,
+    [workspaceId],
+  );
+  return rows.map((row) => ({ ...row, timestamp: row.timestamp.toISOString() }));
+}
+
+describe('dumps of the schemas that landed', () => {
+  it('are each of the first migrations of today, in their order', () => {
+    const today = readMigrations(migrationsDir).map(({ name }) => name);
+    for (const { name, migrations } of dumps) {
+      expect(migrations.at(-1)).toBe(name);
+      expect(today.slice(0, migrations.length)).toEqual(migrations);
+    }
+  });
+});
+
+describe('an older version', () => {
+  it('does not start on a newer schema, says so in one sentence, and leaves the database alone', async () => {
+    const database = await createTestDatabase();
+    const history = 'select migration_name from _prisma_migrations order by 1';
+    await withClient(database.url, (db) =>
+      db.query(`insert into _prisma_migrations (id, checksum, migration_name, finished_at)
+        values ('newer', 'newer', '29991231235959_newer', now())`),
+    );
+    const before = await withClient(database.url, async (db) => (await db.query(history)).rows);
+    const service = startService({ ...SERVICE, DATABASE_URL: database.url, DATA_DIR: path.join(dataDir, 'older') });
+    expect(await service.exited()).toBe(1);
+    expect(service.output()).toBe(
+      'The service could not start. The database was migrated by a newer version of the service ' +
+        '(29991231235959_newer): start that version, or a newer one.\n',
+    );
+    expect(await withClient(database.url, async (db) => (await db.query(history)).rows)).toEqual(before);
+    await database.drop();
+  });
+});
