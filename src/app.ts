@@ -10,6 +10,7 @@ import type { Config } from './config.ts';
 import type { Owner } from './core/owner.ts';
 import { scheduled, type Task } from './core/tasks.ts';
 import { Expectation } from './data/expectation.ts';
+import type { Sql } from './data/sql.ts';
 import { EventLag } from './events/event-lag.ts';
 import { Context } from './graphql/context.ts';
 import { schema } from './graphql/schema.ts';
@@ -26,7 +27,7 @@ import { baseUrl } from './http/base-url.ts';
 import { addCacheControl } from './http/cache-control.ts';
 import { addFailureRecords } from './http/failure-records.ts';
 import { addHealth } from './http/health.ts';
-import { addIdempotency } from './http/idempotency.ts';
+import { addIdempotency, storedAnswers } from './http/idempotency.ts';
 import { endUnusedConnections } from './http/idle-sockets.ts';
 import { addMetrics } from './http/metrics.ts';
 import { CallerLimit } from './http/rate-limit.ts';
@@ -58,6 +59,8 @@ export interface AppDeps {
 export interface App {
   server: FastifyInstance;
   services: Services;
+  /** All that declares tasks, retention and references to secrets. */
+  owners: readonly Owner[];
   jobs: Jobs;
   /** Ends streams and writes what is still in memory. Call it after the server has stopped accepting. */
   stop(): Promise<void>;
@@ -112,7 +115,9 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const socket = socketHandler({ ...config, endpoint, services, admission, limit, onFault: onResolverFault });
   addGraphQL(server, { ...config, endpoint, plain: plainPost({ services, operations, persisted }), socket });
   await server.register(restPlugin, restOptions(config, services));
-  services.jobQueue.declare(tasksOf(services));
+  const owners: (object & Owner)[] = [...Object.values(services), storedAnswers];
+  services.vault.declare(owners.flatMap(({ secretReferences }) => secretReferences ?? []));
+  services.jobQueue.declare(tasksOf(services.sql, owners));
   const jobs = new Jobs({ pool: database.pool, tasks: services.jobQueue.tasks, logger, onFault: logFault });
   services.jobQueue.onAdded(() => jobs.wake());
   addMetrics(server, { services, pool: database.pool, eventLag, jobs });
@@ -128,7 +133,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     await services.activity.flush();
     await services.tokenUses.flush();
   };
-  return { server, services, jobs, stop };
+  return { server, services, owners, jobs, stop };
 }
 
 const MAX_HEADER_BYTES = 32 * 1024;
@@ -198,13 +203,9 @@ function restOptions({ publicUrl }: Config, services: Services): RestOptions {
   };
 }
 
-/** What the services declare, and retention. */
-function tasksOf(services: Services): Task[] {
-  const owners: (object & Owner)[] = Object.values(services);
-  const retention = scheduled('retention', { everySeconds: 3_600 }, async () => {
-    await services.buckets.removeDeleted();
-    await enforceRetention(services.sql);
-  });
+/** What the owners declare, and retention. */
+function tasksOf(sql: Sql, owners: readonly Owner[]): Task[] {
+  const retention = scheduled('retention', { everySeconds: 3_600 }, () => enforceRetention(sql, owners));
   return [...owners.flatMap(({ tasks }) => tasks ?? []), retention];
 }
 

@@ -122,6 +122,7 @@ export function createServices(process: ProcessDeps) {
     buckets: new Buckets({ sql, prisma, changes, dataDir: config.dataDir }),
     events: new EventService({ tail, missed: new MissedEvents(sql), sql, access, authentication, onFault }),
     auth: new AuthService(auth),
+    sessions,
     mail,
     requestedMails: new RequestedMails({ prisma, changes, mail }),
     emailProofs: new EmailProofs(auth),

@@ -37,6 +37,11 @@ export interface ApiTokenDeps extends ServiceDeps {
 
 /** API tokens of users and tokens of apps (spec, API tokens and app tokens). */
 export class ApiTokenService {
+  /** Revoked ones stay in lists for 90 days; expired ones can be refreshed for 30 days. */
+  readonly retention = [
+    `delete from api_tokens where revoked_at < now() - interval '90 days'
+       or refresh_expires_at < now() - interval '90 days'`,
+  ];
   readonly reads: ApiTokenReads;
   readonly #deps: ApiTokenDeps;
 

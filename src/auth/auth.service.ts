@@ -13,7 +13,7 @@ import type { Changes } from '../data/changes.ts';
 import type { PrismaClient, User } from '../generated/prisma/client.ts';
 import type { AccountMail } from './account-mail.ts';
 import type { CurrentPassword } from './current-password.ts';
-import { Lockout, lockedOut } from './lockout.ts';
+import { Lockout, lockedOut, lockoutRetention } from './lockout.ts';
 import type { SessionFacts, Sessions, TokenPair } from './sessions.ts';
 
 export interface AuthDeps {
@@ -38,6 +38,7 @@ export interface SignIn extends TokenPair {
 
 /** Sign-in and what stands around it (spec, Auth). */
 export class AuthService {
+  readonly retention = lockoutRetention;
   readonly #deps: AuthDeps;
   readonly #lockout: Lockout;
   readonly #failuresByAddress: Budget;

@@ -7,6 +7,7 @@ import { type UsedEmailToken, useEmailToken } from './email-tokens.ts';
 
 /** Mailed links that prove an address: the one that an account was made with, or the one that it changes to. */
 export class EmailProofs {
+  readonly retention = [`delete from email_tokens where expires_at < now() - interval '1 day'`];
   readonly #deps: Pick<AuthDeps, 'changes' | 'authentication' | 'mail'>;
 
   constructor(deps: Pick<AuthDeps, 'changes' | 'authentication' | 'mail'>) {

@@ -12,6 +12,11 @@ export const lockedOut = (seconds: number) => rateLimited(seconds, 'Too many fai
 /** Four hours are reached long before; the count itself goes on. */
 const MOST_DOUBLINGS = 10;
 
+/** Removes failures that count no more. */
+export const lockoutRetention = [
+  `delete from login_failures where window_start < now() - interval '1 day' and coalesce(locked_until, now()) <= now()`,
+];
+
 /**
  * Locks an account after ten failed sign-ins in 15 minutes: 15 minutes, then double each time, at most four hours (defaults §0.5).
  * A name without an account locks alike, so that a lock tells nothing.

@@ -40,6 +40,10 @@ interface Deps {
 
 /** Sessions and their refresh tokens (defaults §1). All tokens of a session are one family. */
 export class Sessions {
+  readonly retention = [
+    `delete from sessions where expires_at < now() - interval '1 day' or revoked_at < now() - interval '30 days'`,
+    `delete from refresh_tokens where expires_at < now() - interval '1 day'`,
+  ];
   readonly #deps: Deps;
 
   constructor(deps: Deps) {

@@ -132,6 +132,7 @@ export const writeActivity = (row: ActivityRow): Write => insert.write([row]);
  * what a small request costs, a batch costs 3 %). What cannot be written is kept and tried again, within a bound.
  */
 export class ActivityRecorder {
+  readonly retention = [`delete from activity where timestamp < now() - interval '90 days'`];
   readonly #sql: Sql;
   readonly #onFault: (error: unknown, lost: number) => void;
   readonly #recorded = new WeakSet<object>();

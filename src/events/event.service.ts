@@ -43,6 +43,8 @@ interface StreamedWorkspace {
 
 /** The live events of workspaces, and of organizations themselves. */
 export class EventService {
+  /** Streams may resume for 24 hours. */
+  readonly retention = [`delete from events where timestamp < now() - interval '7 days'`];
   readonly #deps: EventServiceDeps;
   readonly #slots = new StreamSlots();
   readonly #watch: StreamWatch;

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { principalId } from '../access/principal.ts';
 import { ApiError } from '../core/errors.ts';
+import type { Owner } from '../core/owner.ts';
 import type { Sql } from '../data/sql.ts';
 import type { Seal } from '../platform/keys/seal.ts';
 import { callerError } from '../platform/postgres/faults.ts';
@@ -50,6 +51,11 @@ interface StoredAnswer {
   etag?: string;
   body: string;
 }
+
+/** What is declared of the stored answers. */
+export const storedAnswers: Owner = {
+  retention: [`delete from idempotency_keys where created_at < now() - interval '24 hours'`],
+};
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 

@@ -46,6 +46,10 @@ export interface OrganizationDeps extends ServiceDeps {
 
 /** Organizations: the tenants. */
 export class OrganizationService {
+  readonly retention = [
+    `delete from organizations where deleted_at < now() - interval '30 days'`,
+    `delete from resource_counts c where not exists (select 1 from organizations o where o.id = c.org_id)`,
+  ];
   readonly #deps: OrganizationDeps;
   readonly #ofUser: NestedList<Organization>;
 

@@ -47,21 +47,15 @@ interface LockedAccount {
 
 /** Accounts at providers of models. Their credentials are references, never the credentials. */
 export class ProviderAccountService {
+  readonly secretReferences = [
+    { resource: 'provider_account', table: 'provider_accounts', column: 'credentials_ref' },
+  ] as const;
   readonly reads: ProviderAccountReads;
   readonly #deps: ServiceDeps & { vault: Vault };
 
   constructor(deps: ServiceDeps & { vault: Vault }) {
     this.#deps = deps;
     this.reads = new ProviderAccountReads(deps);
-    deps.vault.registerReferences(async (db, { orgId, references }) => {
-      const accounts = await db.providerAccount.findMany({
-        where: { orgId, credentialsRef: { in: [...references] } },
-        orderBy: { id: 'asc' },
-        take: MAX_REFERENCES,
-        select: { id: true },
-      });
-      return accounts.map(({ id }) => ({ resource_type: 'provider_account', resource_id: id }));
-    });
   }
 
   /**

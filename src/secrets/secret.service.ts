@@ -49,6 +49,7 @@ const KEPT_VERSIONS = 20;
 
 /** Changes of secrets. What each one leaves behind (records, events) never holds a value. */
 export class SecretService {
+  readonly retention = [`delete from secrets where status = 'deleted' and deleted_at < now() - interval '30 days'`];
   readonly reads: SecretReads;
   readonly #deps: SecretDeps;
 

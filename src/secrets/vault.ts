@@ -1,5 +1,6 @@
 import type { Caller } from '../access/caller.ts';
 import { conflict, invalidInput, notFound } from '../core/errors.ts';
+import type { SecretReference } from '../core/owner.ts';
 import type { Changes, PrismaTx } from '../data/changes.ts';
 import { Prisma, type PrismaClient } from '../generated/prisma/client.ts';
 import type { RootKeys } from '../platform/keys/root-keys.ts';
@@ -11,15 +12,11 @@ export interface SecretUse {
   resource_id: string;
 }
 
-/** Says what of an organization names a secret. `references` are the texts that mean it: `sec_…`, and `secret://name` of the organization's own. */
-export type ReferenceFinder = (
-  db: Prisma.TransactionClient,
-  secret: SecretIdentity & { references: readonly string[] },
-) => Promise<SecretUse[]>;
-
 /** What a reference means: a secret; something outside, which the vault does not know; or nothing. */
 export type Resolution = { kind: 'secret'; id: string } | { kind: 'external' } | { kind: 'missing'; why: string };
 
+/** Of each column that refers to secrets, so many uses of one are listed. */
+const MAX_USES = 100;
 const BY_NAME = 'secret://';
 const BY_ID = 'sec_';
 
@@ -51,15 +48,20 @@ interface Openable extends WrappedKey {
  */
 export class Vault {
   readonly #deps: VaultDeps;
-  readonly #finders: ReferenceFinder[] = [];
+  #uses = '';
 
   constructor(deps: VaultDeps) {
     this.#deps = deps;
   }
 
-  /** Has this asked before a secret is destroyed or renamed. */
-  registerReferences(finder: ReferenceFinder): void {
-    this.#finders.push(finder);
+  /** Has these columns asked before a secret is destroyed or renamed. */
+  declare(references: readonly SecretReference[]): void {
+    this.#uses = references
+      .map(
+        ({ resource, table, column }) => `(select '${resource}' as resource_type, id as resource_id from ${table}
+          where org_id = $1 and ${column} = any($2) order by id limit ${MAX_USES})`,
+      )
+      .join(' union all ');
   }
 
   /** What a reference means in an organization. Deleted secrets, and those of deleted workspaces, are not there. */
@@ -95,12 +97,12 @@ export class Vault {
 
   /** Everything that names a secret, which the caller holds. */
   async usesOf(db: Prisma.TransactionClient, secret: Referable): Promise<SecretUse[]> {
-    return this.#find(db, secret, [secret.id, ...namesOf(secret)]);
+    return this.#find(db, secret.orgId, [secret.id, ...namesOf(secret)]);
   }
 
   /** Everything that names a secret, which the caller holds, by its name. */
   async usesOfName(db: Prisma.TransactionClient, secret: Referable): Promise<SecretUse[]> {
-    return this.#find(db, secret, namesOf(secret));
+    return this.#find(db, secret.orgId, namesOf(secret));
   }
 
   /**
@@ -124,15 +126,9 @@ export class Vault {
     return openValue(unwrapKey(rootKeys, secret), secret, { version: secret.version, ciphertext });
   }
 
-  async #find(
-    db: Prisma.TransactionClient,
-    { orgId, id }: SecretIdentity,
-    references: readonly string[],
-  ): Promise<SecretUse[]> {
-    const uses: SecretUse[] = [];
-    if (references.length === 0) return uses;
-    for (const find of this.#finders) uses.push(...(await find(db, { orgId, id, references })));
-    return uses;
+  async #find(db: Prisma.TransactionClient, orgId: string, references: readonly string[]): Promise<SecretUse[]> {
+    if (references.length === 0) return [];
+    return db.$queryRawUnsafe<SecretUse[]>(this.#uses, orgId, references);
   }
 }
 

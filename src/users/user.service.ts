@@ -39,6 +39,13 @@ export interface UserDeps extends ServiceDeps {
 
 /** Users in a workspace's context (spec, Users). */
 export class UserService {
+  /** What is personal of a deleted account; its id stays, because content refers to it. */
+  readonly retention = [
+    `update users set email = 'deleted-' || id || '@invalid', email_key = lower('deleted-' || id || '@invalid'),
+       username = id, username_key = lower(id), full_name = null, avatar_url = null, bio = null, timezone = null,
+       locale = null, preferences = '{}', password_hash = null, purged_at = now()
+     where deactivated_at < now() - interval '30 days' and purged_at is null`,
+  ];
   readonly reads: UserReads;
   readonly #deps: UserDeps;
 

@@ -72,7 +72,7 @@ export class Buckets {
   }
 
   /** Removes the folders of workspaces that were deleted 30 days ago, before their rows go. @returns how many */
-  async removeDeleted(): Promise<number> {
+  async removeFiles(): Promise<number> {
     const monthAgo = new Date(Date.now() - 30 * 24 * 3_600_000);
     const gone = await this.#prisma.workspace.findMany({
       where: { OR: [{ deletedAt: { lt: monthAgo } }, { organization: { deletedAt: { lt: monthAgo } } }] },

@@ -40,6 +40,7 @@ const workspaces: ReadsOptions<Workspace, OrganizationPlace, PageArgs> = {
 
 /** Workspaces: the rules. Permissions are declared on the fields and asked before these run. */
 export class WorkspaceService {
+  readonly retention = [`delete from workspaces where deleted_at < now() - interval '30 days'`];
   /** All workspaces of an organization, for those who administer it. */
   readonly reads: Reads<Workspace, OrganizationPlace>;
   /** The workspaces of an organization that the caller is a member of. */

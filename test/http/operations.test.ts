@@ -136,7 +136,7 @@ describe('background tasks', () => {
       where: { id: gone.userId },
       data: { isActive: false, deactivatedAt: monthAgo },
     });
-    await enforceRetention(app.services.sql);
+    await enforceRetention(app.services.sql, app.owners);
     expect(await app.database.prisma.workspace.findUnique({ where: { id: gone.workspaceId } })).toBeNull();
     expect(await app.database.prisma.workspace.findUnique({ where: { id: kept.workspaceId } })).not.toBeNull();
     const purged = await app.database.prisma.user.findUniqueOrThrow({ where: { id: gone.userId } });
@@ -158,10 +158,10 @@ describe('retention', () => {
     const withoutPassword = { isActive: false, passwordHash: null, fullName: 'Somebody' };
     await prisma.user.update({ where: { id: elsewhere.userId }, data: { ...withoutPassword, deactivatedAt: ago(31) } });
     await prisma.user.update({ where: { id: suspended.userId }, data: withoutPassword });
-    await enforceRetention(app.services.sql);
+    await enforceRetention(app.services.sql, app.owners);
     const purged = await prisma.user.findUniqueOrThrow({ where: { id: elsewhere.userId } });
     expect([purged.email, purged.fullName]).toEqual([`deleted-${elsewhere.userId}@invalid`, null]);
-    await enforceRetention(app.services.sql);
+    await enforceRetention(app.services.sql, app.owners);
     expect(await prisma.user.findUniqueOrThrow({ where: { id: elsewhere.userId } })).toEqual(purged);
     const kept = await prisma.user.findUniqueOrThrow({ where: { id: suspended.userId } });
     expect([kept.email, kept.fullName]).toEqual([suspended.email, 'Somebody']);
@@ -197,7 +197,7 @@ describe('retention', () => {
         data: { timestamp: ago(days) },
         select: { id: true },
       });
-    await enforceRetention(app.services.sql);
+    await enforceRetention(app.services.sql, app.owners);
     const keptRecords = await prisma.activity.findMany({ where, orderBy: { id: 'asc' }, select: { id: true } });
     expect(keptRecords.map(({ id }) => id)).toEqual(records.slice(1).map(({ id }) => id));
     const keptEvents = await prisma.event.findMany({
@@ -223,8 +223,7 @@ describe('retention', () => {
     await prisma.workspace.update({ where: { id: alone!.workspaceId }, data: { deletedAt: ago(31) } });
     await prisma.organization.update({ where: { id: withAll!.orgId }, data: { deletedAt: ago(31) } });
     await prisma.workspace.update({ where: { id: young!.workspaceId }, data: { deletedAt: ago(29) } });
-    await app.services.buckets.removeDeleted();
-    await enforceRetention(app.services.sql);
+    await enforceRetention(app.services.sql, app.owners);
     expect(accounts.map((account) => existsSync(folder(account)))).toEqual([false, false, true, true]);
     expect(
       await prisma.workspace.count({ where: { id: { in: accounts.map((account) => account.workspaceId) } } }),
@@ -236,7 +235,7 @@ describe('retention', () => {
     const counters = ({ orgId }: Person) => app.database.prisma.resourceCount.count({ where: { orgId } });
     expect(await counters(gone)).toBeGreaterThan(0);
     await app.database.prisma.organization.update({ where: { id: gone.orgId }, data: { deletedAt: ago(31) } });
-    await enforceRetention(app.services.sql);
+    await enforceRetention(app.services.sql, app.owners);
     expect(await app.database.prisma.organization.findUnique({ where: { id: gone.orgId } })).toBeNull();
     expect(await counters(gone)).toBe(0);
     expect(await counters(kept)).toBeGreaterThan(0);

@@ -713,7 +713,7 @@ test('soft-deleted secrets are gone after 30 days', async () => {
   await app.database.pool.query(`update secrets set deleted_at = now() - interval '31 days' where id = $1`, [
     old.secret_id,
   ]);
-  await enforceRetention(app.services.sql);
+  await enforceRetention(app.services.sql, app.owners);
   const left = await app.database.prisma.secret.findMany({ where: { orgId: ann.orgId }, select: { id: true } });
   expect(left).toEqual([{ id: recent.secret_id }]);
 });

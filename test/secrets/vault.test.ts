@@ -3,23 +3,17 @@ import { systemCaller } from '../../src/access/system-caller.ts';
 import { ApiError, InputError } from '../../src/core/errors.ts';
 import type { PrismaTx } from '../../src/data/changes.ts';
 import { OpenChange } from '../../src/data/open-change.ts';
-import type { SecretUse } from '../../src/secrets/vault.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Person, register } from '../support/person.ts';
 import { fromOutside } from '../support/single-connection.ts';
 import { newSecret, type Secret, secretBody, secretsOf, VALUE } from './new-secret.ts';
 
 let app: TestApp;
-/** What stands for the rows of another resource: what it names, by its id. */
-const naming = new Map<string, string>();
 beforeAll(async () => {
   app = await startTestApp();
-  app.services.vault.registerReferences(
-    async (_db, { references }): Promise<SecretUse[]> =>
-      [...naming].flatMap(([resource_id, reference]) =>
-        references.includes(reference) ? [{ resource_type: 'toy', resource_id }] : [],
-      ),
-  );
+  await app.database.pool.query('create table toys (id text, org_id text, secret_ref text)');
+  const references = app.owners.flatMap(({ secretReferences }) => secretReferences ?? []);
+  app.services.vault.declare([...references, { resource: 'model', table: 'toys', column: 'secret_ref' }]);
 });
 afterAll(() => app.close());
 
@@ -31,6 +25,12 @@ function inChange<T>(work: (tx: PrismaTx) => Promise<T>): Promise<T> {
   const { sql, jobQueue: jobs } = app.services;
   return app.database.transaction((transaction) => new OpenChange(caller, { sql, transaction, jobs }).withPrisma(work));
 }
+
+/** Rows of another resource that name secrets. */
+const name = ({ orgId }: Person, references: Record<string, string>) =>
+  fromOutside(() =>
+    app.database.pool.query('insert into toys select key, $1, value from jsonb_each_text($2)', [orgId, references]),
+  );
 
 /** The identifier that a reference was found to mean where it is stored; `external`; or the error. */
 async function ensured({ orgId }: Person, reference: string): Promise<unknown> {
@@ -126,7 +126,7 @@ test('what is named by something is not destroyed; a soft deletion may go before
   const ann = await register(app, { name: 'ann' });
   const [byId, byName] = [await newSecret(ann), await newSecret(ann, { name: 'named' })];
   const inner = await newSecret(ann, { name: 'named', workspace_id: ann.workspaceId });
-  naming.set('toy_1', byId.secret_id).set('toy_2', 'secret://named').set('toy_3', byId.secret_id);
+  await name(ann, { toy_1: byId.secret_id, toy_2: 'secret://named', toy_3: byId.secret_id });
   const inUse = (id: string, ...toys: string[]) => ({
     status: 409,
     body: {
@@ -135,7 +135,7 @@ test('what is named by something is not destroyed; a soft deletion may go before
         resource_type: 'secret',
         resource_id: id,
         reason: 'in_use',
-        references: toys.map((resource_id) => ({ resource_type: 'toy', resource_id })),
+        references: toys.map((resource_id) => ({ resource_type: 'model', resource_id })),
       },
     },
   });
@@ -147,7 +147,6 @@ test('what is named by something is not destroyed; a soft deletion may go before
   expect((await ann.call('DELETE', `${inner.url}?permanent=true`)).status).toBe(204);
   expect((await ann.call('DELETE', byId.url)).status).toBe(204);
   expect((await ann.call('DELETE', `${byId.url}?permanent=true`)).status).toBe(204);
-  naming.clear();
 });
 
 test('what is named by its name keeps the name: else the secret could be destroyed, and another one take its place', async () => {
@@ -186,10 +185,9 @@ test('a name that is being referred to is held: a renaming waits for it, and the
     await app.services.vault.ensureReference(tx, ann.orgId, 'secret://held', PATH);
     renamed = fromOutside(() => ann.call('PATCH', url, { name: 'gone' }));
     await expect.poll(() => waiting()).toBe(1);
-    naming.set('toy_8', 'secret://held');
+    await name(ann, { toy_8: 'secret://held' });
   });
   expect((await renamed!).status).toBe(409);
-  naming.clear();
   let stored: Promise<unknown> | undefined;
   await app.database.prisma.$transaction(async (db) => {
     await db.$executeRaw`select 1 from secrets where name = 'held' for update`;
@@ -208,10 +206,9 @@ test('a reference that is being stored holds its secret: a destroy waits for it,
     await app.services.vault.ensureReference(tx, ann.orgId, secret_id, PATH);
     destroyed = fromOutside(() => ann.call('DELETE', `${url}?permanent=true`));
     await expect.poll(() => waiting()).toBe(1);
-    naming.set('toy_9', secret_id);
+    await name(ann, { toy_9: secret_id });
   });
   expect((await destroyed!).status).toBe(409);
-  naming.clear();
 });
 
 async function waiting(): Promise<number> {

@@ -1,6 +1,4 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Sql } from '../../../src/data/sql.ts';
-import { enforceRetention } from '../../../src/platform/jobs/retention.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 
 let app: TestApp;
@@ -10,14 +8,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 it('finds old tokens and deleted secrets by an index, however many live ones there are', async () => {
-  const rules: string[] = [];
-  const listening = {
-    async write(text: string) {
-      rules.push(text);
-      return 0;
-    },
-  };
-  await enforceRetention(listening as unknown as Sql);
+  const rules = app.owners.flatMap(({ retention }) => retention ?? []);
   const judged = rules.filter((rule) => /delete from (api_tokens|secrets)\b/.test(rule));
   expect(judged).toHaveLength(2);
   const client = await app.database.pool.connect();
