@@ -106,7 +106,6 @@ export function createServices(process: ProcessDeps) {
   const { rootKeys } = process;
   const vault = new Vault({ prisma, changes, rootKeys });
   const secrets = new SecretService({ ...deps, rootKeys, vault, onFault });
-  const environments = new EnvironmentService({ ...deps, secrets });
   return {
     prisma,
     sql,
@@ -156,7 +155,7 @@ export function createServices(process: ProcessDeps) {
     apiTokenRefresh: new ApiTokenRefresh({ prisma, changes, authentication, activity, secret: process.appSecret }),
     apiTokenNotices: new ApiTokenNotices({ changes, mail }),
     releases: new ReleaseService(deps),
-    environments,
-    deployments: new DeploymentService({ ...deps, environments: environments.reads }),
+    environments: new EnvironmentService({ ...deps, secrets }),
+    deployments: new DeploymentService(deps),
   };
 }

@@ -1,10 +1,11 @@
 import { App } from '../apps/app.graph.ts';
 import { builder } from '../graphql/builder.ts';
-import { bounds } from '../graphql/inputs.ts';
-import { Node, readableInWorkspace, registerNode } from '../graphql/node.ts';
+import { inApp } from '../graphql/common-fields.ts';
+import { bounds, inputArg } from '../graphql/inputs.ts';
+import { Node, registerNode } from '../graphql/node.ts';
 import { pageArgs, pageType } from '../graphql/page-type.ts';
-import { workspaceArgs } from '../graphql/place-args.ts';
-import { around } from '../graphql/row-places.ts';
+import { environmentArgs, idArg, workspaceArgs } from '../graphql/place-args.ts';
+import { around, inside } from '../graphql/row-places.ts';
 import { versionArg } from '../graphql/versions.ts';
 import { Release } from '../releases/release.graph.ts';
 import { Environment } from './environment.graph.ts';
@@ -14,11 +15,7 @@ export const Deployment = builder.prismaObject('Deployment', {
     'A record of what was done to an app in an environment. It outlives the environment, the app and the release.',
   interfaces: [Node],
   fields: (t) => ({
-    id: t.exposeID('id', { description: 'Identifier, `dep_…`.' }),
-    orgId: t.exposeID('orgId', { description: 'The organization of the workspace.' }),
-    workspaceId: t.exposeID('workspaceId', { description: 'The workspace.' }),
     environmentId: t.exposeID('environmentId', { description: 'The environment.' }),
-    appId: t.exposeID('appId', { description: 'The app.' }),
     number: t.exposeInt('number', { description: 'Counts from 1 within the app and the environment, without gaps.' }),
     action: t.exposeString('action', {
       description:
@@ -36,8 +33,8 @@ export const Deployment = builder.prismaObject('Deployment', {
       nullable: true,
       description: 'The environment; null after it was deleted.',
       authorize: { workspace: 'environment:read' },
-      resolve: ({ orgId, workspaceId, environmentId }, _args, context) =>
-        context.services.environments.reads.nested(context, { orgId, workspaceId }, environmentId),
+      resolve: (row, _args, context) =>
+        context.services.environments.reads.find(context, around.workspace(row), row.environmentId),
     }),
     app: t.field({
       type: App,
@@ -66,11 +63,11 @@ export const Deployment = builder.prismaObject('Deployment', {
   }),
 });
 
+inApp(Deployment, 'deployment');
+
 export const DeploymentConnection = pageType('Deployment', Deployment);
 
-registerNode('deployment', Deployment, async (context, id) =>
-  readableInWorkspace(context, 'environment:read', await context.services.deployments.reads.findAnywhere(id)),
-);
+registerNode('deployment', Deployment, (context, id) => context.services.deployments.find(context, id));
 
 const listArgs = () => ({
   ...builder.args((t) => ({
@@ -85,16 +82,14 @@ builder.objectFields(Environment, (t) => ({
     description: 'What was done here, newest first.',
     authorize: { workspace: 'environment:read' },
     args: listArgs(),
-    resolve: ({ orgId, workspaceId, id }, args, context) =>
-      context.services.deployments.nested(context, 'history', [orgId, workspaceId, id], args),
+    resolve: (row, args, context) => context.services.deployments.history.list(context, inside.environment(row), args),
   }),
   deployed: t.field({
     type: DeploymentConnection,
     description: 'What is deployed here now: the newest record of each app that has something deployed, newest first.',
     authorize: { workspace: 'environment:read' },
     args: pageArgs(),
-    resolve: ({ orgId, workspaceId, id }, args, context) =>
-      context.services.deployments.nested(context, 'current', [orgId, workspaceId, id], args),
+    resolve: (row, args, context) => context.services.deployments.current.list(context, inside.environment(row), args),
   }),
 }));
 
@@ -104,23 +99,16 @@ builder.prismaObjectFields(App, (t) => ({
     description: 'What was done to the app in all environments, newest first.',
     authorize: { workspace: 'environment:read' },
     args: pageArgs(),
-    resolve: ({ orgId, workspaceId, id }, args, context) =>
-      context.services.deployments.nested(context, 'historyOfApp', [orgId, workspaceId, id], args),
+    resolve: (row, args, context) => context.services.deployments.historyOfApp.list(context, inside.app(row), args),
   }),
   deployed: t.field({
     type: DeploymentConnection,
     description: 'Where the app is deployed now: the newest record of each such environment, newest first.',
     authorize: { workspace: 'environment:read' },
     args: pageArgs(),
-    resolve: ({ orgId, workspaceId, id }, args, context) =>
-      context.services.deployments.nested(context, 'currentOfApp', [orgId, workspaceId, id], args),
+    resolve: (row, args, context) => context.services.deployments.currentOfApp.list(context, inside.app(row), args),
   }),
 }));
-
-const environmentArgs = () => ({
-  ...workspaceArgs(),
-  ...builder.args((t) => ({ environmentId: t.id({ required: true, description: 'The environment.' }) })),
-});
 
 builder.queryFields((t) => ({
   deployment: t.field({
@@ -128,17 +116,16 @@ builder.queryFields((t) => ({
     description: 'A deployment record by its identifier.',
     authorize: { workspace: 'environment:read' },
     activity: { action: 'read', resourceType: 'deployment' },
-    args: { ...workspaceArgs(), id: t.arg.id({ required: true, description: 'The deployment record.' }) },
-    resolve: (_root, { id, ...place }, { actor, services }) => services.deployments.get(actor, place, id),
+    args: { ...workspaceArgs(), ...idArg('The deployment record.') },
+    resolve: ({ workspace }, { id }, context) => context.services.deployments.get(context, workspace, id),
   }),
   deployments: t.field({
     type: DeploymentConnection,
     description: 'What was done in an environment, newest first.',
-    authorize: { workspace: 'environment:read' },
+    authorize: { workspace: 'environment:read', in: 'environment' },
     activity: { action: 'list', resourceType: 'deployment' },
     args: { ...environmentArgs(), ...listArgs() },
-    resolve: (_root, { appId, first, after, ...place }, { actor, services }) =>
-      services.deployments.list(actor, place, { appId, first, after }),
+    resolve: ({ environment }, args, context) => context.services.deployments.list(context, environment, args),
   }),
 }));
 
@@ -185,12 +172,12 @@ builder.mutationFields((t) => ({
     activity: { action: 'deploy', resourceType: 'deployment' },
     args: {
       ...environmentArgs(),
-      input: t.arg({ type: DeployReleaseInput, required: true, description: 'The release.' }),
+      ...inputArg(DeployReleaseInput, 'The release.'),
       ...versionArg('the environment'),
     },
-    resolve: async (_root, { input, ...place }, { actor, services }) => ({
+    resolve: async ({ workspace }, { environmentId, input }, { actor, services }) => ({
       message: 'App deployed successfully',
-      deployment: await services.deployments.deploy(actor, place, input),
+      deployment: await services.deployments.deploy(actor, { ...workspace, environmentId }, input),
     }),
   }),
   promoteRelease: t.field({
@@ -200,27 +187,27 @@ builder.mutationFields((t) => ({
     activity: { action: 'promote', resourceType: 'deployment' },
     args: {
       ...environmentArgs(),
-      input: t.arg({ type: PromoteReleaseInput, required: true, description: 'The app and where it comes from.' }),
+      ...inputArg(PromoteReleaseInput, 'The app and where it comes from.'),
       ...versionArg('the environment'),
     },
-    resolve: async (_root, { input, ...place }, { actor, services }) => ({
+    resolve: async ({ workspace }, { environmentId, input }, { actor, services }) => ({
       message: 'App promoted successfully',
-      deployment: await services.deployments.promote(actor, place, input),
+      deployment: await services.deployments.promote(actor, { ...workspace, environmentId }, input),
     }),
   }),
   undeployApp: t.field({
     type: DeploymentResult,
     description: 'Takes out what is deployed of an app in an environment.',
-    authorize: { workspace: 'deployment:delete' },
+    authorize: { workspace: 'deployment:delete', in: 'environment' },
     activity: { action: 'undeploy', resourceType: 'deployment' },
     args: {
       ...environmentArgs(),
       appId: t.arg.id({ required: true, description: 'The app.' }),
       ...versionArg('the environment'),
     },
-    resolve: async (_root, { appId, ...place }, { actor, services }) => ({
+    resolve: async ({ environment }, { appId }, { actor, services }) => ({
       message: 'App undeployed successfully',
-      deployment: await services.deployments.undeploy(actor, place, appId),
+      deployment: await services.deployments.undeploy(actor, environment, appId),
     }),
   }),
 }));

@@ -1,11 +1,11 @@
 import type { Actor } from '../access/caller.ts';
+import type { WorkspacePlace } from '../access/checked-place.ts';
 import type { Action } from '../core/actions.ts';
 import { newId } from '../core/ids.ts';
 import type { EventName } from '../core/resources.ts';
 import type { PrismaTx } from '../data/changes.ts';
 import { emitChange } from '../data/record-change.ts';
 import type { Deployment } from '../generated/prisma/client.ts';
-import type { WorkspacePlace } from './environment.reads.ts';
 import type { FilledSlot, Slot } from './slots.ts';
 
 /** What a deployment record tells (defaults §6). */

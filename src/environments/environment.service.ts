@@ -1,45 +1,44 @@
 import type { Actor } from '../access/caller.ts';
+import type { Checked, WorkspacePlace } from '../access/checked-place.ts';
 import { alreadyExists, conflict, notFound } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import type { PrismaTx } from '../data/changes.ts';
+import type { Given } from '../data/given.ts';
+import type { Reads } from '../data/reads.ts';
 import { recordChange } from '../data/record-change.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
 import type { Environment as EnvironmentRow, Prisma } from '../generated/prisma/client.ts';
 import type { SecretService } from '../secrets/secret.service.ts';
 import { recordRemovals } from './deployment.records.ts';
-import { type Environment, EnvironmentReads, versionedEnvironment, type WorkspacePlace } from './environment.reads.ts';
+import {
+  type Environment,
+  type EnvironmentListArgs,
+  environmentReads,
+  versionedEnvironment,
+} from './environment.reads.ts';
 import { holdSlotsOfEnvironment } from './slots.ts';
 
-export interface CreateEnvironment {
-  name: string;
-  slug: string;
-  description?: string | null;
-  isDefault?: boolean | null;
-}
-
-export interface UpdateEnvironment {
-  name?: string | null;
-  slug?: string | null;
-  description?: string | null;
-  isDefault?: boolean | null;
-  status?: string | null;
-}
+type UpdateEnvironment = Given<EnvironmentRow, 'name' | 'slug' | 'description' | 'isDefault' | 'status'>;
+type CreateEnvironment = UpdateEnvironment & Pick<EnvironmentRow, 'name' | 'slug'>;
 
 /**
- * Environments of a workspace. One of them is the default as long as there is any (defaults §6): an archived one only while all are
- * archived, then the next one that is made or activated takes its place.
+ * Environments of a workspace. One of them is the default as long as there is any (defaults §6): an archived one only
+ * while all are archived, then the next one that is made or activated takes its place.
  */
 export class EnvironmentService {
-  readonly reads: EnvironmentReads;
+  readonly reads: Reads<Environment, WorkspacePlace, EnvironmentListArgs>;
   readonly #deps: ServiceDeps & { secrets: SecretService };
 
   constructor(deps: ServiceDeps & { secrets: SecretService }) {
     this.#deps = deps;
-    this.reads = new EnvironmentReads(deps);
+    this.reads = environmentReads(deps);
   }
 
-  /** The first one of a workspace that is not archived is its default, whatever it says. @throws RESOURCE_ALREADY_EXISTS for a slug that is taken */
-  async create(actor: Actor, place: WorkspacePlace, input: CreateEnvironment): Promise<Environment> {
+  /**
+   * The first one of a workspace that is not archived is its default, whatever it says.
+   * @throws RESOURCE_ALREADY_EXISTS for a slug that is taken
+   */
+  async create(actor: Actor, place: Checked<WorkspacePlace>, input: CreateEnvironment): Promise<Environment> {
     const { orgId, workspaceId } = place;
     return this.#deps.changes.runWithPrisma(actor, async (tx) => {
       await holdWorkspace(tx, place);
@@ -69,7 +68,12 @@ export class EnvironmentService {
    * @throws RESOURCE_NOT_FOUND; RESOURCE_ALREADY_EXISTS for a slug that is taken; RESOURCE_CONFLICT `slug_in_use`,
    *   `default_environment`, `has_active_deployments`, `environment_archived`
    */
-  async update(actor: Actor, place: WorkspacePlace, id: string, input: UpdateEnvironment): Promise<Environment> {
+  async update(
+    actor: Actor,
+    place: Checked<WorkspacePlace>,
+    id: string,
+    input: UpdateEnvironment,
+  ): Promise<Environment> {
     return this.#deps.changes.runWithPrisma(actor, async (tx) => {
       await holdWorkspace(tx, place);
       const before = await holdAlone(tx, place, id);
@@ -97,8 +101,11 @@ export class EnvironmentService {
     });
   }
 
-  /** Takes out everything that is deployed in it, then deletes it with its secrets. @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `default_environment` */
-  async delete(actor: Actor, place: WorkspacePlace, id: string): Promise<void> {
+  /**
+   * Takes out everything that is deployed in it, then deletes it with its secrets.
+   * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `default_environment`
+   */
+  async delete(actor: Actor, place: Checked<WorkspacePlace>, id: string): Promise<void> {
     await this.#deps.changes.runWithPrisma(actor, async (tx) => {
       await holdWorkspace(tx, place);
       const environment = await holdAlone(tx, place, id);
@@ -191,7 +198,8 @@ async function refuseTakenSlug(tx: PrismaTx, workspaceId: string, slug: string):
 }
 
 /**
- * Lets one transaction at a time change which environments a workspace has. Others may go on adding what refers to the workspace.
+ * Lets one transaction at a time change which environments a workspace has. Others may go on adding what refers to the
+ * workspace.
  * @throws RESOURCE_NOT_FOUND when the workspace was deleted
  */
 async function holdWorkspace(tx: PrismaTx, { orgId, workspaceId }: WorkspacePlace): Promise<void> {

@@ -1,17 +1,13 @@
 import type { Access } from '../access/access.ts';
 import type { Actor } from '../access/caller.ts';
+import type { EnvironmentPlace, WorkspacePlace } from '../access/checked-place.ts';
 import { ApiError, conflict, notFound } from '../core/errors.ts';
 import type { Place } from '../core/place.ts';
 import type { PrismaTx } from '../data/changes.ts';
-import { versionedEnvironment, type WorkspacePlace } from './environment.reads.ts';
+import { versionedEnvironment } from './environment.reads.ts';
 
 // Whoever takes several locks takes them in this order, so that they wait for each other and never in a ring:
 // workspace, app, release, environment, slot. Of several environments or slots, the one with the lower id first.
-
-/** An environment of a workspace. */
-export interface EnvironmentPlace extends WorkspacePlace {
-  environmentId: string;
-}
 
 /** What of an app is deployed in an environment, and how many deployment records led there. */
 export interface Slot {

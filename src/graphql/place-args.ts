@@ -22,5 +22,11 @@ export const appArgs = () => ({
   ...builder.args((t) => ({ appId: t.id({ required: true, description: 'The app.' }) })),
 });
 
+/** Arguments that name the environment of an operation. */
+export const environmentArgs = () => ({
+  ...workspaceArgs(),
+  ...builder.args((t) => ({ environmentId: t.id({ required: true, description: 'The environment.' }) })),
+});
+
 /** The argument that names what an operation is about, beside its place. */
 export const idArg = (description: string) => builder.args((t) => ({ id: t.id({ required: true, description }) }));

@@ -15,9 +15,10 @@ import { rootArgumentsOf } from './root-arguments.ts';
 export type ReplayGate = (request: FastifyRequest) => Promise<void>;
 
 /**
- * What is asked before a stored answer is given again: what the operation's root field asks of its caller, about the places that its path
- * names. Where the field leaves it to its service, that permission is asked where the request is about: in the workspace that its path or
- * body names, or that of the app, namespace, environment or secret there; else in the organization.
+ * What is asked before a stored answer is given again: what the operation's root field asks of its caller, about the
+ * places that its path names. Where the field leaves it to its service, that permission is asked where the request is
+ * about: in the workspace that its path or body names, or that of the app, namespace, environment or secret there; else
+ * in the organization.
  */
 export function replayGate(schema: GraphQLSchema, services: Services): ReplayGate {
   const fields = { ...schema.getQueryType()?.getFields(), ...schema.getMutationType()?.getFields() };
@@ -75,11 +76,14 @@ const placesBelow: Readonly<
   Record<keyof Place, [kind: PlaceKind, find: (services: Services, id: string) => Promise<Row | null>]>
 > = {
   appId: ['app', ({ apps }, id) => apps.reads.findUnscoped(unkept, id)],
-  environmentId: ['environment', ({ environments }, id) => environments.reads.findAnywhere(id)],
+  environmentId: ['environment', ({ environments }, id) => environments.reads.findUnscoped(unkept, id)],
   namespaceId: ['namespace', ({ namespaces }, id) => namespaces.reads.findUnscoped(unkept, id)],
 };
 
-/** The workspace of what is named; `null` for what belongs to the organization as a whole. @throws RESOURCE_NOT_FOUND */
+/**
+ * The workspace of what is named; `null` for what belongs to the organization as a whole.
+ * @throws RESOURCE_NOT_FOUND
+ */
 async function workspaceOf(services: Services, orgId: string, named: Named): Promise<string | null> {
   for (const [argument, [kind, find]] of Object.entries(placesBelow)) {
     const id = named[argument];

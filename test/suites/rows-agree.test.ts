@@ -3,7 +3,6 @@ import { credentialOf } from '../../src/access/authentication.ts';
 import type { Actor } from '../../src/access/caller.ts';
 import { markChecked } from '../../src/access/mark-checked.ts';
 import { systemCaller } from '../../src/access/system-caller.ts';
-import { ChildReads } from '../../src/data/child-reads.ts';
 import { countRows, readPage, readPages } from '../../src/data/pages.ts';
 import type { ReadContext } from '../../src/data/request-cache.ts';
 import { Context } from '../../src/graphql/context.ts';
@@ -155,34 +154,6 @@ const held: Record<string, Held> = {
     values: () => [ids.invitation_id],
     rows: () => rows.invitations({ id: ids.invitation_id }),
   },
-  'environments/environment.reads.ts source': {
-    values: () => [org(), workspace()],
-    rows: () => rows.environments(inWorkspace()),
-  },
-  'environments/environment.reads.ts one': {
-    values: () => [org(), workspace(), ids.environment_id],
-    rows: () => rows.environments({ ...inWorkspace(), id: ids.environment_id }),
-  },
-  'environments/environment.reads.ts anywhere': {
-    values: () => [ids.environment_id],
-    rows: () => rows.environments({ id: ids.environment_id }),
-  },
-  'environments/deployment.service.ts history': {
-    values: () => [org(), workspace(), ids.environment_id],
-    rows: () => rows.deployments({ ...inWorkspace(), environmentId: ids.environment_id }),
-  },
-  'environments/deployment.service.ts current': {
-    values: () => [org(), workspace(), ids.environment_id],
-    rows: () => deployed({ environmentId: ids.environment_id }),
-  },
-  'environments/deployment.service.ts historyOfApp': {
-    values: () => [org(), workspace(), ids.app_id],
-    rows: () => rows.deployments({ ...inWorkspace(), appId: ids.app_id }),
-  },
-  'environments/deployment.service.ts currentOfApp': {
-    values: () => [org(), workspace(), ids.app_id],
-    rows: () => deployed({ appId: ids.app_id }),
-  },
   'secrets/secret.reads.ts all': {
     values: () => [org()],
     rows: () => rows.secrets({ orgId: org(), ...visible() }),
@@ -297,49 +268,6 @@ test.each(Object.entries(counted))('%s counts the rows that Prisma reads', async
   expect(await countRows(app.services.sql, source, values())).toBe((await read()).length);
 });
 
-/** Properties that name the parent of rows that are read as somebody's children. THE place to add one. */
-const children: Record<string, readonly string[]> = {
-  deployments: ['orgId', 'workspaceId'],
-};
-
-test('every service that reads children is in here', () => {
-  const found = Object.entries(app.services).filter(
-    ([, service]) => (service as { reads?: unknown }).reads instanceof ChildReads,
-  );
-  expect(found.map(([name]) => name).sort()).toEqual(Object.keys(children).sort());
-  const written = Object.values(writtenIn(/new ChildReads\(/g)).reduce((sum, count) => sum + count, 0);
-  expect(found).toHaveLength(written);
-});
-
-test.each(Object.entries(children))(
-  '%s are the very rows that Prisma reads, in each way of reading',
-  async (name, below) => {
-    type Row = { id: string; orgId: string } & Record<string, string>;
-    const { reads } = app.services[name as 'deployments'] as unknown as { reads: ChildReads<Row> };
-    const read = rows[name as 'deployments'] as unknown as (where: object) => Promise<Row[]>;
-    const [first] = await read({ orgId: org(), workspaceId: workspace() });
-    const parent = below.map((property) => first![property]!);
-    const wanted = (await read(Object.fromEntries(below.map((property) => [property, first![property]])))).reverse();
-    expect(wanted.length).toBeGreaterThan(3);
-    const page = await reads.list.page(parent, { first: 200 });
-    expect(page.nodes).toStrictEqual(wanted);
-    expect(await page.total()).toBe(wanted.length);
-    const actor = { principal: null, request: {} } as unknown as Actor;
-    const memory = new Context(actor, app.services);
-    const both = [
-      reads.list.nested(memory, parent, { first: 200 }),
-      reads.list.nested(memory, ['x', ...parent.slice(1)], { first: 9 }),
-    ];
-    expect((await Promise.all(both)).map(({ nodes }) => nodes)).toStrictEqual([wanted, []]);
-    for (const row of wanted.slice(0, 2)) {
-      expect(await reads.get(parent, row.id)).toStrictEqual(row);
-      expect(await reads.findAnywhere(row.id)).toStrictEqual(row);
-    }
-    const nested = wanted.map(({ id }) => reads.nested(memory, parent, id));
-    expect(await Promise.all(nested)).toStrictEqual(wanted);
-  },
-);
-
 interface HeldReads {
   /** What names the parent. */
   place: () => Record<string, string>;
@@ -375,6 +303,30 @@ const declared: Record<string, HeldReads> = {
   'releases.reads': {
     place: () => ({ ...inWorkspace(), appId: ids.app_id! }),
     rows: () => rows.releases({ ...inWorkspace(), appId: ids.app_id }),
+  },
+  'environments.reads': {
+    place: inWorkspace,
+    rows: () => rows.environments(inWorkspace()),
+  },
+  'deployments.reads': {
+    place: inWorkspace,
+    rows: () => rows.deployments(inWorkspace()),
+  },
+  'deployments.history': {
+    place: () => ({ ...inWorkspace(), environmentId: ids.environment_id! }),
+    rows: () => rows.deployments({ ...inWorkspace(), environmentId: ids.environment_id }),
+  },
+  'deployments.current': {
+    place: () => ({ ...inWorkspace(), environmentId: ids.environment_id! }),
+    rows: () => deployed({ environmentId: ids.environment_id! }),
+  },
+  'deployments.historyOfApp': {
+    place: () => ({ ...inWorkspace(), appId: ids.app_id! }),
+    rows: () => rows.deployments({ ...inWorkspace(), appId: ids.app_id }),
+  },
+  'deployments.currentOfApp': {
+    place: () => ({ ...inWorkspace(), appId: ids.app_id! }),
+    rows: () => deployed({ appId: ids.app_id! }),
   },
   'threads.reads': {
     place: () => ({ ...inWorkspace(), namespaceId: ids.thread_namespace! }),
