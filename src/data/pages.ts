@@ -162,3 +162,15 @@ export function columnsOf<Property extends string>(
   const column = (property: string) => `${alias}.${snakeCase(property)}`;
   return Object.fromEntries(properties.map((property) => [property, column(property)])) as Record<Property, string>;
 }
+
+type Words<Line extends string> = Line extends `${infer First} ${infer Rest}` ? First | Words<Rest> : Line;
+
+/** Names that are written in lines, with their type: `words('id orgId', 'createdBy createdAt')`. */
+export const words = <Line extends string>(...lines: readonly Line[]): Words<Line>[] =>
+  lines.flatMap((line) => line.split(' ') as Words<Line>[]);
+
+/** `json_build_object('orgId', t.org_id, …)`: columns as one value, by property. */
+export const jsonOf = (columns: Readonly<Record<string, string>>) =>
+  `json_build_object(${Object.entries(columns)
+    .map(([property, column]) => `'${property}', ${column}`)
+    .join(', ')})`;

@@ -4,9 +4,12 @@ import { builder } from './builder.ts';
 
 type Types = typeof builder.$inferSchemaTypes;
 
-interface InWorkspace {
+interface InOrganization {
   id: string;
   orgId: string;
+}
+
+interface InWorkspace extends InOrganization {
   workspaceId: string;
 }
 
@@ -17,6 +20,13 @@ interface Tracked {
 }
 
 const idOf = (kind: IdKind) => `Identifier, \`${resources[kind].prefix}_…\`.`;
+
+/** The fields of what lives in an organization: `id` and `orgId`. */
+export const inOrganization = (type: ObjectRef<Types, InOrganization>, kind: IdKind) =>
+  builder.objectFields(type, (t) => ({
+    id: t.exposeID('id', { description: idOf(kind) }),
+    orgId: t.exposeID('orgId', { description: 'The organization.' }),
+  }));
 
 /** The fields of what lives in a workspace: `id`, `orgId` and `workspaceId`. */
 export const inWorkspace = (type: ObjectRef<Types, InWorkspace>, kind: IdKind) =>

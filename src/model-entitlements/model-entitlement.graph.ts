@@ -1,12 +1,15 @@
 import type { Constraints } from '../core/constraints.ts';
 import { builder } from '../graphql/builder.ts';
-import { bounds } from '../graphql/inputs.ts';
-import { Node, readableInWorkspace, registerNode } from '../graphql/node.ts';
-import { pageArgs, pageType } from '../graphql/page-type.ts';
+import { inOrganization } from '../graphql/common-fields.ts';
+import { bounds, inputArg } from '../graphql/inputs.ts';
+import { Node } from '../graphql/node.ts';
+import { pageArgs } from '../graphql/page-type.ts';
 import { workspaceArgs } from '../graphql/place-args.ts';
+import { readable } from '../graphql/resource.ts';
+import { around } from '../graphql/row-places.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
 import { LogicalModel } from '../models/logical-model.graph.ts';
-import { modelIdBounds } from '../models/logical-model.inputs.ts';
+import { modelArg, modelIdBounds } from '../models/logical-model.inputs.ts';
 import { Workspace } from '../workspaces/workspace.graph.ts';
 import type { ModelEntitlement as ModelEntitlementRow } from './model-entitlement.service.ts';
 import { limitsByName, type WorkspaceLimits as WorkspaceLimitsRow } from './workspace-limits.ts';
@@ -32,16 +35,14 @@ export const ModelEntitlement = builder.objectRef<ModelEntitlementRow>('ModelEnt
   description: 'The grant of a model to a workspace, with its limits and what was used.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
-    id: t.exposeID('id', { description: 'Identifier, `ment_…`.' }),
-    orgId: t.exposeID('orgId', { description: 'The organization.' }),
     workspaceId: t.exposeID('workspaceId', { description: 'The workspace.' }),
     logicalModelId: t.exposeID('logicalModelId', { description: 'The model; each once per workspace.' }),
     model: t.field({
       type: LogicalModel,
       description: 'The model.',
       authorize: { organization: 'model:read' },
-      resolve: ({ orgId, logicalModelId }, _args, context) =>
-        context.services.models.reads.nested(context, orgId, logicalModelId),
+      resolve: (entitlement, _args, context) =>
+        context.services.models.reads.get(context, around.organization(entitlement), entitlement.logicalModelId),
     }),
     workspaceLimits: t.expose('workspaceLimits', {
       type: WorkspaceLimits,
@@ -71,53 +72,22 @@ export const ModelEntitlement = builder.objectRef<ModelEntitlementRow>('ModelEnt
   }),
 });
 
-const ModelEntitlementConnection = pageType('ModelEntitlement', ModelEntitlement);
-
-registerNode('model_entitlement', ModelEntitlement, async (context, id) =>
-  readableInWorkspace(context, 'model_entitlement:read', await context.services.modelEntitlements.findAnywhere(id)),
-);
-
-const listArgs = () => ({
-  ...builder.args((t) => ({
-    enabledOnly: t.boolean({ required: true, defaultValue: false, description: 'Only those that are in force.' }),
-  })),
-  ...pageArgs({ min: 1, max: 100 }),
+inOrganization(ModelEntitlement, 'model_entitlement');
+readable(ModelEntitlement, {
+  kind: 'model_entitlement',
+  below: Workspace,
+  reads: ({ modelEntitlements }) => modelEntitlements.reads,
+  filters: () =>
+    builder.args((t) => ({
+      enabledOnly: t.boolean({ required: true, defaultValue: false, description: 'Only those that are in force.' }),
+    })),
+  page: () => pageArgs({ min: 1, max: 100 }),
+  one: { description: 'What a workspace may use of a model.', arg: 'logicalModelId', argDescription: 'The model.' },
+  list: { description: 'The models that a workspace may use, newest grant first.' },
+  nested: { description: 'The models that it may use, newest grant first.' },
 });
 
-builder.prismaObjectField(Workspace, 'modelEntitlements', (t) =>
-  t.field({
-    type: ModelEntitlementConnection,
-    description: 'The models that it may use, newest grant first.',
-    authorize: { workspace: 'model_entitlement:read' },
-    args: listArgs(),
-    resolve: ({ orgId, id }, args, context) =>
-      context.services.modelEntitlements.listNested(context, { orgId, workspaceId: id }, args),
-  }),
-);
-
-const target = () => ({
-  ...workspaceArgs(),
-  ...builder.args((t) => ({ logicalModelId: t.id({ required: true, description: 'The model.' }) })),
-});
-
-builder.queryFields((t) => ({
-  modelEntitlement: t.field({
-    type: ModelEntitlement,
-    description: 'What a workspace may use of a model.',
-    authorize: { workspace: 'model_entitlement:read' },
-    args: target(),
-    resolve: (_root, { logicalModelId, ...place }, { services }) =>
-      services.modelEntitlements.get(place, logicalModelId),
-  }),
-  modelEntitlements: t.field({
-    type: ModelEntitlementConnection,
-    description: 'The models that a workspace may use, newest grant first.',
-    authorize: { workspace: 'model_entitlement:read' },
-    args: { ...workspaceArgs(), ...listArgs() },
-    resolve: (_root, { orgId, workspaceId, ...args }, { services }) =>
-      services.modelEntitlements.list({ orgId, workspaceId }, args),
-  }),
-}));
+const target = () => ({ ...workspaceArgs(), ...modelArg() });
 
 const limit = { min: 1, max: Number.MAX_SAFE_INTEGER } as const satisfies Constraints;
 const allowed = { maxItems: 100, item: { minLength: 1, maxLength: 255 } } as const satisfies Constraints;
@@ -171,32 +141,23 @@ builder.mutationFields((t) => ({
     type: ModelEntitlement,
     description: 'Grants a model to a workspace.',
     authorize: { workspace: 'model_entitlement:create' },
-    args: {
-      ...workspaceArgs(),
-      input: t.arg({ type: CreateModelEntitlementInput, required: true, description: 'The grant.' }),
-    },
-    resolve: (_root, { input, ...place }, { actor, services }) =>
-      services.modelEntitlements.create(actor, place, input),
+    args: { ...workspaceArgs(), ...inputArg(CreateModelEntitlementInput, 'The grant.') },
+    resolve: ({ workspace }, { input }, { actor, services }) =>
+      services.modelEntitlements.create(actor, workspace, input),
   }),
   updateModelEntitlement: t.field({
     type: ModelEntitlement,
     description: 'Changes what a workspace may use of a model.',
     authorize: { workspace: 'model_entitlement:update' },
-    args: {
-      ...target(),
-      input: t.arg({ type: UpdateModelEntitlementInput, required: true, description: 'The changes.' }),
-      ...versionArg(),
-    },
-    resolve: (_root, { logicalModelId, input, ...place }, { actor, services }) =>
-      services.modelEntitlements.update(actor, place, logicalModelId, input),
+    args: { ...target(), ...inputArg(UpdateModelEntitlementInput), ...versionArg() },
+    resolve: ({ workspace }, { logicalModelId, input }, { actor, services }) =>
+      services.modelEntitlements.update(actor, workspace, logicalModelId, input),
   }),
   deleteModelEntitlement: t.boolean({
     description: 'Takes a model from a workspace, with what was counted of its use.',
     authorize: { workspace: 'model_entitlement:delete' },
     args: { ...target(), ...versionArg() },
-    resolve: async (_root, { logicalModelId, ...place }, { actor, services }) => {
-      await services.modelEntitlements.delete(actor, place, logicalModelId);
-      return true;
-    },
+    resolve: ({ workspace }, { logicalModelId }, { actor, services }) =>
+      services.modelEntitlements.delete(actor, workspace, logicalModelId),
   }),
 }));

@@ -1,11 +1,15 @@
 import { builder } from '../graphql/builder.ts';
-import { bounds } from '../graphql/inputs.ts';
-import { Node, readableInOrganization, registerNode } from '../graphql/node.ts';
-import { pageArgs, pageType } from '../graphql/page-type.ts';
+import { inOrganization, tracked } from '../graphql/common-fields.ts';
+import { bounds, inputArg } from '../graphql/inputs.ts';
+import { Node } from '../graphql/node.ts';
+import { pageArgs } from '../graphql/page-type.ts';
+import { organizationArgs } from '../graphql/place-args.ts';
+import { readable } from '../graphql/resource.ts';
+import { around } from '../graphql/row-places.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
 import { Organization } from '../organizations/organization.graph.ts';
 import { ProviderAccount } from '../provider-accounts/provider-account.graph.ts';
-import { CreateLogicalModelInput, UpdateLogicalModelInput } from './logical-model.inputs.ts';
+import { CreateLogicalModelInput, modelArg, UpdateLogicalModelInput } from './logical-model.inputs.ts';
 import type {
   LogicalModel as LogicalModelRow,
   ModelConstraints as ModelConstraintsRow,
@@ -46,8 +50,8 @@ const ModelTarget = builder.objectRef<ModelTargetRow>('ModelTarget').implement({
       nullable: true,
       description: 'The account; null, with an error, for those who may not read accounts.',
       authorize: { organization: 'provider_account:read' },
-      resolve: ({ orgId, providerAccountId }, _args, context) =>
-        context.services.providerAccounts.reads.nested(context, orgId, providerAccountId),
+      resolve: (target, _args, context) =>
+        context.services.providerAccounts.reads.get(context, around.organization(target), target.providerAccountId),
     }),
   }),
 });
@@ -68,8 +72,6 @@ export const LogicalModel = builder.objectRef<LogicalModelRow>('LogicalModel').i
   description: 'A model as workspaces know it, routed to targets at provider accounts.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
-    id: t.exposeID('id', { description: 'Identifier, `mdl_…`.' }),
-    orgId: t.exposeID('orgId', { description: 'The organization.' }),
     logicalModelId: t.exposeID('logicalModelId', {
       description: 'The identifier that the organization knows it by; unique there.',
     }),
@@ -108,92 +110,58 @@ export const LogicalModel = builder.objectRef<LogicalModelRow>('LogicalModel').i
         'Targets that are enabled, at an enabled and active account, and failed less than three times in a row.',
     }),
     totalTargetsCount: t.exposeInt('totalTargetsCount', { description: 'All targets.' }),
-    createdBy: t.exposeID('createdBy', { nullable: true, description: 'Who made it.' }),
-    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was made.' }),
-    updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When it last changed.' }),
   }),
 });
 
-const LogicalModelConnection = pageType('LogicalModel', LogicalModel);
-
-registerNode('model', LogicalModel, async (context, id) =>
-  readableInOrganization(context, 'model:read', await context.services.models.reads.findAnywhere(id)),
-);
-
-const listArgs = () => ({
-  ...builder.args((t) => ({
-    modelType: t.string({ constraints: bounds.open, description: 'Only those of this type.' }),
-    status: t.string({ constraints: bounds.open, description: 'Only those with this status, as it is shown.' }),
-    enabledOnly: t.boolean({
-      required: true,
-      defaultValue: false,
-      description: 'Only those that are enabled, healthy or not.',
-    }),
-  })),
-  ...pageArgs({ min: 1, max: 100 }),
-});
-
-builder.prismaObjectField(Organization, 'models', (t) =>
-  t.field({
-    type: LogicalModelConnection,
-    description: 'Its models, newest first.',
-    authorize: { organization: 'model:read' },
-    args: listArgs(),
-    resolve: ({ id }, args, context) => context.services.models.reads.listNested(context, id, args),
-  }),
-);
-
-builder.queryFields((t) => ({
-  logicalModel: t.field({
-    type: LogicalModel,
+inOrganization(LogicalModel, 'model');
+tracked(LogicalModel);
+readable(LogicalModel, {
+  kind: 'model',
+  below: Organization,
+  reads: ({ models }) => models.reads,
+  filters: () =>
+    builder.args((t) => ({
+      modelType: t.string({ constraints: bounds.open, description: 'Only those of this type.' }),
+      status: t.string({ constraints: bounds.open, description: 'Only those with this status, as it is shown.' }),
+      enabledOnly: t.boolean({
+        required: true,
+        defaultValue: false,
+        description: 'Only those that are enabled, healthy or not.',
+      }),
+    })),
+  page: () => pageArgs({ min: 1, max: 100 }),
+  one: {
     description: 'A model by the identifier that its organization knows it by.',
-    authorize: { organization: 'model:read' },
-    args: {
-      orgId: t.arg.id({ required: true, description: 'The organization.' }),
-      logicalModelId: t.arg.id({ required: true, description: 'The model.' }),
-    },
-    resolve: (_root, { orgId, logicalModelId }, { services }) => services.models.reads.get(orgId, logicalModelId),
+    arg: 'logicalModelId',
+    argDescription: 'The model.',
+  },
+  list: { description: 'The models of an organization, newest first.' },
+  nested: { name: 'models', description: 'Its models, newest first.' },
+});
+
+const target = () => ({ ...organizationArgs(), ...modelArg() });
+
+builder.mutationFields((t) => ({
+  createLogicalModel: t.field({
+    type: LogicalModel,
+    description: 'Adds a model to the catalogue of an organization.',
+    authorize: { organization: 'model:create' },
+    args: { ...organizationArgs(), ...inputArg(CreateLogicalModelInput, 'The model.') },
+    resolve: ({ organization }, { input }, { actor, services }) => services.models.create(actor, organization, input),
   }),
-  logicalModels: t.field({
-    type: LogicalModelConnection,
-    description: 'The models of an organization, newest first.',
-    authorize: { organization: 'model:read' },
-    args: { orgId: t.arg.id({ required: true, description: 'The organization.' }), ...listArgs() },
-    resolve: (_root, { orgId, ...args }, { services }) => services.models.reads.list(orgId, args),
+  updateLogicalModel: t.field({
+    type: LogicalModel,
+    description: 'Changes a model. Targets and constraints are replaced whole where they are given.',
+    authorize: { organization: 'model:update' },
+    args: { ...target(), ...inputArg(UpdateLogicalModelInput), ...versionArg() },
+    resolve: ({ organization }, { logicalModelId, input }, { actor, services }) =>
+      services.models.update(actor, organization, logicalModelId, input),
+  }),
+  deleteLogicalModel: t.boolean({
+    description: 'Deletes a model, its entitlements and its place in fallback chains.',
+    authorize: { organization: 'model:delete' },
+    args: { ...target(), ...versionArg() },
+    resolve: ({ organization }, { logicalModelId }, { actor, services }) =>
+      services.models.delete(actor, organization, logicalModelId),
   }),
 }));
-
-builder.mutationFields((t) => {
-  const orgId = t.arg.id({ required: true, description: 'The organization.' });
-  const target = { orgId, logicalModelId: t.arg.id({ required: true, description: 'The model.' }) };
-  return {
-    createLogicalModel: t.field({
-      type: LogicalModel,
-      description: 'Adds a model to the catalogue of an organization.',
-      authorize: { organization: 'model:create' },
-      args: { orgId, input: t.arg({ type: CreateLogicalModelInput, required: true, description: 'The model.' }) },
-      resolve: (_root, args, { actor, services }) => services.models.create(actor, args.orgId, args.input),
-    }),
-    updateLogicalModel: t.field({
-      type: LogicalModel,
-      description: 'Changes a model. Targets and constraints are replaced whole where they are given.',
-      authorize: { organization: 'model:update' },
-      args: {
-        ...target,
-        input: t.arg({ type: UpdateLogicalModelInput, required: true, description: 'The changes.' }),
-        ...versionArg(),
-      },
-      resolve: (_root, { logicalModelId, input, ...place }, { actor, services }) =>
-        services.models.update(actor, place.orgId, logicalModelId, input),
-    }),
-    deleteLogicalModel: t.boolean({
-      description: 'Deletes a model, its entitlements and its place in fallback chains.',
-      authorize: { organization: 'model:delete' },
-      args: { ...target, ...versionArg() },
-      resolve: async (_root, { logicalModelId, ...place }, { actor, services }) => {
-        await services.models.delete(actor, place.orgId, logicalModelId);
-        return true;
-      },
-    }),
-  };
-});

@@ -5,6 +5,10 @@ import { bounds } from '../graphql/inputs.ts';
 /** An identifier of a model; `.` and `..` are none, because clients drop them from paths. */
 export const modelIdBounds = { pattern: '(?!\\.{1,2}$)[A-Za-z0-9._:/-]{1,128}' } as const satisfies Constraints;
 
+/** The argument that names a model, beside its place. */
+export const modelArg = () =>
+  builder.args((t) => ({ logicalModelId: t.id({ required: true, description: 'The model.' }) }));
+
 /** Labels by key: at most 50, of 256 characters. */
 export const tagMapBounds = { maxItems: 50, item: { maxLength: 256 }, notNull: true } as const satisfies Constraints;
 

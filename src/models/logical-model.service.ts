@@ -1,49 +1,53 @@
 import type { Actor } from '../access/caller.ts';
+import type { Checked, OrganizationPlace } from '../access/checked-place.ts';
 import { alreadyExists, notFound } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import type { PrismaTx } from '../data/changes.ts';
+import { type Given, withoutNull } from '../data/given.ts';
+import type { PageArgs } from '../data/page.ts';
+import { Reads } from '../data/reads.ts';
 import { emitChange, recordChange } from '../data/record-change.ts';
+import { unkept } from '../data/request-cache.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
-import type { Prisma } from '../generated/prisma/client.ts';
+import type { LogicalModel as ModelRow, Prisma } from '../generated/prisma/client.ts';
 import { checkFallbackChain, lockModels } from './fallback-chain.ts';
-import { LogicalModelReads } from './logical-model.reads.ts';
-import type { LogicalModel, ModelConstraints } from './logical-model.source.ts';
+import { type LogicalModel, type ModelConstraints, type ModelFilters, models } from './logical-model.source.ts';
 import { replaceTargets, type TargetInput } from './model-target.writes.ts';
 
-export interface UpdateLogicalModel {
-  name?: string | null;
-  description?: string | null;
-  modelType?: string | null;
+type Changeable =
+  | 'name'
+  | 'description'
+  | 'modelType'
+  | 'capabilities'
+  | 'defaultTemperature'
+  | 'defaultTopP'
+  | 'defaultMaxTokens'
+  | 'fallbackChain'
+  | 'enabled'
+  | 'tags';
+
+interface UpdateLogicalModel extends Given<ModelRow, Changeable> {
   /** `deprecated` or `disabled` by hand; `active` and null give the status back to the targets. */
   status?: string | null;
-  capabilities?: Record<string, boolean> | null;
-  defaultTemperature?: number | null;
-  defaultTopP?: number | null;
-  defaultMaxTokens?: number | null;
-  fallbackChain?: string[] | null;
-  enabled?: boolean | null;
-  tags?: Record<string, string> | null;
   targets?: TargetInput[] | null;
-  constraints?: { [Key in keyof ModelConstraints]?: ModelConstraints[Key] | null } | null;
+  constraints?: Given<ModelConstraints, keyof ModelConstraints> | null;
 }
 
-export interface CreateLogicalModel extends Omit<UpdateLogicalModel, 'status'> {
-  logicalModelId: string;
-  name: string;
-}
+type CreateLogicalModel = Omit<UpdateLogicalModel, 'status'> & Pick<ModelRow, 'logicalModelId' | 'name'>;
 
 /** The catalogue of models of an organization. A model is known by the identifier that its organization gave it. */
 export class LogicalModelService {
-  readonly reads: LogicalModelReads;
+  readonly reads: Reads<LogicalModel, OrganizationPlace, PageArgs & ModelFilters>;
   readonly #deps: ServiceDeps;
 
   constructor(deps: ServiceDeps) {
     this.#deps = deps;
-    this.reads = new LogicalModelReads(deps);
+    this.reads = new Reads(deps, models);
   }
 
   /** @throws RESOURCE_ALREADY_EXISTS, InputError for targets and fallbacks that are not of the organization */
-  async create(actor: Actor, orgId: string, input: CreateLogicalModel): Promise<LogicalModel> {
+  async create(actor: Actor, place: Checked<OrganizationPlace>, input: CreateLogicalModel): Promise<LogicalModel> {
+    const { orgId } = place;
     const { logicalModelId } = input;
     await this.#deps.changes.runWithPrisma(actor, async (tx) => {
       await lockModels(tx, orgId);
@@ -76,11 +80,17 @@ export class LogicalModelService {
       await replaceTargets(tx, orgId, id, input.targets ?? []);
       recordChange(tx, 'create', 'model', { id: logicalModelId, orgId });
     });
-    return this.reads.get(orgId, logicalModelId);
+    return this.reads.get(unkept, place, logicalModelId);
   }
 
   /** Changes what is given; what is left out stays. @throws RESOURCE_NOT_FOUND, InputError as {@link create} */
-  async update(actor: Actor, orgId: string, logicalModelId: string, input: UpdateLogicalModel): Promise<LogicalModel> {
+  async update(
+    actor: Actor,
+    place: Checked<OrganizationPlace>,
+    logicalModelId: string,
+    input: UpdateLogicalModel,
+  ): Promise<LogicalModel> {
+    const { orgId } = place;
     await this.#deps.changes.runWithPrisma(actor, async (tx) => {
       await lockModels(tx, orgId);
       await tx.expectVersion({ table: 'logical_models', key: { orgId, logicalModelId } });
@@ -107,12 +117,12 @@ export class LogicalModelService {
       if (input.targets) await replaceTargets(tx, orgId, row.id, input.targets);
       recordChange(tx, 'update', 'model', { id: logicalModelId, orgId }, { fields: Object.keys(input) });
     });
-    return this.reads.get(orgId, logicalModelId);
+    return this.reads.get(unkept, place, logicalModelId);
   }
 
   /** Its entitlements go with it, and no fallback chain names it any more: all of it at once, with an event for each. */
-  async delete(actor: Actor, orgId: string, logicalModelId: string): Promise<void> {
-    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
+  async delete(actor: Actor, { orgId }: Checked<OrganizationPlace>, logicalModelId: string): Promise<boolean> {
+    return this.#deps.changes.runWithPrisma(actor, async (tx) => {
       await lockModels(tx, orgId);
       const [model] = await tx.db.$queryRaw<{ id: string }[]>`
         select id from logical_models where org_id = ${orgId} and logical_model_id = ${logicalModelId} for update`;
@@ -128,6 +138,7 @@ export class LogicalModelService {
       for (const id of chains) emitChange(tx, 'updated', 'model', { id, orgId });
       const metadata = { entitlements: entitlements.map(({ id }) => id), fallback_chains: chains };
       recordChange(tx, 'delete', 'model', { id: logicalModelId, orgId }, metadata);
+      return true;
     });
   }
 }
@@ -140,15 +151,17 @@ async function leaveChains(tx: PrismaTx, orgId: string, logicalModelId: string):
   return rows.map(({ id }) => id).sort();
 }
 
+const nothingDemanded: ModelConstraints = {
+  dataResidency: [],
+  requireAuditLog: false,
+  maxCostPer1kTokens: null,
+  maxLatencyMs: null,
+  allowCaching: null,
+  cacheTtlSeconds: null,
+};
+
 /** All keys, as they are stored and shown. */
-function constraintsOf(input: UpdateLogicalModel['constraints']): Prisma.InputJsonObject {
-  const constraints: ModelConstraints = {
-    dataResidency: input?.dataResidency ?? [],
-    requireAuditLog: input?.requireAuditLog ?? false,
-    maxCostPer1kTokens: input?.maxCostPer1kTokens ?? null,
-    maxLatencyMs: input?.maxLatencyMs ?? null,
-    allowCaching: input?.allowCaching ?? null,
-    cacheTtlSeconds: input?.cacheTtlSeconds ?? null,
-  };
-  return { ...constraints };
-}
+const constraintsOf = (input: UpdateLogicalModel['constraints']): Prisma.InputJsonObject => ({
+  ...nothingDemanded,
+  ...withoutNull(input),
+});

@@ -1,21 +1,22 @@
-import { columnsOf, type PageSource } from '../data/pages.ts';
-import type { LogicalModel as ModelRow } from '../generated/prisma/client.ts';
-import { Prisma } from '../generated/prisma/client.ts';
+import type { OrganizationPlace } from '../access/checked-place.ts';
+import type { PageArgs } from '../data/page.ts';
+import { columnsOf, jsonOf, words } from '../data/pages.ts';
+import type { ReadsOptions } from '../data/reads.ts';
+import type { LogicalModel as ModelRow, ModelTarget as TargetRow } from '../generated/prisma/client.ts';
+
+const ofTarget = columnsOf(
+  words(
+    'providerAccountId modelName weight priority enabled consecutiveFailures temperatureOverride maxTokensOverride',
+  ),
+  'm',
+);
 
 /** A target with its health (spec, Logical model `targets[]`). */
-export interface ModelTarget {
+export interface ModelTarget extends Pick<TargetRow, keyof typeof ofTarget> {
   orgId: string;
-  providerAccountId: string;
-  modelName: string;
-  weight: number;
-  priority: number;
-  enabled: boolean;
-  consecutiveFailures: number;
   /** ISO 8601 in UTC, as answers show it. */
   lastFailure: string | null;
   lastSuccess: string | null;
-  temperatureOverride: number | null;
-  maxTokensOverride: number | null;
 }
 
 /** What a model demands of the accounts that serve it; all keys are always there. */
@@ -29,8 +30,15 @@ export interface ModelConstraints {
   cacheTtlSeconds: number | null;
 }
 
+const ofModel = columnsOf(
+  words(
+    'id orgId logicalModelId name description modelType capabilities defaultTemperature defaultTopP defaultMaxTokens',
+    'fallbackChain constraints enabled tags createdBy createdAt updatedAt resourceVersion',
+  ),
+);
+
 /** A model as it is shown: its status is derived from its targets unless it was set by hand (defaults §8). */
-export interface LogicalModel extends Omit<ModelRow, 'statusByHand' | 'constraints' | 'capabilities' | 'tags'> {
+export interface LogicalModel extends Omit<Pick<ModelRow, keyof typeof ofModel>, 'constraints'> {
   capabilities: Record<string, boolean>;
   tags: Record<string, string>;
   constraints: ModelConstraints;
@@ -41,6 +49,14 @@ export interface LogicalModel extends Omit<ModelRow, 'statusByHand' | 'constrain
   totalTargetsCount: number;
 }
 
+export interface ModelFilters {
+  modelType?: string | null;
+  /** The status that is shown, derived or set by hand. */
+  status?: string | null;
+  /** Those that are enabled, healthy or not (defaults §8). */
+  enabledOnly?: boolean | null;
+}
+
 /** So many failures in a row make a target unhealthy (defaults §8). */
 export const FAILURES_ALLOWED = 3;
 
@@ -49,16 +65,20 @@ const time = (column: string) => `to_char(${column} at time zone 'utc', 'YYYY-MM
 const failing = `m.consecutive_failures >= ${FAILURES_ALLOWED}`;
 const away = `not (a.enabled and a.status = 'active')`;
 
+const target = jsonOf({
+  ...ofTarget,
+  orgId: 't.org_id',
+  lastFailure: time('m.last_failure'),
+  lastSuccess: time('m.last_success'),
+});
+
 /** The targets of `t` in one value, and how many of them are healthy: in the same statement as the row, however many rows there are. */
 const targets = `lateral (select count(*)::int as total,
     count(*) filter (where m.enabled and not (${away}) and not (${failing}))::int as healthy,
     count(*) filter (where not m.enabled)::int as disabled,
     count(*) filter (where m.enabled and ${away})::int as away,
     count(*) filter (where m.enabled and not (${away}) and ${failing})::int as failing,
-    coalesce(json_agg(json_build_object('orgId', t.org_id, 'providerAccountId', m.provider_account_id, 'modelName', m.model_name,
-      'weight', m.weight, 'priority', m.priority, 'enabled', m.enabled, 'consecutiveFailures', m.consecutive_failures,
-      'lastFailure', ${time('m.last_failure')}, 'lastSuccess', ${time('m.last_success')},
-      'temperatureOverride', m.temperature_override, 'maxTokensOverride', m.max_tokens_override) order by m.position), '[]') as targets
+    coalesce(json_agg(${target} order by m.position), '[]') as targets
   from model_targets m join provider_accounts a on a.id = m.provider_account_id where m.model_id = t.id) g`;
 
 /** Rows `t` of models with `g`, what their targets give. */
@@ -74,20 +94,26 @@ const REASON = `case when t.status_by_hand is not null then format('Set to %s by
       case when g.away > 0 then g.away || ' at an account that is not active' end,
       case when g.failing > 0 then g.failing || ' failing' end)) end`;
 
-const { statusByHand: _shown, ...columns } = columnsOf(Object.values(Prisma.LogicalModelScalarFieldEnum));
-
-/** The models of an organization, newest first. */
-export const modelsSource: PageSource<LogicalModel> = {
+/** The models of an organization. Each is known by the identifier that its organization gave it. */
+export const models: ReadsOptions<LogicalModel, OrganizationPlace, PageArgs & ModelFilters> = {
+  kind: 'model',
+  name: 'logical_models',
   from: MODELS,
+  // who only counts needs no targets
+  countFrom: 'logical_models t',
+  below: ['orgId'],
+  knownBy: 'logicalModelId',
   columns: {
-    ...columns,
+    ...ofModel,
     status: STATUS,
     statusReason: REASON,
     targets: 'g.targets',
     healthyTargetsCount: 'g.healthy',
     totalTargetsCount: 'g.total',
   },
-  key: 't.id',
-  order: 'desc',
-  where: ['t.org_id = $1'],
+  filters: ({ modelType, status, enabledOnly }) => ({
+    't.model_type = ?': modelType,
+    [`${STATUS} = ?`]: status,
+    't.enabled = ?': enabledOnly || undefined,
+  }),
 };

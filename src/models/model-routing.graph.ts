@@ -1,6 +1,7 @@
 import type { Constraints } from '../core/constraints.ts';
 import { builder } from '../graphql/builder.ts';
 import { workspaceArgs } from '../graphql/place-args.ts';
+import { modelArg } from './logical-model.inputs.ts';
 import { type Finding, type RouteLimit as RouteLimitRow, routeReasons } from './model-routing.rules.ts';
 import type { LeftOut, ModelRoute as ModelRouteRow, RouteTarget as RouteTargetRow } from './model-routing.service.ts';
 
@@ -150,7 +151,7 @@ builder.queryField('routeModel', (t) =>
     activity: { action: 'read', resourceType: 'model' },
     args: {
       ...workspaceArgs(),
-      logicalModelId: t.arg.id({ required: true, description: 'The model.' }),
+      ...modelArg(),
       purpose: t.arg.string({ constraints: word, description: 'What for: asked by entitlements that list purposes.' }),
       stepType: t.arg.string({
         constraints: word,

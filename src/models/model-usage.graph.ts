@@ -2,7 +2,7 @@ import type { Constraints } from '../core/constraints.ts';
 import { builder } from '../graphql/builder.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { workspaceArgs } from '../graphql/place-args.ts';
-import { costBounds } from './logical-model.inputs.ts';
+import { costBounds, modelArg } from './logical-model.inputs.ts';
 import type { UsageSummary as UsageSummaryRow } from './model-usage.service.ts';
 
 const ModelOutcome = builder.enumType('ModelOutcome', {
@@ -76,7 +76,7 @@ builder.mutationField('reportModelUsage', (t) =>
     authorize: { workspace: 'model:execute' },
     args: {
       ...workspaceArgs(),
-      logicalModelId: t.arg.id({ required: true, description: 'The model.' }),
+      ...modelArg(),
       input: t.arg({ type: ReportModelUsageInput, required: true, description: 'The report.' }),
     },
     resolve: (_root, { logicalModelId, input, ...place }, { actor, services }) =>

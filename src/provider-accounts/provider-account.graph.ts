@@ -1,7 +1,10 @@
 import { builder } from '../graphql/builder.ts';
-import { bounds } from '../graphql/inputs.ts';
-import { Node, readableInOrganization, registerNode } from '../graphql/node.ts';
-import { pageArgs, pageType } from '../graphql/page-type.ts';
+import { inOrganization, tracked } from '../graphql/common-fields.ts';
+import { bounds, inputArg } from '../graphql/inputs.ts';
+import { Node } from '../graphql/node.ts';
+import { pageArgs } from '../graphql/page-type.ts';
+import { idArg, organizationArgs } from '../graphql/place-args.ts';
+import { readable } from '../graphql/resource.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
 import { Organization } from '../organizations/organization.graph.ts';
 import { CreateProviderAccountInput, UpdateProviderAccountInput } from './provider-account.inputs.ts';
@@ -54,8 +57,6 @@ export const ProviderAccount = builder.objectRef<ProviderAccountRow>('ProviderAc
   description: 'An account at a provider of models. Its credentials are a reference, never the credentials.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
-    id: t.exposeID('id', { description: 'Identifier, `pa_…`.' }),
-    orgId: t.exposeID('orgId', { description: 'The organization.' }),
     name: t.exposeString('name', { description: 'A label; names may repeat.' }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
     providerType: t.exposeString('providerType', { description: '`openai`, `anthropic`, … or another word.' }),
@@ -91,97 +92,57 @@ export const ProviderAccount = builder.objectRef<ProviderAccountRow>('ProviderAc
       nullable: true,
       description: 'When the outcome of a request last told of its health.',
     }),
-    createdBy: t.exposeID('createdBy', { nullable: true, description: 'Who made it.' }),
-    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was made.' }),
-    updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When it last changed.' }),
   }),
 });
 
-const ProviderAccountConnection = pageType('ProviderAccount', ProviderAccount);
-
-registerNode('provider_account', ProviderAccount, async (context, id) =>
-  readableInOrganization(
-    context,
-    'provider_account:read',
-    await context.services.providerAccounts.reads.findAnywhere(id),
-  ),
-);
-
-const listArgs = () => ({
-  ...builder.args((t) => ({
-    providerType: t.string({ constraints: bounds.open, description: 'Only those at this provider.' }),
-    status: t.string({ constraints: bounds.open, description: 'Only those with this status, as it is shown.' }),
-    enabledOnly: t.boolean({
-      required: true,
-      defaultValue: false,
-      description: 'Only those that are enabled, whatever their health.',
-    }),
-  })),
-  ...pageArgs({ min: 1, max: 100 }),
-});
-
-builder.prismaObjectField(Organization, 'providerAccounts', (t) =>
-  t.field({
-    type: ProviderAccountConnection,
+inOrganization(ProviderAccount, 'provider_account');
+tracked(ProviderAccount);
+readable(ProviderAccount, {
+  kind: 'provider_account',
+  below: Organization,
+  reads: ({ providerAccounts }) => providerAccounts.reads,
+  filters: () =>
+    builder.args((t) => ({
+      providerType: t.string({ constraints: bounds.open, description: 'Only those at this provider.' }),
+      status: t.string({ constraints: bounds.open, description: 'Only those with this status, as it is shown.' }),
+      enabledOnly: t.boolean({
+        required: true,
+        defaultValue: false,
+        description: 'Only those that are enabled, whatever their health.',
+      }),
+    })),
+  page: () => pageArgs({ min: 1, max: 100 }),
+  one: { organization: 'Its organization.', argDescription: 'The account.' },
+  nested: {
     nullable: true,
     description: 'Its provider accounts, newest first; null, with an error, for those who may not read them.',
-    authorize: { organization: 'provider_account:read' },
-    args: listArgs(),
-    resolve: ({ id }, args, context) => context.services.providerAccounts.reads.listNested(context, id, args),
-  }),
-);
+  },
+});
 
-builder.queryFields((t) => ({
-  providerAccount: t.field({
+const target = () => ({ ...organizationArgs(), ...idArg('The account.') });
+
+builder.mutationFields((t) => ({
+  createProviderAccount: t.field({
     type: ProviderAccount,
-    description: 'A provider account by its identifier.',
-    authorize: { organization: 'provider_account:read' },
-    args: {
-      orgId: t.arg.id({ required: true, description: 'Its organization.' }),
-      id: t.arg.id({ required: true, description: 'The account.' }),
-    },
-    resolve: (_root, { orgId, id }, { services }) => services.providerAccounts.reads.get(orgId, id),
+    description: 'Adds an account at a provider. It is `pending` until a first request through it succeeded.',
+    authorize: { organization: 'provider_account:create' },
+    args: { ...organizationArgs(), ...inputArg(CreateProviderAccountInput, 'The account.') },
+    resolve: ({ organization }, { input }, { actor, services }) =>
+      services.providerAccounts.create(actor, organization, input),
   }),
-  providerAccounts: t.field({
-    type: ProviderAccountConnection,
-    description: 'The provider accounts of an organization, newest first.',
-    authorize: { organization: 'provider_account:read' },
-    args: { orgId: t.arg.id({ required: true, description: 'The organization.' }), ...listArgs() },
-    resolve: (_root, { orgId, ...args }, { services }) => services.providerAccounts.reads.list(orgId, args),
+  updateProviderAccount: t.field({
+    type: ProviderAccount,
+    description: 'Changes an account. Its policies are replaced whole where they are given.',
+    authorize: { organization: 'provider_account:update' },
+    args: { ...target(), ...inputArg(UpdateProviderAccountInput), ...versionArg() },
+    resolve: ({ organization }, { id, input }, { actor, services }) =>
+      services.providerAccounts.update(actor, organization, id, input),
+  }),
+  deleteProviderAccount: t.boolean({
+    description: 'Deletes an account that no model has a target at.',
+    authorize: { organization: 'provider_account:delete' },
+    args: { ...target(), ...versionArg() },
+    resolve: ({ organization }, { id }, { actor, services }) =>
+      services.providerAccounts.delete(actor, organization, id),
   }),
 }));
-
-builder.mutationFields((t) => {
-  const orgId = t.arg.id({ required: true, description: 'The organization.' });
-  const target = { orgId, id: t.arg.id({ required: true, description: 'The account.' }) };
-  return {
-    createProviderAccount: t.field({
-      type: ProviderAccount,
-      description: 'Adds an account at a provider. It is `pending` until a first request through it succeeded.',
-      authorize: { organization: 'provider_account:create' },
-      args: { orgId, input: t.arg({ type: CreateProviderAccountInput, required: true, description: 'The account.' }) },
-      resolve: (_root, args, { actor, services }) => services.providerAccounts.create(actor, args.orgId, args.input),
-    }),
-    updateProviderAccount: t.field({
-      type: ProviderAccount,
-      description: 'Changes an account. Its policies are replaced whole where they are given.',
-      authorize: { organization: 'provider_account:update' },
-      args: {
-        ...target,
-        input: t.arg({ type: UpdateProviderAccountInput, required: true, description: 'The changes.' }),
-        ...versionArg(),
-      },
-      resolve: (_root, { id, input, ...place }, { actor, services }) =>
-        services.providerAccounts.update(actor, place.orgId, id, input),
-    }),
-    deleteProviderAccount: t.boolean({
-      description: 'Deletes an account that no model has a target at.',
-      authorize: { organization: 'provider_account:delete' },
-      args: { ...target, ...versionArg() },
-      resolve: async (_root, { id, ...place }, { actor, services }) => {
-        await services.providerAccounts.delete(actor, place.orgId, id);
-        return true;
-      },
-    }),
-  };
-});

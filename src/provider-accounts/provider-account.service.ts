@@ -1,68 +1,77 @@
 import type { Actor } from '../access/caller.ts';
+import type { Checked, OrganizationPlace } from '../access/checked-place.ts';
 import { conflict, invalidInput, notFound } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import type { PrismaTx } from '../data/changes.ts';
+import { type Given, withoutNull } from '../data/given.ts';
+import type { PageArgs } from '../data/page.ts';
+import { Reads } from '../data/reads.ts';
 import { recordChange } from '../data/record-change.ts';
+import { unkept } from '../data/request-cache.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
-import type { Prisma } from '../generated/prisma/client.ts';
+import type { ProviderAccount as AccountRow, Prisma } from '../generated/prisma/client.ts';
 import { tellingOfModels } from '../models/logical-model.reads.ts';
 import type { Vault } from '../secrets/vault.ts';
-import { ProviderAccountReads } from './provider-account.reads.ts';
-import { defaultRateLimits, type ProviderAccount, type RateLimitPolicy } from './provider-account.source.ts';
+import {
+  type AccountFilters,
+  accounts,
+  defaultRateLimits,
+  type ProviderAccount,
+  type QuotaPolicy,
+  type RateLimitPolicy,
+} from './provider-account.source.ts';
 
-export interface UpdateProviderAccount {
-  name?: string | null;
-  description?: string | null;
-  providerType?: string | null;
-  region?: string | null;
-  dataResidency?: string | null;
-  credentialsRef?: string | null;
-  routingMode?: string | null;
-  bridgeId?: string | null;
-  bridgeEndpointName?: string | null;
-  enabled?: boolean | null;
-  tags?: Record<string, string> | null;
+export interface UpdateProviderAccount extends Given<AccountRow, Changeable> {
   /** Replaced whole; null takes the limits away. */
-  quotaPolicy?: { maxTokensPerMonth?: number | null; maxRequestsPerMonth?: number | null } | null;
+  quotaPolicy?: Given<QuotaPolicy, 'maxTokensPerMonth' | 'maxRequestsPerMonth'> | null;
   /** Replaced whole; null and what is left out of it are the defaults. */
-  rateLimitPolicy?: { [Key in keyof RateLimitPolicy]?: RateLimitPolicy[Key] | null } | null;
+  rateLimitPolicy?: Given<RateLimitPolicy, keyof RateLimitPolicy> | null;
 }
 
-export interface CreateProviderAccount extends UpdateProviderAccount {
-  name: string;
-  providerType: string;
-  credentialsRef: string;
-}
+type Changeable =
+  | RequiredKeys
+  | 'description'
+  | 'region'
+  | 'dataResidency'
+  | 'routingMode'
+  | 'bridgeId'
+  | 'bridgeEndpointName'
+  | 'enabled'
+  | 'tags';
+
+type RequiredKeys = 'name' | 'providerType' | 'credentialsRef';
+
+type CreateProviderAccount = UpdateProviderAccount & Pick<AccountRow, RequiredKeys>;
 
 /** An account as a change finds it, held until the transaction ends. */
-interface LockedAccount {
-  id: string;
-  orgId: string;
-  enabled: boolean;
-  status: string;
-  credentialsRef: string;
-  routingMode: string;
-  bridgeId: string | null;
-}
+type LockedAccount = Pick<
+  AccountRow,
+  'id' | 'orgId' | 'enabled' | 'status' | 'credentialsRef' | 'routingMode' | 'bridgeId'
+>;
 
 /** Accounts at providers of models. Their credentials are references, never the credentials. */
 export class ProviderAccountService {
   readonly secretReferences = [
     { resource: 'provider_account', table: 'provider_accounts', column: 'credentials_ref' },
   ] as const;
-  readonly reads: ProviderAccountReads;
+  readonly reads: Reads<ProviderAccount, OrganizationPlace, PageArgs & AccountFilters>;
   readonly #deps: ServiceDeps & { vault: Vault };
 
   constructor(deps: ServiceDeps & { vault: Vault }) {
     this.#deps = deps;
-    this.reads = new ProviderAccountReads(deps);
+    this.reads = new Reads(deps, accounts);
   }
 
   /**
    * It is `pending` until a first request through it succeeded.
    * @throws InputError for credentials that name a secret which the organization does not have, and a bridge that is missing
    */
-  async create(actor: Actor, orgId: string, input: CreateProviderAccount): Promise<ProviderAccount> {
+  async create(
+    actor: Actor,
+    place: Checked<OrganizationPlace>,
+    input: CreateProviderAccount,
+  ): Promise<ProviderAccount> {
+    const { orgId } = place;
     const id = newId('provider_account');
     const routingMode = input.routingMode ?? 'direct';
     ensureBridge(routingMode, input.bridgeId ?? null);
@@ -91,20 +100,26 @@ export class ProviderAccountService {
       });
       recordChange(tx, 'create', 'provider_account', { id, orgId }, { provider_type: input.providerType });
     });
-    return this.reads.get(orgId, id);
+    return this.reads.get(unkept, place, id);
   }
 
   /**
    * Changes what is given; what is left out stays. New credentials give an account in `error` another chance: it is `pending` again.
    * @throws RESOURCE_NOT_FOUND, InputError as {@link create}
    */
-  async update(actor: Actor, orgId: string, id: string, input: UpdateProviderAccount): Promise<ProviderAccount> {
+  async update(
+    actor: Actor,
+    place: Checked<OrganizationPlace>,
+    id: string,
+    input: UpdateProviderAccount,
+  ): Promise<ProviderAccount> {
     await this.#deps.changes.runWithPrisma(actor, async (tx) => {
-      const account = await lockAccount(tx, orgId, id);
+      const account = await lockAccount(tx, place.orgId, id);
       await tx.expectVersion({ table: 'provider_accounts', key: { id } });
       const { routingMode, bridgeId } = { ...account, ...withoutNull({ routingMode: input.routingMode }) };
       ensureBridge(routingMode, input.bridgeId === undefined ? bridgeId : input.bridgeId);
-      if (input.credentialsRef) await this.#deps.vault.ensureReference(tx, orgId, input.credentialsRef, CREDENTIALS);
+      if (input.credentialsRef)
+        await this.#deps.vault.ensureReference(tx, place.orgId, input.credentialsRef, CREDENTIALS);
       const hasNewCredentials = Boolean(input.credentialsRef) && input.credentialsRef !== account.credentialsRef;
       const { quotaPolicy, rateLimitPolicy } = input;
       const data: Prisma.ProviderAccountUpdateInput = {
@@ -134,12 +149,12 @@ export class ProviderAccountService {
       );
       recordChange(tx, 'update', 'provider_account', account, { fields: Object.keys(input) });
     });
-    return this.reads.get(orgId, id);
+    return this.reads.get(unkept, place, id);
   }
 
   /** @throws RESOURCE_NOT_FOUND, RESOURCE_CONFLICT `in_use` with the models that have a target at it */
-  async delete(actor: Actor, orgId: string, id: string): Promise<void> {
-    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
+  async delete(actor: Actor, { orgId }: Checked<OrganizationPlace>, id: string): Promise<boolean> {
+    return this.#deps.changes.runWithPrisma(actor, async (tx) => {
       // whoever writes a target holds its account: of a new target and a deletion at the same time, one waits for the other
       const rows = await tx.db.$queryRaw<unknown[]>`
         select 1 from provider_accounts where org_id = ${orgId} and id = ${id} for update`;
@@ -151,6 +166,7 @@ export class ProviderAccountService {
       if (models.length > 0) throw inUse(id, models);
       await tx.db.providerAccount.delete({ where: { id } });
       recordChange(tx, 'delete', 'provider_account', { id, orgId });
+      return true;
     });
   }
 }
@@ -181,12 +197,7 @@ function ensureBridge(routingMode: string, bridgeId: string | null): void {
     throw invalidInput(['input', 'bridgeId'], "it is required where the routing mode is 'bridge'");
 }
 
-function rateLimitsOf(input: UpdateProviderAccount['rateLimitPolicy']): Prisma.InputJsonObject {
-  return { ...defaultRateLimits, ...withoutNull(input ?? {}) };
-}
-
-/** The fields that have a value. */
-const withoutNull = <T extends object>(given: T) =>
-  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null && value !== undefined)) as {
-    [Key in keyof T]?: NonNullable<T[Key]>;
-  };
+const rateLimitsOf = (input: UpdateProviderAccount['rateLimitPolicy']) => ({
+  ...defaultRateLimits,
+  ...withoutNull(input),
+});

@@ -1,21 +1,11 @@
-import { columnsOf, type PageSource } from '../data/pages.ts';
+import type { OrganizationPlace } from '../access/checked-place.ts';
+import type { PageArgs } from '../data/page.ts';
+import { columnsOf, words } from '../data/pages.ts';
+import type { ReadsOptions } from '../data/reads.ts';
 import type { ProviderAccount as AccountRow } from '../generated/prisma/client.ts';
-import { Prisma } from '../generated/prisma/client.ts';
 
-/** How requests to an account are to be paced. It is told to whoever sends them; the service itself sends none. */
-export interface RateLimitPolicy {
-  requestsPerSecond: number;
-  requestsPerMinute: number;
-  inputTokensPerMinute: number;
-  outputTokensPerMinute: number;
-  maxConcurrency: number;
-  burstSize: number;
-  queuePolicy: string;
-  queueTimeoutSeconds: number;
-}
-
-/** The numbers that the spec shows. */
-export const defaultRateLimits: RateLimitPolicy = {
+/** How requests to an account are paced unless it says so itself: the numbers that the spec shows. */
+export const defaultRateLimits = {
   requestsPerSecond: 1,
   requestsPerMinute: 1,
   inputTokensPerMinute: 1,
@@ -26,15 +16,8 @@ export const defaultRateLimits: RateLimitPolicy = {
   queueTimeoutSeconds: 300,
 };
 
-type Hidden =
-  | 'consecutiveFailures'
-  | 'authFailures'
-  | 'tags'
-  | 'rateLimitPolicy'
-  | 'maxTokensPerMonth'
-  | 'maxRequestsPerMonth'
-  | 'currentMonthTokens'
-  | 'currentMonthRequests';
+/** How requests to an account are to be paced. It is told to whoever sends them; the service itself sends none. */
+export type RateLimitPolicy = typeof defaultRateLimits;
 
 /** What an account may use in a month (UTC), and what it used of it in the running one. */
 export interface QuotaPolicy {
@@ -46,10 +29,27 @@ export interface QuotaPolicy {
   usagePeriod: string;
 }
 
+const plain = columnsOf(
+  words(
+    'id orgId name description providerType region dataResidency credentialsRef routingMode bridgeId',
+    'bridgeEndpointName enabled lastHealthCheck tags rateLimitPolicy createdBy createdAt updatedAt resourceVersion',
+  ),
+);
+
 /** An account as it is shown: `disabled` while it is not enabled, its counters those of the running month. */
-export interface ProviderAccount extends Omit<AccountRow, Hidden>, QuotaPolicy {
+export interface ProviderAccount extends Pick<AccountRow, keyof typeof plain>, QuotaPolicy {
+  status: string;
+  statusReason: string | null;
   tags: Record<string, string>;
   rateLimitPolicy: RateLimitPolicy;
+}
+
+export interface AccountFilters {
+  providerType?: string | null;
+  /** The status that is shown. */
+  status?: string | null;
+  /** Those that are enabled, whatever their health (defaults §8). */
+  enabledOnly?: boolean | null;
 }
 
 /** The running month in UTC, as the counters name it; by the clock of the statement, not of its transaction. */
@@ -59,19 +59,15 @@ export const MONTH = `to_char(statement_timestamp() at time zone 'utc', 'YYYY-MM
 export const ofThisMonth = (alias: string, counter: string) =>
   `(case when ${alias}.usage_period = ${MONTH} then ${alias}.${counter} else 0 end)::float8`;
 
-export const SHOWN_STATUS = `case when t.enabled then t.status else 'disabled' end`;
+const SHOWN_STATUS = `case when t.enabled then t.status else 'disabled' end`;
 
-const {
-  consecutiveFailures: _failures,
-  authFailures: _auth,
-  ...columns
-} = columnsOf(Object.values(Prisma.ProviderAccountScalarFieldEnum));
-
-/** The accounts of an organization, newest first. */
-export const accountsSource: PageSource<ProviderAccount> = {
-  from: 'provider_accounts t',
+/** The accounts of an organization. */
+export const accounts: ReadsOptions<ProviderAccount, OrganizationPlace, PageArgs & AccountFilters> = {
+  kind: 'provider_account',
+  from: 'provider_accounts',
+  below: ['orgId'],
   columns: {
-    ...columns,
+    ...plain,
     status: SHOWN_STATUS,
     statusReason: `case when t.enabled then t.status_reason else 'Disabled by an administrator.' end`,
     maxTokensPerMonth: 't.max_tokens_per_month::float8',
@@ -80,7 +76,9 @@ export const accountsSource: PageSource<ProviderAccount> = {
     currentMonthRequests: ofThisMonth('t', 'current_month_requests'),
     usagePeriod: MONTH,
   },
-  key: 't.id',
-  order: 'desc',
-  where: ['t.org_id = $1'],
+  filters: ({ providerType, status, enabledOnly }) => ({
+    't.provider_type = ?': providerType,
+    [`${SHOWN_STATUS} = ?`]: status,
+    't.enabled = ?': enabledOnly || undefined,
+  }),
 };
