@@ -98,10 +98,15 @@ export class Access {
   }
 
   /**
-   * @param place what below its workspaces it is about, where it is about such a thing
+   * @param place what in it it is about, where it is about such a thing
    * @throws FORBIDDEN `organization:access` for strangers, FORBIDDEN with the permission for members without it.
    */
-  requireOrganization(actor: Actor, orgId: string, permission: Permission, place?: Place): Grant | Promise<Grant> {
+  requireOrganization(
+    actor: Actor,
+    orgId: string,
+    permission: Permission,
+    place?: Omit<Reach, 'orgId'>,
+  ): Grant | Promise<Grant> {
     if (actor.principal.token)
       return this.requireToken(actor, permission, { orgId, ...place }).then(async () =>
         this.#judge((await this.#organization(actor, orgId)).role, permission),

@@ -49,9 +49,9 @@ export interface ReadsOptions<Row extends Identified, Place, Args> {
   /** The column that gives the order, where it is not the id of `t`. */
   key?: string;
   /**
-   * The column of the list's index before its key, of which a list has one value. Default: the last of `below`. It is asked for as a range
-   * and ordered by, which keeps PostgreSQL to that index: of a tenant that has nearly all rows of a table it would otherwise walk the key
-   * alone, past the newer rows of everybody else.
+   * The column of the list's index before its key, of which a list has one value. Default: the last of `below`. It is
+   * asked for as a range and ordered by, which keeps PostgreSQL to that index: of a tenant that has nearly all rows of
+   * a table it would otherwise walk the key alone, past the newer rows of everybody else.
    */
   lead?: string;
   /** The order of that index, where it is not the list's. */
@@ -63,8 +63,9 @@ export interface ReadsOptions<Row extends Identified, Place, Args> {
 }
 
 /**
- * The reads of a resource: its lists below a parent and its rows, batched for each request and the same at every depth. By itself it lets
- * the tenant lead every statement, shows a restricted token only what its places hold, and takes only places that were checked.
+ * The reads of a resource: its lists below a parent and its rows, batched for each request and the same at every depth.
+ * By itself it lets the tenant lead every statement, shows a restricted token only what its places hold, and takes only
+ * places that were checked.
  */
 export class Reads<Row extends Identified, Place extends object, Args extends PageArgs = PageArgs> {
   /** The statements: what suites hold against Prisma's rows. */
@@ -114,6 +115,8 @@ export class Reads<Row extends Identified, Place extends object, Args extends Pa
   /** A row of a place that may be gone: `null` then. */
   async find(context: RequestCache, place: Checked<Place>, id: string): Promise<Row | null> {
     const { alias, kind } = this.#options;
+    if (this.#below.length === 0)
+      throw new Error(`'${this.#name}' is below nothing that could hold a row to its tenant.`);
     const isAlias = alias?.word === id;
     const { one } = this.sources;
     const source = isAlias
@@ -126,7 +129,8 @@ export class Reads<Row extends Identified, Place extends object, Args extends Pa
   }
 
   /**
-   * A row of a place that the caller may do with what was asked for there, be it because it is the caller's own. Read anew.
+   * A row of a place that the caller may do with what was asked for there, be it because it is the caller's own. Read
+   * anew.
    * @throws RESOURCE_NOT_FOUND, FORBIDDEN with the permission
    */
   async own(actor: ReadContext['caller'], place: Checked<Place>, id: string): Promise<Row> {
@@ -227,16 +231,17 @@ function sourcesOf<Row extends Identified, Place, Args>(
 
 const PARTS = ['workspaceId', 'namespaceId', 'environmentId', 'appId'] as const;
 
-/** What a restricted token sees: the place itself where the row is one, and what lies in its places or in none of the kind. */
+/**
+ * What a restricted token sees: the place itself where the row is one, and what lies in its places or in none of the
+ * kind.
+ */
 function visibilityOf<Row extends Identified, Place, Args>(
   { kind, columns }: ReadsOptions<Row, Place, Args>,
   below: readonly string[],
 ): Record<string, string> {
   const { in: places } = declarationOf(kind);
-  // what lies in an organization may refer to a workspace, as an invitation does, but is not in it
-  const names = places === 'organization' ? [] : PARTS;
   const column = (name: string): string | undefined => (columns as Readonly<Record<string, string>>)[name];
-  const conditions = names.flatMap((name) => {
+  const conditions = PARTS.flatMap((name) => {
     const expression = column(name);
     if (!expression) return [];
     return [[name, below.includes(name) ? `${expression} = any(?)` : `coalesce(${expression} = any(?), true)`]];

@@ -85,7 +85,10 @@ const kinds: Readonly<Record<string, ParentKind>> = {
     ofRoot: ({ organization }) => organization,
     ofRow: inside.organization,
     demand: ({ actor, services }, permission, row) =>
-      services.access.requireOrganization(actor, row.orgId, permission, placeOfRow(row)),
+      services.access.requireOrganization(actor, row.orgId, permission, {
+        ...placeOfRow(row),
+        workspaceId: row.workspaceId,
+      }),
   },
   Workspace: {
     args: workspaceArgs,

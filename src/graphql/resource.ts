@@ -30,10 +30,10 @@ interface Readable<Row, Args extends PageArgs> {
   filters?: () => InputFieldMap & Record<Exclude<keyof Args, keyof PageArgs>, unknown>;
   /** Arguments of a page, where they are not the usual ones. */
   page?: () => ReturnType<typeof pageArgs>;
-  /** The query of one row, and the argument that it is known by. */
-  one?: { description?: string; arg?: string; argDescription?: string; organization?: string };
-  /** The query of a list. */
-  list?: { description?: string };
+  /** The query of one row, and the argument that it is known by; `false` for none. */
+  one?: false | { description?: string; arg?: string; argDescription?: string; organization?: string };
+  /** The query of a list; arguments of its page, where they are not those of the list below the parent. */
+  list?: { description?: string; page?: () => ReturnType<typeof pageArgs> };
   /** The field that leads back to the parent, where there is one. */
   back?: { description?: string };
   /** The list below the parent. */
@@ -44,8 +44,8 @@ interface Readable<Row, Args extends PageArgs> {
 const nounOf = (name: string) => name.replaceAll(/(?<=[a-z])[A-Z]/g, ' $&').toLowerCase();
 
 /**
- * Declares the reads of a type: its page, `node(id)`, the query of one row, that of a list and the list below the parent. Each asks for
- * `<kind>:read` in the parent's place. @returns the type of a page
+ * Declares the reads of a type: its page, `node(id)`, the query of one row, that of a list and the list below the
+ * parent. Each asks for `<kind>:read` in the parent's place. @returns the type of a page
  */
 export function readable<Row extends PlacedRow, Args extends PageArgs>(
   type: ObjectRef<Types, Row, Row>,
@@ -57,7 +57,7 @@ export function readable<Row extends PlacedRow, Args extends PageArgs>(
   const permission = `${kind}:read` as const;
   const parent = parentKindOf(below.name);
   const reads = ({ services }: Context): ReadsOf<Row, PageArgs> => options.reads(services);
-  const listArgs = () => ({ ...options.filters?.(), ...page() });
+  const filters = () => options.filters?.();
   const pages = pageType(type.name, type);
 
   registerNode(kind, type, async (context, id) => {
@@ -72,7 +72,7 @@ export function readable<Row extends PlacedRow, Args extends PageArgs>(
       nullable: nested.nullable ?? false,
       description: nested.description ?? `The ${noun}s, newest first.`,
       authorize: parent.authorize(permission),
-      args: listArgs(),
+      args: { ...filters(), ...page() },
       resolve: (row, args, context) => reads(context).list(context, parent.ofRow(row), args),
     }),
   );
@@ -88,27 +88,36 @@ export function readable<Row extends PlacedRow, Args extends PageArgs>(
       }),
     );
 
-  const { arg = 'id', argDescription = `The ${noun}.` } = one;
-  const idOf = (args: Readonly<Record<string, unknown>>) => String(args[arg]);
-  builder.queryFields((t) => ({
-    [field]: t.field({
-      type: node,
-      description: one.description ?? `${startingNoun(noun)} by its identifier.`,
-      authorize: parent.authorizeRoot(permission),
-      args: {
-        ...parent.args(one.organization),
-        ...builder.args((of) => ({ [arg]: of.id({ required: true, description: argDescription }) })),
-      },
-      resolve: (root, args, context) => reads(context).get(context, parent.ofRoot(root), idOf(args)),
-    }),
-    [`${field}s`]: t.field({
+  if (one) {
+    const { arg = 'id', argDescription = `The ${noun}.` } = one;
+    const idOf = (args: Readonly<Record<string, unknown>>) => String(args[arg]);
+    builder.queryField(field, (t) =>
+      t.field({
+        type: node,
+        description: one.description ?? `${startingNoun(noun)} by its identifier.`,
+        authorize: parent.authorizeRoot(permission),
+        args: {
+          ...parent.args(one.organization),
+          ...builder.args((of) => ({ [arg]: of.id({ required: true, description: argDescription }) })),
+        },
+        resolve: async (root, args, context) => {
+          const row = await reads(context).get(context, parent.ofRoot(root), idOf(args));
+          // it may name a place that the arguments do not, such as the workspace of an invitation
+          if (context.caller.principal?.token) await parent.demand(context, permission, row);
+          return row;
+        },
+      }),
+    );
+  }
+  builder.queryField(`${field}s`, (t) =>
+    t.field({
       type: pages,
       description:
         list.description ?? `The ${noun}s of ${startingNoun(nounOf(below.name)).toLowerCase()}, newest first.`,
       authorize: parent.authorizeRoot(permission),
-      args: { ...parent.args(), ...listArgs() },
+      args: { ...parent.args(), ...filters(), ...(list.page ?? page)() },
       resolve: (root, args, context) => reads(context).list(context, parent.ofRoot(root), args),
     }),
-  }));
+  );
   return pages;
 }

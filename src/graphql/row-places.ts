@@ -13,8 +13,8 @@ interface Identified {
 }
 
 /*
- * Objects of the graph were reached through a gate, and each of their fields asks for its own permission in the place that they name: the
- * places of their rows are checked.
+ * Objects of the graph were reached through a gate, and each of their fields asks for its own permission in the place
+ * that they name: the places of their rows are checked.
  */
 
 /** The place that a row is itself: where its children live. */
@@ -29,6 +29,9 @@ export const inside = {
   environment: ({ orgId, workspaceId, id }: WorkspacePlace & Identified): Checked<EnvironmentPlace> =>
     markChecked({ orgId, workspaceId, environmentId: id }),
 };
+
+/** The place of what is the caller's own, wherever that lies. */
+export const anywhere: Checked<object> = markChecked({});
 
 /** The place that a row lives in, with its neighbours. */
 export const around = {

@@ -1,4 +1,5 @@
 import type { Actor } from '../access/caller.ts';
+import type { Checked, OrganizationPlace } from '../access/checked-place.ts';
 import { randomToken, tokenHash } from '../access/random-token.ts';
 import { Budget } from '../access/throttle.ts';
 import type { AccountMail } from '../auth/account-mail.ts';
@@ -7,13 +8,13 @@ import { newId } from '../core/ids.ts';
 import type { Permission } from '../core/resources.ts';
 import { atLeast, type Role } from '../core/roles.ts';
 import type { PrismaTx } from '../data/changes.ts';
-import { NestedList } from '../data/keyset-list.ts';
-import type { Page, PageArgs } from '../data/page.ts';
-import { columnsOf, type Filter, filtersOf, type PageSource, readPage } from '../data/pages.ts';
+import type { PageArgs } from '../data/page.ts';
+import { columnsOf } from '../data/pages.ts';
+import { Reads } from '../data/reads.ts';
 import { recordChange } from '../data/record-change.ts';
-import type { RequestCache } from '../data/request-cache.ts';
+import { unkept } from '../data/request-cache.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
-import { type Invitation as InvitationRow, Prisma, type PrismaClient } from '../generated/prisma/client.ts';
+import type { Invitation as InvitationRow, Prisma, PrismaClient } from '../generated/prisma/client.ts';
 import { acceptInvitation, deadInvitation, findPendingInvitation } from './invitation-token.ts';
 import { lockOrganization } from './organization.service.ts';
 
@@ -35,66 +36,37 @@ export interface InvitationDeps extends ServiceDeps {
 const LIFETIME_DAYS = 7;
 const expiry = () => new Date(Date.now() + LIFETIME_DAYS * 86_400_000);
 
-const { tokenHash: _never, emailKey: _key, ...columns } = columnsOf(Object.values(Prisma.InvitationScalarFieldEnum));
 const STATUS = `case when t.status = 'pending' and t.expires_at <= now() then 'expired' else t.status end`;
-
-/** The invitations of an organization, newest first. */
-const source: PageSource<Invitation> = {
-  from: 'invitations t',
-  columns: { ...columns, status: STATUS },
-  key: 't.id',
-  order: 'desc',
-  where: ['t.org_id = $1'],
-};
-const one: PageSource<Invitation> = { ...source, where: [...source.where, 't.id = $2'] };
-const anywhere: PageSource<Invitation> = { ...source, where: ['t.id = $1'] };
+const names = ['id', 'orgId', 'email', 'role', 'workspaceId', 'workspaceRole', 'invitedBy'] as const;
+const times = ['createdAt', 'updatedAt', 'resourceVersion', 'expiresAt', 'acceptedAt', 'acceptedBy'] as const;
 
 /** Invitations by e-mail to join an organization. */
 export class InvitationService {
+  /** The invitations of an organization, newest first. */
+  readonly reads: Reads<Invitation, OrganizationPlace, PageArgs & { status?: string | null }>;
   readonly #deps: InvitationDeps;
-  readonly #list: NestedList<Invitation>;
   // whoever invites, an address is not flooded; administrators are told, as they know the address anyway
   // per organization: what one tenant sends must neither block another nor tell it anything
   readonly #mailsByAddress = new Budget(3, 3600);
 
   constructor(deps: InvitationDeps) {
     this.#deps = deps;
-    this.#list = new NestedList(deps, 'invitations', source);
-  }
-
-  async list(
-    actor: Actor,
-    { orgId, status, ...args }: PageArgs & { orgId: string; status?: string | null },
-  ): Promise<Page<Invitation>> {
-    return this.#list.page([orgId], args, this.#filters(actor, status));
-  }
-
-  /** The same list below an organization of a list. */
-  async nested(
-    actor: Actor,
-    memory: RequestCache,
-    orgId: string,
-    { status, ...args }: PageArgs & { status?: string | null },
-  ): Promise<Page<Invitation>> {
-    return this.#list.nested(memory, [orgId], args, this.#filters(actor, status));
-  }
-
-  /** An invitation by its id alone, if the actor may read it. @throws FORBIDDEN */
-  async find(actor: Actor, id: string): Promise<Invitation | null> {
-    const { rows } = await readPage(this.#deps.sql, anywhere, { values: [id], after: null, limit: 1 });
-    return rows[0] ? this.#readable(actor, rows[0]) : null;
-  }
-
-  /** @throws RESOURCE_NOT_FOUND, FORBIDDEN for a token of other workspaces than the one that it leads to */
-  async get(actor: Actor, orgId: string, id: string): Promise<Invitation> {
-    return this.#readable(actor, await this.#get(orgId, id));
+    this.reads = new Reads(deps, {
+      kind: 'invitation',
+      from: 'invitations',
+      columns: { ...columnsOf([...names, ...times]), status: STATUS },
+      below: ['orgId'],
+      filters: ({ status }) => ({ [`${STATUS} = ?`]: status }),
+      indexOrder: 'asc',
+    });
   }
 
   /**
    * Mails a link that works once, for seven days.
    * @throws RESOURCE_ALREADY_EXISTS for a member and for an address with a pending invitation, RATE_LIMIT_EXCEEDED
    */
-  async create(actor: Actor, orgId: string, input: CreateInvitation): Promise<Invitation> {
+  async create(actor: Actor, place: Checked<OrganizationPlace>, input: CreateInvitation): Promise<Invitation> {
+    const { orgId } = place;
     const role = input.role ?? 'member';
     const workspaceRole = input.workspaceId ? (input.workspaceRole ?? 'member') : null;
     if (input.workspaceRole && !input.workspaceId)
@@ -123,12 +95,16 @@ export class InvitationService {
       recordChange(tx, 'create', 'invitation', { id, orgId }, { role });
       await this.#mail(tx, actor, orgId, input.email, token);
     });
-    return this.#get(orgId, id);
+    return this.reads.get(unkept, place, id);
   }
 
-  /** Mails a new link, which works for seven days; the old one is dead. @throws RESOURCE_CONFLICT unless it is pending */
-  async resend(actor: Actor, orgId: string, id: string): Promise<Invitation> {
-    const known = await this.#pending(actor, orgId, id, 'invitation:update');
+  /**
+   * Mails a new link, which works for seven days; the old one is dead.
+   * @throws RESOURCE_CONFLICT unless it is pending
+   */
+  async resend(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<Invitation> {
+    const { orgId } = place;
+    const known = await this.#pending(actor, place, id, 'invitation:update');
     await this.#mailsByAddress.demand(`${orgId} ${known.email.toLowerCase()}`);
     await this.#deps.changes.runWithPrisma(actor, async (tx) => {
       const token = randomToken();
@@ -136,12 +112,13 @@ export class InvitationService {
       recordChange(tx, 'update', 'invitation', { id, orgId }, { resent: true });
       await this.#mail(tx, actor, orgId, known.email, token);
     });
-    return this.#get(orgId, id);
+    return this.reads.get(unkept, place, id);
   }
 
   /** The link is dead at once. @throws RESOURCE_CONFLICT unless it is pending */
-  async revoke(actor: Actor, orgId: string, id: string): Promise<void> {
-    await this.#pending(actor, orgId, id, 'invitation:delete');
+  async revoke(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<void> {
+    const { orgId } = place;
+    await this.#pending(actor, place, id, 'invitation:delete');
     await this.#deps.changes.runWithPrisma(actor, async (tx) => {
       await this.#whilePending(tx, orgId, id, { status: 'revoked' });
       recordChange(tx, 'revoke', 'invitation', { id, orgId });
@@ -149,7 +126,8 @@ export class InvitationService {
   }
 
   /**
-   * Joins the organization that the link is from. The link was mailed to an address: only the account with that address may use it.
+   * Joins the organization that the link is from. The link was mailed to an address: only the account with that address
+   * may use it.
    * @returns the organization @throws InputError for a link that is dead or somebody else's
    */
   async accept(actor: Actor, token: string): Promise<string> {
@@ -162,26 +140,6 @@ export class InvitationService {
     if (user.emailKey !== invitation.emailKey)
       throw invalidInput(path, 'the invitation was sent to another address: sign in with the account of that address');
     return changes.runWithPrisma(actor, (tx) => acceptInvitation(tx, access, invitation, user, deadInvitation(path)));
-  }
-
-  #filters(actor: Actor, status?: string | null): Filter[] {
-    return filtersOf({
-      [`${STATUS} = ?`]: status,
-      'coalesce(t.workspace_id = any(?), true)': this.#deps.access.visibleWorkspaces(actor),
-    });
-  }
-
-  async #get(orgId: string, id: string): Promise<Invitation> {
-    const { rows } = await readPage(this.#deps.sql, one, { values: [orgId, id], after: null, limit: 1 });
-    if (!rows[0]) throw notFound('invitation', id);
-    return rows[0];
-  }
-
-  async #readable(actor: Actor, invitation: Invitation): Promise<Invitation> {
-    const { orgId, workspaceId } = invitation;
-    await this.#deps.access.requireOrganization(actor, orgId, 'invitation:read');
-    await this.#deps.access.requireToken(actor, 'invitation:read', { orgId, workspaceId });
-    return invitation;
   }
 
   async #mayGrant(actor: Actor, orgId: string, role: Role, permission: Permission): Promise<void> {
@@ -213,9 +171,14 @@ export class InvitationService {
   }
 
   /** An invitation that can still be accepted and whose role is not above the actor's. */
-  async #pending(actor: Actor, orgId: string, id: string, permission: Permission): Promise<Invitation> {
-    const invitation = await this.#get(orgId, id);
-    await this.#mayGrant(actor, orgId, invitation.role as Role, permission);
+  async #pending(
+    actor: Actor,
+    place: Checked<OrganizationPlace>,
+    id: string,
+    permission: Permission,
+  ): Promise<Invitation> {
+    const invitation = await this.reads.get(unkept, place, id);
+    await this.#mayGrant(actor, place.orgId, invitation.role as Role, permission);
     if (invitation.status !== 'pending') throw notPending(invitation);
     return invitation;
   }

@@ -1,10 +1,11 @@
 import { forbidden } from '../core/errors.ts';
 import { emptyPage } from '../data/page.ts';
 import { builder } from '../graphql/builder.ts';
-import { bounds } from '../graphql/inputs.ts';
+import { bounds, inputArg } from '../graphql/inputs.ts';
 import { Node, registerNode } from '../graphql/node.ts';
 import { pageArgs, pageType } from '../graphql/page-type.ts';
-import { inside } from '../graphql/row-places.ts';
+import { idArg } from '../graphql/place-args.ts';
+import { anywhere, around, inside } from '../graphql/row-places.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
 import { isSelf, User } from '../users/user.graph.ts';
 import { Workspace, WorkspaceConnection } from '../workspaces/workspace.graph.ts';
@@ -43,7 +44,7 @@ export const OrganizationConnection = pageType('Organization', Organization);
 
 registerNode('organization', Organization, async (context, id) => {
   await context.services.access.requireOrganization(context.actor, id, 'organization:access');
-  return context.services.organizations.find(context, id);
+  return context.services.organizations.reads.findUnscoped(context, id);
 });
 
 builder.prismaObjectField(Workspace, 'organization', (t) =>
@@ -51,7 +52,8 @@ builder.prismaObjectField(Workspace, 'organization', (t) =>
     type: Organization,
     description: 'The organization that it belongs to.',
     authorize: { organization: 'organization:access' },
-    resolve: ({ orgId }, _args, context) => context.services.organizations.get(context, orgId),
+    resolve: (row, _args, context) =>
+      context.services.organizations.reads.get(context, around.organization(row), row.orgId),
   }),
 );
 
@@ -62,7 +64,7 @@ builder.objectField(User, 'organizations', (t) =>
     authorize: 'inherited',
     args: pageArgs(),
     resolve: (user, args, context) =>
-      isSelf(user, context) ? context.services.organizations.list(context, user.id, args) : emptyPage,
+      isSelf(user, context) ? context.services.organizations.own.list(context, anywhere, args) : emptyPage,
   }),
 );
 
@@ -71,8 +73,8 @@ builder.queryFields((t) => ({
     type: Organization,
     description: 'An organization by its identifier.',
     authorize: { organization: 'organization:access', by: 'id' },
-    args: { id: t.arg.id({ required: true, description: 'The organization.' }) },
-    resolve: (_root, { id }, context) => context.services.organizations.get(context, id),
+    args: idArg('The organization.'),
+    resolve: ({ organization }, { id }, context) => context.services.organizations.reads.get(context, organization, id),
   }),
   organizations: t.field({
     type: OrganizationConnection,
@@ -80,8 +82,7 @@ builder.queryFields((t) => ({
     authorize: 'signedIn',
     activity: { action: 'list', resourceType: 'organization' },
     args: pageArgs(),
-    resolve: (_root, args, context) =>
-      context.services.organizations.list(context, context.actor.principal.userId, args),
+    resolve: (_root, args, context) => context.services.organizations.own.list(context, anywhere, args),
   }),
 }));
 
@@ -107,25 +108,21 @@ builder.mutationFields((t) => ({
     description: 'Makes an organization with a default workspace; the caller becomes owner of both.',
     authorize: { session: 'organization:access' },
     activity: { action: 'create', resourceType: 'organization' },
-    args: { input: t.arg({ type: CreateOrganizationInput, required: true, description: 'The organization.' }) },
+    args: inputArg(CreateOrganizationInput, 'The organization.'),
     resolve: (_root, { input }, { actor, services }) => services.organizations.create(actor, input),
   }),
   updateOrganization: t.field({
     type: Organization,
     description: 'Changes an organization.',
     authorize: { organization: 'organization:update', by: 'id' },
-    args: {
-      id: t.arg.id({ required: true, description: 'The organization.' }),
-      input: t.arg({ type: UpdateOrganizationInput, required: true, description: 'The changes.' }),
-      ...versionArg(),
-    },
+    args: { ...idArg('The organization.'), ...inputArg(UpdateOrganizationInput), ...versionArg() },
     resolve: (_root, { id, input }, { actor, services }) => services.organizations.update(actor, id, input),
   }),
   deleteOrganization: t.boolean({
     description:
       'Deletes an organization; its workspaces and everything in them are unreachable at once. Its members keep their accounts.',
     authorize: { organization: 'organization:delete', by: 'id' },
-    args: { id: t.arg.id({ required: true, description: 'The organization.' }), ...versionArg() },
+    args: { ...idArg('The organization.'), ...versionArg() },
     resolve: async (_root, { id }, { actor, services }) => {
       await services.organizations.delete(actor, id);
       return true;

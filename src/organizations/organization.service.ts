@@ -1,44 +1,26 @@
-import type { Actor, Caller } from '../access/caller.ts';
+import type { Actor } from '../access/caller.ts';
+import type { OrganizationPlace } from '../access/checked-place.ts';
 import type { Config } from '../config.ts';
 import { conflict, notFound } from '../core/errors.ts';
 import type { PrismaTx } from '../data/changes.ts';
-import { NestedList, nestedRow } from '../data/keyset-list.ts';
-import type { Page, PageArgs } from '../data/page.ts';
-import { columnsOf, filtersOf, type PageSource } from '../data/pages.ts';
+import type { Given } from '../data/given.ts';
+import { columnsOf } from '../data/pages.ts';
+import { Reads } from '../data/reads.ts';
 import { recordChange } from '../data/record-change.ts';
-import type { RequestCache } from '../data/request-cache.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
 import { type Organization, Prisma } from '../generated/prisma/client.ts';
 import { foundOrganization } from './founding.ts';
 
-export interface CreateOrganization {
-  name: string;
-  description?: string | null;
-}
+type UpdateOrganization = Given<Organization, 'name' | 'description'>;
+type CreateOrganization = UpdateOrganization & Pick<Organization, 'name'>;
 
-export interface UpdateOrganization {
-  name?: string | null;
-  description?: string | null;
-}
-
-const columns = columnsOf(Object.values(Prisma.OrganizationScalarFieldEnum));
-
-/** The organizations that a user is a member of, oldest first. */
-const ofUser: PageSource<Organization> = {
-  from: 'organization_members m join organizations t on t.id = m.org_id',
-  columns,
-  key: 't.id',
+const organizations = {
+  kind: 'organization',
+  from: 'organizations',
+  columns: columnsOf(Object.values(Prisma.OrganizationScalarFieldEnum)),
+  always: ['t.deleted_at is null'],
   order: 'asc',
-  where: ['m.user_id = $1', 't.deleted_at is null'],
-};
-
-const byId: PageSource<Organization> = {
-  from: 'organizations t',
-  columns,
-  key: 't.id',
-  order: 'asc',
-  where: ['t.id = $1', 't.deleted_at is null'],
-};
+} as const;
 
 export interface OrganizationDeps extends ServiceDeps {
   config: Pick<Config, 'maxOrganizationsPerUser'>;
@@ -50,30 +32,23 @@ export class OrganizationService {
     `delete from organizations where deleted_at < now() - interval '30 days'`,
     `delete from resource_counts c where not exists (select 1 from organizations o where o.id = c.org_id)`,
   ];
+  /** Single organizations. */
+  readonly reads: Reads<Organization, OrganizationPlace>;
+  /** The organizations that the caller is a member of, oldest first; a token sees its own alone. */
+  readonly own: Reads<Organization, object>;
   readonly #deps: OrganizationDeps;
-  readonly #ofUser: NestedList<Organization>;
 
   constructor(deps: OrganizationDeps) {
     this.#deps = deps;
-    this.#ofUser = new NestedList(deps, 'organizations', ofUser);
-  }
-
-  /** An organization that is not deleted, whoever asks, read together with all that are asked for in this request. */
-  async find(memory: RequestCache, id: string): Promise<Organization | null> {
-    return nestedRow(memory, this.#deps.sql, 'organization', byId, [id]);
-  }
-
-  /** @throws RESOURCE_NOT_FOUND */
-  async get(memory: RequestCache, id: string): Promise<Organization> {
-    const organization = await this.find(memory, id);
-    if (!organization) throw notFound('organization', id);
-    return organization;
-  }
-
-  /** The organizations of a user, for that user; a token sees its own alone. */
-  async list(context: RequestCache & { caller: Caller }, userId: string, args: PageArgs): Promise<Page<Organization>> {
-    const only = filtersOf({ 't.id = ?': context.caller.principal?.token?.orgId });
-    return this.#ofUser.nested(context, [userId], args, only);
+    this.reads = new Reads(deps, { ...organizations, below: { orgId: 't.id' } });
+    this.own = new Reads(deps, {
+      ...organizations,
+      name: 'own_organizations',
+      from: 'organization_members m join organizations t on t.id = m.org_id',
+      below: [],
+      mine: 'm.user_id between $me and $me',
+      lead: 'm.user_id',
+    });
   }
 
   /** Makes an organization with a default workspace; the caller owns both. @throws RESOURCE_CONFLICT `limit_reached` */

@@ -123,7 +123,7 @@ test('a text that is no JSON is refused as yoga does', async () => {
 });
 
 test('a fault is shown as an internal error, and logged with its trace', async () => {
-  vi.spyOn(app.services.organizations, 'list').mockRejectedValue(new Error('secret detail'));
+  vi.spyOn(app.services.organizations.own, 'list').mockRejectedValue(new Error('secret detail'));
   for (const type of [YOGA, 'application/json', 'application/json'])
     expect(
       JSON.parse(
