@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Caller } from '../../src/access/caller.ts';
 import { systemCaller } from '../../src/access/system-caller.ts';
 import { newId } from '../../src/core/ids.ts';
-import { brokenUnique, Changes, type Tx } from '../../src/data/changes.ts';
+import type { Task } from '../../src/core/tasks.ts';
+import { brokenUnique, Changes, type PrismaTx, type Tx } from '../../src/data/changes.ts';
 import { statement } from '../../src/data/writes.ts';
 import { tables } from '../../src/generated/tables.ts';
 
@@ -24,6 +25,8 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 const caller = (): Caller => systemCaller('a test');
+const JOBS_OF = `select j.payload from jobs._private_jobs j join jobs._private_tasks t on t.id = j.task_id
+  where t.identifier = $1 order by j.id`;
 const missing = () => new Error('it is not there');
 
 /** A namespace of the owner's workspace, as a change makes it. */
@@ -182,6 +185,34 @@ describe('all of a change happens, or nothing', () => {
     });
     await expect(work).rejects.toThrow('changed its mind');
     expect(await slugOf(row.id)).toBeNull();
+  });
+
+  test('and with it the jobs that it adds', async () => {
+    const task: Task = { name: 'of_a_test', tries: 1, run: async () => undefined };
+    app.services.jobQueue.declare([task]);
+    // no worker knows the task, so its jobs stay
+    const jobs = async () => (await app.database.pool.query(JOBS_OF, [task.name])).rows.map(({ payload }) => payload);
+    const refused: ((tx: Tx) => unknown)[] = [
+      (tx) => tx.demand(statement`select 1 from workspaces where id = ${'ws_NONE'} for share`, missing),
+      (tx) => tx.query(statement`select 1`).then(() => tx.remove('threads', { id: 'thr_NONE' }, missing)),
+      () => Promise.reject(missing()),
+    ];
+    for (const refusal of refused) {
+      const work = async (tx: Tx) => {
+        tx.enqueue(task, { of: 'a change that is undone' });
+        await refusal(tx);
+      };
+      await expect(changes.run(caller(), work)).rejects.toThrow('it is not there');
+      const byPrisma = async (tx: PrismaTx) => {
+        await work(tx);
+        await tx.db.namespace.count();
+      };
+      await expect(changes.runWithPrisma(caller(), byPrisma)).rejects.toThrow('it is not there');
+    }
+    expect(await jobs()).toEqual([]);
+    await changes.run(caller(), async (tx) => tx.enqueue(task, { of: 'a change' }));
+    await changes.runWithPrisma(caller(), async (tx) => tx.enqueue(task, { of: 'another' }));
+    expect(await jobs()).toEqual([{ of: 'a change' }, { of: 'another' }]);
   });
 
   test('a deadlock is tried again', async () => {

@@ -8,6 +8,8 @@ export const TEMPLATE_DATABASE = 'test_template';
 /** A database of one test file. */
 export interface TestDatabase {
   url: string;
+  /** Ends all sessions, and refuses new ones until `work` is done. */
+  outage(work: () => Promise<void>): Promise<void>;
   /** Ends sessions that are still open and removes the database. */
   drop(): Promise<void>;
 }
@@ -39,6 +41,15 @@ export async function createTestDatabase({
   await asAdmin(`create database ${name} template ${template}`);
   return {
     url: onServer(inject('serverUrl'), name),
+    async outage(work) {
+      await asAdmin(`alter database ${name} allow_connections false`);
+      await asAdmin(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`);
+      try {
+        await work();
+      } finally {
+        await asAdmin(`alter database ${name} allow_connections true`);
+      }
+    },
     drop: () => asAdmin(`drop database if exists ${name} with (force)`),
   };
 }

@@ -58,3 +58,38 @@ it('tries a bucket that failed again, after ever longer waits, and says so in ev
   expect(await triedAgain('1 year', '61 minutes')).toBe(false);
   expect(await told()).toEqual(['failed', 'pending', 'failed', 'pending', 'ready']);
 });
+
+it('makes the buckets of several batches once, when two nodes do it at the same time and a change holds one', async () => {
+  const there = await startTestApp({ env: { DATA_DIR: app.dataDir }, databaseUrl: app.database.url });
+  const { pool } = app.database;
+  const made = await pool.query<{ id: string }>(
+    `insert into workspaces (id, org_id, name, storage_bucket, bucket_status, updated_at)
+     select 'ws_many' || n, $1, 'Many', 'ws_many' || n, 'ready', now() from generate_series(10000, 11100) n returning id`,
+    [owner.orgId],
+  );
+  const ids = made.rows.map(({ id }) => id);
+  const [held, ...others] = ids;
+  const statuses = async (of: readonly string[]) => {
+    const text = 'select distinct bucket_status as status from workspaces where id = any($1)';
+    return (await pool.query<{ status: string }>(text, [of])).rows.map(({ status }) => status);
+  };
+  const change = await pool.connect();
+  try {
+    await change.query('begin');
+    await change.query('select 1 from workspaces where id = $1 for key share', [held]);
+    await pool.query(`update workspaces set bucket_status = 'pending' where id = any($1)`, [ids]);
+    await Promise.all([app, there].map(({ services }) => services.buckets.provisionPending()));
+    await vi.waitFor(async () => expect(await statuses(others)).toEqual(['ready']), 20_000);
+    expect(await statuses([held!])).toEqual(['pending']);
+    await change.query('commit');
+    await vi.waitFor(async () => expect(await statuses([held!])).toEqual(['ready']), 20_000);
+  } finally {
+    change.release();
+    await there.close();
+  }
+  const told = await pool.query<{ n: number }>(
+    'select count(*)::int as n from events where resource_id = any($1) group by resource_id',
+    [ids],
+  );
+  expect(told.rows.map(({ n }) => n)).toEqual(ids.map(() => 1));
+}, 60_000);

@@ -18,6 +18,15 @@ const STATES = `select n.task, s.state, count(j.id)::int as count
     when j.attempts >= j.max_attempts then 'dead' when j.attempts > 0 then 'retrying' else 'waiting' end
   group by 1, 2`;
 
+const FREE_STALE = `update jobs._private_jobs set locked_at = null, locked_by = null
+  where locked_at < now() - $1 * interval '1 second'`;
+
+// those that nobody tries again: they would keep their payload, and a scheduled task from being due
+const REMOVE_DEAD = `delete from jobs._private_jobs j using jobs._private_tasks t
+  where t.id = j.task_id and attempts >= max_attempts
+    and coalesce(locked_at < now() - $1 * interval '1 second', true)
+  returning t.identifier as task, j.id::text as job, attempts as attempt`;
+
 /** What the jobs of a process need. */
 export interface JobsOptions {
   pool: pg.Pool;
@@ -115,13 +124,14 @@ export class Jobs {
     await this.#options.pool.query(text, [[...this.#running]]);
   }
 
+  /** @returns how many jobs have another try */
   async #freeStale(): Promise<number> {
     const { pool, logger } = this.#options;
-    const { rowCount } = await pool.query(
-      `update jobs._private_jobs set locked_at = null, locked_by = null
-       where locked_at < now() - $1 * interval '1 second'`,
-      [this.#leaseSeconds],
-    );
+    const { rows } = await pool.query<{ task: string; job: string; attempt: number }>(REMOVE_DEAD, [
+      this.#leaseSeconds,
+    ]);
+    for (const dead of rows) this.#giveUp(dead, 'ended with its node in its last try');
+    const { rowCount } = await pool.query(FREE_STALE, [this.#leaseSeconds]);
     if (rowCount) logger.warn({ jobs: rowCount }, 'jobs of a node that is gone are done again');
     return rowCount ?? 0;
   }
@@ -148,8 +158,12 @@ export class Jobs {
       // kept in the database: the class of the error, because its words may hold anything
       throw new Error(nameOf(error));
     }
-    logger.error(record, `a job of the task '${task}' failed and is given up`);
-    this.#givenUp.set(task, (this.#givenUp.get(task) ?? 0) + 1);
+    this.#giveUp(record, 'failed');
+  }
+
+  #giveUp(record: { task: string }, what: string): void {
+    this.#options.logger.error(record, `a job of the task '${record.task}' ${what} and is given up`);
+    this.#givenUp.set(record.task, (this.#givenUp.get(record.task) ?? 0) + 1);
   }
 }
 

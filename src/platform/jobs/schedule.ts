@@ -5,7 +5,7 @@ import type { Task } from '../../core/tasks.ts';
 export interface Look {
   /** Jobs that can be done now; counted no further than a few. */
   ready: number;
-  /** Whether a node that holds jobs has not renewed its locks in time. */
+  /** Whether a node that holds jobs has not renewed its locks in time, or left one behind that has no more tries. */
   hasStale: boolean;
   /** Scheduled tasks whose time has come. */
   due: string[];
@@ -71,6 +71,7 @@ function lookText(tasks: readonly Pick<Task, 'name' | 'schedule'>[], leaseSecond
   return `select
     (select count(*)::int from
       (select 1 from jobs._private_jobs where is_available = true and run_at <= now() limit 10) r) as ready,
-    exists (select 1 from jobs._private_jobs where locked_at < now() - ${leaseSeconds} * interval '1 second') as "hasStale",
+    exists (select 1 from jobs._private_jobs where locked_at < now() - ${leaseSeconds} * interval '1 second'
+      or locked_at is null and attempts >= max_attempts) as "hasStale",
     array(${due.length > 0 ? due.join(' union all ') : 'select null::text where false'}) as due`;
 }

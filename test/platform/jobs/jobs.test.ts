@@ -27,11 +27,12 @@ afterEach(async () => {
 });
 
 /** A node that does these tasks, and the queue of its changes. */
-function start(tasks: readonly Task[]): { queue: JobQueue; jobs: Jobs } {
+function start(tasks: readonly Task[], leaseSeconds?: number): { queue: JobQueue; jobs: Jobs } {
   const queue = new JobQueue();
   queue.declare(tasks);
   const logger = pino({ base: undefined }, { write: (line: string) => void lines.push(line) });
-  const jobs = new Jobs({ pool: database.pool, tasks, logger, onFault: (error, what) => logger.error(error, what) });
+  const onFault = (error: unknown, what: string) => logger.error(error, what);
+  const jobs = new Jobs({ pool: database.pool, tasks, logger, onFault, ...(leaseSeconds ? { leaseSeconds } : {}) });
   queue.onAdded(() => jobs.wake());
   nodes.push(jobs);
   jobs.start();
@@ -127,6 +128,46 @@ describe('a job', () => {
     expect(lines.join()).toContain('jobs of a node that is gone are done again');
   });
 
+  it('that ended with its node in its last try is given up: removed, counted and logged', async () => {
+    const run = vi.fn(async () => undefined);
+    const task: Task = { name: 'mortal', tries: 1, run };
+    const queue = new JobQueue();
+    queue.declare([task]);
+    for (const lock of [`locked_by = 'gone', locked_at = now() - interval '1 minute'`, 'locked_at = null']) {
+      await add(queue, { task, payload: { SECRET } });
+      await database.pool.query(`update jobs._private_jobs set attempts = 1, ${lock} where attempts = 0`);
+    }
+    const { jobs } = start([task]);
+    await soon(async () => expect(await count()).toBe(0));
+    expect([jobs.givenUp.get('mortal'), run.mock.calls.length, lines.length]).toEqual([2, 0, 2]);
+    for (const line of lines) expect(JSON.parse(line)).toMatchObject({ level: 50, task: 'mortal', attempt: 1 });
+    expect(lines.join()).not.toContain(SECRET);
+  });
+
+  it('is not lost while the database is away for longer than a lease, and is done once by one of two nodes', async () => {
+    const done: number[] = [];
+    let release = (): void => undefined;
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const task: Task<{ n: number }> = { name: 'note', tries: 3, run: async ({ n }) => done.push(n) };
+    const slow: Task = { name: 'slow', tries: 3, run: () => held.then(() => done.push(-1)) };
+    const [here] = [start([task, slow], 1), start([task, slow], 1)];
+    await add(here.queue, { task: slow, payload: {} });
+    await soon(async () => expect(await count('locked_at is not null')).toBe(1));
+    const runAt = new Date(Date.now() + 3_600_000);
+    await add(here.queue, ...Array.from({ length: 20 }, (_, n) => ({ task, payload: { n }, runAt })));
+    await server.outage(async () => {
+      release();
+      await soon(() => expect(lines.join().split('jobs could not be looked for').length).toBeGreaterThan(6));
+      expect(done).toEqual([-1]);
+    });
+    await soon(skipWaits);
+    await soon(async () => expect(await count()).toBe(0));
+    // that it was done could not be written, so it is done again
+    expect(done.toSorted((a, b) => a - b)).toEqual([-1, -1, ...Array.from({ length: 20 }, (_, n) => n)]);
+  });
+
   it('that runs is finished before its node stops, and nothing new begins', async () => {
     const done: unknown[] = [];
     let release = (): void => undefined;
@@ -138,6 +179,8 @@ describe('a job', () => {
     await add(queue, { task, payload: {} });
     await soon(async () => expect(await count('locked_at is not null')).toBe(1));
     const stopping = jobs.stop();
+    // a look for jobs that was under way may still take one
+    await soon(() => expect(database.pool.idleCount).toBe(database.pool.totalCount));
     await add(queue, { task, payload: {} });
     release();
     await stopping;
@@ -174,6 +217,17 @@ describe('a scheduled task', () => {
     }
     await delay(2_500); // two more looks of both nodes
     expect(runs).toHaveLength(2);
+  });
+
+  it('is due again although a run ended with its node in the last try', async () => {
+    const run = vi.fn(async () => undefined);
+    await database.pool.query(`select jobs.add_job('hourly', job_key => 'hourly', max_attempts => 1)`);
+    await database.pool.query('update jobs._private_jobs set attempts = 1');
+    await database.pool.query(
+      `insert into jobs._private_known_crontabs values ('hourly', now(), now() - interval '61 minutes')`,
+    );
+    start([scheduled('hourly', { everySeconds: 3_600 }, run)]);
+    await soon(() => expect(run).toHaveBeenCalledTimes(1));
   });
 
   it('with a condition runs only while there is something to do', async () => {
