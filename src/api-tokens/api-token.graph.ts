@@ -1,7 +1,9 @@
 import { builder } from '../graphql/builder.ts';
-import { bounds } from '../graphql/inputs.ts';
+import { bounds, inputArg } from '../graphql/inputs.ts';
 import { Node, registerNode } from '../graphql/node.ts';
 import { pageArgs, pageType } from '../graphql/page-type.ts';
+import { idArg, organizationArgs } from '../graphql/place-args.ts';
+import { inside } from '../graphql/row-places.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
 import { Organization } from '../organizations/organization.graph.ts';
 import type { ApiToken as ApiTokenRow } from './api-token.reads.ts';
@@ -70,12 +72,7 @@ export const IssuedApiToken = builder.objectRef<IssuedToken>('IssuedApiToken').i
   description:
     'A token and its plaintexts, which are not shown again (but to a repetition of the same request with its Idempotency-Key).',
   fields: (t) => ({
-    token: t.field({
-      type: ApiToken,
-      authorize: 'inherited',
-      description: 'The token.',
-      resolve: ({ token }) => token,
-    }),
+    token: t.expose('token', { type: ApiToken, authorize: 'inherited', description: 'The token.' }),
     plaintextToken: t.exposeString('plaintextToken', { description: 'Send it as `Authorization: Bearer …`.' }),
     refreshTokenPlaintext: t.exposeString('refreshTokenPlaintext', {
       description: 'Exchange it for the next pair, also after the token has expired.',
@@ -83,43 +80,41 @@ export const IssuedApiToken = builder.objectRef<IssuedToken>('IssuedApiToken').i
   }),
 });
 
-registerNode('api_token', ApiToken, ({ actor, services }, id) => services.apiTokens.findFor(actor, id));
+registerNode('api_token', ApiToken, (context, id) => context.services.apiTokens.find(context, id));
 
-builder.prismaObjectField(Organization, 'apiTokens', (t) =>
+builder.objectField(Organization, 'apiTokens', (t) =>
   t.field({
     type: ApiTokenConnection,
     description: "The caller's own API tokens, newest first.",
     authorize: { organization: 'api_token:read' },
     args: pageArgs(),
-    resolve: ({ id }, args, context) => context.services.apiTokens.nestedOwn(context, context.actor, id, args),
+    resolve: (row, args, context) => context.services.apiTokens.list(context, inside.organization(row), args),
   }),
 );
 
-// at most so many at once, as the spec's envelope has no cursor; the caps on live tokens and the bound of revoked ones keep lists below it
-const tokenPageArgs = () => pageArgs({ min: 1, max: 10_000 });
+// at most so many at once, as the spec's envelope has no cursor; the caps on live tokens and the bound of revoked ones
+// keep lists below it
+const listArgs = () => ({ ...organizationArgs(), ...pageArgs({ min: 1, max: 10_000 }) });
 
-builder.queryFields((t) => {
-  const orgId = t.arg.id({ required: true, description: 'The organization.' });
-  return {
-    apiTokens: t.field({
-      type: ApiTokenConnection,
-      description:
-        "The caller's own API tokens, newest first; revoked ones for 90 days, the newest 5,000 of them. A token of an app sees those of its app that its user made.",
-      authorize: { organization: 'api_token:read' },
-      args: { orgId, ...tokenPageArgs() },
-      resolve: (_root, args, { actor, services }) => services.apiTokens.list(actor, args),
-    }),
-    allApiTokens: t.field({
-      type: ApiTokenConnection,
-      description:
-        'All API tokens and app tokens of an organization, newest first; revoked ones for 90 days, the newest 5,000 of them.',
-      authorize: { organization: 'api_token:manage' },
-      activity: { action: 'list', resourceType: 'api_token' },
-      args: { orgId, ...tokenPageArgs() },
-      resolve: (_root, { orgId: id, ...args }, { services }) => services.apiTokens.reads.all.page([id], args),
-    }),
-  };
-});
+builder.queryFields((t) => ({
+  apiTokens: t.field({
+    type: ApiTokenConnection,
+    description:
+      "The caller's own API tokens, newest first; revoked ones for 90 days, the newest 5,000 of them. A token of an app sees those of its app that its user made.",
+    authorize: { organization: 'api_token:read' },
+    args: listArgs(),
+    resolve: ({ organization }, args, context) => context.services.apiTokens.list(context, organization, args),
+  }),
+  allApiTokens: t.field({
+    type: ApiTokenConnection,
+    description:
+      'All API tokens and app tokens of an organization, newest first; revoked ones for 90 days, the newest 5,000 of them.',
+    authorize: { organization: 'api_token:manage' },
+    activity: { action: 'list', resourceType: 'api_token' },
+    args: listArgs(),
+    resolve: ({ organization }, args, context) => context.services.apiTokens.all.list(context, organization, args),
+  }),
+}));
 
 const names = { maxItems: 100, item: { minLength: 1, maxLength: 128 } } as const;
 const ids = { maxItems: 100, item: bounds.id } as const;
@@ -173,54 +168,42 @@ const RefreshApiTokenInput = builder.inputType('RefreshApiTokenInput', {
   }),
 });
 
-builder.mutationFields((t) => {
-  const orgId = t.arg.id({ required: true, description: 'The organization.' });
-  const target = { orgId, id: t.arg.id({ required: true, description: 'The token.' }) };
-  return {
-    createApiToken: t.field({
-      type: IssuedApiToken,
-      description:
-        'Issues an API token, with which a program acts as the caller. Nobody can issue more than they may do.',
-      authorize: { organization: 'organization:access', service: 'api_token:create' },
-      args: { orgId, input: t.arg({ type: CreateApiTokenInput, required: true, description: 'The token.' }) },
-      resolve: (_root, args, { actor, services }) => services.apiTokens.create(actor, args.orgId, args.input),
-    }),
-    revokeApiToken: t.boolean({
-      description:
-        "Revokes one of the caller's own API tokens at once, with what it was refreshed from and to, and what they made.",
-      authorize: { organization: 'api_token:revoke' },
-      args: { ...target, ...versionArg() },
-      resolve: async (_root, args, { actor, services }) => {
-        await services.apiTokens.revoke(actor, args.orgId, args.id);
-        return true;
-      },
-    }),
-    adminRevokeApiToken: t.boolean({
-      description:
-        'Revokes any API token or app token of the organization at once, with what it was refreshed from and to, and what they made.',
-      authorize: { organization: 'api_token:manage' },
-      activity: { action: 'revoke', resourceType: 'api_token' },
-      args: { ...target, ...versionArg() },
-      resolve: async (_root, args, { actor, services }) => {
-        await services.apiTokens.revokeAny(actor, args.orgId, args.id);
-        return true;
-      },
-    }),
-    refreshApiToken: t.field({
-      type: IssuedApiToken,
-      description:
-        'Exchanges a refresh token for the next pair, which inherits everything. Repeating it within a minute gives the same pair; later reuse revokes the whole family.',
-      authorize: 'public',
-      activity: { action: 'refresh', resourceType: 'api_token' },
-      isCredential: true,
-      args: { orgId, input: t.arg({ type: RefreshApiTokenInput, required: true, description: 'The refresh token.' }) },
-      resolve: (_root, args, { caller, services }) =>
-        services.apiTokenRefresh.refresh(
-          caller,
-          args.orgId,
-          args.input.refreshToken,
-          args.input.gracePeriodSeconds ?? undefined,
-        ),
-    }),
-  };
-});
+const target = () => ({ ...organizationArgs(), ...idArg('The token.') });
+
+builder.mutationFields((t) => ({
+  createApiToken: t.field({
+    type: IssuedApiToken,
+    description:
+      'Issues an API token, with which a program acts as the caller. Nobody can issue more than they may do.',
+    authorize: { organization: 'organization:access', service: 'api_token:create' },
+    args: { ...organizationArgs(), ...inputArg(CreateApiTokenInput, 'The token.') },
+    resolve: ({ organization }, { input }, { actor, services }) =>
+      services.apiTokens.create(actor, organization, input),
+  }),
+  revokeApiToken: t.boolean({
+    description:
+      "Revokes one of the caller's own API tokens at once, with what it was refreshed from and to, and what they made.",
+    authorize: { organization: 'api_token:revoke' },
+    args: { ...target(), ...versionArg() },
+    resolve: ({ organization }, { id }, { actor, services }) => services.apiTokens.revoke(actor, organization, id),
+  }),
+  adminRevokeApiToken: t.boolean({
+    description:
+      'Revokes any API token or app token of the organization at once, with what it was refreshed from and to, and what they made.',
+    authorize: { organization: 'api_token:manage' },
+    activity: { action: 'revoke', resourceType: 'api_token' },
+    args: { ...target(), ...versionArg() },
+    resolve: ({ organization }, { id }, { actor, services }) => services.apiTokens.revokeAny(actor, organization, id),
+  }),
+  refreshApiToken: t.field({
+    type: IssuedApiToken,
+    description:
+      'Exchanges a refresh token for the next pair, which inherits everything. Repeating it within a minute gives the same pair; later reuse revokes the whole family.',
+    authorize: 'public',
+    activity: { action: 'refresh', resourceType: 'api_token' },
+    isCredential: true,
+    args: { ...organizationArgs(), ...inputArg(RefreshApiTokenInput, 'The refresh token.') },
+    resolve: (_root, { orgId, input: { refreshToken, gracePeriodSeconds } }, { caller, services }) =>
+      services.apiTokenRefresh.refresh(caller, orgId, refreshToken, gracePeriodSeconds ?? undefined),
+  }),
+}));

@@ -4,27 +4,20 @@ import { expandPermission, expandScope, isPermission, isWord } from '../access/s
 import type { TokenGrant } from '../access/token-grant.ts';
 import { InputError, type InputIssue, invalidInput } from '../core/errors.ts';
 import type { Permission } from '../core/resources.ts';
+import type { Given } from '../data/given.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
-
-/** What a new token is restricted to, and how it is called. Lists that are left out or null are empty. */
-export interface TokenInput {
-  name: string;
-  description?: string | null;
-  scopes?: string[] | null;
-  permissions?: string[] | null;
-  workspaceIds?: string[] | null;
-  namespaceIds?: string[] | null;
-  environmentIds?: string[] | null;
-  endpointPaths?: string[] | null;
-  rateLimitRps?: number | null;
-  rateLimitBurst?: number | null;
-  /** `null` in either of the two: never, where the operator allows it. */
-  expiresInDays?: number | null;
-  expiresAt?: Date | null;
-}
+import type { ApiToken } from '../generated/prisma/client.ts';
 
 const LISTS = ['scopes', 'permissions', 'workspaceIds', 'namespaceIds', 'environmentIds', 'endpointPaths'] as const;
 type ListName = (typeof LISTS)[number];
+
+/** What a new token is restricted to, and how it is called. Lists that are left out or null are empty. */
+export interface TokenInput
+  extends Given<ApiToken, ListName | 'description' | 'rateLimitRps' | 'rateLimitBurst' | 'expiresAt'> {
+  name: string;
+  /** `null`, here or in `expiresAt`: never, where the operator allows it. */
+  expiresInDays?: number | null;
+}
 
 /** The lists of a token as they are stored. */
 export type TokenLists = Record<ListName, string[]>;

@@ -1,6 +1,7 @@
 import { formatToken, prefixOf } from '../access/api-token-format.ts';
 import type { Authentication } from '../access/authentication.ts';
 import type { Actor } from '../access/caller.ts';
+import type { AppPlace, Checked, OrganizationPlace } from '../access/checked-place.ts';
 import { granted } from '../access/permissions.ts';
 import { tokenHash } from '../access/random-token.ts';
 import type { AppService } from '../apps/app.service.ts';
@@ -9,17 +10,22 @@ import { forbidden, notFound, unauthenticated } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import type { Permission } from '../core/resources.ts';
 import type { Page, PageArgs } from '../data/page.ts';
-import { filtersOf } from '../data/pages.ts';
+import { Reads } from '../data/reads.ts';
 import { recordChange } from '../data/record-change.ts';
-import { type RequestCache, unkept } from '../data/request-cache.ts';
+import { type ActorContext, unkept } from '../data/request-cache.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
-import type { App, Prisma, PrismaClient } from '../generated/prisma/client.ts';
+import type { ApiToken as ApiTokenRow, App, PrismaClient } from '../generated/prisma/client.ts';
 import { holdTokenCaps, type TokenCaps } from './api-token.caps.ts';
 import { checkRates, expiryOf, type ParentLimits, refreshExpiryOf } from './api-token.expiry.ts';
 import { holdForMinting } from './api-token.holds.ts';
-import { type ApiToken, ApiTokenReads } from './api-token.reads.ts';
+import { type ApiToken, ownTokens, shown, tokens } from './api-token.reads.ts';
 import { type RevocationReason, resourceOf, revokeTokens } from './api-token.revocation.ts';
 import { checkTokenLists, listsOf, type TokenInput } from './api-token.rules.ts';
+
+type OfApp = Pick<AppPlace, 'orgId' | 'appId'>;
+
+/** Whose a new token is, and where it works. */
+type TokenOwner = Pick<ApiTokenRow, 'orgId' | 'tokenType' | 'ownerType' | 'ownerId' | 'appId' | 'workspaceId'>;
 
 /** What issuing and refreshing hand out: the only time that the plaintexts are seen. */
 export interface IssuedToken {
@@ -42,49 +48,57 @@ export class ApiTokenService {
     `delete from api_tokens where revoked_at < now() - interval '90 days'
        or refresh_expires_at < now() - interval '90 days'`,
   ];
-  readonly reads: ApiTokenReads;
+  /** All tokens of an organization. */
+  readonly all: Reads<ApiToken, OrganizationPlace>;
+  /** The tokens of an app. */
+  readonly ofApp: Reads<ApiToken, OfApp>;
+  /** The caller's own API tokens. */
+  readonly own: Reads<ApiToken, OrganizationPlace>;
+  /** The tokens of apps that the caller made. */
+  readonly ownOfApps: Reads<ApiToken, OrganizationPlace, PageArgs & { appId?: string }>;
   readonly #deps: ApiTokenDeps;
 
   constructor(deps: ApiTokenDeps) {
     this.#deps = deps;
-    this.reads = new ApiTokenReads(deps);
+    this.all = new Reads(deps, {
+      ...tokens,
+      name: 'all_api_tokens',
+      below: ['orgId'],
+      listed: shown('r.org_id = $1'),
+    });
+    this.ofApp = new Reads(deps, {
+      ...tokens,
+      name: 'app_tokens',
+      below: ['orgId', 'appId'],
+      listed: shown('r.org_id = $1 and r.app_id = $2'),
+    });
+    this.own = new Reads(deps, ownTokens('pat'));
+    this.ownOfApps = new Reads(deps, {
+      ...ownTokens('app'),
+      name: 'own_app_tokens',
+      filters: ({ appId }) => ({ 't.app_id = ?': appId }),
+    });
   }
 
-  /** The caller's own. A token of an app sees those that its user made for this app, itself among them, and no other of the user's. */
-  async list(actor: Actor, { orgId, ...args }: PageArgs & { orgId: string }): Promise<Page<ApiToken>> {
-    const { list, parent, filters } = this.#ownOf(actor, orgId);
-    return list.page(parent, args, filters);
-  }
-
-  /** The same list below an organization of a list. */
-  async nestedOwn(memory: RequestCache, actor: Actor, orgId: string, args: PageArgs): Promise<Page<ApiToken>> {
-    const { list, parent, filters } = this.#ownOf(actor, orgId);
-    return list.nested(memory, parent, args, filters);
-  }
-
-  #ownOf({ principal: { userId, token } }: Actor, orgId: string) {
-    if (!token?.appId) return { list: this.reads.own, parent: [orgId, userId], filters: [] };
-    const filters = filtersOf({ 't.created_by_user_id = ?': userId });
-    return { list: this.reads.ofApp, parent: [orgId, token.appId], filters };
-  }
-
-  /** Those of an app. @throws RESOURCE_NOT_FOUND `app`, also for one that the caller cannot see; FORBIDDEN */
-  async listOfApp(
-    actor: Actor,
-    { orgId, appId, ...args }: PageArgs & { orgId: string; appId: string },
+  /**
+   * The caller's own. A token of an app sees those that its user made for this app, itself among them, and no other of
+   * the user's.
+   */
+  async list(
+    context: ActorContext,
+    place: Checked<OrganizationPlace>,
+    { first, after }: PageArgs,
   ): Promise<Page<ApiToken>> {
-    await this.#app(actor, orgId, appId, 'app_token:read');
-    return this.reads.ofApp.page([orgId, appId], args);
+    const appId = context.actor.principal.token?.appId;
+    return appId
+      ? this.ownOfApps.list(context, place, { first, after, appId })
+      : this.own.list(context, place, { first, after });
   }
 
-  /** The same list below an app of a list. */
-  async nestedOfApp(memory: RequestCache, { orgId, id }: App, args: PageArgs): Promise<Page<ApiToken>> {
-    return this.reads.ofApp.nested(memory, [orgId, id], args);
-  }
-
-  /** A token by its id alone, for its owner and for those who may manage it; `null` for everybody else. */
-  async findFor(actor: Actor, id: string): Promise<ApiToken | null> {
-    const token = await this.reads.findAnywhere(id);
+  /** A token by its id alone, for its owner and for those who may manage it. @throws FORBIDDEN for everybody else */
+  async find(context: ActorContext, id: string): Promise<ApiToken | null> {
+    const { actor } = context;
+    const token = await this.all.findUnscoped(context, id);
     if (!token) return null;
     const { orgId, workspaceId, appId, createdByUserId, tokenType } = token;
     const isConfined = actor.principal.token?.type === 'app';
@@ -100,95 +114,94 @@ export class ApiTokenService {
    * Issues a token with which programs act as the caller, never with more rights.
    * @throws InputError naming what would be beyond; RESOURCE_CONFLICT `limit_reached`
    */
-  async create(actor: Actor, orgId: string, input: TokenInput): Promise<IssuedToken> {
+  async create(actor: Actor, { orgId }: OrganizationPlace, input: TokenInput): Promise<IssuedToken> {
     const { token: parent, userId } = actor.principal;
     const role = await this.#deps.access.organizationRole(actor, orgId);
     if (!role || granted(role, 'api_token:create') === 'none') throw forbidden('api_token:create');
     if (parent?.type === 'app') throw forbidden('api_token:create', 'A token of an app makes tokens of its app only.');
     const owner = { tokenType: 'pat', ownerType: 'user', ownerId: userId, appId: null, workspaceId: null };
-    return this.#issue(actor, orgId, owner, input);
+    return this.#issue(actor, { orgId, ...owner }, input);
   }
 
-  /** Issues a token of an app: it acts for the caller within the app. @throws RESOURCE_NOT_FOUND `app`, FORBIDDEN, InputError, RESOURCE_CONFLICT `limit_reached` */
-  async createForApp(actor: Actor, orgId: string, appId: string, input: TokenInput): Promise<IssuedToken> {
-    const { workspaceId } = await this.#app(actor, orgId, appId, 'app_token:create');
-    return this.#issue(actor, orgId, { tokenType: 'app', ownerType: 'app', ownerId: appId, appId, workspaceId }, input);
+  /**
+   * Issues a token of an app: it acts for the caller within the app.
+   * @throws RESOURCE_NOT_FOUND `app`, FORBIDDEN, InputError, RESOURCE_CONFLICT `limit_reached`
+   */
+  async createForApp(
+    actor: Actor,
+    place: Checked<OrganizationPlace>,
+    appId: string,
+    input: TokenInput,
+  ): Promise<IssuedToken> {
+    const { orgId, workspaceId } = await this.app(actor, place, appId, 'app_token:create');
+    const owner = { tokenType: 'app', ownerType: 'app', ownerId: appId, appId, workspaceId };
+    return this.#issue(actor, { orgId, ...owner }, input);
   }
 
-  /** Revokes one of the caller's own with its family; a second time changes nothing. @throws RESOURCE_NOT_FOUND `api_token`, also for another's */
-  async revoke(actor: Actor, orgId: string, id: string): Promise<void> {
-    const token = await this.#known(orgId, id);
-    if (token?.tokenType !== 'pat' || token.createdByUserId !== actor.principal.userId) throw notFound('api_token', id);
-    await this.#revoke(actor, id, 'revoked_by_user');
+  /**
+   * Revokes one of the caller's own with its family; a second time changes nothing.
+   * @throws RESOURCE_NOT_FOUND `api_token`, also for another's
+   */
+  async revoke(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<boolean> {
+    const token = await this.all.get(unkept, place, id);
+    if (token.tokenType !== 'pat' || token.createdByUserId !== actor.principal.userId) throw notFound('api_token', id);
+    return this.#revoke(actor, id, 'revoked_by_user');
   }
 
   /** Revokes any token of the organization. @throws RESOURCE_NOT_FOUND `api_token` */
-  async revokeAny(actor: Actor, orgId: string, id: string): Promise<void> {
-    if (!(await this.#known(orgId, id))) throw notFound('api_token', id);
-    await this.#revoke(actor, id, 'revoked_by_admin');
+  async revokeAny(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<boolean> {
+    await this.all.get(unkept, place, id);
+    return this.#revoke(actor, id, 'revoked_by_admin');
   }
 
   /** Revokes a token of an app. @throws RESOURCE_NOT_FOUND `app` or `app_token`, FORBIDDEN */
-  async revokeOfApp(actor: Actor, { orgId, appId, id }: { orgId: string; appId: string; id: string }): Promise<void> {
-    await this.#app(actor, orgId, appId, 'app_token:revoke');
-    const token = await this.#known(orgId, id);
-    if (!token || token.appId !== appId) throw notFound('app_token', id);
+  async revokeOfApp(actor: Actor, place: Checked<OrganizationPlace>, appId: string, id: string): Promise<boolean> {
+    await this.app(actor, place, appId, 'app_token:revoke');
+    const token = await this.all.find(unkept, place, id);
+    if (token?.appId !== appId) throw notFound('app_token', id);
     const isOwn = token.createdByUserId === actor.principal.userId;
-    await this.#revoke(actor, id, isOwn ? 'revoked_by_user' : 'revoked_by_admin');
+    return this.#revoke(actor, id, isOwn ? 'revoked_by_user' : 'revoked_by_admin');
   }
 
-  async #known(orgId: string, id: string): Promise<ApiToken | null> {
-    const token = await this.reads.findAnywhere(id);
-    return token?.orgId === orgId ? token : null;
-  }
-
-  async #revoke(actor: Actor, id: string, reason: RevocationReason): Promise<void> {
+  async #revoke(actor: Actor, id: string, reason: RevocationReason): Promise<boolean> {
     const { changes, authentication } = this.#deps;
-    await changes.runWithPrisma(actor, async (tx) => {
+    return changes.runWithPrisma(actor, async (tx) => {
       await tx.expectVersion({ table: 'api_tokens', key: { id } });
       await revokeTokens(tx, authentication, { id }, reason);
+      return true;
     });
   }
 
   /** An app whose workspace the actor can see. @throws RESOURCE_NOT_FOUND `app`; FORBIDDEN with the permission */
-  async #app(actor: Actor, orgId: string, appId: string, permission: Permission): Promise<App> {
+  async app(actor: Actor, place: Checked<OrganizationPlace>, appId: string, permission: Permission): Promise<App> {
     const { access, apps } = this.#deps;
-    const app = await apps.reads.findUnscoped(unkept, appId);
-    if (app?.orgId !== orgId || !(await access.workspaceRole(actor, orgId, app.workspaceId)))
-      throw notFound('app', appId);
-    await access.requireWorkspace(actor, orgId, app.workspaceId, permission, { appId });
+    const app = await apps.ofOrganization.get(unkept, place, appId);
+    const { orgId, workspaceId } = app;
+    if (!(await access.workspaceRole(actor, orgId, workspaceId))) throw notFound('app', appId);
+    await access.requireWorkspace(actor, orgId, workspaceId, permission, { appId });
     return app;
   }
 
-  async #issue(
-    actor: Actor,
-    orgId: string,
-    owner: Pick<Prisma.ApiTokenUncheckedCreateInput, 'tokenType' | 'ownerType' | 'ownerId'> & {
-      appId: string | null;
-      workspaceId: string | null;
-    },
-    input: TokenInput,
-  ): Promise<IssuedToken> {
+  async #issue(actor: Actor, owner: TokenOwner, input: TokenInput): Promise<IssuedToken> {
     const { changes, config } = this.#deps;
     const issuedAt = new Date();
     const parent = await this.#parentOf(actor);
     const expiresAt = expiryOf(input, issuedAt, { allowNever: config.allowNonExpiringTokens, parent });
     checkRates(actor, input);
     const lists = listsOf(input);
-    await checkTokenLists(this.#deps, actor, { orgId, workspaceId: owner.workspaceId }, lists);
+    await checkTokenLists(this.#deps, actor, owner, lists);
     const plaintextToken = formatToken(owner.tokenType === 'app' ? 'app' : 'pat');
     const refreshTokenPlaintext = formatToken('rft');
     const id = newId('api_token');
     const { userId, token: asking } = actor.principal;
     const endsBy = parent?.expiresAt ?? null;
     const row = await changes.runWithPrisma(actor, async (tx) => {
-      const maker = { orgId, userId, appId: owner.appId };
+      const maker = { orgId: owner.orgId, userId, appId: owner.appId };
       await holdTokenCaps(tx, config, maker);
       await holdForMinting(tx, maker, asking?.id ?? null);
       const created = await tx.db.apiToken.create({
         data: {
           id,
-          orgId,
           familyId: id,
           makerFamilyId: asking?.familyId ?? null,
           rootFamilyId: asking ? (asking.root?.familyId ?? asking.familyId) : null,

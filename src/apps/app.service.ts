@@ -1,6 +1,6 @@
 import type { Authentication } from '../access/authentication.ts';
 import type { Actor } from '../access/caller.ts';
-import type { Checked, WorkspacePlace } from '../access/checked-place.ts';
+import type { Checked, OrganizationPlace, WorkspacePlace } from '../access/checked-place.ts';
 import { holdTokensOfApp } from '../api-tokens/api-token.holds.ts';
 import { notFound } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
@@ -24,19 +24,23 @@ export interface UpdateApp {
   metadata?: Record<string, unknown> | null;
 }
 
+const apps = {
+  kind: 'app',
+  from: 'apps',
+  columns: columnsOf(Object.values(Prisma.AppScalarFieldEnum)),
+} as const;
+
 /** Apps of a workspace. */
 export class AppService {
   readonly reads: Reads<App, WorkspacePlace>;
+  /** For what names an app without its workspace: whether the caller may see that has to be asked then. */
+  readonly ofOrganization: Reads<App, OrganizationPlace>;
   readonly #deps: ServiceDeps & { authentication: Authentication };
 
   constructor(deps: ServiceDeps & { authentication: Authentication }) {
     this.#deps = deps;
-    this.reads = new Reads(deps, {
-      kind: 'app',
-      from: 'apps',
-      columns: columnsOf(Object.values(Prisma.AppScalarFieldEnum)),
-      below: ['orgId', 'workspaceId'],
-    });
+    this.reads = new Reads(deps, { ...apps, below: ['orgId', 'workspaceId'] });
+    this.ofOrganization = new Reads(deps, { ...apps, name: 'apps_of_organization', below: ['orgId'] });
   }
 
   async create(actor: Actor, { orgId, workspaceId }: Checked<WorkspacePlace>, input: CreateApp): Promise<App> {

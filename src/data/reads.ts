@@ -42,6 +42,11 @@ export interface ReadsOptions<Row extends Identified, Place, Args> {
   always?: readonly string[];
   /** A condition with `$me`, the caller's user: a list of what is the caller's own. */
   mine?: string;
+  /**
+   * More conditions of the list, with `$1` and so on for what names the parent: rows that it leaves out are still read
+   * by their ids.
+   */
+  listed?: readonly string[];
   /** The conditions of a list, each with a `?` for its value; `null` and `undefined` are no condition. */
   filters?: (args: Args) => Readonly<Record<string, unknown>>;
   /** Newest first unless it is `asc`. */
@@ -209,20 +214,20 @@ function sourcesOf<Row extends Identified, Place, Args>(
   options: ReadsOptions<Row, Place, Args>,
   below: readonly string[],
 ): Reads<Row, object>['sources'] {
-  const { from: table, columns, always = [], order = 'desc', mine, key = 't.id', knownBy = 'id' } = options;
-  const { lead = below.at(-1), indexOrder = order } = options;
+  const { from: table, columns, always = [], listed = [], order = 'desc', key = 't.id', knownBy = 'id' } = options;
+  const { lead = below.at(-1), indexOrder = order, mine } = options;
   const from = table.includes(' ') ? table : `${table} t`;
   const source = { from, columns, key, order };
   const equal = below.map((column, index) => `${column} = $${index + 1}`);
   const leading = below.map((column, index) =>
     column === lead ? `${column} between $${index + 1} and $${index + 1}` : equal[index]!,
   );
-  const whose = mine ? [mine.replaceAll('$me', `$${below.length + 1}`)] : [];
+  const more = [...(mine ? [mine] : []), ...always, ...listed];
   return {
     list: {
       ...source,
       ...(lead === undefined ? {} : { lead: indexOrder === order ? lead : `${lead} desc` }),
-      where: [...leading, ...whose, ...always],
+      where: [...leading, ...more].map((condition) => condition.replaceAll('$me', `$${below.length + 1}`)),
     },
     one: { ...source, where: [...equal, ...always, `${columns[knownBy]} = $${below.length + 1}`] },
     anywhere: { ...source, where: [...always, `${columns.id} = $1`] },

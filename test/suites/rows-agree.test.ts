@@ -158,19 +158,6 @@ const held: Record<string, Held> = {
     values: () => [ids.secret_id],
     rows: () => rows.secrets({ id: ids.secret_id }),
   },
-  'api-tokens/api-token.reads.ts ofOrganization': {
-    values: () => [org()],
-    rows: () => rows.tokens({ orgId: org(), ...kept() }),
-  },
-  'api-tokens/api-token.reads.ts ofUser': {
-    values: () => [org(), ids.owner],
-    rows: () => rows.tokens({ orgId: org(), createdByUserId: ids.owner, tokenType: 'pat', ...kept() }),
-  },
-  'api-tokens/api-token.reads.ts ofApp': {
-    values: () => [org(), ids.app_id],
-    rows: () => rows.tokens({ orgId: org(), appId: ids.app_id, ...kept() }),
-  },
-  'api-tokens/api-token.reads.ts one': { values: () => [ids.token], rows: () => rows.tokens({ id: ids.token }) },
 };
 
 /** The newest record of each app that has something deployed in an environment. */
@@ -278,6 +265,28 @@ const declared: Record<string, HeldReads> = {
   'threads.reads': {
     place: () => ({ ...inWorkspace(), namespaceId: ids.thread_namespace! }),
     rows: () => rows.threads({ ...inWorkspace(), namespaceId: ids.thread_namespace }),
+  },
+  'apps.ofOrganization': {
+    place: () => ({ orgId: org() }),
+    rows: () => rows.apps({ orgId: org() }),
+  },
+  'apiTokens.all': {
+    place: () => ({ orgId: org() }),
+    rows: () => rows.tokens({ orgId: org(), ...kept() }),
+  },
+  'apiTokens.own': {
+    place: () => ({ orgId: org() }),
+    me: () => ids.owner!,
+    rows: () => rows.tokens({ orgId: org(), createdByUserId: ids.owner, tokenType: 'pat', ...kept() }),
+  },
+  'apiTokens.ownOfApps': {
+    place: () => ({ orgId: org() }),
+    me: () => ids.owner!,
+    rows: () => rows.tokens({ orgId: org(), createdByUserId: ids.owner, tokenType: 'app', ...kept() }),
+  },
+  'apiTokens.ofApp': {
+    place: () => ({ orgId: org(), appId: ids.app_id! }),
+    rows: () => rows.tokens({ orgId: org(), appId: ids.app_id, ...kept() }),
   },
   'providerAccounts.reads': {
     place: () => ({ orgId: org() }),
