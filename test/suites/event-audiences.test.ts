@@ -5,6 +5,7 @@ import {
   type PlaceKind,
   placeKinds,
   type ResourceWord,
+  resources,
   resourceWords,
 } from '../../src/core/resources.ts';
 import { roles } from '../../src/core/roles.ts';
@@ -65,7 +66,7 @@ let world: World;
 const own: Named = {};
 const other: Named = {};
 let events: Placed[];
-const heard = new Map<string, ReadonlySet<string>>();
+let heard: ReadonlyMap<string, ReadonlySet<string>>;
 
 // the one that ends every stream of its workspace can come only once
 const listed = resourceWords
@@ -93,17 +94,7 @@ beforeAll(async () => {
   events = [...listed, ['unknown.created', 'unknown'] as const].flatMap(([type, resourceType]) =>
     placings().map((named) => ({ id: newId('event'), type, resourceType, named })),
   );
-  const listeners = await everybody();
-  const streams = await Promise.all(listeners.map(({ authorization }) => follow(authorization)));
-  await vi.waitFor(() => expect(app.services.tail.size).toBe(streams.length), { timeout: 10_000, interval: 5 });
-  const last = { id: newId('event'), type: 'workspace.updated', resourceType: 'workspace', named: {} };
-  await emit([...events, last]);
-  for (const [index, stream] of streams.entries()) {
-    await stream.next(({ data }) => data.includes(last.id));
-    const ids = stream.events.flatMap(({ data }) => /"resourceId":"([^"]+)"/.exec(data)?.slice(1) ?? []);
-    heard.set(listeners[index]!.title, new Set(ids));
-    stream.close();
-  }
+  heard = await hearing(await everybody(), events);
 });
 afterAll(() => app.close());
 
@@ -140,6 +131,21 @@ const follow = (authorization: string) =>
       query: `subscription { workspaceEvents(orgId: "${world.ids.org_id}", workspaceId: "${world.ids.workspace_id}") { resourceId } }`,
     }),
   });
+
+/** What each of them hears of these events: the ids that the events are of. */
+async function hearing(listeners: readonly Listener[], placed: readonly Placed[]) {
+  const streams = await Promise.all(listeners.map(({ authorization }) => follow(authorization)));
+  await vi.waitFor(() => expect(app.services.tail.size).toBe(streams.length), { timeout: 10_000, interval: 5 });
+  const last = { id: newId('event'), type: 'workspace.updated', resourceType: 'workspace', named: {} };
+  await emit([...placed, last]);
+  const ids = streams.map(async (stream, index): Promise<[string, Set<string>]> => {
+    await stream.next(({ data }) => data.includes(last.id));
+    stream.close();
+    const all = stream.events.flatMap(({ data }) => /"resourceId":"([^"]+)"/.exec(data)?.slice(1) ?? []);
+    return [listeners[index]!.title, new Set(all)];
+  });
+  return new Map(await Promise.all(ids));
+}
 
 /** Writes events of the workspace to the outbox, in one transaction. */
 async function emit(placed: readonly Placed[]): Promise<void> {
@@ -181,6 +187,21 @@ describe.each(titles)('%s', (title) => {
     const said = ({ id, named }: Placed) => [heard.get(title)!.has(id), named];
     expect(ofType.map(said)).toEqual(ofType.map((event) => [mayHear(restrictedTo, event), event.named]));
   });
+});
+
+test('a resource that forgot where it lies is found out', async () => {
+  const listeners = (await everybody()).filter(({ restrictedTo }) => restrictedTo === 'namespace');
+  const threads = events.filter(({ resourceType }) => resourceType === 'thread');
+  const table: Record<'thread', { in: unknown }> = resources;
+  const { thread: declared } = table;
+  table.thread = { ...declared, in: 'anywhere' };
+  try {
+    const ids = (await hearing(listeners, threads)).get(listeners[0]!.title)!;
+    const wrong = threads.filter((event) => ids.has(event.id) !== mayHear('namespace', event));
+    expect(wrong.map(({ named }) => named)).toContainEqual({});
+  } finally {
+    table.thread = declared;
+  }
 });
 
 test.each([
