@@ -37,8 +37,6 @@ beforeAll(async () => {
     editor: world.accounts.editor.userId,
     model_id: (await prisma.modelTarget.findFirstOrThrow({ where: { model: { orgId: world.ids.org_id } } })).modelId,
     entitlement_id: await firstOf('model_entitlements'),
-    workspace_member: await firstOf('workspace_members'),
-    organization_member: await firstOf('organization_members'),
     token: await firstOf('api_tokens'),
     thread_namespace: (await prisma.thread.findFirstOrThrow({ where: { orgId: world.ids.org_id } })).namespaceId,
   };
@@ -109,30 +107,6 @@ const held: Record<string, Held> = {
     values: () => [org(), ids.editor],
     rows: async () =>
       (await rows.users({ id: ids.editor, isActive: true })).map((row) => ({ ...row, contextOrgId: org() })),
-  },
-  'workspaces/workspace-member.service.ts source': {
-    values: () => [workspace(), org()],
-    rows: () => rows.workspaceMembers({ ...inWorkspace(), ...shownMembers }),
-  },
-  'workspaces/workspace-member.service.ts oneSource': {
-    values: () => [workspace(), org(), ids.editor],
-    rows: () => rows.workspaceMembers({ ...inWorkspace(), userId: ids.editor }),
-  },
-  'workspaces/workspace-member.service.ts anywhere': {
-    values: () => [ids.workspace_member],
-    rows: () => rows.workspaceMembers({ id: ids.workspace_member }),
-  },
-  'organizations/organization-member.service.ts source': {
-    values: () => [org()],
-    rows: () => rows.organizationMembers({ orgId: org(), ...shownMembers }),
-  },
-  'organizations/organization-member.service.ts oneSource': {
-    values: () => [org(), ids.editor],
-    rows: () => rows.organizationMembers({ orgId: org(), userId: ids.editor }),
-  },
-  'organizations/organization-member.service.ts anywhere': {
-    values: () => [ids.organization_member],
-    rows: () => rows.organizationMembers({ id: ids.organization_member }),
   },
   'secrets/secret.reads.ts all': {
     values: () => [org()],
@@ -233,6 +207,16 @@ const declared: Record<string, HeldReads> = {
     place: () => ({}),
     me: () => ids.owner!,
     rows: () => rows.organizations({ members: { some: { userId: ids.owner } }, ...living }),
+  },
+  'organizationMembers.reads': {
+    place: () => ({ orgId: org() }),
+    rows: () => rows.organizationMembers({ orgId: org(), ...shownMembers }),
+    known: 'userId',
+  },
+  'workspaceMembers.reads': {
+    place: inWorkspace,
+    rows: () => rows.workspaceMembers({ ...inWorkspace(), ...shownMembers }),
+    known: 'userId',
   },
   'invitations.reads': {
     place: () => ({ orgId: org() }),

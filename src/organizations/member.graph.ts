@@ -1,0 +1,50 @@
+import type { ObjectRef } from '@pothos/core';
+import { builder } from '../graphql/builder.ts';
+import { bounds } from '../graphql/inputs.ts';
+import type { ShownUser } from './memberships.ts';
+
+interface MemberRow extends ShownUser {
+  id: string;
+  userId: string;
+  role: string;
+  addedBy: string | null;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+/** The fields of a membership, beside those that say of what. */
+export const memberFields = (type: ObjectRef<typeof builder.$inferSchemaTypes, MemberRow>) =>
+  builder.objectFields(type, (t) => ({
+    id: t.exposeID('id', { description: 'Identifier of the membership.' }),
+    userId: t.exposeID('userId', { description: 'The user.' }),
+    role: t.exposeString('role', { description: '`owner`, `admin`, `editor`, `member` or `viewer`.' }),
+    username: t.exposeString('username', { description: "The user's name." }),
+    email: t.exposeString('email', { description: "The user's e-mail address." }),
+    fullName: t.exposeString('fullName', { nullable: true, description: "The user's full name." }),
+    avatarUrl: t.exposeString('avatarUrl', { nullable: true, description: "The user's picture." }),
+    addedBy: t.exposeID('addedBy', { nullable: true, description: 'Who added the user.' }),
+    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When the user was added.' }),
+    updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When the membership last changed.' }),
+  }));
+
+/** Who to add: `AddWorkspaceMemberInput`. */
+export const addMemberInput = (name: string, userDescription: string) =>
+  builder.inputType(name, {
+    description: 'Who to add.',
+    fields: (t) => ({
+      userId: t.id({ required: true, constraints: bounds.id, description: userDescription }),
+      role: t.string({ constraints: bounds.role, description: 'The role; `member` unless told, never above the own.' }),
+    }),
+  });
+
+/** The new role: `UpdateWorkspaceMemberInput`. */
+export const updateMemberInput = (name: string) =>
+  builder.inputType(name, {
+    description: 'The new role.',
+    fields: (t) => ({
+      role: t.string({ required: true, constraints: bounds.role, description: 'The role; never above the own.' }),
+    }),
+  });
+
+/** The argument that names a member, beside the place. */
+export const memberArg = () => builder.args((t) => ({ userId: t.id({ required: true, description: 'The member.' }) }));

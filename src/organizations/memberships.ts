@@ -1,0 +1,169 @@
+import { effectiveRole } from '../access/access.ts';
+import type { Actor } from '../access/caller.ts';
+import type { OrganizationPlace } from '../access/checked-place.ts';
+import { forbidden, notFound } from '../core/errors.ts';
+import { atLeast, type Role } from '../core/roles.ts';
+import type { PrismaTx } from '../data/changes.ts';
+import { columnsOf } from '../data/pages.ts';
+import { recordChange } from '../data/record-change.ts';
+import type { ServiceDeps } from '../data/service-deps.ts';
+import { statement } from '../data/writes.ts';
+import type { User } from '../generated/prisma/client.ts';
+import { lockWorkspace } from '../workspaces/workspace.service.ts';
+import { ensureMayLeave, ensureNotLastOwner } from './last-owner.ts';
+import { IS_KEPT, shareAccount, shareOrganization } from './membership.ts';
+import { lockOrganization } from './organization.service.ts';
+
+/** What lists of members show of a user. */
+export type ShownUser = Pick<User, 'username' | 'email' | 'fullName' | 'avatarUrl'>;
+
+/** How members are read, oldest first, from a table `t` of memberships. */
+export const shownMembers = <Kind extends MemberKind, Property extends string>(
+  kind: Kind,
+  properties: readonly Property[],
+) =>
+  ({
+    kind,
+    name: `${kind}s`,
+    from: `${kind}s t join users u on u.id = t.user_id`,
+    columns: { ...columnsOf(properties), ...columnsOf(['username', 'email', 'fullName', 'avatarUrl'], 'u') },
+    knownBy: 'userId',
+    always: [IS_KEPT],
+    order: 'asc',
+  }) as const;
+
+type MemberKind = 'organization_member' | 'workspace_member';
+
+/** Where somebody is a member: in an organization, or in a workspace of it. */
+interface MemberPlace extends OrganizationPlace {
+  workspaceId?: string;
+}
+
+/** The rules that members of organizations and of workspaces share. */
+export class Memberships {
+  readonly #deps: ServiceDeps;
+  readonly #kind: MemberKind;
+
+  constructor(deps: ServiceDeps, kind: MemberKind) {
+    this.#deps = deps;
+    this.#kind = kind;
+  }
+
+  /** @throws FORBIDDEN for a role above one's own, RESOURCE_CONFLICT `last_owner` */
+  async changeRole(actor: Actor, place: MemberPlace, userId: string, role: Role): Promise<void> {
+    const { orgId, workspaceId } = place;
+    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
+      // a new owner must neither leave the organization nor be deactivated meanwhile
+      if (role === 'owner' && workspaceId !== undefined) await shareOrganization(tx, orgId);
+      const before = await this.#lockMember(tx, place, userId);
+      await this.mayGrant(tx, actor, place, before, 'update');
+      await this.mayGrant(tx, actor, place, role, 'update');
+      if (role === 'owner') await shareAccount(tx, userId);
+      else if (before === 'owner')
+        await ensureNotLastOwner(
+          tx,
+          userId,
+          workspaceId ? { workspaceId } : { orgId, withWorkspaces: false },
+          this.#kind,
+        );
+      tx.change(`${this.#kind}s`, { ...place, userId }, { role }, () => notFound(this.#kind, userId));
+      this.record(tx, 'update', place, userId, { before: { role: before }, after: { role } });
+    });
+  }
+
+  /**
+   * Removes a member; leaving oneself is always allowed, unless one is the last owner.
+   * @param follow does what else goes with it, and records it in its place @throws RESOURCE_CONFLICT `last_owner`
+   */
+  async remove(
+    actor: Actor,
+    place: MemberPlace,
+    userId: string,
+    follow: (tx: PrismaTx, record: () => void) => Promise<void> = async (_tx, record) => record(),
+  ): Promise<void> {
+    const isSelf = userId === actor.principal.userId;
+    await this.#demandRemoval(actor, place, isSelf);
+    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
+      const role = await this.#lockMember(tx, place, userId);
+      if (!isSelf) await this.mayGrant(tx, actor, place, role, 'delete');
+      const { orgId, workspaceId } = place;
+      if (workspaceId === undefined) await ensureMayLeave(tx, { orgId, userId });
+      else if (role === 'owner') await ensureNotLastOwner(tx, userId, { workspaceId }, this.#kind);
+      // who leaves the organization at the same moment takes the row of a workspace along
+      tx.remove(`${this.#kind}s`, { ...place, userId }, () => notFound(this.#kind, userId));
+      await follow(tx, () => this.record(tx, 'delete', place, userId, { role }));
+    });
+  }
+
+  /** Locks a place against other changes of its members: owners cannot demote each other at the same time. */
+  async lock(tx: PrismaTx, { orgId, workspaceId }: MemberPlace): Promise<void> {
+    if (workspaceId === undefined) await lockOrganization(tx, orgId);
+    else await lockWorkspace(tx, orgId, workspaceId);
+  }
+
+  /**
+   * Nobody hands out, changes or takes away a role above their own. Asks the rows, not the cache: the own role may just have changed. Asks
+   * within the transaction: to wait for a second connection while others wait for the lock would stand the whole pool still.
+   */
+  async mayGrant(
+    tx: PrismaTx,
+    { principal: { userId } }: Actor,
+    { orgId, workspaceId }: MemberPlace,
+    role: Role,
+    verb: 'create' | 'update' | 'delete',
+  ): Promise<void> {
+    const [own] = await tx.query<{ inOrganization: Role; inWorkspace: Role | null }>(
+      statement`select o.role as "inOrganization", w.role as "inWorkspace" from organization_members o
+        left join workspace_members w
+          on w.org_id = o.org_id and w.user_id = o.user_id and w.workspace_id = ${workspaceId ?? null}
+        where o.org_id = ${orgId} and o.user_id = ${userId}`,
+    );
+    const highest = own && (workspaceId ? effectiveRole(own.inOrganization, own.inWorkspace) : own.inOrganization);
+    if (!highest || !atLeast(highest, role))
+      throw forbidden(
+        `${this.#kind}:${verb}`,
+        `You cannot grant, change or remove the role '${role}': it is above your own.`,
+      );
+  }
+
+  record(
+    tx: PrismaTx,
+    verb: 'create' | 'update' | 'delete',
+    place: MemberPlace,
+    userId: string,
+    metadata: Record<string, unknown>,
+  ): void {
+    const { access } = this.#deps;
+    const { orgId, workspaceId } = place;
+    recordChange(tx, verb, this.#kind, { id: userId, ...place }, metadata);
+    tx.afterCommit(() =>
+      workspaceId === undefined
+        ? access.organizationChanged(orgId, userId)
+        : access.workspaceChanged(orgId, workspaceId, userId),
+    );
+  }
+
+  async #demandRemoval(actor: Actor, place: MemberPlace, isSelf: boolean): Promise<void> {
+    const { access } = this.#deps;
+    const { orgId, workspaceId } = place;
+    const permission = `${this.#kind}:delete` as const;
+    if (isSelf) await access.requireToken(actor, permission, place);
+    else if (workspaceId === undefined) await access.requireOrganization(actor, orgId, permission);
+    else await access.requireWorkspace(actor, orgId, workspaceId, permission);
+  }
+
+  /** The member's role, with the place locked. @throws RESOURCE_NOT_FOUND */
+  async #lockMember(tx: PrismaTx, place: MemberPlace, userId: string): Promise<Role> {
+    await this.lock(tx, place);
+    const table = `${this.#kind}s` as const;
+    await tx.expectVersion({ table, key: { ...place, userId } });
+    const { orgId, workspaceId } = place;
+    const [member] = await tx.query<{ role: Role }>({
+      text: `select t.role from ${table} t join users u on u.id = t.user_id
+        where t.org_id = $1 and t.user_id = $2 and ${IS_KEPT}${workspaceId ? ' and t.workspace_id = $3' : ''}`,
+      values: [orgId, userId, ...(workspaceId ? [workspaceId] : [])],
+    });
+    if (!member) throw notFound(this.#kind, userId);
+    return member.role;
+  }
+}
