@@ -10,10 +10,11 @@ import {
 } from 'graphql';
 import type { Constraints } from '../src/core/constraints.ts';
 import { checkConstraints, constraintsOf, expectation } from '../src/core/constraints.ts';
+import { jsonTypeOf } from '../src/core/json-type.ts';
 import type { At, Issues } from './issues.ts';
 import { at } from './issues.ts';
 import { fieldOfUnknownKeys, restFields, restValues } from './names.ts';
-import { jsonTypeOf, readScalar } from './scalars.ts';
+import { readScalar } from './scalars.ts';
 
 /**
  * Reads one present value into the form that graphql-js takes for a variable. Failures go to `issues`; the result is then

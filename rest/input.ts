@@ -1,10 +1,10 @@
 import type { GraphQLInputType } from 'graphql';
 import { getNamedType, getNullableType, isInputObjectType, isListType } from 'graphql';
 import { constraintsOf } from '../src/core/constraints.ts';
+import { snakeCase } from '../src/core/snake-case.ts';
 import { readerOf } from './coerce.ts';
 import type { Echo } from './issues.ts';
 import { at, echoOf, Issues } from './issues.ts';
-import { restName } from './names.ts';
 import type { Parameter, Parameters } from './parameters.ts';
 
 /** The parts of a request that an operation reads. `body` is `undefined` when there was none. */
@@ -85,6 +85,6 @@ function sensitiveFields(type: GraphQLInputType): string[] {
   const named = getNamedType(type);
   if (!isInputObjectType(named)) return [];
   return Object.values(named.getFields()).flatMap((field) =>
-    constraintsOf(field).sensitive ? [restName(field.name)] : sensitiveFields(field.type),
+    constraintsOf(field).sensitive ? [snakeCase(field.name)] : sensitiveFields(field.type),
   );
 }

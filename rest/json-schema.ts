@@ -1,9 +1,9 @@
 import type { GraphQLInputObjectType, GraphQLInputType, GraphQLOutputType, GraphQLScalarType } from 'graphql';
 import { getNullableType, isEnumType, isInputObjectType, isListType, isNonNullType, isScalarType } from 'graphql';
 import { type Constraints, constraintsOf, MAX_KEY_LENGTH } from '../src/core/constraints.ts';
+import { type JsonType, jsonTypeOf } from '../src/core/json-type.ts';
 import { withinType } from './coerce.ts';
 import { fieldOfUnknownKeys, restFields, restValues } from './names.ts';
-import { jsonTypeOf } from './scalars.ts';
 import type { FieldShape, ObjectShape } from './selection.ts';
 import { externalDefault } from './targets.ts';
 
@@ -12,7 +12,7 @@ export type JsonSchema = { [keyword: string]: unknown };
 
 const reference = (name: string): JsonSchema => ({ $ref: `#/components/schemas/${name}` });
 
-const byJsonType: Record<ReturnType<typeof jsonTypeOf>, JsonSchema> = {
+const byJsonType: Record<JsonType, JsonSchema> = {
   string: { type: 'string' },
   'date-time': { type: 'string', format: 'date-time' },
   integer: { type: 'integer', format: 'int32' },

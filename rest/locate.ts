@@ -21,8 +21,8 @@ import {
   typeFromAST,
 } from 'graphql';
 import type { InputIssue } from '../src/core/errors.ts';
+import { snakeCase } from '../src/core/snake-case.ts';
 import type { RequestParts } from './input.ts';
-import { restName } from './names.ts';
 import type { Parameters } from './parameters.ts';
 
 type Path = readonly (string | number)[];
@@ -118,7 +118,7 @@ export class Locator {
 
   /** For an issue that names no argument of the field: the parameter of that name, else the body. */
   #guess(path: Path): (string | number)[] {
-    const names = path.map((part) => (typeof part === 'string' ? restName(part) : part));
+    const names = path.map((part) => (typeof part === 'string' ? snakeCase(part) : part));
     const parameter = this.#parameters.parameters.find((candidate) => candidate.wireName === names[0]);
     if (parameter) return [parameter.in, ...names];
     return [this.#parameters.body ? 'body' : 'query', ...names];
@@ -177,7 +177,7 @@ function renamed([step, ...rest]: Path, type: GraphQLInputType): (string | numbe
   if (typeof step === 'number' && isListType(nullable))
     return [step, ...renamed(rest, nullable.ofType as GraphQLInputType)];
   const field = isInputObjectType(nullable) ? nullable.getFields()[String(step)] : undefined;
-  return field ? [restName(field.name), ...renamed(rest, field.type)] : [step, ...rest];
+  return field ? [snakeCase(field.name), ...renamed(rest, field.type)] : [step, ...rest];
 }
 
 function valueAt(request: RequestParts, [place, ...rest]: Path): unknown {

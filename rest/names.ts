@@ -1,18 +1,5 @@
 import type { GraphQLEnumType } from 'graphql';
-
-/**
- * The REST name of a GraphQL name: camelCase becomes snake_case (`maxCostPer1kTokens` -> `max_cost_per_1k_tokens`).
- * Only this direction exists: the way back is a table made from the schema's own names (see {@link restFields}), because
- * the case of an acronym cannot be guessed.
- */
-export function restName(name: string): string {
-  if (name.startsWith('__')) return name;
-  return name
-    .replace(/([A-Z]+)([A-Z][a-z])/g, '$1_$2')
-    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
-    .replace(/([a-z])(\d+[a-z])/g, '$1_$2')
-    .toLowerCase();
-}
+import { snakeCase } from '../src/core/snake-case.ts';
 
 /** What names and fields of a type are read from. */
 interface Owner<Field> {
@@ -33,7 +20,7 @@ export function restFields<Field extends { name: string }>(owner: Owner<Field>):
   const others = fieldOfUnknownKeys(owner);
   for (const field of Object.values(owner.getFields())) {
     if (field === others) continue;
-    const key = restName(field.name);
+    const key = snakeCase(field.name);
     const other = byRestName.get(key);
     if (other) throw new Error(`fields '${other.name}' and '${field.name}' of ${owner.name} are both '${key}' in REST`);
     byRestName.set(key, field);
@@ -43,7 +30,7 @@ export function restFields<Field extends { name: string }>(owner: Owner<Field>):
 
 /** REST name -> value of an enum: `RATE_LIMITED` is `rate_limited`. Throws when two values would share one REST name. */
 export function restValues(type: GraphQLEnumType): Map<string, string> {
-  const byRestName = new Map(type.getValues().map(({ name }) => [restName(name), name]));
+  const byRestName = new Map(type.getValues().map(({ name }) => [snakeCase(name), name]));
   if (byRestName.size < type.getValues().length) throw new Error(`two values of ${type.name} are the same in REST`);
   return byRestName;
 }

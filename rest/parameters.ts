@@ -17,11 +17,11 @@ import {
   typeFromAST,
 } from 'graphql';
 import type { Constraints } from '../src/core/constraints.ts';
+import { snakeCase } from '../src/core/snake-case.ts';
 import type { Report } from './bounds.ts';
 import { checkDefault, ownConstraints, tightest } from './bounds.ts';
 import { has, headerOf } from './directives.ts';
 import { problemAt } from './documents.ts';
-import { restName } from './names.ts';
 import type { Target } from './targets.ts';
 import { plain, targetsOf } from './targets.ts';
 
@@ -125,7 +125,7 @@ function checkInputObject(type: GraphQLInputObjectType, above: GraphQLInputObjec
     return;
   }
   const fields = Object.values(type.getFields());
-  if (new Set(fields.map((field) => restName(field.name))).size < fields.length)
+  if (new Set(fields.map((field) => snakeCase(field.name))).size < fields.length)
     problem(`two fields of '${type.name}' have the same name in REST.`);
   for (const field of fields) {
     const named = getNamedType(field.type);

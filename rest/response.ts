@@ -1,11 +1,11 @@
 import type { FragmentDefinitionNode, GraphQLError, GraphQLOutputType, GraphQLSchema } from 'graphql';
 import { getNamedType, getNullableType, isCompositeType, isListType } from 'graphql';
 import { typeNotFound } from '../src/core/errors.ts';
+import { snakeCase } from '../src/core/snake-case.ts';
 import type { BodyField } from './body-field.ts';
 import { has } from './directives.ts';
 import { problemAt } from './documents.ts';
 import type { RequestParts } from './input.ts';
-import { restName } from './names.ts';
 import type { CompiledOperation, ResponseBody } from './operation.ts';
 import { reshapeOf } from './output.ts';
 import type { Parameter } from './parameters.ts';
@@ -57,7 +57,8 @@ export function bodyReader(
       value = (value as Record<string, unknown>)[step.key];
       if (value === null || value === undefined) {
         const id = lastInPath === undefined ? '' : String((request.params as Record<string, unknown>)[lastInPath]);
-        if (type === 'query' && isObjectLike(step.type)) throw typeNotFound(restName(getNamedType(step.type).name), id);
+        if (type === 'query' && isObjectLike(step.type))
+          throw typeNotFound(snakeCase(getNamedType(step.type).name), id);
         return null;
       }
     }

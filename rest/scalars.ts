@@ -1,27 +1,9 @@
 import type { GraphQLInputType, GraphQLScalarType } from 'graphql';
 import { GraphQLError, isScalarType } from 'graphql';
 import type { InputIssue } from '../src/core/errors.ts';
+import { jsonTypeOf } from '../src/core/json-type.ts';
 import type { Reader } from './coerce.ts';
 import type { At, Issues } from './issues.ts';
-
-/** What a scalar is on the wire. A scalar of our own may say it in `extensions.jsonType`. */
-export type JsonType = 'string' | 'date-time' | 'integer' | 'int53' | 'number' | 'boolean' | 'object' | 'any';
-
-const known: Record<string, JsonType> = {
-  ID: 'string',
-  String: 'string',
-  Int: 'integer',
-  Int53: 'int53',
-  Float: 'number',
-  Boolean: 'boolean',
-  DateTime: 'date-time',
-  JSON: 'any',
-};
-
-export function jsonTypeOf(scalar: GraphQLScalarType): JsonType {
-  const declared = scalar.extensions.jsonType as JsonType | undefined;
-  return declared ?? known[scalar.name] ?? (/(?:Object|Map|Map_?Of\w+)$/.test(scalar.name) ? 'object' : 'any');
-}
 
 const INT = /^[+-]?\d+$/;
 const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;

@@ -21,9 +21,9 @@ import {
   typeFromAST,
   visit,
 } from 'graphql';
+import { snakeCase } from '../src/core/snake-case.ts';
 import { has, isFacadeDirective } from './directives.ts';
 import { problemAt } from './documents.ts';
-import { restName } from './names.ts';
 
 /** A field of a response as REST shows it. */
 export interface FieldShape {
@@ -56,7 +56,7 @@ export const isVersion = (node: FieldNode): boolean => has(node, 'etag') && !nod
 /** Key of a field in the result of the execution, once {@link rewrite} was applied. */
 export function resultKey(node: FieldNode): string {
   if (isVersion(node)) return ETAG_KEY;
-  const key = node.alias?.value ?? restName(node.name.value);
+  const key = node.alias?.value ?? snakeCase(node.name.value);
   return has(node, 'flatten') ? `_flat_${key}` : key;
 }
 

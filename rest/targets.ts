@@ -11,7 +11,7 @@ import {
   visitWithTypeInfo,
 } from 'graphql';
 import { type Constraints, constraintsOf } from '../src/core/constraints.ts';
-import { restName } from './names.ts';
+import { snakeCase } from '../src/core/snake-case.ts';
 
 /** What the schema says of the argument or input field that a variable feeds. */
 export interface Target {
@@ -79,11 +79,11 @@ function external(value: unknown, type: GraphQLInputType): unknown {
   const nullable = getNullableType(type);
   if (value === null || value === undefined) return null;
   if (isListType(nullable)) return [value].flat().map((item) => external(item, nullable.ofType as GraphQLInputType));
-  if (isEnumType(nullable)) return restName(String(nullable.serialize(value)));
+  if (isEnumType(nullable)) return snakeCase(String(nullable.serialize(value)));
   if (!isInputObjectType(nullable)) return isScalarType(nullable) ? nullable.serialize(value) : value;
   const given = value as Record<string, unknown>;
   const fields = Object.values(nullable.getFields()).filter((field) => given[field.name] !== undefined);
-  return Object.fromEntries(fields.map((field) => [restName(field.name), external(given[field.name], field.type)]));
+  return Object.fromEntries(fields.map((field) => [snakeCase(field.name), external(given[field.name], field.type)]));
 }
 
 /** The JSON value of a literal, as REST writes it. */
@@ -96,7 +96,7 @@ export function plain(node: ValueNode): unknown {
     case Kind.BOOLEAN:
       return node.value;
     case Kind.ENUM:
-      return restName(node.value);
+      return snakeCase(node.value);
     case Kind.LIST:
       return node.values.map(plain);
     case Kind.OBJECT:

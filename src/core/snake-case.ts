@@ -1,3 +1,11 @@
-/** `maxTokens` -> `max_tokens`: what a property is called by a column, and in REST. */
-export const snakeCase = (property: string): string =>
-  property.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+/**
+ * What a property, or a GraphQL name, is called by a column and in REST: `maxCostPer1kTokens` -> `max_cost_per_1k_tokens`.
+ * Only this direction exists: the way back is a table of the names that there are, because the case of an acronym cannot
+ * be guessed.
+ */
+export const snakeCase = (name: string): string =>
+  name
+    .replace(/([A-Z]+)([A-Z][a-z])/g, '$1_$2')
+    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
+    .replace(/([a-z])(\d+[a-z])/g, '$1_$2')
+    .toLowerCase();

@@ -61,11 +61,9 @@ function isConnectionLoss(error: unknown): boolean {
 /** Hand-written reads through the service's pool, prepared by name. */
 export class Sql {
   readonly #pool: pg.Pool;
-  readonly #prepared: boolean;
 
-  constructor(pool: pg.Pool, options: { prepared: boolean } = { prepared: true }) {
+  constructor(pool: pg.Pool) {
     this.#pool = pool;
-    this.#prepared = options.prepared;
   }
 
   /** The rows of a read. Done once more if its connection was lost; never use it for a write. */
@@ -91,11 +89,10 @@ export class Sql {
 
   /** A statement for a transaction, whose 64-bit integers are `bigint` as Prisma reads them. */
   queryOf(text: string, values: unknown[], rowMode?: 'array'): Query {
-    const query = { text, values, types: rowTypes, ...(rowMode && { rowMode }) };
-    return this.#prepared ? { ...nameOf(text), ...query } : query;
+    return { ...nameOf(text), text, values, types: rowTypes, ...(rowMode && { rowMode }) };
   }
 
   #query(text: string, values: unknown[]) {
-    return { ...(this.#prepared && nameOf(text)), text, values, types };
+    return { ...nameOf(text), text, values, types };
   }
 }

@@ -2,6 +2,7 @@ import { GraphQLError } from 'graphql';
 import { MAX_KEY_LENGTH } from '../core/constraints.ts';
 import { InputError, type InputIssue } from '../core/errors.ts';
 import { isoText } from '../core/iso-text.ts';
+import type { JsonType } from '../core/json-type.ts';
 import type { Prisma } from '../generated/prisma/client.ts';
 import { builder } from './builder.ts';
 
@@ -29,6 +30,7 @@ export function parseDateTime(value: unknown): Date {
 }
 
 builder.scalarType('DateTime', {
+  extensions: { jsonType: 'date-time' satisfies JsonType },
   description:
     'A point in time, ISO 8601 in UTC with milliseconds: `2025-01-02T03:04:05.678Z`. Input without a zone is UTC.',
   serialize: (value) => (value instanceof Date ? isoText(value) : String(value)),
@@ -36,12 +38,14 @@ builder.scalarType('DateTime', {
 });
 
 builder.scalarType('JSON', {
+  extensions: { jsonType: 'any' satisfies JsonType },
   description: 'Any JSON value. Keys are never renamed.',
   serialize: (value) => value,
   parseValue: (value) => value,
 });
 
 builder.scalarType('JSONObject', {
+  extensions: { jsonType: 'object' satisfies JsonType },
   description: 'A JSON object with free keys, which are never renamed.',
   serialize: (value) => value as Record<string, unknown>,
   parseValue: (value) => {
@@ -83,19 +87,20 @@ const badKey = (key: string): InputIssue =>
 
 builder.scalarType('StringMap', {
   description: 'A JSON object whose values are strings. Keys have 1 to 64 characters and are never renamed.',
-  extensions: { jsonValues: 'string' },
+  extensions: { jsonType: 'object' satisfies JsonType, jsonValues: 'string' },
   serialize: (value) => value as Record<string, string>,
   parseValue: (value) => parseMap<string>(value, { typeof: 'string', type: 'string_type', word: 'string' }),
 });
 
 builder.scalarType('BooleanMap', {
   description: 'A JSON object whose values are booleans. Keys have 1 to 64 characters and are never renamed.',
-  extensions: { jsonValues: 'boolean' },
+  extensions: { jsonType: 'object' satisfies JsonType, jsonValues: 'boolean' },
   serialize: (value) => value as Record<string, boolean>,
   parseValue: (value) => parseMap<boolean>(value, { typeof: 'boolean', type: 'bool_type', word: 'boolean' }),
 });
 
 builder.scalarType('Int53', {
+  extensions: { jsonType: 'int53' satisfies JsonType },
   description: 'A whole number that JSON keeps exact: up to 2^53 - 1. For counters that outgrow Int.',
   serialize: (value) => value as number,
   parseValue: (value) => {

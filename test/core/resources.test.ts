@@ -1,8 +1,8 @@
 import { getNamedType, isNonNullType, isObjectType } from 'graphql';
 import { expect, test } from 'vitest';
-import { restName } from '../../rest/names.ts';
 import { kindOfId, newId } from '../../src/core/ids.ts';
 import { declarationOf, isResourceWord, resourceWords } from '../../src/core/resources.ts';
+import { snakeCase } from '../../src/core/snake-case.ts';
 import { operations, routeOf } from '../support/operations.ts';
 
 test('each kind of identifier has a prefix of its own', () => {
@@ -18,7 +18,7 @@ test('what a route may not find has a resource word', () => {
     const { type, response } = operation;
     const shown = getNamedType(response.type);
     const mayBeMissing = type === 'query' && isObjectType(shown) && !isNonNullType(response.type);
-    return mayBeMissing && !isResourceWord(restName(shown.name)) ? [routeOf(operation)] : [];
+    return mayBeMissing && !isResourceWord(snakeCase(shown.name)) ? [routeOf(operation)] : [];
   });
   expect(unknown).toEqual([]);
 });

@@ -1,6 +1,7 @@
 import { buildSchema, isInputObjectType } from 'graphql';
 import { describe, expect, it } from 'vitest';
-import { restFields, restName } from '../../rest/names.ts';
+import { restFields } from '../../rest/names.ts';
+import { snakeCase } from '../../src/core/snake-case.ts';
 
 describe('REST names', () => {
   it.each([
@@ -15,7 +16,7 @@ describe('REST names', () => {
     ['already_snake', 'already_snake'],
     ['__typename', '__typename'],
   ])('writes %s as %s', (graphql, rest) => {
-    expect(restName(graphql)).toBe(rest);
+    expect(snakeCase(graphql)).toBe(rest);
   });
 
   it('leads back through the names of the schema, not by guessing', () => {

@@ -126,7 +126,10 @@ export function toySchema({
   }
   const scalar = (name: string, behaviour: Partial<GraphQLScalarType>) =>
     Object.assign(schema.getType(name) ?? {}, behaviour);
+  scalar('JSON', { extensions: { jsonType: 'any' } });
+  scalar('JSONObject', { extensions: { jsonType: 'object' } });
   scalar('DateTime', {
+    extensions: { jsonType: 'date-time' },
     serialize: (value) => (value instanceof Date ? value.toISOString() : value),
     parseValue(value) {
       const date = new Date(String(value));
@@ -136,6 +139,7 @@ export function toySchema({
     },
   });
   scalar('Even', {
+    extensions: { jsonType: 'any' },
     parseValue(value) {
       if (typeof value !== 'number' || value % 2 !== 0) throw new GraphQLError('the number must be even');
       return value;

@@ -8,13 +8,14 @@ import {
   type GraphQLFieldResolver,
   type GraphQLInputType,
   type GraphQLResolveInfo,
-  getNamedType,
   getNullableType,
   isInputObjectType,
   isListType,
+  isScalarType,
 } from 'graphql';
 import { type ArgumentIssues, type Constraints, checkConstraints } from '../../core/constraints.ts';
 import { InputError, type InputIssue, unauthenticated } from '../../core/errors.ts';
+import { type JsonType, jsonTypeOf } from '../../core/json-type.ts';
 import type { Context } from '../context.ts';
 import { argumentIssues } from './argument-issues.ts';
 
@@ -121,7 +122,7 @@ function check(
 }
 
 function nullIssue(type: GraphQLInputType, path: (string | number)[]): InputIssue {
-  const word = isListType(type) ? 'list' : (typeWords[getNamedType(type).name] ?? 'value');
+  const word = isListType(type) ? 'list' : isScalarType(type) ? typeWords[jsonTypeOf(type)] : 'value';
   return {
     path,
     type: `${shortWords[word] ?? word}_type`,
@@ -133,17 +134,15 @@ function nullIssue(type: GraphQLInputType, path: (string | number)[]): InputIssu
 /** What pydantic calls them in its error types. */
 const shortWords: Record<string, string> = { boolean: 'bool', integer: 'int', number: 'float', dictionary: 'dict' };
 
-const typeWords: Record<string, string> = {
-  String: 'string',
-  ID: 'string',
-  Int: 'integer',
-  Float: 'number',
-  Boolean: 'boolean',
-  DateTime: 'datetime',
-  JSONObject: 'dictionary',
-  StringMap: 'dictionary',
-  BooleanMap: 'dictionary',
-  Int53: 'integer',
+const typeWords: Record<JsonType, string> = {
+  string: 'string',
+  integer: 'integer',
+  int53: 'integer',
+  number: 'number',
+  boolean: 'boolean',
+  'date-time': 'datetime',
+  object: 'dictionary',
+  any: 'value',
 };
 
 function checkOwn(
