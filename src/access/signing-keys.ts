@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, statSync, writeSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { type CryptoKey, exportJWK, generateKeyPair, importJWK, type JSONWebKeySet, type JWK } from 'jose';
 import { lockFolder } from '../platform/folder-lock.ts';
 import { keyFile } from '../platform/keys/keys.ts';
+import { replaceFile } from '../platform/whole-file.ts';
 
 /** A private signing key as it is kept. */
 interface StoredKey {
@@ -156,17 +157,4 @@ async function loadKey({ jwk }: StoredKey): Promise<LoadedKey> {
   if (privateKey instanceof Uint8Array || publicKey instanceof Uint8Array || !jwk.kid)
     throw new Error('A signing key is not an Ed25519 key with an id.');
   return { kid: jwk.kid, privateKey, publicKey, publicJwk };
-}
-
-/** A crash leaves the old file or the new one, never half of it. */
-function replaceFile(file: string, text: string): void {
-  const draft = `${file}.${process.pid}.new`;
-  const handle = openSync(draft, 'w', 0o600);
-  try {
-    writeSync(handle, text);
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
-  renameSync(draft, file);
 }

@@ -1,8 +1,11 @@
 import { execFileSync } from 'node:child_process';
-import { linkSync, readFileSync, readlinkSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { readFileSync, readlinkSync, renameSync, rmSync, statSync, utimesSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
+import { publishFile } from './whole-file.ts';
 
+// another user's process may have to read whose it is
+const MODE = 0o644;
 const HEARTBEAT_MS = 2_000;
 const HEARTBEAT_PATIENCE_MS = 10_000;
 
@@ -75,21 +78,6 @@ function readIfThere(file: string): string | undefined {
   }
 }
 
-/** Appears whole or not at all; false if the file is already there. */
-function publish(file: string, content: string): boolean {
-  const draft = `${file}.${process.pid}`;
-  writeFileSync(draft, content);
-  try {
-    linkSync(draft, file);
-    return true;
-  } catch (error) {
-    if (errorCode(error) === 'EEXIST') return false;
-    throw error;
-  } finally {
-    rmSync(draft, { force: true });
-  }
-}
-
 function removeStale(file: string, judged: string): void {
   const aside = `${file}.stale.${process.pid}`;
   try {
@@ -99,7 +87,7 @@ function removeStale(file: string, judged: string): void {
     throw error;
   }
   const taken = readFileSync(aside, 'utf8');
-  if (taken !== judged) publish(file, taken); // someone else was quicker: give theirs back
+  if (taken !== judged) publishFile(file, taken, MODE); // someone else was quicker: give theirs back
   rmSync(aside);
 }
 
@@ -114,7 +102,7 @@ export async function lockFolder(file: string): Promise<FolderLock> {
     started: startOf(process.pid) ?? '',
   } satisfies Owner);
   for (;;) {
-    if (publish(file, mine)) return hold(file, mine);
+    if (publishFile(file, mine, MODE)) return hold(file, mine);
     const theirs = readIfThere(file);
     if (theirs === undefined) continue;
     if (await isAlive(theirs, file))

@@ -1,18 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import {
-  chmodSync,
-  closeSync,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  writeSync,
-} from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Config } from '../../config.ts';
+import { publishFile } from '../whole-file.ts';
 
 /**
  * The text of a key file; made on first use, mode 0600, in a folder of mode 0700. Several processes may ask at once: all get the same.
@@ -29,21 +19,7 @@ function create(file: string, text: string): void {
     mkdirSync(dir, { recursive: true });
     chmodSync(dir, 0o700); // not by mkdir's mode, which would close the folders above as well
   }
-  const draft = `${file}.${process.pid}.${randomBytes(4).toString('hex')}`;
-  const handle = openSync(draft, 'wx', 0o600);
-  try {
-    writeSync(handle, text);
-    fsyncSync(handle); // a key that signed something must survive a crash of the machine
-  } finally {
-    closeSync(handle);
-  }
-  try {
-    linkSync(draft, file); // appears whole, and only if nobody was quicker
-  } catch (error) {
-    if (!existsSync(file)) throw error;
-  } finally {
-    rmSync(draft);
-  }
+  publishFile(file, text);
 }
 
 /** `APP_SECRET`, or the one in `KEYS_DIR/app.key`, made on first use: 256 random bits as base64url. */
