@@ -131,12 +131,12 @@ export class Changes {
     const once = async (transaction: Transaction) => {
       const change = new OpenChange(caller, { sql: this.#sql, transaction, jobs: this.#jobs });
       const value = await work(change);
-      const hasEvents = await change.commit();
-      return { value, hasEvents };
+      return { value, ...(await change.commit()) };
     };
-    const { value, hasEvents } = await again(() => this.#database.transaction(once));
-    // what reads events has its own timers and connections: it begins outside of the transaction
+    const { value, hasEvents, hasJobs } = await again(() => this.#database.transaction(once));
+    // what reads events and does jobs has its own timers and connections: it begins outside of the transaction
     if (hasEvents) this.#onCommit();
+    if (hasJobs) this.#jobs.added();
     return value instanceof Written ? value.row : value;
   }
 }

@@ -121,8 +121,8 @@ export class OpenChange implements PrismaTx {
     );
   }
 
-  /** Writes what waits with its record and its events, and commits. @returns whether there were events */
-  async commit(): Promise<boolean> {
+  /** Writes what waits with its record and its events, and commits. @returns what has begun to wait for others with it */
+  async commit(): Promise<{ hasEvents: boolean; hasJobs: boolean }> {
     const { request } = this.#caller;
     if (request.expectation) {
       await this.#flush();
@@ -137,8 +137,7 @@ export class OpenChange implements PrismaTx {
     await this.#sendLast();
     if (record) request.recorded = true;
     for (const action of this.#after) action();
-    if (this.#jobs.length > 0) this.#queue.added();
-    return this.#events.length > 0;
+    return { hasEvents: this.#events.length > 0, hasJobs: this.#jobs.length > 0 };
   }
 
   async #flush(): Promise<void> {

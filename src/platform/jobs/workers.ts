@@ -20,9 +20,11 @@ export class Workers {
   readonly #pool: WorkerPool;
   #isSound = true;
 
-  private constructor(start: (events: WorkerEvents) => WorkerPool) {
+  private constructor(start: (events: WorkerEvents) => WorkerPool, onFault: WorkersOptions['onFault']) {
     const events: WorkerEvents = new EventEmitter();
-    events.on('worker:getJob:error', () => {
+    events.on('worker:getJob:error', ({ error }) => {
+      // all of them meet what one met: it is said once
+      if (this.#isSound) onFault(error, 'jobs could not be taken');
       this.#isSound = false;
     });
     this.#pool = start(events);
@@ -41,21 +43,23 @@ export class Workers {
       if (level !== 'error' || meta?.failure === true) return;
       onFault(meta?.error ?? new Error(message), `the job queue says: ${message.split('\n')[0]}`);
     });
-    return new Workers((events) =>
-      runTaskList(
-        {
-          schema: 'jobs',
-          concurrency: CONCURRENCY,
-          pollInterval: POLL_MS,
-          noHandleSignals: true,
-          logger,
-          events,
-          // as a batch of one: a failure then ends the workers, which are replaced, and is no unhandled rejection
-          preset: { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } },
-        },
-        tasks,
-        withoutListening(pool),
-      ),
+    return new Workers(
+      (events) =>
+        runTaskList(
+          {
+            schema: 'jobs',
+            concurrency: CONCURRENCY,
+            pollInterval: POLL_MS,
+            noHandleSignals: true,
+            logger,
+            events,
+            // as a batch of one: a failure then ends the workers, which are replaced, and is no unhandled rejection
+            preset: { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } },
+          },
+          tasks,
+          withoutListening(pool),
+        ),
+      onFault,
     );
   }
 
