@@ -44,6 +44,7 @@ import type { Database } from './platform/postgres/database.ts';
 import { ProviderAccountService } from './provider-accounts/provider-account.service.ts';
 import { ReleaseService } from './releases/release.service.ts';
 import { RevealService } from './secrets/reveal.service.ts';
+import { SecretReads } from './secrets/secret.reads.ts';
 import { SecretService } from './secrets/secret.service.ts';
 import { SecretNotices } from './secrets/secret-notices.ts';
 import { Vault } from './secrets/vault.ts';
@@ -105,7 +106,8 @@ export function createServices(process: ProcessDeps) {
   const apps = new AppService({ ...deps, authentication });
   const { rootKeys } = process;
   const vault = new Vault({ prisma, changes, rootKeys });
-  const secrets = new SecretService({ ...deps, rootKeys, vault, onFault });
+  const secretReads = new SecretReads(deps);
+  const secrets = new SecretService({ ...deps, reads: secretReads, rootKeys, vault, onFault });
   return {
     prisma,
     sql,
@@ -145,8 +147,9 @@ export function createServices(process: ProcessDeps) {
     modelUsage: new ModelUsageService(deps),
     providerAccounts: new ProviderAccountService({ ...deps, vault }),
     vault,
+    secretReads,
     secrets,
-    reveals: new RevealService({ ...deps, prisma, rootKeys, reads: secrets.reads, onFault }),
+    reveals: new RevealService({ ...deps, prisma, rootKeys, reads: secretReads, onFault }),
     secretNotices: new SecretNotices({ changes, mail }),
     namespaces: new NamespaceService({ ...deps, secrets }),
     threads: new ThreadService(deps),

@@ -1,6 +1,8 @@
 import type { Actor } from '../access/caller.ts';
+import type { Checked, OrganizationPlace } from '../access/checked-place.ts';
 import { notFound } from '../core/errors.ts';
 import { selectList } from '../data/pages.ts';
+import type { ActorContext } from '../data/request-cache.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import type { RootKeys } from '../platform/keys/root-keys.ts';
@@ -65,21 +67,27 @@ export class RevealService {
   }
 
   /** @throws RESOURCE_NOT_FOUND, FORBIDDEN `secret:read`; when the value is asked for `secret:reveal`, RESOURCE_CONFLICT `secret_unreadable` */
-  async get(actor: Actor, orgId: string, id: string, withValue: boolean): Promise<Secret> {
-    const secret = await this.#deps.reads.get(actor, orgId, id, 'secret:read');
+  async get(actor: Actor, place: Checked<OrganizationPlace>, id: string, withValue: boolean): Promise<Secret> {
+    const secret = await this.#deps.reads.get(actor, place, id, 'secret:read');
     return withValue ? this.#withValue(actor, secret) : secret;
   }
 
   /** @throws as `get`, and RESOURCE_CONFLICT `ambiguous_name` */
-  async getByName(actor: Actor, orgId: string, name: string, place: PlaceInput, withValue: boolean): Promise<Secret> {
-    const secret = await this.#deps.reads.getByName(actor, orgId, name, place);
-    return withValue ? this.#withValue(actor, secret) : secret;
+  async getByName(
+    context: ActorContext,
+    place: Checked<OrganizationPlace>,
+    name: string,
+    livingIn: PlaceInput,
+    withValue: boolean,
+  ): Promise<Secret> {
+    const secret = await this.#deps.reads.getByName(context, place, name, livingIn);
+    return withValue ? this.#withValue(context.actor, secret) : secret;
   }
 
   /** With the values for those who may see them, which is one reveal; with masked ones for others. A version that does not open is told as such. */
-  async history(actor: Actor, orgId: string, id: string): Promise<SecretHistory> {
+  async history(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<SecretHistory> {
     const { reads, prisma } = this.#deps;
-    const secret = await reads.get(actor, orgId, id, 'secret:read');
+    const secret = await reads.get(actor, place, id, 'secret:read');
     if (await reads.may(actor, secret, 'secret:reveal')) {
       const revealed = await this.#reveal(actor, secret, { history: true });
       return this.#historyOf(revealed, await versionsOf(prisma, revealed), (value) => value);

@@ -1,7 +1,10 @@
 import { builder } from '../graphql/builder.ts';
-import { bounds } from '../graphql/inputs.ts';
+import { tracked } from '../graphql/common-fields.ts';
+import { bounds, inputArg } from '../graphql/inputs.ts';
 import { Node, registerNode } from '../graphql/node.ts';
 import { pageArgs, pageType } from '../graphql/page-type.ts';
+import { idArg, organizationArgs } from '../graphql/place-args.ts';
+import { inside } from '../graphql/row-places.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
 import { Organization } from '../organizations/organization.graph.ts';
 import { Workspace } from '../workspaces/workspace.graph.ts';
@@ -11,7 +14,7 @@ import type { Secret as SecretRow } from './secret.reads.ts';
 const DAY_MS = 86_400_000;
 const isPast = (at: Date | null) => at !== null && at.getTime() <= Date.now();
 
-export const Secret = builder.objectRef<SecretRow>('Secret').implement({
+const Secret = builder.objectRef<SecretRow>('Secret').implement({
   description: 'A vaulted secret. Lists and changes never show its value.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
@@ -63,22 +66,19 @@ export const Secret = builder.objectRef<SecretRow>('Secret').implement({
       description: 'When the value was last read.',
     }),
     accessCount: t.exposeInt('accessCount', { description: 'How often the value was read.' }),
-    createdBy: t.exposeID('createdBy', { nullable: true, description: 'Who made it.' }),
-    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was made.' }),
-    updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When it last changed.' }),
-    value: t.field({
+    value: t.expose('value', {
       type: 'JSONObject',
       nullable: true,
-      authorize: 'inherited',
       description: 'The value; null unless it was asked for with `includeValue`.',
-      resolve: ({ value }) => value ?? null,
     }),
   }),
 });
 
-export const SecretConnection = pageType('Secret', Secret);
+tracked(Secret);
 
-registerNode('secret', Secret, ({ actor, services }, id) => services.secrets.reads.node(actor, id));
+const SecretConnection = pageType('Secret', Secret);
+
+registerNode('secret', Secret, (context, id) => context.services.secretReads.node(context, id));
 
 const SecretVersionState = builder.enumType('SecretVersionState', {
   description: "What is left of a version's value.",
@@ -95,13 +95,11 @@ const SecretVersion = builder.objectRef<SecretHistoryEntry>('SecretVersion').imp
     version: t.exposeInt('version', { description: 'Counts from 1.' }),
     createdBy: t.exposeID('createdBy', { nullable: true, description: 'Who stored it.' }),
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was stored.' }),
-    value: t.field({
+    value: t.expose('value', {
       type: 'JSONObject',
       nullable: true,
-      authorize: 'inherited',
       description:
         'The value; with `********` behind each key for those without `secret:reveal`. Null where it is destroyed or unreadable, see `state`.',
-      resolve: ({ value }) => value,
     }),
     state: t.expose('state', { type: SecretVersionState, description: 'What is left of the value.' }),
   }),
@@ -112,11 +110,10 @@ const SecretHistory = builder.objectRef<History>('SecretHistory').implement({
   fields: (t) => ({
     secretId: t.exposeID('secretId', { description: 'The secret.' }),
     currentVersion: t.exposeInt('currentVersion', { description: 'The version that is in use.' }),
-    versions: t.field({
+    versions: t.expose('versions', {
       type: [SecretVersion],
       authorize: 'inherited',
       description: 'Newest first, at most 1,000.',
-      resolve: ({ versions }) => versions,
     }),
   }),
 });
@@ -130,7 +127,13 @@ const nameBounds = {
 const NAME =
   'Letters, digits, marks and single blanks, but no slash, backslash, `?`, `#` or `%`, and neither `.` nor `..`.';
 const reminderBounds = { min: 1, max: 3_650 } as const;
-const valueBounds = { maxBytes: 64 * 1024, sensitive: true } as const;
+const newValue = {
+  type: 'JSONObject',
+  required: true,
+  constraints: { maxBytes: 64 * 1024, sensitive: true },
+  description:
+    'At least one key, each with a JSON scalar or an object; at most 64 KiB. Integers beyond 2^53 are to be sent as strings.',
+} as const;
 
 const listArgs = () => ({
   ...builder.args((t) => ({
@@ -144,7 +147,7 @@ const listArgs = () => ({
   ...pageArgs(),
 });
 
-builder.prismaObjectField(Organization, 'secrets', (t) =>
+builder.objectField(Organization, 'secrets', (t) =>
   t.field({
     type: SecretConnection,
     nullable: true,
@@ -152,11 +155,11 @@ builder.prismaObjectField(Organization, 'secrets', (t) =>
       'The secrets that the caller may read, newest first; null, with an error, for those who may read none.',
     authorize: { organization: 'organization:access', service: 'secret:read' },
     args: listArgs(),
-    resolve: ({ id }, args, context) => context.services.secrets.reads.page(context.actor, id, args, context),
+    resolve: (row, args, context) => context.services.secretReads.list(context, inside.organization(row), args),
   }),
 );
 
-builder.prismaObjectField(Workspace, 'secrets', (t) =>
+builder.objectField(Workspace, 'secrets', (t) =>
   t.field({
     type: SecretConnection,
     nullable: true,
@@ -164,17 +167,12 @@ builder.prismaObjectField(Workspace, 'secrets', (t) =>
       'The secrets of the workspace, its namespaces and environments, newest first; null, with an error, for those who may not read them.',
     authorize: { workspace: 'secret:read' },
     args: listArgs(),
-    resolve: ({ orgId, id }, args, context) =>
-      context.services.secrets.reads.ofWorkspace(context.actor, context, orgId, id, args),
+    resolve: (row, args, context) =>
+      context.services.secretReads.inWorkspace.list(context, inside.workspace(row), args),
   }),
 );
 
-const organizationArgs = () =>
-  builder.args((t) => ({ orgId: t.id({ required: true, description: 'The organization.' }) }));
-const target = () => ({
-  ...organizationArgs(),
-  ...builder.args((t) => ({ id: t.id({ required: true, description: 'The secret.' }) })),
-});
+const target = () => ({ ...organizationArgs(), ...idArg('The secret.') });
 const valueArgs = () =>
   builder.args((t) => ({
     includeValue: t.boolean({
@@ -191,8 +189,8 @@ builder.queryFields((t) => ({
     authorize: { organization: 'organization:access', service: 'secret:read' },
     mayFail: ['RESOURCE_CONFLICT'],
     args: { ...target(), ...valueArgs() },
-    resolve: (_root, { orgId, id, includeValue }, { actor, services }) =>
-      services.reveals.get(actor, orgId, id, includeValue),
+    resolve: ({ organization }, { id, includeValue }, { actor, services }) =>
+      services.reveals.get(actor, organization, id, includeValue),
   }),
   secretByName: t.field({
     type: Secret,
@@ -217,8 +215,8 @@ builder.queryFields((t) => ({
       }),
       ...valueArgs(),
     },
-    resolve: (_root, { orgId, name, includeValue, ...scope }, { actor, services }) =>
-      services.reveals.getByName(actor, orgId, name, scope, includeValue),
+    resolve: ({ organization }, { name, includeValue, ...livingIn }, context) =>
+      context.services.reveals.getByName(context, organization, name, livingIn, includeValue),
   }),
   secrets: t.field({
     type: SecretConnection,
@@ -229,7 +227,7 @@ builder.queryFields((t) => ({
       workspaceId: t.arg.id({ description: 'Only those of this workspace.' }),
       ...listArgs(),
     },
-    resolve: (_root, { orgId, ...args }, { actor, services }) => services.secrets.reads.page(actor, orgId, args),
+    resolve: ({ organization }, args, context) => context.services.secretReads.list(context, organization, args),
   }),
   secretVersions: t.field({
     type: SecretHistory,
@@ -237,7 +235,7 @@ builder.queryFields((t) => ({
       'The values that a secret has and had: shown, which is one reveal, to holders of `secret:reveal`; masked for others.',
     authorize: { organization: 'organization:access', service: 'secret:read' },
     args: target(),
-    resolve: (_root, { orgId, id }, { actor, services }) => services.reveals.history(actor, orgId, id),
+    resolve: ({ organization }, { id }, { actor, services }) => services.reveals.history(actor, organization, id),
   }),
 }));
 
@@ -252,13 +250,7 @@ const CreateSecretInput = builder.inputType('CreateSecretInput', {
       description:
         'An open set: `token`, `api_key`, `password`, `basic_auth`, `oauth2`, `certificate`, `ssh_key`, `connection_string`, `webhook_secret`, `json`, `custom`.',
     }),
-    value: t.field({
-      type: 'JSONObject',
-      required: true,
-      constraints: valueBounds,
-      description:
-        'At least one key, each with a JSON scalar or an object; at most 64 KiB. Integers beyond 2^53 are to be sent as strings.',
-    }),
+    value: t.field(newValue),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     expiresAt: t.field({ type: 'DateTime', description: 'From when on the service does not use it any more.' }),
     rotationReminderDays: t.int({ constraints: reminderBounds, description: 'Remind after so many days.' }),
@@ -291,13 +283,7 @@ const UpdateSecretInput = builder.inputType('UpdateSecretInput', {
 const RotateSecretInput = builder.inputType('RotateSecretInput', {
   description: 'The next version of a secret.',
   fields: (t) => ({
-    value: t.field({
-      type: 'JSONObject',
-      required: true,
-      constraints: valueBounds,
-      description:
-        'At least one key, each with a JSON scalar or an object; at most 64 KiB. Integers beyond 2^53 are to be sent as strings.',
-    }),
+    value: t.field(newValue),
     expectedVersion: t.int({
       constraints: { min: 1 },
       description: 'The version that must be the current one; else nothing is changed.',
@@ -314,34 +300,25 @@ builder.mutationFields((t) => ({
     type: Secret,
     description: 'Stores a secret.',
     authorize: { organization: 'organization:access', service: 'secret:create' },
-    args: {
-      ...organizationArgs(),
-      input: t.arg({ type: CreateSecretInput, required: true, description: 'The secret.' }),
-    },
-    resolve: (_root, { orgId, input }, { actor, services }) => services.secrets.create(actor, orgId, input),
+    args: { ...organizationArgs(), ...inputArg(CreateSecretInput, 'The secret.') },
+    resolve: ({ organization }, { input }, { actor, services }) => services.secrets.create(actor, organization, input),
   }),
   updateSecret: t.field({
     type: Secret,
     description:
       'Changes what is known of a secret, not its value. The name stays while something refers to it: `in_use`.',
     authorize: { organization: 'organization:access', service: 'secret:update' },
-    args: {
-      ...target(),
-      input: t.arg({ type: UpdateSecretInput, required: true, description: 'What to change.' }),
-      ...versionArg(),
-    },
-    resolve: (_root, { orgId, id, input }, { actor, services }) => services.secrets.update(actor, orgId, id, input),
+    args: { ...target(), ...inputArg(UpdateSecretInput, 'What to change.'), ...versionArg() },
+    resolve: ({ organization }, { id, input }, { actor, services }) =>
+      services.secrets.update(actor, organization, id, input),
   }),
   rotateSecret: t.field({
     type: Secret,
     description: 'Stores a new version of the value. Older versions stay listed, newest first.',
     authorize: { organization: 'organization:access', service: 'secret:rotate' },
-    args: {
-      ...target(),
-      input: t.arg({ type: RotateSecretInput, required: true, description: 'The next version.' }),
-      ...versionArg(),
-    },
-    resolve: (_root, { orgId, id, input }, { actor, services }) => services.secrets.rotate(actor, orgId, id, input),
+    args: { ...target(), ...inputArg(RotateSecretInput, 'The next version.'), ...versionArg() },
+    resolve: ({ organization }, { id, input }, { actor, services }) =>
+      services.secrets.rotate(actor, organization, id, input),
   }),
   deleteSecret: t.boolean({
     description:
@@ -356,8 +333,8 @@ builder.mutationFields((t) => ({
       }),
       ...versionArg(),
     },
-    resolve: async (_root, { orgId, id, permanent }, { actor, services: { secrets } }) => {
-      await (permanent ? secrets.destroy(actor, orgId, id) : secrets.delete(actor, orgId, id));
+    resolve: async ({ organization }, { id, permanent }, { actor, services: { secrets } }) => {
+      await (permanent ? secrets.destroy(actor, organization, id) : secrets.delete(actor, organization, id));
       return true;
     },
   }),
@@ -367,6 +344,6 @@ builder.mutationFields((t) => ({
     authorize: { organization: 'organization:access', service: 'secret:delete' },
     activity: { action: 'restore', resourceType: 'secret' },
     args: { ...target(), ...versionArg() },
-    resolve: (_root, { orgId, id }, { actor, services }) => services.secrets.restore(actor, orgId, id),
+    resolve: ({ organization }, { id }, { actor, services }) => services.secrets.restore(actor, organization, id),
   }),
 }));

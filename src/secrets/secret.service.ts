@@ -1,37 +1,26 @@
 import type { Actor } from '../access/caller.ts';
+import type { Checked, OrganizationPlace } from '../access/checked-place.ts';
 import { ApiError, alreadyExists, conflict, notFound } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import { brokenUnique, type PrismaTx, TryAgain, type Tx } from '../data/changes.ts';
+import type { Given } from '../data/given.ts';
 import { emitChange, recordChange } from '../data/record-change.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
 import { statement } from '../data/writes.ts';
-import type { Prisma } from '../generated/prisma/client.ts';
+import type { Prisma, Secret as SecretRow } from '../generated/prisma/client.ts';
 import type { RootKeys } from '../platform/keys/root-keys.ts';
 import { newDataKey, type SecretValue, sealValue, unwrapKey, wrapKey } from './envelope.ts';
-import { hidden, type Secret, SecretReads, withoutKeys } from './secret.reads.ts';
+import { hidden, type Secret, type SecretReads, withoutKeys } from './secret.reads.ts';
 import { demandPlace, findPlace, holdPlace, type PlaceInput } from './secret-place.ts';
 import { checkValue } from './secret-value.ts';
 import { type OnFault, openFor } from './unreadable.ts';
 import type { SecretUse, Vault } from './vault.ts';
 
-export interface CreateSecret extends PlaceInput {
-  name: string;
-  secretType: string;
-  value: SecretValue;
-  description?: string | null;
-  expiresAt?: Date | null;
-  rotationReminderDays?: number | null;
-}
+type Settings = Given<SecretRow, 'description' | 'expiresAt' | 'rotationReminderDays'>;
+type CreateSecret = Settings & PlaceInput & Pick<SecretRow, 'name' | 'secretType'> & { value: SecretValue };
+type UpdateSecret = Settings & Given<SecretRow, 'name' | 'status'>;
 
-export interface UpdateSecret {
-  name?: string | null;
-  description?: string | null;
-  expiresAt?: Date | null;
-  rotationReminderDays?: number | null;
-  status?: string | null;
-}
-
-export interface RotateSecret {
+interface RotateSecret {
   value: SecretValue;
   /** The version that must be the current one. */
   expectedVersion?: number | null;
@@ -39,6 +28,7 @@ export interface RotateSecret {
 }
 
 export interface SecretDeps extends ServiceDeps {
+  reads: SecretReads;
   rootKeys: RootKeys;
   vault: Vault;
   onFault: OnFault;
@@ -55,11 +45,11 @@ export class SecretService {
 
   constructor(deps: SecretDeps) {
     this.#deps = deps;
-    this.reads = new SecretReads(deps);
+    this.reads = deps.reads;
   }
 
   /** @throws RESOURCE_ALREADY_EXISTS for a name that is taken in the same place, RESOURCE_NOT_FOUND for a place that is not there */
-  async create(actor: Actor, orgId: string, { value, ...input }: CreateSecret): Promise<Secret> {
+  async create(actor: Actor, { orgId }: OrganizationPlace, { value, ...input }: CreateSecret): Promise<Secret> {
     checkValue(value, ['input', 'value']);
     const place = await findPlace(this.#deps, actor, orgId, 'secret:create', input, ['input']);
     const identity = { orgId, id: newId('secret') };
@@ -96,8 +86,8 @@ export class SecretService {
    * @throws RESOURCE_ALREADY_EXISTS for a name that is taken in the same place; RESOURCE_CONFLICT `in_use` with `references` for a new
    *   name while something refers to it by the old one
    */
-  async update(actor: Actor, orgId: string, id: string, input: UpdateSecret): Promise<Secret> {
-    const before = await this.reads.get(actor, orgId, id, 'secret:update');
+  async update(actor: Actor, place: Checked<OrganizationPlace>, id: string, input: UpdateSecret): Promise<Secret> {
+    const before = await this.reads.get(actor, place, id, 'secret:update');
     return this.#unique({ ...before, name: input.name ?? before.name }, () =>
       this.#deps.changes.runWithPrisma(actor, async (tx) => {
         const held = await holdSecret(tx, id);
@@ -127,10 +117,15 @@ export class SecretService {
    * Stores a new version of the value. The secret is held meanwhile, so that versions have no holes, however many come at once.
    * @throws RESOURCE_CONFLICT `secret_deleted`, or `secret_unreadable` where the data key does not open; PRECONDITION_FAILED when the current version is not the expected one
    */
-  async rotate(actor: Actor, orgId: string, id: string, { value, ...input }: RotateSecret): Promise<Secret> {
+  async rotate(
+    actor: Actor,
+    place: Checked<OrganizationPlace>,
+    id: string,
+    { value, ...input }: RotateSecret,
+  ): Promise<Secret> {
     checkValue(value, ['input', 'value']);
-    await this.reads.getDeletedToo(actor, orgId, id, 'secret:rotate');
-    const identity = { orgId, id };
+    await this.reads.getDeletedToo(actor, place, id, 'secret:rotate');
+    const identity = { orgId: place.orgId, id };
     return this.#deps.changes.runWithPrisma(actor, async (tx) => {
       const held = await holdSecret(tx, id);
       await tx.expectVersion({ table: 'secrets', key: { id } });
@@ -173,8 +168,8 @@ export class SecretService {
    * asked who refers to it: what does finds nothing until it is restored.
    * @throws RESOURCE_NOT_FOUND
    */
-  async delete(actor: Actor, orgId: string, id: string): Promise<void> {
-    await this.reads.get(actor, orgId, id, 'secret:delete');
+  async delete(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<void> {
+    await this.reads.get(actor, place, id, 'secret:delete');
     await this.#deps.changes.runWithPrisma(actor, async (tx) => {
       await tx.expectVersion({ table: 'secrets', key: { id } });
       const [secret] = await tx.db.secret.updateManyAndReturn({
@@ -192,8 +187,8 @@ export class SecretService {
    * refers to it finds nothing already.
    * @throws RESOURCE_CONFLICT `in_use` with `references` while something names it
    */
-  async destroy(actor: Actor, orgId: string, id: string): Promise<void> {
-    const secret = await this.reads.getDeletedToo(actor, orgId, id, 'secret:destroy');
+  async destroy(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<void> {
+    const secret = await this.reads.getDeletedToo(actor, place, id, 'secret:destroy');
     await this.#deps.changes.runWithPrisma(actor, async (tx) => {
       const { status, name } = await holdSecret(tx, id);
       await tx.expectVersion({ table: 'secrets', key: { id } });
@@ -209,8 +204,8 @@ export class SecretService {
    * @throws RESOURCE_ALREADY_EXISTS when its name was taken; RESOURCE_NOT_FOUND `namespace` or `environment` when that is gone: what was
    *   in it does not come back
    */
-  async restore(actor: Actor, orgId: string, id: string): Promise<Secret> {
-    const before = await this.reads.getDeletedToo(actor, orgId, id, 'secret:delete');
+  async restore(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<Secret> {
+    const before = await this.reads.getDeletedToo(actor, place, id, 'secret:delete');
     return this.#unique(before, () =>
       this.#deps.changes.runWithPrisma(actor, async (tx) => {
         if (before.status === 'deleted') await holdPlace(tx, before);

@@ -81,6 +81,7 @@ const org = () => ids.org_id!;
 const workspace = () => ids.workspace_id!;
 const inWorkspace = () => ({ orgId: org(), workspaceId: workspace() });
 const living = { deletedAt: null };
+const notDeleted = { status: { not: 'deleted' } };
 const visible = () => ({ OR: [{ workspaceId: null }, { workspace: living }] });
 const kept = () => ({ OR: [{ revokedAt: null }, { revokedAt: { gt: new Date(Date.now() - 90 * 86_400_000) } }] });
 const shownMembers = { user: { deactivatedAt: null } };
@@ -107,30 +108,6 @@ const held: Record<string, Held> = {
     values: () => [org(), ids.editor],
     rows: async () =>
       (await rows.users({ id: ids.editor, isActive: true })).map((row) => ({ ...row, contextOrgId: org() })),
-  },
-  'secrets/secret.reads.ts all': {
-    values: () => [org()],
-    rows: () => rows.secrets({ orgId: org(), ...visible() }),
-  },
-  'secrets/secret.reads.ts readable': {
-    values: () => [org(), ids.editor],
-    rows: () =>
-      rows.secrets({
-        orgId: org(),
-        OR: [{ workspaceId: null }, { workspace: { ...living, members: { some: { userId: ids.editor } } } }],
-      }),
-  },
-  'secrets/secret.reads.ts inWorkspace': {
-    values: () => [org(), workspace()],
-    rows: () => rows.secrets({ ...inWorkspace(), workspace: living }),
-  },
-  'secrets/secret.reads.ts byId': {
-    values: () => [org(), ids.secret_id],
-    rows: () => rows.secrets({ orgId: org(), id: ids.secret_id }),
-  },
-  'secrets/secret.reads.ts anywhere': {
-    values: () => [ids.secret_id],
-    rows: () => rows.secrets({ id: ids.secret_id }),
   },
 };
 
@@ -254,6 +231,24 @@ const declared: Record<string, HeldReads> = {
     place: () => ({ orgId: org() }),
     rows: () => rows.apps({ orgId: org() }),
   },
+  'secretReads.all': {
+    place: () => ({ orgId: org() }),
+    rows: () => rows.secrets({ orgId: org(), ...notDeleted, ...visible() }),
+  },
+  'secretReads.readable': {
+    place: () => ({ orgId: org() }),
+    me: () => ids.editor!,
+    rows: () =>
+      rows.secrets({
+        orgId: org(),
+        ...notDeleted,
+        OR: [{ workspaceId: null }, { workspace: { ...living, members: { some: { userId: ids.editor } } } }],
+      }),
+  },
+  'secretReads.inWorkspace': {
+    place: inWorkspace,
+    rows: () => rows.secrets({ ...inWorkspace(), ...notDeleted, workspace: living }),
+  },
   'apiTokens.all': {
     place: () => ({ orgId: org() }),
     rows: () => rows.tokens({ orgId: org(), ...kept() }),
@@ -356,7 +351,7 @@ const statements: Record<string, () => Promise<void>> = {
     const { authentication, reveals } = app.services;
     const principal = await authentication.authenticate(credentialOf(world.as('owner').authorization)!);
     const actor = { principal, request: systemCaller('reveal').request } as Actor;
-    const { value, ...shown } = await reveals.get(actor, org(), ids.secret_id!, true);
+    const { value, ...shown } = await reveals.get(actor, markChecked({ orgId: org() }), ids.secret_id!, true);
     expect(value).toBeTypeOf('object');
     expect([shown]).toStrictEqual(await rows.secrets({ id: ids.secret_id }));
   },
