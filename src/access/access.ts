@@ -56,7 +56,7 @@ const EACH_ROLES_SOMEWHERE = `select ${ROLES_SOMEWHERE.replace('$1', 'k.org_id')
  *
  * A token has the rights of its user, narrowed by what it grants and restricted to what it lists (`token-grant.ts`). A service that asks
  * again for something in a namespace, an environment or an app has to say so by `place`: without it, a change counts as one outside of
- * them and is refused to tokens that are restricted to some. Lists show a token only what `visible…` names.
+ * them and is refused to tokens that are restricted to some.
  */
 export class Access {
   readonly #sql: Sql;
@@ -141,7 +141,8 @@ export class Access {
 
   /** The caller's effective role in a workspace: of its membership, or through the organization; `null` for none. */
   async workspaceRole(actor: Actor, orgId: string, workspaceId: string): Promise<Role | null> {
-    if (isForeign(actor, orgId) || isHidden(this.visibleWorkspaces(actor), workspaceId)) return null;
+    const { workspaceId: visible } = restrictionsOf(actor.principal.token);
+    if (isForeign(actor, orgId) || visible?.includes(workspaceId) === false) return null;
     const organization = await this.#organization(actor, orgId);
     const workspace = await this.#workspace(actor, orgId, workspaceId);
     return organization.role && workspace.exists ? effectiveRole(organization.role, workspace.role) : null;
@@ -167,26 +168,6 @@ export class Access {
       isFromOrganization(own, permission) ||
       this.#grantOf(own, permission) !== 'none' ||
       inWorkspaces.some((role) => granted(role, permission) !== 'none');
-  }
-
-  /** The workspaces that a list may show this caller, if it may show only some: those that a token is restricted to. */
-  visibleWorkspaces({ principal: { token } }: Actor): readonly string[] | null {
-    return restrictionsOf(token).workspaceId ?? null;
-  }
-
-  /** The same for namespaces. */
-  visibleNamespaces({ principal: { token } }: Actor): readonly string[] | null {
-    return restrictionsOf(token).namespaceId ?? null;
-  }
-
-  /** The same for environments. */
-  visibleEnvironments({ principal: { token } }: Actor): readonly string[] | null {
-    return restrictionsOf(token).environmentId ?? null;
-  }
-
-  /** The same for apps: an app's token sees its own. */
-  visibleApps({ principal: { token } }: Actor): readonly string[] | null {
-    return restrictionsOf(token).appId ?? null;
   }
 
   /** The id of a part of a workspace, by its id or, of a namespace, by `default`. @throws RESOURCE_NOT_FOUND with the part */
@@ -347,8 +328,6 @@ export const reachesEveryWorkspace = (role: Role): boolean => effectiveRole(role
 
 /** Tokens know one organization; users are asked about as members. */
 const isForeign = ({ principal: { token } }: Actor, orgId: string): boolean => token !== null && token.orgId !== orgId;
-
-const isHidden = (visible: readonly string[] | null, id: string): boolean => visible !== null && !visible.includes(id);
 
 /** Whether a workspace's permission comes with the role in its organization. */
 function isFromOrganization(role: Role, permission: Permission): boolean {

@@ -1,4 +1,5 @@
 import { builder } from '../graphql/builder.ts';
+import { optionalTime } from '../graphql/common-fields.ts';
 import { bounds, inputArg } from '../graphql/inputs.ts';
 import { Node, registerNode } from '../graphql/node.ts';
 import { pageArgs, pageType } from '../graphql/page-type.ts';
@@ -36,28 +37,20 @@ export const ApiToken = builder.objectRef<ApiTokenRow>('ApiToken').implement({
     rateLimitRps: t.exposeInt('rateLimitRps', { nullable: true, description: 'Requests per second.' }),
     rateLimitBurst: t.exposeInt('rateLimitBurst', { nullable: true, description: 'Requests at once.' }),
     issuedAt: t.expose('issuedAt', { type: 'DateTime', description: 'When it was issued.' }),
-    expiresAt: t.expose('expiresAt', {
-      type: 'DateTime',
-      nullable: true,
-      description: 'When it expires; null for never.',
-    }),
-    refreshExpiresAt: t.expose('refreshExpiresAt', {
-      type: 'DateTime',
-      nullable: true,
-      description:
+    expiresAt: t.expose('expiresAt', optionalTime('When it expires; null for never.')),
+    refreshExpiresAt: t.expose(
+      'refreshExpiresAt',
+      optionalTime(
         'Until when it can be refreshed; null for ever. A token that a token made never lives past the end that one had then.',
-    }),
-    lastUsedAt: t.expose('lastUsedAt', {
-      type: 'DateTime',
-      nullable: true,
-      description: 'When it was last used, to the minute.',
-    }),
-    revokedAt: t.expose('revokedAt', {
-      type: 'DateTime',
-      nullable: true,
-      description:
+      ),
+    ),
+    lastUsedAt: t.expose('lastUsedAt', optionalTime('When it was last used, to the minute.')),
+    revokedAt: t.expose(
+      'revokedAt',
+      optionalTime(
         'From when on it is refused. For a token that was refreshed (`rotated`) that is the end of its grace, which may be yet to come: it works until then.',
-    }),
+      ),
+    ),
     revokedReason: t.exposeString('revokedReason', {
       nullable: true,
       description:

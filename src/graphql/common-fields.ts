@@ -48,6 +48,9 @@ export function inApp(type: ObjectRef<Types, InWorkspace & { appId: string }>, k
   builder.objectField(type, 'appId', (t) => t.exposeID('appId', { description: 'The app.' }));
 }
 
+/** A time that may not be there. */
+export const optionalTime = (description: string) => ({ type: 'DateTime', nullable: true, description }) as const;
+
 /** Who made it and when, and when it changed: `createdBy`, `createdAt` and `updatedAt`. */
 export const tracked = (
   type: ObjectRef<Types, Tracked>,

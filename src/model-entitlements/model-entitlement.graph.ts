@@ -1,6 +1,6 @@
 import type { Constraints } from '../core/constraints.ts';
 import { builder } from '../graphql/builder.ts';
-import { inOrganization } from '../graphql/common-fields.ts';
+import { inOrganization, optionalTime } from '../graphql/common-fields.ts';
 import { bounds, inputArg } from '../graphql/inputs.ts';
 import { Node } from '../graphql/node.ts';
 import { pageArgs } from '../graphql/page-type.ts';
@@ -61,11 +61,7 @@ export const ModelEntitlement = builder.objectRef<ModelEntitlementRow>('ModelEnt
     enabled: t.exposeBoolean('enabled', { description: 'Whether it is in force.' }),
     requestCount: t.expose('requestCount', { type: 'Int53', description: 'Requests that were reported.' }),
     totalTokens: t.expose('totalTokens', { type: 'Int53', description: 'Tokens that were reported.' }),
-    lastUsedAt: t.expose('lastUsedAt', {
-      type: 'DateTime',
-      nullable: true,
-      description: 'When a request was last reported.',
-    }),
+    lastUsedAt: t.expose('lastUsedAt', optionalTime('When a request was last reported.')),
     grantedBy: t.exposeID('grantedBy', { nullable: true, description: 'Who granted it.' }),
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was granted.' }),
     updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When it last changed.' }),

@@ -1,34 +1,31 @@
 import { invalidInput } from '../core/errors.ts';
 import { snakeCase } from '../core/snake-case.ts';
+import { withoutNull } from '../data/given.ts';
+
+type Limit = number | null;
+const noLimits = {
+  maxTokensPerMonth: null as Limit,
+  maxRequestsPerDay: null as Limit,
+  requestsPerMinute: null as Limit,
+  tokensPerMinute: null as Limit,
+};
 
 /** What a workspace may use of a model; null is no limit. Periods are those of UTC. */
-export interface WorkspaceLimits {
-  maxTokensPerMonth: number | null;
-  maxRequestsPerDay: number | null;
-  requestsPerMinute: number | null;
-  tokensPerMinute: number | null;
+export type WorkspaceLimits = typeof noLimits & {
   /** Keys that the service does not know, as they were given. */
   more?: Record<string, unknown>;
-}
-
-export type WorkspaceLimitsInput = { [Key in Exclude<keyof WorkspaceLimits, 'more'>]?: number | null } & {
-  more?: Record<string, unknown> | null;
 };
+
+export type WorkspaceLimitsInput = { [Key in keyof WorkspaceLimits]?: WorkspaceLimits[Key] | null };
 
 /** All limits, as they are stored. @throws InputError for a limit that hides among the others */
 export function storedLimits(input: WorkspaceLimitsInput | null | undefined): WorkspaceLimits {
-  const known = {
-    maxTokensPerMonth: input?.maxTokensPerMonth ?? null,
-    maxRequestsPerDay: input?.maxRequestsPerDay ?? null,
-    requestsPerMinute: input?.requestsPerMinute ?? null,
-    tokensPerMinute: input?.tokensPerMinute ?? null,
-  };
   const more = input?.more ?? {};
-  for (const key of Object.keys(known).map(snakeCase)) {
+  for (const key of Object.keys(noLimits).map(snakeCase)) {
     if (Object.hasOwn(more, key))
       throw invalidInput(['input', 'workspaceLimits', 'more', key], 'this limit has a field of its own');
   }
-  return { ...known, more };
+  return { ...noLimits, ...withoutNull(input), more };
 }
 
 /** Those that are set, by their names in REST. */

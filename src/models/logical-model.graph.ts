@@ -1,5 +1,5 @@
 import { builder } from '../graphql/builder.ts';
-import { inOrganization, tracked } from '../graphql/common-fields.ts';
+import { inOrganization, optionalTime, tracked } from '../graphql/common-fields.ts';
 import { bounds, inputArg } from '../graphql/inputs.ts';
 import { Node } from '../graphql/node.ts';
 import { pageArgs } from '../graphql/page-type.ts';
@@ -27,16 +27,8 @@ const ModelTarget = builder.objectRef<ModelTargetRow>('ModelTarget').implement({
     consecutiveFailures: t.exposeInt('consecutiveFailures', {
       description: 'Requests in a row that failed; three make the target unhealthy.',
     }),
-    lastFailure: t.expose('lastFailure', {
-      type: 'DateTime',
-      nullable: true,
-      description: 'When a request last failed.',
-    }),
-    lastSuccess: t.expose('lastSuccess', {
-      type: 'DateTime',
-      nullable: true,
-      description: 'When a request last succeeded.',
-    }),
+    lastFailure: t.expose('lastFailure', optionalTime('When a request last failed.')),
+    lastSuccess: t.expose('lastSuccess', optionalTime('When a request last succeeded.')),
     temperatureOverride: t.exposeFloat('temperatureOverride', {
       nullable: true,
       description: "Stands in for the model's temperature.",

@@ -1,4 +1,5 @@
 import type { Actor } from '../access/caller.ts';
+import type { WorkspacePlace } from '../access/checked-place.ts';
 import { notFound } from '../core/errors.ts';
 import type { ActivityRecorder } from '../data/activity.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
@@ -18,19 +19,7 @@ import {
 } from './model-routing.rules.ts';
 
 /** A target to try. */
-export interface RouteTarget
-  extends Pick<
-    RoutedTarget,
-    | 'providerAccountId'
-    | 'modelName'
-    | 'weight'
-    | 'priority'
-    | 'providerType'
-    | 'region'
-    | 'routingMode'
-    | 'bridgeId'
-    | 'bridgeEndpointName'
-  > {
+export interface RouteTarget extends RoutedTarget {
   logicalModelId: string;
   isFallback: boolean;
   isProbe: boolean;
@@ -80,12 +69,7 @@ export class ModelRoutingService {
    * is written.
    * @throws RESOURCE_NOT_FOUND
    */
-  async route(
-    actor: Actor,
-    place: { orgId: string; workspaceId: string },
-    logicalModelId: string,
-    request: RouteModel,
-  ): Promise<ModelRoute> {
+  async route(actor: Actor, place: WorkspacePlace, logicalModelId: string, request: RouteModel): Promise<ModelRoute> {
     const { route, audited } = await this.#find(actor, place, logicalModelId, request);
     if (audited.length === 0) return route;
     const targets = route.targets.map((target) => ({
@@ -108,7 +92,7 @@ export class ModelRoutingService {
    */
   async #find(
     { principal }: Actor,
-    place: { orgId: string; workspaceId: string },
+    place: WorkspacePlace,
     logicalModelId: string,
     { seed, ...request }: RouteModel,
   ): Promise<{ route: ModelRoute; audited: string[] }> {

@@ -1,5 +1,5 @@
 import { builder } from '../graphql/builder.ts';
-import { inOrganization, tracked } from '../graphql/common-fields.ts';
+import { inOrganization, optionalTime, tracked } from '../graphql/common-fields.ts';
 import { bounds, inputArg } from '../graphql/inputs.ts';
 import { Node } from '../graphql/node.ts';
 import { pageArgs } from '../graphql/page-type.ts';
@@ -87,11 +87,10 @@ export const ProviderAccount = builder.objectRef<ProviderAccountRow>('ProviderAc
     }),
     enabled: t.exposeBoolean('enabled', { description: 'Whether it is in use.' }),
     tags: t.expose('tags', { type: 'StringMap', description: 'Labels by key.' }),
-    lastHealthCheck: t.expose('lastHealthCheck', {
-      type: 'DateTime',
-      nullable: true,
-      description: 'When the outcome of a request last told of its health.',
-    }),
+    lastHealthCheck: t.expose(
+      'lastHealthCheck',
+      optionalTime('When the outcome of a request last told of its health.'),
+    ),
   }),
 });
 

@@ -1,5 +1,5 @@
 import { builder } from '../graphql/builder.ts';
-import { tracked } from '../graphql/common-fields.ts';
+import { optionalTime, tracked } from '../graphql/common-fields.ts';
 import { bounds, inputArg } from '../graphql/inputs.ts';
 import { Node, registerNode } from '../graphql/node.ts';
 import { pageArgs, pageType } from '../graphql/page-type.ts';
@@ -35,11 +35,7 @@ const Secret = builder.objectRef<SecretRow>('Secret').implement({
     }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
     vaultVersion: t.exposeInt('vaultVersion', { description: 'The current version of the value; counts from 1.' }),
-    expiresAt: t.expose('expiresAt', {
-      type: 'DateTime',
-      nullable: true,
-      description: 'From when on the service does not use it any more.',
-    }),
+    expiresAt: t.expose('expiresAt', optionalTime('From when on the service does not use it any more.')),
     isExpired: t.boolean({
       authorize: 'inherited',
       description: 'Whether that time has come.',
@@ -55,16 +51,8 @@ const Secret = builder.objectRef<SecretRow>('Secret').implement({
       resolve: ({ rotationReminderDays: days, lastRotatedAt, createdAt }) =>
         days !== null && isPast(new Date((lastRotatedAt ?? createdAt).getTime() + days * DAY_MS)),
     }),
-    lastRotatedAt: t.expose('lastRotatedAt', {
-      type: 'DateTime',
-      nullable: true,
-      description: 'When the value was last replaced.',
-    }),
-    lastAccessedAt: t.expose('lastAccessedAt', {
-      type: 'DateTime',
-      nullable: true,
-      description: 'When the value was last read.',
-    }),
+    lastRotatedAt: t.expose('lastRotatedAt', optionalTime('When the value was last replaced.')),
+    lastAccessedAt: t.expose('lastAccessedAt', optionalTime('When the value was last read.')),
     accessCount: t.exposeInt('accessCount', { description: 'How often the value was read.' }),
     value: t.expose('value', {
       type: 'JSONObject',
