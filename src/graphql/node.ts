@@ -1,7 +1,6 @@
 import { isRefusal } from '../core/errors.ts';
 import { kindOfId } from '../core/ids.ts';
-import { type Place, placeOfRow } from '../core/place.ts';
-import type { IdKind, Permission } from '../core/resources.ts';
+import type { IdKind } from '../core/resources.ts';
 import { builder } from './builder.ts';
 import type { Context } from './context.ts';
 
@@ -14,26 +13,6 @@ const registered = new Map<IdKind, { typeName: string; load: NodeLoader }>();
 export function registerNode(kind: IdKind, type: { name: string }, load: NodeLoader): void {
   if (registered.has(kind)) throw new Error(`Two types want to be the node of '${kind}'.`);
   registered.set(kind, { typeName: type.name, load });
-}
-
-/** A row of an organization, if the caller has the permission there. */
-export async function readableInOrganization<Row extends Place & { id: string; orgId: string }>(
-  { actor, services }: Context,
-  permission: Permission,
-  row: Row | null,
-): Promise<Row | null> {
-  if (row) await services.access.requireOrganization(actor, row.orgId, permission, placeOfRow(row));
-  return row;
-}
-
-/** A row of a workspace, if the caller has the permission there. */
-export async function readableInWorkspace<Row extends Place & { id: string; orgId: string; workspaceId: string }>(
-  { actor, services }: Context,
-  permission: Permission,
-  row: Row | null,
-): Promise<Row | null> {
-  if (row) await services.access.requireWorkspace(actor, row.orgId, row.workspaceId, permission, placeOfRow(row));
-  return row;
 }
 
 export const Node = builder.interfaceRef<{ id: string }>('Node').implement({

@@ -6,6 +6,7 @@ import { systemCaller } from '../../src/access/system-caller.ts';
 import { readPage, readPages } from '../../src/data/pages.ts';
 import type { ReadContext } from '../../src/data/request-cache.ts';
 import { Context } from '../../src/graphql/context.ts';
+import { readRoutedModels } from '../../src/models/model-routing.reads.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { writtenIn, writtenSources } from '../support/declared-sources.ts';
 import { addRows, listRoutes } from '../support/lists.ts';
@@ -355,7 +356,28 @@ const statements: Record<string, () => Promise<void>> = {
     expect(value).toBeTypeOf('object');
     expect([shown]).toStrictEqual(await rows.secrets({ id: ids.secret_id }));
   },
+  'models/model-routing.reads.ts': async () => {
+    const { targets, ...wanted } = await app.database.prisma.logicalModel.findUniqueOrThrow({
+      where: { id: ids.model_id! },
+      include: { targets: { orderBy: { position: 'asc' }, include: { account: true } } },
+    });
+    const { logicalModelId } = wanted;
+    const found = (await readRoutedModels(app.services.sql, inWorkspace(), [logicalModelId])).get(logicalModelId)!;
+    expect(found).toMatchObject(shownOf(wanted, found));
+    expect(Object.keys(shownOf(wanted, found))).toHaveLength(8);
+    expect(found.targets).toHaveLength(targets.length);
+    for (const [index, { account, ...target }] of targets.entries()) {
+      const { providerType, region, dataResidency, routingMode, bridgeId, bridgeEndpointName } = account;
+      const ofAccount = { providerType, region, dataResidency, routingMode, bridgeId, bridgeEndpointName };
+      const routed = found.targets[index]!;
+      expect(routed).toMatchObject({ ...shownOf(target, routed), ...ofAccount, accountStatus: account.status });
+      expect(Object.keys(shownOf(target, routed))).toHaveLength(10);
+    }
+  },
 };
+
+/** What of a row something shows. */
+const shownOf = (row: object, shown: object) => Object.fromEntries(Object.entries(row).filter(([key]) => key in shown));
 
 test('every statement that selects whole rows is in here', () => {
   const { 'data/pages.ts': _own, ...written } = writtenIn(/\$\{selectList\(/g);
