@@ -4,7 +4,7 @@ import { Authentication } from './access/authentication.ts';
 import { Passwords } from './access/passwords.ts';
 import type { SigningKeys } from './access/signing-keys.ts';
 import { TokenUses } from './access/token-uses.ts';
-import { ApiTokenNotices } from './api-tokens/api-token.notices.ts';
+import { apiTokenNotices } from './api-tokens/api-token.notices.ts';
 import { ApiTokenRefresh } from './api-tokens/api-token.refresh.ts';
 import { ApiTokenService } from './api-tokens/api-token.service.ts';
 import { AppService } from './apps/app.service.ts';
@@ -46,7 +46,7 @@ import { ReleaseService } from './releases/release.service.ts';
 import { RevealService } from './secrets/reveal.service.ts';
 import { SecretReads } from './secrets/secret.reads.ts';
 import { SecretService } from './secrets/secret.service.ts';
-import { SecretNotices } from './secrets/secret-notices.ts';
+import { secretNotices } from './secrets/secret-notices.ts';
 import { Vault } from './secrets/vault.ts';
 import { ThreadService } from './threads/thread.service.ts';
 import { UserService } from './users/user.service.ts';
@@ -150,13 +150,13 @@ export function createServices(process: ProcessDeps) {
     secretReads,
     secrets,
     reveals: new RevealService({ ...deps, prisma, rootKeys, reads: secretReads, onFault }),
-    secretNotices: new SecretNotices({ changes, mail }),
+    secretNotices: secretNotices({ changes, mail }),
     namespaces: new NamespaceService({ ...deps, secrets }),
     threads: new ThreadService(deps),
     apps,
     apiTokens: new ApiTokenService({ ...deps, prisma, authentication, apps, config }),
     apiTokenRefresh: new ApiTokenRefresh({ prisma, changes, authentication, activity, secret: process.appSecret }),
-    apiTokenNotices: new ApiTokenNotices({ changes, mail }),
+    apiTokenNotices: apiTokenNotices({ changes, mail }),
     releases: new ReleaseService(deps),
     environments: new EnvironmentService({ ...deps, secrets }),
     deployments: new DeploymentService(deps),

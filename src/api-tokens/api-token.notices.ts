@@ -1,12 +1,8 @@
-import { systemCaller } from '../access/system-caller.ts';
 import type { AccountMail } from '../auth/account-mail.ts';
-import { scheduled } from '../core/tasks.ts';
-import { inBatches } from '../data/batches.ts';
-import type { Changes, PrismaTx } from '../data/changes.ts';
+import type { Changes } from '../data/changes.ts';
+import { Notices } from '../data/notices.ts';
 import { emitChange } from '../data/record-change.ts';
 import { resourceOf } from './api-token.revocation.ts';
-
-const BATCH = 100;
 
 /** A token whose next notice is due, with its maker. */
 interface DueToken {
@@ -23,52 +19,35 @@ interface DueToken {
   username: string;
 }
 
+// the most urgent step that has come and was not told; what expired more than a day ago is not told any more
+const DUE = `select t.id, t.org_id as "orgId", t.workspace_id as "workspaceId", t.app_id as "appId",
+    t.token_type as "tokenType", t.name, t.prefix, t.expires_at as "expiresAt", s.days, u.email, u.username
+  from api_tokens t join users u on u.id = t.created_by_user_id and u.is_active
+  join organizations o on o.id = t.org_id and o.deleted_at is null
+  cross join lateral (
+    select min(step)::int as days from unnest(array[14, 3, 0]) step
+    where t.expires_at <= now() + make_interval(days => step)
+      and t.expires_at > t.issued_at + make_interval(days => step)) s
+  where t.revoked_at is null and t.expires_at between now() - interval '1 day' and now() + interval '14 days'
+    and s.days < coalesce(t.noticed_days, 15)
+  order by t.id`;
+
 /**
- * Tells of tokens that expire (defaults §3): 14 and 3 days before the end, and at the end, while they can still be refreshed. A token that
- * lives no longer than a step does not get it. Safe on several nodes: a row is held by the one that tells, and the step is written with the
- * event.
+ * Tells of tokens that expire (defaults §3): 14 and 3 days before the end, and at the end, while they can still be
+ * refreshed. A token that lives no longer than a step does not get it. The step is written with the event.
  */
-export class ApiTokenNotices {
-  readonly tasks = [scheduled('token_notices', { everySeconds: 900 }, () => this.send())];
-  readonly #changes: Changes;
-  readonly #mail: AccountMail;
-
-  constructor(deps: { changes: Changes; mail: AccountMail }) {
-    this.#changes = deps.changes;
-    this.#mail = deps.mail;
-  }
-
-  /** Sends what is due. @returns how many notices */
-  async send(): Promise<number> {
-    return inBatches(BATCH, () =>
-      this.#changes.runWithPrisma(systemCaller('token notices'), (tx) => this.#sendBatch(tx)),
-    );
-  }
-
-  async #sendBatch(tx: PrismaTx): Promise<number> {
-    const due = await hold(tx);
-    for (const token of due) {
-      const { id, orgId, workspaceId, appId, days, expiresAt } = token;
-      await tx.db.apiToken.update({ where: { id }, data: { noticedDays: days } });
+export const apiTokenNotices = ({ changes, mail }: { changes: Changes; mail: AccountMail }) =>
+  new Notices<DueToken>({
+    changes,
+    name: 'token_notices',
+    everySeconds: 900,
+    due: DUE,
+    of: 't',
+    async tell(tx, token) {
+      const { id, days, expiresAt } = token;
+      tx.update('api_tokens', { id }, { noticedDays: days });
       const data = { days_left: days, expires_at: expiresAt.toISOString() };
-      emitChange(tx, 'expiring', resourceOf(token), { id, orgId, workspaceId, appId }, data);
-      this.#mail.tokenExpires(tx, token, token);
-    }
-    return due.length;
-  }
-}
-
-/** The most urgent step of each token that has come and was not told; what expired more than a day ago is not told any more. */
-async function hold(tx: PrismaTx): Promise<DueToken[]> {
-  return tx.db.$queryRaw<DueToken[]>`
-    select t.id, t.org_id as "orgId", t.workspace_id as "workspaceId", t.app_id as "appId", t.token_type as "tokenType", t.name, t.prefix,
-      t.expires_at as "expiresAt", s.days, u.email, u.username
-    from api_tokens t join users u on u.id = t.created_by_user_id and u.is_active
-    join organizations o on o.id = t.org_id and o.deleted_at is null
-    cross join lateral (
-      select min(step)::int as days from unnest(array[14, 3, 0]) step
-      where t.expires_at <= now() + make_interval(days => step) and t.expires_at > t.issued_at + make_interval(days => step)) s
-    where t.revoked_at is null and t.expires_at between now() - interval '1 day' and now() + interval '14 days'
-      and s.days < coalesce(t.noticed_days, 15)
-    order by t.id limit ${BATCH} for update of t skip locked`;
-}
+      emitChange(tx, 'expiring', resourceOf(token), token, data);
+      mail.tokenExpires(tx, token, token);
+    },
+  });

@@ -1,13 +1,11 @@
 import { effectiveRole } from '../access/access.ts';
 import { granted } from '../access/permissions.ts';
-import { systemCaller } from '../access/system-caller.ts';
 import type { AccountMail } from '../auth/account-mail.ts';
 import type { Role } from '../core/roles.ts';
-import { scheduled } from '../core/tasks.ts';
-import { inBatches } from '../data/batches.ts';
-import type { Changes, PrismaTx } from '../data/changes.ts';
+import type { Changes, Tx } from '../data/changes.ts';
+import { Notices } from '../data/notices.ts';
 import { emitChange } from '../data/record-change.ts';
-import type { Prisma } from '../generated/prisma/client.ts';
+import { statement } from '../data/writes.ts';
 
 interface Due {
   id: string;
@@ -28,7 +26,6 @@ interface Recipient {
   username: string;
 }
 
-const BATCH = 50;
 const DUE_FOR_ROTATION = `s.status = 'active' and s.rotation_reminder_days is not null and s.rotation_noticed_at is null
   and coalesce(s.last_rotated_at, s.created_at) + s.rotation_reminder_days * interval '1 day' <= now()`;
 // the bounds of the index `secrets_expiring`
@@ -39,73 +36,56 @@ const STEP = `select min(step)::int as days from unnest(array[14, 3, 0]) step, l
   where ${MAY_EXPIRE} and reached.at <= now() and (step = 0 or reached.at > s.created_at)
     and (s.expiry_noticed_at is null or s.expiry_noticed_at < reached.at)`;
 
-// nodes that look at the same time share the work: each row is held by the one that tells of it
-const TAKE = `select s.id, s.org_id as "orgId", s.workspace_id as "workspaceId", s.namespace_id as "namespaceId",
+const DUE = `select s.id, s.org_id as "orgId", s.workspace_id as "workspaceId", s.namespace_id as "namespaceId",
     s.environment_id as "environmentId", s.name, s.created_by as "createdBy", s.expires_at as "expiresAt", due.days as "daysLeft",
     (${DUE_FOR_ROTATION}) is true as "needsRotation"
   from secrets s cross join lateral (${STEP}) due
   where ((${MAY_EXPIRE}) or (${DUE_FOR_ROTATION})) and (due.days is not null or (${DUE_FOR_ROTATION}))
     and exists (select 1 from organizations o where o.id = s.org_id and o.deleted_at is null)
     and (s.workspace_id is null or exists (select 1 from workspaces w where w.id = s.workspace_id and w.deleted_at is null))
-  order by s.id limit ${BATCH} for update of s skip locked`;
+  order by s.id`;
 
 /**
  * Tells of secrets that expire, 14 and 3 days before and when they have, and of those that should be rotated: once each, by mail to whoever
  * made it, or else to the owners. An expiry is an event too, `secret.expiring` with `days_left`; a rotation that is due is none (defaults §10).
  */
-export class SecretNotices {
-  readonly tasks = [scheduled('secret_notices', { everySeconds: 60 }, () => this.send())];
-  readonly #changes: Changes;
-  readonly #mail: AccountMail;
-
-  constructor(deps: { changes: Changes; mail: AccountMail }) {
-    this.#changes = deps.changes;
-    this.#mail = deps.mail;
-  }
-
-  /** Safe on several nodes at once. @returns how many secrets were told of */
-  async send(): Promise<number> {
-    return inBatches(BATCH, () =>
-      this.#changes.runWithPrisma(systemCaller('secret notices'), (tx) => this.#sendBatch(tx)),
-    );
-  }
-
-  async #sendBatch(tx: PrismaTx): Promise<number> {
-    const due = await tx.db.$queryRawUnsafe<Due[]>(TAKE);
-    for (const secret of due) {
-      const { id, daysLeft, needsRotation } = secret;
+export const secretNotices = ({ changes, mail }: { changes: Changes; mail: AccountMail }) =>
+  new Notices<Due>({
+    changes,
+    name: 'secret_notices',
+    everySeconds: 60,
+    due: DUE,
+    of: 's',
+    async tell(tx, secret) {
+      const { id, daysLeft, expiresAt, needsRotation } = secret;
       const isExpiring = daysLeft !== null;
       // by the one clock that steps are judged by
-      await tx.db.$executeRaw`
-        update secrets set expiry_noticed_at = case when ${isExpiring} then now() else expiry_noticed_at end,
-          rotation_noticed_at = case when ${needsRotation} then now() else rotation_noticed_at end where id = ${id}`;
+      await tx.query(statement`update secrets set
+        expiry_noticed_at = case when ${isExpiring} then now() else expiry_noticed_at end,
+        rotation_noticed_at = case when ${needsRotation} then now() else rotation_noticed_at end where id = ${id}`);
       if (isExpiring)
-        emitChange(tx, 'expiring', 'secret', secret, {
-          days_left: daysLeft,
-          expires_at: secret.expiresAt!.toISOString(),
-        });
-      const recipients = await recipientsOf(tx.db, secret);
-      this.#mailTo(tx, recipients, secret);
-    }
-    return due.length;
-  }
+        emitChange(tx, 'expiring', 'secret', secret, { days_left: daysLeft, expires_at: expiresAt!.toISOString() });
+      const notices = [
+        ...(isExpiring ? [expiryNotice(secret)] : []),
+        ...(needsRotation ? [rotationNotice(secret)] : []),
+      ];
+      for (const to of await recipientsOf(tx, secret))
+        for (const [subject, sentence] of notices) mail.secretNotice(tx, to, subject, sentence);
+    },
+  });
 
-  #mailTo(tx: PrismaTx, recipients: readonly Recipient[], secret: Due): void {
-    const name = `The secret '${secret.name}' (${secret.id})`;
-    for (const to of recipients) {
-      if (secret.daysLeft !== null) this.#mail.secretNotice(tx, to, ...expiryNotice(name, secret));
-      if (secret.needsRotation)
-        this.#mail.secretNotice(
-          tx,
-          to,
-          'A secret is due for rotation',
-          `${name} was not rotated for as long as its reminder allows. Rotate it.`,
-        );
-    }
-  }
-}
+type Notice = [subject: string, sentence: string];
 
-function expiryNotice(name: string, { daysLeft, expiresAt }: Due): [subject: string, sentence: string] {
+const called = ({ name, id }: Due) => `The secret '${name}' (${id})`;
+
+const rotationNotice = (secret: Due): Notice => [
+  'A secret is due for rotation',
+  `${called(secret)} was not rotated for as long as its reminder allows. Rotate it.`,
+];
+
+function expiryNotice(secret: Due): Notice {
+  const { daysLeft, expiresAt } = secret;
+  const name = called(secret);
   if (daysLeft === 0)
     return [
       'A secret has expired',
@@ -119,21 +99,21 @@ function expiryNotice(name: string, { daysLeft, expiresAt }: Due): [subject: str
 }
 
 /** Whoever made it, while that is somebody who may read it; else the owners of the organization. */
-async function recipientsOf(
-  db: Prisma.TransactionClient,
-  { orgId, workspaceId, createdBy }: Due,
-): Promise<Recipient[]> {
-  const creators = await db.$queryRaw<(Recipient & { organizationRole: Role; workspaceRole: Role | null })[]>`
-    select u.email, u.username, m.role as "organizationRole",
-      (select w.role from workspace_members w where w.workspace_id = ${workspaceId} and w.user_id = u.id) as "workspaceRole"
+async function recipientsOf(tx: Tx, { orgId, workspaceId, createdBy }: Due): Promise<Recipient[]> {
+  const creators = await tx.query<Recipient & { organizationRole: Role; workspaceRole: Role | null }>(
+    statement`select u.email, u.username, m.role as "organizationRole",
+      (select w.role from workspace_members w where w.workspace_id = ${workspaceId} and w.user_id = u.id)
+        as "workspaceRole"
     from users u join organization_members m on m.user_id = u.id and m.org_id = ${orgId}
-    where u.id = ${createdBy} and u.is_active`;
+    where u.id = ${createdBy} and u.is_active`,
+  );
   const readers = creators.filter(({ organizationRole, workspaceRole }) => {
     const role = workspaceId ? effectiveRole(organizationRole, workspaceRole) : organizationRole;
     return role !== null && granted(role, 'secret:read') !== 'none';
   });
   if (readers.length > 0) return readers;
-  return db.$queryRaw<Recipient[]>`
-    select u.email, u.username from users u join organization_members m on m.user_id = u.id
-    where m.org_id = ${orgId} and m.role = 'owner' and u.is_active order by m.id`;
+  return tx.query<Recipient>(
+    statement`select u.email, u.username from users u join organization_members m on m.user_id = u.id
+    where m.org_id = ${orgId} and m.role = 'owner' and u.is_active order by m.id`,
+  );
 }
