@@ -1,6 +1,6 @@
 import { builder } from '../graphql/builder.ts';
 import { bounds } from '../graphql/inputs.ts';
-import { emailBounds, User, usernameBounds } from '../users/user.graph.ts';
+import { emailBounds, newAccount, User } from '../users/user.graph.ts';
 import type { SignIn } from './auth.service.ts';
 import { passwordBounds } from './password-policy.ts';
 import type { TokenPair } from './sessions.ts';
@@ -81,18 +81,7 @@ builder.queryFields((t) => ({
 const RegisterInput = builder.inputType('RegisterInput', {
   description: 'A new account.',
   fields: (t) => ({
-    email: t.string({
-      required: true,
-      constraints: emailBounds,
-      description: 'E-mail address; a verification link is sent there.',
-    }),
-    username: t.string({
-      required: true,
-      constraints: usernameBounds,
-      description: 'Name to sign in with, unique ignoring case.',
-    }),
-    password: t.string({ required: true, constraints: passwordBounds, description: '8 to 128 characters.' }),
-    fullName: t.string({ constraints: { maxLength: 255 }, description: 'Name to show.' }),
+    ...newAccount(t),
     inviteToken: t.string({ constraints: tokenBounds, description: 'The token of an invitation link.' }),
   }),
 });

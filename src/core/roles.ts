@@ -2,6 +2,13 @@
 export const roles = ['viewer', 'member', 'editor', 'admin', 'owner'] as const;
 export type Role = (typeof roles)[number];
 
+/** A role as it is stored. @throws Error for what is none */
+export function asRole(text: string): Role {
+  const role = roles.find((known) => known === text);
+  if (!role) throw new Error(`'${text}' is no role.`);
+  return role;
+}
+
 const rank: Record<Role, number> = { viewer: 0, member: 1, editor: 2, admin: 3, owner: 4 };
 
 /** Whether `role` is at least `least`. */

@@ -1,5 +1,6 @@
 import type { InputRef } from '@pothos/core';
 import type { Constraints } from '../core/constraints.ts';
+import type { Role } from '../core/roles.ts';
 import { builder } from './builder.ts';
 
 /** Bounds that many inputs share (defaults §0.5). */
@@ -16,8 +17,13 @@ export const bounds = {
   json: { maxBytes: 256 * 1024, notNull: true },
   /** Free data of something new: `null` is none. */
   newJson: { maxBytes: 256 * 1024 },
-  role: { oneOf: ['owner', 'admin', 'editor', 'member', 'viewer'] },
 } as const satisfies Record<string, Constraints>;
+
+/** A text that is a role. */
+export const aRole = {
+  type: 'String' as unknown as InputRef<Role>,
+  constraints: { oneOf: ['owner', 'admin', 'editor', 'member', 'viewer'] },
+} as const;
 
 /** The argument that takes what a mutation is given. */
 export const inputArg = <Shape>(type: InputRef<Shape>, description = 'The changes.') =>

@@ -1,3 +1,4 @@
+import type { ObjectRef } from '@pothos/core';
 import type { Constraints } from '../core/constraints.ts';
 import { builder } from '../graphql/builder.ts';
 import { workspaceArgs } from '../graphql/place-args.ts';
@@ -43,10 +44,9 @@ const RouteLimit = builder.objectRef<RouteLimitRow>('RouteLimit').implement({
 
 const retryAfter = 'Whole seconds until it may be different; null where somebody has to change something first.';
 
-const RouteRefusal = builder.objectRef<Finding>('RouteRefusal').implement({
-  description: 'Why a request may not be sent at all.',
-  fields: (t) => ({
-    code: t.expose('reason', { type: RouteReason, description: 'Why.' }),
+/** Why, in words: `message`, `limit` and `retryAfterSeconds`. */
+const explained = (type: ObjectRef<typeof builder.$inferSchemaTypes, Finding>) =>
+  builder.objectFields(type, (t) => ({
     message: t.exposeString('message', { description: 'Why, in words.' }),
     limit: t.expose('limit', {
       type: RouteLimit,
@@ -55,8 +55,15 @@ const RouteRefusal = builder.objectRef<Finding>('RouteRefusal').implement({
       description: 'The limit that decided; null where it was none.',
     }),
     retryAfterSeconds: t.exposeInt('retryAfterSeconds', { nullable: true, description: retryAfter }),
+  }));
+
+const RouteRefusal = builder.objectRef<Finding>('RouteRefusal').implement({
+  description: 'Why a request may not be sent at all.',
+  fields: (t) => ({
+    code: t.expose('reason', { type: RouteReason, description: 'Why.' }),
   }),
 });
+explained(RouteRefusal);
 
 const RouteTarget = builder.objectRef<RouteTargetRow>('RouteTarget').implement({
   description: 'A target to try, with the settings to use there.',
@@ -98,16 +105,9 @@ const RouteExclusion = builder.objectRef<LeftOut>('RouteExclusion').implement({
       description: "The target's name at the provider; null where it is about the model as a whole.",
     }),
     reason: t.expose('reason', { type: RouteReason, description: 'Why.' }),
-    message: t.exposeString('message', { description: 'Why, in words.' }),
-    limit: t.expose('limit', {
-      type: RouteLimit,
-      nullable: true,
-      authorize: 'inherited',
-      description: 'The limit that decided; null where it was none.',
-    }),
-    retryAfterSeconds: t.exposeInt('retryAfterSeconds', { nullable: true, description: retryAfter }),
   }),
 });
+explained(RouteExclusion);
 
 const ModelRoute = builder.objectRef<ModelRouteRow>('ModelRoute').implement({
   description: 'Where a request to a model may go now.',

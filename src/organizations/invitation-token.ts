@@ -2,7 +2,7 @@ import { type Access, effectiveRole } from '../access/access.ts';
 import { granted } from '../access/permissions.ts';
 import { type ApiError, type InputError, invalidInput } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
-import { atLeast, type Role } from '../core/roles.ts';
+import { asRole, atLeast } from '../core/roles.ts';
 import type { PrismaTx } from '../data/changes.ts';
 import { emitChange } from '../data/record-change.ts';
 import type { Invitation, Prisma, User } from '../generated/prisma/client.ts';
@@ -21,12 +21,12 @@ async function isStillBacked(db: Prisma.TransactionClient, invitation: Invitatio
   const userId = invitation.invitedBy ?? '';
   const author = await db.organizationMember.findFirst({ where: { orgId, userId, user: { isActive: true } } });
   if (!author) return false;
-  const own = author.role as Role;
-  if (granted(own, 'invitation:create') !== 'all' || !atLeast(own, role as Role)) return false;
+  const own = asRole(author.role);
+  if (granted(own, 'invitation:create') !== 'all' || !atLeast(own, asRole(role))) return false;
   if (!workspaceId || !workspaceRole) return true;
   const inWorkspace = await db.workspaceMember.findUnique({ where: { workspaceId_userId: { workspaceId, userId } } });
-  const there = effectiveRole(own, (inWorkspace?.role as Role | undefined) ?? null);
-  return there !== null && atLeast(there, workspaceRole as Role);
+  const there = effectiveRole(own, inWorkspace && asRole(inWorkspace.role));
+  return there !== null && atLeast(there, asRole(workspaceRole));
 }
 
 /** What is said of a link that cannot be used. */
@@ -53,7 +53,7 @@ export async function acceptInvitation(
   await joinOrganization(tx, access, {
     orgId,
     userId: user.id,
-    role: invitation.role as Role,
+    role: asRole(invitation.role),
     addedBy: invitation.invitedBy,
   });
   // asked again now that the organization is held: its author may just have been removed

@@ -1,7 +1,6 @@
-import type { Role } from '../core/roles.ts';
 import { builder } from '../graphql/builder.ts';
 import { inOrganization } from '../graphql/common-fields.ts';
-import { bounds, inputArg } from '../graphql/inputs.ts';
+import { aRole, bounds, inputArg } from '../graphql/inputs.ts';
 import { Node } from '../graphql/node.ts';
 import { idArg, organizationArgs } from '../graphql/place-args.ts';
 import { readable } from '../graphql/resource.ts';
@@ -58,13 +57,13 @@ const CreateInvitationInput = builder.inputType('CreateInvitationInput', {
       constraints: emailBounds,
       description: 'The address that the link is mailed to.',
     }),
-    role: t.string({
-      constraints: bounds.role,
+    role: t.field({
+      ...aRole,
       description: 'The role in the organization; `member` unless told, never above the own.',
     }),
     workspaceId: t.id({ constraints: bounds.id, description: 'A workspace to join too.' }),
-    workspaceRole: t.string({
-      constraints: bounds.role,
+    workspaceRole: t.field({
+      ...aRole,
       description: 'The role in that workspace; `member` unless told, never above the own.',
     }),
   }),
@@ -92,8 +91,8 @@ builder.mutationFields((t) => ({
     resolve: ({ organization }, { input }, { actor, services }) =>
       services.invitations.create(actor, organization, {
         ...input,
-        role: input.role as Role | null,
-        workspaceRole: input.workspaceRole as Role | null,
+        role: input.role,
+        workspaceRole: input.workspaceRole,
       }),
   }),
   resendInvitation: t.field({

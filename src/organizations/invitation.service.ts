@@ -6,7 +6,7 @@ import type { AccountMail } from '../auth/account-mail.ts';
 import { alreadyExists, conflict, forbidden, invalidInput, notFound } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import type { Permission } from '../core/resources.ts';
-import { atLeast, type Role } from '../core/roles.ts';
+import { asRole, atLeast, type Role } from '../core/roles.ts';
 import type { PrismaTx } from '../data/changes.ts';
 import type { PageArgs } from '../data/page.ts';
 import { columnsOf } from '../data/pages.ts';
@@ -178,7 +178,7 @@ export class InvitationService {
     permission: Permission,
   ): Promise<Invitation> {
     const invitation = await this.reads.get(unkept, place, id);
-    await this.#mayGrant(actor, place.orgId, invitation.role as Role, permission);
+    await this.#mayGrant(actor, place.orgId, asRole(invitation.role), permission);
     if (invitation.status !== 'pending') throw notPending(invitation);
     return invitation;
   }

@@ -1,6 +1,6 @@
 import type { ObjectRef } from '@pothos/core';
 import { builder } from '../graphql/builder.ts';
-import { bounds } from '../graphql/inputs.ts';
+import { aRole, bounds } from '../graphql/inputs.ts';
 import type { ShownUser } from './memberships.ts';
 
 interface MemberRow extends ShownUser {
@@ -33,7 +33,7 @@ export const addMemberInput = (name: string, userDescription: string) =>
     description: 'Who to add.',
     fields: (t) => ({
       userId: t.id({ required: true, constraints: bounds.id, description: userDescription }),
-      role: t.string({ constraints: bounds.role, description: 'The role; `member` unless told, never above the own.' }),
+      role: t.field({ ...aRole, description: 'The role; `member` unless told, never above the own.' }),
     }),
   });
 
@@ -42,7 +42,7 @@ export const updateMemberInput = (name: string) =>
   builder.inputType(name, {
     description: 'The new role.',
     fields: (t) => ({
-      role: t.string({ required: true, constraints: bounds.role, description: 'The role; never above the own.' }),
+      role: t.field({ ...aRole, required: true, description: 'The role; never above the own.' }),
     }),
   });
 

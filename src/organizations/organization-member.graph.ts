@@ -1,4 +1,3 @@
-import type { Role } from '../core/roles.ts';
 import { builder } from '../graphql/builder.ts';
 import { inputArg } from '../graphql/inputs.ts';
 import { Node } from '../graphql/node.ts';
@@ -39,7 +38,7 @@ builder.mutationFields((t) => ({
     authorize: { organization: 'organization_member:create' },
     args: { ...organizationArgs(), ...inputArg(AddOrganizationMemberInput, 'Who to add.') },
     resolve: ({ organization }, { input: { userId, role } }, { actor, services }) =>
-      services.organizationMembers.add(actor, organization, userId, (role ?? undefined) as Role | undefined),
+      services.organizationMembers.add(actor, organization, userId, role ?? undefined),
   }),
   updateOrganizationMember: t.field({
     type: OrganizationMember,
@@ -47,7 +46,7 @@ builder.mutationFields((t) => ({
     authorize: { organization: 'organization_member:update' },
     args: { ...target(), ...inputArg(UpdateOrganizationMemberInput, 'The new role.'), ...versionArg() },
     resolve: ({ organization }, { userId, input }, { actor, services }) =>
-      services.organizationMembers.changeRole(actor, organization, userId, input.role as Role),
+      services.organizationMembers.changeRole(actor, organization, userId, input.role),
   }),
   removeOrganizationMember: t.boolean({
     description:

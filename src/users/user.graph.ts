@@ -1,15 +1,14 @@
 import { passwordBounds } from '../auth/password-policy.ts';
-import type { Role } from '../core/roles.ts';
 import { builder } from '../graphql/builder.ts';
 import type { Context } from '../graphql/context.ts';
-import { bounds } from '../graphql/inputs.ts';
+import { aRole, bounds } from '../graphql/inputs.ts';
 import { Node, registerNode } from '../graphql/node.ts';
 import { pageArgs, pageType } from '../graphql/page-type.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
 import type { UserView } from './user.reads.ts';
 
 export const emailBounds = { minLength: 3, maxLength: 320, format: 'email' } as const;
-export const usernameBounds = { minLength: 3, maxLength: 64, pattern: '[A-Za-z0-9_.@+-]+' } as const;
+const usernameBounds = { minLength: 3, maxLength: 64, pattern: '[A-Za-z0-9_.@+-]+' } as const;
 
 /** Whether a user is the caller: what is private is shown to the user alone. */
 export const isSelf = (user: UserView, { caller }: Context) =>
@@ -119,25 +118,29 @@ builder.queryFields((t) => ({
   }),
 }));
 
+type InputFields = PothosSchemaTypes.InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObject'>;
+
+/** What is given of every new account. */
+export const newAccount = (t: InputFields) => ({
+  email: t.string({
+    required: true,
+    constraints: emailBounds,
+    description: 'E-mail address; a verification link is sent there.',
+  }),
+  username: t.string({
+    required: true,
+    constraints: usernameBounds,
+    description: 'Name to sign in with, unique ignoring case.',
+  }),
+  password: t.string({ required: true, constraints: passwordBounds, description: '8 to 128 characters.' }),
+  fullName: t.string({ constraints: { maxLength: 255 }, description: 'Name to show.' }),
+});
+
 const CreateUserInput = builder.inputType('CreateUserInput', {
   description: 'A new account in the organization that the session works in.',
   fields: (t) => ({
-    email: t.string({
-      required: true,
-      constraints: emailBounds,
-      description: 'E-mail address; a verification link is sent there.',
-    }),
-    username: t.string({
-      required: true,
-      constraints: usernameBounds,
-      description: 'Name to sign in with, unique ignoring case.',
-    }),
-    password: t.string({ required: true, constraints: passwordBounds, description: '8 to 128 characters.' }),
-    fullName: t.string({ constraints: { maxLength: 255 }, description: 'Name to show.' }),
-    role: t.string({
-      constraints: bounds.role,
-      description: 'Role in the organization; `member` unless told, never above the own.',
-    }),
+    ...newAccount(t),
+    role: t.field({ ...aRole, description: 'Role in the organization; `member` unless told, never above the own.' }),
   }),
 });
 
@@ -188,8 +191,7 @@ builder.mutationFields((t) => ({
     description: 'Makes an account, which the current organization of the session then manages.',
     authorize: { service: 'user:create' },
     args: { input: t.arg({ type: CreateUserInput, required: true, description: 'The account.' }) },
-    resolve: (_root, { input }, { actor, services }) =>
-      services.users.create(actor, { ...input, role: input.role as Role | null | undefined }),
+    resolve: (_root, { input }, { actor, services }) => services.users.create(actor, input),
   }),
   updateUser: t.field({
     type: User,

@@ -1,4 +1,3 @@
-import type { Role } from '../core/roles.ts';
 import { builder } from '../graphql/builder.ts';
 import { inputArg } from '../graphql/inputs.ts';
 import { Node } from '../graphql/node.ts';
@@ -43,7 +42,7 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'workspace_member:create' },
     args: { ...workspaceArgs(), ...inputArg(AddWorkspaceMemberInput, 'Who to add.') },
     resolve: ({ workspace }, { input: { userId, role } }, { actor, services }) =>
-      services.workspaceMembers.add(actor, workspace, userId, (role ?? undefined) as Role | undefined),
+      services.workspaceMembers.add(actor, workspace, userId, role ?? undefined),
   }),
   updateWorkspaceMember: t.field({
     type: WorkspaceMember,
@@ -51,7 +50,7 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'workspace_member:update' },
     args: { ...target(), ...inputArg(UpdateWorkspaceMemberInput, 'The new role.'), ...versionArg() },
     resolve: ({ workspace }, { userId, input }, { actor, services }) =>
-      services.workspaceMembers.changeRole(actor, workspace, userId, input.role as Role),
+      services.workspaceMembers.changeRole(actor, workspace, userId, input.role),
   }),
   removeWorkspaceMember: t.boolean({
     description: 'Removes a member; everyone may remove themselves. The last owner cannot leave.',
