@@ -1,5 +1,4 @@
 import cors from '@fastify/cors';
-import helmet from '@fastify/helmet';
 import websocket from '@fastify/websocket';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from 'fastify';
 import { handleProtocols } from 'graphql-ws';
@@ -23,8 +22,8 @@ import { plainPost } from './graphql/transport/plain-post.ts';
 import { socketHandler } from './graphql/transport/websocket.ts';
 import { addAccountPages } from './http/account-pages.ts';
 import { Admission, addAdmission } from './http/admission.ts';
+import { addAnswerHeaders } from './http/answer-headers.ts';
 import { baseUrl } from './http/base-url.ts';
-import { addCacheControl } from './http/cache-control.ts';
 import { addFailureRecords } from './http/failure-records.ts';
 import { addHealth } from './http/health.ts';
 import { addIdempotency, storedAnswers } from './http/idempotency.ts';
@@ -43,7 +42,7 @@ import { enforceRetention } from './platform/jobs/retention.ts';
 import { appSecret } from './platform/keys/keys.ts';
 import { RootKeys } from './platform/keys/root-keys.ts';
 import { Seal } from './platform/keys/seal.ts';
-import type { Logger } from './platform/logger.ts';
+import { type Logger, requestLogger } from './platform/logger.ts';
 import type { Mailer } from './platform/mail/mail.ts';
 import type { Database } from './platform/postgres/database.ts';
 import { OutageLog } from './platform/postgres/outage-log.ts';
@@ -89,8 +88,8 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   endUnusedConnections(server);
   cutOffSlowReaders(server, { timeoutMs: config.writeTimeoutSeconds * 1_000 });
   registerErrorShapes(server, { onFault: logRequestFault });
+  addAnswerHeaders(server);
   await addPlugins(server, config, services);
-  addCacheControl(server);
   addRequestContext(server, config.trustedProxies);
   addAdmission(server, admission);
   addIdempotency(server, {
@@ -144,6 +143,7 @@ function createServer(config: Config, logger: Logger): FastifyInstance {
     http: { maxHeaderSize: MAX_HEADER_BYTES },
     bodyLimit: config.bodyLimitBytes,
     loggerInstance: logger as FastifyBaseLogger,
+    childLoggerFactory: (parent, { trace_id: traceId }) => requestLogger(parent as Logger, String(traceId)),
     genReqId: (request) => traceIdOf(request.headers),
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'trace_id' }),
     // a request must have arrived after a minute; answers may take longer, because streams do
@@ -154,11 +154,6 @@ function createServer(config: Config, logger: Logger): FastifyInstance {
 }
 
 async function addPlugins(server: FastifyInstance, { corsOrigins }: Config, services: Services): Promise<void> {
-  // pages set a policy of their own; JSON needs none
-  await server.register(helmet, {
-    contentSecurityPolicy: false,
-    crossOriginResourcePolicy: { policy: 'cross-origin' },
-  });
   await server.register(cors, {
     strictPreflight: false, // its refusal would be plain text
     methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],

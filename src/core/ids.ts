@@ -8,13 +8,20 @@ const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
  * strictly and pages can be walked by key.
  */
 export function newId(kind: IdKind): string {
-  let rest = BigInt(`0x${uuidv7obj().toHex()}`);
+  // 128 bits, five at a time from the last one on: the first letter has three
+  const { bytes } = uuidv7obj();
   let text = '';
-  for (let i = 0; i < 26; i++) {
-    text = CROCKFORD[Number(rest & 31n)]! + text;
-    rest >>= 5n;
+  let bits = 0;
+  let waiting = 0;
+  for (let at = bytes.length - 1; at >= 0; at--) {
+    bits |= bytes[at]! << waiting;
+    waiting += 8;
+    for (; waiting >= 5; waiting -= 5) {
+      text = CROCKFORD[bits & 31]! + text;
+      bits >>= 5;
+    }
   }
-  return `${resources[kind].prefix}_${text}`;
+  return `${resources[kind].prefix}_${CROCKFORD[bits]}${text}`;
 }
 
 const kindOfPrefix = new Map(

@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLFieldMap, GraphQLSchema } from 'graphql';
 import { type ActivityLabel, entryOf } from '../graphql/plugins/activity-plugin.ts';
 import type { Services } from '../services.ts';
@@ -11,7 +11,7 @@ import { rootArgumentsOf } from './root-arguments.ts';
 export function addFailureRecords(server: FastifyInstance, services: Services, schema: GraphQLSchema): void {
   const roots = [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()];
   const fields = Object.assign({}, ...roots.map((root) => root?.getFields())) as GraphQLFieldMap<unknown, unknown>;
-  server.addHook('onResponse', async (request, reply) => {
+  const record = (request: FastifyRequest, reply: FastifyReply): void => {
     const { rootField } = request.routeOptions.config;
     const { caller } = request;
     if (!rootField || reply.statusCode < 400 || !caller?.principal || caller.request.recorded) return;
@@ -21,5 +21,9 @@ export function addFailureRecords(server: FastifyInstance, services: Services, s
       statusCode: reply.statusCode,
       errorCode: reply.errorCode ?? null,
     });
+  };
+  server.addHook('onResponse', (request, reply, done) => {
+    record(request, reply);
+    done();
   });
 }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { callbackify } from 'node:util';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { principalId } from '../access/principal.ts';
 import { ApiError } from '../core/errors.ts';
@@ -69,20 +70,20 @@ export function addIdempotency(
   server: FastifyInstance,
   { sql, seal, mayReplay }: { sql: Sql; seal: Seal; mayReplay: ReplayGate },
 ): void {
-  server.addHook('preHandler', async (request, reply) => {
+  const replay = callbackify(async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const id = idOf(request);
-    if (!id) return undefined;
+    if (!id) return;
     const requestHash = seal.fingerprint(`${JSON.stringify(request.body ?? null)}${request.headers['if-match'] ?? ''}`);
     try {
       const userId = request.caller.principal?.userId ?? null;
       const answer = await claim(sql, seal, { id, requestHash, userId });
       if (!answer) {
         request.caller.request.idempotencyId = id;
-        return undefined;
+        return;
       }
       await mayReplay(request);
       if (answer.etag) reply.header('etag', answer.etag);
-      return reply
+      await reply
         .code(answer.statusCode)
         .header('idempotent-replayed', 'true')
         .type(answer.contentType)
@@ -91,10 +92,17 @@ export function addIdempotency(
       throw callerError(error);
     }
   });
-  server.addHook('onSend', async (request, reply, payload) => {
+  const keep = callbackify(settle);
+  // hooks that await nothing where there is no key: most requests have none
+  server.addHook('preHandler', (request, reply, done) => {
+    if (request.headers['idempotency-key'] === undefined) done();
+    else replay(request, reply, (error) => done(error ?? undefined));
+  });
+  server.addHook('onSend', (request, reply, payload, done) => {
     const id = request.caller?.request.idempotencyId;
-    if (id) await settle(sql, seal, id, request, reply, typeof payload === 'string' ? payload : '');
-    return payload;
+    if (!id) return done(null, payload);
+    const body = typeof payload === 'string' ? payload : '';
+    keep(sql, seal, id, request, reply, body, (error) => (error ? done(error) : done(null, payload)));
   });
 }
 

@@ -54,9 +54,10 @@ export function addMetrics(server: FastifyInstance, { services, pool, eventLag, 
   gauge('event_lag_seconds', 'Age of the oldest event that a running transaction holds back.', () => lag('seconds'));
   gauge('event_lag_events', 'Events that a running transaction holds back, 10,000 at most.', () => lag('waiting'));
 
-  server.addHook('onResponse', async (request, reply) => {
+  server.addHook('onResponse', (request, reply, done) => {
     const route = request.routeOptions.config.template ?? request.routeOptions.url ?? 'unknown';
     durations.observe({ method: request.method, route, status: reply.statusCode }, reply.elapsedTime / 1000);
+    done();
   });
   server.addHook('onClose', async () => {
     registry.clear();

@@ -32,7 +32,7 @@ export const pathOf = (url: string): string => {
 export function addRequestContext(server: FastifyInstance, trustedProxies: readonly string[]): void {
   const clients = new ClientAddress(trustedProxies);
   server.decorateRequest('caller', null as unknown as Caller);
-  server.addHook('onRequest', async (request, reply) => {
+  server.addHook('onRequest', (request, reply, done) => {
     const traceId = request.id;
     reply.header('x-trace-id', traceId);
     request.caller = {
@@ -49,6 +49,7 @@ export function addRequestContext(server: FastifyInstance, trustedProxies: reado
         isRest: request.routeOptions.config.operation !== undefined,
       },
     };
+    done();
   });
 }
 

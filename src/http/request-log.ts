@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from '../platform/logger.ts';
 
 /**
@@ -6,7 +6,7 @@ import type { Logger } from '../platform/logger.ts';
  * logged, never the query, headers or bodies: tokens travel there.
  */
 export function addRequestLog(server: FastifyInstance, logger: Logger): void {
-  server.addHook('onResponse', async (request, reply) => {
+  const log = (request: FastifyRequest, reply: FastifyReply): void => {
     const { caller } = request;
     if (!caller) return; // refused before it was looked at, and answered in the promised shape
     const { statusCode } = reply;
@@ -28,5 +28,9 @@ export function addRequestLog(server: FastifyInstance, logger: Logger): void {
       },
       'request',
     );
+  };
+  server.addHook('onResponse', (request, reply, done) => {
+    log(request, reply);
+    done();
   });
 }

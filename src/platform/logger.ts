@@ -1,4 +1,4 @@
-import { type DestinationStream, type LoggerOptions, type Logger as PinoLogger, pino } from 'pino';
+import { type DestinationStream, type LoggerOptions, type Logger as PinoLogger, pino, symbols } from 'pino';
 import type { Config } from '../config.ts';
 
 /** The process's log: one JSON object per line on standard output. */
@@ -40,4 +40,14 @@ export function createLogger({ logLevel }: Pick<Config, 'logLevel'>, destination
     redact: { paths: SECRET_PATHS, censor: '[redacted]' },
   };
   return destination ? pino(options, destination) : pino(options);
+}
+
+/**
+ * The logger of one request, whose lines bear its trace id. It is what pino's own `child` gives, but that looks for secrets in each new
+ * child's bindings: 3 % of the CPU of a small request.
+ */
+export function requestLogger(logger: Logger, traceId: string): Logger {
+  const { chindingsSym } = symbols;
+  const bindings = `${String(logger[chindingsSym as never])},"trace_id":${JSON.stringify(traceId)}`;
+  return Object.assign(Object.create(logger) as Logger, { [chindingsSym]: bindings });
 }

@@ -1,6 +1,6 @@
-import helmet from '@fastify/helmet';
 import type { FastifyInstance } from 'fastify';
 import Fastify from 'fastify';
+import helmet from 'helmet';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { registerErrorShapes } from '../../rest/errors.ts';
 import { fastifyOptions, restPlugin } from '../../rest/plugin.ts';
@@ -13,7 +13,8 @@ beforeAll(async () => {
     throw error;
   };
   registerErrorShapes(server, { onFault });
-  await server.register(helmet);
+  const protect = helmet();
+  server.addHook('onRequest', ({ raw }, reply, done) => protect(raw, reply.raw, () => done()));
   await server.register(restPlugin, {
     schema: toySchema(),
     operationsDir: folderOf('query Health @rest(method: GET, path: "/v1/health") { health @body }'),
