@@ -1,3 +1,4 @@
+import DataLoader from 'dataloader';
 import { lruOf } from '../core/lru.ts';
 import type { Sql } from '../data/sql.ts';
 import type { AccessTokens } from './access-tokens.ts';
@@ -42,6 +43,8 @@ export class Authentication {
   readonly #apiTokens: TokenLookup;
   readonly #sql: Sql;
   readonly #sessions = new FreshCache<SessionState>();
+  // gathers what is asked at the same moment, as by the sockets of this node; it keeps nothing
+  readonly #sessionLoads = new DataLoader<string, SessionState>((ids) => this.#readSessions(ids), { cache: false });
   /** Hashes of credentials that were good lately. */
   readonly #trusted = lruOf<true>(50_000, { ttl: TRUST_MS, ttlResolution: 1_000 });
   /** Hashes of credentials that are looked up now. */
@@ -56,11 +59,11 @@ export class Authentication {
   /** The principal of a credential; `null` when it is missing, malformed, expired or revoked: those are never told apart. */
   async authenticate(credential: Credential | null): Promise<Principal | null> {
     if (!credential) return null;
-    const { token, hash } = credential;
+    const { hash } = credential;
     this.#pending.set(hash, (this.#pending.get(hash) ?? 0) + 1);
     try {
-      const principal = await this.#find(token);
-      if (principal) this.#trusted.set(hash, true);
+      const principal = await this.#find(credential);
+      if (principal) this.#trust(hash);
       else this.#trusted.delete(hash);
       return principal;
     } finally {
@@ -76,13 +79,18 @@ export class Authentication {
   }
 
   /** Whether it is an access token that this service has signed and that has not expired; its session may have ended all the same. */
-  async isSigned({ token }: Credential): Promise<boolean> {
-    return !API_TOKEN.test(token) && (await this.#tokens.verify(token)) !== null;
+  async isSigned({ token, hash }: Credential): Promise<boolean> {
+    return !API_TOKEN.test(token) && (await this.#tokens.verify(token, hash)) !== null;
   }
 
-  async #find(token: string): Promise<Principal | null> {
-    if (API_TOKEN.test(token)) return this.#apiToken(token);
-    const claims = await this.#tokens.verify(token);
+  /** Noted anew from half of its time on: at each request it would cost as much as all look-ups of a known caller. */
+  #trust(hash: string): void {
+    if (this.#trusted.getRemainingTTL(hash) < TRUST_MS / 2) this.#trusted.set(hash, true);
+  }
+
+  async #find({ token, hash }: Credential): Promise<Principal | null> {
+    if (API_TOKEN.test(token)) return this.#apiToken(token, hash);
+    const claims = await this.#tokens.verify(token, hash);
     if (!claims) return null;
     const { principal } = await this.#session(claims.sessionId);
     return principal && principal.userId === claims.userId ? { ...principal, orgId: claims.orgId } : null;
@@ -140,14 +148,14 @@ export class Authentication {
     this.#apiTokens.clear();
   }
 
-  async #apiToken(token: string): Promise<Principal | null> {
+  async #apiToken(token: string, hash: string): Promise<Principal | null> {
     const kind = kindOfToken(token);
     // a refresh token is no credential of a request; a wrong checksum needs no look into the database
-    return kind === 'pat' || kind === 'app' ? this.#apiTokens.find(tokenHash(token)) : null;
+    return kind === 'pat' || kind === 'app' ? this.#apiTokens.find(hash) : null;
   }
 
   #session(sessionId: string): SessionState | Promise<SessionState> {
-    return this.#sessions.get(sessionId, async () => (await this.#readSessions([sessionId]))[0]!);
+    return this.#sessions.get(sessionId, () => this.#sessionLoads.load(sessionId));
   }
 
   async #readSessions(ids: readonly string[]): Promise<SessionState[]> {

@@ -1,10 +1,10 @@
-import { createHash, createHmac, randomBytes } from 'node:crypto';
+import { createHmac, hash, randomBytes } from 'node:crypto';
 
 /** A new random token of 256 bits, base64url. */
 export const randomToken = (): string => randomBytes(32).toString('base64url');
 
 /** What is stored of a token: its SHA-256. Tokens are random, so a plain hash is enough and can be looked up. */
-export const tokenHash = (token: string): string => createHash('sha256').update(token).digest('hex');
+export const tokenHash = (token: string): string => hash('sha256', token, 'hex');
 
 /**
  * The successor of a refresh token, derived from it: whoever repeats a refresh within the grace time gets the very same

@@ -1,3 +1,4 @@
+import DataLoader from 'dataloader';
 import type { Sql } from '../data/sql.ts';
 import { parseEndpointPattern } from './endpoint-paths.ts';
 import { FreshCache } from './fresh-cache.ts';
@@ -57,6 +58,8 @@ export class TokenLookup {
   readonly #sql: Sql;
   readonly #uses: TokenUses;
   readonly #tokens = new FreshCache<TokenState>();
+  // gathers what is asked at the same moment; it keeps nothing
+  readonly #loads = new DataLoader<string, TokenState>((hashes) => this.#read(hashes), { cache: false });
 
   constructor(sql: Sql, uses: TokenUses) {
     this.#sql = sql;
@@ -65,7 +68,7 @@ export class TokenLookup {
 
   /** Whose token it is; `null` for one that is unknown, expired or revoked, and for one whose user or organization is gone. */
   async find(hash: string): Promise<TokenPrincipal | null> {
-    const { principal, endsAt } = await this.#tokens.get(hash, async () => (await this.#read([hash]))[0]!);
+    const { principal, endsAt } = await this.#tokens.get(hash, () => this.#loads.load(hash));
     if (!principal || performance.now() >= endsAt) return null;
     this.#uses.note(principal.token.id);
     return principal;

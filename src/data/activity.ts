@@ -94,8 +94,8 @@ export function activityRow(caller: Caller, entry: ActivityEntry, outcome?: Outc
     error_code: outcome?.errorCode ?? null,
     duration_ms: Math.round(performance.now() - request.startedAt),
     execution_id: recordable(entry.executionId),
-    token_usage: JSON.stringify(entry.tokenUsage ?? {}),
-    metadata: JSON.stringify(entry.metadata ?? {}),
+    token_usage: entry.tokenUsage ? JSON.stringify(entry.tokenUsage) : '{}',
+    metadata: entry.metadata ? JSON.stringify(entry.metadata) : '{}',
   };
 }
 

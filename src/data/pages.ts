@@ -58,6 +58,22 @@ export const selectList = (columns: Readonly<Record<string, string>>) =>
     .map(([property, column]) => `${column} as "${property}"`)
     .join(', ');
 
+const texts = new WeakMap<object, Map<string, string>>();
+
+/** A statement of a source. Each form of it is written once. */
+function textOf<Row>(source: PageSource<Row>, form: string, write: () => string): string {
+  const known = texts.get(source) ?? new Map<string, string>();
+  const text = known.get(form) ?? write();
+  texts.set(source, known.set(form, text));
+  return text;
+}
+
+/** The condition on the key of the page before, whose value has this number; nothing on the first page. */
+const behind = <Row>({ key, order }: PageSource<Row>, after: string | null, number: number): string[] =>
+  after === null ? [] : [`${key} ${order === 'desc' ? '<' : '>'} $${number}`];
+
+const whereOf = (conditions: readonly string[]) => (conditions.length > 0 ? ` where ${conditions.join(' and ')}` : '');
+
 const orderOf = <Row>({ lead, key, order }: PageSource<Row>) => `${lead ? `${lead}, ` : ''}${key} ${order}`;
 
 /**
@@ -67,17 +83,17 @@ const orderOf = <Row>({ lead, key, order }: PageSource<Row>) => `${lead ? `${lea
 export async function readPage<Row extends object>(
   sql: Sql,
   source: PageSource<Row>,
-  request: PageRequest,
+  { values: given, after, limit }: PageRequest,
 ): Promise<Slice<Row>> {
-  const values = [...request.values];
-  const where = [...source.where];
-  if (request.after !== null)
-    where.push(`${source.key} ${source.order === 'desc' ? '<' : '>'} $${values.push(request.after)}`);
-  const text = `select ${selectList(source.columns)} from ${source.from}${where.length > 0 ? ` where ${where.join(' and ')}` : ''}
-    order by ${orderOf(source)} limit $${values.push(request.limit + 1)}`;
+  const values = [...given, ...(after === null ? [] : [after]), limit + 1];
+  const text = textOf(source, after === null ? 'first page' : 'page', () => {
+    const where = whereOf([...source.where, ...behind(source, after, given.length + 1)]);
+    return `select ${selectList(source.columns)} from ${source.from}${where}
+    order by ${orderOf(source)} limit $${values.length}`;
+  });
   const rows = await sql.read<Row>(text, values);
-  const hasMore = rows.length > request.limit;
-  return { rows: hasMore ? rows.slice(0, request.limit) : rows, hasMore };
+  const hasMore = rows.length > limit;
+  return { rows: hasMore ? rows.slice(0, limit) : rows, hasMore };
 }
 
 /** The columns that name the parents of a nested list: one array per column, for `unnest`. */
@@ -107,14 +123,16 @@ export async function readPages<Row extends object>(
 ): Promise<Slice<Row>[]> {
   if (parents.length === 1)
     return [await readPage(sql, source, { ...request, values: [...parents[0]!, ...request.values] })];
-  const each = eachParent(parents, source.where);
-  const values: unknown[] = [...transposed(parents), ...request.values];
-  const where = [...each.where];
-  if (request.after !== null)
-    where.push(`${source.key} ${source.order === 'desc' ? '<' : '>'} $${values.push(request.after)}`);
-  const text = `select p.at as "$parent", r.* from ${each.from} cross join lateral (
+  const { after } = request;
+  const given: unknown[] = [...transposed(parents), ...request.values];
+  const values = [...given, ...(after === null ? [] : [after]), request.limit + 1];
+  const text = textOf(source, after === null ? 'first pages' : 'pages', () => {
+    const each = eachParent(parents, source.where);
+    const where = [...each.where, ...behind(source, after, given.length + 1)];
+    return `select p.at as "$parent", r.* from ${each.from} cross join lateral (
     select ${source.key} as "$key", ${selectList(source.columns)} from ${source.from} where ${where.join(' and ')}
-    order by ${orderOf(source)} limit $${values.push(request.limit + 1)}) r order by p.at, r."$key" ${source.order}`;
+    order by ${orderOf(source)} limit $${values.length}) r order by p.at, r."$key" ${source.order}`;
+  });
   const pages: Slice<Row>[] = parents.map(() => ({ rows: [], hasMore: false }));
   for (const { $parent, $key: _key, ...row } of await sql.read<Row & { $parent: string; $key: string }>(text, values)) {
     const page = pages[Number($parent) - 1]!;
@@ -139,8 +157,8 @@ export async function countPages<Row>(
 
 /** How many rows the conditions give, counted now. For lists that stay small; see `resource_counts` for the others. */
 export async function countRows<Row>(sql: Sql, source: PageSource<Row>, values: readonly unknown[]): Promise<number> {
-  const where = source.where.length > 0 ? ` where ${source.where.join(' and ')}` : '';
-  const [row] = await sql.read<{ n: number }>(`select count(*)::int as n from ${source.from}${where}`, [...values]);
+  const text = textOf(source, 'count', () => `select count(*)::int as n from ${source.from}${whereOf(source.where)}`);
+  const [row] = await sql.read<{ n: number }>(text, [...values]);
   return row?.n ?? 0;
 }
 

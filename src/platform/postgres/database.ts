@@ -1,5 +1,4 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { PrismaClient } from '../../generated/prisma/client.ts';
 import type { Logger } from '../logger.ts';
@@ -60,7 +59,7 @@ export function openDatabase({
   });
   // a connection that breaks while idle: the pool drops it by itself, and without a listener the process would end
   pool.on('error', (error) => logger.warn({ err: error }, 'an idle database connection broke'));
-  const prisma = new PrismaClient({ adapter: new PrismaPg(pool) });
+  const prisma = new PrismaClient({ adapter: pool.adapter() });
   return {
     url,
     pool,

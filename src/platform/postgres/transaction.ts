@@ -1,12 +1,12 @@
 import type pg from 'pg';
 import type { Prisma, PrismaClient } from '../../generated/prisma/client.ts';
-import type { LendingPool } from './lending-pool.ts';
+import { LENT, type LendingPool } from './lending-pool.ts';
 
 /** A statement as the driver takes it. */
 export type Query = pg.QueryConfig & { rowMode?: 'array' };
 type Result = pg.QueryResult | pg.QueryArrayResult;
 
-const PRISMA_TIMEOUTS = { maxWait: 5_000, timeout: 20_000 };
+const PRISMA_OPTIONS = { maxWait: 5_000, timeout: 20_000, isolationLevel: LENT } as const;
 
 const BEGIN: Query = { text: 'begin' };
 const COMMIT: Query = { text: 'commit' };
@@ -48,7 +48,7 @@ export class Transaction {
   /** Work that asks by Prisma, within this transaction. @param before awaited before each of its statements */
   async withPrisma<T>(before: () => Promise<void>, work: (db: Prisma.TransactionClient) => Promise<T>): Promise<T> {
     const client = await this.#begun();
-    return this.#pool.lend(client, before, () => this.#prisma.$transaction(work, PRISMA_TIMEOUTS));
+    return this.#pool.lend(client, before, () => this.#prisma.$transaction(work, PRISMA_OPTIONS));
   }
 
   /** What was not committed by now never happened. */
