@@ -1,9 +1,10 @@
 import { Readable } from 'node:stream';
 import { callbackify } from 'node:util';
 import type { ExecutionResult } from 'graphql';
+import { Wheel } from '../src/core/wheel.ts';
 
 /** A comment goes out this often, so that proxies do not close an idle stream. */
-const PING_MS = 15_000;
+const pings = new Wheel(15_000);
 
 interface EventSourceOptions {
   /** The value of the `@body` field of one result. Throws when the result has errors. */
@@ -21,7 +22,7 @@ interface EventSourceOptions {
 export class EventStream extends Readable {
   readonly #source: AsyncIterator<ExecutionResult, void, void>;
   readonly #options: EventSourceOptions;
-  readonly #ping: NodeJS.Timeout;
+  readonly #endPings: () => void;
   #isReading = false;
   #isOver = false;
 
@@ -30,9 +31,9 @@ export class EventStream extends Readable {
     this.#source = source;
     this.#options = options;
     // a client that does not read gets no pings either: they would only pile up
-    this.#ping = setInterval(() => {
+    this.#endPings = pings.add(() => {
       if (this.readableLength === 0 && !this.#isOver) this.push(': ping\n\n');
-    }, PING_MS);
+    });
     this.push('retry: 3000\n\n');
   }
 
@@ -44,7 +45,7 @@ export class EventStream extends Readable {
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     this.#isOver = true;
-    clearInterval(this.#ping);
+    this.#endPings();
     const release = callbackify(async () => {
       await this.#source.return?.();
     });

@@ -295,6 +295,9 @@ test('a stream leaves one record of its start, whatever the transport, and one o
   ]);
 });
 
+/** What decides about a stream, read for one of them or for many: its session or token, the membership, the workspace. */
+const LOOK = /^select (?:s\.id as "sessionId"|t\.token_hash|m\.role|\(select m\.role|w\.deleted_at|r\.\* from unnest)/;
+
 test('many silent streams are looked after in a few statements, not in some for each', async () => {
   const queries = logQueries(app.database.pool);
   const bearers = ['owner', 'admin', 'editor', 'viewer'].map((role) => own.as(role as 'owner').authorization);
@@ -309,7 +312,10 @@ test('many silent streams are looked after in a few statements, not in some for 
     await look();
   });
   looks.mockRestore();
-  expect(statements).toHaveLength(3);
+  // the service does other things meanwhile, such as looking for secrets that expire each minute: those do not count
+  const looked = statements.filter((text) => LOOK.test(text));
+  expect(looked).toHaveLength(3);
+  expect(new Set(looked).size).toBe(3);
   for (const stream of streams) stream.close();
   await open(0);
 });

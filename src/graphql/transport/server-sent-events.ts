@@ -2,11 +2,12 @@ import { Readable } from 'node:stream';
 import { callbackify } from 'node:util';
 import type { FastifyRequest } from 'fastify';
 import type { Plugin } from 'graphql-yoga';
+import { Wheel } from '../../core/wheel.ts';
 import type { Context } from '../context.ts';
 import type { LiveStream } from './live-stream.ts';
 
 /** Comments that keep an idle stream's connection open, as often as yoga's own. */
-const PING_MS = 12_000;
+const pings = new Wheel(12_000);
 const PING = Buffer.from(':\n\n');
 const COMPLETE = Buffer.from('event: complete\ndata:\n\n');
 const MEDIA_TYPE = 'text/event-stream';
@@ -62,17 +63,17 @@ const accepts = (header: string | null): boolean => /(?:text\/event-stream|text\
 /** The stream as bytes. It asks for the next event only while the client takes them, and lets go of its source when the client is gone. */
 class EventBody extends Readable {
   readonly #live: LiveStream;
-  readonly #ping: NodeJS.Timeout;
+  readonly #endPings: () => void;
   #isReading = false;
   #isOver = false;
 
   constructor(live: LiveStream) {
     super();
     this.#live = live;
-    this.#ping = setInterval(() => {
+    this.#endPings = pings.add(() => {
       // a client that does not read gets no pings either: they would only pile up
       if (this.readableLength === 0 && !this.#isOver) this.push(PING);
-    }, PING_MS);
+    });
     // some clients take no notice of the headers before a first byte
     this.push(PING);
   }
@@ -85,7 +86,7 @@ class EventBody extends Readable {
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     this.#isOver = true;
-    clearInterval(this.#ping);
+    this.#endPings();
     const release = callbackify(() => this.#live.return());
     release((failure) => done(error ?? failure));
   }

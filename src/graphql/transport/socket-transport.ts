@@ -2,10 +2,11 @@ import type { FastifyRequest } from 'fastify';
 import { CloseCode, type Server } from 'graphql-ws';
 import type { WebSocket } from 'ws';
 import { isOverloaded } from '../../core/json-shape.ts';
+import { Wheel } from '../../core/wheel.ts';
 import { jsonBounds, MAX_ANSWER_LENGTH } from './bounds.ts';
 
 /** A peer that has not answered the last ping by the next one is gone. */
-const PING_MS = 12_000;
+const pings = new Wheel(12_000);
 /** While so much waits for a client, nothing more is read of it: it could ask faster than it reads. */
 const MAX_UNREAD_BYTES = 1024 * 1024;
 /** RFC 6455: a message that is too big. */
@@ -75,11 +76,10 @@ function keepAlive(socket: WebSocket): () => void {
   socket.on('pong', () => {
     isAlive = true;
   });
-  const timer = setInterval(() => {
+  return pings.add(() => {
     if (socket.isPaused) return; // nothing is heard of it until it reads: that has a limit of its own
     if (!isAlive) return socket.terminate();
     isAlive = false;
     if (socket.readyState === socket.OPEN) socket.ping();
-  }, PING_MS);
-  return () => clearInterval(timer);
+  });
 }

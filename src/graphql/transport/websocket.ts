@@ -5,6 +5,7 @@ import { CloseCode, makeServer, type SubscribePayload } from 'graphql-ws';
 import { type Caller, SOCKET_METHOD } from '../../access/caller.ts';
 import type { Principal } from '../../access/principal.ts';
 import { rateLimited, unauthenticated } from '../../core/errors.ts';
+import { Wheel } from '../../core/wheel.ts';
 import type { Admission } from '../../http/admission.ts';
 import type { CallerLimit } from '../../http/rate-limit.ts';
 import type { Services } from '../../services.ts';
@@ -17,7 +18,7 @@ import { type SocketOrigin, send, transportOf } from './socket-transport.ts';
 /** One socket may hold so many operations at a time. */
 const MAX_OPERATIONS = 20;
 /** How often an idle socket is held against its session or token; each of its operations does so too. */
-const RECHECK_MS = 5_000;
+const rechecks = new Wheel(5_000);
 
 /** RFC 6455: clients come back later. */
 const TRY_AGAIN_LATER = 1013;
@@ -27,7 +28,7 @@ interface SocketExtra extends SocketOrigin {
   /** Gives back the socket's place among those of its address, then of its user. */
   leave?: () => void;
   operations?: Set<string>;
-  recheck?: NodeJS.Timeout;
+  endRechecks?: () => void;
 }
 
 type Executed = AsyncIterable<ExecutionResult> | ExecutionResult;
@@ -73,6 +74,13 @@ export function socketHandler({
     if (!principal) socket.close(CloseCode.Forbidden, 'Forbidden');
     return principal;
   };
+  /** What is not known is read for all sockets of a turn at once; where the database is away the next turn decides. */
+  const recheck = ({ caller, socket }: SocketExtra): void => {
+    const close = (lives: boolean) => lives || socket.close(CloseCode.Forbidden, 'Forbidden');
+    const lives = caller?.principal ? services.authentication.lives(caller.principal) : false;
+    if (lives instanceof Promise) lives.then(close, () => undefined);
+    else close(lives);
+  };
   const server = makeServer<Record<string, unknown>, SocketExtra>({
     connectionInitWaitTimeout: 3_000,
     onConnect: async ({ connectionParams, extra }) => {
@@ -92,14 +100,11 @@ export function socketHandler({
       extra.leave = leave;
       extra.caller = caller;
       extra.operations = new Set();
-      extra.recheck = setInterval(() => {
-        // where the database is away the next look decides
-        renewed(extra).catch(() => undefined);
-      }, RECHECK_MS).unref();
+      extra.endRechecks = rechecks.add(() => recheck(extra));
       return true;
     },
     onClose: ({ extra }) => {
-      clearInterval(extra.recheck);
+      extra.endRechecks?.();
       extra.leave?.();
     },
     onSubscribe: async ({ extra }, id, payload) => {
