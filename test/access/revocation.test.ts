@@ -11,12 +11,9 @@ let number = 0;
 
 beforeAll(async () => {
   here = await startTestApp();
-  there = await startTestApp({ env: { DATA_DIR: here.dataDir }, databaseUrl: here.database.url });
+  there = await here.another();
 });
-afterAll(async () => {
-  await there.close();
-  await here.close();
-});
+afterAll(() => here.close());
 beforeEach(async () => {
   owner = await register(here);
   number += 1;

@@ -9,12 +9,9 @@ let there: TestApp;
 beforeAll(async () => {
   const env = { MAX_TOKENS_PER_OWNER: '5', MAX_TOKENS_PER_ORGANIZATION: '8' };
   app = await startTestApp({ env });
-  there = await startTestApp({ env: { ...env, DATA_DIR: app.dataDir }, databaseUrl: app.database.url });
+  there = await app.another(env);
 });
-afterAll(async () => {
-  await there.close();
-  await app.close();
-});
+afterAll(() => app.close());
 
 const newApp = async ({ orgId, workspaceId, headers }: Person): Promise<string> =>
   (await callsOf(app).post(`/v1/orgs/${orgId}/workspaces/${workspaceId}/apps`, { name: 'an app' }, headers)).json()

@@ -10,12 +10,9 @@ let owner: Person;
 
 beforeAll(async () => {
   here = await startTestApp();
-  there = await startTestApp({ env: { DATA_DIR: here.dataDir }, databaseUrl: here.database.url });
+  there = await here.another();
 });
-afterAll(async () => {
-  await there.close();
-  await here.close();
-});
+afterAll(() => here.close());
 beforeEach(async () => {
   owner = await register(here);
   await here.jobsDone();

@@ -36,17 +36,11 @@ describe('the limit of a token', () => {
 
   beforeAll(async () => {
     app = await startTestApp();
-    limited = await startTestApp({
-      env: { RATE_LIMIT_RPS: '3', RATE_LIMIT_BURST: '7', DATA_DIR: app.dataDir },
-      databaseUrl: app.database.url,
-    });
+    limited = await app.another({ RATE_LIMIT_RPS: '3', RATE_LIMIT_BURST: '7' });
     await app.listen();
     owner = await register(app);
   });
-  afterAll(async () => {
-    await limited.close();
-    await app.close();
-  });
+  afterAll(() => app.close());
   // buckets fill with this clock: standing still, it makes every count exact
   beforeEach(() => {
     now = Math.floor(performance.now());

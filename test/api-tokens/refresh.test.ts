@@ -12,13 +12,10 @@ let number = 0;
 
 beforeAll(async () => {
   app = await startTestApp();
-  other = await startTestApp({ env: { DATA_DIR: app.dataDir }, databaseUrl: app.database.url });
+  other = await app.another();
   await register(app);
 });
-afterAll(async () => {
-  await other.close();
-  await app.close();
-});
+afterAll(() => app.close());
 beforeEach(async () => {
   owner = await register(app);
   token = await issueToken(app, owner, {

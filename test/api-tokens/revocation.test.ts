@@ -12,14 +12,11 @@ let number = 0;
 
 beforeAll(async () => {
   here = await startTestApp();
-  there = await startTestApp({ env: { DATA_DIR: here.dataDir }, databaseUrl: here.database.url });
+  there = await here.another();
   await Promise.all([here.listen(), there.listen()]);
   await register(here);
 });
-afterAll(async () => {
-  await there.close();
-  await here.close();
-});
+afterAll(() => here.close());
 beforeEach(async () => {
   owner = await register(here);
   number += 1;

@@ -56,18 +56,13 @@ describe('the limit of a caller', () => {
     // buckets fill with this clock: standing still, it makes every count exact
     vi.spyOn(performance, 'now').mockReturnValue(performance.now());
     open = await startTestApp();
-    app = await startTestApp({
-      env: {
-        RATE_LIMIT_RPS: '1',
-        RATE_LIMIT_BURST: String(BURST),
-        TRUSTED_PROXIES: '127.0.0.1',
-        DATA_DIR: open.dataDir,
-      },
-      databaseUrl: open.database.url,
+    app = await open.another({
+      RATE_LIMIT_RPS: '1',
+      RATE_LIMIT_BURST: String(BURST),
+      TRUSTED_PROXIES: '127.0.0.1',
     });
   });
   afterAll(async () => {
-    await app.close();
     await open.close();
     vi.restoreAllMocks();
   });

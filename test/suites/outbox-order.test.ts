@@ -4,12 +4,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Sql } from '../../src/data/sql.ts';
 import { EventTail } from '../../src/events/event-tail.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { insertEvent, WRITERS, writeLate } from '../support/late-writers.ts';
 
-const WRITERS = 12;
-const PER_WRITER = 60;
 const ROUNDS = 6;
-const WORKSPACE = 'ws_order';
-const PLACE = { orgId: 'org_order', workspaceId: WORKSPACE };
+const PLACE = { orgId: 'org_order', workspaceId: 'ws_order' };
 
 let database: TestDatabase;
 let pool: pg.Pool;
@@ -24,34 +22,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-const INSERT = `insert into events (id, org_id, workspace_id, type, actor, resource_type, resource_id, data)
-  values ($1, 'org_order', $2, 'order.created', '{}', 'order', $1, '{}')`;
-
-/** Writes events in transactions that commit late, now and then roll back, and hold several events. */
-async function write(writer: number, round: number, written: string[]): Promise<void> {
-  const client = await pool.connect();
-  try {
-    for (let i = 0; i < PER_WRITER; ) {
-      const batch = 1 + Math.floor(Math.random() * 3);
-      const isAborted = Math.random() < 0.1;
-      const ids = Array.from(
-        { length: batch },
-        (_, k) => `evt_${round}_${writer}_${i + k}${isAborted ? '_aborted' : ''}`,
-      );
-      await client.query('begin');
-      for (const id of ids) {
-        await client.query(INSERT, [id, WORKSPACE]);
-        if (Math.random() < 0.3) await delay(Math.random() * 4);
-      }
-      await delay(Math.random() * 6);
-      await client.query(isAborted ? 'rollback' : 'commit');
-      if (!isAborted) written.push(...ids);
-      i += batch;
-    }
-  } finally {
-    client.release();
-  }
-}
+const insert = (id: string) => insertEvent(pool, PLACE, id);
 
 /** The negative control: what one would write without thinking of late commits. */
 async function naiveReader(isOver: () => boolean): Promise<string[]> {
@@ -81,15 +52,14 @@ test('twelve writers that commit late: the tail delivers every event exactly onc
     const reading = (async () => {
       for await (const { id } of queue) delivered.push(id);
     })();
-    const written: string[] = [];
     let isOver = false;
     const naive = naiveReader(() => isOver);
-    await Promise.all(Array.from({ length: WRITERS }, (_, writer) => write(writer, round, written)));
+    const written = await writeLate(pool, PLACE, `evt_${round}`);
     isOver = true;
     const seenByNaive = new Set(await naive);
     for (let i = 0; i < 2_000 && delivered.length < written.length; i++) await delay(5);
     // what would come twice has come by now
-    await pool.query(INSERT, [`evt_${round}_last`, WORKSPACE]);
+    await insert(`evt_${round}_last`);
     for (let i = 0; i < 2_000 && delivered.at(-1) !== `evt_${round}_last`; i++) await delay(5);
     tail.close();
     await reading;
@@ -111,7 +81,7 @@ test('a reader that comes while the first one is being let in takes nothing away
   const first = tail.subscribe(PLACE);
   const second = tail.subscribe(PLACE);
   const [a, b] = await Promise.all([first, second]);
-  await pool.query(INSERT, ['evt_both', WORKSPACE]);
+  await insert('evt_both');
   expect((await a.next()).value).toMatchObject({ id: 'evt_both' });
   expect((await b.next()).value).toMatchObject({ id: 'evt_both' });
   tail.close();
@@ -127,7 +97,7 @@ test('a reader that does not read is let go, the others go on', async () => {
   await pool.query(
     `insert into events (id, org_id, workspace_id, type, actor, resource_type, resource_id, data)
      select 'evt_flood_' || n, 'org_order', $1, 'order.created', '{}', 'order', 'o', '{}' from generate_series(1, 1500) n`,
-    [WORKSPACE],
+    [PLACE.workspaceId],
   );
   for (let i = 0; i < 1_000 && count < 1_500; i++) await delay(5);
   expect(count).toBe(1_500);

@@ -7,9 +7,8 @@ import { EventTail } from '../../src/events/event-tail.ts';
 import { MissedEvents } from '../../src/events/missed-events.ts';
 import { cursorOf } from '../../src/events/position.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { insertEvent, WRITERS, writeLate } from '../support/late-writers.ts';
 
-const WRITERS = 12;
-const PER_WRITER = 60;
 const READERS = 5;
 const ROUNDS = 6;
 const PLACE = { orgId: 'org_resume', workspaceId: 'ws_resume' };
@@ -27,33 +26,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-const INSERT = `insert into events (id, org_id, workspace_id, type, actor, resource_type, resource_id, data)
-  values ($1, $2, $3, 'order.created', '{}', 'order', $1, '{}')`;
-const insert = (client: pg.Pool | pg.PoolClient, id: string) =>
-  client.query(INSERT, [id, PLACE.orgId, PLACE.workspaceId]);
-
-/** Writes events in transactions that commit late, and now and then roll back. */
-async function write(writer: string, written: string[]): Promise<void> {
-  const client = await pool.connect();
-  try {
-    for (let i = 0; i < PER_WRITER; ) {
-      const batch = 1 + Math.floor(Math.random() * 3);
-      const isAborted = Math.random() < 0.1;
-      const ids = Array.from({ length: batch }, (_, k) => `${writer}${i + k}${isAborted ? '_aborted' : ''}`);
-      await client.query('begin');
-      for (const id of ids) {
-        await insert(client, id);
-        if (Math.random() < 0.3) await delay(Math.random() * 4);
-      }
-      await delay(Math.random() * 6);
-      await client.query(isAborted ? 'rollback' : 'commit');
-      if (!isAborted) written.push(...ids);
-      i += batch;
-    }
-  } finally {
-    client.release();
-  }
-}
+const insert = (id: string) => insertEvent(pool, PLACE, id);
 
 /** All that was written so far is older than every transaction that runs. */
 async function settled(): Promise<void> {
@@ -135,7 +108,7 @@ test('readers that leave and come back at random, to two nodes, while twelve wri
     const faults: unknown[] = [];
     const nodes = [node(faults), node(faults)];
     const first = `evt_${round}_first`;
-    await insert(pool, first);
+    await insert(first);
     await settled();
     // one that stays keeps each node's tail where it was
     const staying = await Promise.all(nodes.map(({ tail }) => tail.subscribe(PLACE)));
@@ -149,10 +122,9 @@ test('readers that leave and come back at random, to two nodes, while twelve wri
       reconnectingReader(nodes, `usr_${reader}`, start, () => last.id),
     );
     const naive = naiveReader(nodes[0]!, () => last.id);
-    const written: string[] = [];
-    await Promise.all(Array.from({ length: WRITERS }, (_, writer) => write(`evt_${round}_${writer}_`, written)));
+    const written = await writeLate(pool, PLACE, `evt_${round}`);
     last.id = `evt_${round}_last`;
-    await insert(pool, last.id);
+    await insert(last.id);
     const readings = await Promise.all(reading);
     for (let i = 0; i < 2_000 && stayed.some((ids) => ids.at(-1) !== last.id); i++) await delay(5);
     for (const { tail } of nodes) tail.close();
@@ -178,12 +150,12 @@ test('a reader that is ahead of the node it comes back to sees nothing again', a
     return event.finally(() => clearInterval(nudges));
   };
   const waiting = staying.next();
-  await insert(pool, 'evt_ahead_0');
+  await insert('evt_ahead_0');
   await looking(waiting);
   const actor = { principal: { userId: 'usr_ahead', token: null } } as never;
   const stream = (await ahead.service.subscribe(actor, PLACE, {}))[Symbol.asyncIterator]();
   const next = stream.next();
-  await insert(pool, 'evt_ahead_1');
+  await insert('evt_ahead_1');
   const { value } = await next;
   expect(value).toMatchObject({ id: 'evt_ahead_1' });
   await stream.return?.();
@@ -198,7 +170,7 @@ test('a reader that is ahead of the node it comes back to sees nothing again', a
   });
   const again = (await service.subscribe(actor, PLACE, { after: cursorOf(value as never) }))[Symbol.asyncIterator]();
   const after = again.next();
-  await insert(pool, 'evt_ahead_2');
+  await insert('evt_ahead_2');
   expect((await looking(after)).value).toMatchObject({ id: 'evt_ahead_2' });
   await again.return?.();
   for (const tail of [ahead.tail, behind.tail, slow]) tail.close();
@@ -209,7 +181,7 @@ test('what is missed is read as fast as it is taken, and a reader that falls beh
   const actor = { principal: { userId: 'usr_slow', token: null } } as never;
   const stream = (await service.subscribe(actor, PLACE, {}))[Symbol.asyncIterator]();
   const first = stream.next();
-  await insert(pool, 'evt_slow');
+  await insert('evt_slow');
   const { value: start } = await first;
   await stream.return?.();
   const flood = (prefix: string, count: number) =>

@@ -27,6 +27,8 @@ export interface TestApp extends App {
   /** `http://127.0.0.1:PORT` once `listen` was awaited. */
   url: string;
   listen(): Promise<string>;
+  /** Another node over the same database, with the same keys; it closes with this one, if not before. */
+  another(env?: Record<string, string>): Promise<TestApp>;
   /** @throws Error when a route answered what the OpenAPI document does not list */
   close(): Promise<void>;
 }
@@ -68,6 +70,18 @@ export async function startTestApp({
   const app = await buildApp({ config, database, mailer, logger });
   await app.server.ready();
   await readDocument(app.server);
+  const others: TestApp[] = [];
+  let closing: Promise<void> | null = null;
+  const close = async (): Promise<void> => {
+    await Promise.all(others.map((other) => other.close()));
+    await app.server.close();
+    await app.stop();
+    mailer.close();
+    await database.close();
+    await own?.drop();
+    if (!env.DATA_DIR) rmSync(dataDir, { recursive: true, force: true });
+    expectDocumented(app.server);
+  };
   const test: TestApp = {
     ...app,
     database,
@@ -81,14 +95,14 @@ export async function startTestApp({
       test.url = `http://127.0.0.1:${(app.server.server.address() as AddressInfo).port}`;
       return test.url;
     },
-    async close() {
-      await app.server.close();
-      await app.stop();
-      mailer.close();
-      await database.close();
-      await own?.drop();
-      if (!env.DATA_DIR) rmSync(dataDir, { recursive: true, force: true });
-      expectDocumented(app.server);
+    async another(given = {}) {
+      const other = await startTestApp({ env: { DATA_DIR: dataDir, ...given }, databaseUrl: database.url });
+      others.push(other);
+      return other;
+    },
+    close: () => {
+      closing ??= close();
+      return closing;
     },
   };
   return test;

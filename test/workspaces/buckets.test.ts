@@ -60,7 +60,7 @@ it('tries a bucket that failed again, after ever longer waits, and says so in ev
 });
 
 it('makes the buckets of several batches once, when two nodes do it at the same time and a change holds one', async () => {
-  const there = await startTestApp({ env: { DATA_DIR: app.dataDir }, databaseUrl: app.database.url });
+  const there = await app.another();
   const { pool } = app.database;
   const made = await pool.query<{ id: string }>(
     `insert into workspaces (id, org_id, name, storage_bucket, bucket_status, updated_at)

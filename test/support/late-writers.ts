@@ -1,0 +1,52 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type pg from 'pg';
+
+export const WRITERS = 12;
+const PER_WRITER = 60;
+
+interface Place {
+  orgId: string;
+  workspaceId: string;
+}
+
+/** Writes an event of a workspace. */
+export const insertEvent = (client: pg.Pool | pg.PoolClient, { orgId, workspaceId }: Place, id: string) =>
+  client.query(
+    `insert into events (id, org_id, workspace_id, type, actor, resource_type, resource_id, data)
+     values ($1, $2, $3, 'order.created', '{}', 'order', $1, '{}')`,
+    [id, orgId, workspaceId],
+  );
+
+/**
+ * Twelve that write events at once, in transactions that commit late, now and then roll back, and hold several events.
+ * Their ids begin with `prefix` and the writer's number. @returns the ids that were committed, in the order of the commits
+ */
+export async function writeLate(pool: pg.Pool, place: Place, prefix: string): Promise<string[]> {
+  const written: string[] = [];
+  await Promise.all(
+    Array.from({ length: WRITERS }, (_, writer) => write(pool, place, `${prefix}_${writer}_`, written)),
+  );
+  return written;
+}
+
+async function write(pool: pg.Pool, place: Place, prefix: string, written: string[]): Promise<void> {
+  const client = await pool.connect();
+  try {
+    for (let i = 0; i < PER_WRITER; ) {
+      const batch = 1 + Math.floor(Math.random() * 3);
+      const isAborted = Math.random() < 0.1;
+      const ids = Array.from({ length: batch }, (_, k) => `${prefix}${i + k}${isAborted ? '_aborted' : ''}`);
+      await client.query('begin');
+      for (const id of ids) {
+        await insertEvent(client, place, id);
+        if (Math.random() < 0.3) await delay(Math.random() * 4);
+      }
+      await delay(Math.random() * 6);
+      await client.query(isAborted ? 'rollback' : 'commit');
+      if (!isAborted) written.push(...ids);
+      i += batch;
+    }
+  } finally {
+    client.release();
+  }
+}
