@@ -4,11 +4,15 @@ import { bounds, inputArg } from '../graphql/inputs.ts';
 import { Node, registerNode } from '../graphql/node.ts';
 import { pageArgs, pageType } from '../graphql/page-type.ts';
 import { idArg, organizationArgs } from '../graphql/place-args.ts';
+import { refersTo } from '../graphql/references.ts';
 import { inside } from '../graphql/row-places.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
 import { Organization } from '../organizations/organization.graph.ts';
 import type { ApiToken as ApiTokenRow } from './api-token.reads.ts';
 import type { IssuedToken } from './api-token.service.ts';
+
+/** The places of a kind that a token may be restricted to. */
+const MAX_PLACES = 100;
 
 export const ApiToken = builder.objectRef<ApiTokenRow>('ApiToken').implement({
   description:
@@ -57,6 +61,17 @@ export const ApiToken = builder.objectRef<ApiTokenRow>('ApiToken').implement({
         '`revoked_by_user`, `revoked_by_admin`, `owner_deactivated`, `owner_left`, `maker_revoked`, `rotated` or `refresh_token_reuse`.',
     }),
   }),
+});
+
+refersTo(ApiToken, {
+  orgId: 'organization',
+  ownerId: 'node',
+  createdByUserId: 'user',
+  appId: 'app',
+  workspaceId: 'workspace',
+  workspaceIds: { kind: 'workspace', atMost: MAX_PLACES },
+  namespaceIds: { kind: 'namespace', atMost: MAX_PLACES },
+  environmentIds: { kind: 'environment', atMost: MAX_PLACES },
 });
 
 export const ApiTokenConnection = pageType('ApiToken', ApiToken);
@@ -110,7 +125,7 @@ builder.queryFields((t) => ({
 }));
 
 const names = { maxItems: 100, item: { minLength: 1, maxLength: 128 } } as const;
-const ids = { maxItems: 100, item: bounds.id } as const;
+const ids = { maxItems: MAX_PLACES, item: bounds.id } as const;
 
 export const CreateApiTokenInput = builder.inputType('CreateApiTokenInput', {
   description:

@@ -3,6 +3,7 @@ import { inWorkspace, tracked } from '../graphql/common-fields.ts';
 import { bounds, inputArg } from '../graphql/inputs.ts';
 import { Node } from '../graphql/node.ts';
 import { idArg, workspaceArgs } from '../graphql/place-args.ts';
+import { refersTo } from '../graphql/references.ts';
 import { readable } from '../graphql/resource.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
 import { Workspace } from '../workspaces/workspace.graph.ts';
@@ -18,7 +19,8 @@ export const App = builder.prismaObject('App', {
 });
 inWorkspace(App, 'app');
 tracked(App);
-readable(App, { kind: 'app', below: Workspace, reads: ({ apps }) => apps.reads, back: {} });
+refersTo(App, { workspaceId: { kind: 'workspace', required: true } });
+readable(App, { kind: 'app', below: Workspace, reads: ({ apps }) => apps.reads });
 
 const target = () => ({ ...workspaceArgs(), ...idArg('The app.') });
 

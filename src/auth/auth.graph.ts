@@ -1,5 +1,6 @@
 import { builder } from '../graphql/builder.ts';
 import { bounds } from '../graphql/inputs.ts';
+import { refersTo } from '../graphql/references.ts';
 import { emailBounds, newAccount, User } from '../users/user.graph.ts';
 import type { SignIn } from './auth.service.ts';
 import { passwordBounds } from './password-policy.ts';
@@ -61,6 +62,8 @@ const SwitchOrganizationResult = builder
       orgId: t.exposeID('orgId', { description: 'The organization that the session now works in.' }),
     }),
   });
+
+refersTo(SwitchOrganizationResult, { orgId: 'organization' });
 
 builder.queryFields((t) => ({
   authConfig: t.field({

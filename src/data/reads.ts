@@ -74,7 +74,7 @@ export interface ReadsOptions<Row extends Identified, Place, Args> {
  */
 export class Reads<Row extends Identified, Place extends object, Args extends PageArgs = PageArgs> {
   /** The statements: what suites hold against Prisma's rows. */
-  readonly sources: Readonly<Record<'list' | 'one' | 'anywhere', PageSource<Row>>>;
+  readonly sources: Readonly<Record<'list' | 'one' | 'inTenant' | 'anywhere', PageSource<Row>>>;
   readonly #deps: ServiceDeps;
   readonly #options: ReadsOptions<Row, Place, Args>;
   readonly #name: string;
@@ -149,6 +149,11 @@ export class Reads<Row extends Identified, Place extends object, Args extends Pa
   /** A row by its id, of any tenant: the caller of this must authorize. */
   async findUnscoped(context: RequestCache, id: string): Promise<Row | null> {
     return this.#row(context, `${this.#name} anywhere`, this.sources.anywhere, [id]);
+  }
+
+  /** A row by its id, wherever it lies in a tenant: the caller of this must authorize. */
+  async findInTenant(context: RequestCache, orgId: string, id: string): Promise<Row | null> {
+    return this.#row(context, `${this.#name} in tenant`, this.sources.inTenant, [orgId, id]);
   }
 
   #row(context: RequestCache, name: string, source: PageSource<Row>, key: ParentKey): Promise<Row | null> {
@@ -230,6 +235,7 @@ function sourcesOf<Row extends Identified, Place, Args>(
       where: [...leading, ...more].map((condition) => condition.replaceAll('$me', `$${below.length + 1}`)),
     },
     one: { ...source, where: [...equal, ...always, `${columns[knownBy]} = $${below.length + 1}`] },
+    inTenant: { ...source, where: [...equal.slice(0, 1), ...always, `${columns.id} = $2`] },
     anywhere: { ...source, where: [...always, `${columns.id} = $1`] },
   };
 }

@@ -5,9 +5,9 @@ import { bounds, inputArg } from '../graphql/inputs.ts';
 import { Node, registerNode } from '../graphql/node.ts';
 import { pageArgs, pageType } from '../graphql/page-type.ts';
 import { environmentArgs, idArg, workspaceArgs } from '../graphql/place-args.ts';
-import { around, inside } from '../graphql/row-places.ts';
+import { refersTo } from '../graphql/references.ts';
+import { inside } from '../graphql/row-places.ts';
 import { versionArg } from '../graphql/versions.ts';
-import { Release } from '../releases/release.graph.ts';
 import { Environment } from './environment.graph.ts';
 
 export const Deployment = builder.prismaObject('Deployment', {
@@ -28,42 +28,16 @@ export const Deployment = builder.prismaObject('Deployment', {
     }),
     deployedBy: t.exposeID('deployedBy', { nullable: true, description: 'Who did it.' }),
     deployedAt: t.expose('deployedAt', { type: 'DateTime', description: 'When it was done.' }),
-    environment: t.field({
-      type: Environment,
-      nullable: true,
-      description: 'The environment; null after it was deleted.',
-      authorize: { workspace: 'environment:read' },
-      resolve: (row, _args, context) =>
-        context.services.environments.reads.find(context, around.workspace(row), row.environmentId),
-    }),
-    app: t.field({
-      type: App,
-      nullable: true,
-      description: 'The app; null after it was deleted.',
-      authorize: { workspace: 'app:read' },
-      resolve: (row, _args, context) => context.services.apps.reads.find(context, around.workspace(row), row.appId),
-    }),
-    release: t.field({
-      type: Release,
-      nullable: true,
-      description: 'The release; null after it was deleted.',
-      authorize: { workspace: 'release:read' },
-      resolve: (row, _args, context) => context.services.releases.reads.find(context, around.app(row), row.releaseId),
-    }),
-    previousRelease: t.field({
-      type: Release,
-      nullable: true,
-      description: 'What was deployed until then; null for nothing, and after it was deleted.',
-      authorize: { workspace: 'release:read' },
-      resolve: (row, _args, context) =>
-        row.previousReleaseId
-          ? context.services.releases.reads.find(context, around.app(row), row.previousReleaseId)
-          : null,
-    }),
   }),
 });
-
 inApp(Deployment, 'deployment');
+refersTo(Deployment, {
+  environmentId: 'environment',
+  appId: 'app',
+  releaseId: 'release',
+  previousReleaseId: 'release',
+  deployedBy: 'user',
+});
 
 export const DeploymentConnection = pageType('Deployment', Deployment);
 

@@ -4,6 +4,7 @@ import { inWorkspace, tracked } from '../graphql/common-fields.ts';
 import { bounds, inputArg } from '../graphql/inputs.ts';
 import { Node } from '../graphql/node.ts';
 import { idArg, workspaceArgs } from '../graphql/place-args.ts';
+import { refersTo } from '../graphql/references.ts';
 import { readable } from '../graphql/resource.ts';
 import { MessageResult } from '../graphql/results.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
@@ -39,6 +40,7 @@ export const Environment = builder.objectRef<EnvironmentView>('Environment').imp
   }),
 });
 inWorkspace(Environment, 'environment');
+refersTo(Environment, { workspaceId: { kind: 'workspace', required: true } });
 tracked(Environment, { changed: 'When it last changed; deployments do not count.' });
 readable(Environment, {
   kind: 'environment',
@@ -48,7 +50,6 @@ readable(Environment, {
     builder.args((t) => ({
       status: t.string({ constraints: status, description: 'Only those with this status.' }),
     })),
-  back: {},
 });
 
 const target = () => ({ ...workspaceArgs(), ...idArg('The environment.') });

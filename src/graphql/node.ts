@@ -1,24 +1,49 @@
+import type { ObjectRef } from '@pothos/core';
 import { isRefusal } from '../core/errors.ts';
 import { kindOfId } from '../core/ids.ts';
 import type { IdKind } from '../core/resources.ts';
 import { builder } from './builder.ts';
 import type { Context } from './context.ts';
 
-/** Finds a row by its id alone, if the caller may read it: by the same permission as the type's own query. */
-export type NodeLoader = (context: Context, id: string) => Promise<{ id: string } | null>;
+type Types = typeof builder.$inferSchemaTypes;
+interface Identified {
+  id: string;
+}
 
-const registered = new Map<IdKind, { typeName: string; load: NodeLoader }>();
+/**
+ * Finds a row, if the caller may read it: by the same permission as the type's own query. By its id alone, or in the organization that a
+ * row beside it names.
+ */
+export type NodeLoader<Row> = (context: Context, id: string, orgId?: string) => Promise<Row | null>;
 
-/** Makes a type reachable through `node(id)`. Each resource's `.graph.ts` calls it for its own types. */
-export function registerNode(kind: IdKind, type: { name: string }, load: NodeLoader): void {
+interface NodeKind {
+  type: ObjectRef<Types, Identified>;
+  load: NodeLoader<Identified>;
+}
+
+const registered = new Map<IdKind, NodeKind>();
+
+/** Makes a type reachable through `node(id)` and beside ids of its kind. Each resource's `.graph.ts` calls it for its own types. */
+export function registerNode<Row extends Identified>(
+  kind: IdKind,
+  type: ObjectRef<Types, Row, Row>,
+  load: NodeLoader<Row>,
+): void {
   if (registered.has(kind)) throw new Error(`Two types want to be the node of '${kind}'.`);
-  registered.set(kind, { typeName: type.name, load });
+  registered.set(kind, { type: type as ObjectRef<Types, Identified>, load });
+}
+
+/** @throws Error for a kind without a node */
+export function nodeKindOf(kind: IdKind): NodeKind {
+  const found = registered.get(kind);
+  if (!found) throw new Error(`No type is the node of '${kind}'.`);
+  return found;
 }
 
 export const Node = builder.interfaceRef<{ id: string }>('Node').implement({
   description: 'Something with an identifier that is unique in the whole service.',
   fields: (t) => ({ id: t.exposeID('id', { description: 'Identifier; its prefix says what it is.' }) }),
-  resolveType: ({ id }) => registered.get(kindOfId(id)!)?.typeName,
+  resolveType: ({ id }) => registered.get(kindOfId(id)!)?.type.name,
 });
 
 builder.queryFields((t) => ({

@@ -4,7 +4,7 @@ import type { Permission } from '../core/resources.ts';
 import type { Context } from './context.ts';
 import { appArgs, namespaceArgs, organizationArgs, workspaceArgs } from './place-args.ts';
 import type { Requirement } from './plugins/access-plugin.ts';
-import { around, inside } from './row-places.ts';
+import { inside } from './row-places.ts';
 
 /** A row that lives in an organization, perhaps in a workspace and something in it. */
 export interface PlacedRow extends Place {
@@ -20,12 +20,6 @@ export interface ParentRow {
   workspaceId?: string;
 }
 
-type Services = Context['services'];
-
-interface PartReads {
-  get(context: Context, place: Checked<WorkspacePlace>, id: string): Promise<ParentRow>;
-}
-
 /** How a type is the parent of others. */
 interface ParentKind {
   /** The arguments that name it. */
@@ -38,8 +32,6 @@ interface ParentKind {
   ofRow: (row: ParentRow) => Checked<object>;
   /** Asks for the permission where a row below it lives. @throws FORBIDDEN, RESOURCE_NOT_FOUND */
   demand: (context: Context, permission: Permission, row: PlacedRow) => unknown;
-  /** The field that leads from a row to it. */
-  back?: { name: string; authorize: Requirement; get: (context: Context, row: PlacedRow) => Promise<ParentRow> };
 }
 
 /** @throws Error for a row that names no such thing */
@@ -62,19 +54,13 @@ const demandInWorkspace: ParentKind['demand'] = ({ actor, services }, permission
 };
 
 /** A part of a workspace. */
-const partKind = (part: PlacePart, args: ParentKind['args'], reads: (services: Services) => PartReads): ParentKind => ({
+const partKind = (part: PlacePart, args: ParentKind['args']): ParentKind => ({
   args,
   authorize: inWorkspace,
   authorizeRoot: (workspace) => ({ workspace, in: part }),
   ofRoot: (root) => root[part],
   ofRow: (row) => inside[part]({ ...workspaceOf(row), id: row.id }),
   demand: demandInWorkspace,
-  back: {
-    name: part,
-    authorize: { workspace: `${part}:read` },
-    get: (context, row) =>
-      reads(context.services).get(context, around.workspace(workspaceOf(row)), named(row, part, row[`${part}Id`])),
-  },
 });
 
 const kinds: Readonly<Record<string, ParentKind>> = {
@@ -97,17 +83,9 @@ const kinds: Readonly<Record<string, ParentKind>> = {
     ofRoot: ({ workspace }) => workspace,
     ofRow: (row) => inside.workspace({ orgId: named(row, 'organization', row.orgId), id: row.id }),
     demand: demandInWorkspace,
-    back: {
-      name: 'workspace',
-      authorize: { workspace: 'workspace:read' },
-      get: (context, row) => {
-        const { workspaceId } = workspaceOf(row);
-        return context.services.workspaces.reads.get(context, around.organization(row), workspaceId);
-      },
-    },
   },
-  Namespace: partKind('namespace', namespaceArgs, ({ namespaces }) => namespaces.reads),
-  App: partKind('app', appArgs, ({ apps }) => apps.reads),
+  Namespace: partKind('namespace', namespaceArgs),
+  App: partKind('app', appArgs),
 };
 
 /** @throws Error for a type that nothing can be below */

@@ -18,6 +18,8 @@ type ReadableKind = { [Kind in IdKind]: `${Kind}:read` extends Permission ? Kind
 interface ReadsOf<Row, Args extends PageArgs> {
   list(context: ReadContext, place: Checked<object>, args: Args): Promise<Page<Row>>;
   get(context: RequestCache, place: Checked<object>, id: string): Promise<Row>;
+  find(context: RequestCache, place: Checked<object>, id: string): Promise<Row | null>;
+  findInTenant(context: RequestCache, orgId: string, id: string): Promise<Row | null>;
   findUnscoped(context: RequestCache, id: string): Promise<Row | null>;
 }
 
@@ -34,8 +36,6 @@ interface Readable<Row, Args extends PageArgs> {
   one?: false | { description?: string; arg?: string; argDescription?: string; organization?: string };
   /** The query of a list; arguments of its page, where they are not those of the list below the parent. */
   list?: { description?: string; page?: () => ReturnType<typeof pageArgs> };
-  /** The field that leads back to the parent, where there is one. */
-  back?: { description?: string };
   /** The list below the parent. */
   nested?: { name?: string; description?: string; nullable?: true };
 }
@@ -59,9 +59,14 @@ export function readable<Row extends PlacedRow, Args extends PageArgs>(
   const reads = ({ services }: Context): ReadsOf<Row, PageArgs> => options.reads(services);
   const filters = () => options.filters?.();
   const pages = pageType(type.name, type);
+  // what lies in an organization itself is named by what it is known by there
+  const within = (context: Context, orgId: string, id: string) =>
+    below.name === 'Organization'
+      ? reads(context).find(context, parent.ofRow({ id: orgId }), id)
+      : reads(context).findInTenant(context, orgId, id);
 
-  registerNode(kind, type, async (context, id) => {
-    const row = await reads(context).findUnscoped(context, id);
+  registerNode(kind, type, async (context, id, orgId) => {
+    const row = await (orgId ? within(context, orgId, id) : reads(context).findUnscoped(context, id));
     if (row) await parent.demand(context, permission, row);
     return row;
   });
@@ -76,17 +81,6 @@ export function readable<Row extends PlacedRow, Args extends PageArgs>(
       resolve: (row, args, context) => reads(context).list(context, parent.ofRow(row), args),
     }),
   );
-
-  const { back } = parent;
-  if (back && options.back)
-    builder.objectField(node, back.name, (t) =>
-      t.field({
-        type: below,
-        description: options.back?.description ?? `The ${back.name} that it belongs to.`,
-        authorize: back.authorize,
-        resolve: (row, _args, context) => back.get(context, row),
-      }),
-    );
 
   if (one) {
     const { arg = 'id', argDescription = `The ${noun}.` } = one;

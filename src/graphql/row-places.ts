@@ -32,10 +32,3 @@ export const inside = {
 
 /** The place of what is the caller's own, wherever that lies. */
 export const anywhere: Checked<object> = markChecked({});
-
-/** The place that a row lives in, with its neighbours. */
-export const around = {
-  organization: ({ orgId }: OrganizationPlace): Checked<OrganizationPlace> => markChecked({ orgId }),
-  workspace: ({ orgId, workspaceId }: WorkspacePlace): Checked<WorkspacePlace> => markChecked({ orgId, workspaceId }),
-  app: ({ orgId, workspaceId, appId }: AppPlace): Checked<AppPlace> => markChecked({ orgId, workspaceId, appId }),
-};

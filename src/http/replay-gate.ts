@@ -8,7 +8,7 @@ import type { FreeWord, Permission, PlaceKind } from '../core/resources.ts';
 import { unkept } from '../data/request-cache.ts';
 import { Context } from '../graphql/context.ts';
 import { type Gate, permissionOf, type Requirement } from '../graphql/plugins/access-plugin.ts';
-import { around } from '../graphql/row-places.ts';
+import { inside } from '../graphql/row-places.ts';
 import type { Services } from '../services.ts';
 import { rootArgumentsOf } from './root-arguments.ts';
 
@@ -67,7 +67,7 @@ type AskRow = (services: Services, actor: Actor, orgId: string, id: string, perm
 /** How a permission is asked for of what may lie anywhere: by its row. */
 const ofFreeRows: Readonly<Record<FreeWord, AskRow>> = {
   secret: async ({ secretReads }, actor, orgId, id, permission) => {
-    await secretReads.getDeletedToo(actor, around.organization({ orgId }), id, permission);
+    await secretReads.getDeletedToo(actor, inside.organization({ id: orgId }), id, permission);
   },
 };
 const rowAskers: ReadonlyMap<string | null, AskRow> = new Map(Object.entries(ofFreeRows));

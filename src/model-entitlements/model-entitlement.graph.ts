@@ -5,10 +5,9 @@ import { bounds, inputArg } from '../graphql/inputs.ts';
 import { Node } from '../graphql/node.ts';
 import { pageArgs } from '../graphql/page-type.ts';
 import { workspaceArgs } from '../graphql/place-args.ts';
+import { refersTo } from '../graphql/references.ts';
 import { readable } from '../graphql/resource.ts';
-import { around } from '../graphql/row-places.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
-import { LogicalModel } from '../models/logical-model.graph.ts';
 import { modelArg, modelIdBounds } from '../models/logical-model.inputs.ts';
 import { Workspace } from '../workspaces/workspace.graph.ts';
 import type { ModelEntitlement as ModelEntitlementRow } from './model-entitlement.service.ts';
@@ -37,13 +36,6 @@ export const ModelEntitlement = builder.objectRef<ModelEntitlementRow>('ModelEnt
   fields: (t) => ({
     workspaceId: t.exposeID('workspaceId', { description: 'The workspace.' }),
     logicalModelId: t.exposeID('logicalModelId', { description: 'The model; each once per workspace.' }),
-    model: t.field({
-      type: LogicalModel,
-      description: 'The model.',
-      authorize: { organization: 'model:read' },
-      resolve: (entitlement, _args, context) =>
-        context.services.models.reads.get(context, around.organization(entitlement), entitlement.logicalModelId),
-    }),
     workspaceLimits: t.expose('workspaceLimits', {
       type: WorkspaceLimits,
       authorize: 'inherited',
@@ -69,6 +61,11 @@ export const ModelEntitlement = builder.objectRef<ModelEntitlementRow>('ModelEnt
 });
 
 inOrganization(ModelEntitlement, 'model_entitlement');
+refersTo(ModelEntitlement, {
+  workspaceId: 'workspace',
+  logicalModelId: { kind: 'model', name: 'model', required: true },
+  grantedBy: 'user',
+});
 readable(ModelEntitlement, {
   kind: 'model_entitlement',
   below: Workspace,

@@ -4,12 +4,11 @@ import { bounds, inputArg } from '../graphql/inputs.ts';
 import { Node } from '../graphql/node.ts';
 import { pageArgs } from '../graphql/page-type.ts';
 import { organizationArgs } from '../graphql/place-args.ts';
+import { refersTo } from '../graphql/references.ts';
 import { readable } from '../graphql/resource.ts';
-import { around } from '../graphql/row-places.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
 import { Organization } from '../organizations/organization.graph.ts';
-import { ProviderAccount } from '../provider-accounts/provider-account.graph.ts';
-import { CreateLogicalModelInput, modelArg, UpdateLogicalModelInput } from './logical-model.inputs.ts';
+import { CreateLogicalModelInput, MAX_FALLBACKS, modelArg, UpdateLogicalModelInput } from './logical-model.inputs.ts';
 import type {
   LogicalModel as LogicalModelRow,
   ModelConstraints as ModelConstraintsRow,
@@ -37,16 +36,10 @@ const ModelTarget = builder.objectRef<ModelTargetRow>('ModelTarget').implement({
       nullable: true,
       description: "Stands in for the model's maximum of tokens.",
     }),
-    account: t.field({
-      type: ProviderAccount,
-      nullable: true,
-      description: 'The account; null, with an error, for those who may not read accounts.',
-      authorize: { organization: 'provider_account:read' },
-      resolve: (target, _args, context) =>
-        context.services.providerAccounts.reads.get(context, around.organization(target), target.providerAccountId),
-    }),
   }),
 });
+
+refersTo(ModelTarget, { providerAccountId: { kind: 'provider_account', name: 'account' } });
 
 const ModelConstraints = builder.objectRef<ModelConstraintsRow>('ModelConstraints').implement({
   description: 'What a model demands of the accounts that serve it.',
@@ -107,6 +100,7 @@ export const LogicalModel = builder.objectRef<LogicalModelRow>('LogicalModel').i
 
 inOrganization(LogicalModel, 'model');
 tracked(LogicalModel);
+refersTo(LogicalModel, { fallbackChain: { kind: 'model', name: 'fallbackModels', atMost: MAX_FALLBACKS } });
 readable(LogicalModel, {
   kind: 'model',
   below: Organization,

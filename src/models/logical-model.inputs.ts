@@ -70,7 +70,9 @@ const ModelConstraintsInput = builder.inputType('ModelConstraintsInput', {
 });
 
 const targets = { maxItems: 50, notNull: true } as const satisfies Constraints;
-const chain = { maxItems: 5, item: modelIdBounds, notNull: true } as const satisfies Constraints;
+/** Models of a fallback chain. */
+export const MAX_FALLBACKS = 5;
+const chain = { maxItems: MAX_FALLBACKS, item: modelIdBounds, notNull: true } as const satisfies Constraints;
 const capabilities = { maxItems: 100, notNull: true } as const satisfies Constraints;
 const temperature = { min: 0, max: 2 } as const satisfies Constraints;
 const topP = { min: 0, max: 1 } as const satisfies Constraints;

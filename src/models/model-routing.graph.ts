@@ -2,6 +2,7 @@ import type { ObjectRef } from '@pothos/core';
 import type { Constraints } from '../core/constraints.ts';
 import { builder } from '../graphql/builder.ts';
 import { workspaceArgs } from '../graphql/place-args.ts';
+import { refersTo } from '../graphql/references.ts';
 import { modelArg } from './logical-model.inputs.ts';
 import { type Finding, type RouteLimit as RouteLimitRow, routeReasons } from './model-routing.rules.ts';
 import type { LeftOut, ModelRoute as ModelRouteRow, RouteTarget as RouteTargetRow } from './model-routing.service.ts';
@@ -41,6 +42,8 @@ const RouteLimit = builder.objectRef<RouteLimitRow>('RouteLimit').implement({
     }),
   }),
 });
+
+refersTo(RouteLimit, { resourceId: { kind: 'node', anywhere: true } });
 
 const retryAfter = 'Whole seconds until it may be different; null where somebody has to change something first.';
 
@@ -138,6 +141,12 @@ const ModelRoute = builder.objectRef<ModelRouteRow>('ModelRoute').implement({
     }),
   }),
 });
+
+const model = { kind: 'model', name: 'model' } as const;
+const account = { kind: 'provider_account', name: 'account' } as const;
+refersTo(ModelRoute, { logicalModelId: model });
+refersTo(RouteTarget, { logicalModelId: model, providerAccountId: account });
+refersTo(RouteExclusion, { logicalModelId: model, providerAccountId: account });
 
 const word = { minLength: 1, maxLength: 255 } as const satisfies Constraints;
 

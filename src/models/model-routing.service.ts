@@ -20,6 +20,7 @@ import {
 
 /** A target to try. */
 export interface RouteTarget extends RoutedTarget {
+  orgId: string;
   logicalModelId: string;
   isFallback: boolean;
   isProbe: boolean;
@@ -30,12 +31,14 @@ export interface RouteTarget extends RoutedTarget {
 
 /** What is not tried: a target, or (without an account) a whole model. */
 export interface LeftOut extends Finding {
+  orgId: string;
   logicalModelId: string;
   providerAccountId: string | null;
   modelName: string | null;
 }
 
 export interface ModelRoute {
+  orgId: string;
   logicalModelId: string;
   targets: RouteTarget[];
   leftOut: LeftOut[];
@@ -97,7 +100,8 @@ export class ModelRoutingService {
     { seed, ...request }: RouteModel,
   ): Promise<{ route: ModelRoute; audited: string[] }> {
     const random = seed === null || seed === undefined ? Math.random : seededRandom(seed);
-    const route: ModelRoute = { logicalModelId, targets: [], leftOut: [], refusal: null, strictestRate: null };
+    const { orgId } = place;
+    const route: ModelRoute = { orgId, logicalModelId, targets: [], leftOut: [], refusal: null, strictestRate: null };
     const audited: string[] = [];
     const seen = new Set([logicalModelId]);
     for (let level = [logicalModelId]; level.length > 0; ) {
@@ -112,7 +116,7 @@ export class ModelRoutingService {
         if (!isFallback) route.strictestRate = strictestRate(model.entitlement, principal.token);
         const refused = entitlementFinding(model, request);
         if (refused && !isFallback) return { route: { ...route, refusal: refused }, audited };
-        if (refused) route.leftOut.push(wholeModel(id, refused));
+        if (refused) leaveModelOut(route, id, refused);
         else {
           addTargets(route, model, request, { random, isFallback });
           next.push(...model.fallbackChain.filter((other) => !seen.has(other)));
@@ -120,7 +124,7 @@ export class ModelRoutingService {
       }
       const following = [...new Set(next)];
       level = following.slice(0, MAX_MODELS - seen.size);
-      for (const id of following.slice(level.length)) route.leftOut.push(wholeModel(id, tooManyModels(id)));
+      for (const id of following.slice(level.length)) leaveModelOut(route, id, tooManyModels(id));
       for (const id of level) seen.add(id);
     }
     if (route.targets.length === 0) route.refusal = nothingLeft(logicalModelId, route.leftOut);
@@ -128,12 +132,8 @@ export class ModelRoutingService {
   }
 }
 
-const wholeModel = (logicalModelId: string, found: Finding): LeftOut => ({
-  ...found,
-  logicalModelId,
-  providerAccountId: null,
-  modelName: null,
-});
+const leaveModelOut = ({ orgId, leftOut }: ModelRoute, logicalModelId: string, found: Finding) =>
+  leftOut.push({ ...found, orgId, logicalModelId, providerAccountId: null, modelName: null });
 
 /** Adds the targets of one model in the order in which they are to be tried, and those that are not. */
 function addTargets(
@@ -142,14 +142,15 @@ function addTargets(
   request: RouteRequest,
   { random, isFallback }: { random: RandomSource; isFallback: boolean },
 ): void {
+  const { orgId } = route;
   const { logicalModelId } = model;
   const found = modelFinding(model);
   if (found) {
-    route.leftOut.push(wholeModel(logicalModelId, found));
+    leaveModelOut(route, logicalModelId, found);
     return;
   }
   const leaveOut = ({ providerAccountId, modelName }: RoutedTarget, why: Finding) =>
-    route.leftOut.push({ ...why, logicalModelId, providerAccountId, modelName });
+    route.leftOut.push({ ...why, orgId, logicalModelId, providerAccountId, modelName });
   const ready: RoutedTarget[] = [];
   const probes: RoutedTarget[] = [];
   for (const target of model.targets) {
@@ -161,8 +162,12 @@ function addTargets(
   const weighted = ready.filter(({ weight }) => weight > 0);
   const chosen = weighted.length > 0 ? weighted : ready;
   for (const target of ready) if (!chosen.includes(target)) leaveOut(target, weightZero(target));
-  const ordered = routingOrder(chosen, random).map((target) => shown(target, model, { isFallback, isProbe: false }));
-  const tried = routingOrder(probes, random).map((target) => shown(target, model, { isFallback, isProbe: true }));
+  const ordered = routingOrder(chosen, random).map((target) =>
+    shown(target, model, { orgId, isFallback, isProbe: false }),
+  );
+  const tried = routingOrder(probes, random).map((target) =>
+    shown(target, model, { orgId, isFallback, isProbe: true }),
+  );
   const probeFirst = tried.length > 0 && random() < PROBE_CHANCE ? tried.splice(0, 1) : [];
   route.targets.push(...probeFirst, ...ordered, ...tried);
 }
@@ -170,7 +175,7 @@ function addTargets(
 const shown = (
   target: RoutedTarget,
   model: RoutedModel,
-  flags: Pick<RouteTarget, 'isFallback' | 'isProbe'>,
+  flags: Pick<RouteTarget, 'orgId' | 'isFallback' | 'isProbe'>,
 ): RouteTarget => ({
   ...target,
   ...flags,

@@ -2,6 +2,7 @@ import type { Constraints } from '../core/constraints.ts';
 import { builder } from '../graphql/builder.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { workspaceArgs } from '../graphql/place-args.ts';
+import { refersTo } from '../graphql/references.ts';
 import { costBounds, modelArg } from './logical-model.inputs.ts';
 import type { UsageSummary as UsageSummaryRow } from './model-usage.service.ts';
 
@@ -38,6 +39,12 @@ const ModelUsageSummary = builder.objectRef<UsageSummaryRow>('ModelUsageSummary'
         'Failures in a row of the target; null where the model has no such target or the entitlement is disabled: then the account was not touched.',
     }),
   }),
+});
+
+refersTo(ModelUsageSummary, {
+  orgId: 'organization',
+  workspaceId: 'workspace',
+  logicalModelId: { kind: 'model', name: 'model' },
 });
 
 /** What one request can use: a wrong report must not use up a month for everybody. */

@@ -3,6 +3,7 @@ import { inWorkspace, tracked } from '../graphql/common-fields.ts';
 import { bounds, inputArg } from '../graphql/inputs.ts';
 import { Node } from '../graphql/node.ts';
 import { idArg, workspaceArgs } from '../graphql/place-args.ts';
+import { refersTo } from '../graphql/references.ts';
 import { readable } from '../graphql/resource.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
 import { Workspace } from '../workspaces/workspace.graph.ts';
@@ -19,6 +20,7 @@ export const Namespace = builder.prismaObject('Namespace', {
 });
 inWorkspace(Namespace, 'namespace');
 tracked(Namespace);
+refersTo(Namespace, { workspaceId: { kind: 'workspace', required: true } });
 readable(Namespace, {
   kind: 'namespace',
   below: Workspace,
@@ -27,7 +29,6 @@ readable(Namespace, {
     description: 'A namespace by its identifier, or by `default`.',
     argDescription: 'The namespace, or `default`.',
   },
-  back: { description: 'The workspace that it is a part of.' },
 });
 
 const target = () => ({ ...workspaceArgs(), ...idArg('The namespace, or `default`.') });

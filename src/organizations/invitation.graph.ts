@@ -3,6 +3,7 @@ import { inOrganization } from '../graphql/common-fields.ts';
 import { aRole, bounds, inputArg } from '../graphql/inputs.ts';
 import { Node } from '../graphql/node.ts';
 import { idArg, organizationArgs } from '../graphql/place-args.ts';
+import { refersTo } from '../graphql/references.ts';
 import { readable } from '../graphql/resource.ts';
 import { inside } from '../graphql/row-places.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
@@ -31,6 +32,7 @@ export const Invitation = builder.objectRef<InvitationRow>('Invitation').impleme
 });
 
 inOrganization(Invitation, 'invitation');
+refersTo(Invitation, { workspaceId: 'workspace', invitedBy: 'user', acceptedBy: 'user' });
 readable(Invitation, {
   kind: 'invitation',
   below: Organization,

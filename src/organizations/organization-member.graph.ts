@@ -4,7 +4,7 @@ import { Node } from '../graphql/node.ts';
 import { organizationArgs } from '../graphql/place-args.ts';
 import { readable } from '../graphql/resource.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
-import { addMemberInput, memberArg, memberFields, updateMemberInput } from './member.graph.ts';
+import { addMemberInput, memberArg, memberFields, updateMemberInput } from './member.inputs.ts';
 import { Organization } from './organization.graph.ts';
 import type { OrganizationMember as OrganizationMemberRow } from './organization-member.service.ts';
 

@@ -5,10 +5,11 @@ import { bounds, inputArg } from '../graphql/inputs.ts';
 import { Node, registerNode } from '../graphql/node.ts';
 import { pageArgs, pageType } from '../graphql/page-type.ts';
 import { idArg } from '../graphql/place-args.ts';
-import { anywhere, around, inside } from '../graphql/row-places.ts';
+import { refersTo } from '../graphql/references.ts';
+import { anywhere, inside } from '../graphql/row-places.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
 import { isSelf, User } from '../users/user.graph.ts';
-import { Workspace, WorkspaceConnection } from '../workspaces/workspace.graph.ts';
+import { WorkspaceConnection } from '../workspaces/workspace.graph.ts';
 
 export const Organization = builder.prismaObject('Organization', {
   description: 'A tenant: people work together in it, and nothing of it is seen from outside.',
@@ -40,22 +41,14 @@ export const Organization = builder.prismaObject('Organization', {
   }),
 });
 
+refersTo(Organization, { createdBy: 'user' });
+
 export const OrganizationConnection = pageType('Organization', Organization);
 
 registerNode('organization', Organization, async (context, id) => {
   await context.services.access.requireOrganization(context.actor, id, 'organization:access');
   return context.services.organizations.reads.findUnscoped(context, id);
 });
-
-builder.prismaObjectField(Workspace, 'organization', (t) =>
-  t.field({
-    type: Organization,
-    description: 'The organization that it belongs to.',
-    authorize: { organization: 'organization:access' },
-    resolve: (row, _args, context) =>
-      context.services.organizations.reads.get(context, around.organization(row), row.orgId),
-  }),
-);
 
 builder.objectField(User, 'organizations', (t) =>
   t.field({

@@ -4,6 +4,7 @@ import { inApp } from '../graphql/common-fields.ts';
 import { bounds, inputArg } from '../graphql/inputs.ts';
 import { Node } from '../graphql/node.ts';
 import { appArgs, idArg } from '../graphql/place-args.ts';
+import { refersTo } from '../graphql/references.ts';
 import { readable } from '../graphql/resource.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
 
@@ -20,11 +21,11 @@ export const Release = builder.prismaObject('Release', {
   }),
 });
 inApp(Release, 'release');
+refersTo(Release, { appId: { kind: 'app', required: true }, createdBy: 'user' });
 readable(Release, {
   kind: 'release',
   below: App,
   reads: ({ releases }) => releases.reads,
-  back: { description: 'The app that it is a release of.' },
 });
 
 const CreateReleaseInput = builder.inputType('CreateReleaseInput', {

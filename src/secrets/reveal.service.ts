@@ -15,6 +15,7 @@ import { ciphertextOf } from './vault.ts';
 
 /** The values that a secret has and had, newest first. */
 export interface SecretHistory {
+  orgId: string;
   secretId: string;
   currentVersion: number;
   versions: SecretHistoryEntry[];
@@ -25,6 +26,7 @@ export type SecretVersionState = 'READABLE' | 'DESTROYED' | 'UNREADABLE';
 
 /** `value` is masked for those who may not see it, and null where it is not readable. */
 export interface SecretHistoryEntry {
+  orgId: string;
   version: number;
   state: SecretVersionState;
   createdBy: string | null;
@@ -140,7 +142,7 @@ export class RevealService {
     };
     const dataKey = opened(() => unwrapKey(this.#deps.rootKeys, secret));
     const versions = sealed.map(({ ciphertext, version, createdBy, createdAt }): SecretHistoryEntry => {
-      const entry = { version, createdBy, createdAt };
+      const entry = { orgId: secret.orgId, version, createdBy, createdAt };
       if (!ciphertext) return { ...entry, state: 'DESTROYED', value: null };
       const value = dataKey && opened(() => openValue(dataKey, secret, { version, ciphertext }));
       return value
@@ -149,7 +151,7 @@ export class RevealService {
     });
     if (faults.length > 0)
       this.#deps.onFault(new AggregateError(faults, faults.map(String).join('; ')), 'a secret does not open');
-    return { secretId: secret.id, currentVersion: secret.vaultVersion, versions };
+    return { orgId: secret.orgId, secretId: secret.id, currentVersion: secret.vaultVersion, versions };
   }
 }
 

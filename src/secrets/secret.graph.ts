@@ -4,6 +4,7 @@ import { bounds, inputArg } from '../graphql/inputs.ts';
 import { Node, registerNode } from '../graphql/node.ts';
 import { pageArgs, pageType } from '../graphql/page-type.ts';
 import { idArg, organizationArgs } from '../graphql/place-args.ts';
+import { refersTo } from '../graphql/references.ts';
 import { inside } from '../graphql/row-places.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
 import { Organization } from '../organizations/organization.graph.ts';
@@ -63,6 +64,12 @@ const Secret = builder.objectRef<SecretRow>('Secret').implement({
 });
 
 tracked(Secret);
+refersTo(Secret, {
+  orgId: 'organization',
+  workspaceId: 'workspace',
+  namespaceId: 'namespace',
+  environmentId: 'environment',
+});
 
 const SecretConnection = pageType('Secret', Secret);
 
@@ -105,6 +112,9 @@ const SecretHistory = builder.objectRef<History>('SecretHistory').implement({
     }),
   }),
 });
+
+refersTo(SecretVersion, { createdBy: 'user' });
+refersTo(SecretHistory, { secretId: 'secret' });
 
 /** Usable in a path segment and behind `secret://`. */
 const nameBounds = {

@@ -17,7 +17,7 @@ export const Thread = builder.prismaObject('Thread', {
 });
 inNamespace(Thread, 'thread');
 tracked(Thread, { by: 'Who started it.', at: 'When it was started.' });
-readable(Thread, { kind: 'thread', below: Namespace, reads: ({ threads }) => threads.reads, back: {} });
+readable(Thread, { kind: 'thread', below: Namespace, reads: ({ threads }) => threads.reads });
 
 const CreateThreadInput = builder.inputType('CreateThreadInput', {
   description: 'A new thread.',

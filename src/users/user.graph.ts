@@ -4,6 +4,7 @@ import type { Context } from '../graphql/context.ts';
 import { aRole, bounds } from '../graphql/inputs.ts';
 import { Node, registerNode } from '../graphql/node.ts';
 import { pageArgs, pageType } from '../graphql/page-type.ts';
+import { refersTo } from '../graphql/references.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
 import type { UserView } from './user.reads.ts';
 
@@ -13,6 +14,12 @@ const usernameBounds = { minLength: 3, maxLength: 64, pattern: '[A-Za-z0-9_.@+-]
 /** Whether a user is the caller: what is private is shown to the user alone. */
 export const isSelf = (user: UserView, { caller }: Context) =>
   caller.principal?.userId === user.id || caller.signedInAs?.userId === user.id;
+
+/** A guest's home is another tenant's affair. */
+const defaultWorkspaceOf = (user: UserView, context: Context) =>
+  (isSelf(user, context) && !context.caller.principal?.token) || user.homeOrgId === user.contextOrgId
+    ? user.defaultWorkspaceId
+    : null;
 
 export const User = builder.objectRef<UserView>('User').implement({
   description:
@@ -34,11 +41,7 @@ export const User = builder.objectRef<UserView>('User').implement({
       nullable: true,
       authorize: 'inherited',
       description: 'Where the user starts; null for those outside the organization that manages the account.',
-      // a guest's home is another tenant's affair
-      resolve: (user, _args, context) =>
-        (isSelf(user, context) && !context.caller.principal?.token) || user.homeOrgId === user.contextOrgId
-          ? user.defaultWorkspaceId
-          : null,
+      resolve: (user, _args, context) => defaultWorkspaceOf(user, context),
     }),
     isActive: t.exposeBoolean('isActive', { description: 'Whether the account can sign in.' }),
     isVerified: t.exposeBoolean('isVerified', { description: 'Whether the e-mail address is proven.' }),
@@ -86,7 +89,13 @@ export const User = builder.objectRef<UserView>('User').implement({
 
 export const UserConnection = pageType('User', User);
 
-registerNode('user', User, ({ actor, services }, id) => services.users.get(actor, id));
+/** Beside an id, whoever is a member of the organization now. */
+registerNode('user', User, async ({ actor, services, colleagues }, id, orgId) => {
+  if (!orgId) return services.users.get(actor, id);
+  await services.access.requireOrganization(actor, orgId, 'user:read');
+  return colleagues.load([orgId, id]);
+});
+refersTo(User, { defaultWorkspaceId: { kind: 'workspace', idOf: defaultWorkspaceOf, anywhere: true } });
 
 builder.queryFields((t) => ({
   me: t.field({

@@ -3,9 +3,10 @@ import { inputArg } from '../graphql/inputs.ts';
 import { Node } from '../graphql/node.ts';
 import { pageArgs } from '../graphql/page-type.ts';
 import { workspaceArgs } from '../graphql/place-args.ts';
+import { refersTo } from '../graphql/references.ts';
 import { readable } from '../graphql/resource.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
-import { addMemberInput, memberArg, memberFields, updateMemberInput } from '../organizations/member.graph.ts';
+import { addMemberInput, memberArg, memberFields, updateMemberInput } from '../organizations/member.inputs.ts';
 import { Workspace } from './workspace.graph.ts';
 import type { WorkspaceMember as WorkspaceMemberRow } from './workspace-member.service.ts';
 
@@ -18,6 +19,7 @@ export const WorkspaceMember = builder.objectRef<WorkspaceMemberRow>('WorkspaceM
   }),
 });
 memberFields(WorkspaceMember);
+refersTo(WorkspaceMember, { workspaceId: 'workspace' });
 readable(WorkspaceMember, {
   kind: 'workspace_member',
   below: Workspace,

@@ -1,10 +1,13 @@
+import { emptyPage } from '../data/page.ts';
 import { builder } from '../graphql/builder.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { Node, registerNode } from '../graphql/node.ts';
 import { pageArgs, pageType } from '../graphql/page-type.ts';
+import { refersTo } from '../graphql/references.ts';
 import { MessageResult } from '../graphql/results.ts';
+import { inside } from '../graphql/row-places.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
-import { User } from '../users/user.graph.ts';
+import { isSelf, User } from '../users/user.graph.ts';
 
 export const Workspace = builder.prismaObject('Workspace', {
   description: 'A workspace: where an organization keeps namespaces, apps and everything in them.',
@@ -18,13 +21,6 @@ export const Workspace = builder.prismaObject('Workspace', {
       nullable: true,
       description: 'The user who owns it; null after that account is gone.',
     }),
-    owner: t.field({
-      type: User,
-      nullable: true,
-      authorize: { organization: 'user:read' },
-      description: 'The user who owns it; null after that user has left the organization.',
-      resolve: ({ orgId, ownerId }, _args, context) => (ownerId ? context.colleagues.load([orgId, ownerId]) : null),
-    }),
     subscriptionPlanId: t.exposeString('subscriptionPlanId', { description: 'The plan it is billed under.' }),
     region: t.exposeString('region', { description: 'Where it is hosted.' }),
     storageBucket: t.exposeString('storageBucket', { description: 'Where its files are kept.' }),
@@ -36,14 +32,37 @@ export const Workspace = builder.prismaObject('Workspace', {
   }),
 });
 
+refersTo(Workspace, {
+  orgId: { kind: 'organization', required: true, description: 'The organization that it belongs to.' },
+  ownerId: 'user',
+});
+
 export const WorkspaceConnection = pageType('Workspace', Workspace);
 
-registerNode('workspace', Workspace, async (context, id) => {
+registerNode('workspace', Workspace, async (context, id, orgId) => {
   const { actor, services } = context;
-  const workspace = await services.workspaces.reads.findUnscoped(context, id);
+  const { reads } = services.workspaces;
+  const workspace = await (orgId ? reads.findInTenant(context, orgId, id) : reads.findUnscoped(context, id));
   if (workspace) await services.access.requireWorkspace(actor, workspace.orgId, id, 'workspace:read');
   return workspace;
 });
+
+builder.objectField(User, 'workspaces', (t) =>
+  t.field({
+    type: WorkspaceConnection,
+    nullable: true,
+    description:
+      'The workspaces of the user in the current organization, newest first. Empty for others; null, with an error, for tokens that may not read workspaces.',
+    authorize: { service: 'workspace:read' },
+    args: pageArgs(),
+    resolve: async (user, args, context) => {
+      const { contextOrgId: orgId } = user;
+      const { access, workspaces } = context.services;
+      if (!orgId || !isSelf(user, context) || !(await access.organizationRole(context.actor, orgId))) return emptyPage;
+      return workspaces.own.list(context, inside.organization({ id: orgId }), args);
+    },
+  }),
+);
 
 builder.queryFields((t) => ({
   workspace: t.field({

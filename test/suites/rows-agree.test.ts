@@ -334,6 +334,9 @@ describe.each(Object.entries(declared))('%s', (name, { place, rows: read, me, kn
     const [first] = wanted;
     expect(await reads().get(asking('nobody'), markChecked(place()), idOf(first!))).toStrictEqual(first);
     expect(await reads().findUnscoped(context, first!.id)).toStrictEqual(first);
+    const { orgId } = place();
+    if (orgId) expect(await reads().findInTenant(context, orgId, first!.id)).toStrictEqual(first);
+    if (orgId) expect(await reads().findInTenant(context, 'nowhere', first!.id)).toBeNull();
     const elsewhere = { ...place(), orgId: 'nowhere' };
     expect(await reads().find(context, markChecked(elsewhere), idOf(first!))).toBeNull();
     if (!alias) return;

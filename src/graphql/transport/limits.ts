@@ -126,7 +126,9 @@ class Scan {
       sum.cost += SCALAR;
       return;
     }
-    const times = field?.args.some((arg) => arg.name === 'first') ? pageSize(node, this.#variables) : 1;
+    const times = field?.args.some((arg) => arg.name === 'first')
+      ? pageSize(node, this.#variables)
+      : Number(field?.extensions.atMost ?? 1);
     // what only wraps the rows of a page is no object of its own
     if (!type.extensions.wrapsPage) sum.cost += times;
     const named = field && getNamedType(field.type);

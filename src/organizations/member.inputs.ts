@@ -1,10 +1,12 @@
 import type { ObjectRef } from '@pothos/core';
 import { builder } from '../graphql/builder.ts';
 import { aRole, bounds } from '../graphql/inputs.ts';
+import { refersTo } from '../graphql/references.ts';
 import type { ShownUser } from './memberships.ts';
 
 interface MemberRow extends ShownUser {
   id: string;
+  orgId: string;
   userId: string;
   role: string;
   addedBy: string | null;
@@ -13,7 +15,7 @@ interface MemberRow extends ShownUser {
 }
 
 /** The fields of a membership, beside those that say of what. */
-export const memberFields = (type: ObjectRef<typeof builder.$inferSchemaTypes, MemberRow>) =>
+export function memberFields(type: ObjectRef<typeof builder.$inferSchemaTypes, MemberRow>): void {
   builder.objectFields(type, (t) => ({
     id: t.exposeID('id', { description: 'Identifier of the membership.' }),
     userId: t.exposeID('userId', { description: 'The user.' }),
@@ -26,6 +28,8 @@ export const memberFields = (type: ObjectRef<typeof builder.$inferSchemaTypes, M
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When the user was added.' }),
     updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When the membership last changed.' }),
   }));
+  refersTo(type, { orgId: 'organization', userId: 'user', addedBy: 'user' });
+}
 
 /** Who to add: `AddWorkspaceMemberInput`. */
 export const addMemberInput = (name: string, userDescription: string) =>

@@ -1,0 +1,109 @@
+import type { ObjectRef } from '@pothos/core';
+import { notFound } from '../core/errors.ts';
+import { kindOfId } from '../core/ids.ts';
+import type { IdKind, Permission } from '../core/resources.ts';
+import { builder } from './builder.ts';
+import type { Context } from './context.ts';
+import { Node, nodeKindOf } from './node.ts';
+
+type Types = typeof builder.$inferSchemaTypes;
+
+/** A resource whose objects stand beside ids that name them. */
+type ReferredKind = { [Kind in IdKind]: `${Kind}:read` extends Permission ? Kind : never }[IdKind] | 'organization';
+
+interface Reference<Row> {
+  /** What the id names; `node` where only its prefix tells. */
+  kind: ReferredKind | 'node';
+  /** Name of the field, where the id's own name does not give it. */
+  name?: string;
+  description?: string;
+  /** What is named is always there: the field is not null. */
+  required?: true;
+  /** The ids are a list of so many at most. */
+  atMost?: number;
+  /** The id, where a caller may see less than the row holds. */
+  idOf?: (row: Row, context: Context) => string | null;
+  /** The id may name something of another organization. */
+  anywhere?: true;
+}
+
+type Ids = string | readonly string[] | null;
+type References<Row> = {
+  [Name in keyof Row & string as Row[Name] extends Ids ? Name : never]?: Reference<Row>['kind'] | Reference<Row>;
+};
+
+/** `createdBy` -> `createdByUser`, `workspaceIds` -> `workspaces`, `orgId` -> `organization`, `appId` -> `app` */
+const nameBeside = (column: string): string =>
+  column === 'orgId' ? 'organization' : column.endsWith('By') ? `${column}User` : column.replace(/Id(s?)$/, '$1');
+
+const permissionOf = (kind: ReferredKind): Permission =>
+  kind === 'organization' ? 'organization:access' : `${kind}:read`;
+
+function descriptionOf<Row>(column: string, { kind, required, atMost }: Reference<Row>): string {
+  const noun = kind === 'node' ? 'resource' : kind.replaceAll('_', ' ');
+  const what = atMost ? `The ${noun}s in \`${column}\`, in that order.` : `The ${noun} in \`${column}\`.`;
+  if (required) return what;
+  const gone = kind === 'user' ? 'for a user who has left the organization' : 'after it was deleted';
+  return `${what} Null ${gone}; null with an error for callers who may not read it.`;
+}
+
+/**
+ * Puts the objects beside the ids of a type that name them. Each asks for its own permission where it lives, and all that a level of an
+ * answer names are read together: by the node of their kind.
+ */
+export function refersTo<Row extends object>(type: ObjectRef<Types, Row>, references: References<Row>): void {
+  builder.objectFields(type, (t) =>
+    Object.fromEntries(
+      Object.entries<Reference<Row>['kind'] | Reference<Row> | undefined>(references).map(([column, given]) => {
+        const reference = typeof given === 'object' ? given : { kind: given! };
+        const { kind, name = nameBeside(column), required, atMost } = reference;
+        const options = {
+          authorize: kind === 'node' ? ('signedIn' as const) : { service: permissionOf(kind) },
+          extensions: { beside: column, atMost },
+          description: reference.description ?? descriptionOf(column, reference),
+        };
+        const target = kind === 'node' ? Node : nodeKindOf(kind).type;
+        const idIn = (row: Row): Ids => row[column as keyof Row] as Ids;
+        return [
+          name,
+          atMost
+            ? t.field({
+                ...options,
+                type: [target],
+                nullable: { list: false, items: true },
+                resolve: (row, _args, context) =>
+                  ((idIn(row) ?? []) as readonly string[]).map((id) => find(context, reference, row, id)) as never,
+              })
+            : t.field({
+                ...options,
+                type: target,
+                nullable: !required,
+                resolve: (row, _args, context) => {
+                  const id = reference.idOf ? reference.idOf(row, context) : (idIn(row) as string | null);
+                  return (id ? find(context, reference, row, id) : null) as never;
+                },
+              }),
+        ];
+      }),
+    ),
+  );
+}
+
+/** @throws FORBIDDEN; RESOURCE_NOT_FOUND for what must be there */
+async function find<Row extends object>(
+  context: Context,
+  { kind, required, anywhere }: Reference<Row>,
+  row: Row,
+  id: string,
+): Promise<object | null> {
+  const named = kind === 'node' ? kindOfId(id) : kind;
+  const found = named && (await nodeKindOf(named).load(context, id, anywhere ? undefined : organizationOf(row)));
+  if (!found && required) throw notFound(named ?? 'node', id);
+  return found;
+}
+
+/** The organization of a row; an organization is its own. */
+function organizationOf({ id, orgId = id }: { id?: unknown; orgId?: unknown }): string {
+  if (typeof orgId !== 'string') throw new Error(`'${String(id)}' names no organization.`);
+  return orgId;
+}
