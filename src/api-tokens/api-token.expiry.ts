@@ -19,30 +19,19 @@ export function expiryOf(
   now: Date,
   { allowNever, parent }: { allowNever: boolean; parent: ParentLimits | null },
 ): Date | null {
-  const at = (field: string, message: string) => invalidInput(['input', field], message);
+  const refuse = (field: string, message: string) => invalidInput(['input', field], message);
   const last = parent?.expiresAt ?? null;
   const days = (count: number) => new Date(now.getTime() + count * DAY_MS);
   // null is a wish of its own: never
   const isTwice = expiresAt !== undefined && expiresInDays !== undefined;
-  if (isTwice && (expiresAt || expiresInDays)) throw at('expiresAt', 'give either expires_at or expires_in_days');
-  if (expiresAt) {
-    if (expiresAt <= now) throw at('expiresAt', 'must be in the future');
-    if (expiresAt > days(MAX_DAYS)) throw at('expiresAt', `must be within ${MAX_DAYS} days`);
-    if (last && expiresAt > last) throw at('expiresAt', 'must not be later than the end of the token that asks for it');
-    return expiresAt;
-  }
-  if (expiresAt === null || expiresInDays === null) {
-    const field = expiresAt === null ? 'expiresAt' : 'expiresInDays';
-    if (!allowNever) throw at(field, 'tokens have to expire here');
-    if (last) throw at(field, 'must not be later than the end of the token that asks for it');
-    return null;
-  }
-  if (expiresInDays === undefined) {
-    const usual = days(DEFAULT_DAYS);
-    return last && last < usual ? last : usual;
-  }
-  const end = days(expiresInDays);
-  if (last && end > last) throw at('expiresInDays', 'must not be later than the end of the token that asks for it');
+  if (isTwice && (expiresAt || expiresInDays)) throw refuse('expiresAt', 'give either expires_at or expires_in_days');
+  if (expiresAt === undefined && expiresInDays === undefined) return earlier(days(DEFAULT_DAYS), last);
+  const field = expiresAt === undefined ? 'expiresInDays' : 'expiresAt';
+  const end = expiresAt ?? (expiresInDays ? days(expiresInDays) : null);
+  if (!end && !allowNever) throw refuse(field, 'tokens have to expire here');
+  if (expiresAt && expiresAt <= now) throw refuse(field, 'must be in the future');
+  if (expiresAt && expiresAt > days(MAX_DAYS)) throw refuse(field, `must be within ${MAX_DAYS} days`);
+  if (last && (!end || end > last)) throw refuse(field, 'must not be later than the end of the token that asks for it');
   return end;
 }
 

@@ -60,12 +60,7 @@ export class ApiTokenService {
 
   constructor(deps: ApiTokenDeps) {
     this.#deps = deps;
-    this.all = new Reads(deps, {
-      ...tokens,
-      name: 'all_api_tokens',
-      below: ['orgId'],
-      listed: shown('r.org_id = $1'),
-    });
+    this.all = new Reads(deps, { ...tokens, name: 'all_api_tokens', below: ['orgId'], listed: shown('r.org_id = $1') });
     this.ofApp = new Reads(deps, {
       ...tokens,
       name: 'app_tokens',

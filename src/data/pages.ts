@@ -181,7 +181,8 @@ export function columnsOf<Property extends string>(
   return Object.fromEntries(properties.map((property) => [property, column(property)])) as Record<Property, string>;
 }
 
-type Words<Line extends string> = Line extends `${infer First} ${infer Rest}` ? First | Words<Rest> : Line;
+/** The words of a line. */
+export type Words<Line extends string> = Line extends `${infer First} ${infer Rest}` ? First | Words<Rest> : Line;
 
 /** Names that are written in lines, with their type: `words('id orgId', 'createdBy createdAt')`. */
 export const words = <Line extends string>(...lines: readonly Line[]): Words<Line>[] =>

@@ -5,6 +5,7 @@ import { newId } from '../core/ids.ts';
 import type { PrismaTx } from '../data/changes.ts';
 import { type Given, withoutNull } from '../data/given.ts';
 import type { PageArgs } from '../data/page.ts';
+import type { Words } from '../data/pages.ts';
 import { Reads } from '../data/reads.ts';
 import { emitChange, recordChange } from '../data/record-change.ts';
 import { unkept } from '../data/request-cache.ts';
@@ -14,17 +15,10 @@ import { checkFallbackChain, lockModels } from './fallback-chain.ts';
 import { type LogicalModel, type ModelConstraints, type ModelFilters, models } from './logical-model.source.ts';
 import { replaceTargets, type TargetInput } from './model-target.writes.ts';
 
-type Changeable =
-  | 'name'
-  | 'description'
-  | 'modelType'
-  | 'capabilities'
-  | 'defaultTemperature'
-  | 'defaultTopP'
-  | 'defaultMaxTokens'
-  | 'fallbackChain'
-  | 'enabled'
-  | 'tags';
+type Changeable = Words<
+  | 'name description modelType capabilities defaultTemperature defaultTopP defaultMaxTokens fallbackChain enabled'
+  | 'tags'
+>;
 
 interface UpdateLogicalModel extends Given<ModelRow, Changeable> {
   /** `deprecated` or `disabled` by hand; `active` and null give the status back to the targets. */

@@ -13,8 +13,8 @@ import type { ModelConstraints } from './logical-model.source.ts';
 
 const ofTarget = columnsOf(
   words(
-    'providerAccountId modelName weight priority enabled consecutiveFailures averageLatencyMs temperatureOverride',
-    'maxTokensOverride',
+    'providerAccountId modelName weight priority enabled consecutiveFailures averageLatencyMs costPer1kTokens',
+    'temperatureOverride maxTokensOverride',
   ),
   'm',
 );
@@ -28,7 +28,7 @@ const ofEntitlement = columnsOf(words('id enabled allowedStepTypes allowedEndpoi
 
 /** A target with everything that decides whether it may be tried. */
 export interface RoutedTarget
-  extends Pick<TargetRow, keyof typeof ofTarget | 'costPer1kTokens'>,
+  extends Pick<TargetRow, keyof typeof ofTarget>,
     Pick<AccountRow, keyof typeof ofAccount>,
     Omit<QuotaPolicy, 'usagePeriod'> {
   /** Seconds since it last failed; `null`: never. */
@@ -74,7 +74,6 @@ const target = jsonOf({
   ...ofAccount,
   failedAgo: ago('m.last_failure'),
   latencyAgo: ago('m.latency_at'),
-  costPer1kTokens: 'm.cost_per_1k_tokens',
   costAgo: ago('m.cost_at'),
   accountEnabled: 'a.enabled',
   accountStatus: 'a.status',

@@ -5,6 +5,7 @@ import { newId } from '../core/ids.ts';
 import type { PrismaTx } from '../data/changes.ts';
 import { type Given, withoutNull } from '../data/given.ts';
 import type { PageArgs } from '../data/page.ts';
+import type { Words } from '../data/pages.ts';
 import { Reads } from '../data/reads.ts';
 import { recordChange } from '../data/record-change.ts';
 import { unkept } from '../data/request-cache.ts';
@@ -29,19 +30,10 @@ export interface UpdateProviderAccount extends Given<AccountRow, Changeable> {
 }
 
 type Changeable =
-  | RequiredKeys
-  | 'description'
-  | 'region'
-  | 'dataResidency'
-  | 'routingMode'
-  | 'bridgeId'
-  | 'bridgeEndpointName'
-  | 'enabled'
-  | 'tags';
+  | Words<'name providerType credentialsRef'>
+  | Words<'description region dataResidency routingMode bridgeId bridgeEndpointName enabled tags'>;
 
-type RequiredKeys = 'name' | 'providerType' | 'credentialsRef';
-
-type CreateProviderAccount = UpdateProviderAccount & Pick<AccountRow, RequiredKeys>;
+type CreateProviderAccount = UpdateProviderAccount & Pick<AccountRow, 'name' | 'providerType' | 'credentialsRef'>;
 
 /** An account as a change finds it, held until the transaction ends. */
 type LockedAccount = Pick<

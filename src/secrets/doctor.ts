@@ -1,6 +1,6 @@
 import type { Prisma, PrismaClient } from '../generated/prisma/client.ts';
 import type { RootKeys } from '../platform/keys/root-keys.ts';
-import { openValue, unwrapKey, VaultFault } from './envelope.ts';
+import { attempt, openValue, unwrapKey } from './envelope.ts';
 
 const BATCH = 100;
 
@@ -66,7 +66,7 @@ async function examineBatch(db: Prisma.TransactionClient, rootKeys: RootKeys, af
       findings.push({ secretId: secret.id, orgId: secret.orgId, version, reason });
     const dataKey = attempt(
       () => unwrapKey(rootKeys, secret),
-      (reason) => report(null, reason),
+      ({ reason }) => report(null, reason),
     );
     const versions = await db.secretVersion.findMany({ where: { secretId: secret.id }, orderBy: { version: 'asc' } });
     for (const { version, ciphertext } of versions) {
@@ -75,21 +75,11 @@ async function examineBatch(db: Prisma.TransactionClient, rootKeys: RootKeys, af
       if (dataKey)
         attempt(
           () => openValue(dataKey, secret, { version, ciphertext }),
-          (reason) => report(version, reason),
+          ({ reason }) => report(version, reason),
         );
     }
     if (!versions.some(({ version, ciphertext }) => version === secret.vaultVersion && ciphertext))
       report(secret.vaultVersion, 'has no ciphertext');
   }
   return { secrets: secrets.length, versions: values, findings, last: secrets.at(-1)?.id ?? null };
-}
-
-function attempt<T>(work: () => T, onFault: (reason: string) => void): T | null {
-  try {
-    return work();
-  } catch (error) {
-    if (!(error instanceof VaultFault)) throw error;
-    onFault(error.reason);
-    return null;
-  }
 }

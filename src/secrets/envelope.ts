@@ -37,6 +37,17 @@ export class VaultFault extends Error {
   }
 }
 
+/** What `work` opens; `null` where it does not open, which is told. */
+export function attempt<T>(work: () => T, onFault: (fault: VaultFault) => void): T | null {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof VaultFault)) throw error;
+    onFault(error);
+    return null;
+  }
+}
+
 // associated data: a key opens for its own secret only, a value for its own version only
 const keyContext = ({ orgId, id }: SecretIdentity) => `key|${orgId}|${id}`;
 const valueContext = ({ orgId, id }: SecretIdentity, version: number) => `value|${orgId}|${id}|${version}`;

@@ -6,7 +6,15 @@ import type { ActorContext } from '../data/request-cache.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import type { RootKeys } from '../platform/keys/root-keys.ts';
-import { openValue, type SealedVersion, type SecretValue, unwrapKey, VaultFault, type WrappedKey } from './envelope.ts';
+import {
+  attempt,
+  openValue,
+  type SealedVersion,
+  type SecretValue,
+  unwrapKey,
+  type VaultFault,
+  type WrappedKey,
+} from './envelope.ts';
 import { type ListedSecret, type Secret, type SecretReads, secretColumns } from './secret.reads.ts';
 import type { PlaceInput } from './secret-place.ts';
 import { masked } from './secret-value.ts';
@@ -131,15 +139,7 @@ export class RevealService {
     shown: (value: SecretValue) => SecretValue,
   ): SecretHistory {
     const faults: VaultFault[] = [];
-    const opened = <T>(open: () => T): T | null => {
-      try {
-        return open();
-      } catch (error) {
-        if (!(error instanceof VaultFault)) throw error;
-        faults.push(error);
-        return null;
-      }
-    };
+    const opened = <T>(open: () => T) => attempt(open, (fault) => faults.push(fault));
     const dataKey = opened(() => unwrapKey(this.#deps.rootKeys, secret));
     const versions = sealed.map(({ ciphertext, version, createdBy, createdAt }): SecretHistoryEntry => {
       const entry = { orgId: secret.orgId, version, createdBy, createdAt };

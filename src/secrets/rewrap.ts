@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Prisma, type PrismaClient } from '../generated/prisma/client.ts';
 import type { RootKeys } from '../platform/keys/root-keys.ts';
 import type { NamedKey } from '../setting.ts';
-import { unwrapKey, VaultFault, type WrappedKey, wrapKey } from './envelope.ts';
+import { attempt, unwrapKey, type VaultFault, type WrappedKey, wrapKey } from './envelope.ts';
 
 const BATCH = 100;
 /** Secrets that are held by others are passed over and tried again; a node that goes on using an older key must not keep us forever. */
@@ -85,13 +85,13 @@ async function rewrapBatch(
   const ids: string[] = [];
   const keys: string[] = [];
   for (const secret of secrets) {
-    try {
-      keys.push(Buffer.from(wrapKey(root, secret, unwrapKey(rootKeys, secret))).toString('base64'));
-      ids.push(secret.id);
-    } catch (error) {
-      if (!(error instanceof VaultFault)) throw error;
-      faults.push(error);
-    }
+    const dataKey = attempt(
+      () => unwrapKey(rootKeys, secret),
+      (fault) => faults.push(fault),
+    );
+    if (!dataKey) continue;
+    keys.push(Buffer.from(wrapKey(root, secret, dataKey)).toString('base64'));
+    ids.push(secret.id);
   }
   if (ids.length > 0) {
     await rootKeys.hold((text, values) => db.$queryRawUnsafe(text, ...values), root);

@@ -207,10 +207,7 @@ builder.queryFields((t) => ({
         constraints: bounds.id,
         description: 'A namespace to look in; `default` too where the workspace is given.',
       }),
-      environmentId: t.arg.id({
-        constraints: bounds.id,
-        description: 'An environment to look in.',
-      }),
+      environmentId: t.arg.id({ constraints: bounds.id, description: 'An environment to look in.' }),
       ...valueArgs(),
     },
     resolve: ({ organization }, { name, includeValue, ...livingIn }, context) =>

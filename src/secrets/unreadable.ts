@@ -1,5 +1,5 @@
 import { conflict } from '../core/errors.ts';
-import { VaultFault } from './envelope.ts';
+import { attempt } from './envelope.ts';
 
 /** Where faults are logged. */
 export type OnFault = (error: unknown, what: string) => void;
@@ -9,16 +9,8 @@ export type OnFault = (error: unknown, what: string) => void;
  * @throws RESOURCE_CONFLICT `secret_unreadable`
  */
 export function openFor<T>(id: string, onFault: OnFault, open: () => T): T {
-  try {
-    return open();
-  } catch (error) {
-    if (!(error instanceof VaultFault)) throw error;
-    onFault(error, 'a secret does not open');
-    throw conflict(
-      'secret',
-      id,
-      'secret_unreadable',
-      `What is stored of the secret '${id}' does not open. The operator's log says why.`,
-    );
-  }
+  const opened = attempt(open, (fault) => onFault(fault, 'a secret does not open'));
+  if (opened !== null) return opened;
+  const message = `What is stored of the secret '${id}' does not open. The operator's log says why.`;
+  throw conflict('secret', id, 'secret_unreadable', message);
 }
