@@ -8,7 +8,10 @@ const MAX_DAYS = 365;
 /** A token that has expired can be refreshed for so much longer. */
 const REFRESH_DAYS = 30;
 
-/** When the token expires that a token is asked for by; `null` for never. What it makes never lives past that, however often it is refreshed. */
+/**
+ * When the token expires that a token is asked for by; `null` for never. What it makes never lives past that, however
+ * often it is refreshed.
+ */
 export interface ParentLimits {
   expiresAt: Date | null;
 }

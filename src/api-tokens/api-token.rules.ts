@@ -32,8 +32,9 @@ export interface TokenHome {
 }
 
 /**
- * Holds what a new token asks for against what its maker may do: names that mean something and are granted somewhere, places that the
- * maker can see, paths that can match; and where the maker is a token itself, nothing beyond that token (defaults §3).
+ * Holds what a new token asks for against what its maker may do: names that mean something and are granted somewhere,
+ * places that the maker can see, paths that can match; and where the maker is a token itself, nothing beyond that token
+ * (defaults §3).
  * @throws InputError naming every item that is wrong
  */
 export async function checkTokenLists(

@@ -72,7 +72,10 @@ const target = jsonOf({
   lastSuccess: time('m.last_success'),
 });
 
-/** The targets of `t` in one value, and how many of them are healthy: in the same statement as the row, however many rows there are. */
+/**
+ * The targets of `t` in one value, and how many of them are healthy: in the same statement as the row, however many
+ * rows there are.
+ */
 const targets = `lateral (select count(*)::int as total,
     count(*) filter (where m.enabled and not (${away}) and not (${failing}))::int as healthy,
     count(*) filter (where not m.enabled)::int as disabled,

@@ -2,7 +2,8 @@
 export type RandomSource = () => number;
 
 /**
- * A source that gives the same numbers for the same seed (mulberry32). For answers that can be had again, not for secrets.
+ * A source that gives the same numbers for the same seed (mulberry32). For answers that can be had again, not for
+ * secrets.
  */
 export function seededRandom(seed: number): RandomSource {
   let state = seed >>> 0;
@@ -15,8 +16,8 @@ export function seededRandom(seed: number): RandomSource {
 }
 
 /**
- * The items in a random order, drawn one after the other without putting back: each draw takes an item with a chance of its weight
- * among those that are left. Items of weight 0 come last, in any order. Weights are not negative.
+ * The items in a random order, drawn one after the other without putting back: each draw takes an item with a chance of
+ * its weight among those that are left. Items of weight 0 come last, in any order. Weights are not negative.
  */
 export function weightedOrder<Item>(
   items: readonly Item[],

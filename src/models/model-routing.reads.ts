@@ -97,7 +97,10 @@ const ROUTED = `select ${selectList(ofModel)}, statement_timestamp() as now,
       where e.workspace_id = $2 and e.logical_model_id = t.logical_model_id) as entitlement
   from logical_models t where t.org_id = $1 and t.logical_model_id = any($3::text[])`;
 
-/** Models of an organization with what decides about routing to them for a workspace, by their identifiers, in one statement. */
+/**
+ * Models of an organization with what decides about routing to them for a workspace, by their identifiers, in one
+ * statement.
+ */
 export async function readRoutedModels(
   sql: Sql,
   { orgId, workspaceId }: WorkspacePlace,

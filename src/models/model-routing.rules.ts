@@ -120,7 +120,10 @@ function limitFinding(entitlement: RoutedEntitlement, request: RouteRequest, now
   return null;
 }
 
-/** The stricter of the rates that the caller's requests are held to, the entitlement's and the token's own; `null` where neither sets one. */
+/**
+ * The stricter of the rates that the caller's requests are held to, the entitlement's and the token's own; `null` where
+ * neither sets one.
+ */
 export function strictestRate(entitlement: RoutedEntitlement | null, token: TokenGrant | null): RouteLimit | null {
   const rates: { perMinute: number; limit: RouteLimit }[] = [];
   const maximum = entitlement?.limits.requestsPerMinute ?? null;
@@ -154,8 +157,8 @@ export function modelFinding({ logicalModelId, enabled, statusByHand, targets }:
 }
 
 /**
- * What a target may be used for now: `ready`; `probe`, where it failed and rested long enough that one may try it again; or why it
- * is not tried.
+ * What a target may be used for now: `ready`; `probe`, where it failed and rested long enough that one may try it
+ * again; or why it is not tried.
  */
 export function judgeTarget(
   target: RoutedTarget,
@@ -191,8 +194,8 @@ function residencyFinding(target: RoutedTarget, allowed: readonly string[]): Fin
 }
 
 /**
- * Whether the reported figures of a target are within what the model allows. What nobody reported yet is: only trying tells. Above it, the
- * target is left alone for as long as the figure is believed, and is a probe from then on.
+ * Whether the reported figures of a target are within what the model allows. What nobody reported yet is: only trying
+ * tells. Above it, the target is left alone for as long as the figure is believed, and is a probe from then on.
  */
 function figuresVerdict(target: RoutedTarget, { constraints }: RoutedModel): 'ready' | 'probe' | Finding {
   const maxCost = constraints.maxCostPer1kTokens === null ? null : Number(constraints.maxCostPer1kTokens);
@@ -254,7 +257,10 @@ export function endsOf(now: Date): { month: number; day: number; minute: number 
   };
 }
 
-/** Why nothing is left to try: the limit that is free again first, where limits alone are the reason; else everything together. */
+/**
+ * Why nothing is left to try: the limit that is free again first, where limits alone are the reason; else everything
+ * together.
+ */
 export function nothingLeft(logicalModelId: string, leftOut: readonly Finding[]): Finding {
   const retries = leftOut.flatMap(({ retryAfterSeconds }) => (retryAfterSeconds === null ? [] : retryAfterSeconds));
   const soonest = retries.length > 0 ? Math.min(...retries) : null;

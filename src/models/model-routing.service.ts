@@ -53,13 +53,18 @@ export interface RouteModel extends RouteRequest {
   seed?: number | null;
 }
 
-/** A chain has 5 models at most, and their own chains follow: no more than so many models are looked at for one request. */
+/**
+ * A chain has 5 models at most, and their own chains follow: no more than so many models are looked at for one request.
+ */
 const MAX_MODELS = 16;
 
 /** Of so many requests one tries a rested target first: otherwise nobody would ever find out that it works again. */
 const PROBE_CHANCE = 0.1;
 
-/** Says which targets a request to a model may try now, in which order, and why it may not try the others. It sends nothing itself. */
+/**
+ * Says which targets a request to a model may try now, in which order, and why it may not try the others. It sends
+ * nothing itself.
+ */
 export class ModelRoutingService {
   readonly #deps: ServiceDeps & { activity: ActivityRecorder };
 
@@ -68,8 +73,8 @@ export class ModelRoutingService {
   }
 
   /**
-   * Where a request may go. A model that requires an audit log, or one of its fallbacks that does, is told of only when the record of that
-   * is written.
+   * Where a request may go. A model that requires an audit log, or one of its fallbacks that does, is told of only when
+   * the record of that is written.
    * @throws RESOURCE_NOT_FOUND
    */
   async route(actor: Actor, place: WorkspacePlace, logicalModelId: string, request: RouteModel): Promise<ModelRoute> {
@@ -90,8 +95,8 @@ export class ModelRoutingService {
   }
 
   /**
-   * The model's own targets first, then those of its fallback chain, then those of the chains of these; no model twice. Each model
-   * needs its own entitlement; without one for the model that was asked for the whole request is refused.
+   * The model's own targets first, then those of its fallback chain, then those of the chains of these; no model twice.
+   * Each model needs its own entitlement; without one for the model that was asked for the whole request is refused.
    */
   async #find(
     { principal }: Actor,

@@ -19,8 +19,8 @@ const TOLERATED = 3;
 export const isTelling = (outcome: Outcome): boolean => outcome !== 'INVALID_REQUEST';
 
 /**
- * The health of an account after one more request: `pending → active` at the first success, `active ⇄ degraded`, `→ error` after
- * three refused credentials, `→ active` at the next success from anywhere.
+ * The health of an account after one more request: `pending → active` at the first success, `active ⇄ degraded`,
+ * `→ error` after three refused credentials, `→ active` at the next success from anywhere.
  */
 export function accountAfter(before: AccountHealth, outcome: Outcome): AccountHealth {
   if (!isTelling(outcome)) return before;
@@ -45,8 +45,8 @@ export function accountAfter(before: AccountHealth, outcome: Outcome): AccountHe
 }
 
 /**
- * Failures in a row of a target after one more request. Refused credentials are the account's matter: what is repaired there must not
- * leave its targets failing.
+ * Failures in a row of a target after one more request. Refused credentials are the account's matter: what is repaired
+ * there must not leave its targets failing.
  */
 export function targetFailuresAfter(before: number, outcome: Outcome): number {
   if (outcome === 'SUCCESS') return 0;

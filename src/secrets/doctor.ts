@@ -22,8 +22,8 @@ export interface Examined {
 const BATCH_TIMEOUT_MS = 120_000;
 
 /**
- * Opens every value of the vault, deleted secrets' too, and tells of each that does not open. Nothing of a value is told. Services may
- * go on meanwhile: what they do is seen whole or not at all.
+ * Opens every value of the vault, deleted secrets' too, and tells of each that does not open. Nothing of a value is
+ * told. Services may go on meanwhile: what they do is seen whole or not at all.
  */
 export async function examine(
   prisma: PrismaClient,
@@ -33,7 +33,8 @@ export async function examine(
   const examined = { secrets: 0, versions: 0 };
   for (let after: string | null = ''; after !== null; ) {
     const from: string = after;
-    // a secret and its versions are read one after the other, because many values would not fit in memory: one snapshot for both
+    // a secret and its versions are read one after the other, because many values would not fit in memory: one snapshot
+    // for both
     const batch = await prisma.$transaction((db) => examineBatch(db, rootKeys, from), {
       isolationLevel: 'RepeatableRead',
       timeout: BATCH_TIMEOUT_MS,

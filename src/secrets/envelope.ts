@@ -25,8 +25,9 @@ export interface SealedVersion {
 }
 
 /**
- * Something of the vault does not open: altered, moved from another row, or sealed with a key that is not there. A fault, never the caller's:
- * it is logged, and who asked is told that the value is unreadable. The message says what and why, and holds nothing of a value.
+ * Something of the vault does not open: altered, moved from another row, or sealed with a key that is not there. A
+ * fault, never the caller's: it is logged, and who asked is told that the value is unreadable. The message says what
+ * and why, and holds nothing of a value.
  */
 export class VaultFault extends Error {
   override readonly name = 'VaultFault';

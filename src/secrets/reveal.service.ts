@@ -66,8 +66,8 @@ const REVEAL = `update secrets t set access_count = t.access_count + 1, last_acc
     (select v.ciphertext from secret_versions v where v.secret_id = t.id and v.version = t.vault_version) as ciphertext`;
 
 /**
- * Reads of secrets that may show values. A reveal is counted and recorded in one statement, and only after its commit is the value
- * opened: what was not recorded is not shown.
+ * Reads of secrets that may show values. A reveal is counted and recorded in one statement, and only after its commit
+ * is the value opened: what was not recorded is not shown.
  */
 export class RevealService {
   readonly #deps: RevealDeps;
@@ -76,7 +76,10 @@ export class RevealService {
     this.#deps = deps;
   }
 
-  /** @throws RESOURCE_NOT_FOUND, FORBIDDEN `secret:read`; when the value is asked for `secret:reveal`, RESOURCE_CONFLICT `secret_unreadable` */
+  /**
+   * @throws RESOURCE_NOT_FOUND, FORBIDDEN `secret:read`; when the value is asked for `secret:reveal`, RESOURCE_CONFLICT
+   *   `secret_unreadable`
+   */
   async get(actor: Actor, place: Checked<OrganizationPlace>, id: string, withValue: boolean): Promise<Secret> {
     const secret = await this.#deps.reads.get(actor, place, id, 'secret:read');
     return withValue ? this.#withValue(actor, secret) : secret;
@@ -94,7 +97,10 @@ export class RevealService {
     return withValue ? this.#withValue(context.actor, secret) : secret;
   }
 
-  /** With the values for those who may see them, which is one reveal; with masked ones for others. A version that does not open is told as such. */
+  /**
+   * With the values for those who may see them, which is one reveal; with masked ones for others. A version that does
+   * not open is told as such.
+   */
   async history(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<SecretHistory> {
     const { reads, prisma } = this.#deps;
     const secret = await reads.get(actor, place, id, 'secret:read');
@@ -119,7 +125,10 @@ export class RevealService {
     return { ...secret, value };
   }
 
-  /** Counts and records a reveal in one statement. @throws FORBIDDEN `secret:reveal`; RESOURCE_NOT_FOUND when it was deleted meanwhile */
+  /**
+   * Counts and records a reveal in one statement.
+   * @throws FORBIDDEN `secret:reveal`; RESOURCE_NOT_FOUND when it was deleted meanwhile
+   */
   async #reveal(actor: Actor, listed: ListedSecret, metadata: Record<string, unknown>): Promise<Revealed> {
     const { id, orgId, workspaceId } = listed;
     await this.#deps.reads.demand(actor, listed, 'secret:reveal');

@@ -5,7 +5,10 @@ import type { NamedKey } from '../setting.ts';
 import { attempt, unwrapKey, type VaultFault, type WrappedKey, wrapKey } from './envelope.ts';
 
 const BATCH = 100;
-/** Secrets that are held by others are passed over and tried again; a node that goes on using an older key must not keep us forever. */
+/**
+ * Secrets that are held by others are passed over and tried again; a node that goes on using an older key must not keep
+ * us forever.
+ */
 const PASSES = 50;
 const PAUSE_MS = 100;
 
@@ -29,8 +32,8 @@ export interface RewrapResult {
 }
 
 /**
- * Wraps the data keys of all secrets, deleted ones too, with the newest root key, while services read and write. A batch commits by itself:
- * after a kill the next run goes on with the rest. Values are not touched.
+ * Wraps the data keys of all secrets, deleted ones too, with the newest root key, while services read and write. A
+ * batch commits by itself: after a kill the next run goes on with the rest. Values are not touched.
  */
 export async function rewrap(
   prisma: PrismaClient,

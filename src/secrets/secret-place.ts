@@ -3,28 +3,24 @@ import { invalidInput, notFound } from '../core/errors.ts';
 import { DEFAULT_NAMESPACE } from '../core/place.ts';
 import type { Permission } from '../core/resources.ts';
 import type { Tx } from '../data/changes.ts';
+import type { Given } from '../data/given.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
 import { type Statement, statement } from '../data/writes.ts';
+import type { Secret } from '../generated/prisma/client.ts';
 import { demandNamespace, holdNamespace } from '../namespaces/namespace.lookup.ts';
 
-/** Where a secret is asked to live. */
-export interface PlaceInput {
-  workspaceId?: string | null;
-  /** An identifier, or `default`. */
-  namespaceId?: string | null;
-  environmentId?: string | null;
-}
+type PlaceIds = 'workspaceId' | 'namespaceId' | 'environmentId';
+
+/** Where a secret is asked to live; the namespace by its identifier, or as `default`. */
+export type PlaceInput = Given<Secret, PlaceIds>;
 
 /**
  * Where a secret lives. `scope` is the most specific of the identifiers; a name is unique there. A namespace or environment comes with its
  * workspace. A secret of an environment may name a namespace of the same workspace too: then it belongs to both, and whoever is restricted
  * to some of either must be let into both.
  */
-export interface SecretPlace {
+export interface SecretPlace extends Pick<Secret, PlaceIds> {
   scope: 'organization' | 'workspace' | 'namespace' | 'environment';
-  workspaceId: string | null;
-  namespaceId: string | null;
-  environmentId: string | null;
 }
 
 /**

@@ -5,8 +5,8 @@ const MAX_KEY_LENGTH = 255;
 const MASK = '********';
 
 /**
- * A value is an object with at least one key; keys have 1 to 255 characters, what they hold is a JSON scalar or an object. A number must be
- * one that comes back as it was sent: `1e400` and `12345678901234567890` would not.
+ * A value is an object with at least one key; keys have 1 to 255 characters, what they hold is a JSON scalar or an
+ * object. A number must be one that comes back as it was sent: `1e400` and `12345678901234567890` would not.
  * @throws InputError, which never repeats what is inside
  */
 export function checkValue(value: SecretValue, path: readonly string[]): void {
@@ -34,7 +34,9 @@ export function checkValue(value: SecretValue, path: readonly string[]): void {
   if (issues.length > 0) throw new InputError(issues);
 }
 
-/** Where the first number is that JSON does not keep as it was sent; null when there is none. Depth was bounded before. */
+/**
+ * Where the first number is that JSON does not keep as it was sent; null when there is none. Depth was bounded before.
+ */
 function inexactNumber(held: unknown): (string | number)[] | null {
   if (typeof held === 'number') {
     const isExact = Number.isFinite(held) && (!Number.isInteger(held) || Number.isSafeInteger(held));

@@ -90,9 +90,9 @@ const MAY_READ = `case when t.workspace_id is null
     where m.workspace_id = t.workspace_id and m.user_id = $me and m.role in (${READERS})) end`;
 
 /**
- * Reads of secrets, and who may do what with one: it is judged where the secret lives. Which secrets there are is known to those who may
- * read them: to all others one that is there answers like one that is missing. Whoever may nowhere do what was asked for is told that
- * first, and nothing of the secret.
+ * Reads of secrets, and who may do what with one: it is judged where the secret lives. Which secrets there are is known
+ * to those who may read them: to all others one that is there answers like one that is missing. Whoever may nowhere do
+ * what was asked for is told that first, and nothing of the secret.
  */
 export class SecretReads {
   /** All secrets of an organization, for those who administer it. */
@@ -159,10 +159,10 @@ export class SecretReads {
   }
 
   /**
-   * A secret by its name. With a place: the one that lives exactly there, in the most specific of its identifiers, else the
-   * organization's own. Without: the organization's own, else the only one that the actor may read.
-   * @throws RESOURCE_NOT_FOUND for a name that leads nowhere, and for a place that is not there; FORBIDDEN `secret:read`;
-   *   RESOURCE_CONFLICT `ambiguous_name`
+   * A secret by its name. With a place: the one that lives exactly there, in the most specific of its identifiers, else
+   * the organization's own. Without: the organization's own, else the only one that the actor may read.
+   * @throws RESOURCE_NOT_FOUND for a name that leads nowhere, and for a place that is not there; FORBIDDEN
+   *   `secret:read`; RESOURCE_CONFLICT `ambiguous_name`
    */
   async getByName(
     context: ActorContext,
@@ -193,7 +193,8 @@ export class SecretReads {
 
   /**
    * Asks for a permission where the secret lives: in its workspace, or in the organization.
-   * @throws FORBIDDEN with the permission for those who have it nowhere, or who may read this secret; else RESOURCE_NOT_FOUND
+   * @throws FORBIDDEN with the permission for those who have it nowhere, or who may read this secret; else
+   *   RESOURCE_NOT_FOUND
    */
   async demand(actor: Actor, secret: Owned, permission: Permission): Promise<void> {
     if (await this.may(actor, secret, permission)) return;
