@@ -1,5 +1,5 @@
 import type { Actor } from '../access/caller.ts';
-import { InputError, type InputIssue, invalidInput } from '../core/errors.ts';
+import { InputError, type InputIssue, invalidInput, valueIssue } from '../core/errors.ts';
 import type { TokenInput } from './api-token.rules.ts';
 
 const DAY_MS = 86_400_000;
@@ -67,9 +67,7 @@ export function checkRates({ principal: { token } }: Actor, input: TokenInput): 
   for (const field of ['rateLimitRps', 'rateLimitBurst'] as const) {
     const own = rateOf(token)[field];
     if (own !== null && (rateOf(input)[field] ?? Number.POSITIVE_INFINITY) > own)
-      issues.push(
-        ...invalidInput(['input', field], `must not be above that of the token that asks for it, ${own}`).issues,
-      );
+      issues.push(valueIssue(['input', field], `must not be above that of the token that asks for it, ${own}`));
   }
   if (issues.length > 0) throw new InputError(issues);
 }

@@ -2,7 +2,7 @@ import type { Actor } from '../access/caller.ts';
 import { coversPattern, parseEndpointPattern } from '../access/endpoint-paths.ts';
 import { expandPermission, expandScope, isPermission, isWord } from '../access/scopes.ts';
 import type { TokenGrant } from '../access/token-grant.ts';
-import { InputError, type InputIssue, invalidInput } from '../core/errors.ts';
+import { InputError, type InputIssue, valueIssue } from '../core/errors.ts';
 import type { Permission } from '../core/resources.ts';
 import type { Given } from '../data/given.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
@@ -56,8 +56,8 @@ export async function checkTokenLists(
 const within = ({ workspaceId }: TokenHome, lists: TokenLists): TokenLists =>
   workspaceId && lists.workspaceIds.length === 0 ? { ...lists, workspaceIds: [workspaceId] } : lists;
 
-const issueAt = (list: ListName, index: number | null, message: string): InputIssue[] =>
-  invalidInput(['input', list, ...(index === null ? [] : [index])], message).issues;
+const issueAt = (message: string, ...place: [ListName] | [ListName, number]): InputIssue =>
+  valueIssue(['input', ...place], message);
 
 const eachOf = (
   lists: TokenLists,
@@ -66,7 +66,7 @@ const eachOf = (
 ): InputIssue[] =>
   lists[list].flatMap((item, index) => {
     const message = problem(item);
-    return message ? issueAt(list, index, message) : [];
+    return message ? issueAt(message, list, index) : [];
   });
 
 async function nameIssues(
@@ -89,11 +89,8 @@ async function nameIssues(
 }
 
 /** Namespaces and environments by id, with their workspaces. */
-const PARENTS = {
-  namespaceIds: 'select id, workspace_id as "workspaceId" from namespaces where org_id = $1 and id = any($2::text[])',
-  environmentIds:
-    'select id, workspace_id as "workspaceId" from environments where org_id = $1 and id = any($2::text[])',
-};
+const parentsIn = (table: string) =>
+  `select id, workspace_id as "workspaceId" from ${table} where org_id = $1 and id = any($2::text[])`;
 
 async function placeIssues(
   { access, sql }: ServiceDeps,
@@ -114,12 +111,12 @@ async function placeIssues(
     return home && id !== home ? 'the app belongs to another workspace' : null;
   });
   const allowed = home ? [home] : lists.workspaceIds;
-  for (const list of ['namespaceIds', 'environmentIds'] as const) {
+  for (const kind of ['namespace', 'environment'] as const) {
+    const list = `${kind}Ids` as const;
     if (lists[list].length === 0) continue;
-    const rows = await sql.read<{ id: string; workspaceId: string }>(PARENTS[list], [orgId, lists[list]]);
+    const rows = await sql.read<{ id: string; workspaceId: string }>(parentsIn(`${kind}s`), [orgId, lists[list]]);
     await see(rows.map(({ workspaceId }) => workspaceId));
     const parents = new Map(rows.map((row) => [row.id, row.workspaceId]));
-    const kind = list === 'namespaceIds' ? 'namespace' : 'environment';
     issues.push(
       ...eachOf(lists, list, (id) => {
         const workspaceId = parents.get(id);
@@ -138,6 +135,8 @@ const pathIssues = (lists: TokenLists): InputIssue[] =>
       : "must be a path like '/v1/orgs/org_1/secrets', in which '*' may stand for a segment and '**' at the end for any rest",
   );
 
+const RESTRICTED = 'the token that asks is restricted here: name what of it';
+
 /** What a token asks for a new one beyond itself. */
 function beyondIssues(own: TokenGrant, lists: TokenLists): InputIssue[] {
   const isWithin = (permissions: Iterable<Permission>) => [...permissions].every((p) => own.permissions.has(p));
@@ -147,7 +146,7 @@ function beyondIssues(own: TokenGrant, lists: TokenLists): InputIssue[] {
     ...eachOf(lists, 'permissions', (name) => (isWithin(expandPermission(name)) ? null : beyond)),
   ];
   if (lists.scopes.length + lists.permissions.length === 0)
-    issues.push(...issueAt('permissions', null, 'a token must name what a token that it makes may do'));
+    issues.push(issueAt('a token must name what a token that it makes may do', 'permissions'));
   const restrictions = {
     workspaceIds: own.workspaceIds,
     namespaceIds: own.namespaceIds,
@@ -158,13 +157,11 @@ function beyondIssues(own: TokenGrant, lists: TokenLists): InputIssue[] {
   for (const [list, allowed] of Object.entries(restrictions) as [keyof typeof restrictions, readonly string[]][]) {
     if (allowed.length === 0 && !(isInParts && list !== 'workspaceIds')) continue;
     issues.push(...eachOf(lists, list, (id) => (allowed.includes(id) ? null : beyond)));
-    if (allowed.length > 0 && lists[list].length === 0)
-      issues.push(...issueAt(list, null, 'the token that asks is restricted here: name what of it'));
+    if (allowed.length > 0 && lists[list].length === 0) issues.push(issueAt(RESTRICTED, list));
   }
   const { endpoints } = own;
   if (!endpoints) return issues;
-  if (lists.endpointPaths.length === 0)
-    issues.push(...issueAt('endpointPaths', null, 'the token that asks is restricted here: name what of it'));
+  if (lists.endpointPaths.length === 0) issues.push(issueAt(RESTRICTED, 'endpointPaths'));
   return [
     ...issues,
     ...eachOf(lists, 'endpointPaths', (path) => {

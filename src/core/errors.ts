@@ -133,18 +133,13 @@ export const conflict = (
 export const rateLimited = (retryAfter: number, message?: string) =>
   new ApiError('RATE_LIMIT_EXCEEDED', { retry_after: Math.max(1, Math.ceil(retryAfter)) }, message);
 
-/** One invalid argument, as a service finds it. */
-export const invalidInput = (
-  path: (string | number)[],
-  msg: string,
-  type = 'value_error',
-  ctx?: Record<string, unknown>,
-) =>
-  new InputError([
-    {
-      path,
-      msg: type === 'value_error' ? `Value error, ${msg}` : msg,
-      type,
-      ...(ctx ? { ctx } : type === 'value_error' ? { ctx: { error: msg } } : {}),
-    },
-  ]);
+/** What is wrong with a value, as a service finds it. */
+export const valueIssue = (path: (string | number)[], error: string): InputIssue => ({
+  path,
+  msg: `Value error, ${error}`,
+  type: 'value_error',
+  ctx: { error },
+});
+
+/** One invalid argument. */
+export const invalidInput = (path: (string | number)[], error: string) => new InputError([valueIssue(path, error)]);

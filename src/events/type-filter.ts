@@ -1,4 +1,4 @@
-import { InputError } from '../core/errors.ts';
+import { InputError, valueIssue } from '../core/errors.ts';
 import { isEventName } from './event-types.ts';
 
 /** Whether a reader asked for the events of a type. */
@@ -18,7 +18,8 @@ export function typeFilterOf(types: readonly string[] | null | undefined): TypeF
   return (type) => wanted.has(type) || wanted.has(`${type.split('.')[0]}.*`);
 }
 
-const issueOf = (index: number, name: string) => {
-  const msg = `there is no event called ${JSON.stringify(name)}: name a type like 'thread.created', or 'thread.*'`;
-  return { path: ['types', index], msg: `Value error, ${msg}`, type: 'value_error', ctx: { error: msg } };
-};
+const issueOf = (index: number, name: string) =>
+  valueIssue(
+    ['types', index],
+    `there is no event called ${JSON.stringify(name)}: name a type like 'thread.created', or 'thread.*'`,
+  );

@@ -1,6 +1,6 @@
 import { type GraphQLField, type GraphQLInputType, getNullableType, isInputObjectType } from 'graphql';
 import { constraintsOf } from '../../core/constraints.ts';
-import { InputError, type InputIssue, invalidInput } from '../../core/errors.ts';
+import { InputError, type InputIssue, valueIssue } from '../../core/errors.ts';
 import type { Cursors } from '../../data/cursors.ts';
 import { listScope } from './list-scope.ts';
 
@@ -28,7 +28,7 @@ export function argumentIssues(
     const value = path.reduce<unknown>((at, step) => (at as Values | null | undefined)?.[step], args);
     const wanted = args[sameAs];
     if (typeof value === 'string' && typeof wanted === 'string' && value !== wanted)
-      issues.push(...invalidInput(path, `must be the one that the request is about, '${wanted}'`).issues);
+      issues.push(valueIssue(path, `must be the one that the request is about, '${wanted}'`));
   }
   return issues;
 }
