@@ -10,7 +10,7 @@ export const modelArg = () =>
   builder.args((t) => ({ logicalModelId: t.id({ required: true, description: 'The model.' }) }));
 
 /** Labels by key: at most 50, of 256 characters. */
-export const tagMapBounds = { maxItems: 50, item: { maxLength: 256 }, notNull: true } as const satisfies Constraints;
+export const tagMapBounds = { maxItems: 50, item: { maxLength: 256 } } as const satisfies Constraints;
 
 const modelName = { minLength: 1, maxLength: 255 } as const satisfies Constraints;
 
@@ -69,11 +69,11 @@ const ModelConstraintsInput = builder.inputType('ModelConstraintsInput', {
   }),
 });
 
-const targets = { maxItems: 50, notNull: true } as const satisfies Constraints;
+const targets = { maxItems: 50 } as const satisfies Constraints;
 /** Models of a fallback chain. */
 export const MAX_FALLBACKS = 5;
-const chain = { maxItems: MAX_FALLBACKS, item: modelIdBounds, notNull: true } as const satisfies Constraints;
-const capabilities = { maxItems: 100, notNull: true } as const satisfies Constraints;
+const chain = { maxItems: MAX_FALLBACKS, item: modelIdBounds } as const satisfies Constraints;
+const capabilities = { maxItems: 100 } as const satisfies Constraints;
 const temperature = { min: 0, max: 2 } as const satisfies Constraints;
 const topP = { min: 0, max: 1 } as const satisfies Constraints;
 
@@ -94,25 +94,21 @@ export const CreateLogicalModelInput = builder.inputType('CreateLogicalModelInpu
     }),
     capabilities: t.field({
       type: 'BooleanMap',
-      constraints: { maxItems: 100 },
+      constraints: capabilities,
       description: 'What it can do, by word: `{"vision": true}`.',
     }),
     defaultTemperature: t.float({ constraints: temperature, description: 'From 0 to 2.' }),
     defaultTopP: t.float({ constraints: topP, description: 'From 0 to 1.' }),
     defaultMaxTokens: t.int({ constraints: { min: 1 }, description: 'At most so many tokens in an answer.' }),
     fallbackChain: t.stringList({
-      constraints: { ...chain, notNull: false },
+      constraints: chain,
       description: 'Identifiers of models to try after this one, in order; at most 5, without circles.',
     }),
     enabled: t.boolean({ description: 'Whether it is in use; true unless told.' }),
-    tags: t.field({
-      type: 'StringMap',
-      constraints: { ...tagMapBounds, notNull: false },
-      description: 'Labels by key.',
-    }),
+    tags: t.field({ type: 'StringMap', constraints: tagMapBounds, description: 'Labels by key.' }),
     targets: t.field({
       type: [ModelTargetInput],
-      constraints: { ...targets, notNull: false },
+      constraints: targets,
       description: 'Where requests to it may go; at most 50.',
     }),
     constraints: t.field({
@@ -133,16 +129,20 @@ export const UpdateLogicalModelInput = builder.inputType('UpdateLogicalModelInpu
       description:
         '`deprecated` or `disabled` by hand, whatever the targets say; `active` and null give the status back to the targets.',
     }),
-    capabilities: t.field({ type: 'BooleanMap', constraints: capabilities, description: 'Replaces all.' }),
+    capabilities: t.field({
+      type: 'BooleanMap',
+      constraints: { ...capabilities, notNull: true },
+      description: 'Replaces all.',
+    }),
     defaultTemperature: t.float({ constraints: temperature, description: 'From 0 to 2.' }),
     defaultTopP: t.float({ constraints: topP, description: 'From 0 to 1.' }),
     defaultMaxTokens: t.int({ constraints: { min: 1 }, description: 'At most so many tokens in an answer.' }),
-    fallbackChain: t.stringList({ constraints: chain, description: 'Replaces the whole chain.' }),
+    fallbackChain: t.stringList({ constraints: { ...chain, notNull: true }, description: 'Replaces the whole chain.' }),
     enabled: t.boolean({ constraints: { notNull: true }, description: 'Whether it is in use.' }),
-    tags: t.field({ type: 'StringMap', constraints: tagMapBounds, description: 'Replaces all.' }),
+    tags: t.field({ type: 'StringMap', constraints: { ...tagMapBounds, notNull: true }, description: 'Replaces all.' }),
     targets: t.field({
       type: [ModelTargetInput],
-      constraints: targets,
+      constraints: { ...targets, notNull: true },
       description: 'Replaces all; a target that stays, by account and name, keeps its failures and successes.',
     }),
     constraints: t.field({ type: ModelConstraintsInput, description: 'Replaces all; null demands nothing.' }),
