@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { AppFragment } from '../../rest/generated/documents.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { changesOf, colleague, eventsOf, register } from '../support/person.ts';
+import type { RestBody } from '../support/rest-body.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -8,10 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-interface AppBody {
-  app_id: string;
-  [field: string]: unknown;
-}
+type AppBody = RestBody<AppFragment>;
 
 test('makes an app, changes what is given, clears what is null, deletes it', async () => {
   const ann = await register(app, { name: 'ann' });

@@ -1,14 +1,9 @@
+import type { DeploymentFragment, EnvironmentFragment } from '../../rest/generated/documents.ts';
 import type { TestApp } from '../support/app.ts';
 import type { Person } from '../support/person.ts';
+import type { RestBody } from '../support/rest-body.ts';
 
-export interface Environment {
-  environment_id: string;
-  slug: string;
-  status: string;
-  is_default: boolean;
-  active_deployments: Record<string, string>;
-  updated_at: string;
-}
+export type Environment = RestBody<EnvironmentFragment>;
 
 export interface Deployed {
   message: string;
@@ -18,16 +13,7 @@ export interface Deployed {
   release_id: string;
 }
 
-export interface DeploymentRecord {
-  deployment_id: string;
-  environment_id: string;
-  app_id: string;
-  release_id: string;
-  previous_release_id: string | null;
-  action: string;
-  deployed_by: string;
-  deployed_at: string;
-}
+export type DeploymentRecord = RestBody<DeploymentFragment>;
 
 export interface History {
   deployments: DeploymentRecord[];

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { NamespaceFragment } from '../../rest/generated/documents.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { changesOf, colleague, eventsOf, register } from '../support/person.ts';
+import type { RestBody } from '../support/rest-body.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -8,11 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-interface Namespace {
-  namespace_id: string;
-  slug: string;
-  [field: string]: unknown;
-}
+type Namespace = RestBody<NamespaceFragment>;
 
 test('makes a namespace whose slug comes from its name, and shows it by id', async () => {
   const ann = await register(app, { name: 'ann' });

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { InvitationFragment } from '../../rest/generated/documents.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { changesOf, colleague, eventsOf, PASSWORD, type Person, register } from '../support/person.ts';
+import type { RestBody } from '../support/rest-body.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -8,10 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-interface Invitation {
-  invitation_id: string;
-  [field: string]: unknown;
-}
+type Invitation = RestBody<InvitationFragment>;
 
 /** The token of the newest mail to an address, once it was sent. */
 async function mailedToken(to: string): Promise<string> {

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { OrganizationFragment } from '../../rest/generated/documents.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { changesOf, colleague, eventsOf, type Person, register } from '../support/person.ts';
+import type { RestBody } from '../support/rest-body.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -8,10 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-interface Organization {
-  org_id: string;
-  [field: string]: unknown;
-}
+type Organization = RestBody<OrganizationFragment>;
 
 const make = async (owner: Person, payload: object = { name: 'Second' }) =>
   (await owner.call<Organization>('POST', '/v1/orgs', payload)).body;

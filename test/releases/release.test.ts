@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { ReleaseFragment } from '../../rest/generated/documents.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { changesOf, colleague, eventsOf, type Person, register } from '../support/person.ts';
+import type { RestBody } from '../support/rest-body.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -8,12 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-interface Release {
-  release_id: string;
-  number: number;
-  version: string;
-  [field: string]: unknown;
-}
+type Release = RestBody<ReleaseFragment>;
 
 async function newApp(owner: Person): Promise<string> {
   const { app_id } = (await owner.call<{ app_id: string }>('POST', `${owner.home}/apps`, { name: 'App' })).body;

@@ -1,14 +1,10 @@
 import { expect } from 'vitest';
+import type { SecretFragment } from '../../rest/generated/documents.ts';
 import type { Person } from '../support/person.ts';
+import type { RestBody } from '../support/rest-body.ts';
 
 /** A secret as REST shows it. */
-export interface Secret {
-  secret_id: string;
-  name: string;
-  vault_version: number;
-  value?: Record<string, unknown>;
-  [field: string]: unknown;
-}
+export type Secret = RestBody<SecretFragment> & { value?: Record<string, unknown> };
 
 export interface SecretList {
   total: number;

@@ -513,8 +513,9 @@ test('by name: exactly the place that is asked for, else the organization; witho
   const other = await newWorkspace(ann);
   const [namespace, environment] = [await newPlace(ann, 'namespace'), await newPlace(ann, 'environment')];
   const find = async (name: string, query = '') => {
-    const { status, body } = await ann.call<Secret>('GET', `${secretsOf(ann)}/by-name/${name}?${query}`);
-    const { reason, resource_type } = (body.details ?? {}) as Record<string, unknown>;
+    const path = `${secretsOf(ann)}/by-name/${name}?${query}`;
+    const { status, body } = await ann.call<Secret & { details?: Record<string, string> }>('GET', path);
+    const { reason, resource_type } = body.details ?? {};
     return status === 200 ? body.secret_id : [status, reason ?? resource_type];
   };
   const ofEnvironment = await newSecret(ann, { name: 'key', environment_id: environment });

@@ -1,19 +1,11 @@
+import type { ApiTokenFragment } from '../../rest/generated/documents.ts';
 import type { TestApp } from './app.ts';
 import { callsOf } from './calls.ts';
 import type { Person } from './person.ts';
+import type { RestBody } from './rest-body.ts';
 
 /** A token's record as REST shows it. */
-export interface TokenRecord {
-  token_id: string;
-  org_id: string;
-  prefix: string;
-  issued_at: string;
-  expires_at: string | null;
-  last_used_at: string | null;
-  revoked_at: string | null;
-  revoked_reason: string | null;
-  [field: string]: unknown;
-}
+export type TokenRecord = RestBody<ApiTokenFragment>;
 
 /** What issuing and refreshing answer. */
 export interface IssueResult {

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { ThreadFragment } from '../../rest/generated/documents.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { changesOf, colleague, eventsOf, type Person, register } from '../support/person.ts';
+import type { RestBody } from '../support/rest-body.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -8,10 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-interface Thread {
-  thread_id: string;
-  [field: string]: unknown;
-}
+type Thread = RestBody<ThreadFragment>;
 
 const threads = (owner: Person, namespaceId = 'default') => `${owner.home}/namespaces/${namespaceId}/threads`;
 const start = async (who: Person, url: string, payload: object = {}) =>
