@@ -46,7 +46,7 @@ import { type Logger, requestLogger } from './platform/logger.ts';
 import type { Mailer } from './platform/mail/mail.ts';
 import type { Database } from './platform/postgres/database.ts';
 import { OutageLog } from './platform/postgres/outage-log.ts';
-import { createServices, type Services } from './services.ts';
+import { createServices, type Runtime, type Services } from './services.ts';
 
 export interface AppDeps {
   config: Config;
@@ -57,7 +57,7 @@ export interface AppDeps {
 
 export interface App {
   server: FastifyInstance;
-  services: Services;
+  services: Runtime;
   /** All that declares tasks, retention and references to secrets. */
   owners: readonly Owner[];
   jobs: Jobs;

@@ -67,7 +67,14 @@ export interface ProcessDeps {
   onFault: (error: unknown, what: string) => void;
 }
 
-export type Services = ReturnType<typeof createServices>;
+/** All that is made once per process: what it runs and stops, and the rules of each resource. */
+export type Runtime = ReturnType<typeof createServices>;
+
+/** What drives the database and the process: nothing that a resolver may reach. */
+type Machinery = 'sql' | 'tail' | 'jobQueue' | 'buckets' | 'tokenUses' | 'passwords' | 'sessions' | 'mail' | 'vault';
+
+/** What resolvers see: the rules of each resource, and what the gate and the records of every field ask. */
+export type Services = Omit<Runtime, Machinery>;
 
 /** The rules of each resource, made once per process. */
 export function createServices(process: ProcessDeps) {
@@ -109,7 +116,6 @@ export function createServices(process: ProcessDeps) {
   const secretReads = new SecretReads(deps);
   const secrets = new SecretService({ ...deps, reads: secretReads, rootKeys, vault, onFault });
   return {
-    prisma,
     sql,
     access,
     cursors: deps.cursors,

@@ -33,7 +33,10 @@ export const builder = new SchemaBuilder<{
   plugins: ['freshReads', 'activity', 'constraints', 'access', 'pages', 'versions', PrismaPlugin],
   defaultFieldNullability: false,
   prisma: {
-    client: (context) => context.prisma(),
+    // the plugin gives the types of rows; rows themselves are read by `Reads` (docs/decisions/0011)
+    client: () => {
+      throw new Error('No row is loaded through the Prisma plugin: declare a link with `refersTo`.');
+    },
     dmmf: getDatamodel(),
     exposeDescriptions: false,
     onUnusedQuery: null,

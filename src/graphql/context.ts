@@ -56,9 +56,4 @@ export class Context implements RequestCache {
     if (!this.#kept.has(key)) this.#kept.set(key, make());
     return this.#kept.get(key) as T;
   }
-
-  /** For the Prisma plugin, which loads relations that a resolver did not bring along. */
-  prisma() {
-    return this.services.prisma;
-  }
 }

@@ -3,10 +3,10 @@ import type pg from 'pg';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { EventLag } from '../events/event-lag.ts';
 import type { Jobs } from '../platform/jobs/jobs.ts';
-import type { Services } from '../services.ts';
+import type { Runtime } from '../services.ts';
 
 interface MetricsDeps {
-  services: Services;
+  services: Runtime;
   pool: pg.Pool;
   eventLag: EventLag;
   jobs: Jobs;
