@@ -1,8 +1,6 @@
 import { defineConfig } from 'vitest/config';
-import { collectSources } from './test/support/declared-sources.ts';
 
 export default defineConfig({
-  plugins: [collectSources()],
   // Vite would take graphql's `.mjs`, packages in node_modules take its CommonJS: two copies, "another realm" errors.
   resolve: { alias: [{ find: /^graphql$/, replacement: 'graphql/index.js' }] },
   test: {

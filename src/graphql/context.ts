@@ -36,11 +36,6 @@ export class Context implements RequestCache {
     return this.once('ownOrganizations', () => this.services.users.reads.organizationsLoader());
   }
 
-  /** Users as members of organizations, loaded many at once. */
-  get colleagues(): ReturnType<UserReads['colleagueLoader']> {
-    return this.once('colleagues', () => this.services.users.reads.colleagueLoader());
-  }
-
   /** The same for nobody: what asks who calls fails. */
   asNobody(): Context {
     return new Context({ ...this.caller, principal: null }, this.services);

@@ -9,7 +9,7 @@ import type { Permission } from '../core/resources.ts';
 import { asRole, atLeast, type Role } from '../core/roles.ts';
 import type { PrismaTx } from '../data/changes.ts';
 import type { PageArgs } from '../data/page.ts';
-import { columnsOf } from '../data/pages.ts';
+import { columnsOf, words } from '../data/pages.ts';
 import { Reads } from '../data/reads.ts';
 import { recordChange } from '../data/record-change.ts';
 import { unkept } from '../data/request-cache.ts';
@@ -37,8 +37,12 @@ const LIFETIME_DAYS = 7;
 const expiry = () => new Date(Date.now() + LIFETIME_DAYS * 86_400_000);
 
 const STATUS = `case when t.status = 'pending' and t.expires_at <= now() then 'expired' else t.status end`;
-const names = ['id', 'orgId', 'email', 'role', 'workspaceId', 'workspaceRole', 'invitedBy'] as const;
-const times = ['createdAt', 'updatedAt', 'resourceVersion', 'expiresAt', 'acceptedAt', 'acceptedBy'] as const;
+const columns = columnsOf(
+  words(
+    'id orgId email role workspaceId workspaceRole invitedBy createdAt updatedAt resourceVersion expiresAt acceptedAt',
+    'acceptedBy',
+  ),
+);
 
 /** Invitations by e-mail to join an organization. */
 export class InvitationService {
@@ -54,7 +58,7 @@ export class InvitationService {
     this.reads = new Reads(deps, {
       kind: 'invitation',
       from: 'invitations',
-      columns: { ...columnsOf([...names, ...times]), status: STATUS },
+      columns: { ...columns, status: STATUS },
       below: ['orgId'],
       filters: ({ status }) => ({ [`${STATUS} = ?`]: status }),
       indexOrder: 'asc',

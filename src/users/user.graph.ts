@@ -1,10 +1,12 @@
 import { passwordBounds } from '../auth/password-policy.ts';
 import { builder } from '../graphql/builder.ts';
 import type { Context } from '../graphql/context.ts';
-import { aRole, bounds } from '../graphql/inputs.ts';
+import { aRole, bounds, inputArg } from '../graphql/inputs.ts';
 import { Node, registerNode } from '../graphql/node.ts';
 import { pageArgs, pageType } from '../graphql/page-type.ts';
+import { idArg } from '../graphql/place-args.ts';
 import { refersTo } from '../graphql/references.ts';
+import { inside } from '../graphql/row-places.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
 import type { UserView } from './user.reads.ts';
 
@@ -90,10 +92,11 @@ export const User = builder.objectRef<UserView>('User').implement({
 export const UserConnection = pageType('User', User);
 
 /** Beside an id, whoever is a member of the organization now. */
-registerNode('user', User, async ({ actor, services, colleagues }, id, orgId) => {
+registerNode('user', User, async (context, id, orgId) => {
+  const { actor, services } = context;
   if (!orgId) return services.users.get(actor, id);
   await services.access.requireOrganization(actor, orgId, 'user:read');
-  return colleagues.load([orgId, id]);
+  return services.users.colleagues.find(context, inside.organization({ id: orgId }), id);
 });
 refersTo(User, { defaultWorkspaceId: { kind: 'workspace', idOf: defaultWorkspaceOf, anywhere: true } });
 
@@ -123,7 +126,11 @@ builder.queryFields((t) => ({
       search: t.arg.string({ constraints: { maxLength: 255 }, description: 'Part of a name or e-mail address.' }),
       ...pageArgs(),
     },
-    resolve: (_root, args, { actor, services }) => services.users.list(actor, args),
+    resolve: async (_root, { workspaceId: id, ...args }, context) => {
+      const { users } = context.services;
+      const orgId = await users.contextOf(context.actor, id);
+      return users.inWorkspace.list(context, inside.workspace({ orgId, id }), args);
+    },
   }),
 }));
 
@@ -199,34 +206,27 @@ builder.mutationFields((t) => ({
     type: User,
     description: 'Makes an account, which the current organization of the session then manages.',
     authorize: { service: 'user:create' },
-    args: { input: t.arg({ type: CreateUserInput, required: true, description: 'The account.' }) },
+    args: inputArg(CreateUserInput, 'The account.'),
     resolve: (_root, { input }, { actor, services }) => services.users.create(actor, input),
   }),
   updateUser: t.field({
     type: User,
     description: 'Changes the own profile, or an account that the caller administers.',
     authorize: { service: 'user:update' },
-    args: {
-      id: t.arg.id({ required: true, description: 'The user.' }),
-      input: t.arg({ type: UpdateUserInput, required: true, description: 'The changes.' }),
-      ...versionArg(),
-    },
+    args: { ...idArg('The user.'), ...inputArg(UpdateUserInput), ...versionArg() },
     resolve: (_root, { id, input }, { actor, services }) => services.users.update(actor, id, input),
   }),
   updatePreferences: t.field({
     type: User,
     description: "Merges the caller's preferences.",
     authorize: { service: 'user:update' },
-    args: {
-      input: t.arg({ type: UpdatePreferencesInput, required: true, description: 'The preferences.' }),
-      ...versionArg(),
-    },
+    args: { ...inputArg(UpdatePreferencesInput, 'The preferences.'), ...versionArg() },
     resolve: (_root, { input }, { actor, services }) => services.users.updatePreferences(actor, input.preferences),
   }),
   deleteUser: t.boolean({
     description: 'Deactivates an account at once; its personal data is purged after 30 days.',
     authorize: { service: 'user:delete' },
-    args: { id: t.arg.id({ required: true, description: 'The user.' }), ...versionArg() },
+    args: { ...idArg('The user.'), ...versionArg() },
     resolve: async (_root, { id }, { actor, services }) => {
       await services.users.delete(actor, id);
       return true;

@@ -1,24 +1,27 @@
 import DataLoader from 'dataloader';
 import type { Actor } from '../access/caller.ts';
 import type { Role } from '../core/roles.ts';
-import { type Page, pageOf } from '../data/page.ts';
-import {
-  columnsOf,
-  countRows,
-  type PageSource,
-  type ParentKey,
-  readPage,
-  readPages,
-  selectList,
-} from '../data/pages.ts';
+import type { PageArgs } from '../data/page.ts';
+import { columnsOf, selectList, words } from '../data/pages.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
-import { Prisma, type User as UserRow } from '../generated/prisma/client.ts';
+import type { User as UserRow } from '../generated/prisma/client.ts';
+
+const shownNames = words(
+  'id email username fullName authProvider avatarUrl bio timezone locale defaultWorkspaceId homeOrgId isActive',
+  'isVerified isPlatformAdmin preferences lastLogin createdAt updatedAt resourceVersion',
+);
 
 /** A user as others and the user may see it: without the password, and within an organization that gives `roles` their meaning. */
-export interface UserView extends Omit<UserRow, 'passwordHash' | 'purgedAt'> {
+export interface UserView extends Pick<UserRow, (typeof shownNames)[number]> {
   hasPassword: boolean;
   /** The organization in whose context the user was found. */
   contextOrgId: string | null;
+}
+
+/** The arguments of a list of users. */
+export interface UserListArgs extends PageArgs {
+  /** Part of a name or e-mail address. */
+  search?: string | null;
 }
 
 /** A membership as `settings.organizations` shows it. */
@@ -28,36 +31,36 @@ export interface OwnOrganization {
   role: Role;
 }
 
-const {
-  passwordHash: _never,
-  purgedAt: _purged,
-  ...userColumns
-} = columnsOf(Object.values(Prisma.UserScalarFieldEnum));
-const shown = { ...userColumns, hasPassword: 't.password_hash is not null' };
+const shown = { ...columnsOf(shownNames), hasPassword: 't.password_hash is not null' };
+
+/** How users are read as members of something, from a table `m` of memberships. */
+const members = {
+  kind: 'user',
+  columns: { ...shown, contextOrgId: 'm.org_id' },
+  key: 'm.user_id',
+  indexOrder: 'asc',
+} as const;
+
+/** The active members of an organization. */
+export const colleagues = {
+  ...members,
+  name: 'colleagues',
+  from: 'organization_members m join users t on t.id = m.user_id',
+  below: { orgId: 'm.org_id' },
+  always: ['t.is_active'],
+} as const;
 
 /** The members of a workspace whose accounts are not deleted, newest accounts first. */
-const ofWorkspace: PageSource<Omit<UserView, 'contextOrgId'>> = {
+export const workspaceUsers = {
+  ...members,
+  name: 'users',
   from: 'workspace_members m join users t on t.id = m.user_id',
-  columns: shown,
-  key: 't.id',
-  order: 'desc',
-  where: ['m.workspace_id = $1', 't.deactivated_at is null'],
-};
-
-/** The same, where name or address contains a text. */
-const found: typeof ofWorkspace = {
-  ...ofWorkspace,
-  where: [...ofWorkspace.where, `(t.username ilike $2 or t.email ilike $2 or t.full_name ilike $2)`],
-};
-
-/** An active member of an organization. */
-const colleague: PageSource<UserView> = {
-  from: 'organization_members m join users t on t.id = m.user_id',
-  columns: { ...shown, contextOrgId: 'm.org_id' },
-  key: 't.id',
-  order: 'asc',
-  where: ['m.org_id = $1', 'm.user_id = $2', 't.is_active'],
-};
+  below: { orgId: 'm.org_id', workspaceId: 'm.workspace_id' },
+  always: ['t.deactivated_at is null'],
+  filters: ({ search }: UserListArgs) => ({
+    '(t.username ilike ? or t.email ilike ? or t.full_name ilike ?)': search ? containing(search) : null,
+  }),
+} as const;
 
 /** `%text%` with its metacharacters taken literally. */
 const containing = (text: string) => `%${text.replaceAll(/[\\%_]/g, (c) => `\\${c}`)}%`;
@@ -71,28 +74,11 @@ export class UserReads {
 
   /** A user whose account is not deleted, perhaps suspended; `null` when there is none. */
   async find(id: string, contextOrgId: string | null): Promise<UserView | null> {
-    const [row] = await this.#deps.sql.read<Omit<UserView, 'contextOrgId'>>(
+    const [row] = await this.#deps.sql.read<UserView>(
       `select ${selectList(shown)} from users t where t.id = $1 and t.deactivated_at is null`,
       [id],
     );
     return row ? { ...row, contextOrgId } : null;
-  }
-
-  async page(args: {
-    workspaceId: string;
-    orgId: string;
-    search?: string | null;
-    first: number;
-    after?: string | null;
-  }): Promise<Page<UserView>> {
-    const { sql, cursors } = this.#deps;
-    const values = args.search ? [args.workspaceId, containing(args.search)] : [args.workspaceId];
-    const source = args.search ? found : ofWorkspace;
-    const scope = { list: 'users', filters: values };
-    const after = cursors.decode(scope, args.after);
-    const { rows, hasMore } = await readPage(sql, source, { values, after, limit: args.first });
-    const views = rows.map((row) => ({ ...row, contextOrgId: args.orgId }));
-    return pageOf(cursors, scope, { rows: views, hasMore }, after, () => countRows(sql, source, values));
   }
 
   /** The organization of a workspace that is not deleted. */
@@ -127,17 +113,6 @@ export class UserReads {
         return userIds.map((userId) => rows.flatMap(({ user_id, ...own }) => (user_id === userId ? own : [])));
       },
       { cache: false },
-    );
-  }
-
-  /** Loads active users by organization and id, many at once; `null` for one who is no member of it. */
-  colleagueLoader(): DataLoader<ParentKey, UserView | null, string> {
-    return new DataLoader(
-      async (keys) => {
-        const pages = await readPages<UserView>(this.#deps.sql, colleague, keys, { values: [], after: null, limit: 1 });
-        return pages.map((page) => page.rows[0] ?? null);
-      },
-      { cacheKeyFn: (key) => key.join(' ') },
     );
   }
 

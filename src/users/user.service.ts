@@ -1,6 +1,7 @@
 import { reachesEveryWorkspace } from '../access/access.ts';
 import type { Authentication } from '../access/authentication.ts';
 import type { Actor } from '../access/caller.ts';
+import type { OrganizationPlace, WorkspacePlace } from '../access/checked-place.ts';
 import { sessionOf } from '../access/principal.ts';
 import { revokeTokens } from '../api-tokens/api-token.revocation.ts';
 import type { EmailChange } from '../auth/email-change.ts';
@@ -10,24 +11,19 @@ import { alreadyExists, forbidden, invalidInput, notFound, unauthenticated } fro
 import type { Permission } from '../core/resources.ts';
 import { atLeast, type Role, roles } from '../core/roles.ts';
 import { brokenUnique, type PrismaTx } from '../data/changes.ts';
-import type { Page } from '../data/page.ts';
+import type { Given } from '../data/given.ts';
+import { Reads } from '../data/reads.ts';
 import { emitChange } from '../data/record-change.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
+import type { User } from '../generated/prisma/client.ts';
 import { ensureMayDeactivate } from '../organizations/last-owner.ts';
-import { UserReads, type UserView } from './user.reads.ts';
+import { colleagues, type UserListArgs, UserReads, type UserView, workspaceUsers } from './user.reads.ts';
 
-export interface UpdateUser {
-  email?: string | null;
+type Profile = 'username' | 'fullName' | 'avatarUrl' | 'bio' | 'timezone' | 'locale' | 'defaultWorkspaceId';
+
+interface UpdateUser extends Given<User, Profile | 'email' | 'isActive'> {
   /** Proves who asks for a new address. */
   currentPassword?: string | null;
-  username?: string | null;
-  fullName?: string | null;
-  avatarUrl?: string | null;
-  bio?: string | null;
-  timezone?: string | null;
-  locale?: string | null;
-  defaultWorkspaceId?: string | null;
-  isActive?: boolean | null;
 }
 
 export interface UserDeps extends ServiceDeps {
@@ -47,11 +43,17 @@ export class UserService {
      where deactivated_at < now() - interval '30 days' and purged_at is null`,
   ];
   readonly reads: UserReads;
+  /** The active members of an organization. */
+  readonly colleagues: Reads<UserView, OrganizationPlace>;
+  /** The members of a workspace, newest accounts first. */
+  readonly inWorkspace: Reads<UserView, WorkspacePlace, UserListArgs>;
   readonly #deps: UserDeps;
 
   constructor(deps: UserDeps) {
     this.#deps = deps;
     this.reads = new UserReads(deps);
+    this.colleagues = new Reads(deps, colleagues);
+    this.inWorkspace = new Reads(deps, workspaceUsers);
   }
 
   /** The caller. */
@@ -69,12 +71,14 @@ export class UserService {
     return user;
   }
 
-  /** The members of a workspace. @throws FORBIDDEN `user:read`, whether or not the workspace exists */
-  async list(
-    actor: Actor,
-    args: { workspaceId: string; search?: string | null; first: number; after?: string | null },
-  ): Promise<Page<UserView>> {
-    return this.reads.page({ ...args, orgId: await this.#contextOf(actor, args.workspaceId) });
+  /** The organization of a workspace that the actor may see users of. @throws FORBIDDEN `user:read`, whether or not it exists */
+  async contextOf(actor: Actor, workspaceId: string): Promise<string> {
+    const orgId = await this.reads.organizationOf(workspaceId);
+    const role = orgId ? await this.#deps.access.workspaceRole(actor, orgId, workspaceId) : null;
+    // one answer for no such workspace, a foreign one and one without membership
+    if (!orgId || !role) throw forbidden('user:read');
+    await this.#deps.access.requireWorkspace(actor, orgId, workspaceId, 'user:read');
+    return orgId;
   }
 
   /**
@@ -84,7 +88,7 @@ export class UserService {
   async get(actor: Actor, id: string, workspaceId?: string | null): Promise<UserView> {
     const { token } = actor.principal;
     if (token) await this.#deps.access.requireToken(actor, 'user:read', { orgId: token.orgId, workspaceId });
-    const orgId = typeof workspaceId === 'string' ? await this.#contextOf(actor, workspaceId) : null;
+    const orgId = typeof workspaceId === 'string' ? await this.contextOf(actor, workspaceId) : null;
     if (id === actor.principal.userId) return this.view(id, orgId ?? actor.principal.orgId);
     if (orgId) {
       if (!(await this.#roleIn(orgId, id))) throw notFound('user', id);
@@ -166,16 +170,6 @@ export class UserService {
       await emitGone(tx, id);
       tx.audit({ action: 'delete', resourceType: 'user', resourceId: id, orgId: contextOrgId });
     });
-  }
-
-  /** Organization of a workspace that the actor may see users of. */
-  async #contextOf(actor: Actor, workspaceId: string): Promise<string> {
-    const orgId = await this.reads.organizationOf(workspaceId);
-    const role = orgId ? await this.#deps.access.workspaceRole(actor, orgId, workspaceId) : null;
-    // one answer for no such workspace, a foreign one and one without membership
-    if (!orgId || !role) throw forbidden('user:read');
-    await this.#deps.access.requireWorkspace(actor, orgId, workspaceId, 'user:read');
-    return orgId;
   }
 
   #currentOrganization(actor: Actor, permission: Permission): string {

@@ -32,7 +32,7 @@ export const prismaRows = (prisma: PrismaClient) => ({
   async users(where: Of<'user'>) {
     const rows = await prisma.user.findMany({ where, ...byId });
     return rows.map((row) => ({
-      ...without(row, ['passwordHash', 'purgedAt']),
+      ...without(row, ['passwordHash', 'purgedAt', 'emailKey', 'usernameKey', 'deactivatedAt']),
       hasPassword: row.passwordHash !== null,
     }));
   },
