@@ -102,8 +102,9 @@ export class Memberships {
   }
 
   /**
-   * Nobody hands out, changes or takes away a role above their own. Asks the rows, not the cache: the own role may just have changed. Asks
-   * within the transaction: to wait for a second connection while others wait for the lock would stand the whole pool still.
+   * Nobody hands out, changes or takes away a role above their own. Asks the rows, not the cache: the own role may just
+   * have changed. Asks within the transaction: to wait for a second connection while others wait for the lock would
+   * stand the whole pool still.
    */
   async mayGrant(
     tx: PrismaTx,

@@ -11,7 +11,10 @@ const shownNames = words(
   'isVerified isPlatformAdmin preferences lastLogin createdAt updatedAt resourceVersion',
 );
 
-/** A user as others and the user may see it: without the password, and within an organization that gives `roles` their meaning. */
+/**
+ * A user as others and the user may see it: without the password, and within an organization that gives `roles` their
+ * meaning.
+ */
 export interface UserView extends Pick<UserRow, (typeof shownNames)[number]> {
   hasPassword: boolean;
   /** The organization in whose context the user was found. */
@@ -90,24 +93,31 @@ export class UserReads {
     return row?.orgId ?? null;
   }
 
-  /** An organization that both belong to, the preferred one first, for a token only its own; `null` when they share none. */
+  /**
+   * An organization that both belong to, the preferred one first, for a token only its own; `null` when they share
+   * none.
+   */
   async sharedOrganization(actor: Actor, userId: string): Promise<string | null> {
     const [row] = await this.#deps.sql.read<{ orgId: string }>(
       `select a.org_id as "orgId" from organization_members a join organization_members b on b.org_id = a.org_id
        join organizations o on o.id = a.org_id
-       where a.user_id = $1 and b.user_id = $2 and o.deleted_at is null and ($4::text is null or a.org_id = $4) order by (a.org_id = $3) desc, a.id limit 1`,
+       where a.user_id = $1 and b.user_id = $2 and o.deleted_at is null and ($4::text is null or a.org_id = $4)
+       order by (a.org_id = $3) desc, a.id limit 1`,
       [actor.principal.userId, userId, actor.principal.orgId ?? '', actor.principal.token?.orgId ?? null],
     );
     return row?.orgId ?? null;
   }
 
-  /** Loads the organizations of users, oldest membership first, many at once; it keeps nothing, because a request may change them. */
+  /**
+   * Loads the organizations of users, oldest membership first, many at once; it keeps nothing, because a request may
+   * change them.
+   */
   organizationsLoader(): DataLoader<string, OwnOrganization[]> {
     return new DataLoader(
       async (userIds) => {
         const rows = await this.#deps.sql.read<OwnOrganization & { user_id: string }>(
-          `select m.user_id, o.id as org_id, o.name, m.role from organization_members m join organizations o on o.id = m.org_id
-           where m.user_id = any($1) and o.deleted_at is null order by m.id`,
+          `select m.user_id, o.id as org_id, o.name, m.role from organization_members m
+           join organizations o on o.id = m.org_id where m.user_id = any($1) and o.deleted_at is null order by m.id`,
           [[...new Set(userIds)]],
         );
         return userIds.map((userId) => rows.flatMap(({ user_id, ...own }) => (user_id === userId ? own : [])));
@@ -132,7 +142,8 @@ export class UserReads {
       async (keys) => {
         const rows = await this.#deps.sql.read<{ role: Role; orgId: string; userId: string }>(
           `select m.role, m.org_id as "orgId", m.user_id as "userId" from organization_members m
-           join (select distinct * from unnest($1::text[], $2::text[]) k(org_id, user_id)) k on k.org_id = m.org_id and k.user_id = m.user_id
+           join (select distinct * from unnest($1::text[], $2::text[]) k(org_id, user_id)) k
+             on k.org_id = m.org_id and k.user_id = m.user_id
            join organizations o on o.id = m.org_id and o.deleted_at is null`,
           [keys.map((key) => key.orgId), keys.map((key) => key.userId)],
         );

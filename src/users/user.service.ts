@@ -71,7 +71,10 @@ export class UserService {
     return user;
   }
 
-  /** The organization of a workspace that the actor may see users of. @throws FORBIDDEN `user:read`, whether or not it exists */
+  /**
+   * The organization of a workspace that the actor may see users of.
+   * @throws FORBIDDEN `user:read`, whether or not it exists
+   */
   async contextOf(actor: Actor, workspaceId: string): Promise<string> {
     const orgId = await this.reads.organizationOf(workspaceId);
     const role = orgId ? await this.#deps.access.workspaceRole(actor, orgId, workspaceId) : null;
@@ -82,8 +85,8 @@ export class UserService {
   }
 
   /**
-   * Oneself, a user of the workspace's organization, or of any organization that both share. A token must grant `user:read` for any of
-   * them. @throws RESOURCE_NOT_FOUND, FORBIDDEN `user:read`
+   * Oneself, a user of the workspace's organization, or of any organization that both share. A token must grant
+   * `user:read` for any of them. @throws RESOURCE_NOT_FOUND, FORBIDDEN `user:read`
    */
   async get(actor: Actor, id: string, workspaceId?: string | null): Promise<UserView> {
     const { token } = actor.principal;
@@ -157,7 +160,10 @@ export class UserService {
     return this.me(actor);
   }
 
-  /** Deactivates an account: its sessions end at once, its personal data is purged after 30 days. @throws RESOURCE_CONFLICT `last_owner` */
+  /**
+   * Deactivates an account: its sessions end at once, its personal data is purged after 30 days.
+   * @throws RESOURCE_CONFLICT `last_owner`
+   */
   async delete(actor: Actor, id: string): Promise<void> {
     // the account is more than what the token's organization has of it
     if (id === actor.principal.userId) sessionOf(actor, 'user:delete');
@@ -184,8 +190,9 @@ export class UserService {
   }
 
   /**
-   * Oneself always; another account only for administrators of the organization that manages it, not above their own role, and only
-   * while it belongs to no other organization: else an administrator of one organization could enter another through the account.
+   * Oneself always; another account only for administrators of the organization that manages it, not above their own
+   * role, and only while it belongs to no other organization: else an administrator of one organization could enter
+   * another through the account.
    * @returns the organization in whose context that is
    */
   async #mayManage(actor: Actor, id: string, permission: Permission): Promise<string | null> {

@@ -1,0 +1,246 @@
+import type pg from 'pg';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import type { Actor } from '../../src/access/caller.ts';
+import { markChecked } from '../../src/access/mark-checked.ts';
+import { Context } from '../../src/graphql/context.ts';
+import { startTestApp } from '../support/app.ts';
+import { addRows, listRoutes } from '../support/lists.ts';
+import { type AnyReads, readsIn } from '../support/reads.ts';
+import { createWorld, type World } from '../support/world.ts';
+
+/**
+ * A parent that has nearly all rows of a table, and others whose rows come first in the order of its list. PostgreSQL
+ * expects to find the parent's rows anywhere, and to walk the key alone looks cheapest: it reads past all rows of the
+ * others. The list's statement must not.
+ */
+const OWN = 6_000;
+const OTHERS = 600;
+const PAGE = 50;
+
+/** Lists that no field shows: their `Reads` give single rows. */
+const unlisted = ['apps.ofOrganization', 'deployments.reads', 'organizations.reads'];
+/** Lists of what is bounded by itself: all rows of the parent are read and put in order. */
+const sorted = ['organizations.own', 'deployments.current', 'deployments.currentOfApp'];
+
+/** Lists whose other conditions make the parent's rows look rarer than they are: PostgreSQL takes its index by itself. */
+const choosesWell = [
+  'apiTokens.own',
+  'apiTokens.ownOfApps',
+  'secretReads.all',
+  'secretReads.readable',
+  'secretReads.inWorkspace',
+];
+
+interface Asked {
+  text: string;
+  values: unknown[];
+}
+
+interface Row {
+  table: string;
+  row: Record<string, unknown>;
+}
+
+interface Plan {
+  'Node Type': string;
+  'Relation Name'?: string;
+  'Index Name'?: string;
+  'Index Cond'?: string;
+  'Actual Rows': number;
+  'Actual Loops': number;
+  'Rows Removed by Filter'?: number;
+  'Rows Removed by Index Recheck'?: number;
+  Plans?: Plan[];
+}
+
+// the lists are those of a running service
+const app = await startTestApp();
+let world: World;
+let place: Record<string, string>;
+beforeAll(async () => {
+  world = await createWorld(app);
+  for (const list of listRoutes) await addRows(app, world, list, 1);
+  const { org_id, workspace_id, environment_id, app_id } = world.ids as Record<string, string>;
+  const { namespaceId } = await app.database.prisma.thread.findFirstOrThrow({ where: { orgId: org_id! } });
+  place = {
+    orgId: org_id!,
+    workspaceId: workspace_id!,
+    namespaceId,
+    environmentId: environment_id!,
+    appId: app_id!,
+  };
+}, 120_000);
+afterAll(() => app.close());
+
+/** The statement of a list's first page, below the place or, batched, below it and another. */
+async function statementOf(reads: AnyReads, batched: boolean): Promise<Asked> {
+  const { userId } = world.accounts.owner;
+  const context = new Context({ principal: { userId, token: null }, request: {} } as unknown as Actor, app.services);
+  const nowhere = Object.fromEntries(Object.keys(place).map((property) => [property, 'nowhere']));
+  const read = vi.spyOn(app.services.sql, 'read');
+  const places = batched ? [place, nowhere] : [place];
+  const pages = await Promise.all(places.map((of) => reads.list(context, markChecked(of), { first: PAGE })));
+  const [[text, values]] = read.mock.calls as [[string, unknown[]]];
+  read.mockRestore();
+  expect(pages[0]!.nodes.length, 'the list has a row to copy').toBeGreaterThan(0);
+  return { text, values };
+}
+
+/** The rows of all tables that a row of the list is made of. */
+async function originalsOf(db: pg.ClientBase, { from, where }: AnyReads['sources']['list'], values: unknown[]) {
+  // what a subquery reads is no part of the row
+  let joined = from;
+  while (joined.includes('(')) joined = joined.replaceAll(/(?:lateral )?\([^()]*\)(?: \w+ on true)?/g, '');
+  const tables = [...joined.matchAll(/(?:^|join )(\w+) (\w+)\b/g)].map(([, table, alias]) => ({ table, alias }));
+  const condition = where.length > 0 ? `where ${where.join(' and ')}` : '';
+  const columns = tables.map(({ alias }) => `to_jsonb(${alias}) as "${alias}"`);
+  const { rows } = await db.query<Record<string, Row['row'] | null>>(
+    `select ${columns.join(', ')} from ${from} ${condition} limit 1`,
+    values,
+  );
+  return tables.flatMap(({ table, alias }): Row[] =>
+    rows[0]![alias!] ? [{ table: table!, row: rows[0]![alias!]! }] : [],
+  );
+}
+
+const KEYS = `select a.attname as column, i.indisprimary as primary, format_type(a.atttypid, null) as type
+  from pg_index i cross join lateral unnest(i.indkey::int[]) k(attnum)
+  join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.attnum
+  where i.indrelid = $1::regclass and i.indisunique`;
+
+/** SQL of a new identifier: those of one group come before those of the next, whatever else is in the table. */
+const newId = (id: string, group: number) => `'${id.slice(0, id.indexOf('_') + 1)}${group}' || lpad(n::text, 25, '0')`;
+
+/**
+ * Copies what a row of the list is made of many times: what identifies one of them is another one in each copy.
+ * @param parents what names the parent, which `elsewhere` replaces
+ */
+async function copy(
+  db: pg.ClientBase,
+  originals: readonly Row[],
+  { count, group, parents, elsewhere }: { count: number; group: number; parents: unknown[]; elsewhere: boolean },
+): Promise<void> {
+  const known = await Promise.all(
+    originals.map(async ({ table, row }) => ({
+      table,
+      row,
+      keys: (await db.query<{ column: string; primary: boolean; type: string }>(KEYS, [table])).rows,
+    })),
+  );
+  const identities = new Set(
+    known.flatMap(({ row, keys }) => keys.filter(({ primary }) => primary).map(({ column }) => row[column])),
+  );
+  for (const parent of parents) identities.delete(parent);
+  for (const { table, row, keys } of known) {
+    const changed = Object.entries(row).flatMap(([column, value]): [string, string][] => {
+      if (typeof value === 'string' && identities.has(value)) return [[column, newId(value, group)]];
+      if (column === 'is_default') return [[column, 'false']];
+      if (typeof value === 'string' && parents.includes(value)) return elsewhere ? [[column, `'elsewhere'`]] : [];
+      const key = keys.find((of) => of.column === column && !of.primary);
+      if (!key || (column.endsWith('_id') && column !== 'logical_model_id')) return [];
+      return [[column, key.type === 'text' ? `'k${group}' || n` : `${group} * 1000000 + n`]];
+    });
+    const json = changed.map(([column, sql]) => `'${column}', ${sql}`).join(', ');
+    await db.query(
+      `insert into ${table} select r.* from generate_series(1, ${count}) n
+       cross join lateral jsonb_populate_record(null::${table}, $1::jsonb || jsonb_build_object(${json})) r`,
+      [JSON.stringify(row)],
+    );
+  }
+}
+
+/** Every scan of a plan, with the rows that it looked at. */
+function scansOf(plan: Plan): { condition: string; rows: number }[] {
+  const own = plan['Relation Name'] ?? plan['Index Name'];
+  const removed = (plan['Rows Removed by Filter'] ?? 0) + (plan['Rows Removed by Index Recheck'] ?? 0);
+  const scan = {
+    condition: plan['Index Cond'] ?? '',
+    rows: Math.round((plan['Actual Rows'] + removed) * plan['Actual Loops']),
+  };
+  return [...(own === undefined ? [] : [scan]), ...(plan.Plans ?? []).flatMap(scansOf)];
+}
+
+interface Explained {
+  /** The most rows that one of its scans looked at. */
+  read: number;
+  /** The conditions by which indexes were searched. */
+  conditions: string;
+}
+
+async function explained(db: pg.ClientBase, { text, values }: Asked): Promise<Explained> {
+  const { rows } = await db.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>(`explain (analyze, format json) ${text}`, values);
+  const scans = scansOf(rows[0]!['QUERY PLAN'][0].Plan);
+  return {
+    read: Math.max(...scans.map((scan) => scan.rows)),
+    conditions: scans.map(({ condition }) => condition).join('; '),
+  };
+}
+
+/** The same statement without the range: by plain conditions, in the order of the key alone. */
+const withoutRange = ({ text, values }: Asked, lead: string): Asked => ({
+  values,
+  text: text.replaceAll(/between (\S+) and \1/g, '= $1').replaceAll(`order by ${lead}, `, 'order by '),
+});
+
+/** Does something in a transaction that leaves nothing behind, in which the list's parent has nearly all rows. */
+async function dominated(reads: AnyReads, work: (db: pg.ClientBase) => Promise<void>): Promise<void> {
+  const { list } = reads.sources;
+  const { values } = await statementOf(reads, false);
+  // the values of filters, the cursor and the limit follow
+  const named = list.where.flatMap((condition) => [...condition.matchAll(/\$(\d+)/g)].map(([, n]) => Number(n)));
+  const parents = values.slice(0, Math.max(...named));
+  const db = await app.database.pool.connect();
+  let tables: string[] = [];
+  try {
+    // no triggers and no foreign keys: what is copied refers to what is not
+    await db.query(`begin; set local session_replication_role = replica`);
+    const originals = await originalsOf(db, list, parents);
+    tables = originals.map(({ table }) => table);
+    const [first, last] = list.order === 'desc' ? [2, 1] : [1, 2];
+    await copy(db, originals, { count: OWN, group: last!, parents, elsewhere: false });
+    await copy(db, originals, { count: OTHERS, group: first!, parents, elsewhere: true });
+    await db.query(`analyze ${tables.join(', ')}`);
+    await work(db);
+  } finally {
+    await db.query('rollback');
+    // rows that were rolled back would count for the next list
+    if (tables.length > 0) await db.query(`vacuum ${tables.join(', ')}`);
+    db.release();
+  }
+}
+
+const names = [...readsIn(app.services).keys()].filter((name) => !unlisted.includes(name));
+
+describe.each(names)('%s, most of whose rows are of one parent', (name) => {
+  let column: string;
+  let alone: Explained;
+  let together: Explained;
+  let control: Explained;
+  beforeAll(async () => {
+    const reads = readsIn(app.services).get(name)!;
+    const lead = reads.sources.list.lead!;
+    column = lead.replace(/^\w+\.| desc$/g, '');
+    const asked = await statementOf(reads, false);
+    const batched = await statementOf(reads, true);
+    await dominated(reads, async (db) => {
+      alone = await explained(db, asked);
+      together = await explained(db, batched);
+      control = await explained(db, withoutRange(asked, lead));
+    });
+  });
+
+  test('reads a page, and no more, by the index of its parent', () => {
+    if (sorted.includes(name)) return expect(alone.read, 'each row once').toBeLessThanOrEqual(OWN + OTHERS + 10);
+    expect(alone.read).toBeLessThanOrEqual(PAGE + 1);
+    expect(alone.conditions).toContain(`(${column} >= `);
+  });
+
+  test('below several parents at once: by the same column', () => {
+    if (!sorted.includes(name)) expect(together.conditions).toContain(`(${column} >= p.k`);
+  });
+
+  test('control: without the range the same statement reads past the rows of the others', () => {
+    if (sorted.includes(name) || choosesWell.includes(name)) return;
+    expect(control.read).toBeGreaterThan(OTHERS);
+  });
+});
