@@ -55,8 +55,9 @@ function progressWriter(): (progress: RewrapProgress) => void {
 }
 
 async function runRewrap(config: Config): Promise<void> {
-  await withDatabase(config, async ({ prisma }) => {
-    const rootKeys = await RootKeys.open(config, prisma);
+  await withDatabase(config, async (database) => {
+    const { prisma } = database;
+    const rootKeys = await RootKeys.open(config, database);
     const { rootKeyId, rewrapped, faults, retired, needed } = await rewrap(prisma, rootKeys, progressWriter());
     console.log(
       `${rewrapped} ${rewrapped === 1 ? 'secret is' : 'secrets are'} newly wrapped; the root key is '${rootKeyId}'.`,

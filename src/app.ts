@@ -68,7 +68,7 @@ export interface App {
 /** The whole service but the process: it reads no environment and listens to nothing yet. */
 export async function buildApp(deps: AppDeps): Promise<App> {
   const { config, database, logger } = deps;
-  const rootKeys = await RootKeys.open(config, database.prisma);
+  const rootKeys = await RootKeys.open(config, database);
   const keys = await SigningKeys.open(config.keysDir);
   const secret = Buffer.from(appSecret(config));
   const server = createServer(config, logger);

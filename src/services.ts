@@ -126,7 +126,7 @@ export function createServices(process: ProcessDeps) {
     onFault,
     tail,
     jobQueue,
-    buckets: new Buckets({ sql, prisma, changes, dataDir: config.dataDir }),
+    buckets: new Buckets({ sql, changes, dataDir: config.dataDir }),
     events: new EventService({ tail, missed: new MissedEvents(sql), sql, access, authentication, onFault }),
     auth: new AuthService(auth),
     sessions,

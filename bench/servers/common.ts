@@ -29,7 +29,7 @@ export async function openBaseline(): Promise<Baseline> {
     throw error;
   });
   const authentication = new Authentication(tokens, uses, sql);
-  return { database, rootKeys: await RootKeys.open(config, database.prisma), authentication };
+  return { database, rootKeys: await RootKeys.open(config, database), authentication };
 }
 
 /** Listens on a free port and says which. */

@@ -6,7 +6,7 @@ import { inBatches } from '../data/batches.ts';
 import type { Changes, Tx } from '../data/changes.ts';
 import { emitChange } from '../data/record-change.ts';
 import type { Sql } from '../data/sql.ts';
-import type { PrismaClient, Workspace } from '../generated/prisma/client.ts';
+import type { Workspace } from '../generated/prisma/client.ts';
 
 const BATCH = 500;
 const AT_ONCE = 16;
@@ -15,6 +15,9 @@ const PENDING = `from workspaces where bucket_status = 'pending' and deleted_at 
 // each waits as long again as it has been failing, so the waits double: from ten seconds up to an hour
 const FAILED_AND_DUE = `from workspaces where bucket_status = 'failed' and deleted_at is null
   and updated_at < now() - least(interval '1 hour', greatest(interval '10 seconds', updated_at - created_at))`;
+
+const LONG_DELETED = `select w.storage_bucket as bucket from workspaces w join organizations o on o.id = w.org_id
+  where least(w.deleted_at, o.deleted_at) < now() - interval '30 days'`;
 
 /** Workspaces `from …` to another state. Those that a change holds are left for the next time. */
 const move = (from: string) => `update workspaces set bucket_status = $1, updated_at = now() where id in (
@@ -28,13 +31,11 @@ export class Buckets {
     scheduled('bucket_retries', { everySeconds: 10, ifAny: `select 1 ${FAILED_AND_DUE}` }, () => this.retryFailed()),
   ];
   readonly #sql: Sql;
-  readonly #prisma: PrismaClient;
   readonly #changes: Changes;
   readonly #filesDir: string;
 
-  constructor(deps: { sql: Sql; prisma: PrismaClient; changes: Changes; dataDir: string }) {
+  constructor(deps: { sql: Sql; changes: Changes; dataDir: string }) {
     this.#sql = deps.sql;
-    this.#prisma = deps.prisma;
     this.#changes = deps.changes;
     this.#filesDir = path.join(deps.dataDir, 'files');
   }
@@ -73,13 +74,8 @@ export class Buckets {
 
   /** Removes the folders of workspaces that were deleted 30 days ago, before their rows go. @returns how many */
   async removeFiles(): Promise<number> {
-    const monthAgo = new Date(Date.now() - 30 * 24 * 3_600_000);
-    const gone = await this.#prisma.workspace.findMany({
-      where: { OR: [{ deletedAt: { lt: monthAgo } }, { organization: { deletedAt: { lt: monthAgo } } }] },
-      select: { storageBucket: true },
-    });
-    for (const { storageBucket } of gone)
-      await rm(path.join(this.#filesDir, storageBucket), { recursive: true, force: true });
+    const gone = await this.#sql.read<{ bucket: string }>(LONG_DELETED, []);
+    for (const { bucket } of gone) await rm(path.join(this.#filesDir, bucket), { recursive: true, force: true });
     return gone.length;
   }
 

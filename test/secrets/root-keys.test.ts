@@ -70,7 +70,7 @@ async function refusal(env: Record<string, string> = {}): Promise<string> {
 async function openKeys(env: Record<string, string> = {}): Promise<RootKeys> {
   const opened = openDatabase({ url: database.url, poolSize: 1, logger: quietLogger });
   try {
-    return await RootKeys.open(loadConfig(environment(env)), opened.prisma);
+    return await RootKeys.open(loadConfig(environment(env)), opened);
   } finally {
     await opened.close();
   }

@@ -3,8 +3,8 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { Config } from '../../config.ts';
 import { newId } from '../../core/ids.ts';
-import type { PrismaClient } from '../../generated/prisma/client.ts';
 import type { NamedKey } from '../../setting.ts';
+import type { Database } from '../postgres/database.ts';
 import { open, seal } from './aead.ts';
 import { keyFile } from './keys.ts';
 
@@ -60,25 +60,30 @@ export class RootKeys {
    * decides which key the database has, and the others do not start.
    * @throws Error naming every key that is missing or is another one than before
    */
-  static async open(config: Pick<Config, 'rootKeys' | 'keysDir'>, prisma: PrismaClient): Promise<RootKeys> {
+  static async open(
+    config: Pick<Config, 'rootKeys' | 'keysDir'>,
+    database: Pick<Database, 'transaction'>,
+  ): Promise<RootKeys> {
     const keys = new RootKeys(config);
-    await prisma.$transaction(
-      async (db) => {
-        // one start after another: what a start has left is seen by the next one, and what a refused one did is undone
-        await db.$executeRaw`select pg_advisory_xact_lock(${OPENING_LOCK})`;
-        const rows = await db.rootKey.findMany({ select: { id: true, canary: true }, orderBy: { id: 'asc' } });
-        const missing = rows.filter(({ id }) => !keys.find(id));
-        if (missing.length > 0) throw new Error(missingSentence(missing, config));
-        const wrong = rows.filter((row) => !isRight(keys.find(row.id)!, row));
-        if (wrong.length > 0) throw new Error(wrongSentence(wrong, config));
-        if (keys.#keys.length === 0) {
-          makeRootKeyFile(config.keysDir);
-          keys.#refresh();
-        }
-        await keys.hold((text, values) => db.$queryRawUnsafe(text, ...values));
-      },
-      { maxWait: 10_000, timeout: 20_000 },
-    );
+    await database.transaction(async (transaction) => {
+      const ask: Ask = async <R>(text: string, values: unknown[]) => {
+        const [result] = await transaction.send([{ text, values }]);
+        return result!.rows as R[];
+      };
+      // one start after another: what a start has left is seen by the next one, and what a refused one did is undone
+      await ask('select pg_advisory_xact_lock($1)', [OPENING_LOCK]);
+      const rows = await ask<CanaryRow>('select id, canary from root_keys order by id', []);
+      const missing = rows.filter(({ id }) => !keys.find(id));
+      if (missing.length > 0) throw new Error(missingSentence(missing, config));
+      const wrong = rows.filter((row) => !isRight(keys.find(row.id)!, row));
+      if (wrong.length > 0) throw new Error(wrongSentence(wrong, config));
+      if (keys.#keys.length === 0) {
+        makeRootKeyFile(config.keysDir);
+        keys.#refresh();
+      }
+      await keys.hold(ask);
+      await transaction.commit([]);
+    });
     return keys;
   }
 
