@@ -11,8 +11,8 @@ interface Identified {
 }
 
 /**
- * Finds a row, if the caller may read it: by the same permission as the type's own query. By its id alone, or in the organization that a
- * row beside it names.
+ * Finds a row, if the caller may read it: by the same permission as the type's own query. By its id alone, or in the
+ * organization that a row beside it names.
  */
 export type NodeLoader<Row> = (context: Context, id: string, orgId?: string) => Promise<Row | null>;
 
@@ -23,7 +23,10 @@ interface NodeKind {
 
 const registered = new Map<IdKind, NodeKind>();
 
-/** Makes a type reachable through `node(id)` and beside ids of its kind. Each resource's `.graph.ts` calls it for its own types. */
+/**
+ * Makes a type reachable through `node(id)` and beside ids of its kind. Each resource's `.graph.ts` calls it for its
+ * own types.
+ */
 export function registerNode<Row extends Identified>(
   kind: IdKind,
   type: ObjectRef<Types, Row, Row>,

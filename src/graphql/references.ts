@@ -48,8 +48,8 @@ function descriptionOf<Row>(column: string, { kind, required, atMost }: Referenc
 }
 
 /**
- * Puts the objects beside the ids of a type that name them. Each asks for its own permission where it lives, and all that a level of an
- * answer names are read together: by the node of their kind.
+ * Puts the objects beside the ids of a type that name them. Each asks for its own permission where it lives, and all
+ * that a level of an answer names are read together: by the node of their kind.
  */
 export function refersTo<Row extends object>(type: ObjectRef<Types, Row>, references: References<Row>): void {
   builder.objectFields(type, (t) =>
