@@ -31,13 +31,24 @@ const withoutChance = (body: string) =>
     .replaceAll(/"(?:accessCount|access_count)":\d+/g, '')
     .replaceAll(/"(?:lastAccessedAt|last_accessed_at|lastUsedAt|last_used_at)":(?:null|"[^"]*")/g, '');
 
-async function expectAgreement(request: ReturnType<typeof graphqlRequest>): Promise<string> {
+/** Errors of branches that run side by side come as they happen: what access checks remember makes some of them sooner. */
+function withSortedErrors(body: string): string {
+  const { errors = [], ...rest } = JSON.parse(body.replaceAll(/("trace_?id"):"[^"]*"/gi, '$1:""')) as {
+    errors?: object[];
+  };
+  return JSON.stringify({ ...rest, errors: errors.map((error) => JSON.stringify(error)).sort() });
+}
+
+async function expectAgreement(
+  request: ReturnType<typeof graphqlRequest>,
+  shown: (body: string) => string = (body) => body,
+): Promise<string> {
   runs.mockClear();
   const first = await app.server.inject(request);
   expect(runs).not.toHaveBeenCalled();
   for (const _time of [2, 3]) {
     const again = await app.server.inject(request);
-    expect(withoutChance(again.body)).toBe(withoutChance(first.body));
+    expect(withoutChance(shown(again.body))).toBe(withoutChance(shown(first.body)));
     expect(again.statusCode).toBe(first.statusCode);
   }
   return first.body;
@@ -70,7 +81,8 @@ describe.each(rootFields.filter(({ kind }) => kind === 'query').map((field) => [
       for (const role of [...roles, null]) {
         const variables = argumentsOf(field, world);
         const authorization = role && world.as(role).authorization;
-        await expectAgreement(graphqlRequest(fresh(documentOf(field, variables, 5)), variables, authorization));
+        const request = graphqlRequest(fresh(documentOf(field, variables, 3)), variables, authorization);
+        await expectAgreement(request, withSortedErrors);
         expect(runs).toHaveBeenCalledTimes(2);
       }
     });
