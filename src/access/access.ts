@@ -57,6 +57,9 @@ const EACH_ROLES_SOMEWHERE = `select ${ROLES_SOMEWHERE.replace('$1', 'k.org_id')
  * A token has the rights of its user, narrowed by what it grants and restricted to what it lists (`token-grant.ts`). A service that asks
  * again for something in a namespace, an environment or an app has to say so by `place`: without it, a change counts as one outside of
  * them and is refused to tokens that are restricted to some.
+ *
+ * What is cached is answered at once, else by a promise. To await it always would cost 0.3 us more for each check, 20 us
+ * for a page of 20 rows with three checks each; and each event is checked for each of its streams.
  */
 export class Access {
   readonly #sql: Sql;
