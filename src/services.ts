@@ -84,7 +84,13 @@ export function createServices(process: ProcessDeps) {
   const access = new Access(sql, config);
   const tail = new EventTail(sql, config.eventPollMs, onFault);
   const jobQueue = new JobQueue();
-  const changes = new Changes(process.database, sql, jobQueue, () => tail.nudge());
+  const changes = new Changes({
+    database: process.database,
+    sql,
+    jobs: jobQueue,
+    assertsLockOrder: config.environment !== 'production',
+    onCommit: () => tail.nudge(),
+  });
   const deps: ServiceDeps = { sql, changes, access, cursors: new Cursors(process.appSecret) };
   const activity = new ActivityRecorder(sql, (error, lost) =>
     onFault(error, `activity records could not be written (${lost} lost)`),
@@ -92,13 +98,14 @@ export function createServices(process: ProcessDeps) {
   const tokens = new AccessTokens(process.keys, config.accessTokenTtlSeconds);
   const tokenUses = new TokenUses(sql, onFault);
   const authentication = new Authentication(tokens, tokenUses, sql);
-  const sessions = new Sessions({ prisma, tokens, authentication, secret: process.appSecret, config });
+  const sessions = new Sessions({ prisma, sql, tokens, authentication, secret: process.appSecret, config });
   const mail = new AccountMail({ mailer, seal: new Seal(process.appSecret, 'mail'), publicUrl });
   const passwords = new Passwords();
   const currentPassword = new CurrentPassword({ prisma, passwords });
   const auth = {
     config,
     prisma,
+    sql,
     changes,
     access,
     authentication,
@@ -112,7 +119,7 @@ export function createServices(process: ProcessDeps) {
   const registration = new RegistrationService(auth);
   const apps = new AppService({ ...deps, authentication });
   const { rootKeys } = process;
-  const vault = new Vault({ prisma, changes, rootKeys });
+  const vault = new Vault({ sql, changes, rootKeys });
   const secretReads = new SecretReads(deps);
   const secrets = new SecretService({ ...deps, reads: secretReads, rootKeys, vault, onFault });
   return {
@@ -137,7 +144,7 @@ export function createServices(process: ProcessDeps) {
     registration,
     organizations: new OrganizationService({ ...deps, config }),
     organizationMembers: new OrganizationMemberService({ ...deps, authentication }),
-    invitations: new InvitationService({ ...deps, prisma, mail }),
+    invitations: new InvitationService({ ...deps, mail }),
     users: new UserService({
       ...deps,
       registration,

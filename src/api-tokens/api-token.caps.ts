@@ -1,8 +1,9 @@
 import type { Config } from '../config.ts';
 import { conflict } from '../core/errors.ts';
 import type { ResourceWord } from '../core/resources.ts';
-import type { PrismaTx } from '../data/changes.ts';
-import type { TokenMaker } from './api-token.holds.ts';
+import type { Tx } from '../data/changes.ts';
+import { statement } from '../data/writes.ts';
+import type { TokenMaker } from './api-token.locks.ts';
 
 export type TokenCaps = Pick<Config, 'maxTokensPerOwner' | 'maxTokensPerOrganization'>;
 
@@ -12,24 +13,25 @@ interface Live {
 }
 
 /**
- * Holds an organization's number of live tokens until the transaction ends, and checks that one more fits: of those that its owner (a user
- * in the organization, or an app) has, and of all. An expired token counts as long as it can be refreshed. Call it before any row is held:
- * whoever waits here holds nothing that others wait for.
+ * Locks an organization's number of live tokens until the transaction ends, and checks that one more fits: of those that its owner (a user
+ * in the organization, or an app) has, and of all. An expired token counts as long as it can be refreshed. Call it before any row is locked:
+ * whoever waits here has locked nothing that others wait for.
  * @throws RESOURCE_CONFLICT `limit_reached` with the `limit`
  */
-export async function holdTokenCaps(
-  tx: PrismaTx,
+export async function lockTokenCaps(
+  tx: Tx,
   { maxTokensPerOwner, maxTokensPerOrganization }: TokenCaps,
   { orgId, userId, appId }: TokenMaker,
 ): Promise<void> {
   if (maxTokensPerOwner === 0 && maxTokensPerOrganization === 0) return;
-  await tx.db.$executeRaw`select pg_advisory_xact_lock(hashtextextended(${`tokens of ${orgId}`}, 0))`;
+  await tx.query(statement`select pg_advisory_xact_lock(hashtextextended(${`tokens of ${orgId}`}, 0))`);
   // a statement of its own: it sees what was committed while it waited
-  const [live] = await tx.db.$queryRaw<[Live]>`
+  const [live] = (await tx.query<Live>(statement`
     select count(*)::int as "ofOrganization",
       count(*) filter (where case when ${appId}::text is null then token_type = 'pat' and created_by_user_id = ${userId}
         else app_id = ${appId} end)::int as "ofOwner"
-    from api_tokens where org_id = ${orgId} and revoked_at is null and (refresh_expires_at is null or refresh_expires_at > now())`;
+    from api_tokens where org_id = ${orgId} and revoked_at is null 
+      and (refresh_expires_at is null or refresh_expires_at > now())`)) as [Live];
   if (maxTokensPerOwner > 0 && live.ofOwner >= maxTokensPerOwner)
     throw appId
       ? limitReached('app', appId, 'The app has', maxTokensPerOwner)

@@ -8,11 +8,13 @@ import { grantOf } from '../access/token-lookup.ts';
 import { unauthenticated } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import type { ActivityRecorder } from '../data/activity.ts';
-import type { Changes, PrismaTx } from '../data/changes.ts';
+import type { Changes, Tx } from '../data/changes.ts';
+import { findRow, selectOf } from '../data/find-row.ts';
 import { recordChange } from '../data/record-change.ts';
+import { statement } from '../data/writes.ts';
 import type { ApiToken as ApiTokenRow, PrismaClient } from '../generated/prisma/client.ts';
 import { refreshExpiryOf, successorExpiry } from './api-token.expiry.ts';
-import { holdMaker } from './api-token.holds.ts';
+import { demandMaker } from './api-token.locks.ts';
 import { resourceOf, revokeTokens } from './api-token.revocation.ts';
 import type { IssuedToken } from './api-token.service.ts';
 
@@ -38,7 +40,7 @@ interface Pair {
 /** `dead`: it cannot be used. `reused`: somebody else has used it. */
 type Outcome = IssuedToken | 'dead' | 'reused';
 
-/** A token, held until the transaction ends, and the time by the clock of the database. */
+/** A token, locked until the transaction ends, and the time by the clock of the database. */
 type Held = ApiTokenRow & { now: Date };
 
 /** Whether it was given out twice, so that its other holder may still come late. */
@@ -80,55 +82,47 @@ export class ApiTokenRefresh {
     const pair = successorPair(kindOf(row.tokenType), refreshToken, secret);
     // the refresh token is the credential: what is done is done by its token, whoever else the request is from
     const bearer: Caller = { ...caller, principal: principalOf(row, createdBy) };
-    const outcome = await changes.runWithPrisma(bearer, (tx) => this.#exchange(tx, row, pair, graceSeconds));
+    const outcome = await changes.run(bearer, (tx) => this.#exchange(tx, row, pair, graceSeconds));
     if (outcome === 'reused') await this.#reused(bearer, row);
     if (typeof outcome === 'string') throw unauthenticated();
     return outcome;
   }
 
-  async #exchange(tx: PrismaTx, known: ApiTokenRow, pair: Pair, graceSeconds: number): Promise<Outcome> {
-    const held = await hold(tx, known);
-    if (!held) return 'dead';
+  async #exchange(tx: Tx, known: ApiTokenRow, pair: Pair, graceSeconds: number): Promise<Outcome> {
+    const held = await lockToken(tx, known);
     if (held.rotatedAt) return this.#repeat(tx, held, pair);
-    // its user, still a member, was asked for by `hold`; an expired token may be refreshed, a revoked one never
+    // its user, still a member, was asked for with the lock; an expired token may be refreshed, a revoked one never
     if (held.revokedAt || (held.refreshExpiresAt && held.refreshExpiresAt <= held.now)) return 'dead';
     const successor = await this.#succeed(tx, held, pair);
     const graceEnd = new Date(held.now.getTime() + graceSeconds * 1000);
-    await tx.db.apiToken.update({
-      where: { id: held.id },
-      data: {
-        rotatedAt: held.now,
-        successorId: successor.id,
-        revokedReason: 'rotated',
-        revokedAt: held.expiresAt && held.expiresAt < graceEnd ? held.expiresAt : graceEnd,
-      },
-    });
+    const revokedAt = held.expiresAt && held.expiresAt < graceEnd ? held.expiresAt : graceEnd;
+    const rotated = { rotatedAt: held.now, successorId: successor.id, revokedReason: 'rotated', revokedAt };
+    tx.update('api_tokens', { id: held.id }, rotated);
     tx.afterCommit(() => this.#deps.authentication.apiTokensRevoked([held.tokenHash]));
     return issued(successor, pair);
   }
 
   /** A refresh token that was used already: a repetition, or theft. */
-  async #repeat(tx: PrismaTx, held: Held, pair: Pair): Promise<Outcome> {
+  async #repeat(tx: Tx, held: Held, pair: Pair): Promise<Outcome> {
     if (held.revokedReason !== 'rotated') return 'dead';
     const isInGrace = held.now.getTime() - held.rotatedAt!.getTime() <= REPEAT_MS;
     if (!isInGrace) {
       if (!isOwed(held)) return 'reused';
       // what is owed ends with the minute of this answer, which may be lost too; nothing is owed for the pair that it holds
       const left = new Date(Math.min(held.reissuedAt!.getTime(), held.now.getTime() - OWED_MS + REPEAT_MS));
-      await tx.db.apiToken.update({ where: { id: held.id }, data: { reissuedAt: left } });
+      tx.update('api_tokens', { id: held.id }, { reissuedAt: left });
       return this.#newest(tx, held, pair);
     }
-    const successor = held.successorId ? await tx.db.apiToken.findUnique({ where: { id: held.successorId } }) : null;
+    const successor = held.successorId ? await findRow(tx, 'api_tokens', { id: held.successorId }) : null;
     if (successor?.tokenHash !== tokenHash(pair.token)) return 'reused';
     if (successor.revokedReason && successor.revokedReason !== 'rotated') return 'dead';
-    if (!successor.reissuedAt)
-      await tx.db.apiToken.update({ where: { id: successor.id }, data: { reissuedAt: held.now } });
+    if (!successor.reissuedAt) tx.update('api_tokens', { id: successor.id }, { reissuedAt: held.now });
     return issued(successor, pair);
   }
 
   /** The one pair of the family that was not refreshed: it comes of the other by so many steps. */
-  async #newest(tx: PrismaTx, { familyId, tokenType, now }: Held, pair: Pair): Promise<Outcome> {
-    const family = await tx.db.apiToken.findMany({ where: { familyId } });
+  async #newest(tx: Tx, { familyId, tokenType, now }: Held, pair: Pair): Promise<Outcome> {
+    const family = await tx.query<ApiTokenRow>(selectOf('api_tokens', { familyId }));
     const newest = family.find(({ rotatedAt }) => !rotatedAt);
     if (!newest || newest.revokedAt || (newest.refreshExpiresAt && newest.refreshExpiresAt <= now)) return 'dead';
     let next = pair;
@@ -139,26 +133,25 @@ export class ApiTokenRefresh {
     return 'reused';
   }
 
-  async #succeed(tx: PrismaTx, held: Held, pair: Pair): Promise<ApiTokenRow> {
+  async #succeed(tx: Tx, held: Held, pair: Pair): Promise<ApiTokenRow> {
     const { now, ...inherited } = held;
     const expiresAt = successorExpiry(held, now);
     const id = newId('api_token');
-    const successor = await tx.db.apiToken.create({
-      data: {
-        ...inherited,
-        id,
-        prefix: prefixOf(pair.token),
-        tokenHash: tokenHash(pair.token),
-        refreshHash: tokenHash(pair.refreshToken),
-        issuedAt: now,
-        expiresAt,
-        refreshExpiresAt: refreshExpiryOf(expiresAt, held.endsBy),
-        resourceVersion: 1,
-        lastUsedAt: null,
-        reissuedAt: null,
-        noticedDays: null,
-      },
+    const made = tx.create('api_tokens', {
+      ...inherited,
+      id,
+      prefix: prefixOf(pair.token),
+      tokenHash: tokenHash(pair.token),
+      refreshHash: tokenHash(pair.refreshToken),
+      issuedAt: now,
+      expiresAt,
+      refreshExpiresAt: refreshExpiryOf(expiresAt, held.endsBy),
+      resourceVersion: 1,
+      lastUsedAt: null,
+      reissuedAt: null,
+      noticedDays: null,
     });
+    const successor = await tx.written(made);
     recordChange(tx, 'refresh', resourceOf(successor), successor, { previous: held.id, prefix: successor.prefix });
     return successor;
   }
@@ -168,7 +161,7 @@ export class ApiTokenRefresh {
     const { changes, authentication, activity } = this.#deps;
     const system = systemCaller('refresh token reuse');
     const service: Caller = { ...system, request: { ...system.request, traceId: bearer.request.traceId } };
-    const count = await changes.runWithPrisma(service, (tx) =>
+    const count = await changes.run(service, (tx) =>
       revokeTokens(tx, authentication, { familyId }, 'refresh_token_reuse'),
     );
     if (count === 0) return;
@@ -188,14 +181,15 @@ export class ApiTokenRefresh {
   }
 }
 
-/** Holds a token whose user is active and a member still: of many refreshes at once, the first rotates and the others wait for it. */
-async function hold(tx: PrismaTx, { id, orgId, createdByUserId: userId, appId }: ApiTokenRow): Promise<Held | null> {
-  if ((await holdMaker(tx, { orgId, userId, appId })) !== null) return null;
-  await tx.db.$queryRaw`select 1 from api_tokens where id = ${id} for update`;
-  const row = await tx.db.apiToken.findUnique({ where: { id } });
-  if (!row) return null;
-  const [clock] = await tx.db.$queryRaw<[{ now: Date }]>`select clock_timestamp() as now`;
-  return { ...row, now: clock.now };
+/**
+ * Locks a token whose user is active and a member still: of many refreshes at once, the first rotates and the others wait for it.
+ * @throws AUTHENTICATION_FAILED for what is no more
+ */
+async function lockToken(tx: Tx, { id, orgId, createdByUserId: userId, appId }: ApiTokenRow): Promise<Held> {
+  demandMaker(tx, { orgId, userId, appId }, unauthenticated);
+  const row = await tx.lock('api_tokens', { id }, 'update', unauthenticated);
+  const [clock] = await tx.query<{ now: Date }>(statement`select clock_timestamp() as now`);
+  return { ...row, now: clock!.now };
 }
 
 const kindOf = (tokenType: string): 'app' | 'pat' => (tokenType === 'app' ? 'app' : 'pat');

@@ -1,5 +1,5 @@
 import type { Authentication } from '../access/authentication.ts';
-import type { PrismaTx } from '../data/changes.ts';
+import type { Tx } from '../data/changes.ts';
 import { recordChange } from '../data/record-change.ts';
 import { Prisma } from '../generated/prisma/client.ts';
 
@@ -39,20 +39,20 @@ interface Revoked {
  * @returns how many were still alive
  */
 export async function revokeTokens(
-  tx: PrismaTx,
+  tx: Tx,
   authentication: Authentication,
   target: RevocationTarget,
   reason: RevocationReason,
 ): Promise<number> {
   const condition = conditionOf(target);
-  const ids = await holdLineage(tx, condition);
+  const ids = await lockLineage(tx, condition);
   if (ids.length === 0) return 0;
-  const revoked = await tx.db.$queryRaw<Revoked[]>`
+  const revoked = await tx.query<Revoked>(Prisma.sql`
     update api_tokens set revoked_at = date_trunc('milliseconds', clock_timestamp()),
       revoked_reason = case when family_id in (select family_id from api_tokens where ${condition}) then ${reason} else 'maker_revoked' end
     where id = any(${ids}) and ${ALIVE}
     returning id, org_id as "orgId", app_id as "appId", workspace_id as "workspaceId", token_type as "tokenType", token_hash as "tokenHash",
-      revoked_reason as reason`;
+      revoked_reason as reason`);
   for (const row of revoked) recordChange(tx, 'revoke', resourceOf(row), row, { reason: row.reason });
   tx.afterCommit(() => authentication.apiTokensRevoked(revoked.map(({ tokenHash }) => tokenHash)));
   return revoked.length;
@@ -62,17 +62,18 @@ export async function revokeTokens(
 const ALIVE = Prisma.sql`(revoked_at is null or revoked_at > clock_timestamp())`;
 
 /**
- * Holds all live tokens of the families and of what they made. Who is refreshing or minting with one of them holds it, so it is waited for,
- * and what came of it is found by the next look: until a look finds nothing that was not held before.
+ * Locks all live tokens of the families and of what they made. Who is refreshing or minting with one of them locks it, so it is waited for,
+ * and what came of it is found by the next look: until a look finds nothing that was not locked before.
  */
-async function holdLineage(tx: PrismaTx, condition: Prisma.Sql): Promise<string[]> {
+async function lockLineage(tx: Tx, condition: Prisma.Sql): Promise<string[]> {
   for (let held: string[] = []; ; ) {
-    const rows = await tx.db.$queryRaw<{ id: string }[]>`
+    const ofLineage = Prisma.sql`${ALIVE} and t.family_id in (
       with recursive families as (
         select family_id from api_tokens where ${condition}
-        union select t.family_id from api_tokens t join families f on t.maker_family_id = f.family_id
+        union select m.family_id from api_tokens m join families f on m.maker_family_id = f.family_id
       )
-      select id from api_tokens where family_id in (select family_id from families) and ${ALIVE} order by id for update`;
+      select family_id from families)`;
+    const rows = await tx.lockAll('api_tokens', ofLineage, 'update');
     const known = new Set(held);
     held = rows.map(({ id }) => id);
     if (held.every((id) => known.has(id))) return held;

@@ -9,15 +9,16 @@ import type { Config } from '../config.ts';
 import { forbidden, notFound, unauthenticated } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import type { Permission } from '../core/resources.ts';
+import { findRow } from '../data/find-row.ts';
 import type { Page, PageArgs } from '../data/page.ts';
 import { Reads } from '../data/reads.ts';
 import { recordChange } from '../data/record-change.ts';
 import { type ActorContext, unkept } from '../data/request-cache.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
 import type { ApiToken as ApiTokenRow, App, PrismaClient } from '../generated/prisma/client.ts';
-import { holdTokenCaps, type TokenCaps } from './api-token.caps.ts';
+import { lockTokenCaps, type TokenCaps } from './api-token.caps.ts';
 import { checkRates, expiryOf, type ParentLimits, refreshExpiryOf } from './api-token.expiry.ts';
-import { holdForMinting } from './api-token.holds.ts';
+import { lockForMinting } from './api-token.locks.ts';
 import { type ApiToken, ownTokens, shown, tokens } from './api-token.reads.ts';
 import { type RevocationReason, resourceOf, revokeTokens } from './api-token.revocation.ts';
 import { checkTokenLists, listsOf, type TokenInput } from './api-token.rules.ts';
@@ -160,7 +161,7 @@ export class ApiTokenService {
 
   async #revoke(actor: Actor, id: string, reason: RevocationReason): Promise<boolean> {
     const { changes, authentication } = this.#deps;
-    return changes.runWithPrisma(actor, async (tx) => {
+    return changes.run(actor, async (tx) => {
       await tx.expectVersion({ table: 'api_tokens', key: { id } });
       await revokeTokens(tx, authentication, { id }, reason);
       return true;
@@ -190,34 +191,32 @@ export class ApiTokenService {
     const id = newId('api_token');
     const { userId, token: asking } = actor.principal;
     const endsBy = parent?.expiresAt ?? null;
-    const row = await changes.runWithPrisma(actor, async (tx) => {
+    const row = await changes.run(actor, async (tx) => {
       const maker = { orgId: owner.orgId, userId, appId: owner.appId };
-      await holdTokenCaps(tx, config, maker);
-      await holdForMinting(tx, maker, asking?.id ?? null);
-      const created = await tx.db.apiToken.create({
-        data: {
-          id,
-          familyId: id,
-          makerFamilyId: asking?.familyId ?? null,
-          rootFamilyId: asking ? (asking.root?.familyId ?? asking.familyId) : null,
-          endsBy,
-          ...owner,
-          createdByUserId: userId,
-          name: input.name,
-          description: input.description ?? null,
-          prefix: prefixOf(plaintextToken),
-          tokenHash: tokenHash(plaintextToken),
-          refreshHash: tokenHash(refreshTokenPlaintext),
-          refreshExpiresAt: refreshExpiryOf(expiresAt, endsBy),
-          ...lists,
-          rateLimitRps: input.rateLimitRps ?? null,
-          rateLimitBurst: input.rateLimitBurst ?? null,
-          issuedAt,
-          expiresAt,
-        },
+      await lockTokenCaps(tx, config, maker);
+      await lockForMinting(tx, maker, asking?.id ?? null);
+      const prefix = prefixOf(plaintextToken);
+      recordChange(tx, 'create', resourceOf(owner), { id, ...owner }, { prefix });
+      return tx.create('api_tokens', {
+        id,
+        familyId: id,
+        makerFamilyId: asking?.familyId ?? null,
+        rootFamilyId: asking ? (asking.root?.familyId ?? asking.familyId) : null,
+        endsBy,
+        ...owner,
+        createdByUserId: userId,
+        name: input.name,
+        description: input.description ?? null,
+        prefix,
+        tokenHash: tokenHash(plaintextToken),
+        refreshHash: tokenHash(refreshTokenPlaintext),
+        refreshExpiresAt: refreshExpiryOf(expiresAt, endsBy),
+        ...lists,
+        rateLimitRps: input.rateLimitRps ?? null,
+        rateLimitBurst: input.rateLimitBurst ?? null,
+        issuedAt,
+        expiresAt,
       });
-      recordChange(tx, 'create', resourceOf(created), created, { prefix: created.prefix });
-      return created;
     });
     return { token: row, plaintextToken, refreshTokenPlaintext };
   }
@@ -225,7 +224,7 @@ export class ApiTokenService {
   /** The end of the token that asks for a new one. */
   async #parentOf({ principal: { token } }: Actor): Promise<ParentLimits | null> {
     if (!token) return null;
-    const row = await this.#deps.prisma.apiToken.findUnique({ where: { id: token.id }, select: { expiresAt: true } });
+    const row = await findRow(this.#deps.sql, 'api_tokens', { id: token.id });
     if (!row) throw unauthenticated(); // deleted with its app at this moment
     return row;
   }

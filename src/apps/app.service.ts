@@ -1,15 +1,15 @@
 import type { Authentication } from '../access/authentication.ts';
 import type { Actor } from '../access/caller.ts';
 import type { Checked, OrganizationPlace, WorkspacePlace } from '../access/checked-place.ts';
-import { holdTokensOfApp } from '../api-tokens/api-token.holds.ts';
 import { notFound } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import { columnsOf } from '../data/pages.ts';
 import { Reads } from '../data/reads.ts';
 import { recordChange } from '../data/record-change.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
+import { statement } from '../data/writes.ts';
 import { recordRemovals } from '../environments/deployment.records.ts';
-import { holdSlotsOfApp, passesLocks } from '../environments/slots.ts';
+import { lockSlotsOfApp, passesLocks } from '../environments/slots.ts';
 import { type App, Prisma } from '../generated/prisma/client.ts';
 
 export interface CreateApp {
@@ -85,14 +85,12 @@ export class AppService {
   async delete(actor: Actor, place: Checked<WorkspacePlace>, id: string): Promise<void> {
     const { orgId, workspaceId } = place;
     const passes = await passesLocks(this.#deps.access, actor, { ...place, appId: id });
-    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
-      const held = await tx.db.$queryRaw<unknown[]>`
-        select 1 from apps where id = ${id} and org_id = ${orgId} and workspace_id = ${workspaceId} for update`;
-      if (held.length === 0) throw notFound('app', id);
+    await this.#deps.changes.run(actor, async (tx) => {
+      await tx.lock('apps', { id, orgId, workspaceId }, 'update', () => notFound('app', id));
       await tx.expectVersion({ table: 'apps', key: { id } });
-      await recordRemovals(tx, actor, place, await holdSlotsOfApp(tx, id, passes));
-      await holdTokensOfApp(tx, id);
-      await tx.db.app.delete({ where: { id } });
+      recordRemovals(tx, actor, place, await lockSlotsOfApp(tx, id, passes));
+      await tx.lockAll('api_tokens', statement`t.app_id = ${id}`, 'update');
+      tx.remove('apps', { id });
       recordChange(tx, 'delete', 'app', { id, orgId, workspaceId, appId: id });
       tx.afterCommit(() => this.#deps.authentication.appDeleted());
     });

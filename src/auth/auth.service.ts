@@ -10,6 +10,8 @@ import type { Config } from '../config.ts';
 import { type ApiError, forbidden, unauthenticated } from '../core/errors.ts';
 import type { ActivityEntry, ActivityRecorder } from '../data/activity.ts';
 import type { Changes } from '../data/changes.ts';
+import type { Sql } from '../data/sql.ts';
+import { statement } from '../data/writes.ts';
 import type { PrismaClient, User } from '../generated/prisma/client.ts';
 import type { AccountMail } from './account-mail.ts';
 import type { CurrentPassword } from './current-password.ts';
@@ -19,6 +21,7 @@ import type { SessionFacts, Sessions, TokenPair } from './sessions.ts';
 export interface AuthDeps {
   config: Config;
   prisma: PrismaClient;
+  sql: Sql;
   changes: Changes;
   access: Access;
   authentication: Authentication;
@@ -75,8 +78,8 @@ export class AuthService {
   /** Ends the caller's session: the access token dies at once. */
   async logout(actor: Actor): Promise<void> {
     const { sessionId, userId, orgId } = sessionOf(actor, 'user:update');
-    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
-      await this.#deps.sessions.revoke(tx.db, sessionId, 'logout');
+    await this.#deps.changes.run(actor, async (tx) => {
+      this.#deps.sessions.revoke(tx, sessionId, 'logout');
       tx.audit({ action: 'logout', resourceType: 'user', resourceId: userId, orgId });
       tx.afterCommit(() => this.#deps.authentication.sessionChanged(sessionId));
     });
@@ -110,8 +113,8 @@ export class AuthService {
     const { access, changes, tokens } = this.#deps;
     await access.requireOrganization(actor, orgId, 'organization:access');
     const { sessionId, userId } = sessionOf(actor, 'organization:access');
-    await changes.runWithPrisma(actor, async (tx) => {
-      await tx.db.session.update({ where: { id: sessionId }, data: { orgId } });
+    await changes.run(actor, async (tx) => {
+      tx.update('sessions', { id: sessionId }, { orgId });
       tx.audit({
         action: 'update',
         resourceType: 'organization',
@@ -153,14 +156,14 @@ export class AuthService {
   /** @throws AUTHENTICATION_FAILED when the password was reset or the account deactivated since the password was verified */
   async #signIn(caller: Caller, user: User): Promise<SignIn> {
     const { changes, prisma, sessions } = this.#deps;
+    const { id, passwordHash } = user;
     const orgId = await homeOf(prisma, user);
     const signedIn: Caller = { ...asStranger(caller), signedInAs: { userId: user.id, username: user.username } };
-    const signIn = await changes.runWithPrisma(signedIn, async (tx) => {
-      // holds the account: a reset that comes now waits, and then ends the new session too
-      const stillTrue = await tx.db.$executeRaw`
-        update users set last_login = now() where id = ${user.id} and is_active and password_hash = ${user.passwordHash}`;
-      if (stillTrue === 0) throw unauthenticated();
-      const pair = await sessions.open(tx.db, { userId: user.id, orgId });
+    const signIn = await changes.run(signedIn, async (tx) => {
+      // locks the account: a reset that comes now waits, and then ends the new session too
+      tx.demand('users', { id, isActive: true, passwordHash }, 'no key update', unauthenticated);
+      tx.write(statement`update users set last_login = now() where id = ${id}`);
+      const pair = await sessions.open(tx, { userId: id, orgId });
       tx.audit({ action: 'login', resourceType: 'user', resourceId: user.id, orgId });
       return { ...pair, userId: user.id, orgId };
     });

@@ -1,7 +1,7 @@
 import type { Actor } from '../access/caller.ts';
 import { Budget } from '../access/throttle.ts';
 import { alreadyExists } from '../core/errors.ts';
-import type { PrismaTx } from '../data/changes.ts';
+import type { Tx } from '../data/changes.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import type { AccountMail } from './account-mail.ts';
 import type { CurrentPassword } from './current-password.ts';
@@ -43,8 +43,8 @@ export class EmailChange {
   }
 
   /** Mails the link to the new address and a notice to the old one; a link that was mailed before is dead. */
-  async begin(tx: PrismaTx, user: Account, email: string): Promise<void> {
-    const token = await issueEmailToken(tx.db, { id: user.id, email }, 'change_email');
+  begin(tx: Tx, user: Account, email: string): void {
+    const token = issueEmailToken(tx, { id: user.id, email }, 'change_email');
     this.#deps.mail.emailChangeAsked(tx, user);
     this.#deps.mail.emailChange(tx, { ...user, email }, token);
   }

@@ -1,7 +1,7 @@
 import type { Caller } from '../access/caller.ts';
 import { revokeTokens } from '../api-tokens/api-token.revocation.ts';
 import { alreadyExists, unauthenticated } from '../core/errors.ts';
-import { brokenUnique, type PrismaTx } from '../data/changes.ts';
+import { brokenUnique, type Tx } from '../data/changes.ts';
 import type { AuthDeps } from './auth.service.ts';
 import { type UsedEmailToken, useEmailToken } from './email-tokens.ts';
 
@@ -24,8 +24,8 @@ export class EmailProofs {
   async verify(caller: Caller, token: string): Promise<void> {
     let address = '';
     await this.#deps.changes
-      .runWithPrisma(caller, async (tx) => {
-        const used = await useEmailToken(tx.db, token, ['verify_email', 'change_email']);
+      .run(caller, async (tx) => {
+        const used = await useEmailToken(tx, token, ['verify_email', 'change_email']);
         if (!used) throw unauthenticated();
         address = used.email;
         await this.#prove(tx, caller, used);
@@ -35,13 +35,12 @@ export class EmailProofs {
       });
   }
 
-  async #prove(tx: PrismaTx, caller: Caller, { userId, purpose, email }: UsedEmailToken): Promise<void> {
+  async #prove(tx: Tx, caller: Caller, { userId, purpose, email }: UsedEmailToken): Promise<void> {
     const { authentication, mail } = this.#deps;
-    const [before] = await tx.db.$queryRaw<[{ email: string; username: string; isVerified: boolean }]>`
-      select email, username, is_verified as "isVerified" from users where id = ${userId} for no key update`;
+    const before = await tx.lock('users', { id: userId }, 'no key update', unauthenticated);
     const isChange = purpose === 'change_email';
     const address = isChange ? { email, emailKey: email.toLowerCase() } : {};
-    await tx.db.user.update({ where: { id: userId }, data: { ...address, isVerified: true } });
+    tx.update('users', { id: userId }, { ...address, isVerified: true });
     const isTheirs = caller.principal?.type === 'user' && caller.principal.userId === userId;
     // nobody has proven this address before
     const endsTokens = (isChange || !before.isVerified) && !isTheirs;

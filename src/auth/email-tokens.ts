@@ -1,28 +1,22 @@
 import { randomToken, tokenHash } from '../access/random-token.ts';
-import type { Prisma } from '../generated/prisma/client.ts';
+import type { Tx } from '../data/changes.ts';
+import type { Asked } from '../data/find-row.ts';
+import { statement } from '../data/writes.ts';
 
 export type EmailPurpose = 'verify_email' | 'reset_password' | 'change_email';
 
 const LIFETIME_HOURS: Record<EmailPurpose, number> = { verify_email: 24, reset_password: 1, change_email: 24 };
 
-type Db = Prisma.TransactionClient;
-
 /** A new token for the address; older ones of the same purpose die with it. @returns the token to mail */
-export async function issueEmailToken(
-  db: Db,
-  user: { id: string; email: string },
-  purpose: EmailPurpose,
-): Promise<string> {
+export function issueEmailToken(tx: Tx, user: { id: string; email: string }, purpose: EmailPurpose): string {
   const token = randomToken();
-  await db.emailToken.deleteMany({ where: { userId: user.id, purpose, usedAt: null } });
-  await db.emailToken.create({
-    data: {
-      hash: tokenHash(token),
-      userId: user.id,
-      purpose,
-      email: user.email,
-      expiresAt: new Date(Date.now() + LIFETIME_HOURS[purpose] * 3_600_000),
-    },
+  tx.remove('email_tokens', { userId: user.id, purpose, usedAt: null });
+  tx.insert('email_tokens', {
+    hash: tokenHash(token),
+    userId: user.id,
+    purpose,
+    email: user.email,
+    expiresAt: new Date(Date.now() + LIFETIME_HOURS[purpose] * 3_600_000),
   });
   return token;
 }
@@ -36,10 +30,14 @@ export interface UsedEmailToken {
 }
 
 /** Whether a token could be used now, and whose it is: for what is worth doing only then. `null` as below. */
-export async function findEmailToken(db: Db, token: string, purpose: EmailPurpose): Promise<{ userId: string } | null> {
-  const [row] = await db.$queryRaw<{ userId: string }[]>`
+export async function findEmailToken(
+  db: Asked,
+  token: string,
+  purpose: EmailPurpose,
+): Promise<{ userId: string } | null> {
+  const [row] = await db.query<{ userId: string }>(statement`
     select t.user_id as "userId" from email_tokens t join users u on u.id = t.user_id and u.email = t.email and u.is_active
-    where t.hash = ${tokenHash(token)} and t.purpose = ${purpose} and t.used_at is null and t.expires_at > now()`;
+    where t.hash = ${tokenHash(token)} and t.purpose = ${purpose} and t.used_at is null and t.expires_at > now()`);
   return row ?? null;
 }
 
@@ -48,14 +46,14 @@ export async function findEmailToken(db: Db, token: string, purpose: EmailPurpos
  * @returns `null` when the token is unknown, used, expired, for something else, or was sent to an address that is no longer the user's
  */
 export async function useEmailToken(
-  db: Db,
+  tx: Tx,
   token: string,
   purposes: readonly EmailPurpose[],
 ): Promise<UsedEmailToken | null> {
-  const [row] = await db.$queryRaw<UsedEmailToken[]>`
+  const [row] = await tx.query<UsedEmailToken>(statement`
     update email_tokens t set used_at = now() from users u
     where t.hash = ${tokenHash(token)} and t.purpose = any(${purposes}) and t.used_at is null and t.expires_at > now()
       and u.id = t.user_id and (u.email = t.email or t.purpose = 'change_email') and u.is_active
-    returning t.user_id as "userId", t.purpose, t.email`;
+    returning t.user_id as "userId", t.purpose, t.email`);
   return row ?? null;
 }

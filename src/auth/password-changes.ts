@@ -3,7 +3,7 @@ import { sessionOf } from '../access/principal.ts';
 import { type RevocationReason, revokeTokens } from '../api-tokens/api-token.revocation.ts';
 import { livingTokensOf } from '../api-tokens/living-tokens.ts';
 import { unauthenticated } from '../core/errors.ts';
-import type { PrismaTx } from '../data/changes.ts';
+import type { Tx } from '../data/changes.ts';
 import type { User } from '../generated/prisma/client.ts';
 import type { AuthDeps } from './auth.service.ts';
 import { findEmailToken, useEmailToken } from './email-tokens.ts';
@@ -39,20 +39,19 @@ export class PasswordChanges {
       revokeTokens: isAsked,
     }: { token: string; newPassword: string; revokeTokens?: boolean | null },
   ): Promise<void> {
-    const { prisma, changes, passwords, config } = this.#deps;
-    const known = await findEmailToken(prisma, token, 'reset_password');
+    const { prisma, sql, changes, passwords, config } = this.#deps;
+    const known = await findEmailToken(sql, token, 'reset_password');
     if (!known) throw unauthenticated();
     const owner = await prisma.user.findUniqueOrThrow({ where: { id: known.userId } });
     ensureGoodPassword(newPassword, owner, config.passwordBlocklist, ['input', 'newPassword']);
     const passwordHash = await passwords.hash(newPassword);
-    await changes.runWithPrisma(caller, async (tx) => {
-      const used = await useEmailToken(tx.db, token, ['reset_password']);
+    await changes.run(caller, async (tx) => {
+      const used = await useEmailToken(tx, token, ['reset_password']);
       if (!used) throw unauthenticated();
-      const [{ isVerified }] = await tx.db.$queryRaw<[{ isVerified: boolean }]>`
-        select is_verified as "isVerified" from users where id = ${used.userId} for no key update`;
+      const user = await tx.lock('users', { id: used.userId }, 'no key update', unauthenticated);
       // the link came to the address, so the address is proven too
-      const user = await tx.db.user.update({ where: { id: used.userId }, data: { passwordHash, isVerified: true } });
-      await this.#end(tx, user, 'password_reset', { revokesTokens: isAsked === true || !isVerified });
+      tx.update('users', { id: user.id }, { passwordHash, isVerified: true });
+      await this.#end(tx, user, 'password_reset', { revokesTokens: isAsked === true || !user.isVerified });
     });
     await this.#lockout.succeeded(known.userId);
   }
@@ -68,12 +67,9 @@ export class PasswordChanges {
     const owner = await prisma.user.findUniqueOrThrow({ where: { id: userId } });
     ensureGoodPassword(input.newPassword, owner, config.passwordBlocklist, ['input', 'newPassword']);
     const passwordHash = await passwords.hash(input.newPassword);
-    await changes.runWithPrisma(actor, async (tx) => {
-      const { count } = await tx.db.user.updateMany({
-        where: { id: userId, passwordHash: currentHash },
-        data: { passwordHash },
-      });
-      if (count === 0) throw unauthenticated(); // somebody else changed it in the meantime
+    await changes.run(actor, async (tx) => {
+      // somebody else may have changed it in the meantime
+      tx.change('users', { id: userId, passwordHash: currentHash }, { passwordHash }, unauthenticated);
       const revokesTokens = input.revokeTokens === true;
       await this.#end(tx, owner, 'password_changed', { keptSessionId: sessionId, revokesTokens });
     });
@@ -81,17 +77,17 @@ export class PasswordChanges {
 
   /** Ends what the old password let in, links that are under way included, and tells the user what lives on. */
   async #end(
-    tx: PrismaTx,
+    tx: Tx,
     user: User,
     reason: RevocationReason & ('password_reset' | 'password_changed'),
     { keptSessionId, revokesTokens }: Ending,
   ): Promise<void> {
     const { sessions, authentication, mail } = this.#deps;
-    await sessions.revokeAll(tx.db, user.id, reason, keptSessionId);
+    sessions.revokeAll(tx, user.id, reason, keptSessionId);
     const revoked = revokesTokens ? await revokeTokens(tx, authentication, { userId: user.id }, reason) : 0;
-    const purpose = { in: ['reset_password', 'change_email'] };
-    await tx.db.emailToken.deleteMany({ where: { userId: user.id, purpose, usedAt: null } });
-    const living = await livingTokensOf(tx.db, user.id);
+    for (const purpose of ['reset_password', 'change_email'])
+      tx.remove('email_tokens', { userId: user.id, purpose, usedAt: null });
+    const living = await livingTokensOf(tx, user.id);
     tx.audit({
       action: 'update',
       resourceType: 'user',

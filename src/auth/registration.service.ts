@@ -4,7 +4,8 @@ import { Budget } from '../access/throttle.ts';
 import { alreadyExists, forbidden, invalidInput } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import type { Role } from '../core/roles.ts';
-import { brokenUnique, type PrismaTx } from '../data/changes.ts';
+import { brokenUnique, type Tx } from '../data/changes.ts';
+import { statement } from '../data/writes.ts';
 import type { Invitation, User } from '../generated/prisma/client.ts';
 import { foundOrganization } from '../organizations/founding.ts';
 import { acceptInvitation, deadInvitation, findPendingInvitation } from '../organizations/invitation-token.ts';
@@ -42,7 +43,7 @@ export class RegistrationService {
 
   /** Whom an invitation link is for; an unknown or dead one is not valid. */
   async inviteInfo(token: string): Promise<{ email: string; valid: boolean }> {
-    const invitation = await findPendingInvitation(this.#deps.prisma, tokenHash(token));
+    const invitation = await findPendingInvitation(this.#deps.sql, tokenHash(token));
     return invitation ? { email: invitation.email, valid: true } : { email: '', valid: false };
   }
 
@@ -52,9 +53,9 @@ export class RegistrationService {
    * @throws FORBIDDEN `user:create` where registration is closed, RESOURCE_ALREADY_EXISTS, RATE_LIMIT_EXCEEDED
    */
   async register(caller: Caller, input: NewAccount & { inviteToken?: string | null }): Promise<SignIn> {
-    const { prisma, changes, sessions, mail, config } = this.#deps;
+    const { sql, changes, sessions, mail, config } = this.#deps;
     await this.#byClient.demand(caller.request.ip);
-    const invitation = input.inviteToken ? await findPendingInvitation(prisma, tokenHash(input.inviteToken)) : null;
+    const invitation = input.inviteToken ? await findPendingInvitation(sql, tokenHash(input.inviteToken)) : null;
     if (!invitation && !config.allowRegistration) throw closed();
     if (input.inviteToken && !invitation) throw deadInvitation(['input', 'inviteToken']);
     if (invitation && invitation.emailKey !== input.email.toLowerCase())
@@ -65,9 +66,9 @@ export class RegistrationService {
     // whoever registers is nobody yet, whatever token the request carries
     const newcomer: Caller = { ...caller, principal: null };
     const signIn = await this.#unique(input, () =>
-      changes.runWithPrisma(newcomer, async (tx) => {
+      changes.run(newcomer, async (tx) => {
         const isFirst = await this.#isFirstAccount(tx);
-        const user = await insertUser(tx, input, {
+        const user = insertUser(tx, input, {
           passwordHash,
           isVerified: invitation !== null,
           isPlatformAdmin: isFirst,
@@ -77,9 +78,9 @@ export class RegistrationService {
           ? await this.#joinInviting(tx, invitation, user)
           : await this.#foundOrganization(tx, user);
         tx.audit({ action: 'create', resourceType: 'user', resourceId: user.id, orgId });
-        const pair = await sessions.open(tx.db, { userId: user.id, orgId });
+        const pair = await sessions.open(tx, { userId: user.id, orgId });
         if (!user.isVerified) {
-          const token = await issueEmailToken(tx.db, user, 'verify_email');
+          const token = issueEmailToken(tx, user, 'verify_email');
           mail.verification(tx, user, token);
         }
         return { ...pair, userId: user.id, orgId };
@@ -97,8 +98,8 @@ export class RegistrationService {
     const { changes, access, mail } = this.#deps;
     const passwordHash = await this.#prepare(input, ['input', 'password']);
     return this.#unique(input, () =>
-      changes.runWithPrisma(caller, async (tx) => {
-        const user = await insertUser(tx, input, {
+      changes.run(caller, async (tx) => {
+        const user = insertUser(tx, input, {
           passwordHash,
           isVerified: false,
           isPlatformAdmin: false,
@@ -111,7 +112,7 @@ export class RegistrationService {
           addedBy: caller.principal?.userId ?? null,
         });
         tx.audit({ action: 'create', resourceType: 'user', resourceId: user.id, orgId });
-        const token = await issueEmailToken(tx.db, user, 'verify_email');
+        const token = issueEmailToken(tx, user, 'verify_email');
         mail.verification(tx, user, token);
         return user.id;
       }),
@@ -147,45 +148,39 @@ export class RegistrationService {
     }
   }
 
-  async #isFirstAccount(tx: PrismaTx): Promise<boolean> {
-    if (await tx.db.user.findFirst({ select: { id: true } })) return false;
-    await tx.db.$executeRaw`select pg_advisory_xact_lock(${FIRST_ACCOUNT_LOCK})`;
-    return (await tx.db.user.findFirst({ select: { id: true } })) === null;
+  async #isFirstAccount(tx: Tx): Promise<boolean> {
+    const anybody = () => tx.query(statement`select 1 from users limit 1`);
+    if ((await anybody()).length > 0) return false;
+    await tx.query(statement`select pg_advisory_xact_lock(${FIRST_ACCOUNT_LOCK})`);
+    return (await anybody()).length === 0;
   }
 
   /** The organization that invited somebody new manages the account. */
-  async #joinInviting(tx: PrismaTx, invitation: Invitation, user: User): Promise<string> {
+  async #joinInviting(tx: Tx, invitation: Invitation, user: MadeUser): Promise<string> {
     const refusal = this.isOpen ? deadInvitation(['input', 'inviteToken']) : closed();
     const orgId = await acceptInvitation(tx, this.#deps.access, invitation, user, refusal);
-    await tx.db.user.update({ where: { id: user.id }, data: { homeOrgId: orgId } });
+    tx.update('users', { id: user.id }, { homeOrgId: orgId });
     return orgId;
   }
 
-  async #foundOrganization(tx: PrismaTx, user: User): Promise<string> {
+  async #foundOrganization(tx: Tx, user: MadeUser): Promise<string> {
     const name = `${user.fullName ?? user.username}'s organization`;
     const { organization, workspaceId } = await foundOrganization(tx, this.#deps.access, { founderId: user.id, name });
-    await tx.db.user.update({
-      where: { id: user.id },
-      data: { defaultWorkspaceId: workspaceId, homeOrgId: organization.id },
-    });
+    tx.update('users', { id: user.id }, { defaultWorkspaceId: workspaceId, homeOrgId: organization.id });
     return organization.id;
   }
 }
 
-async function insertUser(
-  tx: PrismaTx,
+/** What the rest of a registration needs of the account that it makes. */
+type MadeUser = Pick<User, 'id' | 'email' | 'username' | 'isVerified'> & { fullName: string | null };
+
+function insertUser(
+  tx: Tx,
   input: NewAccount,
   state: { passwordHash: string; isVerified: boolean; isPlatformAdmin: boolean; homeOrgId?: string },
-): Promise<User> {
-  return tx.db.user.create({
-    data: {
-      id: newId('user'),
-      email: input.email,
-      emailKey: input.email.toLowerCase(),
-      username: input.username,
-      usernameKey: input.username.toLowerCase(),
-      fullName: input.fullName ?? null,
-      ...state,
-    },
-  });
+): MadeUser {
+  const { email, username } = input;
+  const user = { id: newId('user'), email, username, fullName: input.fullName ?? null, ...state };
+  tx.insert('users', { ...user, emailKey: email.toLowerCase(), usernameKey: username.toLowerCase() });
+  return user;
 }

@@ -48,11 +48,11 @@ export class RequestedMails {
     const { prisma, changes, mail } = this.#deps;
     const user = await prisma.user.findUnique({ where: { emailKey: email.toLowerCase() } });
     if (!user?.isActive || (purpose === 'verify_email' && user.isVerified)) return;
-    await changes.runWithPrisma(systemCaller('requested mail'), async (tx) => {
-      const token = await issueEmailToken(tx.db, user, purpose);
+    await changes.run(systemCaller('requested mail'), async (tx) => {
+      const token = issueEmailToken(tx, user, purpose);
       if (purpose === 'verify_email') return mail.verification(tx, user, token);
       // the reset of an account whose address was never proven ends its tokens by itself
-      return mail.passwordReset(tx, user, token, user.isVerified ? await livingTokensOf(tx.db, user.id) : NO_TOKENS);
+      return mail.passwordReset(tx, user, token, user.isVerified ? await livingTokensOf(tx, user.id) : NO_TOKENS);
     });
   }
 }

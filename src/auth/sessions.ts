@@ -4,7 +4,10 @@ import { randomToken, successorOf, tokenHash } from '../access/random-token.ts';
 import type { Config } from '../config.ts';
 import { unauthenticated } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
-import type { Prisma, PrismaClient } from '../generated/prisma/client.ts';
+import type { Tx } from '../data/changes.ts';
+import type { Sql } from '../data/sql.ts';
+import type { Statement } from '../data/writes.ts';
+import type { PrismaClient } from '../generated/prisma/client.ts';
 
 /** What a sign-in or a refresh hands out. */
 export interface TokenPair {
@@ -22,8 +25,6 @@ export interface SessionFacts {
   orgId: string | null;
 }
 
-type Db = Prisma.TransactionClient;
-
 /** For so long a refresh token that was replaced is honoured: the answer may have been lost on its way, or another tab was faster. */
 const GRACE_SECONDS = 60;
 /** For so long a token that was given out twice may come back late: its other holder asks again when the access token ends. */
@@ -32,6 +33,7 @@ const DAY_MS = 24 * 3600 * 1000;
 
 interface Deps {
   prisma: PrismaClient;
+  sql: Sql;
   tokens: AccessTokens;
   authentication: Authentication;
   secret: Buffer;
@@ -51,18 +53,13 @@ export class Sessions {
   }
 
   /** Opens a session within the transaction of the sign-in. */
-  async open(db: Db, user: { userId: string; orgId: string | null }): Promise<TokenPair> {
+  async open(tx: Tx, user: { userId: string; orgId: string | null }): Promise<TokenPair> {
     const { config } = this.#deps;
     const id = newId('session');
     const refreshToken = randomToken();
-    await db.session.create({
-      data: {
-        id,
-        ...user,
-        expiresAt: new Date(Date.now() + config.refreshTokenAbsoluteDays * DAY_MS),
-        refreshTokens: { create: { hash: tokenHash(refreshToken), expiresAt: this.#idleEnd() } },
-      },
-    });
+    const expiresAt = new Date(Date.now() + config.refreshTokenAbsoluteDays * DAY_MS);
+    tx.insert('sessions', { id, ...user, expiresAt });
+    tx.insert('refresh_tokens', { hash: tokenHash(refreshToken), sessionId: id, expiresAt: this.#idleEnd() });
     return this.#pair({ ...user, sessionId: id }, refreshToken);
   }
 
@@ -81,26 +78,21 @@ export class Sessions {
     if (!known) throw unauthenticated();
     const again = await this.#repeat(refreshToken, successor, known);
     if (again) return { ...(await this.#pair(known, again)), ...known };
-    await this.revoke(this.#deps.prisma, known.sessionId, 'refresh_token_reuse');
+    const { text, values } = revocation('id', known.sessionId, 'refresh_token_reuse');
+    await this.#deps.sql.write(text, values);
     this.#deps.authentication.sessionChanged(known.sessionId);
     onReuse(known);
     throw unauthenticated();
   }
 
   /** Ends a session: its access tokens die at once, here, and within a second elsewhere. */
-  async revoke(db: Db, sessionId: string, reason: string): Promise<void> {
-    await db.session.updateMany({
-      where: { id: sessionId, revokedAt: null },
-      data: { revokedAt: new Date(), revokedReason: reason },
-    });
+  revoke(tx: Tx, sessionId: string, reason: string): void {
+    tx.write(revocation('id', sessionId, reason));
   }
 
   /** Ends all sessions of a user, but perhaps the one that asks for it. */
-  async revokeAll(db: Db, userId: string, reason: string, exceptSessionId?: string): Promise<void> {
-    await db.session.updateMany({
-      where: { userId, revokedAt: null, ...(exceptSessionId ? { id: { not: exceptSessionId } } : {}) },
-      data: { revokedAt: new Date(), revokedReason: reason },
-    });
+  revokeAll(tx: Tx, userId: string, reason: string, exceptSessionId = ''): void {
+    tx.write(revocation('user_id', userId, reason, exceptSessionId));
   }
 
   /** One statement decides which of many equal refreshes rotates; the token and its successor change together. */
@@ -173,3 +165,8 @@ export class Sessions {
     return new Date(Date.now() + this.#deps.config.refreshTokenIdleDays * DAY_MS);
   }
 }
+
+const revocation = (column: 'id' | 'user_id', value: string, reason: string, except = ''): Statement => ({
+  text: `update sessions set revoked_at = $3, revoked_reason = $2 where ${column} = $1 and revoked_at is null and id <> $4`,
+  values: [value, reason, new Date(), except],
+});

@@ -27,19 +27,21 @@ export class Batch {
 
 function goTogether(before: readonly Write[], write: Write): boolean {
   if (write.does === 'record') return true;
-  if (before.some(({ does }) => does === 'delete') || (write.settle && before.some(({ settle }) => settle)))
-    return false;
+  const endsStatement = ({ does }: Write) => does === 'delete' || does === 'other';
+  if (before.some(endsStatement) || (write.settle && before.some(({ settle }) => settle))) return false;
   switch (write.does) {
-    case 'hold':
-      return before.every(({ does }) => does === 'hold');
+    case 'lock':
+      return before.every(({ does }) => does === 'lock');
     case 'insert':
       return before.every(({ does, table }) => does === 'insert' || table !== write.table);
     case 'update':
-      return !write.orElse || before.every(({ does, orElse }) => does === 'hold' || !orElse)
+      return !write.orElse || before.every(({ does, orElse }) => does === 'lock' || !orElse)
         ? before.every(({ table }) => table !== write.table)
         : false;
     case 'delete':
       // what is removed takes other rows along
-      return before.every(({ does }) => does === 'hold');
+      return before.every(({ does }) => does === 'lock');
+    case 'other':
+      return false;
   }
 }

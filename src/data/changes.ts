@@ -1,12 +1,13 @@
 import type { Caller } from '../access/caller.ts';
 import { errorCatalogue } from '../core/errors.ts';
 import type { Task } from '../core/tasks.ts';
-import type { Prisma } from '../generated/prisma/client.ts';
 import type { Database } from '../platform/postgres/database.ts';
 import type { Transaction } from '../platform/postgres/transaction.ts';
 import { type ActivityEntry, activityRow, recordOfChanged } from './activity.ts';
-import type { VersionedRow } from './expectation.ts';
+import type { VersionedRow, VersionedTable } from './expectation.ts';
+import type { Asked } from './find-row.ts';
 import type { JobQueue, NewJob } from './job-queue.ts';
+import { type LockableTable, LockOrder, type LockStrength, type RowLocks } from './locks.ts';
 import { OpenChange } from './open-change.ts';
 import type { EventEntry } from './outbox.ts';
 import type { Sql } from './sql.ts';
@@ -18,11 +19,14 @@ import { type Statement, Written } from './writes.ts';
  * can, and leaves with the record and the events; a change that reads nothing before is a single statement. What is asked with `query` sees
  * everything that was written before it.
  */
-export interface Tx {
-  /** Rows that are read or held now. */
-  query<R extends object>(statement: Statement): Promise<R[]>;
-  /** Rows that have to be there and are held until the end: `select 1 from … for share`. @param orElse the error when there is none */
-  demand(statement: Statement, orElse: () => Error): void;
+export interface Tx extends Asked, RowLocks {
+  /** A row that has to be there, locked together with what else is written. @param orElse the error when there is none */
+  demand<Name extends LockableTable>(
+    table: Name,
+    where: Columns<Name>,
+    strength: LockStrength,
+    orElse: () => Error,
+  ): void;
   /** Writes a new row. */
   insert<Name extends TableName>(table: Name, row: NewRow<Name>): void;
   /** Writes a new row and gives it as the database has it. */
@@ -38,6 +42,8 @@ export interface Tx {
   ): Written<Row<Name>>;
   /** Removes the rows that have these values. @param orElse the error when there is none; without it none is fine */
   remove<Name extends TableName>(table: Name, where: Columns<Name>, orElse?: () => Error): void;
+  /** Writes by a statement of the caller's: for what the others cannot say. */
+  write(statement: Statement): void;
   /** Writes what waits, and waits for it: for a row that is needed before the end. */
   written<T>(row: Written<T>): Promise<T>;
   /**
@@ -56,15 +62,10 @@ export interface Tx {
   /** Runs after the commit: caches to drop. Never runs if the transaction did not commit; a killed process forgets it. */
   afterCommit(action: () => void): void;
   /**
-   * Holds the row that is changed and looks at its version, if the caller expects one; call it before the row is written. A version that is
+   * Locks the row that is changed and looks at its version, if the caller expects one; call it before the row is written. A version that is
    * not the expected one fails the change when everything else in it went well: what is missing, forbidden or in conflict is told first.
    */
-  expectVersion(row: VersionedRow): Promise<void>;
-}
-
-/** A change that may ask by Prisma too, within the same transaction: for what is rare. */
-export interface PrismaTx extends Tx {
-  db: Prisma.TransactionClient;
+  expectVersion<Name extends VersionedTable>(row: VersionedRow<Name>): Promise<void>;
 }
 
 /** A change that is one statement, for where a transaction of many would cost too much. */
@@ -87,18 +88,21 @@ export class TryAgain extends Error {
 const TRY_AGAIN = /40001|40P01|P2034/;
 const ATTEMPTS = 4;
 
+export interface ChangesDeps {
+  database: Pick<Database, 'transaction'>;
+  sql: Sql;
+  jobs: JobQueue;
+  /** Whether a lock out of order fails the change: where it is made, not where it is used. */
+  assertsLockOrder: boolean;
+  onCommit: () => void;
+}
+
 /** The write path. */
 export class Changes {
-  readonly #database: Pick<Database, 'transaction'>;
-  readonly #sql: Sql;
-  readonly #jobs: JobQueue;
-  readonly #onCommit: () => void;
+  readonly #deps: ChangesDeps;
 
-  constructor(database: Pick<Database, 'transaction'>, sql: Sql, jobs: JobQueue, onCommit: () => void) {
-    this.#database = database;
-    this.#sql = sql;
-    this.#jobs = jobs;
-    this.#onCommit = onCommit;
+  constructor(deps: ChangesDeps) {
+    this.#deps = deps;
   }
 
   /**
@@ -110,18 +114,13 @@ export class Changes {
     return this.#run(caller, work);
   }
 
-  /** The same, for work that asks by Prisma as well. */
-  async runWithPrisma<T>(caller: Caller, work: (tx: PrismaTx) => Promise<T | Written<T>>): Promise<T> {
-    return this.#run(caller, (tx) => tx.withPrisma(work));
-  }
-
   /** The row that one statement changes, recorded by that very statement: committed when it is here. `null` when there was none. */
   async runStatement<Row extends object>(caller: Caller, change: StatementChange): Promise<Row | null> {
     const { text, values, audit, metadata } = change;
     const record = recordOfChanged(values.length + 1, metadata);
     const whole = `with changed as (${text}), recorded as (${record.text}) select * from changed`;
     const rows = await again(() =>
-      this.#sql.change<Row>(whole, [...values, ...record.parameters(activityRow(caller, audit))]),
+      this.#deps.sql.change<Row>(whole, [...values, ...record.parameters(activityRow(caller, audit))]),
     );
     if (rows.length > 0) caller.request.recorded = true;
     return rows[0] ?? null;
@@ -129,14 +128,15 @@ export class Changes {
 
   async #run<T>(caller: Caller, work: (tx: OpenChange) => Promise<T | Written<T>>): Promise<T> {
     const once = async (transaction: Transaction) => {
-      const change = new OpenChange(caller, { sql: this.#sql, transaction, jobs: this.#jobs });
+      const locks = this.#deps.assertsLockOrder ? new LockOrder() : null;
+      const change = new OpenChange(caller, { ...this.#deps, transaction, locks });
       const value = await work(change);
       return { value, ...(await change.commit()) };
     };
-    const { value, hasEvents, hasJobs } = await again(() => this.#database.transaction(once));
+    const { value, hasEvents, hasJobs } = await again(() => this.#deps.database.transaction(once));
     // what reads events and does jobs has its own timers and connections: it begins outside of the transaction
-    if (hasEvents) this.#onCommit();
-    if (hasJobs) this.#jobs.added();
+    if (hasEvents) this.#deps.onCommit();
+    if (hasJobs) this.#deps.jobs.added();
     return value instanceof Written ? value.row : value;
   }
 }

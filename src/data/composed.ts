@@ -17,7 +17,7 @@ const texts = lruOf<string>(2_000);
 
 /**
  * One statement of which each part is done once, and none where a row is missing that one of them wants. All see the rows as they were
- * before. Held rows come first; at most one of the writes may want a row, and at most one returns its row.
+ * before. Locked rows come first; at most one of the writes may want a row, and at most one returns its row.
  */
 export function compose(sql: Sql, writes: readonly Write[]): Composed {
   const ordered = [...writes].sort((a, b) => rankOf(a) - rankOf(b));
@@ -46,7 +46,7 @@ export function compose(sql: Sql, writes: readonly Write[]): Composed {
 /** Whether the answer says if it found a row. */
 const isAsked = ({ orElse, settle }: Write): boolean => orElse !== undefined || settle !== undefined;
 
-const rankOf = ({ does, orElse }: Write): number => (does === 'hold' ? 0 : orElse ? 1 : 2);
+const rankOf = ({ does, orElse }: Write): number => (does === 'lock' ? 0 : orElse ? 1 : 2);
 
 function textOf(writes: readonly Write[]): string {
   const parts: string[] = [];
@@ -56,7 +56,7 @@ function textOf(writes: readonly Write[]): string {
   let next = 1;
   for (const [index, write] of writes.entries()) {
     const name = `p${index}`;
-    const when = write.does === 'hold' || wanted.length === 0 ? null : wanted.join(' and ');
+    const when = write.does === 'lock' || wanted.length === 0 ? null : wanted.join(' and ');
     parts.push(`${name} as (${write.text(next, when)})`);
     next += write.values.length;
     const isFound = `exists (select from ${name})`;

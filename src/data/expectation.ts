@@ -1,31 +1,19 @@
 import { ApiError } from '../core/errors.ts';
-import { snakeCase } from '../core/snake-case.ts';
-import type { Statement } from './writes.ts';
+import type { Asked } from './find-row.ts';
+import type { LockableTable, RowLocks } from './locks.ts';
+import { type Columns, type Row, tableOf } from './tables.ts';
+import { conditionOf } from './writes.ts';
 
-/** Tables whose rows have a `resource_version`, which triggers raise. */
-export type VersionedTable =
-  | 'api_tokens'
-  | 'apps'
-  | 'environments'
-  | 'invitations'
-  | 'logical_models'
-  | 'model_entitlements'
-  | 'namespaces'
-  | 'organization_members'
-  | 'organizations'
-  | 'provider_accounts'
-  | 'releases'
-  | 'secrets'
-  | 'threads'
-  | 'users'
-  | 'workspace_members'
-  | 'workspaces';
+/** A table whose rows have a `resource_version`, which triggers raise. */
+export type VersionedTable = {
+  [Name in LockableTable]: Row<Name> extends { resourceVersion: number } ? Name : never;
+}[LockableTable];
 
 /** The row whose version is held against what the caller expects. */
-export interface VersionedRow {
-  table: VersionedTable;
-  /** The properties by which it is found: `{ orgId, logicalModelId }`. */
-  key: Readonly<Record<string, string>>;
+export interface VersionedRow<Name extends VersionedTable> {
+  table: Name;
+  /** The values by which it is found. */
+  key: Columns<Name>;
   /** SQL over the row `t`, where its version is more than its column. */
   version?: string;
 }
@@ -57,19 +45,18 @@ export class Expectation {
   }
 }
 
-/** The version of a row, which is held until the transaction ends; `null` when there is no such row. */
-export async function holdVersion(
-  tx: { query<R extends object>(statement: Statement): Promise<R[]> },
-  row: VersionedRow,
+/** The version of a row, which is locked until the transaction ends; `null` when there is no such row. */
+export async function lockVersion<Name extends VersionedTable>(
+  tx: Asked & RowLocks,
+  { table, key, version }: VersionedRow<Name>,
 ): Promise<number | null> {
-  const { table, key, version } = row;
-  const where = Object.keys(key).map((property, index) => `t.${snakeCase(property)} = $${index + 1}`);
-  const from = `from ${table} t where ${where.join(' and ')}`;
-  const read = async (text: string): Promise<number | null> => {
-    const rows = await tx.query<{ version: number }>({ text, values: Object.values(key) });
-    return rows[0]?.version ?? null;
-  };
-  const held = await read(`select t.resource_version as version ${from} for no key update`);
+  const row: { resourceVersion: number } | null = await tx.lock(table, key, 'no key update');
+  if (!row || !version) return row?.resourceVersion ?? null;
   // what other tables add is read by a statement of its own: one that waited for the row would not see what was written meanwhile
-  return held === null || !version ? held : read(`select ${version} as version ${from}`);
+  const { text, values } = conditionOf(tableOf(table), key);
+  const [sum] = await tx.query<{ version: number }>({
+    text: `select ${version} as version from ${table} t where ${text(1)}`,
+    values,
+  });
+  return sum?.version ?? null;
 }

@@ -1,43 +1,39 @@
 import type { Caller } from '../access/caller.ts';
 import type { Task } from '../core/tasks.ts';
-import type { Prisma } from '../generated/prisma/client.ts';
 import type { Transaction } from '../platform/postgres/transaction.ts';
 import { type ActivityEntry, activityRow, writeActivity } from './activity.ts';
 import { Batch } from './batch.ts';
-import type { PrismaTx } from './changes.ts';
+import type { Tx } from './changes.ts';
 import { type Composed, compose } from './composed.ts';
-import { holdVersion, type VersionedRow } from './expectation.ts';
+import { lockVersion, type VersionedRow, type VersionedTable } from './expectation.ts';
 import type { JobQueue, NewJob } from './job-queue.ts';
+import { demandOf, type LockableTable, type LockOrder, type LockStrength, lockAllOf, lockOf } from './locks.ts';
 import { type EventEntry, eventRow, writeEvents } from './outbox.ts';
 import type { Sql } from './sql.ts';
 import type { Columns, NewRow, Row, TableName } from './tables.ts';
-import { hold, insert, remove, type Statement, update, type Write, Written } from './writes.ts';
+import { insert, remove, type Statement, update, type Write, Written, write } from './writes.ts';
 
 /** One try of a change: see {@link Tx}. */
-export class OpenChange implements PrismaTx {
+export class OpenChange implements Tx {
   readonly #caller: Caller;
   readonly #sql: Sql;
   readonly #transaction: Transaction;
   readonly #queue: JobQueue;
+  readonly #locks: LockOrder | null;
   readonly #waiting = new Batch();
   readonly #activities: ActivityEntry[] = [];
   readonly #events: EventEntry[] = [];
   readonly #jobs: NewJob[] = [];
   readonly #after: (() => void)[] = [];
   #version: number | null = null;
-  #db: Prisma.TransactionClient | null = null;
 
-  constructor(caller: Caller, deps: { sql: Sql; transaction: Transaction; jobs: JobQueue }) {
+  /** @param deps.locks asserts their order; `null` where nobody does */
+  constructor(caller: Caller, deps: { sql: Sql; transaction: Transaction; jobs: JobQueue; locks: LockOrder | null }) {
     this.#caller = caller;
     this.#sql = deps.sql;
     this.#transaction = deps.transaction;
     this.#queue = deps.jobs;
-  }
-
-  /** @throws Error in a change that did not say that it asks by Prisma */
-  get db(): Prisma.TransactionClient {
-    if (!this.#db) throw new Error('A change that asks by Prisma is run with it.');
-    return this.#db;
+    this.#locks = deps.locks;
   }
 
   async query<R extends object>({ text, values }: Statement): Promise<R[]> {
@@ -48,8 +44,36 @@ export class OpenChange implements PrismaTx {
     return results.at(-1)!.rows as R[];
   }
 
-  demand(statement: Statement, orElse: () => Error): void {
-    this.#waiting.add(hold(statement, orElse));
+  async lock<Name extends LockableTable>(
+    table: Name,
+    where: Columns<Name>,
+    strength: LockStrength,
+    orElse?: () => Error,
+  ): Promise<Row<Name>> {
+    this.#locks?.take(table, where);
+    const [row] = await this.query<Row<Name>>(lockOf(table, where, strength));
+    if (!row && orElse) throw orElse();
+    // the overload without an error tells of `null`
+    return (row ?? null) as Row<Name>;
+  }
+
+  async lockAll<Name extends LockableTable>(
+    table: Name,
+    condition: Statement,
+    strength: LockStrength,
+  ): Promise<Row<Name>[]> {
+    this.#locks?.take(table);
+    return this.query(lockAllOf(table, condition, strength));
+  }
+
+  demand<Name extends LockableTable>(
+    table: Name,
+    where: Columns<Name>,
+    strength: LockStrength,
+    orElse: () => Error,
+  ): void {
+    this.#locks?.take(table, where);
+    this.#waiting.add(demandOf(table, where, strength, orElse));
   }
 
   insert<Name extends TableName>(table: Name, row: NewRow<Name>): void {
@@ -81,6 +105,10 @@ export class OpenChange implements PrismaTx {
     this.#waiting.add(remove(table, { where, orElse }));
   }
 
+  write(statement: Statement): void {
+    this.#waiting.add(write(statement));
+  }
+
   async written<T>(row: Written<T>): Promise<T> {
     await this.#flush();
     return row.row;
@@ -106,19 +134,8 @@ export class OpenChange implements PrismaTx {
     this.#after.push(action);
   }
 
-  async expectVersion(row: VersionedRow): Promise<void> {
-    if (this.#caller.request.expectation) this.#version = await holdVersion(this, row);
-  }
-
-  /** Work that asks by Prisma too; what waits is written before each of its statements. */
-  async withPrisma<T>(work: (tx: PrismaTx) => Promise<T>): Promise<T> {
-    return this.#transaction.withPrisma(
-      () => this.#flush(),
-      async (db) => {
-        this.#db = db;
-        return work(this);
-      },
-    );
+  async expectVersion<Name extends VersionedTable>(row: VersionedRow<Name>): Promise<void> {
+    if (this.#caller.request.expectation) this.#version = await lockVersion(this, row);
   }
 
   /** Writes what waits with its record and its events, and commits. @returns what has begun to wait for others with it */

@@ -77,6 +77,11 @@ export class Sql {
     }
   }
 
+  /** The rows of a statement that reads, as a change asks for them. */
+  async query<Row extends object>({ text, values }: { text: string; values: unknown[] }): Promise<Row[]> {
+    return this.read(text, values);
+  }
+
   /** The rows that one statement changed, in its own transaction: it has committed when they are here. */
   async change<Row extends object>(text: string, values: unknown[]): Promise<Row[]> {
     return (await this.#pool.query<Row>(this.#query(text, values))).rows;

@@ -22,6 +22,8 @@ export interface Table {
   touched: string | null;
   /** Its columns, of a row `t`. */
   selected: string;
+  /** The same, named as its properties. */
+  named: string;
 }
 
 const known = new Map<TableName, Table>();
@@ -32,6 +34,7 @@ export function tableOf(name: TableName): Table {
   if (found) return found;
   const { columns, json, touched } = tables[name];
   const selected = Object.values(columns).map((column) => `t.${column}`);
+  const named = Object.entries(columns).map(([property, column]) => `t.${column} as "${property}"`);
   const table = {
     name,
     columns,
@@ -39,6 +42,7 @@ export function tableOf(name: TableName): Table {
     json: new Set<string>(json),
     touched,
     selected: selected.join(', '),
+    named: named.join(', '),
   };
   known.set(name, table);
   return table;

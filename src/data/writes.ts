@@ -15,15 +15,15 @@ export class Written<T> {
   }
 }
 
-/** A part of a statement: what it writes to one table, or holds of it. */
+/** A part of a statement: what it writes to one table, or locks of it. */
 export interface Write {
   /** Names its text: writes of one shape differ in their values alone. */
   shape: string;
   /** Its SQL with parameters from `$first` on, done only where the condition `when` holds. */
   text(first: number, when: string | null): string;
   values: readonly unknown[];
-  /** What it does: rows that are held come before all that is written, and no row is changed twice by one statement. */
-  does: 'hold' | 'insert' | 'update' | 'delete' | 'record';
+  /** What it does: rows that are locked come before all that is written, and no row is changed twice by one statement. */
+  does: 'lock' | 'insert' | 'update' | 'delete' | 'other' | 'record';
   table: TableName | null;
   /** The error when it finds no row; absent where that is fine. */
   orElse?: (() => Error) | undefined;
@@ -49,10 +49,9 @@ export function statement(strings: TemplateStringsArray, ...values: unknown[]): 
   return { text, values };
 }
 
-/** Rows that are held until the transaction ends: `select 1 from … for share`. */
-export function hold({ text, values }: Statement, orElse: () => Error): Write {
-  const shifted = (first: number) => text.replaceAll(/\$(\d+)/g, (_, number) => `$${Number(number) + first - 1}`);
-  return { shape: text, text: shifted, values, does: 'hold', table: null, orElse };
+/** Whatever a statement writes: it is alone in its own, but for the records of the change. */
+export function write({ text, values }: Statement): Write {
+  return { shape: text, text: () => text, values, does: 'other', table: null };
 }
 
 /** One new row. @param ifNew whether a row that is there already stays as it is */
@@ -86,7 +85,7 @@ export interface Found<Name extends TableName> {
   into?: Written<Row<Name>> | undefined;
 }
 
-/** What is set in the rows that are found. Where nothing is, they are held and stay as they are. */
+/** What is set in the rows that are found. Where nothing is, they are locked and stay as they are. */
 export function update<Name extends TableName>(
   name: Name,
   set: Columns<Name>,
@@ -142,7 +141,10 @@ function givenOf(table: Table, row: object): { columns: string[]; values: unknow
 }
 
 /** @throws Error for rows that are found by nothing: that would be all of them */
-function conditionOf(table: Table, where: object): { shape: string; text(first: number): string; values: unknown[] } {
+export function conditionOf(
+  table: Table,
+  where: object,
+): { shape: string; text: (first: number) => string; values: unknown[] } {
   const { columns, values } = givenOf(table, where);
   if (columns.length === 0) throw new Error(`Nothing says which rows of ${table.name} are meant.`);
   const given = values.filter((value) => value !== null);

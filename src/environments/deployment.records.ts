@@ -3,7 +3,7 @@ import type { WorkspacePlace } from '../access/checked-place.ts';
 import type { Action } from '../core/actions.ts';
 import { newId } from '../core/ids.ts';
 import type { EventName } from '../core/resources.ts';
-import type { PrismaTx } from '../data/changes.ts';
+import type { Tx } from '../data/changes.ts';
 import { emitChange } from '../data/record-change.ts';
 import type { Deployment } from '../generated/prisma/client.ts';
 import type { FilledSlot, Slot } from './slots.ts';
@@ -20,40 +20,32 @@ const told: Record<DeploymentAction, { activity: Action; event: EventName<'deplo
 };
 
 /**
- * Puts a release in a slot that the caller holds, or takes out what is in it (`undeploy`, whose release is what was removed): the
+ * Puts a release in a slot that the caller has locked, or takes out what is in it (`undeploy`, whose release is what was removed): the
  * next record of the chain, the pointer, the audit record and the event.
  */
-export async function fillSlot(
-  tx: PrismaTx,
+export function fillSlot(
+  tx: Tx,
   actor: Actor,
   place: WorkspacePlace,
   slot: Slot,
   change: { action: DeploymentAction; releaseId: string },
-): Promise<Deployment> {
+): Deployment {
   const record = nextRecord(actor, place, slot, change);
   const { environmentId, appId, number } = record;
-  await tx.db.deployment.create({ data: record });
-  await tx.db.environmentSlot.update({
-    where: { environmentId_appId: { environmentId, appId } },
-    data: { releaseId: change.action === 'undeploy' ? null : change.releaseId, lastNumber: number },
-  });
+  tx.insert('deployments', record);
+  const releaseId = change.action === 'undeploy' ? null : change.releaseId;
+  tx.update('environment_slots', { environmentId, appId }, { releaseId, lastNumber: number });
   tell(tx, record);
   return record;
 }
 
-/** Records that everything in these slots, which the caller holds, was taken out, because the slots themselves are about to go. */
-export async function recordRemovals(
-  tx: PrismaTx,
-  actor: Actor,
-  place: WorkspacePlace,
-  slots: readonly FilledSlot[],
-): Promise<void> {
-  if (slots.length === 0) return;
-  const records = slots.map((slot) =>
-    nextRecord(actor, place, slot, { action: 'undeploy', releaseId: slot.releaseId }),
-  );
-  await tx.db.deployment.createMany({ data: records });
-  for (const record of records) tell(tx, record);
+/** Records that everything in these slots, which the caller has locked, was taken out, because the slots themselves are about to go. */
+export function recordRemovals(tx: Tx, actor: Actor, place: WorkspacePlace, slots: readonly FilledSlot[]): void {
+  for (const slot of slots) {
+    const record = nextRecord(actor, place, slot, { action: 'undeploy', releaseId: slot.releaseId });
+    tx.insert('deployments', record);
+    tell(tx, record);
+  }
 }
 
 /** Id and time are made here, under the lock of the slot: on one node they rise along the chain, whose order is in any case that of `number`. */
@@ -75,7 +67,7 @@ const nextRecord = (
   deployedAt: new Date(),
 });
 
-function tell(tx: PrismaTx, record: Deployment): void {
+function tell(tx: Tx, record: Deployment): void {
   const { id, orgId, workspaceId, appId } = record;
   const { activity, event } = told[record.action as DeploymentAction];
   const data = {

@@ -3,15 +3,17 @@ import type { AppPlace, Checked, EnvironmentPlace, WorkspacePlace } from '../acc
 import { invalidInput, notFound } from '../core/errors.ts';
 import type { Place } from '../core/place.ts';
 import type { Permission } from '../core/resources.ts';
-import type { PrismaTx } from '../data/changes.ts';
+import type { Tx } from '../data/changes.ts';
+import { findRow } from '../data/find-row.ts';
 import type { Page, PageArgs } from '../data/page.ts';
 import { columnsOf } from '../data/pages.ts';
 import { Reads } from '../data/reads.ts';
 import type { ActorContext } from '../data/request-cache.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
+import { statement } from '../data/writes.ts';
 import { type Deployment, Prisma } from '../generated/prisma/client.ts';
 import { fillSlot } from './deployment.records.ts';
-import { holdEnvironment, holdOrMakeSlot, holdSlot, passesLocks } from './slots.ts';
+import { lockEnvironment, lockOrMakeSlot, lockSlot, passesLocks } from './slots.ts';
 
 /** The arguments of a list of deployment records. */
 interface DeploymentListArgs extends PageArgs {
@@ -114,11 +116,11 @@ export class DeploymentService {
   ): Promise<Deployment> {
     await this.#demand(actor, 'deployment:create', { ...place, appId });
     await this.#ensureEnvironment(place, place.environmentId);
-    return this.#change(actor, place, appId, async (tx, hold) => {
-      await holdApp(tx, place, appId);
-      await holdRelease(tx, appId, releaseId);
-      await hold();
-      const slot = await holdOrMakeSlot(tx, place.environmentId, appId);
+    return this.#change(actor, place, appId, async (tx, lock) => {
+      demandApp(tx, place, appId);
+      tx.demand('releases', { id: releaseId, appId }, 'key share', () => notFound('release', releaseId));
+      await lock();
+      const slot = await lockOrMakeSlot(tx, place.environmentId, appId);
       const replaces = slot.releaseId !== null && slot.releaseId !== releaseId;
       const isRollback = replaces && (await wasDeployed(tx, place.environmentId, releaseId));
       return fillSlot(tx, actor, place, slot, { action: isRollback ? 'rollback' : 'deploy', releaseId });
@@ -141,37 +143,37 @@ export class DeploymentService {
     await this.#demand(actor, 'environment:read', { ...place, environmentId: fromEnvironmentId, appId });
     await this.#ensureEnvironment(place, fromEnvironmentId);
     await this.#ensureEnvironment(place, place.environmentId);
-    return this.#change(actor, place, appId, async (tx, hold) => {
-      await holdApp(tx, place, appId);
-      const releaseId = await holdDeployedRelease(tx, fromEnvironmentId, appId);
-      await hold();
-      const slot = await holdOrMakeSlot(tx, place.environmentId, appId);
+    return this.#change(actor, place, appId, async (tx, lock) => {
+      demandApp(tx, place, appId);
+      const releaseId = await lockDeployedRelease(tx, fromEnvironmentId, appId);
+      await lock();
+      const slot = await lockOrMakeSlot(tx, place.environmentId, appId);
       return fillSlot(tx, actor, place, slot, { action: 'promote', releaseId });
     });
   }
 
   /** Takes out what is deployed of an app. @throws RESOURCE_NOT_FOUND `deployment`; RESOURCE_CONFLICT like `deploy` */
   async undeploy(actor: Actor, place: Checked<EnvironmentPlace>, appId: string): Promise<Deployment> {
-    return this.#change(actor, place, appId, async (tx, hold) => {
-      await hold();
-      const slot = await holdSlot(tx, place.environmentId, appId);
+    return this.#change(actor, place, appId, async (tx, lock) => {
+      await lock();
+      const slot = await lockSlot(tx, place.environmentId, appId);
       if (!slot?.releaseId) throw notFound('deployment', appId);
       return fillSlot(tx, actor, place, slot, { action: 'undeploy', releaseId: slot.releaseId });
     });
   }
 
   /**
-   * Runs a change of what is deployed; `hold` holds the environment, after what comes before it in the order of locks.
+   * Runs a change of what is deployed; `lock` locks the environment, after what comes before it in the order of locks.
    */
   async #change(
     actor: Actor,
     place: EnvironmentPlace,
     appId: string,
-    work: (tx: PrismaTx, hold: () => Promise<void>) => Promise<Deployment>,
+    work: (tx: Tx, lock: () => Promise<void>) => Promise<Deployment>,
   ): Promise<Deployment> {
     const { access, changes } = this.#deps;
     const passes = await passesLocks(access, actor, { ...place, appId });
-    return changes.runWithPrisma(actor, (tx) => work(tx, () => holdEnvironment(tx, place, passes)));
+    return changes.run(actor, (tx) => work(tx, () => lockEnvironment(tx, place, passes)));
   }
 
   /**
@@ -197,31 +199,20 @@ export class DeploymentService {
   }
 }
 
-/** Holds an app of the workspace against being deleted. */
-async function holdApp(tx: PrismaTx, { orgId, workspaceId }: WorkspacePlace, id: string): Promise<void> {
-  const rows = await tx.db.$queryRaw<unknown[]>`
-    select 1 from apps where id = ${id} and org_id = ${orgId} and workspace_id = ${workspaceId} for key share`;
-  if (rows.length === 0) throw notFound('app', id);
+/** Locks an app of the workspace against being deleted. */
+function demandApp(tx: Tx, { orgId, workspaceId }: WorkspacePlace, id: string): void {
+  tx.demand('apps', { id, orgId, workspaceId }, 'key share', () => notFound('app', id));
 }
 
-/** Holds a release of the app against being deleted. */
-async function holdRelease(tx: PrismaTx, appId: string, id: string): Promise<void> {
-  const rows = await tx.db.$queryRaw<
-    unknown[]
-  >`select 1 from releases where id = ${id} and app_id = ${appId} for key share`;
-  if (rows.length === 0) throw notFound('release', id);
-}
-
-/** Holds the release of an app that is deployed in an environment. */
-async function holdDeployedRelease(tx: PrismaTx, environmentId: string, appId: string): Promise<string> {
-  const [release] = await tx.db.$queryRaw<{ id: string }[]>`
-    select r.id from environment_slots s join releases r on r.id = s.release_id
-    where s.environment_id = ${environmentId} and s.app_id = ${appId} for key share of r`;
+/** Locks the release of an app that is deployed in an environment. */
+async function lockDeployedRelease(tx: Tx, environmentId: string, appId: string): Promise<string> {
+  const slot = await findRow(tx, 'environment_slots', { environmentId, appId });
+  const release = slot?.releaseId ? await tx.lock('releases', { id: slot.releaseId }, 'key share') : null;
   if (!release) throw notFound('deployment', appId);
   return release.id;
 }
 
-async function wasDeployed(tx: PrismaTx, environmentId: string, releaseId: string): Promise<boolean> {
-  const record = await tx.db.deployment.findFirst({ where: { environmentId, releaseId }, select: { id: true } });
-  return record !== null;
+async function wasDeployed(tx: Tx, environmentId: string, releaseId: string): Promise<boolean> {
+  const there = statement`select 1 from deployments where environment_id = ${environmentId} and release_id = ${releaseId} limit 1`;
+  return (await tx.query(there)).length > 0;
 }

@@ -21,7 +21,7 @@ const VERSION = `t.resource_version +
   (select coalesce(sum(s.last_number), 0)::int from environment_slots s where s.environment_id = t.id)`;
 
 /** An environment whose version is expected. */
-export const versionedEnvironment = (id: string): VersionedRow => ({
+export const versionedEnvironment = (id: string): VersionedRow<'environments'> => ({
   table: 'environments',
   key: { id },
   version: VERSION,

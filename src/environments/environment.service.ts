@@ -2,13 +2,17 @@ import type { Actor } from '../access/caller.ts';
 import type { Checked, WorkspacePlace } from '../access/checked-place.ts';
 import { alreadyExists, conflict, notFound } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
-import type { PrismaTx } from '../data/changes.ts';
+import type { Tx } from '../data/changes.ts';
+import { findRow } from '../data/find-row.ts';
 import type { Given } from '../data/given.ts';
 import type { Reads } from '../data/reads.ts';
 import { recordChange } from '../data/record-change.ts';
+import { unkept } from '../data/request-cache.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
-import type { Environment as EnvironmentRow, Prisma } from '../generated/prisma/client.ts';
+import { statement } from '../data/writes.ts';
+import type { Environment as EnvironmentRow } from '../generated/prisma/client.ts';
 import type { SecretService } from '../secrets/secret.service.ts';
+import { lockWorkspace } from '../workspaces/workspace.service.ts';
 import { recordRemovals } from './deployment.records.ts';
 import {
   type Environment,
@@ -16,7 +20,7 @@ import {
   environmentReads,
   versionedEnvironment,
 } from './environment.reads.ts';
-import { holdSlotsOfEnvironment } from './slots.ts';
+import { lockSlotsOfEnvironment } from './slots.ts';
 
 type UpdateEnvironment = Given<EnvironmentRow, 'name' | 'slug' | 'description' | 'isDefault' | 'status'>;
 type CreateEnvironment = UpdateEnvironment & Pick<EnvironmentRow, 'name' | 'slug'>;
@@ -40,27 +44,18 @@ export class EnvironmentService {
    */
   async create(actor: Actor, place: Checked<WorkspacePlace>, input: CreateEnvironment): Promise<Environment> {
     const { orgId, workspaceId } = place;
-    return this.#deps.changes.runWithPrisma(actor, async (tx) => {
-      await holdWorkspace(tx, place);
+    const environment = await this.#deps.changes.run(actor, async (tx) => {
+      await lockWorkspace(tx, place, 'no key update');
       await refuseTakenSlug(tx, workspaceId, input.slug);
       const id = newId('environment');
       const isDefault = input.isDefault === true || !(await hasDefault(tx, workspaceId));
       if (isDefault) await unsetDefault(tx, workspaceId);
-      const environment = await tx.db.environment.create({
-        data: {
-          id,
-          orgId,
-          workspaceId,
-          name: input.name,
-          slug: input.slug,
-          description: input.description ?? null,
-          isDefault,
-          createdBy: actor.principal.userId,
-        },
-      });
-      recordChange(tx, 'create', 'environment', environment, { slug: input.slug });
-      return { ...environment, activeDeployments: {} };
+      const { name, slug, description = null } = input;
+      recordChange(tx, 'create', 'environment', { id, orgId, workspaceId }, { slug });
+      const createdBy = actor.principal.userId;
+      return tx.create('environments', { id, orgId, workspaceId, name, slug, description, isDefault, createdBy });
     });
+    return { ...environment, activeDeployments: {} };
   }
 
   /**
@@ -74,9 +69,9 @@ export class EnvironmentService {
     id: string,
     input: UpdateEnvironment,
   ): Promise<Environment> {
-    return this.#deps.changes.runWithPrisma(actor, async (tx) => {
-      await holdWorkspace(tx, place);
-      const before = await holdAlone(tx, place, id);
+    await this.#deps.changes.run(actor, async (tx) => {
+      await lockWorkspace(tx, place, 'no key update');
+      const before = await lockAlone(tx, place, id);
       await tx.expectVersion(versionedEnvironment(id));
       const changes = changesOf(before, input);
       if (Object.keys(changes).length > 0) {
@@ -84,21 +79,14 @@ export class EnvironmentService {
         const isActivated = before.status === 'archived';
         if (isActivated && !before.isDefault && !(await hasDefault(tx, before.workspaceId))) changes.isDefault = true;
         if (changes.isDefault) await unsetDefault(tx, before.workspaceId);
-        await tx.db.environment.update({ where: { id }, data: changes });
+        tx.update('environments', { id }, changes);
         recordChange(tx, 'update', 'environment', before, {
           fields: Object.keys(changes),
           ...(changes.status && { status: changes.status }),
         });
       }
-      const { slots, ...environment } = await tx.db.environment.findUniqueOrThrow({
-        where: { id },
-        include: { slots: { orderBy: { appId: 'asc' } } },
-      });
-      const filled = slots.filter(({ releaseId }) => releaseId !== null);
-      const activeDeployments = Object.fromEntries(filled.map(({ appId, releaseId }) => [appId, releaseId!]));
-      const records = slots.reduce((sum, { lastNumber }) => sum + lastNumber, 0);
-      return { ...environment, activeDeployments, resourceVersion: environment.resourceVersion + records };
     });
+    return this.reads.get(unkept, place, id);
   }
 
   /**
@@ -106,30 +94,24 @@ export class EnvironmentService {
    * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `default_environment`
    */
   async delete(actor: Actor, place: Checked<WorkspacePlace>, id: string): Promise<void> {
-    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
-      await holdWorkspace(tx, place);
-      const environment = await holdAlone(tx, place, id);
+    await this.#deps.changes.run(actor, async (tx) => {
+      await lockWorkspace(tx, place, 'no key update');
+      const environment = await lockAlone(tx, place, id);
       await tx.expectVersion(versionedEnvironment(id));
-      const others = { workspaceId: place.workspaceId, id: { not: id } };
-      if (environment.isDefault && (await tx.db.environment.count({ where: others })) > 0) throw isTheDefault(id);
-      await recordRemovals(tx, actor, place, await holdSlotsOfEnvironment(tx, id));
-      await tx.db.environment.delete({ where: { id } });
+      if (environment.isDefault && (await othersOf(tx, environment)).length > 0) throw isTheDefault(id);
+      recordRemovals(tx, actor, place, await lockSlotsOfEnvironment(tx, id));
+      tx.remove('environments', { id });
       await this.#deps.secrets.placeDeleted(tx, { environmentId: id });
       recordChange(tx, 'delete', 'environment', environment, { slug: environment.slug });
     });
   }
 }
 
-type Changes = Pick<Prisma.EnvironmentUpdateInput, 'description'> & {
-  name?: string;
-  slug?: string;
-  isDefault?: boolean;
-  status?: string;
-};
+type Changes = Partial<Pick<EnvironmentRow, 'name' | 'slug' | 'description' | 'isDefault' | 'status'>>;
 
 /** What of the input differs from what is there. */
 function changesOf(before: EnvironmentRow, { name, slug, description, isDefault, status }: UpdateEnvironment): Changes {
-  const given: Changes = {
+  const given = {
     name: name ?? undefined,
     slug: slug ?? undefined,
     description,
@@ -141,7 +123,7 @@ function changesOf(before: EnvironmentRow, { name, slug, description, isDefault,
   return Object.fromEntries(Object.entries(given).filter(differs)) as Changes;
 }
 
-async function refuseForbidden(tx: PrismaTx, before: EnvironmentRow, changes: Changes): Promise<void> {
+async function refuseForbidden(tx: Tx, before: EnvironmentRow, changes: Changes): Promise<void> {
   const { id, workspaceId } = before;
   if (before.status === 'archived' && (changes.status !== 'active' || Object.keys(changes).length > 1))
     throw conflict(
@@ -152,66 +134,56 @@ async function refuseForbidden(tx: PrismaTx, before: EnvironmentRow, changes: Ch
     );
   if (changes.isDefault === false) throw isTheDefault(id);
   if (changes.slug !== undefined) {
-    const record = await tx.db.deployment.findFirst({ where: { environmentId: id }, select: { id: true } });
-    if (record)
+    const records = await tx.query(statement`select 1 from deployments where environment_id = ${id} limit 1`);
+    if (records.length > 0)
       throw conflict('environment', id, 'slug_in_use', 'The slug stays as it is once something was deployed.');
     await refuseTakenSlug(tx, workspaceId, changes.slug);
   }
   if (changes.status === 'archived') await refuseToArchive(tx, before, changes.isDefault ?? before.isDefault);
 }
 
-async function refuseToArchive(tx: PrismaTx, { id, workspaceId }: EnvironmentRow, isDefault: boolean): Promise<void> {
-  const filled = await holdSlotsOfEnvironment(tx, id);
+async function refuseToArchive(tx: Tx, environment: EnvironmentRow, isDefault: boolean): Promise<void> {
+  const { id } = environment;
+  const filled = await lockSlotsOfEnvironment(tx, id);
   if (filled.length > 0)
     throw conflict('environment', id, 'has_active_deployments', 'Undeploy everything before you archive it.', {
       references: filled.map(({ appId }) => ({ resource_type: 'app', resource_id: appId })),
     });
-  const others = { workspaceId, id: { not: id }, status: { not: 'archived' } };
-  if (isDefault && (await tx.db.environment.count({ where: others })) > 0) throw isTheDefault(id);
+  const others = await othersOf(tx, environment);
+  if (isDefault && others.some(({ status }) => status !== 'archived')) throw isTheDefault(id);
+}
+
+/** The other environments of its workspace. */
+async function othersOf(tx: Tx, { id, workspaceId }: EnvironmentRow): Promise<{ status: string }[]> {
+  return tx.query(statement`select status from environments where workspace_id = ${workspaceId} and id <> ${id}`);
 }
 
 const isTheDefault = (id: string) =>
   conflict('environment', id, 'default_environment', 'It is the default environment: make another one the default.');
 
 /** Whether a workspace has a default environment that can be deployed to. */
-async function hasDefault(tx: PrismaTx, workspaceId: string): Promise<boolean> {
-  const where = { workspaceId, isDefault: true, status: { not: 'archived' } };
-  return (await tx.db.environment.count({ where })) > 0;
+async function hasDefault(tx: Tx, workspaceId: string): Promise<boolean> {
+  const found = await findRow(tx, 'environments', { workspaceId, isDefault: true });
+  return found !== null && found.status !== 'archived';
 }
 
 /** Where there is a default, it is none any more. */
-async function unsetDefault(tx: PrismaTx, workspaceId: string): Promise<void> {
-  const unset = await tx.db.environment.updateManyAndReturn({
-    where: { workspaceId, isDefault: true },
-    data: { isDefault: false },
-  });
-  for (const environment of unset) recordChange(tx, 'update', 'environment', environment, { fields: ['isDefault'] });
+async function unsetDefault(tx: Tx, workspaceId: string): Promise<void> {
+  const environment = await findRow(tx, 'environments', { workspaceId, isDefault: true });
+  if (!environment) return;
+  await tx.written(
+    tx.change('environments', { id: environment.id }, { isDefault: false }, () => isTheDefault(environment.id)),
+  );
+  recordChange(tx, 'update', 'environment', environment, { fields: ['isDefault'] });
 }
 
-/** Slugs are compared while the workspace is held: of two at once, the second sees the first. */
-async function refuseTakenSlug(tx: PrismaTx, workspaceId: string, slug: string): Promise<void> {
-  const taken = await tx.db.environment.findUnique({
-    where: { workspaceId_slug: { workspaceId, slug } },
-    select: { id: true },
-  });
+/** Slugs are compared while the workspace is locked: of two at once, the second sees the first. */
+async function refuseTakenSlug(tx: Tx, workspaceId: string, slug: string): Promise<void> {
+  const taken = await findRow(tx, 'environments', { workspaceId, slug });
   if (taken) throw alreadyExists('environment', 'slug', slug, taken.id);
 }
 
-/**
- * Lets one transaction at a time change which environments a workspace has. Others may go on adding what refers to the
- * workspace.
- * @throws RESOURCE_NOT_FOUND when the workspace was deleted
- */
-async function holdWorkspace(tx: PrismaTx, { orgId, workspaceId }: WorkspacePlace): Promise<void> {
-  const rows = await tx.db.$queryRaw<unknown[]>`
-    select 1 from workspaces where org_id = ${orgId} and id = ${workspaceId} and deleted_at is null for no key update`;
-  if (rows.length === 0) throw notFound('workspace', workspaceId);
-}
-
-/** Holds the environment alone: who deploys in it has finished, and nobody begins. @throws RESOURCE_NOT_FOUND */
-async function holdAlone(tx: PrismaTx, { orgId, workspaceId }: WorkspacePlace, id: string): Promise<EnvironmentRow> {
-  const rows = await tx.db.$queryRaw<unknown[]>`
-    select 1 from environments where id = ${id} and org_id = ${orgId} and workspace_id = ${workspaceId} for update`;
-  if (rows.length === 0) throw notFound('environment', id);
-  return tx.db.environment.findUniqueOrThrow({ where: { id } });
+/** Locks the environment alone: who deploys in it has finished, and nobody begins. @throws RESOURCE_NOT_FOUND */
+async function lockAlone(tx: Tx, { orgId, workspaceId }: WorkspacePlace, id: string): Promise<EnvironmentRow> {
+  return tx.lock('environments', { id, orgId, workspaceId }, 'update', () => notFound('environment', id));
 }

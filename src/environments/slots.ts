@@ -3,11 +3,9 @@ import type { Actor } from '../access/caller.ts';
 import type { EnvironmentPlace, WorkspacePlace } from '../access/checked-place.ts';
 import { ApiError, conflict, notFound } from '../core/errors.ts';
 import type { Place } from '../core/place.ts';
-import type { PrismaTx } from '../data/changes.ts';
+import type { Tx } from '../data/changes.ts';
+import { type Statement, statement } from '../data/writes.ts';
 import { versionedEnvironment } from './environment.reads.ts';
-
-// Whoever takes several locks takes them in this order, so that they wait for each other and never in a ring:
-// workspace, app, release, environment, slot. Of several environments or slots, the one with the lower id first.
 
 /** What of an app is deployed in an environment, and how many deployment records led there. */
 export interface Slot {
@@ -39,56 +37,54 @@ export async function passesLocks(
 }
 
 /**
- * Holds the environment against being changed or deleted, beside others who deploy in it, until the transaction ends.
+ * Locks the environment against being changed or deleted, beside others who deploy in it, until the transaction ends.
  * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `environment_archived`, and `environment_locked` for those who do not pass locks
  */
-export async function holdEnvironment(tx: PrismaTx, place: EnvironmentPlace, passes: boolean): Promise<void> {
+export async function lockEnvironment(tx: Tx, place: EnvironmentPlace, passes: boolean): Promise<void> {
   const { orgId, workspaceId, environmentId: id } = place;
   await tx.expectVersion(versionedEnvironment(id));
-  const [row] = await tx.db.$queryRaw<{ status: string }[]>`
-    select status from environments where id = ${id} and org_id = ${orgId} and workspace_id = ${workspaceId} for share`;
-  if (!row) throw notFound('environment', id);
-  if (row.status === 'archived')
+  const missing = () => notFound('environment', id);
+  const { status } = await tx.lock('environments', { id, orgId, workspaceId }, 'share', missing);
+  if (status === 'archived')
     throw conflict('environment', id, 'environment_archived', 'The environment is archived: activate it first.');
-  if (row.status === 'locked' && !passes)
+  if (status === 'locked' && !passes)
     throw conflict('environment', id, 'environment_locked', 'The environment is locked: ask an administrator.');
 }
 
-/** Holds what is deployed of an app in an environment, alone, until the transaction ends; `null` when nothing ever was. */
-export async function holdSlot(tx: PrismaTx, environmentId: string, appId: string): Promise<Slot | null> {
-  const [slot] = await tx.db.$queryRaw<Slot[]>`
-    select environment_id as "environmentId", app_id as "appId", release_id as "releaseId", last_number as "lastNumber"
-    from environment_slots where environment_id = ${environmentId} and app_id = ${appId} for update`;
-  return slot ?? null;
+/** Locks what is deployed of an app in an environment, alone; `null` when nothing ever was. */
+export async function lockSlot(tx: Tx, environmentId: string, appId: string): Promise<Slot | null> {
+  return tx.lock('environment_slots', { environmentId, appId }, 'update');
 }
 
-/** The same, where an empty slot is made if there is none. The caller holds the app and the environment. */
-export async function holdOrMakeSlot(tx: PrismaTx, environmentId: string, appId: string): Promise<Slot> {
-  const there = await holdSlot(tx, environmentId, appId);
-  if (there) return there;
+/** The same, where an empty slot is made if there is none. The caller has locked the app and the environment. */
+export async function lockOrMakeSlot(tx: Tx, environmentId: string, appId: string): Promise<Slot> {
   // of several who make it at once one does; the others wait for that one here
-  await tx.db.$executeRaw`
-    insert into environment_slots (environment_id, app_id) values (${environmentId}, ${appId}) on conflict do nothing`;
-  const made = await holdSlot(tx, environmentId, appId);
-  if (!made) throw new Error(`The slot of '${appId}' in '${environmentId}' went away while its owners were held.`);
-  return made;
+  tx.write(statement`
+    insert into environment_slots (environment_id, app_id) values (${environmentId}, ${appId}) on conflict do nothing`);
+  return tx.lock('environment_slots', { environmentId, appId }, 'update', () => {
+    const what = `The slot of '${appId}' in '${environmentId}'`;
+    return new Error(`${what} went away while its owners were locked.`);
+  });
 }
 
-/** Holds everything that is deployed in an environment, which the caller holds. */
-export async function holdSlotsOfEnvironment(tx: PrismaTx, environmentId: string): Promise<FilledSlot[]> {
-  return tx.db.$queryRaw<FilledSlot[]>`
-    select environment_id as "environmentId", app_id as "appId", release_id as "releaseId", last_number as "lastNumber"
-    from environment_slots where environment_id = ${environmentId} and release_id is not null order by app_id for update`;
+/** Locks everything that is deployed in an environment, which the caller has locked. */
+export async function lockSlotsOfEnvironment(tx: Tx, environmentId: string): Promise<FilledSlot[]> {
+  return lockFilledSlots(tx, statement`t.environment_id = ${environmentId} and t.release_id is not null`);
 }
 
-/** Holds an app's slots in all environments, and these alone: they change with the slots that go. The caller holds the app. @throws RESOURCE_CONFLICT `environment_locked`, see {@link holdEnvironment} */
-export async function holdSlotsOfApp(tx: PrismaTx, appId: string, passes: boolean): Promise<FilledSlot[]> {
-  const environments = await tx.db.$queryRaw<{ id: string; status: string }[]>`
-    select id, status from environments where id in (select environment_id from environment_slots where app_id = ${appId})
-    order by id for no key update`;
-  const slots = await tx.db.$queryRaw<FilledSlot[]>`
-    select environment_id as "environmentId", app_id as "appId", release_id as "releaseId", last_number as "lastNumber"
-    from environment_slots where app_id = ${appId} and release_id is not null order by environment_id for update`;
+async function lockFilledSlots(tx: Tx, condition: Statement): Promise<FilledSlot[]> {
+  const slots = await tx.lockAll('environment_slots', condition, 'update');
+  return slots.filter((slot): slot is typeof slot & FilledSlot => slot.releaseId !== null);
+}
+
+/**
+ * Locks an app's slots in all environments, and these alone: they change with the slots that go. The caller has locked the app.
+ * @throws RESOURCE_CONFLICT `environment_locked`, see {@link lockEnvironment}
+ */
+export async function lockSlotsOfApp(tx: Tx, appId: string, passes: boolean): Promise<FilledSlot[]> {
+  const ofApp = statement`t.id in (select environment_id from environment_slots where app_id = ${appId})`;
+  const environments = await tx.lockAll('environments', ofApp, 'no key update');
+  const slots = await lockFilledSlots(tx, statement`t.app_id = ${appId} and t.release_id is not null`);
   const filled = new Set(slots.map(({ environmentId }) => environmentId));
   const locked = environments.filter(({ id, status }) => status === 'locked' && filled.has(id));
   if (locked.length > 0 && !passes)
@@ -98,15 +94,12 @@ export async function holdSlotsOfApp(tx: PrismaTx, appId: string, passes: boolea
   return slots;
 }
 
-/** The environments in which a release is deployed now, as references of a refusal. The caller holds the release. */
+/** The environments in which a release is deployed now, as references of a refusal. The caller has locked the release. */
 export async function referencesToRelease(
-  tx: PrismaTx,
+  tx: Tx,
   releaseId: string,
 ): Promise<{ resource_type: string; resource_id: string }[]> {
-  const slots = await tx.db.environmentSlot.findMany({
-    where: { releaseId },
-    select: { environmentId: true },
-    orderBy: { environmentId: 'asc' },
-  });
+  const slots = await tx.query<{ environmentId: string }>(statement`
+    select environment_id as "environmentId" from environment_slots where release_id = ${releaseId} order by 1`);
   return slots.map(({ environmentId }) => ({ resource_type: 'environment', resource_id: environmentId }));
 }

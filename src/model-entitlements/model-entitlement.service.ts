@@ -2,6 +2,8 @@ import type { Actor } from '../access/caller.ts';
 import type { Checked, WorkspacePlace } from '../access/checked-place.ts';
 import { alreadyExists, notFound } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
+import type { Tx } from '../data/changes.ts';
+import { findRow } from '../data/find-row.ts';
 import type { Given } from '../data/given.ts';
 import type { PageArgs } from '../data/page.ts';
 import { columnsOf, words } from '../data/pages.ts';
@@ -62,31 +64,26 @@ export class ModelEntitlementService {
   async create(actor: Actor, place: Checked<WorkspacePlace>, input: CreateModelEntitlement): Promise<ModelEntitlement> {
     const { orgId, workspaceId } = place;
     const { logicalModelId } = input;
-    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
-      // held: of two grants at the same time the second finds the first, and the model is not deleted meanwhile
-      const [model] = await tx.db.$queryRaw<{ id: string }[]>`select id from logical_models
-        where org_id = ${orgId} and logical_model_id = ${logicalModelId} for no key update`;
-      if (!model) throw notFound('model', logicalModelId);
-      const same = await tx.db.modelEntitlement.findUnique({
-        where: { workspaceId_logicalModelId: { workspaceId, logicalModelId } },
-        select: { id: true },
-      });
+    await this.#deps.changes.run(actor, async (tx) => {
+      // locked: of two grants at the same time the second finds the first, and the model is not deleted meanwhile
+      const model = await tx.lock('logical_models', { orgId, logicalModelId }, 'no key update', () =>
+        notFound('model', logicalModelId),
+      );
+      const same = await findRow(tx, 'model_entitlements', { workspaceId, logicalModelId });
       if (same) throw alreadyExists('model_entitlement', 'logical_model_id', logicalModelId, same.id);
       const id = newId('model_entitlement');
-      await tx.db.modelEntitlement.create({
-        data: {
-          id,
-          orgId,
-          workspaceId,
-          modelId: model.id,
-          logicalModelId,
-          workspaceLimits: limitsJson(input),
-          allowedStepTypes: input.allowedStepTypes ?? [],
-          allowedEndpoints: input.allowedEndpoints ?? [],
-          allowedPurposes: input.allowedPurposes ?? [],
-          enabled: input.enabled ?? true,
-          grantedBy: actor.principal.userId,
-        },
+      tx.insert('model_entitlements', {
+        id,
+        orgId,
+        workspaceId,
+        modelId: model.id,
+        logicalModelId,
+        workspaceLimits: limitsJson(input),
+        allowedStepTypes: input.allowedStepTypes ?? [],
+        allowedEndpoints: input.allowedEndpoints ?? [],
+        allowedPurposes: input.allowedPurposes ?? [],
+        enabled: input.enabled ?? true,
+        grantedBy: actor.principal.userId,
       });
       recordChange(tx, 'create', 'model_entitlement', { id, ...place }, { logical_model_id: logicalModelId });
     });
@@ -100,36 +97,36 @@ export class ModelEntitlementService {
     logicalModelId: string,
     input: UpdateModelEntitlement,
   ): Promise<ModelEntitlement> {
-    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
-      await tx.expectVersion({ table: 'model_entitlements', key: { ...place, logicalModelId } });
-      const [row] = await tx.db.modelEntitlement.updateManyAndReturn({
-        where: { ...place, logicalModelId },
-        data: {
-          workspaceLimits: input.workspaceLimits === undefined ? undefined : limitsJson(input),
-          allowedStepTypes: input.allowedStepTypes ?? undefined,
-          allowedEndpoints: input.allowedEndpoints ?? undefined,
-          allowedPurposes: input.allowedPurposes ?? undefined,
-          enabled: input.enabled ?? undefined,
-        },
-        select: { id: true },
-      });
-      if (!row) throw notFound('model_entitlement', logicalModelId);
+    await this.#deps.changes.run(actor, async (tx) => {
+      const { id } = await lockEntitlement(tx, place, logicalModelId);
+      const set = {
+        workspaceLimits: input.workspaceLimits === undefined ? undefined : limitsJson(input),
+        allowedStepTypes: input.allowedStepTypes ?? undefined,
+        allowedEndpoints: input.allowedEndpoints ?? undefined,
+        allowedPurposes: input.allowedPurposes ?? undefined,
+        enabled: input.enabled ?? undefined,
+      };
+      tx.update('model_entitlements', { id }, set);
       const metadata = { logical_model_id: logicalModelId, fields: Object.keys(input) };
-      recordChange(tx, 'update', 'model_entitlement', { id: row.id, ...place }, metadata);
+      recordChange(tx, 'update', 'model_entitlement', { id, ...place }, metadata);
     });
     return this.reads.get(unkept, place, logicalModelId);
   }
 
   /** Takes the model from the workspace, with what was counted of its use. @throws RESOURCE_NOT_FOUND */
   async delete(actor: Actor, place: Checked<WorkspacePlace>, logicalModelId: string): Promise<boolean> {
-    return this.#deps.changes.runWithPrisma(actor, async (tx) => {
-      await tx.expectVersion({ table: 'model_entitlements', key: { ...place, logicalModelId } });
-      const [row] = await tx.db.$queryRaw<{ id: string }[]>`delete from model_entitlements
-        where org_id = ${place.orgId} and workspace_id = ${place.workspaceId} and logical_model_id = ${logicalModelId} returning id`;
-      if (!row) throw notFound('model_entitlement', logicalModelId);
-      const metadata = { logical_model_id: logicalModelId };
-      recordChange(tx, 'delete', 'model_entitlement', { id: row.id, ...place }, metadata);
+    return this.#deps.changes.run(actor, async (tx) => {
+      const { id } = await lockEntitlement(tx, place, logicalModelId);
+      tx.remove('model_entitlements', { id });
+      recordChange(tx, 'delete', 'model_entitlement', { id, ...place }, { logical_model_id: logicalModelId });
       return true;
     });
   }
+}
+
+/** An entitlement that is about to be changed, at the version that is expected. @throws RESOURCE_NOT_FOUND */
+async function lockEntitlement(tx: Tx, place: WorkspacePlace, logicalModelId: string): Promise<EntitlementRow> {
+  const key = { orgId: place.orgId, workspaceId: place.workspaceId, logicalModelId };
+  await tx.expectVersion({ table: 'model_entitlements', key });
+  return tx.lock('model_entitlements', key, 'no key update', () => notFound('model_entitlement', logicalModelId));
 }

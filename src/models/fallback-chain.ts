@@ -1,28 +1,29 @@
 import { InputError, type InputIssue } from '../core/errors.ts';
-import type { PrismaTx } from '../data/changes.ts';
+import type { Tx } from '../data/changes.ts';
+import { statement } from '../data/writes.ts';
 
 /**
- * Holds the models of an organization until the transaction ends, for whoever changes what they say of one another: two changes that
+ * Locks the models of an organization until the transaction ends, for whoever changes what they say of one another: two changes that
  * are fine alone must not close a circle together.
  */
-export async function lockModels(tx: PrismaTx, orgId: string): Promise<void> {
-  await tx.db.$executeRaw`select pg_advisory_xact_lock(hashtextextended(${`models of ${orgId}`}, 0))`;
+export async function lockModels(tx: Tx, orgId: string): Promise<void> {
+  await tx.query(statement`select pg_advisory_xact_lock(hashtextextended(${`models of ${orgId}`}, 0))`);
 }
 
 /**
- * A chain names other models of the organization, each once, and leads nowhere back to the model itself. The models are held.
+ * A chain names other models of the organization, each once, and leads nowhere back to the model itself. The models are locked.
  * @throws InputError at the item that is wrong
  */
 export async function checkFallbackChain(
-  tx: PrismaTx,
+  tx: Tx,
   orgId: string,
   logicalModelId: string,
   chain: readonly string[],
 ): Promise<void> {
   if (chain.length === 0) return;
-  const rows = await tx.db.$queryRaw<{ id: string; chain: string[] }[]>`
+  const rows = await tx.query<{ id: string; chain: string[] }>(statement`
     select logical_model_id as id, fallback_chain as chain from logical_models
-    where org_id = ${orgId} and (fallback_chain <> '{}' or logical_model_id = any(${[...chain]}))`;
+    where org_id = ${orgId} and (fallback_chain <> '{}' or logical_model_id = any(${chain}))`);
   const chains = new Map(rows.map((row) => [row.id, row.chain]));
   const issues = chain.flatMap((id, index): InputIssue[] => {
     const problem = problemOf(id, index, { logicalModelId, chain, chains });

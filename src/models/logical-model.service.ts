@@ -2,7 +2,8 @@ import type { Actor } from '../access/caller.ts';
 import type { Checked, OrganizationPlace } from '../access/checked-place.ts';
 import { alreadyExists, notFound } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
-import type { PrismaTx } from '../data/changes.ts';
+import type { Tx } from '../data/changes.ts';
+import { findRow } from '../data/find-row.ts';
 import { type Given, withoutNull } from '../data/given.ts';
 import type { PageArgs } from '../data/page.ts';
 import type { Words } from '../data/pages.ts';
@@ -10,10 +11,11 @@ import { Reads } from '../data/reads.ts';
 import { emitChange, recordChange } from '../data/record-change.ts';
 import { unkept } from '../data/request-cache.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
-import type { LogicalModel as ModelRow, Prisma } from '../generated/prisma/client.ts';
+import { statement } from '../data/writes.ts';
+import type { LogicalModel as ModelRow } from '../generated/prisma/client.ts';
 import { checkFallbackChain, lockModels } from './fallback-chain.ts';
 import { type LogicalModel, type ModelConstraints, type ModelFilters, models } from './logical-model.source.ts';
-import { replaceTargets, type TargetInput } from './model-target.writes.ts';
+import { lockTargets, replaceTargets, type TargetInput } from './model-target.writes.ts';
 
 type Changeable = Words<
   | 'name description modelType capabilities defaultTemperature defaultTopP defaultMaxTokens fallbackChain enabled'
@@ -43,35 +45,32 @@ export class LogicalModelService {
   async create(actor: Actor, place: Checked<OrganizationPlace>, input: CreateLogicalModel): Promise<LogicalModel> {
     const { orgId } = place;
     const { logicalModelId } = input;
-    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
+    await this.#deps.changes.run(actor, async (tx) => {
       await lockModels(tx, orgId);
-      const same = await tx.db.logicalModel.findUnique({
-        where: { orgId_logicalModelId: { orgId, logicalModelId } },
-        select: { id: true },
-      });
-      if (same) throw alreadyExists('model', 'logical_model_id', logicalModelId, logicalModelId);
+      const checkTargets = await lockTargets(tx, orgId, input.targets ?? []);
+      if (await findRow(tx, 'logical_models', { orgId, logicalModelId }))
+        throw alreadyExists('model', 'logical_model_id', logicalModelId, logicalModelId);
       await checkFallbackChain(tx, orgId, logicalModelId, input.fallbackChain ?? []);
       const id = newId('model');
-      await tx.db.logicalModel.create({
-        data: {
-          id,
-          orgId,
-          logicalModelId,
-          name: input.name,
-          description: input.description ?? null,
-          modelType: input.modelType ?? 'chat',
-          capabilities: input.capabilities ?? {},
-          defaultTemperature: input.defaultTemperature ?? null,
-          defaultTopP: input.defaultTopP ?? null,
-          defaultMaxTokens: input.defaultMaxTokens ?? null,
-          fallbackChain: input.fallbackChain ?? [],
-          constraints: constraintsOf(input.constraints),
-          enabled: input.enabled ?? true,
-          tags: input.tags ?? {},
-          createdBy: actor.principal.userId,
-        },
+      checkTargets();
+      tx.insert('logical_models', {
+        id,
+        orgId,
+        logicalModelId,
+        name: input.name,
+        description: input.description ?? null,
+        modelType: input.modelType ?? 'chat',
+        capabilities: input.capabilities ?? {},
+        defaultTemperature: input.defaultTemperature ?? null,
+        defaultTopP: input.defaultTopP ?? null,
+        defaultMaxTokens: input.defaultMaxTokens ?? null,
+        fallbackChain: input.fallbackChain ?? [],
+        constraints: constraintsOf(input.constraints),
+        enabled: input.enabled ?? true,
+        tags: input.tags ?? {},
+        createdBy: actor.principal.userId,
       });
-      await replaceTargets(tx, orgId, id, input.targets ?? []);
+      if (input.targets) replaceTargets(tx, id, input.targets);
       recordChange(tx, 'create', 'model', { id: logicalModelId, orgId });
     });
     return this.reads.get(unkept, place, logicalModelId);
@@ -85,30 +84,34 @@ export class LogicalModelService {
     input: UpdateLogicalModel,
   ): Promise<LogicalModel> {
     const { orgId } = place;
-    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
+    await this.#deps.changes.run(actor, async (tx) => {
       await lockModels(tx, orgId);
+      const checkTargets = await lockTargets(tx, orgId, input.targets ?? []);
       await tx.expectVersion({ table: 'logical_models', key: { orgId, logicalModelId } });
-      const [row] = await tx.db.logicalModel.updateManyAndReturn({
-        where: { orgId, logicalModelId },
-        data: {
-          name: input.name ?? undefined,
-          description: input.description,
-          modelType: input.modelType ?? undefined,
-          statusByHand: input.status === 'active' ? null : input.status,
-          capabilities: input.capabilities ?? undefined,
-          defaultTemperature: input.defaultTemperature,
-          defaultTopP: input.defaultTopP,
-          defaultMaxTokens: input.defaultMaxTokens,
-          fallbackChain: input.fallbackChain ?? undefined,
-          constraints: input.constraints === undefined ? undefined : constraintsOf(input.constraints),
-          enabled: input.enabled ?? undefined,
-          tags: input.tags ?? undefined,
-        },
-        select: { id: true },
-      });
-      if (!row) throw notFound('model', logicalModelId);
+      const { id } = await tx.lock(
+        'logical_models',
+        { orgId, logicalModelId },
+        'no key update',
+        missing(logicalModelId),
+      );
       if (input.fallbackChain) await checkFallbackChain(tx, orgId, logicalModelId, input.fallbackChain);
-      if (input.targets) await replaceTargets(tx, orgId, row.id, input.targets);
+      checkTargets();
+      const set = {
+        name: input.name ?? undefined,
+        description: input.description,
+        modelType: input.modelType ?? undefined,
+        statusByHand: input.status === 'active' ? null : input.status,
+        capabilities: input.capabilities ?? undefined,
+        defaultTemperature: input.defaultTemperature,
+        defaultTopP: input.defaultTopP,
+        defaultMaxTokens: input.defaultMaxTokens,
+        fallbackChain: input.fallbackChain ?? undefined,
+        constraints: input.constraints === undefined ? undefined : constraintsOf(input.constraints),
+        enabled: input.enabled ?? undefined,
+        tags: input.tags ?? undefined,
+      };
+      tx.update('logical_models', { id }, set);
+      if (input.targets) replaceTargets(tx, id, input.targets);
       recordChange(tx, 'update', 'model', { id: logicalModelId, orgId }, { fields: Object.keys(input) });
     });
     return this.reads.get(unkept, place, logicalModelId);
@@ -116,17 +119,20 @@ export class LogicalModelService {
 
   /** Its entitlements go with it, and no fallback chain names it any more: all of it at once, with an event for each. */
   async delete(actor: Actor, { orgId }: Checked<OrganizationPlace>, logicalModelId: string): Promise<boolean> {
-    return this.#deps.changes.runWithPrisma(actor, async (tx) => {
+    return this.#deps.changes.run(actor, async (tx) => {
       await lockModels(tx, orgId);
-      const [model] = await tx.db.$queryRaw<{ id: string }[]>`
-        select id from logical_models where org_id = ${orgId} and logical_model_id = ${logicalModelId} for update`;
-      if (!model) throw notFound('model', logicalModelId);
-      await tx.expectVersion({ table: 'logical_models', key: { id: model.id } });
-      // before the model itself: a usage report holds an entitlement first, then a target
-      const entitlements = await tx.db.$queryRaw<{ id: string; workspaceId: string }[]>`
-        delete from model_entitlements where model_id = ${model.id} returning id, workspace_id as "workspaceId"`;
+      // before the model itself: a usage report locks an entitlement first, then the model and a target
+      await tx.lockAll(
+        'model_entitlements',
+        statement`t.org_id = ${orgId} and t.logical_model_id = ${logicalModelId}`,
+        'update',
+      );
+      const { id } = await tx.lock('logical_models', { orgId, logicalModelId }, 'update', missing(logicalModelId));
+      await tx.expectVersion({ table: 'logical_models', key: { orgId, logicalModelId } });
+      const entitlements = await tx.query<{ id: string; workspaceId: string }>(statement`
+        delete from model_entitlements where model_id = ${id} returning id, workspace_id as "workspaceId"`);
       const chains = await leaveChains(tx, orgId, logicalModelId);
-      await tx.db.logicalModel.delete({ where: { id: model.id } });
+      tx.remove('logical_models', { id });
       for (const { id, workspaceId } of entitlements)
         emitChange(tx, 'deleted', 'model_entitlement', { id, orgId, workspaceId });
       for (const id of chains) emitChange(tx, 'updated', 'model', { id, orgId });
@@ -137,11 +143,13 @@ export class LogicalModelService {
   }
 }
 
+const missing = (id: string) => () => notFound('model', id);
+
 /** @returns the models whose fallback chains named it */
-async function leaveChains(tx: PrismaTx, orgId: string, logicalModelId: string): Promise<string[]> {
-  const rows = await tx.db.$queryRaw<{ id: string }[]>`
+async function leaveChains(tx: Tx, orgId: string, logicalModelId: string): Promise<string[]> {
+  const rows = await tx.query<{ id: string }>(statement`
     update logical_models set fallback_chain = array_remove(fallback_chain, ${logicalModelId}), updated_at = now()
-    where org_id = ${orgId} and ${logicalModelId} = any(fallback_chain) returning logical_model_id as id`;
+    where org_id = ${orgId} and ${logicalModelId} = any(fallback_chain) returning logical_model_id as id`);
   return rows.map(({ id }) => id).sort();
 }
 
@@ -155,7 +163,7 @@ const nothingDemanded: ModelConstraints = {
 };
 
 /** All keys, as they are stored and shown. */
-const constraintsOf = (input: UpdateLogicalModel['constraints']): Prisma.InputJsonObject => ({
+const constraintsOf = (input: UpdateLogicalModel['constraints']): object => ({
   ...nothingDemanded,
   ...withoutNull(input),
 });

@@ -1,5 +1,6 @@
 import { InputError, type InputIssue } from '../core/errors.ts';
-import type { PrismaTx } from '../data/changes.ts';
+import type { Tx } from '../data/changes.ts';
+import { statement } from '../data/writes.ts';
 
 /** A target as a caller gives it; what is left out or null is the default. */
 export interface TargetInput {
@@ -23,17 +24,8 @@ const REMOVE = `delete from model_targets m where m.model_id = $1 and not exists
   select 1 from jsonb_to_recordset($2::jsonb) as r("providerAccountId" text, "modelName" text)
   where r."providerAccountId" = m.provider_account_id and r."modelName" = m.model_name)`;
 
-/**
- * Replaces the targets of a model. One that stays, by account and model name, keeps its failures and successes. The accounts are held,
- * so that none can be deleted meanwhile. @throws InputError at each target with an unknown account, and at each that is there twice
- */
-export async function replaceTargets(
-  tx: PrismaTx,
-  orgId: string,
-  modelId: string,
-  targets: readonly TargetInput[],
-): Promise<void> {
-  await checkTargets(tx, orgId, targets);
+/** Replaces the targets of a model, whose accounts are locked. One that stays, by account and model name, keeps its failures and successes. */
+export function replaceTargets(tx: Tx, modelId: string, targets: readonly TargetInput[]): void {
   const rows = JSON.stringify(
     targets.map((target, position) => ({
       ...target,
@@ -43,15 +35,24 @@ export async function replaceTargets(
       enabled: target.enabled ?? true,
     })),
   );
-  await tx.db.$executeRawUnsafe(REMOVE, modelId, rows);
-  await tx.db.$executeRawUnsafe(REPLACE, modelId, rows);
+  tx.write({ text: REMOVE, values: [modelId, rows] });
+  tx.write({ text: REPLACE, values: [modelId, rows] });
 }
 
-async function checkTargets(tx: PrismaTx, orgId: string, targets: readonly TargetInput[]): Promise<void> {
+/**
+ * Locks the accounts of targets, so that none can be deleted meanwhile: before the model, whose locks come later.
+ * @returns looks at the targets @throws (the look) InputError at each target with an unknown account, and at each that is there twice
+ */
+export async function lockTargets(tx: Tx, orgId: string, targets: readonly TargetInput[]): Promise<() => void> {
+  if (targets.length === 0) return () => undefined;
   const ids = [...new Set(targets.map(({ providerAccountId }) => providerAccountId))];
-  const rows = await tx.db.$queryRaw<{ id: string }[]>`
-    select id from provider_accounts where org_id = ${orgId} and id = any(${ids}) order by id for key share`;
-  const known = new Set(rows.map(({ id }) => id));
+  const named = statement`t.org_id = ${orgId} and t.id = any(${ids})`;
+  const accounts = await tx.lockAll('provider_accounts', named, 'key share');
+  const known = new Set(accounts.map(({ id }) => id));
+  return () => refuseTargets(targets, known);
+}
+
+function refuseTargets(targets: readonly TargetInput[], known: ReadonlySet<string>): void {
   const seen = new Map<string, number>();
   const issues = targets.flatMap(({ providerAccountId, modelName }, index): InputIssue[] => {
     if (!known.has(providerAccountId))

@@ -1,9 +1,13 @@
 import type { Actor } from '../access/caller.ts';
 import { invalidInput, notFound } from '../core/errors.ts';
 import { atLeast } from '../core/roles.ts';
-import type { PrismaTx } from '../data/changes.ts';
+import type { Tx } from '../data/changes.ts';
+import { findRow } from '../data/find-row.ts';
 import { emitChange } from '../data/record-change.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
+import type { Columns } from '../data/tables.ts';
+import { statement } from '../data/writes.ts';
+import type { ProviderAccount } from '../generated/prisma/client.ts';
 import {
   type AccountHealth,
   accountAfter,
@@ -59,16 +63,9 @@ interface LockedEntitlement {
   totalTokens: number;
 }
 
-interface LockedAccount extends AccountHealth {
-  id: string;
-  orgId: string;
-  enabled: boolean;
-}
-
 /**
  * Takes reports of how requests to models went. Each moves the counters of the entitlement, its windows and the account, and the
- * health of account and target, at once or not at all. Rows are held in one order (entitlement, account, models, target), so that reports
- * wait for one another and none is lost.
+ * health of account and target, at once or not at all. Reports wait for one another, and none is lost.
  *
  * Whoever may use a model may report, but not take it from others. That the credentials of an account were refused, what a target costs and
  * how long it takes is believed of editors of the workspace and above. From others refused credentials count as any other failure, from
@@ -92,11 +89,15 @@ export class ModelUsageService {
     const tokens = input + output;
     const role = await this.#deps.access.workspaceRole(actor, place.orgId, place.workspaceId);
     const isTrusted = role !== null && atLeast(role, 'editor');
-    return this.#deps.changes.runWithPrisma(actor, async (tx) => {
+    return this.#deps.changes.run(actor, async (tx) => {
       const entitlement = await countEntitlement(tx, place, logicalModelId, tokens);
       const windows = await countWindows(tx, entitlement.id, tokens);
-      const account = await lockAccount(tx, place.orgId, report.providerAccountId);
-      const target = { modelId: entitlement.modelId, accountId: account.id, modelName: report.modelName };
+      const { orgId } = place;
+      const { providerAccountId: id } = report;
+      const account = await tx.lock('provider_accounts', { id, orgId }, 'no key update', () =>
+        invalidInput(['input', 'providerAccountId'], `there is no provider account '${id}' in the organization`),
+      );
+      const target = { modelId: entitlement.modelId, providerAccountId: account.id, modelName: report.modelName };
       // what may not be used has nothing to say of the health of others
       const consecutiveFailures = entitlement.enabled
         ? await moveHealth(tx, account, target, believed(report, isTrusted), tokens)
@@ -125,21 +126,18 @@ export class ModelUsageService {
 
 /** Counts, and holds the entitlement until the transaction ends. */
 async function countEntitlement(
-  tx: PrismaTx,
+  tx: Tx,
   { orgId, workspaceId }: Place,
   logicalModelId: string,
   tokens: number,
 ): Promise<LockedEntitlement> {
-  const [row] = await tx.db.$queryRaw<LockedEntitlement[]>`
+  const [row] = await tx.query<LockedEntitlement>(statement`
     update model_entitlements set request_count = request_count + 1, total_tokens = total_tokens + ${tokens}::bigint,
       last_used_at = greatest(last_used_at, statement_timestamp())
     where org_id = ${orgId} and workspace_id = ${workspaceId} and logical_model_id = ${logicalModelId}
-    returning id, model_id as "modelId", enabled, request_count::float8 as "requestCount", total_tokens::float8 as "totalTokens"`;
+    returning id, model_id as "modelId", enabled, request_count::float8 as "requestCount", total_tokens::float8 as "totalTokens"`);
   if (row) return row;
-  const model = await tx.db.logicalModel.findUnique({
-    where: { orgId_logicalModelId: { orgId, logicalModelId } },
-    select: { id: true },
-  });
+  const model = await findRow(tx, 'logical_models', { orgId, logicalModelId });
   throw notFound(model ? 'model_entitlement' : 'model', logicalModelId);
 }
 
@@ -153,12 +151,11 @@ const COUNT_WINDOWS = `insert into model_usage (entitlement_id, "window", period
 
 type Windows = Pick<UsageSummary, 'tokensThisMonth' | 'requestsToday' | 'requestsThisMinute' | 'tokensThisMinute'>;
 
-async function countWindows(tx: PrismaTx, entitlementId: string, tokens: number): Promise<Windows> {
-  const rows = await tx.db.$queryRawUnsafe<{ window: string; requests: number; tokens: number }[]>(
-    COUNT_WINDOWS,
-    entitlementId,
-    tokens,
-  );
+async function countWindows(tx: Tx, entitlementId: string, tokens: number): Promise<Windows> {
+  const rows = await tx.query<{ window: string; requests: number; tokens: number }>({
+    text: COUNT_WINDOWS,
+    values: [entitlementId, tokens],
+  });
   const of = (window: string) => rows.find((row) => row.window === window) ?? { requests: 0, tokens: 0 };
   const [month, day, minute] = [of('month'), of('day'), of('minute')];
   return {
@@ -169,18 +166,9 @@ async function countWindows(tx: PrismaTx, entitlementId: string, tokens: number)
   };
 }
 
-async function lockAccount(tx: PrismaTx, orgId: string, id: string): Promise<LockedAccount> {
-  const [account] = await tx.db.$queryRaw<LockedAccount[]>`
-    select id, org_id as "orgId", enabled, status, status_reason as "statusReason", consecutive_failures as "consecutiveFailures",
-      auth_failures as "authFailures" from provider_accounts where org_id = ${orgId} and id = ${id} for no key update`;
-  if (!account)
-    throw invalidInput(['input', 'providerAccountId'], `there is no provider account '${id}' in the organization`);
-  return account;
-}
-
 interface Target {
   modelId: string;
-  accountId: string;
+  providerAccountId: string;
   modelName: string;
 }
 
@@ -200,22 +188,23 @@ function believed({ outcome, latencyMs, cost }: UsageReport, isTrusted: boolean)
 
 /** Moves what the report tells of account and target. @returns the target's failures in a row; `null` where the model has no such target */
 async function moveHealth(
-  tx: PrismaTx,
-  account: LockedAccount,
+  tx: Tx,
+  account: ProviderAccount,
   target: Target,
   { outcome, latencyMs, cost }: Told,
   tokens: number,
 ): Promise<number | null> {
   // its failures move only under the account, which is held: they stay what they are
-  const failures = await failuresOf(tx, target);
-  if (failures === null) return null;
+  const failures = (await findRow(tx, 'model_targets', target))?.consecutiveFailures;
+  if (failures === undefined) return null;
   const after = accountAfter(account, outcome);
   const failuresAfter = targetFailuresAfter(failures, outcome);
   const move = async () => {
-    if (!(await lockTarget(tx, target))) return null;
-    await writeAccount(tx, account.id, after, outcome, tokens);
-    if (isTelling(outcome)) await writeTarget(tx, target, failuresAfter, outcome);
-    if (latencyMs !== null || cost !== null) await writeFigures(tx, target, { latencyMs, cost, tokens });
+    // perhaps it was taken from the model meanwhile
+    if (!(await tx.lock('model_targets', target, 'no key update'))) return null;
+    writeAccount(tx, account.id, after, outcome, tokens);
+    if (isTelling(outcome)) tx.update('model_targets', target, outcomeOf(failuresAfter, outcome));
+    if (latencyMs !== null || cost !== null) writeFigures(tx, target, { latencyMs, cost, tokens });
     return failuresAfter;
   };
   const isFailing = (count: number) => count >= FAILURES_ALLOWED;
@@ -226,21 +215,6 @@ async function moveHealth(
     emitChange(tx, status === 'degraded' ? 'degraded' : 'updated', 'provider_account', { id, orgId }, { status });
   }
   return moved;
-}
-
-async function failuresOf(tx: PrismaTx, { modelId, accountId, modelName }: Target): Promise<number | null> {
-  const [row] = await tx.db.$queryRaw<{ failures: number }[]>`
-    select consecutive_failures as failures from model_targets
-    where model_id = ${modelId} and provider_account_id = ${accountId} and model_name = ${modelName}`;
-  return row?.failures ?? null;
-}
-
-/** Holds the target until the transaction ends; false where it was taken from the model meanwhile. */
-async function lockTarget(tx: PrismaTx, { modelId, accountId, modelName }: Target): Promise<boolean> {
-  const rows = await tx.db.$queryRaw<unknown[]>`
-    select 1 from model_targets
-    where model_id = ${modelId} and provider_account_id = ${accountId} and model_name = ${modelName} for no key update`;
-  return rows.length > 0;
 }
 
 /** Share of a new figure in the average; what is older than it is believed for counts no more. */
@@ -255,14 +229,14 @@ const WRITE_FIGURES = `update model_targets set
   ${averaged('cost_per_1k_tokens', 'cost_at', '$5::float8', COST_BELIEVED_SECONDS)}
   where model_id = $1 and provider_account_id = $2 and model_name = $3`;
 
-async function writeFigures(
-  tx: PrismaTx,
-  { modelId, accountId, modelName }: Target,
+function writeFigures(
+  tx: Tx,
+  { modelId, providerAccountId, modelName }: Target,
   { latencyMs, cost, tokens }: { latencyMs: number | null; cost: number | null; tokens: number },
-): Promise<void> {
+): void {
   // of a few tokens the smallest amount that a provider counts says more than its price
   const costPer1k = cost === null || tokens < MIN_PRICED_TOKENS ? null : (cost * 1_000) / tokens;
-  await tx.db.$executeRawUnsafe(WRITE_FIGURES, modelId, accountId, modelName, latencyMs, costPer1k);
+  tx.write({ text: WRITE_FIGURES, values: [modelId, providerAccountId, modelName, latencyMs, costPer1k] });
 }
 
 const counted = (counter: string, more: string) =>
@@ -273,30 +247,13 @@ const WRITE_ACCOUNT = `update provider_accounts set status = $2, status_reason =
   ${counted('current_month_tokens', '$7::bigint')}, ${counted('current_month_requests', '1')}, usage_period = ${MONTH}
   where id = $1`;
 
-async function writeAccount(
-  tx: PrismaTx,
-  id: string,
-  after: AccountHealth,
-  outcome: Outcome,
-  tokens: number,
-): Promise<void> {
+function writeAccount(tx: Tx, id: string, after: AccountHealth, outcome: Outcome, tokens: number): void {
   const { status, statusReason, consecutiveFailures, authFailures } = after;
   const health = [status, statusReason, consecutiveFailures, authFailures, isTelling(outcome)];
-  await tx.db.$executeRawUnsafe(WRITE_ACCOUNT, id, ...health, tokens);
+  tx.write({ text: WRITE_ACCOUNT, values: [id, ...health, tokens] });
 }
 
-async function writeTarget(
-  tx: PrismaTx,
-  { modelId, accountId, modelName }: Target,
-  failures: number,
-  outcome: Outcome,
-): Promise<void> {
+function outcomeOf(consecutiveFailures: number, outcome: Outcome): Columns<'model_targets'> {
   const now = new Date();
-  await tx.db.modelTarget.update({
-    where: {
-      modelId_providerAccountId_modelName: { modelId, providerAccountId: accountId, modelName },
-    },
-    data: { consecutiveFailures: failures, ...(outcome === 'SUCCESS' ? { lastSuccess: now } : { lastFailure: now }) },
-    select: { modelId: true },
-  });
+  return { consecutiveFailures, ...(outcome === 'SUCCESS' ? { lastSuccess: now } : { lastFailure: now }) };
 }

@@ -77,10 +77,9 @@ export class NamespaceService {
   async delete(actor: Actor, place: Checked<WorkspacePlace>, id: string): Promise<void> {
     const namespace = await this.reads.get(unkept, place, id);
     ensureNotDefault(namespace, 'cannot be deleted');
-    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
+    await this.#deps.changes.run(actor, async (tx) => {
       await tx.expectVersion({ table: 'namespaces', key: { id: namespace.id } });
-      const { count } = await tx.db.namespace.deleteMany({ where: { id: namespace.id } });
-      if (count === 0) throw notFound('namespace', id);
+      tx.remove('namespaces', { id: namespace.id }, () => notFound('namespace', id));
       await this.#deps.secrets.placeDeleted(tx, { namespaceId: namespace.id });
       recordChange(tx, 'delete', 'namespace', namespace, { slug: namespace.slug });
     });

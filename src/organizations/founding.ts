@@ -1,6 +1,6 @@
 import type { Access } from '../access/access.ts';
 import { newId } from '../core/ids.ts';
-import type { PrismaTx } from '../data/changes.ts';
+import type { Tx } from '../data/changes.ts';
 import { emitChange } from '../data/record-change.ts';
 import type { Organization } from '../generated/prisma/client.ts';
 import { insertWorkspace } from '../workspaces/workspace.service.ts';
@@ -8,17 +8,17 @@ import { joinOrganization } from './membership.ts';
 
 /** A new organization with a default workspace; its founder owns both. */
 export async function foundOrganization(
-  tx: PrismaTx,
+  tx: Tx,
   access: Access,
   { founderId, name, description = null }: { founderId: string; name: string; description?: string | null },
 ): Promise<{ organization: Organization; workspaceId: string }> {
   const id = newId('organization');
-  const organization = await tx.db.organization.create({ data: { id, name, description, createdBy: founderId } });
+  const made = tx.create('organizations', { id, name, description, createdBy: founderId });
   emitChange(tx, 'created', 'organization', { id, orgId: id });
   await joinOrganization(tx, access, { orgId: id, userId: founderId, role: 'owner', addedBy: founderId });
   const workspaceId = newId('workspace');
   insertWorkspace(tx, { id: workspaceId, orgId: id, ownerId: founderId, name: 'Default workspace' });
   // last, because the record of the request is that of the organization; its event comes before those of what is in it
   tx.audit({ action: 'create', resourceType: 'organization', resourceId: id, orgId: id });
-  return { organization, workspaceId };
+  return { organization: await tx.written(made), workspaceId };
 }

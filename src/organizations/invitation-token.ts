@@ -3,28 +3,30 @@ import { granted } from '../access/permissions.ts';
 import { type ApiError, type InputError, invalidInput } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import { asRole, atLeast } from '../core/roles.ts';
-import type { PrismaTx } from '../data/changes.ts';
+import type { Tx } from '../data/changes.ts';
+import { type Asked, findRow } from '../data/find-row.ts';
 import { emitChange } from '../data/record-change.ts';
-import type { Invitation, Prisma, User } from '../generated/prisma/client.ts';
+import { statement } from '../data/writes.ts';
+import type { Invitation, User } from '../generated/prisma/client.ts';
 import { joinOrganization } from './membership.ts';
 
 /** An invitation that can still be accepted, by the hash of its token. It dies with its author's right to give what it gives. */
-export async function findPendingInvitation(db: Prisma.TransactionClient, hash: string): Promise<Invitation | null> {
-  const invitation = await db.invitation.findFirst({
-    where: { tokenHash: hash, status: 'pending', expiresAt: { gt: new Date() }, organization: { deletedAt: null } },
-  });
-  return invitation && (await isStillBacked(db, invitation)) ? invitation : null;
+export async function findPendingInvitation(db: Asked, hash: string): Promise<Invitation | null> {
+  const invitation = await findRow(db, 'invitations', { tokenHash: hash, status: 'pending' });
+  if (!invitation || invitation.expiresAt <= new Date()) return null;
+  const organization = await findRow(db, 'organizations', { id: invitation.orgId, deletedAt: null });
+  return organization && (await isStillBacked(db, invitation)) ? invitation : null;
 }
 
-async function isStillBacked(db: Prisma.TransactionClient, invitation: Invitation): Promise<boolean> {
+async function isStillBacked(db: Asked, invitation: Invitation): Promise<boolean> {
   const { orgId, workspaceId, role, workspaceRole } = invitation;
   const userId = invitation.invitedBy ?? '';
-  const author = await db.organizationMember.findFirst({ where: { orgId, userId, user: { isActive: true } } });
-  if (!author) return false;
+  const author = await findRow(db, 'organization_members', { orgId, userId });
+  if (!author || !(await findRow(db, 'users', { id: userId, isActive: true }))) return false;
   const own = asRole(author.role);
   if (granted(own, 'invitation:create') !== 'all' || !atLeast(own, asRole(role))) return false;
   if (!workspaceId || !workspaceRole) return true;
-  const inWorkspace = await db.workspaceMember.findUnique({ where: { workspaceId_userId: { workspaceId, userId } } });
+  const inWorkspace = await findRow(db, 'workspace_members', { workspaceId, userId });
   const there = effectiveRole(own, inWorkspace && asRole(inWorkspace.role));
   return there !== null && atLeast(there, asRole(workspaceRole));
 }
@@ -38,47 +40,29 @@ export const deadInvitation = (path: string[]): InputError =>
  * @throws `refusal` when it was used or revoked in the meantime
  */
 export async function acceptInvitation(
-  tx: PrismaTx,
+  tx: Tx,
   access: Access,
   invitation: Invitation,
   user: Pick<User, 'id'>,
   refusal: ApiError | InputError,
 ): Promise<string> {
   const { id, orgId, workspaceId, tokenHash } = invitation;
-  const { count } = await tx.db.invitation.updateMany({
-    where: { id, status: 'pending', tokenHash },
-    data: { status: 'accepted', acceptedAt: new Date(), acceptedBy: user.id },
-  });
-  if (count === 0) throw refusal;
+  await tx.lock('invitations', { id, status: 'pending', tokenHash }, 'no key update', () => refusal);
+  tx.update('invitations', { id }, { status: 'accepted', acceptedAt: new Date(), acceptedBy: user.id });
   await joinOrganization(tx, access, {
     orgId,
     userId: user.id,
     role: asRole(invitation.role),
     addedBy: invitation.invitedBy,
   });
-  // asked again now that the organization is held: its author may just have been removed
-  if (!(await isStillBacked(tx.db, invitation))) throw refusal;
-  const workspace = workspaceId
-    ? await tx.db.workspace.findFirst({ where: { id: workspaceId, orgId, deletedAt: null } })
-    : null;
+  // asked again now that the organization is locked: its author may just have been removed
+  if (!(await isStillBacked(tx, invitation))) throw refusal;
+  const workspace = workspaceId ? await findRow(tx, 'workspaces', { id: workspaceId, orgId, deletedAt: null }) : null;
   if (workspace) {
-    await tx.db.workspaceMember.createMany({
-      data: [
-        {
-          id: newId('workspace_member'),
-          orgId,
-          workspaceId: workspace.id,
-          userId: user.id,
-          role: invitation.workspaceRole ?? 'member',
-          addedBy: invitation.invitedBy,
-        },
-      ],
-      skipDuplicates: true,
-    });
-    await tx.db.user.updateMany({
-      where: { id: user.id, defaultWorkspaceId: null },
-      data: { defaultWorkspaceId: workspace.id },
-    });
+    tx.write(statement`insert into workspace_members (id, org_id, workspace_id, user_id, role, added_by)
+      values (${newId('workspace_member')}, ${orgId}, ${workspace.id}, ${user.id}, ${invitation.workspaceRole ?? 'member'},
+        ${invitation.invitedBy}) on conflict do nothing`);
+    tx.update('users', { id: user.id, defaultWorkspaceId: null }, { defaultWorkspaceId: workspace.id });
     emitChange(tx, 'created', 'workspace_member', { id: user.id, orgId, workspaceId: workspace.id });
     tx.afterCommit(() => access.workspaceChanged(orgId, workspace.id, user.id));
   }

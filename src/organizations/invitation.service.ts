@@ -7,16 +7,19 @@ import { alreadyExists, conflict, forbidden, invalidInput, notFound } from '../c
 import { newId } from '../core/ids.ts';
 import type { Permission } from '../core/resources.ts';
 import { asRole, atLeast, type Role } from '../core/roles.ts';
-import type { PrismaTx } from '../data/changes.ts';
+import type { Tx } from '../data/changes.ts';
+import { type Asked, findRow } from '../data/find-row.ts';
 import type { PageArgs } from '../data/page.ts';
 import { columnsOf, words } from '../data/pages.ts';
 import { Reads } from '../data/reads.ts';
 import { recordChange } from '../data/record-change.ts';
 import { unkept } from '../data/request-cache.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
-import type { Invitation as InvitationRow, Prisma, PrismaClient } from '../generated/prisma/client.ts';
+import type { Columns } from '../data/tables.ts';
+import { statement } from '../data/writes.ts';
+import type { Invitation as InvitationRow } from '../generated/prisma/client.ts';
 import { acceptInvitation, deadInvitation, findPendingInvitation } from './invitation-token.ts';
-import { lockOrganization } from './organization.service.ts';
+import { lockOrganization } from './membership.ts';
 
 /** An invitation as its organization sees it: without the token, which only the mail has. */
 export type Invitation = Omit<InvitationRow, 'tokenHash' | 'emailKey'>;
@@ -29,7 +32,6 @@ export interface CreateInvitation {
 }
 
 export interface InvitationDeps extends ServiceDeps {
-  prisma: PrismaClient;
   mail: AccountMail;
 }
 
@@ -77,27 +79,27 @@ export class InvitationService {
       throw invalidInput(['input', 'workspaceRole'], 'it is a role in a workspace, but no workspace is given');
     await this.#mayGrant(actor, orgId, role, 'invitation:create');
     if (input.workspaceId) await this.#mayInviteInto(actor, orgId, input.workspaceId, workspaceRole!);
-    await this.#refuseKnown(this.#deps.prisma, orgId, input.email);
+    await refuseKnown(this.#deps.sql, orgId, input.email);
     await this.#mailsByAddress.demand(`${orgId} ${input.email.toLowerCase()}`);
     const id = newId('invitation');
-    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
-      await lockOrganization(tx, orgId);
-      await this.#refuseKnown(tx.db, orgId, input.email);
+    await this.#deps.changes.run(actor, async (tx) => {
+      const { name } = await lockOrganization(tx, orgId, 'no key update');
+      await refuseKnown(tx, orgId, input.email);
       const token = randomToken();
-      const data = {
+      tx.insert('invitations', {
         id,
         orgId,
         email: input.email,
         emailKey: input.email.toLowerCase(),
         role,
-        workspaceId: input.workspaceId,
+        workspaceId: input.workspaceId ?? null,
         workspaceRole,
-      };
-      await tx.db.invitation.create({
-        data: { ...data, tokenHash: tokenHash(token), invitedBy: actor.principal.userId, expiresAt: expiry() },
+        tokenHash: tokenHash(token),
+        invitedBy: actor.principal.userId,
+        expiresAt: expiry(),
       });
       recordChange(tx, 'create', 'invitation', { id, orgId }, { role });
-      await this.#mail(tx, actor, orgId, input.email, token);
+      this.#deps.mail.invitation(tx, input.email, name, actor.principal.username, token);
     });
     return this.reads.get(unkept, place, id);
   }
@@ -110,11 +112,12 @@ export class InvitationService {
     const { orgId } = place;
     const known = await this.#pending(actor, place, id, 'invitation:update');
     await this.#mailsByAddress.demand(`${orgId} ${known.email.toLowerCase()}`);
-    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
+    await this.#deps.changes.run(actor, async (tx) => {
       const token = randomToken();
       await this.#whilePending(tx, orgId, id, { tokenHash: tokenHash(token), expiresAt: expiry() });
       recordChange(tx, 'update', 'invitation', { id, orgId }, { resent: true });
-      await this.#mail(tx, actor, orgId, known.email, token);
+      const organization = await findRow(tx, 'organizations', { id: orgId });
+      this.#deps.mail.invitation(tx, known.email, organization!.name, actor.principal.username, token);
     });
     return this.reads.get(unkept, place, id);
   }
@@ -123,7 +126,7 @@ export class InvitationService {
   async revoke(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<void> {
     const { orgId } = place;
     await this.#pending(actor, place, id, 'invitation:delete');
-    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
+    await this.#deps.changes.run(actor, async (tx) => {
       await this.#whilePending(tx, orgId, id, { status: 'revoked' });
       recordChange(tx, 'revoke', 'invitation', { id, orgId });
     });
@@ -136,14 +139,14 @@ export class InvitationService {
    */
   async accept(actor: Actor, token: string): Promise<string> {
     const path = ['input', 'token'];
-    const { prisma, changes, access } = this.#deps;
+    const { sql, changes, access } = this.#deps;
     const { userId } = actor.principal;
-    const invitation = await findPendingInvitation(prisma, tokenHash(token));
+    const invitation = await findPendingInvitation(sql, tokenHash(token));
     if (!invitation) throw deadInvitation(path);
-    const user = await prisma.user.findUniqueOrThrow({ where: { id: userId }, select: { id: true, emailKey: true } });
-    if (user.emailKey !== invitation.emailKey)
+    const user = await findRow(sql, 'users', { id: userId });
+    if (user?.emailKey !== invitation.emailKey)
       throw invalidInput(path, 'the invitation was sent to another address: sign in with the account of that address');
-    return changes.runWithPrisma(actor, (tx) => acceptInvitation(tx, access, invitation, user, deadInvitation(path)));
+    return changes.run(actor, (tx) => acceptInvitation(tx, access, invitation, user, deadInvitation(path)));
   }
 
   async #mayGrant(actor: Actor, orgId: string, role: Role, permission: Permission): Promise<void> {
@@ -157,21 +160,6 @@ export class InvitationService {
     const own = await this.#deps.access.workspaceRole(actor, orgId, workspaceId);
     if (!own || !atLeast(own, role))
       throw forbidden('workspace_member:create', `You cannot invite as '${role}': it is above your own role.`);
-  }
-
-  /** @throws RESOURCE_ALREADY_EXISTS for members and for those who are invited already */
-  async #refuseKnown(db: Prisma.TransactionClient, orgId: string, email: string): Promise<void> {
-    const emailKey = email.toLowerCase();
-    const member = await db.organizationMember.findFirst({
-      where: { orgId, user: { emailKey, deactivatedAt: null } },
-      select: { userId: true },
-    });
-    if (member) throw alreadyExists('organization_member', 'email', email, member.userId);
-    const pending = await db.invitation.findFirst({
-      where: { orgId, emailKey, status: 'pending', expiresAt: { gt: new Date() } },
-      select: { id: true },
-    });
-    if (pending) throw alreadyExists('invitation', 'email', email, pending.id);
   }
 
   /** An invitation that can still be accepted and whose role is not above the actor's. */
@@ -188,22 +176,11 @@ export class InvitationService {
   }
 
   /** Of a change, an acceptance and a revocation at the same time, one wins. */
-  async #whilePending(
-    tx: PrismaTx,
-    orgId: string,
-    id: string,
-    data: Prisma.InvitationUpdateManyMutationInput,
-  ): Promise<void> {
+  async #whilePending(tx: Tx, orgId: string, id: string, set: Columns<'invitations'>): Promise<void> {
     await tx.expectVersion({ table: 'invitations', key: { id, orgId } });
-    const { count } = await tx.db.invitation.updateMany({ where: { id, orgId, status: 'pending' }, data });
-    if (count > 0) return;
-    const invitation = await tx.db.invitation.findFirst({ where: { id, orgId }, select: { id: true, status: true } });
-    throw invitation ? notPending(invitation) : notFound('invitation', id);
-  }
-
-  async #mail(tx: PrismaTx, actor: Actor, orgId: string, email: string, token: string): Promise<void> {
-    const { name } = await tx.db.organization.findUniqueOrThrow({ where: { id: orgId }, select: { name: true } });
-    this.#deps.mail.invitation(tx, email, name, actor.principal.username, token);
+    const invitation = await tx.lock('invitations', { id, orgId }, 'no key update', () => notFound('invitation', id));
+    if (invitation.status !== 'pending') throw notPending(invitation);
+    tx.update('invitations', { id }, set);
   }
 }
 
@@ -217,4 +194,17 @@ function notPending({ id, status }: Pick<Invitation, 'id' | 'status'>) {
   const ending = endings[status];
   if (!ending) throw new Error(`The invitation '${id}' is '${status}', which is no ending.`);
   return conflict('invitation', id, ending.reason, ending.message);
+}
+
+/** @throws RESOURCE_ALREADY_EXISTS for members and for those who are invited already */
+async function refuseKnown(db: Asked, orgId: string, email: string): Promise<void> {
+  const emailKey = email.toLowerCase();
+  const [member] = await db.query<{ id: string }>(statement`
+    select u.id from organization_members m join users u on u.id = m.user_id
+    where m.org_id = ${orgId} and u.email_key = ${emailKey} and u.deactivated_at is null`);
+  if (member) throw alreadyExists('organization_member', 'email', email, member.id);
+  const [pending] = await db.query<{ id: string }>(statement`
+    select id from invitations
+    where org_id = ${orgId} and email_key = ${emailKey} and status = 'pending' and expires_at > ${new Date()} limit 1`);
+  if (pending) throw alreadyExists('invitation', 'email', email, pending.id);
 }

@@ -1,5 +1,6 @@
 import { conflict } from '../core/errors.ts';
-import { type PrismaTx, TryAgain } from '../data/changes.ts';
+import { TryAgain, type Tx } from '../data/changes.ts';
+import { statement } from '../data/writes.ts';
 import { Prisma } from '../generated/prisma/client.ts';
 
 /** Where somebody stops being an owner: in one workspace or organization, in an organization with all its workspaces, everywhere. */
@@ -17,11 +18,11 @@ interface Owned {
 type MemberKind = 'organization_member' | 'workspace_member' | 'user';
 
 /**
- * Every organization and workspace keeps an owner whose account is active. The caller holds what the scope names, as everything does that
+ * Every organization and workspace keeps an owner whose account is active. The caller has locked what the scope names, as everything does that
  * takes an owner away. @throws RESOURCE_CONFLICT `last_owner`, whose `references` are what would be left without one
  */
 export async function ensureNotLastOwner(
-  tx: PrismaTx,
+  tx: Tx,
   userId: string,
   scope: OwnerScope,
   resourceType: MemberKind,
@@ -29,37 +30,32 @@ export async function ensureNotLastOwner(
   refuseLast(await ownedBy(tx, userId, scope), userId, resourceType);
 }
 
-/** The same for a member who leaves an organization, which the caller holds, and so all its workspaces. */
-export async function ensureMayLeave(
-  tx: PrismaTx,
-  { orgId, userId }: { orgId: string; userId: string },
-): Promise<void> {
-  await holdWorkspaces(tx, Prisma.sql`m.user_id = ${userId} and m.org_id = ${orgId}`);
+/** The same for a member who leaves an organization, which the caller has locked, and so all its workspaces. */
+export async function ensureMayLeave(tx: Tx, { orgId, userId }: { orgId: string; userId: string }): Promise<void> {
+  await lockWorkspaces(tx, Prisma.sql`m.user_id = ${userId} and m.org_id = ${orgId}`);
   await ensureNotLastOwner(tx, userId, { orgId, withWorkspaces: true }, 'organization_member');
 }
 
 /**
- * The same for an account that is about to be deleted or suspended. Holds what it owns and then the account, in the order that all keep:
- * organizations, workspaces, users. Whoever makes somebody an owner holds that account: what it came to own meanwhile is seen at the end.
+ * The same for an account that is about to be deleted or suspended. Locks what it owns and then the account. Whoever makes somebody an
+ * owner locks that account: what it came to own meanwhile is seen at the end.
  */
-export async function ensureMayDeactivate(tx: PrismaTx, userId: string): Promise<void> {
-  const organizations = await tx.db.$queryRaw<{ id: string }[]>`
-    select o.id from organizations o
-    where o.id in (select m.org_id from organization_members m where m.user_id = ${userId} and m.role = 'owner') and o.deleted_at is null
-    order by o.id for no key update`;
-  const workspaces = await holdWorkspaces(tx, Prisma.sql`m.user_id = ${userId}`);
-  await tx.db.$queryRaw`select 1 from users where id = ${userId} for update`;
+export async function ensureMayDeactivate(tx: Tx, userId: string): Promise<void> {
+  const ofOwner = statement`t.deleted_at is null
+    and t.id in (select m.org_id from organization_members m where m.user_id = ${userId} and m.role = 'owner')`;
+  const organizations = await tx.lockAll('organizations', ofOwner, 'no key update');
+  const workspaces = await lockWorkspaces(tx, Prisma.sql`m.user_id = ${userId}`);
+  await tx.lock('users', { id: userId }, 'update');
   const owned = await ownedBy(tx, userId, 'everywhere');
   const held = new Set([...organizations, ...workspaces].map(({ id }) => id));
   if (owned.some(({ id }) => !held.has(id))) throw new TryAgain(`'${userId}' has just become an owner`);
   refuseLast(owned, userId, 'user');
 }
 
-async function holdWorkspaces(tx: PrismaTx, ofMember: Prisma.Sql): Promise<{ id: string }[]> {
-  return tx.db.$queryRaw`
-    select w.id from workspaces w
-    where w.id in (select m.workspace_id from workspace_members m where ${ofMember} and m.role = 'owner') and w.deleted_at is null
-    order by w.id for no key update`;
+async function lockWorkspaces(tx: Tx, ofMember: Prisma.Sql): Promise<{ id: string }[]> {
+  const ofOwner = Prisma.sql`t.deleted_at is null
+    and t.id in (select m.workspace_id from workspace_members m where ${ofMember} and m.role = 'owner')`;
+  return tx.lockAll('workspaces', ofOwner, 'no key update');
 }
 
 function refuseLast(owned: readonly Owned[], userId: string, resourceType: MemberKind): void {
@@ -82,12 +78,12 @@ function refuseLast(owned: readonly Owned[], userId: string, resourceType: Membe
 const NAMED = 5;
 
 /** What a user owns in a scope: organizations first. What is deleted needs no owner. */
-async function ownedBy(tx: PrismaTx, userId: string, scope: OwnerScope): Promise<Owned[]> {
+async function ownedBy(tx: Tx, userId: string, scope: OwnerScope): Promise<Owned[]> {
   const parts = [
     ...('everywhere' === scope || 'orgId' in scope ? [ownedOrganizations(userId, scope)] : []),
     ...('everywhere' === scope || !('orgId' in scope) || scope.withWorkspaces ? [ownedWorkspaces(userId, scope)] : []),
   ];
-  return tx.db.$queryRaw<Owned[]>`${Prisma.join(parts, ' union all ')} order by id`;
+  return tx.query<Owned>(Prisma.sql`${Prisma.join(parts, ' union all ')} order by id`);
 }
 
 function ownedOrganizations(userId: string, scope: OwnerScope): Prisma.Sql {

@@ -3,7 +3,7 @@ import type { Actor } from '../access/caller.ts';
 import type { OrganizationPlace } from '../access/checked-place.ts';
 import { forbidden, notFound } from '../core/errors.ts';
 import { atLeast, type Role } from '../core/roles.ts';
-import type { PrismaTx } from '../data/changes.ts';
+import type { Tx } from '../data/changes.ts';
 import { columnsOf } from '../data/pages.ts';
 import { recordChange } from '../data/record-change.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
@@ -11,8 +11,7 @@ import { statement } from '../data/writes.ts';
 import type { User } from '../generated/prisma/client.ts';
 import { lockWorkspace } from '../workspaces/workspace.service.ts';
 import { ensureMayLeave, ensureNotLastOwner } from './last-owner.ts';
-import { IS_KEPT, shareAccount, shareOrganization } from './membership.ts';
-import { lockOrganization } from './organization.service.ts';
+import { IS_KEPT, lockAccount, lockOrganization } from './membership.ts';
 
 /** What lists of members show of a user. */
 export type ShownUser = Pick<User, 'username' | 'email' | 'fullName' | 'avatarUrl'>;
@@ -52,13 +51,13 @@ export class Memberships {
   /** @throws FORBIDDEN for a role above one's own, RESOURCE_CONFLICT `last_owner` */
   async changeRole(actor: Actor, place: MemberPlace, userId: string, role: Role): Promise<void> {
     const { orgId, workspaceId } = place;
-    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
+    await this.#deps.changes.run(actor, async (tx) => {
       // a new owner must neither leave the organization nor be deactivated meanwhile
-      if (role === 'owner' && workspaceId !== undefined) await shareOrganization(tx, orgId);
+      if (role === 'owner' && workspaceId !== undefined) await lockOrganization(tx, orgId, 'share');
       const before = await this.#lockMember(tx, place, userId);
       await this.mayGrant(tx, actor, place, before, 'update');
       await this.mayGrant(tx, actor, place, role, 'update');
-      if (role === 'owner') await shareAccount(tx, userId);
+      if (role === 'owner') await lockAccount(tx, userId);
       else if (before === 'owner')
         await ensureNotLastOwner(
           tx,
@@ -79,11 +78,11 @@ export class Memberships {
     actor: Actor,
     place: MemberPlace,
     userId: string,
-    follow: (tx: PrismaTx, record: () => void) => Promise<void> = async (_tx, record) => record(),
+    follow: (tx: Tx, record: () => void) => Promise<void> = async (_tx, record) => record(),
   ): Promise<void> {
     const isSelf = userId === actor.principal.userId;
     await this.#demandRemoval(actor, place, isSelf);
-    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
+    await this.#deps.changes.run(actor, async (tx) => {
       const role = await this.#lockMember(tx, place, userId);
       if (!isSelf) await this.mayGrant(tx, actor, place, role, 'delete');
       const { orgId, workspaceId } = place;
@@ -96,9 +95,9 @@ export class Memberships {
   }
 
   /** Locks a place against other changes of its members: owners cannot demote each other at the same time. */
-  async lock(tx: PrismaTx, { orgId, workspaceId }: MemberPlace): Promise<void> {
-    if (workspaceId === undefined) await lockOrganization(tx, orgId);
-    else await lockWorkspace(tx, orgId, workspaceId);
+  async lock(tx: Tx, { orgId, workspaceId }: MemberPlace): Promise<void> {
+    if (workspaceId === undefined) await lockOrganization(tx, orgId, 'no key update');
+    else await lockWorkspace(tx, { orgId, workspaceId });
   }
 
   /**
@@ -107,7 +106,7 @@ export class Memberships {
    * stand the whole pool still.
    */
   async mayGrant(
-    tx: PrismaTx,
+    tx: Tx,
     { principal: { userId } }: Actor,
     { orgId, workspaceId }: MemberPlace,
     role: Role,
@@ -128,7 +127,7 @@ export class Memberships {
   }
 
   record(
-    tx: PrismaTx,
+    tx: Tx,
     verb: 'create' | 'update' | 'delete',
     place: MemberPlace,
     userId: string,
@@ -154,7 +153,7 @@ export class Memberships {
   }
 
   /** The member's role, with the place locked. @throws RESOURCE_NOT_FOUND */
-  async #lockMember(tx: PrismaTx, place: MemberPlace, userId: string): Promise<Role> {
+  async #lockMember(tx: Tx, place: MemberPlace, userId: string): Promise<Role> {
     await this.lock(tx, place);
     const table = `${this.#kind}s` as const;
     await tx.expectVersion({ table, key: { ...place, userId } });

@@ -4,7 +4,7 @@ import type { Checked, OrganizationPlace } from '../access/checked-place.ts';
 import { revokeTokens } from '../api-tokens/api-token.revocation.ts';
 import { alreadyExists } from '../core/errors.ts';
 import type { Role } from '../core/roles.ts';
-import type { PrismaTx } from '../data/changes.ts';
+import type { Tx } from '../data/changes.ts';
 import { Reads } from '../data/reads.ts';
 import { recordChange } from '../data/record-change.ts';
 import { unkept } from '../data/request-cache.ts';
@@ -40,7 +40,7 @@ export class OrganizationMemberService {
     role: Role = 'member',
   ): Promise<OrganizationMember> {
     const { orgId } = place;
-    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
+    await this.#deps.changes.run(actor, async (tx) => {
       await this.#members.lock(tx, place);
       await this.#members.mayGrant(tx, actor, place, role, 'create');
       const addedBy = actor.principal.userId;
@@ -76,7 +76,7 @@ export class OrganizationMemberService {
     });
   }
 
-  async #leaveWorkspaces(tx: PrismaTx, orgId: string, userId: string): Promise<void> {
+  async #leaveWorkspaces(tx: Tx, orgId: string, userId: string): Promise<void> {
     const left = await tx.query<{ workspaceId: string; role: string }>(
       statement`delete from workspace_members where org_id = ${orgId} and user_id = ${userId}
         returning workspace_id as "workspaceId", role`,

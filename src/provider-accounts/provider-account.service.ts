@@ -2,7 +2,6 @@ import type { Actor } from '../access/caller.ts';
 import type { Checked, OrganizationPlace } from '../access/checked-place.ts';
 import { conflict, invalidInput, notFound } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
-import type { PrismaTx } from '../data/changes.ts';
 import { type Given, withoutNull } from '../data/given.ts';
 import type { PageArgs } from '../data/page.ts';
 import type { Words } from '../data/pages.ts';
@@ -10,7 +9,9 @@ import { Reads } from '../data/reads.ts';
 import { recordChange } from '../data/record-change.ts';
 import { unkept } from '../data/request-cache.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
-import type { ProviderAccount as AccountRow, Prisma } from '../generated/prisma/client.ts';
+import type { Columns } from '../data/tables.ts';
+import { statement } from '../data/writes.ts';
+import type { ProviderAccount as AccountRow } from '../generated/prisma/client.ts';
 import { tellingOfModels } from '../models/logical-model.reads.ts';
 import type { Vault } from '../secrets/vault.ts';
 import {
@@ -34,12 +35,6 @@ type Changeable =
   | Words<'description region dataResidency routingMode bridgeId bridgeEndpointName enabled tags'>;
 
 type CreateProviderAccount = UpdateProviderAccount & Pick<AccountRow, 'name' | 'providerType' | 'credentialsRef'>;
-
-/** An account as a change finds it, held until the transaction ends. */
-type LockedAccount = Pick<
-  AccountRow,
-  'id' | 'orgId' | 'enabled' | 'status' | 'credentialsRef' | 'routingMode' | 'bridgeId'
->;
 
 /** Accounts at providers of models. Their credentials are references, never the credentials. */
 export class ProviderAccountService {
@@ -67,28 +62,26 @@ export class ProviderAccountService {
     const id = newId('provider_account');
     const routingMode = input.routingMode ?? 'direct';
     ensureBridge(routingMode, input.bridgeId ?? null);
-    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
+    await this.#deps.changes.run(actor, async (tx) => {
       await this.#deps.vault.ensureReference(tx, orgId, input.credentialsRef, CREDENTIALS);
-      await tx.db.providerAccount.create({
-        data: {
-          id,
-          orgId,
-          name: input.name,
-          description: input.description ?? null,
-          providerType: input.providerType,
-          region: input.region ?? null,
-          dataResidency: input.dataResidency ?? null,
-          credentialsRef: input.credentialsRef,
-          routingMode,
-          bridgeId: input.bridgeId ?? null,
-          bridgeEndpointName: input.bridgeEndpointName ?? null,
-          enabled: input.enabled ?? true,
-          tags: input.tags ?? {},
-          maxTokensPerMonth: input.quotaPolicy?.maxTokensPerMonth ?? null,
-          maxRequestsPerMonth: input.quotaPolicy?.maxRequestsPerMonth ?? null,
-          rateLimitPolicy: rateLimitsOf(input.rateLimitPolicy),
-          createdBy: actor.principal.userId,
-        },
+      tx.insert('provider_accounts', {
+        id,
+        orgId,
+        name: input.name,
+        description: input.description ?? null,
+        providerType: input.providerType,
+        region: input.region ?? null,
+        dataResidency: input.dataResidency ?? null,
+        credentialsRef: input.credentialsRef,
+        routingMode,
+        bridgeId: input.bridgeId ?? null,
+        bridgeEndpointName: input.bridgeEndpointName ?? null,
+        enabled: input.enabled ?? true,
+        tags: input.tags ?? {},
+        maxTokensPerMonth: quotaOf(input.quotaPolicy?.maxTokensPerMonth),
+        maxRequestsPerMonth: quotaOf(input.quotaPolicy?.maxRequestsPerMonth),
+        rateLimitPolicy: rateLimitsOf(input.rateLimitPolicy),
+        createdBy: actor.principal.userId,
       });
       recordChange(tx, 'create', 'provider_account', { id, orgId }, { provider_type: input.providerType });
     });
@@ -105,8 +98,10 @@ export class ProviderAccountService {
     id: string,
     input: UpdateProviderAccount,
   ): Promise<ProviderAccount> {
-    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
-      const account = await lockAccount(tx, place.orgId, id);
+    await this.#deps.changes.run(actor, async (tx) => {
+      const missing = () => notFound('provider_account', id);
+      // others may put new targets at it meanwhile
+      const account = await tx.lock('provider_accounts', { id, orgId: place.orgId }, 'no key update', missing);
       await tx.expectVersion({ table: 'provider_accounts', key: { id } });
       const { routingMode, bridgeId } = { ...account, ...withoutNull({ routingMode: input.routingMode }) };
       ensureBridge(routingMode, input.bridgeId === undefined ? bridgeId : input.bridgeId);
@@ -114,7 +109,7 @@ export class ProviderAccountService {
         await this.#deps.vault.ensureReference(tx, place.orgId, input.credentialsRef, CREDENTIALS);
       const hasNewCredentials = Boolean(input.credentialsRef) && input.credentialsRef !== account.credentialsRef;
       const { quotaPolicy, rateLimitPolicy } = input;
-      const data: Prisma.ProviderAccountUpdateInput = {
+      const set: Columns<'provider_accounts'> = {
         name: input.name ?? undefined,
         description: input.description,
         providerType: input.providerType ?? undefined,
@@ -129,16 +124,14 @@ export class ProviderAccountService {
         ...(quotaPolicy === undefined
           ? {}
           : {
-              maxTokensPerMonth: quotaPolicy?.maxTokensPerMonth ?? null,
-              maxRequestsPerMonth: quotaPolicy?.maxRequestsPerMonth ?? null,
+              maxTokensPerMonth: quotaOf(quotaPolicy?.maxTokensPerMonth),
+              maxRequestsPerMonth: quotaOf(quotaPolicy?.maxRequestsPerMonth),
             }),
         ...(rateLimitPolicy === undefined ? {} : { rateLimitPolicy: rateLimitsOf(rateLimitPolicy) }),
         ...(hasNewCredentials ? { authFailures: 0 } : {}),
         ...(hasNewCredentials && account.status === 'error' ? { status: 'pending', statusReason: null } : {}),
       };
-      await tellingOfModels(tx, account, () =>
-        tx.db.providerAccount.update({ where: { id }, data, select: { id: true } }),
-      );
+      await tellingOfModels(tx, account, async () => tx.update('provider_accounts', { id }, set));
       recordChange(tx, 'update', 'provider_account', account, { fields: Object.keys(input) });
     });
     return this.reads.get(unkept, place, id);
@@ -146,17 +139,15 @@ export class ProviderAccountService {
 
   /** @throws RESOURCE_NOT_FOUND, RESOURCE_CONFLICT `in_use` with the models that have a target at it */
   async delete(actor: Actor, { orgId }: Checked<OrganizationPlace>, id: string): Promise<boolean> {
-    return this.#deps.changes.runWithPrisma(actor, async (tx) => {
+    return this.#deps.changes.run(actor, async (tx) => {
       // whoever writes a target holds its account: of a new target and a deletion at the same time, one waits for the other
-      const rows = await tx.db.$queryRaw<unknown[]>`
-        select 1 from provider_accounts where org_id = ${orgId} and id = ${id} for update`;
-      if (rows.length === 0) throw notFound('provider_account', id);
+      await tx.lock('provider_accounts', { id, orgId }, 'update', () => notFound('provider_account', id));
       await tx.expectVersion({ table: 'provider_accounts', key: { id } });
-      const models = await tx.db.$queryRaw<{ id: string }[]>`
+      const models = await tx.query<{ id: string }>(statement`
         select distinct m.logical_model_id as id from logical_models m join model_targets t on t.model_id = m.id
-        where t.provider_account_id = ${id} order by 1 limit ${MAX_REFERENCES}`;
+        where t.provider_account_id = ${id} order by 1 limit ${MAX_REFERENCES}`);
       if (models.length > 0) throw inUse(id, models);
-      await tx.db.providerAccount.delete({ where: { id } });
+      tx.remove('provider_accounts', { id });
       recordChange(tx, 'delete', 'provider_account', { id, orgId });
       return true;
     });
@@ -175,19 +166,12 @@ const inUse = (id: string, models: readonly { id: string }[]) =>
     { references: models.map((model) => ({ resource_type: 'model', resource_id: model.id })) },
   );
 
-/** Holds an account against other changes, not against new targets at it. @throws RESOURCE_NOT_FOUND */
-async function lockAccount(tx: PrismaTx, orgId: string, id: string): Promise<LockedAccount> {
-  const [account] = await tx.db.$queryRaw<LockedAccount[]>`
-    select id, org_id as "orgId", enabled, status, credentials_ref as "credentialsRef", routing_mode as "routingMode", bridge_id as "bridgeId"
-    from provider_accounts where org_id = ${orgId} and id = ${id} for no key update`;
-  if (!account) throw notFound('provider_account', id);
-  return account;
-}
-
 function ensureBridge(routingMode: string, bridgeId: string | null): void {
   if (routingMode === 'bridge' && !bridgeId)
     throw invalidInput(['input', 'bridgeId'], "it is required where the routing mode is 'bridge'");
 }
+
+const quotaOf = (limit: number | null | undefined): bigint | null => (typeof limit === 'number' ? BigInt(limit) : null);
 
 const rateLimitsOf = (input: UpdateProviderAccount['rateLimitPolicy']) => ({
   ...defaultRateLimits,

@@ -2,12 +2,14 @@ import type { Actor } from '../access/caller.ts';
 import type { AppPlace, Checked } from '../access/checked-place.ts';
 import { alreadyExists, conflict, notFound } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
-import type { PrismaTx } from '../data/changes.ts';
+import type { Tx } from '../data/changes.ts';
+import { findRow } from '../data/find-row.ts';
 import { columnsOf } from '../data/pages.ts';
 import { Reads } from '../data/reads.ts';
 import { recordChange } from '../data/record-change.ts';
 import { unkept } from '../data/request-cache.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
+import { statement } from '../data/writes.ts';
 import { referencesToRelease } from '../environments/slots.ts';
 import { Prisma, type Release } from '../generated/prisma/client.ts';
 
@@ -34,54 +36,41 @@ export class ReleaseService {
 
   /** The version is the number unless given. @throws RESOURCE_NOT_FOUND `app`, RESOURCE_ALREADY_EXISTS for a version that the app has already */
   async create(actor: Actor, place: AppPlace, input: CreateRelease): Promise<Release> {
-    return this.#deps.changes.runWithPrisma(actor, async (tx) => {
+    return this.#deps.changes.run(actor, async (tx) => {
       const { appId } = place;
       const number = await nextNumber(tx, place);
       const version = input.version ?? String(number);
-      const same = await tx.db.release.findUnique({
-        where: { appId_version: { appId, version } },
-        select: { id: true },
-      });
+      const same = await findRow(tx, 'releases', { appId, version });
       if (same) throw alreadyExists('release', 'version', version, same.id);
-      const metadata = (input.metadata ?? {}) as Prisma.InputJsonObject;
-      const release = await tx.db.release.create({
-        data: {
-          id: newId('release'),
-          ...place,
-          number,
-          version,
-          notes: input.notes ?? null,
-          metadata,
-          createdBy: actor.principal.userId,
-        },
-      });
-      recordChange(tx, 'create', 'release', release, { number, version });
-      return release;
+      const row = { id: newId('release'), ...place };
+      recordChange(tx, 'create', 'release', row, { number, version });
+      const { notes = null, metadata } = input;
+      const createdBy = actor.principal.userId;
+      return tx.create('releases', { ...row, number, version, notes, metadata: metadata ?? {}, createdBy });
     });
   }
 
   /** @throws RESOURCE_NOT_FOUND `release`; RESOURCE_CONFLICT `in_use` while it is deployed anywhere */
   async delete(actor: Actor, place: Checked<AppPlace>, id: string): Promise<void> {
     const release = await this.reads.get(unkept, place, id);
-    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
+    await this.#deps.changes.run(actor, async (tx) => {
       // who is deploying it has finished, and nobody begins
-      await tx.db.$queryRaw`select 1 from releases where id = ${id} for update`;
+      await tx.lock('releases', { id }, 'update');
       await tx.expectVersion({ table: 'releases', key: { id } });
       const references = await referencesToRelease(tx, id);
       if (references.length > 0)
         throw conflict('release', id, 'in_use', 'The release is deployed: undeploy it first.', { references });
-      const { count } = await tx.db.release.deleteMany({ where: { id } });
-      if (count === 0) throw notFound('release', id);
+      tx.remove('releases', { id }, () => notFound('release', id));
       recordChange(tx, 'delete', 'release', release, { number: release.number, version: release.version });
     });
   }
 }
 
-/** The next number of the app's releases. Holds the app until the transaction ends, so that numbers have no gaps. @throws RESOURCE_NOT_FOUND */
-async function nextNumber(tx: PrismaTx, { orgId, workspaceId, appId }: AppPlace): Promise<number> {
-  const [row] = await tx.db.$queryRaw<{ number: number }[]>`
+/** The next number of the app's releases. Locks the app until the transaction ends, so that numbers have no gaps. @throws RESOURCE_NOT_FOUND */
+async function nextNumber(tx: Tx, { orgId, workspaceId, appId }: AppPlace): Promise<number> {
+  const [row] = await tx.query<{ number: number }>(statement`
     update apps set last_release = last_release + 1
-    where id = ${appId} and org_id = ${orgId} and workspace_id = ${workspaceId} returning last_release as number`;
+    where id = ${appId} and org_id = ${orgId} and workspace_id = ${workspaceId} returning last_release as number`);
   if (!row) throw notFound('app', appId);
   return row.number;
 }

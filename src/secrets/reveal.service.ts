@@ -116,9 +116,9 @@ export class RevealService {
   async #withValue(actor: Actor, listed: ListedSecret): Promise<Secret> {
     const { ciphertext, rootKeyId, wrappedKey, ...secret } = await this.#reveal(actor, listed, {});
     const { id, vaultVersion: version } = secret;
-    const { rootKeys, prisma, onFault } = this.#deps;
+    const { rootKeys, sql, onFault } = this.#deps;
     // a statement that waited for a rotation knows the new version's number, but not its value
-    const sealed = { version, ciphertext: ciphertext ?? (await ciphertextOf(prisma, id, version)) };
+    const sealed = { version, ciphertext: ciphertext ?? (await ciphertextOf(sql, id, version)) };
     const value = openFor(id, onFault, () =>
       openValue(unwrapKey(rootKeys, { ...secret, rootKeyId, wrappedKey }), secret, sealed),
     );

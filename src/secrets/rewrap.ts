@@ -97,7 +97,7 @@ async function rewrapBatch(
     ids.push(secret.id);
   }
   if (ids.length > 0) {
-    await rootKeys.hold((text, values) => db.$queryRawUnsafe(text, ...values), root);
+    await rootKeys.lock((text, values) => db.$queryRawUnsafe(text, ...values), root);
     await db.$executeRaw`
       update secrets s set root_key_id = ${root.id}, wrapped_key = decode(u.key, 'base64')
       from unnest(${ids}::text[], ${keys}::text[]) u(id, key) where s.id = u.id`;

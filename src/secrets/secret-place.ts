@@ -5,9 +5,7 @@ import type { Permission } from '../core/resources.ts';
 import type { Tx } from '../data/changes.ts';
 import type { Given } from '../data/given.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
-import { type Statement, statement } from '../data/writes.ts';
 import type { Secret } from '../generated/prisma/client.ts';
-import { demandNamespace, holdNamespace } from '../namespaces/namespace.lookup.ts';
 
 type PlaceIds = 'workspaceId' | 'namespaceId' | 'environmentId';
 
@@ -62,24 +60,12 @@ export async function findPlace(
   return { scope, workspaceId, namespaceId, environmentId };
 }
 
-const heldEnvironment = (id: string): Statement => statement`select 1 from environments where id = ${id} for key share`;
-
-/** The same as {@link holdPlace}, together with what else the change writes. */
+/** Locks the place until the transaction ends, so that it is not deleted while a secret is put there: the change fails when it is gone. */
 export function demandPlace(
   tx: Tx,
   { namespaceId, environmentId }: Pick<SecretPlace, 'namespaceId' | 'environmentId'>,
 ): void {
-  if (namespaceId) demandNamespace(tx, namespaceId);
-  if (environmentId) tx.demand(heldEnvironment(environmentId), () => notFound('environment', environmentId));
-}
-
-/** Holds the place until the transaction ends, so that it is not deleted while a secret is put there. @throws RESOURCE_NOT_FOUND when it is gone */
-export async function holdPlace(
-  tx: Tx,
-  { namespaceId, environmentId }: Pick<SecretPlace, 'namespaceId' | 'environmentId'>,
-): Promise<void> {
-  if (namespaceId) await holdNamespace(tx, namespaceId);
-  if (!environmentId) return;
-  const rows = await tx.query(heldEnvironment(environmentId));
-  if (rows.length === 0) throw notFound('environment', environmentId);
+  if (namespaceId) tx.demand('namespaces', { id: namespaceId }, 'key share', () => notFound('namespace', namespaceId));
+  if (environmentId)
+    tx.demand('environments', { id: environmentId }, 'key share', () => notFound('environment', environmentId));
 }

@@ -22,9 +22,6 @@ export const secretColumns = columnsOf(
   ),
 );
 
-/** For Prisma's `omit`. */
-export const hidden = { rootKeyId: true, wrappedKey: true, rotationNoticedAt: true, expiryNoticedAt: true } as const;
-
 /** A secret without its value: what lists hold. */
 export type ListedSecret = Pick<SecretRow, keyof typeof secretColumns>;
 

@@ -2,16 +2,18 @@ import type { Actor } from '../access/caller.ts';
 import type { Checked, OrganizationPlace } from '../access/checked-place.ts';
 import { ApiError, alreadyExists, conflict, notFound } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
-import { brokenUnique, type PrismaTx, TryAgain, type Tx } from '../data/changes.ts';
+import { brokenUnique, TryAgain, type Tx } from '../data/changes.ts';
 import type { Given } from '../data/given.ts';
+import type { LockStrength } from '../data/locks.ts';
 import { emitChange, recordChange } from '../data/record-change.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
+import type { Columns } from '../data/tables.ts';
 import { statement } from '../data/writes.ts';
-import type { Prisma, Secret as SecretRow } from '../generated/prisma/client.ts';
+import type { Secret as SecretRow } from '../generated/prisma/client.ts';
 import type { RootKeys } from '../platform/keys/root-keys.ts';
 import { newDataKey, type SecretValue, sealValue, unwrapKey, wrapKey } from './envelope.ts';
-import { hidden, type Secret, type SecretReads, withoutKeys } from './secret.reads.ts';
-import { demandPlace, findPlace, holdPlace, type PlaceInput } from './secret-place.ts';
+import { type Secret, type SecretReads, withoutKeys } from './secret.reads.ts';
+import { demandPlace, findPlace, type PlaceInput } from './secret-place.ts';
 import { checkValue } from './secret-value.ts';
 import { type OnFault, openFor } from './unreadable.ts';
 import type { SecretUse, Vault } from './vault.ts';
@@ -57,7 +59,7 @@ export class SecretService {
     const made = await this.#unique({ orgId, ...place, name: input.name }, () =>
       this.#deps.changes.run(actor, async (tx) => {
         demandPlace(tx, place);
-        const root = await holdRootKey(tx, this.#deps.rootKeys);
+        const root = await lockRootKey(tx, this.#deps.rootKeys);
         const dataKey = newDataKey();
         const secret = tx.create('secrets', {
           ...identity,
@@ -88,33 +90,26 @@ export class SecretService {
    */
   async update(actor: Actor, place: Checked<OrganizationPlace>, id: string, input: UpdateSecret): Promise<Secret> {
     const before = await this.reads.get(actor, place, id, 'secret:update');
-    return this.#unique({ ...before, name: input.name ?? before.name }, () =>
-      this.#deps.changes.runWithPrisma(actor, async (tx) => {
-        const held = await holdSecret(tx, id);
+    const changed = await this.#unique({ ...before, name: input.name ?? before.name }, () =>
+      this.#deps.changes.run(actor, async (tx) => {
+        const secret = await lockSecret(tx, id);
         await tx.expectVersion({ table: 'secrets', key: { id } });
-        if (held.status === 'deleted') throw notFound('secret', id);
-        if (input.name && input.name !== held.name) {
-          const references = await this.#deps.vault.usesOfName(tx.db, { ...before, name: held.name });
+        if (secret.status === 'deleted') throw notFound('secret', id);
+        if (input.name && input.name !== secret.name) {
+          const references = await this.#deps.vault.usesOfName(tx, secret);
           if (references.length > 0) throw inUse(id, 'change what refers to it by its name first', references);
         }
-        const secret = await tx.db.secret.update({
-          where: { id },
-          data: {
-            name: input.name ?? undefined,
-            status: input.status ?? undefined,
-            description: input.description,
-            ...noticed(held, input),
-          },
-          omit: hidden,
-        });
         recordChange(tx, 'update', 'secret', secret, { fields: Object.keys(input) });
-        return secret;
+        const { name, status, description } = input;
+        const set = { name: name ?? undefined, status: status ?? undefined, description, ...noticed(secret, input) };
+        return tx.change('secrets', { id }, set, () => notFound('secret', id));
       }),
     );
+    return withoutKeys(changed);
   }
 
   /**
-   * Stores a new version of the value. The secret is held meanwhile, so that versions have no holes, however many come at once.
+   * Stores a new version of the value. The secret is locked meanwhile, so that versions have no holes, however many come at once.
    * @throws RESOURCE_CONFLICT `secret_deleted`, or `secret_unreadable` where the data key does not open; PRECONDITION_FAILED when the current version is not the expected one
    */
   async rotate(
@@ -126,8 +121,8 @@ export class SecretService {
     checkValue(value, ['input', 'value']);
     await this.reads.getDeletedToo(actor, place, id, 'secret:rotate');
     const identity = { orgId: place.orgId, id };
-    return this.#deps.changes.runWithPrisma(actor, async (tx) => {
-      const held = await holdSecret(tx, id);
+    const rotated = await this.#deps.changes.run(actor, async (tx) => {
+      const held = await lockSecret(tx, id);
       await tx.expectVersion({ table: 'secrets', key: { id } });
       if (held.status === 'deleted')
         throw conflict('secret', id, 'secret_deleted', `The secret '${id}' is deleted: restore it first.`);
@@ -141,26 +136,20 @@ export class SecretService {
       const { rootKeys, onFault } = this.#deps;
       const dataKey = openFor(id, onFault, () => unwrapKey(rootKeys, { ...identity, ...held }));
       const ciphertext = sealValue(dataKey, identity, version, value);
-      await tx.db.secretVersion.create({
-        data: { secretId: id, version, ciphertext, createdBy: actor.principal.userId },
-      });
-      await tx.db.secretVersion.updateMany({
-        where: { secretId: id, version: { lte: version - KEPT_VERSIONS }, ciphertext: { not: null } },
-        data: { ciphertext: null },
-      });
-      const secret = await tx.db.secret.update({
-        where: { id },
-        data: {
-          vaultVersion: version,
-          lastRotatedAt: new Date(),
-          ...noticed(held, input),
-          rotationNoticedAt: null,
-        },
-        omit: hidden,
-      });
-      recordChange(tx, 'rotate', 'secret', secret, { version });
-      return secret;
+      if (version > KEPT_VERSIONS)
+        tx.write(statement`update secret_versions set ciphertext = null
+          where secret_id = ${id} and version <= ${version - KEPT_VERSIONS} and ciphertext is not null`);
+      tx.insert('secret_versions', { secretId: id, version, ciphertext, createdBy: actor.principal.userId });
+      recordChange(tx, 'rotate', 'secret', held, { version });
+      const set = {
+        vaultVersion: version,
+        lastRotatedAt: new Date(),
+        ...noticed(held, input),
+        rotationNoticedAt: null,
+      };
+      return tx.change('secrets', { id }, set, () => notFound('secret', id));
     });
+    return withoutKeys(rotated);
   }
 
   /**
@@ -170,14 +159,11 @@ export class SecretService {
    */
   async delete(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<void> {
     await this.reads.get(actor, place, id, 'secret:delete');
-    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
+    await this.#deps.changes.run(actor, async (tx) => {
+      const secret = await lockSecret(tx, id, 'no key update');
       await tx.expectVersion({ table: 'secrets', key: { id } });
-      const [secret] = await tx.db.secret.updateManyAndReturn({
-        where: { id, status: { not: 'deleted' } },
-        data: { status: 'deleted', deletedAt: new Date() },
-        omit: hidden,
-      });
-      if (!secret) throw notFound('secret', id);
+      if (secret.status === 'deleted') throw notFound('secret', id);
+      tx.update('secrets', { id }, { status: 'deleted', deletedAt: new Date() });
       recordChange(tx, 'delete', 'secret', secret);
     });
   }
@@ -188,13 +174,13 @@ export class SecretService {
    * @throws RESOURCE_CONFLICT `in_use` with `references` while something names it
    */
   async destroy(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<void> {
-    const secret = await this.reads.getDeletedToo(actor, place, id, 'secret:destroy');
-    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
-      const { status, name } = await holdSecret(tx, id);
+    await this.reads.getDeletedToo(actor, place, id, 'secret:destroy');
+    await this.#deps.changes.run(actor, async (tx) => {
+      const secret = await lockSecret(tx, id);
       await tx.expectVersion({ table: 'secrets', key: { id } });
-      const references = status === 'deleted' ? [] : await this.#deps.vault.usesOf(tx.db, { ...secret, name });
+      const references = secret.status === 'deleted' ? [] : await this.#deps.vault.usesOf(tx, secret);
       if (references.length > 0) throw inUse(id, 'change what refers to it first', references);
-      await tx.db.secret.delete({ where: { id } });
+      tx.remove('secrets', { id });
       recordChange(tx, 'destroy', 'secret', secret);
     });
   }
@@ -206,18 +192,17 @@ export class SecretService {
    */
   async restore(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<Secret> {
     const before = await this.reads.getDeletedToo(actor, place, id, 'secret:delete');
-    return this.#unique(before, () =>
-      this.#deps.changes.runWithPrisma(actor, async (tx) => {
-        if (before.status === 'deleted') await holdPlace(tx, before);
-        const { status } = await holdSecret(tx, id);
+    const restored = await this.#unique(before, () =>
+      this.#deps.changes.run(actor, async (tx) => {
+        if (before.status === 'deleted') demandPlace(tx, before);
+        const secret = await lockSecret(tx, id);
         await tx.expectVersion({ table: 'secrets', key: { id } });
-        if (status !== 'deleted') return tx.db.secret.findUniqueOrThrow({ where: { id }, omit: hidden });
-        const data = { status: 'active', deletedAt: null };
-        const secret = await tx.db.secret.update({ where: { id }, data, omit: hidden });
+        if (secret.status !== 'deleted') return secret;
         recordChange(tx, 'restore', 'secret', secret);
-        return secret;
+        return tx.change('secrets', { id }, { status: 'active', deletedAt: null }, () => notFound('secret', id));
       }),
     );
+    return withoutKeys(restored);
   }
 
   /**
@@ -225,11 +210,14 @@ export class SecretService {
    * Call it in that transaction once the place's row is deleted, and before the change is recorded: a secret that is being put there has
    * been committed by then and is found, and a later one finds no place.
    */
-  async placeDeleted(tx: PrismaTx, place: { namespaceId: string } | { environmentId: string }): Promise<void> {
-    const secrets = await tx.db.secret.updateManyAndReturn({
-      where: { ...place, status: { not: 'deleted' } },
-      data: { status: 'deleted', deletedAt: new Date() },
-      select: { id: true, orgId: true, workspaceId: true, namespaceId: true, environmentId: true },
+  async placeDeleted(tx: Tx, place: { namespaceId: string } | { environmentId: string }): Promise<void> {
+    const [column, id] =
+      'namespaceId' in place ? ['namespace_id', place.namespaceId] : ['environment_id', place.environmentId];
+    const secrets = await tx.query<Pick<Secret, 'id' | 'orgId' | 'workspaceId' | 'namespaceId' | 'environmentId'>>({
+      text: `update secrets set status = 'deleted', deleted_at = $2, updated_at = $2 where ${column} = $1 and status <> 'deleted'
+        returning id, org_id as "orgId", workspace_id as "workspaceId", namespace_id as "namespaceId",
+          environment_id as "environmentId"`,
+      values: [id, new Date()],
     });
     const [first] = secrets;
     if (!first) return;
@@ -259,12 +247,12 @@ export class SecretService {
   }
 }
 
-/** Holds the newest root key. One that was looked at before is held together with what else the change writes. */
-async function holdRootKey(tx: Tx, rootKeys: RootKeys): Promise<RootKeys['newest']> {
+/** Locks the newest root key. One that was looked at before is locked together with what else the change writes. */
+async function lockRootKey(tx: Tx, rootKeys: RootKeys): Promise<RootKeys['newest']> {
   const root = rootKeys.newest;
   const canary = rootKeys.canaryOf(root);
-  if (!canary) return rootKeys.hold((text, values) => tx.query({ text, values }));
-  tx.demand(statement`select 1 from root_keys where id = ${root.id} and canary = ${canary} for key share`, () => {
+  if (!canary) return rootKeys.lock((text, values) => tx.query({ text, values }));
+  tx.demand('root_keys', { id: root.id, canary }, 'key share', () => {
     rootKeys.forget(root);
     return new TryAgain('The root key is looked at again.');
   });
@@ -277,7 +265,7 @@ const inUse = (id: string, advice: string, references: SecretUse[]) =>
 type Dates = Pick<UpdateSecret, 'expiresAt' | 'rotationReminderDays'>;
 
 /** The new dates; only other ones than before are told of anew. */
-function noticed(held: HeldSecret, { expiresAt, rotationReminderDays }: Dates): Prisma.SecretUpdateInput {
+function noticed(held: SecretRow, { expiresAt, rotationReminderDays }: Dates): Columns<'secrets'> {
   const isNewExpiry = expiresAt !== undefined && expiresAt?.getTime() !== held.expiresAt?.getTime();
   const isNewReminder = rotationReminderDays !== undefined && rotationReminderDays !== held.rotationReminderDays;
   return {
@@ -286,21 +274,7 @@ function noticed(held: HeldSecret, { expiresAt, rotationReminderDays }: Dates): 
   };
 }
 
-interface HeldSecret {
-  name: string;
-  status: string;
-  expiresAt: Date | null;
-  rotationReminderDays: number | null;
-  vaultVersion: number;
-  rootKeyId: string;
-  wrappedKey: Uint8Array;
-}
-
-/** The secret as it is now; nobody changes, destroys or refers to it until the transaction ends. @throws RESOURCE_NOT_FOUND when it is gone */
-async function holdSecret(tx: PrismaTx, id: string): Promise<HeldSecret> {
-  const [row] = await tx.db.$queryRaw<HeldSecret[]>`
-    select name, status, expires_at as "expiresAt", rotation_reminder_days as "rotationReminderDays", vault_version as "vaultVersion", root_key_id as "rootKeyId", wrapped_key as "wrappedKey"
-    from secrets where id = ${id} for update`;
-  if (!row) throw notFound('secret', id);
-  return row;
+/** The secret as it is now; with `update` nobody changes, destroys or refers to it until the transaction ends. @throws RESOURCE_NOT_FOUND when it is gone */
+async function lockSecret(tx: Tx, id: string, strength: LockStrength = 'update'): Promise<SecretRow> {
+  return tx.lock('secrets', { id }, strength, () => notFound('secret', id));
 }

@@ -1,8 +1,11 @@
 import type { Caller } from '../access/caller.ts';
 import { conflict, invalidInput, notFound } from '../core/errors.ts';
 import type { SecretReference } from '../core/owner.ts';
-import type { Changes, PrismaTx } from '../data/changes.ts';
-import { Prisma, type PrismaClient } from '../generated/prisma/client.ts';
+import type { Changes, Tx } from '../data/changes.ts';
+import { type Asked, findRow } from '../data/find-row.ts';
+import type { Sql } from '../data/sql.ts';
+import { statement } from '../data/writes.ts';
+import { Prisma, type Secret } from '../generated/prisma/client.ts';
 import type { RootKeys } from '../platform/keys/root-keys.ts';
 import { openValue, type SecretIdentity, type SecretValue, unwrapKey, type WrappedKey } from './envelope.ts';
 
@@ -21,7 +24,7 @@ const BY_NAME = 'secret://';
 const BY_ID = 'sec_';
 
 interface VaultDeps {
-  prisma: PrismaClient;
+  sql: Sql;
   changes: Changes;
   rootKeys: RootKeys;
 }
@@ -30,12 +33,6 @@ interface VaultDeps {
 interface Referable extends SecretIdentity {
   name: string;
   scope: string;
-}
-
-interface Openable extends WrappedKey {
-  version: number;
-  status: string;
-  isExpired: boolean;
 }
 
 /**
@@ -65,43 +62,38 @@ export class Vault {
   }
 
   /** What a reference means in an organization. Deleted secrets, and those of deleted workspaces, are not there. */
-  async resolve(db: Prisma.TransactionClient, orgId: string, reference: string): Promise<Resolution> {
+  async resolve(db: Asked, orgId: string, reference: string): Promise<Resolution> {
     const wanted = wantedBy(reference);
     if (!wanted) return { kind: 'external' };
-    const [found] = await db.$queryRaw<{ id: string }[]>`
+    const [found] = await db.query<{ id: string }>(Prisma.sql`
       select s.id from secrets s left join workspaces w on w.id = s.workspace_id
-      where s.org_id = ${orgId} and ${wanted} and s.status <> 'deleted' and w.deleted_at is null`;
+      where s.org_id = ${orgId} and ${wanted} and s.status <> 'deleted' and w.deleted_at is null`);
     return found ? { kind: 'secret', id: found.id } : { kind: 'missing', why: missing(reference) };
   }
 
   /**
-   * Checks a reference where it is stored, and holds the secret until the transaction ends, so that it is not destroyed or renamed meanwhile.
+   * Checks a reference where it is stored, and locks the secret until the transaction ends, so that it is not destroyed or renamed meanwhile.
    * @param path of the field in the argument's names, for the error: `['input', 'credentialsRef']`
    * @throws InputError there, when it names a secret that this organization does not have
    */
-  async ensureReference(
-    tx: PrismaTx,
-    orgId: string,
-    reference: string,
-    path: (string | number)[],
-  ): Promise<Resolution> {
-    const found = await this.resolve(tx.db, orgId, reference);
+  async ensureReference(tx: Tx, orgId: string, reference: string, path: (string | number)[]): Promise<Resolution> {
+    const found = await this.resolve(tx, orgId, reference);
     if (found.kind === 'missing') throw invalidInput(path, found.why);
     if (found.kind === 'external') return found;
     // what changed while it was waited for is looked at again: the reference must still mean it
-    const held = await tx.db.$queryRaw<unknown[]>`
-      select 1 from secrets s where s.id = ${found.id} and ${wantedBy(reference)} and s.status <> 'deleted' for key share`;
-    if (held.length === 0) throw invalidInput(path, missing(reference));
+    const secret = await tx.lock('secrets', { id: found.id }, 'key share');
+    if (!secret || secret.status === 'deleted' || !isMeant(secret, reference))
+      throw invalidInput(path, missing(reference));
     return found;
   }
 
-  /** Everything that names a secret, which the caller holds. */
-  async usesOf(db: Prisma.TransactionClient, secret: Referable): Promise<SecretUse[]> {
+  /** Everything that names a secret, which the caller has locked. */
+  async usesOf(db: Asked, secret: Referable): Promise<SecretUse[]> {
     return this.#find(db, secret.orgId, [secret.id, ...namesOf(secret)]);
   }
 
-  /** Everything that names a secret, which the caller holds, by its name. */
-  async usesOfName(db: Prisma.TransactionClient, secret: Referable): Promise<SecretUse[]> {
+  /** Everything that names a secret, which the caller has locked, by its name. */
+  async usesOfName(db: Asked, secret: Referable): Promise<SecretUse[]> {
     return this.#find(db, secret.orgId, namesOf(secret));
   }
 
@@ -110,25 +102,25 @@ export class Vault {
    * @throws RESOURCE_NOT_FOUND, RESOURCE_CONFLICT `secret_disabled` or `secret_expired`, VaultFault
    */
   async open(caller: Caller, orgId: string, reference: string): Promise<SecretValue> {
-    const { prisma, changes, rootKeys } = this.#deps;
-    const found = await this.resolve(prisma, orgId, reference);
+    const { sql, changes, rootKeys } = this.#deps;
+    const found = await this.resolve(sql, orgId, reference);
     if (found.kind !== 'secret') throw notFound('secret', reference);
-    const { secret, ciphertext } = await changes.runWithPrisma(caller, async ({ db }) => {
-      const [row] = await db.$queryRaw<Openable[]>`
-        select id, org_id as "orgId", root_key_id as "rootKeyId", wrapped_key as "wrappedKey", vault_version as version, status,
-          coalesce(expires_at <= now(), false) as "isExpired" from secrets where id = ${found.id} for no key update`;
+    const opened = await changes.run(caller, async (tx) => {
+      const [secret] = await tx.query<WrappedKey & { version: number }>(statement`
+        update secrets set access_count = access_count + 1, last_accessed_at = now()
+        where id = ${found.id} and status = 'active' and coalesce(expires_at > now(), true)
+        returning id, org_id as "orgId", root_key_id as "rootKeyId", wrapped_key as "wrappedKey", vault_version as version`);
+      if (secret) return { ...secret, ciphertext: await ciphertextOf(tx, secret.id, secret.version) };
+      const row = await findRow(tx, 'secrets', { id: found.id });
       if (!row || row.status === 'deleted') throw notFound('secret', reference);
-      if (row.status !== 'active') throw unusable(row.id, 'disabled');
-      if (row.isExpired) throw unusable(row.id, 'expired');
-      await countAccess(db, row.id);
-      return { secret: row, ciphertext: await ciphertextOf(db, row.id, row.version) };
+      throw unusable(row.id, row.status === 'active' ? 'expired' : 'disabled');
     });
-    return openValue(unwrapKey(rootKeys, secret), secret, { version: secret.version, ciphertext });
+    return openValue(unwrapKey(rootKeys, opened), opened, opened);
   }
 
-  async #find(db: Prisma.TransactionClient, orgId: string, references: readonly string[]): Promise<SecretUse[]> {
+  async #find(db: Asked, orgId: string, references: readonly string[]): Promise<SecretUse[]> {
     if (references.length === 0) return [];
-    return db.$queryRawUnsafe<SecretUse[]>(this.#uses, orgId, references);
+    return db.query({ text: this.#uses, values: [orgId, references] });
   }
 }
 
@@ -138,6 +130,10 @@ function wantedBy(reference: string): Prisma.Sql | null {
     return Prisma.sql`(s.scope = 'organization' and s.name = ${reference.slice(BY_NAME.length)})`;
   return reference.startsWith(BY_ID) ? Prisma.sql`s.id = ${reference}` : null;
 }
+
+/** The same, of a secret that was read. */
+const isMeant = ({ id, scope, name }: Secret, reference: string): boolean =>
+  reference.startsWith(BY_NAME) ? scope === 'organization' && BY_NAME + name === reference : id === reference;
 
 const missing = (reference: string) =>
   reference.startsWith(BY_NAME)
@@ -149,20 +145,8 @@ const namesOf = ({ scope, name }: Referable): string[] => (scope === 'organizati
 const unusable = (id: string, state: string) =>
   conflict('secret', id, `secret_${state}`, `The secret '${id}' is ${state}: its value is not used.`);
 
-/** Notes that a value was read. The row's `updated_at` stays. */
-async function countAccess(db: Prisma.TransactionClient, id: string): Promise<void> {
-  await db.$executeRaw`update secrets set access_count = access_count + 1, last_accessed_at = now() where id = ${id}`;
-}
-
 /** The sealed value of a version; null when it was destroyed or is not there. */
-export async function ciphertextOf(
-  db: Prisma.TransactionClient,
-  id: string,
-  version: number,
-): Promise<Uint8Array | null> {
-  const row = await db.secretVersion.findUnique({
-    where: { secretId_version: { secretId: id, version } },
-    select: { ciphertext: true },
-  });
+export async function ciphertextOf(db: Asked, secretId: string, version: number): Promise<Uint8Array | null> {
+  const row = await findRow(db, 'secret_versions', { secretId, version });
   return row?.ciphertext ?? null;
 }

@@ -8,7 +8,6 @@ import { Reads } from '../data/reads.ts';
 import { recordChange } from '../data/record-change.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
 import { Prisma, type Thread } from '../generated/prisma/client.ts';
-import { demandNamespace } from '../namespaces/namespace.lookup.ts';
 
 type ThreadInput = Given<Thread, 'title' | 'metadata'>;
 
@@ -30,7 +29,8 @@ export class ThreadService {
   async create(actor: Actor, place: Checked<NamespacePlace>, { title, metadata }: ThreadInput): Promise<Thread> {
     const row = { id: newId('thread'), ...place };
     return this.#deps.changes.run(actor, async (tx) => {
-      demandNamespace(tx, place.namespaceId);
+      const { namespaceId } = place;
+      tx.demand('namespaces', { id: namespaceId }, 'key share', () => notFound('namespace', namespaceId));
       recordChange(tx, 'create', 'thread', row);
       return tx.create('threads', { ...row, title, metadata: metadata ?? {}, createdBy: actor.principal.userId });
     });

@@ -10,11 +10,13 @@ import type { Sessions } from '../auth/sessions.ts';
 import { alreadyExists, forbidden, invalidInput, notFound, unauthenticated } from '../core/errors.ts';
 import type { Permission } from '../core/resources.ts';
 import { atLeast, type Role, roles } from '../core/roles.ts';
-import { brokenUnique, type PrismaTx } from '../data/changes.ts';
+import { brokenUnique, type Tx } from '../data/changes.ts';
+import { findRow } from '../data/find-row.ts';
 import type { Given } from '../data/given.ts';
 import { Reads } from '../data/reads.ts';
 import { emitChange } from '../data/record-change.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
+import { statement } from '../data/writes.ts';
 import type { User } from '../generated/prisma/client.ts';
 import { ensureMayDeactivate } from '../organizations/last-owner.ts';
 import { colleagues, type UserListArgs, UserReads, type UserView, workspaceUsers } from './user.reads.ts';
@@ -125,7 +127,7 @@ export class UserService {
     if (input.defaultWorkspaceId) await this.#ensureWorkspaceOf(id, input.defaultWorkspaceId);
     const newEmail = await this.#newEmail(actor, id, input);
     await this.#deps.changes
-      .runWithPrisma(actor, (tx) => this.#write(tx, id, input, { newEmail, contextOrgId }))
+      .run(actor, (tx) => this.#write(tx, id, input, { newEmail, contextOrgId }))
       .catch(async (error: unknown) => {
         throw brokenUnique(error) ? alreadyExists('user', 'username', input.username ?? '') : error;
       });
@@ -135,15 +137,15 @@ export class UserService {
   /** Merges top-level keys into the caller's preferences; a key set to null is dropped. */
   async updatePreferences(actor: Actor, preferences: Record<string, unknown>): Promise<UserView> {
     const { userId, orgId } = actor.principal;
-    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
+    await this.#deps.changes.run(actor, async (tx) => {
       const dropped = Object.keys(preferences).filter((key) => preferences[key] === null);
       const kept = JSON.stringify(
         Object.fromEntries(Object.entries(preferences).filter(([, value]) => value !== null)),
       );
       await tx.expectVersion({ table: 'users', key: { id: userId } });
-      const [row] = await tx.db.$queryRaw<{ bytes: number }[]>`
+      const [row] = await tx.query<{ bytes: number }>(statement`
         update users set preferences = (preferences - ${dropped}::text[]) || ${kept}::jsonb, updated_at = now()
-        where id = ${userId} returning octet_length(preferences::text) as bytes`;
+        where id = ${userId} returning octet_length(preferences::text) as bytes`);
       if ((row?.bytes ?? 0) > MAX_PREFERENCES_BYTES)
         throw invalidInput(
           ['input', 'preferences'],
@@ -168,10 +170,10 @@ export class UserService {
     // the account is more than what the token's organization has of it
     if (id === actor.principal.userId) sessionOf(actor, 'user:delete');
     const contextOrgId = await this.#mayManage(actor, id, 'user:delete');
-    await this.#deps.changes.runWithPrisma(actor, async (tx) => {
+    await this.#deps.changes.run(actor, async (tx) => {
       await ensureMayDeactivate(tx, id);
       await tx.expectVersion({ table: 'users', key: { id } });
-      await tx.db.user.update({ where: { id }, data: { isActive: false, deactivatedAt: new Date() } });
+      tx.update('users', { id }, { isActive: false, deactivatedAt: new Date() });
       await this.#endSessions(tx, id, 'user_deleted');
       await emitGone(tx, id);
       tx.audit({ action: 'delete', resourceType: 'user', resourceId: id, orgId: contextOrgId });
@@ -227,32 +229,30 @@ export class UserService {
   }
 
   async #write(
-    tx: PrismaTx,
+    tx: Tx,
     id: string,
     input: UpdateUser,
     { newEmail, contextOrgId }: { newEmail: string | null; contextOrgId: string | null },
   ): Promise<void> {
-    const before = await tx.db.user.findUnique({ where: { id } });
+    const before = await findRow(tx, 'users', { id });
     if (!before || before.deactivatedAt) throw notFound('user', id);
     const isDeactivated = input.isActive === false && before.isActive;
     if (isDeactivated) await ensureMayDeactivate(tx, id);
     await tx.expectVersion({ table: 'users', key: { id } });
-    await tx.db.user.update({
-      where: { id },
-      data: {
-        username: input.username ?? undefined,
-        usernameKey: input.username?.toLowerCase(),
-        fullName: input.fullName,
-        avatarUrl: input.avatarUrl,
-        bio: input.bio,
-        timezone: input.timezone,
-        locale: input.locale,
-        defaultWorkspaceId: input.defaultWorkspaceId,
-        isActive: input.isActive ?? undefined,
-      },
-    });
+    const set = {
+      username: input.username ?? undefined,
+      usernameKey: input.username?.toLowerCase(),
+      fullName: input.fullName,
+      avatarUrl: input.avatarUrl,
+      bio: input.bio,
+      timezone: input.timezone,
+      locale: input.locale,
+      defaultWorkspaceId: input.defaultWorkspaceId,
+      isActive: input.isActive ?? undefined,
+    };
+    tx.update('users', { id }, set);
     if (isDeactivated) await this.#endSessions(tx, id, 'user_deactivated');
-    if (newEmail) await this.#deps.emailChange.begin(tx, before, newEmail);
+    if (newEmail) this.#deps.emailChange.begin(tx, before, newEmail);
     tx.audit({
       action: 'update',
       resourceType: 'user',
@@ -264,8 +264,8 @@ export class UserService {
   }
 
   /** Sessions and tokens: nobody acts for the account any more. */
-  async #endSessions(tx: PrismaTx, id: string, reason: string): Promise<void> {
-    await this.#deps.sessions.revokeAll(tx.db, id, reason);
+  async #endSessions(tx: Tx, id: string, reason: string): Promise<void> {
+    this.#deps.sessions.revokeAll(tx, id, reason);
     await revokeTokens(tx, this.#deps.authentication, { userId: id }, 'owner_deactivated');
     tx.afterCommit(() => this.#deps.authentication.sessionsChanged());
   }
@@ -284,14 +284,14 @@ export class UserService {
 const MAX_PREFERENCES_BYTES = 256 * 1024;
 
 /** Tells the streams of the organizations and workspaces that the user is no member of theirs any more. */
-async function emitGone(tx: PrismaTx, userId: string): Promise<void> {
-  const memberships = await tx.db.$queryRaw<{ orgId: string; workspaceId: string | null }[]>`
+async function emitGone(tx: Tx, userId: string): Promise<void> {
+  const memberships = await tx.query<{ orgId: string; workspaceId: string | null }>(statement`
     select m.org_id as "orgId", m.workspace_id as "workspaceId" from (
       select org_id, null as workspace_id from organization_members where user_id = ${userId}
       union all
       select m.org_id, m.workspace_id from workspace_members m join workspaces w on w.id = m.workspace_id and w.deleted_at is null
       where m.user_id = ${userId}) m
-    join organizations o on o.id = m.org_id and o.deleted_at is null`;
+    join organizations o on o.id = m.org_id and o.deleted_at is null`);
   for (const { orgId, workspaceId } of memberships) {
     const kind = workspaceId ? 'workspace_member' : 'organization_member';
     emitChange(tx, 'deleted', kind, { id: userId, orgId, workspaceId });

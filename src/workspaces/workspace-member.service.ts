@@ -8,7 +8,7 @@ import { Reads } from '../data/reads.ts';
 import { unkept } from '../data/request-cache.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
 import { type WorkspaceMember as MemberRow, Prisma } from '../generated/prisma/client.ts';
-import { joinOrganization, shareOrganization } from '../organizations/membership.ts';
+import { joinOrganization, lockOrganization } from '../organizations/membership.ts';
 import { Memberships, type ShownUser, shownMembers } from '../organizations/memberships.ts';
 
 /** A membership with what lists show of its user. */
@@ -39,8 +39,8 @@ export class WorkspaceMemberService {
     const { orgId, workspaceId } = place;
     const addedBy = actor.principal.userId;
     await this.#deps.changes
-      .runWithPrisma(actor, async (tx) => {
-        await shareOrganization(tx, orgId);
+      .run(actor, async (tx) => {
+        await lockOrganization(tx, orgId, 'share');
         await this.#members.lock(tx, place);
         await this.#members.mayGrant(tx, actor, place, role, 'create');
         await joinOrganization(tx, this.#deps.access, { orgId, userId, role: 'member', addedBy });

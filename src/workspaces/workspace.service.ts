@@ -4,13 +4,14 @@ import type { Checked, OrganizationPlace } from '../access/checked-place.ts';
 import { forbidden, notFound } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import type { Tx } from '../data/changes.ts';
+import type { LockStrength } from '../data/locks.ts';
 import type { Page, PageArgs } from '../data/page.ts';
 import { columnsOf } from '../data/pages.ts';
 import { Reads, type ReadsOptions } from '../data/reads.ts';
 import { recordChange } from '../data/record-change.ts';
 import type { ActorContext } from '../data/request-cache.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
-import { type Statement, statement, type Written } from '../data/writes.ts';
+import type { Written } from '../data/writes.ts';
 import { Prisma, type Workspace } from '../generated/prisma/client.ts';
 import { demandMember } from '../organizations/membership.ts';
 
@@ -96,7 +97,7 @@ export class WorkspaceService {
   /** Soft: kept for 30 days, with its children unreachable at once. */
   async delete(actor: Actor, orgId: string, id: string): Promise<{ message: string }> {
     await this.#deps.changes.run(actor, async (tx) => {
-      tx.demand(livingWorkspace(orgId, id), () => notFound('workspace', id));
+      tx.demand('workspaces', { id, orgId, deletedAt: null }, 'update', () => notFound('workspace', id));
       await tx.expectVersion({ table: 'workspaces', key: { id } });
       tx.update('workspaces', { id }, { deletedAt: new Date(), isActive: false, bucketStatus: 'deleting' });
       tx.update('users', { defaultWorkspaceId: id }, { defaultWorkspaceId: null });
@@ -107,13 +108,16 @@ export class WorkspaceService {
   }
 }
 
-const livingWorkspace = (orgId: string, id: string): Statement =>
-  statement`select 1 from workspaces where org_id = ${orgId} and id = ${id} and deleted_at is null for update`;
-
-/** Holds the workspace until the transaction ends. @throws RESOURCE_NOT_FOUND when it is not there or deleted */
-export async function lockWorkspace(tx: Tx, orgId: string, id: string): Promise<void> {
-  const rows = await tx.query(livingWorkspace(orgId, id));
-  if (rows.length === 0) throw notFound('workspace', id);
+/**
+ * Locks the workspace, alone with `update`, or beside others who add what refers to it.
+ * @throws RESOURCE_NOT_FOUND when it is not there or deleted
+ */
+export async function lockWorkspace(
+  tx: Tx,
+  { orgId, workspaceId: id }: { orgId: string; workspaceId: string },
+  strength: LockStrength = 'update',
+): Promise<void> {
+  await tx.lock('workspaces', { id, orgId, deletedAt: null }, strength, () => notFound('workspace', id));
 }
 
 /**

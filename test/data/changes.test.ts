@@ -3,7 +3,7 @@ import type { Caller } from '../../src/access/caller.ts';
 import { systemCaller } from '../../src/access/system-caller.ts';
 import { newId } from '../../src/core/ids.ts';
 import type { Task } from '../../src/core/tasks.ts';
-import { brokenUnique, Changes, type PrismaTx, type Tx } from '../../src/data/changes.ts';
+import { brokenUnique, Changes, type Tx } from '../../src/data/changes.ts';
 import { statement } from '../../src/data/writes.ts';
 import { tables } from '../../src/generated/tables.ts';
 
@@ -20,7 +20,9 @@ beforeAll(async () => {
   app = await startTestApp();
   log = logQueries(app.database.pool);
   owner = await register(app);
-  changes = new Changes(app.database, app.services.sql, app.services.jobQueue, () => nudges++);
+  const { database } = app;
+  const { sql, jobQueue: jobs } = app.services;
+  changes = new Changes({ database, sql, jobs, assertsLockOrder: true, onCommit: () => nudges++ });
 });
 afterAll(() => app.close());
 
@@ -81,7 +83,7 @@ describe('how a change is sent', () => {
     const seen = nudges;
     const texts = await log.during(() =>
       changes.run(caller(), async (tx) => {
-        tx.demand(statement`select 1 from workspaces where id = ${owner.workspaceId} for share`, missing);
+        tx.demand('workspaces', { id: owner.workspaceId }, 'share', missing);
         tell(tx, row.id);
         return tx.create('namespaces', row);
       }),
@@ -117,31 +119,13 @@ describe('how a change is sent', () => {
     });
     expect(seen).toEqual([{ slug: 'seen' }]);
   });
-
-  test('Prisma asks within the same transaction, and sees what was written before it', async () => {
-    const row = namespaceOf('by-prisma');
-    const found = changes.runWithPrisma(caller(), async (tx) => {
-      tx.insert('namespaces', row);
-      const seen = await tx.db.namespace.findUnique({ where: { id: row.id } });
-      await tx.db.namespace.update({ where: { id: row.id }, data: { name: 'Named by Prisma' } });
-      tx.update('namespaces', { id: row.id }, { description: 'afterwards' });
-      tell(tx, row.id);
-      return seen?.slug;
-    });
-    expect(await found).toBe('by-prisma');
-    expect(await app.database.prisma.namespace.findUnique({ where: { id: row.id } })).toMatchObject({
-      name: 'Named by Prisma',
-      description: 'afterwards',
-    });
-    expect(await toldOf(row.id)).toEqual([1, 1]);
-  });
 });
 
 describe('all of a change happens, or nothing', () => {
   test('where one of the rows is missing', async () => {
     const row = namespaceOf('never');
     const works: ((tx: Tx) => unknown)[] = [
-      (tx) => tx.demand(statement`select 1 from workspaces where id = ${'ws_NONE'} for share`, missing),
+      (tx) => tx.demand('workspaces', { id: 'ws_NONE' }, 'share', missing),
       (tx) => tx.change('namespaces', { id: 'ns_NONE' }, { name: 'x' }, missing),
       (tx) => tx.remove('threads', { id: 'thr_NONE' }, missing),
       (tx) => tx.query(statement`select 1`).then(() => tx.change('apps', { id: 'app_NONE' }, { name: 'x' }, missing)),
@@ -193,7 +177,7 @@ describe('all of a change happens, or nothing', () => {
     // no worker knows the task, so its jobs stay
     const jobs = async () => (await app.database.pool.query(JOBS_OF, [task.name])).rows.map(({ payload }) => payload);
     const refused: ((tx: Tx) => unknown)[] = [
-      (tx) => tx.demand(statement`select 1 from workspaces where id = ${'ws_NONE'} for share`, missing),
+      (tx) => tx.demand('workspaces', { id: 'ws_NONE' }, 'share', missing),
       (tx) => tx.query(statement`select 1`).then(() => tx.remove('threads', { id: 'thr_NONE' }, missing)),
       () => Promise.reject(missing()),
     ];
@@ -203,16 +187,15 @@ describe('all of a change happens, or nothing', () => {
         await refusal(tx);
       };
       await expect(changes.run(caller(), work)).rejects.toThrow('it is not there');
-      const byPrisma = async (tx: PrismaTx) => {
+      const afterAsking = async (tx: Tx) => {
         await work(tx);
-        await tx.db.namespace.count();
+        await tx.query(statement`select count(*) from namespaces`);
       };
-      await expect(changes.runWithPrisma(caller(), byPrisma)).rejects.toThrow('it is not there');
+      await expect(changes.run(caller(), afterAsking)).rejects.toThrow('it is not there');
     }
     expect(await jobs()).toEqual([]);
     await changes.run(caller(), async (tx) => tx.enqueue(task, { of: 'a change' }));
-    await changes.runWithPrisma(caller(), async (tx) => tx.enqueue(task, { of: 'another' }));
-    expect(await jobs()).toEqual([{ of: 'a change' }, { of: 'another' }]);
+    expect(await jobs()).toEqual([{ of: 'a change' }]);
   });
 
   test('a deadlock is tried again', async () => {

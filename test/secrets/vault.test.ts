@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemCaller } from '../../src/access/system-caller.ts';
 import { ApiError, InputError } from '../../src/core/errors.ts';
-import type { PrismaTx } from '../../src/data/changes.ts';
+import type { Tx } from '../../src/data/changes.ts';
+import { LockOrder } from '../../src/data/locks.ts';
 import { OpenChange } from '../../src/data/open-change.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Person, register } from '../support/person.ts';
@@ -21,9 +22,11 @@ const PATH = ['input', 'credentialsRef'];
 const caller = systemCaller('a test');
 
 /** A change that is never committed. */
-function inChange<T>(work: (tx: PrismaTx) => Promise<T>): Promise<T> {
+function inChange<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
   const { sql, jobQueue: jobs } = app.services;
-  return app.database.transaction((transaction) => new OpenChange(caller, { sql, transaction, jobs }).withPrisma(work));
+  return app.database.transaction((transaction) =>
+    work(new OpenChange(caller, { sql, transaction, jobs, locks: new LockOrder() })),
+  );
 }
 
 /** Rows of another resource that name secrets. */

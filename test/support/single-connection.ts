@@ -42,9 +42,6 @@ function outside(own: Transaction): Transaction {
   return new Proxy(own, {
     get(target, key) {
       const value: unknown = Reflect.get(target, key);
-      if (key === 'withPrisma')
-        return (before: () => Promise<void>, work: (db: never) => Promise<unknown>) =>
-          inTransaction.exit(() => target.withPrisma(before, (db) => inTransaction.run(true, () => work(db as never))));
       if (typeof value !== 'function') return value;
       return (...args: unknown[]) => inTransaction.exit(() => value.apply(target, args) as unknown);
     },

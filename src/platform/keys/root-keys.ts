@@ -81,7 +81,7 @@ export class RootKeys {
         makeRootKeyFile(config.keysDir);
         keys.#refresh();
       }
-      await keys.hold(ask);
+      await keys.lock(ask);
       await transaction.commit([]);
     });
     return keys;
@@ -109,7 +109,7 @@ export class RootKeys {
    * @param ask a statement within that transaction
    * @throws Error when another node has another key of this id
    */
-  async hold(ask: Ask, key = this.newest): Promise<NamedKey> {
+  async lock(ask: Ask, key = this.newest): Promise<NamedKey> {
     for (;;) {
       const [row] = await ask<CanaryRow>('select id, canary from root_keys where id = $1 for key share', [key.id]);
       if (!row) {

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { PrismaClient } from '../../generated/prisma/client.ts';
 import type { Logger } from '../logger.ts';
-import { LendingPool } from './lending-pool.ts';
 import { Transaction } from './transaction.ts';
 
 // As a statement and not as parameters of the connection, because PgBouncer refuses to connect with parameters that it does not know.
@@ -42,7 +42,7 @@ export function openDatabase({
   logger,
   applicationName = 'platform-management-api',
 }: DatabaseOptions): Database {
-  const pool = new LendingPool({
+  const pool = new pg.Pool({
     connectionString: url,
     max: poolSize,
     application_name: applicationName,
@@ -59,13 +59,13 @@ export function openDatabase({
   });
   // a connection that breaks while idle: the pool drops it by itself, and without a listener the process would end
   pool.on('error', (error) => logger.warn({ err: error }, 'an idle database connection broke'));
-  const prisma = new PrismaClient({ adapter: pool.adapter() });
+  const prisma = new PrismaClient({ adapter: new PrismaPg(pool) });
   return {
     url,
     pool,
     prisma,
     transaction: async (work) => {
-      const transaction = new Transaction(pool, prisma);
+      const transaction = new Transaction(pool);
       try {
         return await work(transaction);
       } finally {

@@ -1,12 +1,8 @@
 import type pg from 'pg';
-import type { Prisma, PrismaClient } from '../../generated/prisma/client.ts';
-import { LENT, type LendingPool } from './lending-pool.ts';
 
 /** A statement as the driver takes it. */
 export type Query = pg.QueryConfig & { rowMode?: 'array' };
 type Result = pg.QueryResult | pg.QueryArrayResult;
-
-const PRISMA_OPTIONS = { maxWait: 5_000, timeout: 20_000, isolationLevel: LENT } as const;
 
 const BEGIN: Query = { text: 'begin' };
 const COMMIT: Query = { text: 'commit' };
@@ -14,13 +10,11 @@ const ROLLBACK: Query = { text: 'rollback' };
 
 /** One transaction on one connection, which is taken from the pool when the first statement is sent. */
 export class Transaction {
-  readonly #pool: LendingPool;
-  readonly #prisma: PrismaClient;
+  readonly #pool: pg.Pool;
   #client: Promise<pg.PoolClient> | null = null;
 
-  constructor(pool: LendingPool, prisma: PrismaClient) {
+  constructor(pool: pg.Pool) {
     this.#pool = pool;
-    this.#prisma = prisma;
   }
 
   /** Whether a statement was sent, so that there is something to commit. */
@@ -45,12 +39,6 @@ export class Transaction {
     return this.#pool.query(query);
   }
 
-  /** Work that asks by Prisma, within this transaction. @param before awaited before each of its statements */
-  async withPrisma<T>(before: () => Promise<void>, work: (db: Prisma.TransactionClient) => Promise<T>): Promise<T> {
-    const client = await this.#begun();
-    return this.#pool.lend(client, before, () => this.#prisma.$transaction(work, PRISMA_OPTIONS));
-  }
-
   /** What was not committed by now never happened. */
   async end(): Promise<void> {
     const client = await this.#client?.catch(() => null);
@@ -73,11 +61,6 @@ export class Transaction {
     const failed = (await Promise.allSettled(sent)).find((result) => result.status === 'rejected');
     if (failed) throw failed.reason;
     return (await Promise.all(sent)).slice(before.length, before.length + queries.length);
-  }
-
-  async #begun(): Promise<pg.PoolClient> {
-    if (!this.#client) await this.send([]);
-    return this.#client ?? this.#take();
   }
 
   async #take(): Promise<pg.PoolClient> {

@@ -1,0 +1,24 @@
+import { type Columns, type Row, type TableName, tableOf } from './tables.ts';
+import { conditionOf, type Statement } from './writes.ts';
+
+/** What can be asked: a change, or the pool outside of one. */
+export interface Asked {
+  query<R extends object>(statement: Statement): Promise<R[]>;
+}
+
+/** The row that has these values; `null` when there is none. */
+export async function findRow<Name extends TableName>(
+  db: Asked,
+  name: Name,
+  where: Columns<Name>,
+): Promise<Row<Name> | null> {
+  const [row] = await db.query<Row<Name>>(selectOf(name, where));
+  return row ?? null;
+}
+
+/** Reads the rows that have these values. */
+export function selectOf<Name extends TableName>(name: Name, where: Columns<Name>): Statement {
+  const table = tableOf(name);
+  const { text, values } = conditionOf(table, where);
+  return { text: `select ${table.named} from ${name} t where ${text(1)}`, values };
+}
