@@ -1,6 +1,6 @@
-// `npm run bench`: the façade against hand-written servers over the same database, in one run. Quote the ratios, not the rates.
-// `BENCH_ONLY=hostile npm run bench`: only what hostile documents cost; `graphql`: only `/graphql`; `writes`: only changes;
-// `streams`: only event streams; `reads`: without growth, hostile documents and streams.
+// `npm run bench`: the façade against hand-written servers over the same database, in one run. Quote the ratios, not
+// the rates. `BENCH_ONLY=hostile npm run bench`: only what hostile documents cost; `graphql`: only `/graphql`;
+// `writes`: only changes; `streams`: only event streams; `reads`: without growth, hostile documents and streams.
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';

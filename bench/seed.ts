@@ -3,7 +3,9 @@ import pg from 'pg';
 
 const BATCH = 100_000;
 
-/** Gives an organization `count` workspaces more, in one statement per 100,000, and has the tables measured and cleaned. */
+/**
+ * Gives an organization `count` workspaces more, in one statement per 100,000, and has the tables measured and cleaned.
+ */
 export async function seedWorkspaces(
   url: string,
   { orgId, userId }: { orgId: string; userId: string },

@@ -16,7 +16,9 @@ import type { CompiledOperation } from './operation.ts';
 type Values = Record<string, unknown>;
 type Reader = (variables: Values) => unknown;
 
-/** What compares the values of a request with each other. `document` is the executed one, and has one field of the root. */
+/**
+ * What compares the values of a request with each other. `document` is the executed one, and has one field of the root.
+ */
 export function comparison(
   schema: GraphQLSchema,
   document: DocumentNode,
@@ -54,7 +56,10 @@ function argumentReaders(
   });
 }
 
-/** Gives `undefined` for what cannot be read. An input object stays as it was read of the body, which may be wrong in parts. */
+/**
+ * Gives `undefined` for what cannot be read. An input object stays as it was read of the body, which may be wrong in
+ * parts.
+ */
 function readerOf(
   { type, defaultValue }: GraphQLArgument,
   variable: string | null,

@@ -10,7 +10,9 @@ import { jsonFault } from './json-fault.ts';
 const JSON_TYPE = /^application\/(?:[\w!#$&^.+-]+\+)?json(?:\s*;|$)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^";\s]+)/i;
 
-/** For routes with a body: only JSON in UTF-8 is read, and everything that is wrong with it has the shape of the spec. */
+/**
+ * For routes with a body: only JSON in UTF-8 is read, and everything that is wrong with it has the shape of the spec.
+ */
 export function acceptJson(server: FastifyInstance): void {
   server.removeAllContentTypeParsers();
   server.addContentTypeParser(JSON_TYPE, { parseAs: 'buffer' }, (request, body, done) => {
@@ -74,8 +76,8 @@ const tooDeep = () =>
   item('recursion_loop', `JSON should be nested at most ${MAX_JSON_DEPTH} levels deep`, { max_depth: MAX_JSON_DEPTH });
 
 /**
- * What makes a parsed body dangerous wherever it stands: nesting that overflows the stacks behind us, and keys that reach
- * a prototype. Iterative, because the body may be ten thousand levels deep.
+ * What makes a parsed body dangerous wherever it stands: nesting that overflows the stacks behind us, and keys that
+ * reach a prototype. Iterative, because the body may be ten thousand levels deep.
  */
 function hostility(body: unknown): ValidationItem | null {
   if (typeof body !== 'object' || body === null) return null;

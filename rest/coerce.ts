@@ -17,8 +17,8 @@ import { fieldOfUnknownKeys, restFields, restValues } from './names.ts';
 import { readScalar } from './scalars.ts';
 
 /**
- * Reads one present value into the form that graphql-js takes for a variable. Failures go to `issues`; the result is then
- * of no use.
+ * Reads one present value into the form that graphql-js takes for a variable. Failures go to `issues`; the result is
+ * then of no use.
  */
 export type Reader = (value: unknown, where: At, issues: Issues) => unknown;
 
@@ -39,7 +39,10 @@ function nonNullReaderOf(type: GraphQLInputType, constraints: Constraints): Read
   return bounded(readScalar(type), withinType(type, constraints));
 }
 
-/** What neither the type nor the database can hold is out of bounds: of GraphQL's Int, and of counters that JSON keeps exact. */
+/**
+ * What neither the type nor the database can hold is out of bounds: of GraphQL's Int, and of counters that JSON keeps
+ * exact.
+ */
 export function withinType(type: GraphQLInputType, constraints: Constraints): Constraints {
   if (type === GraphQLInt) return { min: -(2 ** 31), max: 2 ** 31 - 1, ...constraints };
   const isInt53 = isScalarType(type) && jsonTypeOf(type) === 'int53';
@@ -53,7 +56,8 @@ function bounded(read: Reader, constraints: Constraints): Reader {
     const result = read(value, where, issues);
     if (issues.items.length > before) return undefined;
     for (const issue of checkConstraints(result, constraints)) {
-      // shown as it was sent: "0", not 0. Deeper in, checkConstraints has the better view (it may stand in for the value)
+      // shown as it was sent: "0", not 0. Deeper in, checkConstraints has the better view (it may stand in for the
+      // value)
       const input = issue.path.length === 0 && typeof value !== 'object' ? value : issue.input;
       issues.add(where, issue.type, issue.msg, input, issue.ctx, issue.path);
     }

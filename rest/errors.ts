@@ -147,8 +147,8 @@ export function sendError(
 }
 
 /**
- * Gives every answer of the server that is an error the shapes of the spec: thrown errors, unknown routes (404) and known
- * paths with another method (405). Call it before any route is registered.
+ * Gives every answer of the server that is an error the shapes of the spec: thrown errors, unknown routes (404) and
+ * known paths with another method (405). Call it before any route is registered.
  */
 export function registerErrorShapes(server: FastifyInstance, { onFault }: { onFault: OnFault }): void {
   rememberRoutes(server);
@@ -164,7 +164,10 @@ export function registerErrorShapes(server: FastifyInstance, { onFault }: { onFa
   });
 }
 
-/** For the Fastify constructor: what the router refuses before any hook runs (a bad escape in the path, a parameter too long). */
+/**
+ * For the Fastify constructor: what the router refuses before any hook runs (a bad escape in the path, a parameter too
+ * long).
+ */
 export function frameworkErrors(error: Error, request: FastifyRequest, reply: FastifyReply): void {
   const refusal = refusalOf(error, request) ?? new ApiError('INVALID_REQUEST', { reason: 'unreadable' });
   reply.header('x-trace-id', request.id); // no hook has run

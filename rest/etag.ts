@@ -22,8 +22,8 @@ interface Found {
 }
 
 /**
- * Compiles what takes the version out of a result: that of the body itself, or of the object in it that is marked with `@etag`. `null`
- * where there is none, as in lists.
+ * Compiles what takes the version out of a result: that of the body itself, or of the object in it that is marked with
+ * `@etag`. `null` where there is none, as in lists.
  */
 export function etagReader(
   schema: GraphQLSchema,

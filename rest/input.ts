@@ -25,8 +25,8 @@ type Values = Record<string, unknown>;
 type Step = (request: RequestParts, variables: Values, issues: Issues) => void;
 
 /**
- * Compiles the variables of an operation into one function that reads and validates a request. `echo` prepares values for
- * errors that come later, under the same rules.
+ * Compiles the variables of an operation into one function that reads and validates a request. `echo` prepares values
+ * for errors that come later, under the same rules.
  */
 export function inputReader({ parameters, body }: Parameters): { read: (request: RequestParts) => Input; echo: Echo } {
   const echo = echoOf(sensitiveNames({ parameters, body }));

@@ -58,8 +58,8 @@ const MAX_NODES = 200;
 const MAX_DEPTH = 6;
 
 /**
- * Makes the function that prepares `input` for an answer: secrets are redacted, also inside of a shown object, and what is
- * long, wide or deep is cut short. `sensitive` are further names, those that the schema marks.
+ * Makes the function that prepares `input` for an answer: secrets are redacted, also inside of a shown object, and what
+ * is long, wide or deep is cut short. `sensitive` are further names, those that the schema marks.
  */
 export function echoOf(sensitive: Iterable<string> = []): Echo {
   const secret = new Set<string | number>([...SECRET, ...sensitive]);

@@ -35,7 +35,10 @@ const TEXT = '^[^\\x00]*$';
 /** A key of a body: no NUL, and nothing that reaches a prototype. */
 const KEY = '^(?!__proto__$)[^\\x00]*$';
 
-/** What a free JSON value of a request may be; the same as {@link scalarSchema} says of answers, with what is refused left out. */
+/**
+ * What a free JSON value of a request may be; the same as {@link scalarSchema} says of answers, with what is refused
+ * left out.
+ */
 const freeValue = {
   JsonValue: {
     description: 'Any JSON value, at most 64 levels deep. Texts and keys hold no NUL and no lone surrogate.',

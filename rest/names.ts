@@ -8,13 +8,19 @@ interface Owner<Field> {
   getFields(): Record<string, Field>;
 }
 
-/** The field that takes the keys which an input type does not know, where it says so in `extensions.unknownKeys`; else they are ignored. */
+/**
+ * The field that takes the keys which an input type does not know, where it says so in `extensions.unknownKeys`; else
+ * they are ignored.
+ */
 export function fieldOfUnknownKeys<Field>(owner: Owner<Field>): Field | null {
   const name = owner.extensions?.unknownKeys;
   return typeof name === 'string' ? (owner.getFields()[name] ?? null) : null;
 }
 
-/** REST name -> field, in declaration order, without the field of unknown keys. Throws when two fields would share one REST name. */
+/**
+ * REST name -> field, in declaration order, without the field of unknown keys. Throws when two fields would share one
+ * REST name.
+ */
 export function restFields<Field extends { name: string }>(owner: Owner<Field>): Map<string, Field> {
   const byRestName = new Map<string, Field>();
   const others = fieldOfUnknownKeys(owner);
@@ -28,7 +34,9 @@ export function restFields<Field extends { name: string }>(owner: Owner<Field>):
   return byRestName;
 }
 
-/** REST name -> value of an enum: `RATE_LIMITED` is `rate_limited`. Throws when two values would share one REST name. */
+/**
+ * REST name -> value of an enum: `RATE_LIMITED` is `rate_limited`. Throws when two values would share one REST name.
+ */
 export function restValues(type: GraphQLEnumType): Map<string, string> {
   const byRestName = new Map(type.getValues().map(({ name }) => [snakeCase(name), name]));
   if (byRestName.size < type.getValues().length) throw new Error(`two values of ${type.name} are the same in REST`);

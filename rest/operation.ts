@@ -7,7 +7,9 @@ import type { ObjectShape } from './selection.ts';
 
 /** What a success answers. */
 export interface ResponseBody {
-  /** `empty`: no body (204). `nothing`: the JSON text `null`. `events`: a stream of server-sent events of this value. */
+  /**
+   * `empty`: no body (204). `nothing`: the JSON text `null`. `events`: a stream of server-sent events of this value.
+   */
   kind: 'value' | 'empty' | 'nothing' | 'events';
   /** Type of the `@body` field. */
   type: GraphQLOutputType;
@@ -64,7 +66,10 @@ export interface CompiledOperation {
 
   /** Reads and validates the variables of a request. */
   read(request: RequestParts): Input;
-  /** Adds to what was read what is wrong with its values in the light of each other, as the schema tells it from the input alone. */
+  /**
+   * Adds to what was read what is wrong with its values in the light of each other, as the schema tells it from the
+   * input alone.
+   */
   compare(context: object, input: Input, request: RequestParts): void;
   /** Executes a query (compiled) or a mutation. */
   run: Run;

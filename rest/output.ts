@@ -8,8 +8,9 @@ type Json = Record<string, unknown>;
 type Reshape = (value: unknown) => unknown;
 
 /**
- * What remains to be done to a result after execution: lifting the fields of `@flatten`, and the names of enum values. `null` when nothing
- * does, which is the rule: names of fields are already right, because the executed document has aliases.
+ * What remains to be done to a result after execution: lifting the fields of `@flatten`, and the names of enum values.
+ * `null` when nothing does, which is the rule: names of fields are already right, because the executed document has
+ * aliases.
  */
 export function reshapeOf(type: GraphQLOutputType | null, shape: ObjectShape | null): Reshape | null {
   if (!shape) return renameOf(getNamedType(type ?? undefined));

@@ -118,7 +118,9 @@ function bodyOf(
   };
 }
 
-/** Input types must not contain themselves (their readers would not end) and their fields must have distinct REST names. */
+/**
+ * Input types must not contain themselves (their readers would not end) and their fields must have distinct REST names.
+ */
 function checkInputObject(type: GraphQLInputObjectType, above: GraphQLInputObjectType[], problem: Report): void {
   if (above.includes(type)) {
     problem(`the input type '${type.name}' contains itself.`);

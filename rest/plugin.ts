@@ -49,11 +49,18 @@ export interface OperationFacts {
 
 export interface RestOptions {
   schema: GraphQLSchema;
-  /** Folder of `*.graphql` documents, read recursively; what lies below `additions/` is marked `x-addition` in OpenAPI. */
+  /**
+   * Folder of `*.graphql` documents, read recursively; what lies below `additions/` is marked `x-addition` in OpenAPI.
+   */
   operationsDir: string;
-  /** Who calls; `null` is a stranger. Called once per request, after the body was parsed. Must not throw for bad tokens. */
+  /**
+   * Who calls; `null` is a stranger. Called once per request, after the body was parsed. Must not throw for bad tokens.
+   */
   principal(request: FastifyRequest): unknown;
-  /** The GraphQL context of this request. `versions` are those that its resource may have, by `If-Match`; `null` for any. */
+  /**
+   * The GraphQL context of this request. `versions` are those that its resource may have, by `If-Match`; `null` for
+   * any.
+   */
   context(
     request: FastifyRequest,
     principal: unknown,

@@ -11,7 +11,9 @@ export interface Group {
   description?: string;
 }
 
-/** What the documents do not say themselves: the groups of the reference in their order, and an example for each body. */
+/**
+ * What the documents do not say themselves: the groups of the reference in their order, and an example for each body.
+ */
 export interface Reference {
   groups: readonly Group[];
   /** REST body by name of the operation. `{name}` stands for something that exists, like an identifier. */
@@ -22,7 +24,8 @@ export const fileOf = ({ file }: Pick<CompiledOperation, 'file'>): string =>
   (file.split('/').at(-1) ?? file).replace(/\.graphql$/, '');
 
 /**
- * Reads `groups.json` and `examples.json` beside the documents, where they are. Files that no group names come last, by their own name.
+ * Reads `groups.json` and `examples.json` beside the documents, where they are. Files that no group names come last, by
+ * their own name.
  * @throws CompileError when one of them names what does not exist
  */
 export function readReference(dir: string, operations: readonly CompiledOperation[]): Reference {
@@ -45,7 +48,10 @@ export function readReference(dir: string, operations: readonly CompiledOperatio
 const readJson = <Content>(file: string): Content | null =>
   existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Content) : null;
 
-/** In the order in which a reader looks for them: by group, the spec's own before additions, then as they stand in their file. */
+/**
+ * In the order in which a reader looks for them: by group, the spec's own before additions, then as they stand in their
+ * file.
+ */
 export function inReadingOrder(operations: readonly CompiledOperation[], { groups }: Reference): CompiledOperation[] {
   const rank = new Map(groups.map(({ file }, index) => [file, index]));
   const rankOf = (operation: CompiledOperation) =>

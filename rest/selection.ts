@@ -64,8 +64,8 @@ const kept = (directives: readonly DirectiveNode[] | undefined) =>
   directives?.filter((directive) => !isFacadeDirective(directive));
 
 /**
- * The executable form: every field gets its REST name as alias, façade directives are gone. Locations stay. Versions are asked for only
- * where they become the `ETag`.
+ * The executable form: every field gets its REST name as alias, façade directives are gone. Locations stay. Versions
+ * are asked for only where they become the `ETag`.
  */
 export function rewrite<Node extends ASTNode>(node: Node, hasETag: boolean): Node {
   return visit(node, {

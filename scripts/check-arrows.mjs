@@ -1,4 +1,5 @@
-// Fails when a module imports what `.dependency-cruiser.mjs` forbids, or when the check read too little to mean anything.
+// Fails when a module imports what `.dependency-cruiser.mjs` forbids, or when the check read too little to mean
+// anything.
 import path from 'node:path';
 import { cruise } from 'dependency-cruiser';
 import { imports, options, runtime } from '../.dependency-cruiser.mjs';

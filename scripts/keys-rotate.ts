@@ -1,4 +1,5 @@
-// Puts a new signing key in front. Running services notice by themselves; tokens that older keys signed stay valid until they expire.
+// Puts a new signing key in front. Running services notice by themselves; tokens that older keys signed stay valid
+// until they expire.
 import { SigningKeys } from '../src/access/signing-keys.ts';
 import { loadConfig } from '../src/config.ts';
 

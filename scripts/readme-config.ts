@@ -1,4 +1,5 @@
-// Writes the configuration table of README.md from src/config.ts. With --check it writes nothing and fails when the table is stale.
+// Writes the configuration table of README.md from src/config.ts. With --check it writes nothing and fails when the
+// table is stale.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { configVariables } from '../src/config.ts';

@@ -98,8 +98,8 @@ export function readSchema(dir: string): SchemaFile[] {
 }
 
 /**
- * SQL that brings the database to the schema: empty when it is there. What Prisma cannot express (triggers, functions, partial and
- * expression indexes, checks) is not compared.
+ * SQL that brings the database to the schema: empty when it is there. What Prisma cannot express (triggers, functions,
+ * partial and expression indexes, checks) is not compared.
  */
 export async function diffToSchema(url: string, files: SchemaFile[]): Promise<string> {
   load();

@@ -1,6 +1,6 @@
-// Starts the built service on the newest Node with an even number that npm's `node` package offers, uses it, and runs a part
-// of the tests there: `npm run smoke`. That Node is installed beside the project and changes nothing of it. The last line has
-// the totals.
+// Starts the built service on the newest Node with an even number that npm's `node` package offers, uses it, and runs a
+// part of the tests there: `npm run smoke`. That Node is installed beside the project and changes nothing of it. The
+// last line has the totals.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,7 +12,9 @@ import { Client, type Json } from '../test/support/client.ts';
 import { startService } from '../test/support/service.ts';
 import { buildIfChanged } from './build.mjs';
 
-/** What reaches most of what differs between versions of Node: sockets, streams, processes, cryptography, native code. */
+/**
+ * What reaches most of what differs between versions of Node: sockets, streams, processes, cryptography, native code.
+ */
 const SUITES = [
   'test/auth/refresh.test.ts',
   'test/graphql/transport/sockets.test.ts',

@@ -62,7 +62,10 @@ export interface Tables {
 ${models.map(printType).join('\n')}
 }
 
-/** Each table: its columns by property, the properties that hold JSON, and the column that says when a row was last changed. */
+/**
+ * Each table: its columns by property, the properties that hold JSON, and the column that says when a row was last
+ * changed.
+ */
 export const tables = {
 ${models.map(printTable).join('\n')}
 } as const;

@@ -1,4 +1,5 @@
-// Prints the totals of a test run, alone on a line: `test-totals.mjs RESULTS.json`. Fails when the run left no results, or no test ran.
+// Prints the totals of a test run, alone on a line: `test-totals.mjs RESULTS.json`. Fails when the run left no results,
+// or no test ran.
 import { existsSync, readFileSync } from 'node:fs';
 
 const file = process.argv[2] ?? '';
@@ -9,7 +10,8 @@ if (!existsSync(file)) {
 /**
  * What is used of the runner's JSON report.
  * @typedef {{ status: string, assertionResults: unknown[] }} TestFile
- * @typedef {{ numPassedTests: number, numFailedTests: number, numPendingTests: number, numTodoTests: number, testResults: TestFile[] }} Report
+ * @typedef {{ numPassedTests: number, numFailedTests: number, numPendingTests: number, numTodoTests: number,
+ * testResults: TestFile[] }} Report
  */
 const results = /** @type {Report} */ (JSON.parse(readFileSync(file, 'utf8')));
 // a file that could not even be loaded has no test to fail

@@ -1,7 +1,7 @@
-// Writes the dump of a schema that landed, from which `test/upgrade` upgrades ever after: `npm run upgrade:dump`. It starts the
-// service on an empty database, seeds it through the API, records what the API answers, and writes both to
-// `test/upgrade/dumps/<newest migration>`.
-// `npm run upgrade:dump -- DIR` does so with the checkout of another commit, where `npm ci` ran.
+// Writes the dump of a schema that landed, from which `test/upgrade` upgrades ever after: `npm run upgrade:dump`. It
+// starts the service on an empty database, seeds it through the API, records what the API answers, and writes both to
+// `test/upgrade/dumps/<newest migration>`. `npm run upgrade:dump -- DIR` does so with the checkout of another commit,
+// where `npm ci` ran.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
-// The vault's keys, beside a running service or without one: `rewrap` moves every secret to the newest root key, `doctor` lists what does not
-// open, `new-key` makes a root key.
+// The vault's keys, beside a running service or without one: `rewrap` moves every secret to the newest root key,
+// `doctor` lists what does not open, `new-key` makes a root key.
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { type Config, loadConfig } from '../src/config.ts';

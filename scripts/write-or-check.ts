@@ -1,7 +1,10 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
-/** Writes a generated file that is committed. With `--check` on the command line it only compares, and fails when the file is stale. */
+/**
+ * Writes a generated file that is committed. With `--check` on the command line it only compares, and fails when the
+ * file is stale.
+ */
 export function writeOrCheck(file: string, text: string): void {
   const isCurrent = existsSync(file) && readFileSync(file, 'utf8') === text;
   const name = path.relative(process.cwd(), file);

@@ -91,7 +91,10 @@ function explain(error: unknown, { host, port }: Config): string {
   return error.message;
 }
 
-/** Runs the service until a signal or a fault ends it; the process exits with 0 after a clean stop that was asked for, else with 1. */
+/**
+ * Runs the service until a signal or a fault ends it; the process exits with 0 after a clean stop that was asked for,
+ * else with 1.
+ */
 async function main(): Promise<void> {
   const config = readConfig();
   const logger = createLogger(config);

@@ -7,7 +7,10 @@ interface Step {
   timeoutSeconds: number;
 }
 
-/** Undoes what a start did, the last first. Each step has its time, so that a stuck one does not keep the others from their turn. */
+/**
+ * Undoes what a start did, the last first. Each step has its time, so that a stuck one does not keep the others from
+ * their turn.
+ */
 export class Teardown {
   private readonly steps: Step[] = [];
 

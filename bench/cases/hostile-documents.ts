@@ -7,7 +7,10 @@ import type { ServerProcess } from '../server-process.ts';
 const REPEATS = 20;
 const DISTINCT = 2_000;
 
-/** What the documents of the hostile corpus cost in CPU, when they are answered and when they are refused, and what is left of them. */
+/**
+ * What the documents of the hostile corpus cost in CPU, when they are answered and when they are refused, and what is
+ * left of them.
+ */
 export async function hostile(product: ServerProcess, account: Account): Promise<void> {
   const costs: { what: string; ms: number; isAnswered: boolean }[] = [];
   for (const { what, query, variables = '{}', operationName = null } of hostileDocuments) {

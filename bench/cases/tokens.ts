@@ -4,7 +4,10 @@ import { print, printRatio } from '../report.ts';
 import type { ServerProcess } from '../server-process.ts';
 import { newest } from './workspaces.ts';
 
-/** A read by id, signed in with an API token that has restrictions. The hand-written server looks the token up each time. */
+/**
+ * A read by id, signed in with an API token that has restrictions. The hand-written server looks the token up each
+ * time.
+ */
 export async function tokens(
   servers: readonly ServerProcess[],
   product: ServerProcess,

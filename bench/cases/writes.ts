@@ -7,7 +7,9 @@ import type { ServerProcess } from '../server-process.ts';
 const RENAMED = 64;
 const CONNECTIONS = 16;
 
-/** Changes, each beside a transaction by hand of the very same rows. `BENCH_ONLY=writes npm run bench` runs these alone. */
+/**
+ * Changes, each beside a transaction by hand of the very same rows. `BENCH_ONLY=writes npm run bench` runs these alone.
+ */
 export async function writes(
   servers: readonly ServerProcess[],
   product: ServerProcess,

@@ -9,7 +9,10 @@ import { RootKeys } from '../../src/platform/keys/root-keys.ts';
 import { createLogger } from '../../src/platform/logger.ts';
 import { type Database, openDatabase } from '../../src/platform/postgres/database.ts';
 
-/** What a hand-written server shares with the product: the database, the keys, and the very same check of the access token. */
+/**
+ * What a hand-written server shares with the product: the database, the keys, and the very same check of the access
+ * token.
+ */
 interface Baseline {
   database: Database;
   rootKeys: RootKeys;

@@ -1,7 +1,10 @@
 // The pages behind the links in mails. Addresses are relative, so that the service may live below a path of its host.
 
 /** @typedef {Record<string, string>} Fields texts by the name of an input */
-/** @typedef {{ error?: string, message?: string, details?: { field?: string, retry_after?: number }, detail?: { loc: string[], msg: string }[] }} Problem */
+/**
+ * @typedef {{ error?: string, message?: string, details?: { field?: string, retry_after?: number }, detail?: { loc:
+ * string[], msg: string }[] }} Problem
+ */
 
 const token = new URLSearchParams(location.search).get('token') ?? '';
 const status = byId('status');

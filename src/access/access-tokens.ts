@@ -56,7 +56,10 @@ export class AccessTokens {
       .sign(privateKey);
   }
 
-  /** The claims of a token that is genuine and has not expired; `null` otherwise. Whether its session lives is another question. */
+  /**
+   * The claims of a token that is genuine and has not expired; `null` otherwise. Whether its session lives is another
+   * question.
+   */
   async verify(token: string, hash = tokenHash(token)): Promise<AccessClaims | null> {
     if (token.length > MAX_TOKEN_LENGTH) return null;
     const known = this.#verified.get(hash);
@@ -102,7 +105,10 @@ export class AccessTokens {
 
 const isSecond = (value: unknown): value is number => Number.isSafeInteger(value);
 
-/** The one spelling of a token: base64url has several for the same signature (padding, unused bits), and a token is known by its text. */
+/**
+ * The one spelling of a token: base64url has several for the same signature (padding, unused bits), and a token is
+ * known by its text.
+ */
 function isCanonical(token: string): boolean {
   const signature = COMPACT.exec(token)?.[1];
   return signature !== undefined && Buffer.from(signature, 'base64url').toString('base64url') === signature;

@@ -51,15 +51,16 @@ const EACH_ROLES_SOMEWHERE = `select ${ROLES_SOMEWHERE.replace('$1', 'k.org_id')
   from unnest($1::text[], $2::text[]) with ordinality k(org_id, user_id, at) order by k.at`;
 
 /**
- * May this caller do that here? Reads memberships live, with a cache of under a second that this node's own changes drop at
- * once. Answers 403 alike for an organization or workspace that one is no member of, whether or not it exists (defaults §0.3).
+ * May this caller do that here? Reads memberships live, with a cache of under a second that this node's own changes
+ * drop at once. Answers 403 alike for an organization or workspace that one is no member of, whether or not it exists
+ * (defaults §0.3).
  *
- * A token has the rights of its user, narrowed by what it grants and restricted to what it lists (`token-grant.ts`). A service that asks
- * again for something in a namespace, an environment or an app has to say so by `place`: without it, a change counts as one outside of
- * them and is refused to tokens that are restricted to some.
+ * A token has the rights of its user, narrowed by what it grants and restricted to what it lists (`token-grant.ts`). A
+ * service that asks again for something in a namespace, an environment or an app has to say so by `place`: without it,
+ * a change counts as one outside of them and is refused to tokens that are restricted to some.
  *
- * What is cached is answered at once, else by a promise. To await it always would cost 0.3 us more for each check, 20 us
- * for a page of 20 rows with three checks each; and each event is checked for each of its streams.
+ * What is cached is answered at once, else by a promise. To await it always would cost 0.3 us more for each check, 20
+ * us for a page of 20 rows with three checks each; and each event is checked for each of its streams.
  */
 export class Access {
   readonly #sql: Sql;
@@ -122,7 +123,8 @@ export class Access {
 
   /**
    * @param place what in the workspace it is about: its namespace (by id or `default`), environment, app
-   * @throws FORBIDDEN for those who cannot see the workspace, RESOURCE_NOT_FOUND for those who could see it were it there,
+   * @throws FORBIDDEN for those who cannot see the workspace, RESOURCE_NOT_FOUND for those who could see it were it
+   * there,
    *   FORBIDDEN with the permission for those whose role does not grant it.
    */
   requireWorkspace(
@@ -152,8 +154,8 @@ export class Access {
   }
 
   /**
-   * What a token allows of itself, whatever its user may do; always passes for those who have signed in. For what users may do without
-   * a permission, because it is their own.
+   * What a token allows of itself, whatever its user may do; always passes for those who have signed in. For what users
+   * may do without a permission, because it is their own.
    * @throws FORBIDDEN `organization:access` for another organization, FORBIDDEN with the permission
    */
   async requireToken({ principal: { token } }: Actor, permission: Permission, where: Reach): Promise<void> {
@@ -162,7 +164,10 @@ export class Access {
     if (!reaches(token, permission, await this.#resolved(where, token.namespaceIds))) throw forbidden(permission);
   }
 
-  /** Whether the caller's user may do something anywhere in an organization: by a role in it or in any of its workspaces, be it to own content only. */
+  /**
+   * Whether the caller's user may do something anywhere in an organization: by a role in it or in any of its
+   * workspaces, be it to own content only.
+   */
   async rightsSomewhere(actor: Actor, orgId: string): Promise<(permission: Permission) => boolean> {
     const own = await this.organizationRole(actor, orgId);
     if (!own) return () => false;
@@ -173,7 +178,10 @@ export class Access {
       inWorkspaces.some((role) => granted(role, permission) !== 'none');
   }
 
-  /** The id of a part of a workspace, by its id or, of a namespace, by `default`. @throws RESOURCE_NOT_FOUND with the part */
+  /**
+   * The id of a part of a workspace, by its id or, of a namespace, by `default`. @throws RESOURCE_NOT_FOUND with the
+   * part
+   */
   async findPart(workspace: WorkspacePlace, part: PlacePart, id: string): Promise<string> {
     const { orgId, workspaceId } = workspace;
     if (part === 'namespace' && id === DEFAULT_NAMESPACE) {
@@ -243,7 +251,10 @@ export class Access {
     return { ...where, namespaceId: (await this.#defaultNamespace(orgId, workspaceId)) ?? DEFAULT_NAMESPACE };
   }
 
-  /** It is made with its workspace and neither moves nor goes away alone, so it may be kept as long as the membership is. */
+  /**
+   * It is made with its workspace and neither moves nor goes away alone, so it may be kept as long as the membership
+   * is.
+   */
   async #defaultNamespace(orgId: string, workspaceId: string): Promise<string | null> {
     const { id } = await this.#defaultNamespaces.get(`${orgId} ${workspaceId}`, async () => {
       const [row] = await this.#sql.read<{ id: string }>(DEFAULT_NAMESPACE_ID, [orgId, workspaceId]);
@@ -283,7 +294,10 @@ export class Access {
     return (await this.#readEach<{ roles: Role[] }>(keys, one, EACH_ROLES_SOMEWHERE)).map(({ roles }) => roles);
   }
 
-  /** One row for each key: of `one` where there is a single key, else of `many`, which takes the columns of the keys as arrays. */
+  /**
+   * One row for each key: of `one` where there is a single key, else of `many`, which takes the columns of the keys as
+   * arrays.
+   */
   async #readEach<Row extends object>(keys: readonly string[][], one: string, many: string): Promise<Row[]> {
     if (keys.length === 1) return this.#sql.read<Row>(one, keys[0]!);
     return this.#sql.read<Row>(

@@ -23,8 +23,9 @@ function base62(value: bigint, length: number): string {
 const checksum = (text: string): string => base62(BigInt(crc32(text)), CHECK_LENGTH);
 
 /**
- * A token from 37 random bytes (defaults §3): `pat_<8 characters by which it is recognised>_<43 of 256 bits>_<6 of a CRC-32>`. The checksum
- * finds typos, and lets scanners of leaked credentials tell real ones, without a look into the database.
+ * A token from 37 random bytes (defaults §3): `pat_<8 characters by which it is recognised>_<43 of 256 bits>_<6 of a
+ * CRC-32>`. The checksum finds typos, and lets scanners of leaked credentials tell real ones, without a look into the
+ * database.
  */
 export function formatToken(kind: TokenKind, bytes: Buffer = randomBytes(ID_BYTES + SECRET_BYTES)): string {
   const number = (part: Buffer) => BigInt(`0x${part.toString('hex')}`);
@@ -44,8 +45,8 @@ export function kindOfToken(token: string): TokenKind | null {
 export const prefixOf = (token: string): string => token.slice(0, 12);
 
 /**
- * What a refresh token is exchanged for: derived from it, so that whoever repeats a refresh gets the very same pair, although only hashes
- * are stored.
+ * What a refresh token is exchanged for: derived from it, so that whoever repeats a refresh gets the very same pair,
+ * although only hashes are stored.
  */
 export function successorPair(
   kind: 'pat' | 'app',

@@ -56,7 +56,10 @@ export class Authentication {
     this.#sql = sql;
   }
 
-  /** The principal of a credential; `null` when it is missing, malformed, expired or revoked: those are never told apart. */
+  /**
+   * The principal of a credential; `null` when it is missing, malformed, expired or revoked: those are never told
+   * apart.
+   */
   async authenticate(credential: Credential | null): Promise<Principal | null> {
     if (!credential) return null;
     const { hash } = credential;
@@ -78,7 +81,10 @@ export class Authentication {
     return this.#trusted.has(hash) || this.#pending.has(hash);
   }
 
-  /** Whether it is an access token that this service has signed and that has not expired; its session may have ended all the same. */
+  /**
+   * Whether it is an access token that this service has signed and that has not expired; its session may have ended all
+   * the same.
+   */
   async isSigned({ token, hash }: Credential): Promise<boolean> {
     return !API_TOKEN.test(token) && (await this.#tokens.verify(token, hash)) !== null;
   }
@@ -97,8 +103,8 @@ export class Authentication {
   }
 
   /**
-   * What a principal that was found earlier is now; `null` when it would not be found any more. For sockets and streams, which outlive
-   * their access token, but no API token.
+   * What a principal that was found earlier is now; `null` when it would not be found any more. For sockets and
+   * streams, which outlive their access token, but no API token.
    */
   async renew(known: Principal): Promise<Principal | null> {
     if (known.token) return this.#apiTokens.find(known.token.hash);
@@ -106,7 +112,10 @@ export class Authentication {
     return principal?.userId === known.userId ? { ...principal, orgId: known.orgId } : null;
   }
 
-  /** Whether a principal that was found earlier would be found again; at once where that is known, as it is for each event of a stream. */
+  /**
+   * Whether a principal that was found earlier would be found again; at once where that is known, as it is for each
+   * event of a stream.
+   */
   lives(known: Principal): boolean | Promise<boolean> {
     if (known.token) return this.#apiTokens.find(known.token.hash).then((principal) => principal !== null);
     const session = this.#session(known.sessionId);

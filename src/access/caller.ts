@@ -11,9 +11,9 @@ export interface RequestInfo {
   /** Path without the query. */
   path: string;
   /**
-   * Where the request came in, in one spelling: the canonical path of its REST route, or `/graphql` for every transport of GraphQL. What
-   * `endpoint_paths` of a token are held against; absent where no operation stands behind the path. Worked out when it is asked for: few
-   * tokens have such paths.
+   * Where the request came in, in one spelling: the canonical path of its REST route, or `/graphql` for every transport
+   * of GraphQL. What `endpoint_paths` of a token are held against; absent where no operation stands behind the path.
+   * Worked out when it is asked for: few tokens have such paths.
    */
   door?: () => string | undefined;
   /** Client address after trusted proxies. */
@@ -35,12 +35,17 @@ export interface RequestInfo {
 /** Whoever calls: perhaps a stranger. */
 export interface Caller {
   principal: Principal | null;
-  /** Who has just proven to be somebody, by registering or signing in: the answer shows this user as the user sees it. */
+  /**
+   * Who has just proven to be somebody, by registering or signing in: the answer shows this user as the user sees it.
+   */
   signedInAs?: { userId: string; username: string };
   request: RequestInfo;
 }
 
-/** A caller who is known. Every read and every change takes one first, so that an unscoped one cannot be written by accident. */
+/**
+ * A caller who is known. Every read and every change takes one first, so that an unscoped one cannot be written by
+ * accident.
+ */
 export interface Actor extends Caller {
   principal: Principal;
 }

@@ -24,14 +24,17 @@ export interface EnvironmentPlace extends WorkspacePlace {
 export type PlacePart = 'namespace' | 'app' | 'environment';
 
 /**
- * A place that is there, within its parents, and in which the caller may do what was asked for. Reads take nothing else, so that an unscoped
- * one cannot be written by accident.
+ * A place that is there, within its parents, and in which the caller may do what was asked for. Reads take nothing
+ * else, so that an unscoped one cannot be written by accident.
  */
 export type Checked<Place> = Marked<Place>;
 
 type Parts = Partial<NamespacePlace & AppPlace & EnvironmentPlace>;
 
-/** The place of a root field, from its organization down to the part that the field declares. It is what root resolvers get as their parent. */
+/**
+ * The place of a root field, from its organization down to the part that the field declares. It is what root resolvers
+ * get as their parent.
+ */
 export class RootPlace {
   readonly #parts: Parts;
   readonly #asked: Asked | null;

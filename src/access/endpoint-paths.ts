@@ -1,6 +1,7 @@
 /**
- * An element of a token's `endpoint_paths`: a prefix of a canonical REST path that ends at a segment's border (`/v1/orgs/org_1/secrets`), or
- * a glob in which `*` is one segment and `**` at the end any rest (`/v1/orgs/{any}/secrets/**`, with `*` for `{any}`).
+ * An element of a token's `endpoint_paths`: a prefix of a canonical REST path that ends at a segment's border
+ * (`/v1/orgs/org_1/secrets`), or a glob in which `*` is one segment and `**` at the end any rest
+ * (`/v1/orgs/{any}/secrets/**`, with `*` for `{any}`).
  */
 export interface EndpointPattern {
   /** Segments as they stand in canonical paths; `*` for any one. */
@@ -9,7 +10,10 @@ export interface EndpointPattern {
   isOpen: boolean;
 }
 
-/** Reads a pattern; `null` where it could never match: no leading slash, empty or dotted segments, `*` within a segment (encoded too: nobody should have to know what it means), `**` not at the end. */
+/**
+ * Reads a pattern; `null` where it could never match: no leading slash, empty or dotted segments, `*` within a segment
+ * (encoded too: nobody should have to know what it means), `**` not at the end.
+ */
 export function parseEndpointPattern(text: string): EndpointPattern | null {
   if (!text.startsWith('/')) return null;
   const segments = text.replace(/\/$/, '').split('/').slice(1);
@@ -46,8 +50,8 @@ export function coversPattern(outer: EndpointPattern, inner: EndpointPattern): b
 }
 
 /**
- * The canonical path of a request: its route's template with the variables filled in, each decoded and encoded again. Never the raw URL:
- * doubled slashes, dots and other spellings of the same thing cannot make it look like another.
+ * The canonical path of a request: its route's template with the variables filled in, each decoded and encoded again.
+ * Never the raw URL: doubled slashes, dots and other spellings of the same thing cannot make it look like another.
  */
 export const canonicalPath = (template: string, params: Readonly<Record<string, string>>): string =>
   template.replaceAll(/\{([^}]*)\}/g, (_, name: string) => encodeURIComponent((params[name] ?? '').toWellFormed()));

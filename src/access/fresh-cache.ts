@@ -11,8 +11,8 @@ const wasDropped = ({ dropped, prefixes }: Reading, key: string): boolean =>
   dropped.has(key) || prefixes.some((prefix) => key.startsWith(prefix));
 
 /**
- * What access checks read, kept for less than a second: so that a revocation acts within a second on every node, while this
- * node drops the entry at once. A load that was under way when its key was dropped is not kept.
+ * What access checks read, kept for less than a second: so that a revocation acts within a second on every node, while
+ * this node drops the entry at once. A load that was under way when its key was dropped is not kept.
  */
 export class FreshCache<Value extends object> {
   readonly #entries: LRUCache<string, Value>;
@@ -28,7 +28,10 @@ export class FreshCache<Value extends object> {
     return this.#entries.get(key) ?? this.#loading.get(key) ?? this.#load(key, load);
   }
 
-  /** Reads many values anew, in one go; what is dropped meanwhile is not kept. @param load gives the values in the order of the keys */
+  /**
+   * Reads many values anew, in one go; what is dropped meanwhile is not kept. @param load gives the values in the order
+   * of the keys
+   */
   async readAgain(keys: readonly string[], load: (keys: readonly string[]) => Promise<Value[]>): Promise<void> {
     if (keys.length === 0) return;
     const reading: Reading = { dropped: new Set(), prefixes: [] };

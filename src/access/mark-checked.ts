@@ -15,7 +15,10 @@ class Mark {
     this.#asked = asked;
   }
 
-  /** What the caller was asked for in this place. @throws Error where it was reached by an object and not asked for itself */
+  /**
+   * What the caller was asked for in this place. @throws Error where it was reached by an object and not asked for
+   * itself
+   */
   get asked(): Asked {
     if (!this.#asked) throw new Error('Nothing was asked for in this place.');
     return this.#asked;

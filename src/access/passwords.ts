@@ -8,7 +8,10 @@ const PARAMETERS_PREFIX = '$argon2id$v=19$m=19456,t=2,p=1$';
 /** Made with the same parameters as the others, of no password. */
 const DUMMY = `${PARAMETERS_PREFIX}c2FsdCBvZiBubyBoYXNoIQ$bm8gcGFzc3dvcmQgaGFzIHRoaXMgZm9yIGEgaGFzaC4`;
 
-/** How many hashes may run or wait at once: beyond it a storm of sign-ins is turned away instead of starving everything else. */
+/**
+ * How many hashes may run or wait at once: beyond it a storm of sign-ins is turned away instead of starving everything
+ * else.
+ */
 const MAX_PENDING = 256;
 /** How many run at once: libuv has four threads, and files and DNS need one. */
 const MAX_RUNNING = 3;
@@ -29,8 +32,8 @@ export class Passwords {
   }
 
   /**
-   * Whether the password is right. Without a stored hash it does the same work against a dummy and answers `false`, so that
-   * the time tells nothing.
+   * Whether the password is right. Without a stored hash it does the same work against a dummy and answers `false`, so
+   * that the time tells nothing.
    */
   async verify(stored: string | null, password: string): Promise<boolean> {
     const matches = await this.#run(() => verify(stored ?? DUMMY, password.normalize('NFKC')));

@@ -20,20 +20,28 @@ export interface UserPrincipal extends Known {
   token: null;
 }
 
-/** A program with an API token or an app's token: it has no session, one organization, and never administers the platform. */
+/**
+ * A program with an API token or an app's token: it has no session, one organization, and never administers the
+ * platform.
+ */
 export interface TokenPrincipal extends Known {
   type: 'api_token' | 'app_token';
   orgId: string;
   token: TokenGrant;
 }
 
-/** Who is calling. Found once per request, from the `authorization` header, for REST, GraphQL, WebSocket and SSE alike. */
+/**
+ * Who is calling. Found once per request, from the `authorization` header, for REST, GraphQL, WebSocket and SSE alike.
+ */
 export type Principal = UserPrincipal | TokenPrincipal;
 
 /** What identifies the principal itself: the token, or the user. */
 export const principalId = ({ token, userId }: Principal): string => token?.id ?? userId;
 
-/** The caller as somebody who has signed in. @throws FORBIDDEN with the permission of what is asked for, for tokens: none of them has it */
+/**
+ * The caller as somebody who has signed in. @throws FORBIDDEN with the permission of what is asked for, for tokens:
+ * none of them has it
+ */
 export function sessionOf({ principal }: { principal: Principal }, permission: Permission): UserPrincipal {
   if (principal.token) throw forbidden(permission, 'An API token cannot do this: sign in instead.');
   return principal;

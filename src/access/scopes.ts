@@ -23,8 +23,8 @@ const words: Readonly<Record<string, readonly Permission[]>> = {
 const UNNAMED: readonly Permission[] = permissions.filter(isPlain);
 
 /**
- * What an element of a token's `permissions` stands for: `secret:read` for itself, `secret:*` for all of the resource, `*:read` for that of
- * all resources (but what is sensitive only in reading). Empty for a name that means nothing.
+ * What an element of a token's `permissions` stands for: `secret:read` for itself, `secret:*` for all of the resource,
+ * `*:read` for that of all resources (but what is sensitive only in reading). Empty for a name that means nothing.
  */
 export function expandPermission(name: string): readonly Permission[] {
   if (known.has(name)) return [name as Permission];
@@ -35,7 +35,10 @@ export function expandPermission(name: string): readonly Permission[] {
   return permissions.filter((p) => verbOf(p) === verb && (isRead(p) || isPlain(p)));
 }
 
-/** What an element of a token's `scopes` stands for: a word (`read`, `write`, `admin`), a resource, or a permission's name. */
+/**
+ * What an element of a token's `scopes` stands for: a word (`read`, `write`, `admin`), a resource, or a permission's
+ * name.
+ */
 export function expandScope(name: string): readonly Permission[] {
   if (Object.hasOwn(words, name)) return words[name]!;
   return resources.has(name) ? expandPermission(`${name}:*`) : expandPermission(name);
@@ -48,8 +51,8 @@ export const isWord = (name: string): boolean => Object.hasOwn(words, name);
 export const isPermission = (name: string): name is Permission => known.has(name);
 
 /**
- * What a token may do at most, whatever its owner may: everything but the sensitive where it names nothing. A name that means nothing any
- * more grants nothing, and never turns a list into an empty one.
+ * What a token may do at most, whatever its owner may: everything but the sensitive where it names nothing. A name that
+ * means nothing any more grants nothing, and never turns a list into an empty one.
  */
 export function expand(scopes: readonly string[], names: readonly string[]): ReadonlySet<Permission> {
   if (scopes.length === 0 && names.length === 0) return unnamed;

@@ -26,8 +26,9 @@ const FORGET_AFTER_MS = 25 * 3600 * 1000;
 const REFRESH_MS = 5_000;
 
 /**
- * The keys that sign access tokens, in `KEYS_DIR/jwt.json` (mode 0600). The first signs, all verify. Rotation puts a new one in front; a
- * running service notices, and a token signed by a key that it does not know makes it look again: nobody is logged out.
+ * The keys that sign access tokens, in `KEYS_DIR/jwt.json` (mode 0600). The first signs, all verify. Rotation puts a
+ * new one in front; a running service notices, and a token signed by a key that it does not know makes it look again:
+ * nobody is logged out.
  */
 export class SigningKeys {
   readonly #file: string;
@@ -51,7 +52,10 @@ export class SigningKeys {
     return keys;
   }
 
-  /** Puts a new key in front and forgets those that no living token needs. @returns its id @throws FolderInUseError while another rotates */
+  /**
+   * Puts a new key in front and forgets those that no living token needs. @returns its id @throws FolderInUseError
+   * while another rotates
+   */
   static async rotate(keysDir: string, now = new Date()): Promise<string> {
     await SigningKeys.open(keysDir);
     const file = path.join(keysDir, 'jwt.json');

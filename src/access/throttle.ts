@@ -13,7 +13,9 @@ export interface BucketState {
   retryAfter: number;
 }
 
-/** Buckets count in millionths of a request and in microseconds: whole numbers, so that they are exact at every edge. */
+/**
+ * Buckets count in millionths of a request and in microseconds: whole numbers, so that they are exact at every edge.
+ */
 const MICRO = 1_000_000;
 
 /** How many at once, and how many per second after that. */
@@ -22,7 +24,10 @@ export interface RateLine {
   burst: number;
 }
 
-/** Token buckets by key: `burst` at once, then `rps`, unless a key has a line of its own. Their number is bounded: the least used are forgotten first. */
+/**
+ * Token buckets by key: `burst` at once, then `rps`, unless a key has a line of its own. Their number is bounded: the
+ * least used are forgotten first.
+ */
 export class TokenBuckets {
   readonly #line: RateLine;
   readonly #buckets = lruOf<{ left: number; at: number }>(100_000);

@@ -2,7 +2,9 @@ import type { Place } from '../core/place.ts';
 import type { Permission } from '../core/resources.ts';
 import { type EndpointPattern, matchesPath } from './endpoint-paths.ts';
 
-/** What an API token or app token narrows its user's rights to (spec, Authentication 6). Empty lists restrict nothing. */
+/**
+ * What an API token or app token narrows its user's rights to (spec, Authentication 6). Empty lists restrict nothing.
+ */
 export interface TokenGrant {
   /** `tok_…` */
   id: string;
@@ -35,7 +37,8 @@ export interface Reach extends Place {
 }
 
 /**
- * What of each kind of place a token is restricted to; absent where everything is open. An app's token sees its own app.
+ * What of each kind of place a token is restricted to; absent where everything is open. An app's token sees its own
+ * app.
  */
 export function restrictionsOf(token: TokenGrant | null): {
   readonly [Name in 'orgId' | 'workspaceId' | keyof Place]?: readonly string[];
@@ -64,8 +67,8 @@ export const grants = ({ permissions }: TokenGrant, permission: Permission): boo
   permission === 'organization:access' || permissions.has(permission);
 
 /**
- * Whether a token may do something in a place: what it grants, and each of its restrictions. Changes must happen within what it is
- * restricted to; reads need not name it, but must not name something else.
+ * Whether a token may do something in a place: what it grants, and each of its restrictions. Changes must happen within
+ * what it is restricted to; reads need not name it, but must not name something else.
  * @param where a namespace by its id, `default` resolved
  */
 export function reaches(token: TokenGrant, permission: Permission, where: Reach): boolean {

@@ -66,7 +66,10 @@ export class TokenLookup {
     this.#uses = uses;
   }
 
-  /** Whose token it is; `null` for one that is unknown, expired or revoked, and for one whose user or organization is gone. */
+  /**
+   * Whose token it is; `null` for one that is unknown, expired or revoked, and for one whose user or organization is
+   * gone.
+   */
   async find(hash: string): Promise<TokenPrincipal | null> {
     const { principal, endsAt } = await this.#tokens.get(hash, () => this.#loads.load(hash));
     if (!principal || performance.now() >= endsAt) return null;

@@ -11,7 +11,9 @@ const WRITE = `with due as (
     order by t.id for update skip locked)
   update api_tokens t set last_used_at = now() from due where t.id = due.id`;
 
-/** Notes which tokens are used, outside the way of the requests: written in batches, each token once a minute at most. */
+/**
+ * Notes which tokens are used, outside the way of the requests: written in batches, each token once a minute at most.
+ */
 export class TokenUses {
   readonly #sql: Sql;
   readonly #onFault: (error: unknown, what: string) => void;

@@ -13,9 +13,9 @@ interface Live {
 }
 
 /**
- * Locks an organization's number of live tokens until the transaction ends, and checks that one more fits: of those that its owner (a user
- * in the organization, or an app) has, and of all. An expired token counts as long as it can be refreshed. Call it before any row is locked:
- * whoever waits here has locked nothing that others wait for.
+ * Locks an organization's number of live tokens until the transaction ends, and checks that one more fits: of those
+ * that its owner (a user in the organization, or an app) has, and of all. An expired token counts as long as it can be
+ * refreshed. Call it before any row is locked: whoever waits here has locked nothing that others wait for.
  * @throws RESOURCE_CONFLICT `limit_reached` with the `limit`
  */
 export async function lockTokenCaps(

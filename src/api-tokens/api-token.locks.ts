@@ -14,8 +14,9 @@ export interface TokenMaker {
 type Lost = 'user' | 'membership' | 'app';
 
 /**
- * Locks what a new token lives by: its organization, the membership, its user, its app. Whoever deactivates the user, removes the member or
- * deletes the app either waits, and then finds the new token, or was first, and then it is not made.
+ * Locks what a new token lives by: its organization, the membership, its user, its app. Whoever deactivates the user,
+ * removes the member or deletes the app either waits, and then finds the new token, or was first, and then it is not
+ * made.
  * @param orElse the error when one of them is gone
  */
 export function demandMaker(tx: Tx, { orgId, userId, appId }: TokenMaker, orElse: (lost: Lost) => Error): void {
@@ -27,7 +28,8 @@ export function demandMaker(tx: Tx, { orgId, userId, appId }: TokenMaker, orElse
 
 /**
  * The same for minting, with the token that asks, where it is one: it must be alive by the clock of the database.
- * @throws AUTHENTICATION_FAILED when the user or the asking token is no more, FORBIDDEN `organization:access` after leaving,
+ * @throws AUTHENTICATION_FAILED when the user or the asking token is no more, FORBIDDEN `organization:access` after
+ * leaving,
  *   RESOURCE_NOT_FOUND `app`
  */
 export async function lockForMinting(tx: Tx, maker: TokenMaker, askingTokenId: string | null): Promise<void> {

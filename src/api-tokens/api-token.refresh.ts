@@ -20,7 +20,9 @@ import type { IssuedToken } from './api-token.service.ts';
 
 /** For so long the answer to a refresh can be had again: it may have been lost on its way. */
 const REPEAT_MS = 60_000;
-/** For so long a token that was given out twice may come back late: its other holder asks again when its own copy ends. */
+/**
+ * For so long a token that was given out twice may come back late: its other holder asks again when its own copy ends.
+ */
 const OWED_MS = 3_600_000;
 const DEFAULT_GRACE_SECONDS = 300;
 
@@ -58,10 +60,11 @@ export class ApiTokenRefresh {
   }
 
   /**
-   * Exchanges a refresh token for the next pair, which inherits everything of the token, the length of its life included. The token before
-   * it works on for its grace. Repeating within a minute gives the very same pair, whatever became of it meanwhile; a refresh token that
-   * comes back later revokes the whole family, because somebody else has it. Only who was given a pair by a repetition may be that late
-   * once, within an hour, and gets the newest pair of the family, which owes them nothing more.
+   * Exchanges a refresh token for the next pair, which inherits everything of the token, the length of its life
+   * included. The token before it works on for its grace. Repeating within a minute gives the very same pair, whatever
+   * became of it meanwhile; a refresh token that comes back later revokes the whole family, because somebody else has
+   * it. Only who was given a pair by a repetition may be that late once, within an hour, and gets the newest pair of
+   * the family, which owes them nothing more.
    * @throws AUTHENTICATION_FAILED for whatever is wrong with the refresh token
    */
   async refresh(
@@ -108,7 +111,8 @@ export class ApiTokenRefresh {
     const isInGrace = held.now.getTime() - held.rotatedAt!.getTime() <= REPEAT_MS;
     if (!isInGrace) {
       if (!isOwed(held)) return 'reused';
-      // what is owed ends with the minute of this answer, which may be lost too; nothing is owed for the pair that it holds
+      // what is owed ends with the minute of this answer, which may be lost too; nothing is owed for the pair that it
+      // holds
       const left = new Date(Math.min(held.reissuedAt!.getTime(), held.now.getTime() - OWED_MS + REPEAT_MS));
       tx.update('api_tokens', { id: held.id }, { reissuedAt: left });
       return this.#newest(tx, held, pair);
@@ -182,7 +186,8 @@ export class ApiTokenRefresh {
 }
 
 /**
- * Locks a token whose user is active and a member still: of many refreshes at once, the first rotates and the others wait for it.
+ * Locks a token whose user is active and a member still: of many refreshes at once, the first rotates and the others
+ * wait for it.
  * @throws AUTHENTICATION_FAILED for what is no more
  */
 async function lockToken(tx: Tx, { id, orgId, createdByUserId: userId, appId }: ApiTokenRow): Promise<Held> {

@@ -33,9 +33,10 @@ interface Revoked {
 }
 
 /**
- * Revokes tokens from now on with their whole families: what they were refreshed from and is in its grace, and what they were refreshed
- * to. Refused at once on this node, within a second on every other. Each leaves its record and event. Families of tokens that they made go
- * with them (`maker_revoked`): whoever stole one must not keep what it made. What is revoked already stays as it is.
+ * Revokes tokens from now on with their whole families: what they were refreshed from and is in its grace, and what
+ * they were refreshed to. Refused at once on this node, within a second on every other. Each leaves its record and
+ * event. Families of tokens that they made go with them (`maker_revoked`): whoever stole one must not keep what it
+ * made. What is revoked already stays as it is.
  * @returns how many were still alive
  */
 export async function revokeTokens(
@@ -62,8 +63,9 @@ export async function revokeTokens(
 const ALIVE = Prisma.sql`(revoked_at is null or revoked_at > clock_timestamp())`;
 
 /**
- * Locks all live tokens of the families and of what they made. Who is refreshing or minting with one of them locks it, so it is waited for,
- * and what came of it is found by the next look: until a look finds nothing that was not locked before.
+ * Locks all live tokens of the families and of what they made. Who is refreshing or minting with one of them locks it,
+ * so it is waited for, and what came of it is found by the next look: until a look finds nothing that was not locked
+ * before.
  */
 async function lockLineage(tx: Tx, condition: Prisma.Sql): Promise<string[]> {
   for (let held: string[] = []; ; ) {

@@ -80,7 +80,8 @@ export class AppService {
 
   /**
    * Undeploys an app everywhere and deletes it with its releases and its tokens.
-   * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `environment_locked` for those who may not undeploy it from a locked environment
+   * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `environment_locked` for those who may not undeploy it from a locked
+   * environment
    */
   async delete(actor: Actor, place: Checked<WorkspacePlace>, id: string): Promise<void> {
     const { orgId, workspaceId } = place;

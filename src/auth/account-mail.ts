@@ -23,8 +23,9 @@ export type Mailing = Pick<Tx, 'enqueue'>;
 const TRIES = 12;
 
 /**
- * The mails of accounts. Each is a job of the change that promises it, so it leaves after the answer, whose time tells nothing, and is not
- * lost with the process. A mail is sent twice when a node dies between the server's answer and the end of the job.
+ * The mails of accounts. Each is a job of the change that promises it, so it leaves after the answer, whose time tells
+ * nothing, and is not lost with the process. A mail is sent twice when a node dies between the server's answer and the
+ * end of the job.
  */
 export class AccountMail {
   readonly tasks: readonly Task[];

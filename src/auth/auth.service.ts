@@ -53,8 +53,8 @@ export class AuthService {
   }
 
   /**
-   * Signs in with a user name or e-mail address. Unknown names, wrong passwords and dead accounts get the same answer after the
-   * same work.
+   * Signs in with a user name or e-mail address. Unknown names, wrong passwords and dead accounts get the same answer
+   * after the same work.
    */
   async login(caller: Caller, { username, password }: { username: string; password: string }): Promise<SignIn> {
     const { prisma, passwords, config } = this.#deps;
@@ -153,7 +153,10 @@ export class AuthService {
     return { ...user, passwordHash };
   }
 
-  /** @throws AUTHENTICATION_FAILED when the password was reset or the account deactivated since the password was verified */
+  /**
+   * @throws AUTHENTICATION_FAILED when the password was reset or the account deactivated since the password was
+   * verified
+   */
   async #signIn(caller: Caller, user: User): Promise<SignIn> {
     const { changes, prisma, sessions } = this.#deps;
     const { id, passwordHash } = user;
@@ -172,12 +175,15 @@ export class AuthService {
   }
 }
 
-/** A caller who proves to be somebody else than the bearer of the request's token, if it has one: records must not name the bearer. */
+/**
+ * A caller who proves to be somebody else than the bearer of the request's token, if it has one: records must not name
+ * the bearer.
+ */
 const asStranger = (caller: Caller): Caller => ({ ...caller, principal: null });
 
 /**
- * By user name or e-mail address, in lower case. Whoever took another's address as user name does not stand in the way: the owner of the
- * address comes first.
+ * By user name or e-mail address, in lower case. Whoever took another's address as user name does not stand in the way:
+ * the owner of the address comes first.
  */
 async function findByName(prisma: PrismaClient, name: string): Promise<User | null> {
   const users = await prisma.user.findMany({ where: { OR: [{ emailKey: name }, { usernameKey: name }] } });

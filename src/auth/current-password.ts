@@ -21,7 +21,8 @@ export class CurrentPassword {
   }
 
   /**
-   * Guesses count as failed sign-ins. @param refusal what is thrown when it is wrong @returns the hash that the password belongs to
+   * Guesses count as failed sign-ins. @param refusal what is thrown when it is wrong @returns the hash that the
+   * password belongs to
    * @throws RATE_LIMIT_EXCEEDED while locked
    */
   async check(userId: string, password: string, refusal: () => Error = unauthenticated): Promise<string | null> {

@@ -13,7 +13,10 @@ interface Account {
   username: string;
 }
 
-/** A new e-mail address for an account: the old one stays until the new one is confirmed by the link that is mailed there. */
+/**
+ * A new e-mail address for an account: the old one stays until the new one is confirmed by the link that is mailed
+ * there.
+ */
 export class EmailChange {
   readonly #deps: { prisma: PrismaClient; mail: AccountMail; currentPassword: CurrentPassword };
   // so that nobody fills a stranger's mailbox
@@ -24,8 +27,10 @@ export class EmailChange {
   }
 
   /**
-   * Asks what must be asked before an address is mailed to: the caller proves who they are, also for an account that they manage.
-   * @throws as `CurrentPassword.demand`, RESOURCE_ALREADY_EXISTS when another account has the address, RATE_LIMIT_EXCEEDED
+   * Asks what must be asked before an address is mailed to: the caller proves who they are, also for an account that
+   * they manage.
+   * @throws as `CurrentPassword.demand`, RESOURCE_ALREADY_EXISTS when another account has the address,
+   * RATE_LIMIT_EXCEEDED
    */
   async prepare(
     actor: Actor,

@@ -15,10 +15,12 @@ export class EmailProofs {
   }
 
   /**
-   * Uses the token of a link up. The first proof of an account ends the tokens that were made before it: perhaps somebody else had
-   * registered the address. Only who is signed in to the account at that moment has both, and keeps them. Sessions stay: who has the password
-   * could sign in again; the way to take an account back is to reset its password.
-   * @throws AUTHENTICATION_FAILED for a token that is unknown, used or expired, RESOURCE_ALREADY_EXISTS when another account has taken the
+   * Uses the token of a link up. The first proof of an account ends the tokens that were made before it: perhaps
+   * somebody else had registered the address. Only who is signed in to the account at that moment has both, and keeps
+   * them. Sessions stay: who has the password could sign in again; the way to take an account back is to reset its
+   * password.
+   * @throws AUTHENTICATION_FAILED for a token that is unknown, used or expired, RESOURCE_ALREADY_EXISTS when another
+   * account has taken the
    *   address in the meantime
    */
   async verify(caller: Caller, token: string): Promise<void> {

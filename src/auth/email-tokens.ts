@@ -43,7 +43,8 @@ export async function findEmailToken(
 
 /**
  * Uses a token up. One statement decides which of many equal requests wins.
- * @returns `null` when the token is unknown, used, expired, for something else, or was sent to an address that is no longer the user's
+ * @returns `null` when the token is unknown, used, expired, for something else, or was sent to an address that is no
+ * longer the user's
  */
 export async function useEmailToken(
   tx: Tx,

@@ -18,8 +18,8 @@ export const lockoutRetention = [
 ];
 
 /**
- * Locks an account after ten failed sign-ins in 15 minutes: 15 minutes, then double each time, at most four hours (defaults §0.5).
- * A name without an account locks alike, so that a lock tells nothing.
+ * Locks an account after ten failed sign-ins in 15 minutes: 15 minutes, then double each time, at most four hours
+ * (defaults §0.5). A name without an account locks alike, so that a lock tells nothing.
  */
 export class Lockout {
   readonly #prisma: PrismaClient;
@@ -35,7 +35,8 @@ export class Lockout {
   }
 
   /**
-   * Counts a failure, and locks at the tenth. One statement, so that parallel guesses are all counted and the eleventh learns nothing.
+   * Counts a failure, and locks at the tenth. One statement, so that parallel guesses are all counted and the eleventh
+   * learns nothing.
    * @returns seconds that it is still locked when others had locked it in the meantime, else 0
    */
   async failed(key: string): Promise<number> {

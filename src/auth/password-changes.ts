@@ -28,8 +28,9 @@ export class PasswordChanges {
   }
 
   /**
-   * Sets a new password and ends all sessions. Tokens live on unless `revokeTokens`; where the address was never proven before, they always
-   * end: whoever made them may be somebody else. @throws AUTHENTICATION_FAILED for a token that is unknown, used or expired
+   * Sets a new password and ends all sessions. Tokens live on unless `revokeTokens`; where the address was never proven
+   * before, they always end: whoever made them may be somebody else. @throws AUTHENTICATION_FAILED for a token that is
+   * unknown, used or expired
    */
   async reset(
     caller: Caller,
@@ -56,7 +57,9 @@ export class PasswordChanges {
     await this.#lockout.succeeded(known.userId);
   }
 
-  /** Changes the own password and ends the other sessions. @throws AUTHENTICATION_FAILED when the current one is wrong */
+  /**
+   * Changes the own password and ends the other sessions. @throws AUTHENTICATION_FAILED when the current one is wrong
+   */
   async change(
     actor: Actor,
     input: { currentPassword: string; newPassword: string; revokeTokens?: boolean | null },

@@ -48,8 +48,9 @@ export class RegistrationService {
   }
 
   /**
-   * Makes an account and signs it in. Without an invitation it gets an organization of its own with a default workspace; with
-   * one it joins the organization that invited it. The first account of an empty instance administers the platform.
+   * Makes an account and signs it in. Without an invitation it gets an organization of its own with a default
+   * workspace; with one it joins the organization that invited it. The first account of an empty instance administers
+   * the platform.
    * @throws FORBIDDEN `user:create` where registration is closed, RESOURCE_ALREADY_EXISTS, RATE_LIMIT_EXCEEDED
    */
   async register(caller: Caller, input: NewAccount & { inviteToken?: string | null }): Promise<SignIn> {

@@ -17,8 +17,8 @@ interface Request {
 const TRIES = 8;
 
 /**
- * Mails that anybody may ask for by naming an address. Asking only adds a job, whatever the address is, so neither the answer nor its time
- * tell whether there is such an account.
+ * Mails that anybody may ask for by naming an address. Asking only adds a job, whatever the address is, so neither the
+ * answer nor its time tell whether there is such an account.
  */
 export class RequestedMails {
   readonly tasks: readonly Task[];

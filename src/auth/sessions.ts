@@ -25,9 +25,15 @@ export interface SessionFacts {
   orgId: string | null;
 }
 
-/** For so long a refresh token that was replaced is honoured: the answer may have been lost on its way, or another tab was faster. */
+/**
+ * For so long a refresh token that was replaced is honoured: the answer may have been lost on its way, or another tab
+ * was faster.
+ */
 const GRACE_SECONDS = 60;
-/** For so long a token that was given out twice may come back late: its other holder asks again when the access token ends. */
+/**
+ * For so long a token that was given out twice may come back late: its other holder asks again when the access token
+ * ends.
+ */
 const OWED_SECONDS = 3_600;
 const DAY_MS = 24 * 3600 * 1000;
 
@@ -64,9 +70,10 @@ export class Sessions {
   }
 
   /**
-   * Exchanges a refresh token for its successor. Repeating it within a minute gives the very same successor, whatever became of that
-   * meanwhile; a token that comes back later ends the whole family, because somebody else has it. Only a successor that was given by a
-   * repetition may be that late, once and within an hour: it has two holders. They get the newest token of the session, which owes them nothing more.
+   * Exchanges a refresh token for its successor. Repeating it within a minute gives the very same successor, whatever
+   * became of that meanwhile; a token that comes back later ends the whole family, because somebody else has it. Only a
+   * successor that was given by a repetition may be that late, once and within an hour: it has two holders. They get
+   * the newest token of the session, which owes them nothing more.
    * @param onReuse told of the session that was ended for that
    * @throws AUTHENTICATION_FAILED for whatever is wrong with the token
    */
@@ -128,7 +135,8 @@ export class Sessions {
       update refresh_tokens s set reissued_at = now() from refresh_tokens r
       where s.hash = ${tokenHash(successor)} and r.hash = ${hash} and r.replaced_at >= now() - make_interval(secs => ${GRACE_SECONDS})`;
     if (isInGrace > 0) return successor;
-    // what is owed ends with the grace of this answer, which may be lost too; nothing is owed for the token that it holds
+    // what is owed ends with the grace of this answer, which may be lost too; nothing is owed for the token that it
+    // holds
     const isOwed = await prisma.$executeRaw`
       update refresh_tokens
       set reissued_at = least(reissued_at, now() - make_interval(secs => ${OWED_SECONDS - GRACE_SECONDS}))
@@ -136,7 +144,10 @@ export class Sessions {
     return isOwed > 0 ? this.#newest(successor, sessionId) : null;
   }
 
-  /** The one token of the session that was not rotated: it comes of the other by so many steps. `null` when it has expired. */
+  /**
+   * The one token of the session that was not rotated: it comes of the other by so many steps. `null` when it has
+   * expired.
+   */
   async #newest(successor: string, sessionId: string): Promise<string | null> {
     const tokens = await this.#deps.prisma.refreshToken.findMany({ where: { sessionId } });
     const newest = tokens.find(({ replacedAt, expiresAt }) => !replacedAt && expiresAt > new Date())?.hash;

@@ -46,8 +46,8 @@ export interface ConstraintIssue {
 }
 
 /**
- * What is wrong with the arguments of a root field in the light of each other; kept as `extensions.argumentIssues` of the field.
- * What could not be read of the arguments is left out.
+ * What is wrong with the arguments of a root field in the light of each other; kept as `extensions.argumentIssues` of
+ * the field. What could not be read of the arguments is left out.
  */
 export type ArgumentIssues = (
   field: GraphQLField<unknown, unknown>,

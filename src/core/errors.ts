@@ -60,7 +60,10 @@ export interface InputIssue {
   ctx?: Record<string, unknown>;
 }
 
-/** Invalid input found by the schema's constraints or by a service. REST answers it as the spec's validation error (422). */
+/**
+ * Invalid input found by the schema's constraints or by a service. REST answers it as the spec's validation error
+ * (422).
+ */
 export class InputError extends GraphQLError {
   override readonly name: string = 'InputError';
   readonly code = 'VALIDATION_ERROR' satisfies ErrorCode;
@@ -91,7 +94,10 @@ export const forbidden = (requiredPermission: string, message?: string) =>
     message ?? `You need the permission '${requiredPermission}' to do this.`,
   );
 
-/** Whether an error says that the caller may not have something, or that it is not there: to whoever only wants to know, both are a no. */
+/**
+ * Whether an error says that the caller may not have something, or that it is not there: to whoever only wants to know,
+ * both are a no.
+ */
 export const isRefusal = (error: unknown): boolean =>
   error instanceof ApiError && (error.code === 'FORBIDDEN' || error.code === 'RESOURCE_NOT_FOUND');
 

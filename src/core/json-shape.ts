@@ -15,8 +15,9 @@ export interface JsonBounds {
 }
 
 /**
- * Whether a JSON text is so deep or so full of lists and objects that parsing it would take longer than anything in it is worth: a
- * million brackets hold the process for half a second. Reads the text once and builds nothing; whether it is JSON is not asked.
+ * Whether a JSON text is so deep or so full of lists and objects that parsing it would take longer than anything in it
+ * is worth: a million brackets hold the process for half a second. Reads the text once and builds nothing; whether it
+ * is JSON is not asked.
  */
 export function isOverloaded(text: string, { maxDepth, maxBrackets = Number.POSITIVE_INFINITY }: JsonBounds): boolean {
   let depth = 0;

@@ -5,7 +5,10 @@ interface Options {
   ttlResolution?: number;
 }
 
-/** A cache of at most so many entries that takes memory as it fills. The library's own `max` takes all at once: 2 MiB for 50,000 entries. */
+/**
+ * A cache of at most so many entries that takes memory as it fills. The library's own `max` takes all at once: 2 MiB
+ * for 50,000 entries.
+ */
 export const lruOf = <Value extends NonNullable<unknown>>(
   entries: number,
   options: Options = {},

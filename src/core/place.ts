@@ -20,8 +20,8 @@ interface Naming extends Place {
 export const placeOfRow = (row: Naming): Place => placeOf(row, row.id ? kindOfId(row.id) : null);
 
 /**
- * The place that the arguments of a field name. The prefix of an `id` tells nothing here, because callers write it: it is a namespace's
- * (or `default`), an environment's or an app's where the operation is about such a thing.
+ * The place that the arguments of a field name. The prefix of an `id` tells nothing here, because callers write it: it
+ * is a namespace's (or `default`), an environment's or an app's where the operation is about such a thing.
  * @param resource the resource word of the operation's permission
  */
 export const placeOfArgs = (args: Naming, resource: string | undefined): Place => placeOf(args, resource);

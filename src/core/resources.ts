@@ -7,7 +7,8 @@ export type PlaceKind = (typeof placeKinds)[number];
 /**
  * How a token comes by a permission:
  * - `plain`: granted by wildcards, and by default when a token lists nothing;
- * - `sensitive`: manages people, tokens or sign-in, deletes the tenant, or shows what is locked away. It must be named: by itself, by its
+ * - `sensitive`: manages people, tokens or sign-in, deletes the tenant, or shows what is locked away. It must be named:
+ * by itself, by its
  *   resource, or by `admin`; a read also by wildcards for reads. Never by `write`, `*:create` and the like, or by naming nothing. Members of
  *   the organization and invitations are sensitive as members of a workspace are: who may add a person could become any of them;
  * - `minting`: makes tokens. Not even `admin` stands for it: it must be named by itself or by its resource.
@@ -16,7 +17,10 @@ export type Weight = 'plain' | 'sensitive' | 'minting';
 
 /** Who is granted a permission. */
 export interface Rule {
-  /** The least role that may do it to everything; `null` for what no role in a workspace gives, only one in its organization. */
+  /**
+   * The least role that may do it to everything; `null` for what no role in a workspace gives, only one in its
+   * organization.
+   */
   from: Role | null;
   /** The least role that may do it to what it created, where that is a lower one. */
   ownFrom?: Role;
@@ -31,8 +35,8 @@ interface Resource {
   /** The beginning of its identifiers. Absent where it has none of its own. */
   prefix?: string;
   /**
-   * Where it lies: in a place of each of these kinds, always; a place lies in itself. `anywhere`: it names some place, or none.
-   * `nowhere`: it belongs to no tenant.
+   * Where it lies: in a place of each of these kinds, always; a place lies in itself. `anywhere`: it names some place,
+   * or none. `nowhere`: it belongs to no tenant.
    */
   in: PlaceKind | readonly PlaceKind[] | 'anywhere' | 'nowhere';
   /** The argument that names one of them in operations; `id` by default. */
@@ -55,9 +59,9 @@ const editable = ['created', 'updated', 'deleted'] as const;
 const issued = ['created', 'refreshed', 'revoked', 'expiring'] as const;
 
 /**
- * THE list of resource words. Identifiers, permissions, scopes of tokens, who hears an event, and the words of errors, activity and events
- * derive from it: a resource is named here and nowhere else. Permissions of what lies in an organization are judged by the role there,
- * the others by the role in the workspace.
+ * THE list of resource words. Identifiers, permissions, scopes of tokens, who hears an event, and the words of errors,
+ * activity and events derive from it: a resource is named here and nowhere else. Permissions of what lies in an
+ * organization are judged by the role there, the others by the role in the workspace.
  */
 export const resources = {
   organization: {

@@ -1,7 +1,9 @@
 /** How many times a wheel ticks in its period. */
 const SLOTS = 60;
 
-/** Gives each of its members a turn once in a period, by one timer for all of them. Without members there is no timer. */
+/**
+ * Gives each of its members a turn once in a period, by one timer for all of them. Without members there is no timer.
+ */
 export class Wheel {
   readonly #slots = Array.from({ length: SLOTS }, () => new Set<() => void>());
   readonly #tickMs: number;

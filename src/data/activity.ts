@@ -99,7 +99,10 @@ export function activityRow(caller: Caller, entry: ActivityEntry, outcome?: Outc
   };
 }
 
-/** Ids of refused requests are whatever the caller wrote: kept as far as PostgreSQL can, and no longer than any real one. */
+/**
+ * Ids of refused requests are whatever the caller wrote: kept as far as PostgreSQL can, and no longer than any real
+ * one.
+ */
 const recordable = (id: string | null | undefined): string | null =>
   id?.toWellFormed().replaceAll('\0', '\uFFFD').slice(0, 128) ?? null;
 
@@ -128,8 +131,9 @@ export function recordOfChanged(
 export const writeActivity = (row: ActivityRow): Write => insert.write([row]);
 
 /**
- * Reads and failures are recorded too, but outside the request's way: collected and written in batches (an awaited insert doubles
- * what a small request costs, a batch costs 3 %). What cannot be written is kept and tried again, within a bound.
+ * Reads and failures are recorded too, but outside the request's way: collected and written in batches (an awaited
+ * insert doubles what a small request costs, a batch costs 3 %). What cannot be written is kept and tried again, within
+ * a bound.
  */
 export class ActivityRecorder {
   readonly retention = [`delete from activity where timestamp < now() - interval '90 days'`];
@@ -174,8 +178,8 @@ export class ActivityRecorder {
   }
 
   /**
-   * Writes a record before it returns, for what may not be answered unrecorded; then the answer of the operation, `result`, is not recorded
-   * again. @throws as the database does
+   * Writes a record before it returns, for what may not be answered unrecorded; then the answer of the operation,
+   * `result`, is not recorded again. @throws as the database does
    */
   async recordNow(caller: Caller, entry: ActivityEntry, result: object): Promise<void> {
     await this.#sql.write(insert.text, insert.parameters([activityRow(caller, entry)]));

@@ -1,8 +1,8 @@
 import type { Write } from './writes.ts';
 
 /**
- * The writes of a change that wait to be sent, as the statements that they will be. Parts of one statement see the rows as they were
- * before it and come in no order, so what depends on what went before goes into the next one.
+ * The writes of a change that wait to be sent, as the statements that they will be. Parts of one statement see the rows
+ * as they were before it and come in no order, so what depends on what went before goes into the next one.
  */
 export class Batch {
   #statements: Write[][] = [];

@@ -1,6 +1,9 @@
 import type { Write } from './writes.ts';
 
-/** One prepared text that inserts any number of rows, a column as an array each: what it costs to plan does not grow with the rows. */
+/**
+ * One prepared text that inserts any number of rows, a column as an array each: what it costs to plan does not grow
+ * with the rows.
+ */
 export interface BulkInsert<Row> {
   text: string;
   /** The rows as the parameters of the text. */

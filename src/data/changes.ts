@@ -15,12 +15,14 @@ import type { Columns, NewRow, Row, TableName } from './tables.ts';
 import { type Statement, Written } from './writes.ts';
 
 /**
- * A change that is being made: its rows, its audit record and its events commit together or not at all. What is written waits, as far as it
- * can, and leaves with the record and the events; a change that reads nothing before is a single statement. What is asked with `query` sees
- * everything that was written before it.
+ * A change that is being made: its rows, its audit record and its events commit together or not at all. What is written
+ * waits, as far as it can, and leaves with the record and the events; a change that reads nothing before is a single
+ * statement. What is asked with `query` sees everything that was written before it.
  */
 export interface Tx extends Asked, RowLocks {
-  /** A row that has to be there, locked together with what else is written. @param orElse the error when there is none */
+  /**
+   * A row that has to be there, locked together with what else is written. @param orElse the error when there is none
+   */
   demand<Name extends LockableTable>(
     table: Name,
     where: Columns<Name>,
@@ -33,7 +35,9 @@ export interface Tx extends Asked, RowLocks {
   create<Name extends TableName>(table: Name, row: NewRow<Name>): Written<Row<Name>>;
   /** Sets columns of the rows that have these values, if there are any. */
   update<Name extends TableName>(table: Name, where: Columns<Name>, set: Columns<Name>): void;
-  /** Changes the one row that has these values, and gives it as it is then. @param orElse the error when there is none */
+  /**
+   * Changes the one row that has these values, and gives it as it is then. @param orElse the error when there is none
+   */
   change<Name extends TableName>(
     table: Name,
     where: Columns<Name>,
@@ -47,23 +51,27 @@ export interface Tx extends Asked, RowLocks {
   /** Writes what waits, and waits for it: for a row that is needed before the end. */
   written<T>(row: Written<T>): Promise<T>;
   /**
-   * Says what was done. A request has one record: the last call names it, because what is done on the way is said before; that
-   * is listed in its metadata as `also`.
+   * Says what was done. A request has one record: the last call names it, because what is done on the way is said
+   * before; that is listed in its metadata as `also`.
    */
   audit(entry: ActivityEntry): void;
   /** Adds an event of the workspace's or organization's stream. Events carry ids, not rows. */
   emit(event: EventEntry): void;
   /**
-   * Adds a job that is done after the commit, on any node, with tries until it succeeds; there is none if the transaction does not commit.
+   * Adds a job that is done after the commit, on any node, with tries until it succeeds; there is none if the
+   * transaction does not commit.
    * @param options.key takes the place of the job with this key that waits
    * @param options.runAt not before then
    */
   enqueue<Payload extends object>(task: Task<Payload>, payload: Payload, options?: Pick<NewJob, 'key' | 'runAt'>): void;
-  /** Runs after the commit: caches to drop. Never runs if the transaction did not commit; a killed process forgets it. */
+  /**
+   * Runs after the commit: caches to drop. Never runs if the transaction did not commit; a killed process forgets it.
+   */
   afterCommit(action: () => void): void;
   /**
-   * Locks the row that is changed and looks at its version, if the caller expects one; call it before the row is written. A version that is
-   * not the expected one fails the change when everything else in it went well: what is missing, forbidden or in conflict is told first.
+   * Locks the row that is changed and looks at its version, if the caller expects one; call it before the row is
+   * written. A version that is not the expected one fails the change when everything else in it went well: what is
+   * missing, forbidden or in conflict is told first.
    */
   expectVersion<Name extends VersionedTable>(row: VersionedRow<Name>): Promise<void>;
 }
@@ -106,15 +114,18 @@ export class Changes {
   }
 
   /**
-   * Runs `work` in one transaction with its activity records and events. Done again, up to three times, when PostgreSQL broke
-   * a deadlock at its cost; so `work` must not touch anything but `tx`.
+   * Runs `work` in one transaction with its activity records and events. Done again, up to three times, when PostgreSQL
+   * broke a deadlock at its cost; so `work` must not touch anything but `tx`.
    * @returns what `work` does; of a row that is still to be written, the row
    */
   async run<T>(caller: Caller, work: (tx: Tx) => Promise<T | Written<T>>): Promise<T> {
     return this.#run(caller, work);
   }
 
-  /** The row that one statement changes, recorded by that very statement: committed when it is here. `null` when there was none. */
+  /**
+   * The row that one statement changes, recorded by that very statement: committed when it is here. `null` when there
+   * was none.
+   */
   async runStatement<Row extends object>(caller: Caller, change: StatementChange): Promise<Row | null> {
     const { text, values, audit, metadata } = change;
     const record = recordOfChanged(values.length + 1, metadata);

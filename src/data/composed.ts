@@ -16,8 +16,9 @@ export interface Composed {
 const texts = lruOf<string>(2_000);
 
 /**
- * One statement of which each part is done once, and none where a row is missing that one of them wants. All see the rows as they were
- * before. Locked rows come first; at most one of the writes may want a row, and at most one returns its row.
+ * One statement of which each part is done once, and none where a row is missing that one of them wants. All see the
+ * rows as they were before. Locked rows come first; at most one of the writes may want a row, and at most one returns
+ * its row.
  */
 export function compose(sql: Sql, writes: readonly Write[]): Composed {
   const ordered = [...writes].sort((a, b) => rankOf(a) - rankOf(b));

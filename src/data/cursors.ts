@@ -10,8 +10,8 @@ export interface CursorScope {
 }
 
 /**
- * Cursors are opaque and authenticated: a tampered one, or one made for another list, tenant or filter, is a validation error
- * (defaults §0.4). Form: base64url of `key`, a NUL and 12 bytes of HMAC-SHA-256 over scope and key.
+ * Cursors are opaque and authenticated: a tampered one, or one made for another list, tenant or filter, is a validation
+ * error (defaults §0.4). Form: base64url of `key`, a NUL and 12 bytes of HMAC-SHA-256 over scope and key.
  */
 export class Cursors {
   readonly #secret: Buffer;

@@ -32,7 +32,10 @@ export class Expectation {
     return this.#isMet;
   }
 
-  /** @throws ApiError PRECONDITION_FAILED unless the version that the change found is expected; Error when it looked for none */
+  /**
+   * @throws ApiError PRECONDITION_FAILED unless the version that the change found is expected; Error when it looked for
+   * none
+   */
   demand(found: number | null): void {
     if (found === null) throw new Error('A change did not look at the version that its caller expects.');
     if (!this.#versions.includes(found))
@@ -52,7 +55,8 @@ export async function lockVersion<Name extends VersionedTable>(
 ): Promise<number | null> {
   const row: { resourceVersion: number } | null = await tx.lock(table, key, 'no key update');
   if (!row || !version) return row?.resourceVersion ?? null;
-  // what other tables add is read by a statement of its own: one that waited for the row would not see what was written meanwhile
+  // what other tables add is read by a statement of its own: one that waited for the row would not see what was written
+  // meanwhile
   const { text, values } = conditionOf(tableOf(table), key);
   const [sum] = await tx.query<{ version: number }>({
     text: `select ${version} as version from ${table} t where ${text(1)}`,

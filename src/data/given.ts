@@ -2,7 +2,10 @@ import type { Prisma } from '../generated/prisma/client.ts';
 
 type Input<Value> = Prisma.JsonValue extends Value ? Prisma.InputJsonObject : Value;
 
-/** What an input may give of a row: some of its properties, each of which may be left out or be null. The schema says which may not. */
+/**
+ * What an input may give of a row: some of its properties, each of which may be left out or be null. The schema says
+ * which may not.
+ */
 export type Given<Row, Keys extends keyof Row> = { [Key in Keys]?: Input<Row[Key]> | null | undefined };
 
 /** What was given a value. */

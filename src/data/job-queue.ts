@@ -31,7 +31,10 @@ export class JobQueue {
     return [...this.#tasks.values()];
   }
 
-  /** The statement that adds jobs, for the transaction of the change that wants them. @throws Error for an undeclared task */
+  /**
+   * The statement that adds jobs, for the transaction of the change that wants them. @throws Error for an undeclared
+   * task
+   */
   insertion(jobs: readonly NewJob[]): { text: string; values: [string] } {
     const rows = jobs.map(({ task, payload, key, runAt }) => {
       if (this.#tasks.get(task.name) !== task) throw new Error(`No service declares the task '${task.name}'.`);

@@ -3,15 +3,15 @@ import { type Columns, type Row, type TableName, tableOf } from './tables.ts';
 import { conditionOf, type Statement, type Write } from './writes.ts';
 
 /**
- * How a row is locked, the weakest first. `key share`: it stays, and so does its key. `share`: it stays as it is. `no key update`: it is
- * about to be changed. `update`: it is about to go, or must not even be referred to meanwhile.
+ * How a row is locked, the weakest first. `key share`: it stays, and so does its key. `share`: it stays as it is. `no
+ * key update`: it is about to be changed. `update`: it is about to go, or must not even be referred to meanwhile.
  */
 export type LockStrength = 'key share' | 'share' | 'no key update' | 'update';
 
 /**
- * THE order in which a change locks rows: whoever needs several waits for others, and never in a ring. Of one table the row with the lower
- * key comes first. Locks of the database itself (`pg_advisory_xact_lock`) come before all rows. What takes rows with `skip locked` never
- * waits, and needs no order.
+ * THE order in which a change locks rows: whoever needs several waits for others, and never in a ring. Of one table the
+ * row with the lower key comes first. Locks of the database itself (`pg_advisory_xact_lock`) come before all rows. What
+ * takes rows with `skip locked` never waits, and needs no order.
  */
 const lockOrder = [
   'invitations',
@@ -61,8 +61,9 @@ export class LockOrder {
 /** What a change locks and reads at once. */
 export interface RowLocks {
   /**
-   * The row that has these values, locked until the end, as it is then: what changed while it was waited for is seen. Locks are taken in
-   * the order that `locks.ts` lists. @param orElse the error when there is none; without it that is `null`
+   * The row that has these values, locked until the end, as it is then: what changed while it was waited for is seen.
+   * Locks are taken in the order that `locks.ts` lists. @param orElse the error when there is none; without it that is
+   * `null`
    */
   lock<Name extends LockableTable>(
     table: Name,

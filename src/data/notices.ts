@@ -19,7 +19,10 @@ export interface NoticesOptions<Due extends object> {
   tell: (tx: Tx, row: Due) => Promise<void>;
 }
 
-/** Tells of rows when it is due, once each: nodes that look at the same time share them, each row is held by the one that tells of it. */
+/**
+ * Tells of rows when it is due, once each: nodes that look at the same time share them, each row is held by the one
+ * that tells of it.
+ */
 export class Notices<Due extends object> {
   readonly tasks: readonly Task[];
   readonly #options: NoticesOptions<Due>;

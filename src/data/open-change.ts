@@ -138,7 +138,9 @@ export class OpenChange implements Tx {
     if (this.#caller.request.expectation) this.#version = await lockVersion(this, row);
   }
 
-  /** Writes what waits with its record and its events, and commits. @returns what has begun to wait for others with it */
+  /**
+   * Writes what waits with its record and its events, and commits. @returns what has begun to wait for others with it
+   */
   async commit(): Promise<{ hasEvents: boolean; hasJobs: boolean }> {
     const { request } = this.#caller;
     if (request.expectation) {

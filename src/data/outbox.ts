@@ -6,8 +6,8 @@ import { bulkInsert } from './bulk-insert.ts';
 import type { Write } from './writes.ts';
 
 /**
- * An event as a service says it (defaults §10). What it says of its place decides who hears of it: a token that is confined to a namespace,
- * an environment or an app hears nothing of others.
+ * An event as a service says it (defaults §10). What it says of its place decides who hears of it: a token that is
+ * confined to a namespace, an environment or an app hears nothing of others.
  */
 export interface EventEntry extends Place {
   type: EventType;
@@ -38,7 +38,10 @@ export interface StreamEvent {
   timestamp: Date;
 }
 
-/** What is read of an event `e`. Ordering needs the table's name: without it `order by` would mean these texts, where 10 comes before 9. */
+/**
+ * What is read of an event `e`. Ordering needs the table's name: without it `order by` would mean these texts, where 10
+ * comes before 9.
+ */
 export const EVENT_COLUMNS = `e.seq::text, e.xid::text, e.id, e.org_id as "orgId", e.workspace_id as "workspaceId",
   e.namespace_id as "namespaceId", e.environment_id as "environmentId", e.app_id as "appId", e.type, e.actor,
   e.resource_type as "resourceType", e.resource_id as "resourceId", e.data, e.trace_id as "traceId", e.timestamp`;

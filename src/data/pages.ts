@@ -9,7 +9,10 @@ export interface PageSource<Row> {
   columns: Readonly<Record<keyof Row & string, string>>;
   /** Column of the key; ids sort by time. */
   key: string;
-  /** Column of the list's index before its key, with its order; its condition is written as a range of one value (`between $1 and $1`). */
+  /**
+   * Column of the list's index before its key, with its order; its condition is written as a range of one value
+   * (`between $1 and $1`).
+   */
   lead?: string;
   order: 'asc' | 'desc';
   /** Conditions with `$1`, `$2`… for the values of the scope and the filters, in the order of `values`. */
@@ -35,8 +38,8 @@ export const filtersOf = (given: Readonly<Record<string, unknown>>): Filter[] =>
   Object.entries(given).flatMap(([where, value]) => (value === null || value === undefined ? [] : { where, value }));
 
 /**
- * The source with more conditions. Only those that were asked for are in the statement, so that PostgreSQL plans for what it is.
- * Their values follow those of the source's own conditions, of which there are `taken`.
+ * The source with more conditions. Only those that were asked for are in the statement, so that PostgreSQL plans for
+ * what it is. Their values follow those of the source's own conditions, of which there are `taken`.
  */
 export function narrowed<Row>(source: PageSource<Row>, filters: readonly Filter[], taken: number): PageSource<Row> {
   if (filters.length === 0) return source;
@@ -77,8 +80,8 @@ const whereOf = (conditions: readonly string[]) => (conditions.length > 0 ? ` wh
 const orderOf = <Row>({ lead, key, order }: PageSource<Row>) => `${lead ? `${lead}, ` : ''}${key} ${order}`;
 
 /**
- * One page. The condition on the key is written only where there is a cursor, so that PostgreSQL walks the index from there
- * and the cost does not grow with the table or the depth.
+ * One page. The condition on the key is written only where there is a cursor, so that PostgreSQL walks the index from
+ * there and the cost does not grow with the table or the depth.
  */
 export async function readPage<Row extends object>(
   sql: Sql,
@@ -100,7 +103,10 @@ export async function readPage<Row extends object>(
 const transposed = (parents: readonly ParentKey[]): unknown[] =>
   (parents[0] ?? []).map((_, column) => parents.map((key) => key[column]));
 
-/** `unnest($1::text[], $2::text[]) with ordinality p(k1, k2, at)`, and the conditions with `p.k1` and `p.k2` for `$1` and `$2`. */
+/**
+ * `unnest($1::text[], $2::text[]) with ordinality p(k1, k2, at)`, and the conditions with `p.k1` and `p.k2` for `$1`
+ * and `$2`.
+ */
 function eachParent(parents: readonly ParentKey[], where: readonly string[]): { from: string; where: string[] } {
   const numbers = (parents[0] ?? []).map((_, index) => index + 1);
   return {
@@ -112,8 +118,8 @@ function eachParent(parents: readonly ParentKey[], where: readonly string[]): { 
 }
 
 /**
- * The same page for many parents in one statement: what a nested list costs does not depend on how many parents there are.
- * The first values of `where` (`$1`, `$2`…) are the parent's key, those of `request` follow.
+ * The same page for many parents in one statement: what a nested list costs does not depend on how many parents there
+ * are. The first values of `where` (`$1`, `$2`…) are the parent's key, those of `request` follow.
  */
 export async function readPages<Row extends object>(
   sql: Sql,

@@ -21,8 +21,8 @@ type VerbOf<Word extends ResourceWord> = {
 }[ChangeVerb];
 
 /**
- * Says that a row was changed: its activity record and the event `<kind>.created`, `<kind>.updated`, …. Which verbs a kind has follows from its
- * events in the table of resources.
+ * Says that a row was changed: its activity record and the event `<kind>.created`, `<kind>.updated`, …. Which verbs a
+ * kind has follows from its events in the table of resources.
  */
 export function recordChange<Word extends ResourceWord>(
   tx: Recorder,

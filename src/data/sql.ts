@@ -3,8 +3,8 @@ import pg from 'pg';
 import type { Query } from '../platform/postgres/transaction.ts';
 
 /**
- * Statements that are kept prepared, on each connection. Texts come from code, but callers choose which columns an update sets, and every
- * choice is a text of its own: what comes after so many runs unprepared.
+ * Statements that are kept prepared, on each connection. Texts come from code, but callers choose which columns an
+ * update sets, and every choice is a text of its own: what comes after so many runs unprepared.
  */
 const MAX_PREPARED = 1_000;
 
@@ -24,7 +24,8 @@ function nameOf(text: string): { name?: string } {
 const TIMESTAMPTZ = 1184;
 const parseTimestamptz = pg.types.getTypeParser(TIMESTAMPTZ) as (text: string) => Date;
 
-// a page of 50 rows has a hundred points in time, and the driver's own reader spends 6 % of what such a request costs on them
+// a page of 50 rows has a hundred points in time, and the driver's own reader spends 6 % of what such a request costs
+// on them
 const types: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format?: 'text' | 'binary') =>
     oid === TIMESTAMPTZ
@@ -45,7 +46,8 @@ function readTimestamptz(text: string): Date {
   return new Date(`${text.slice(0, 10)}T${text.slice(11, -3)}Z`);
 }
 
-// a connection that was ended under us (57P01..03, 08xxx), or a plan that a migration made stale (0A000): safe to read again
+// a connection that was ended under us (57P01..03, 08xxx), or a plan that a migration made stale (0A000): safe to read
+// again
 const READ_AGAIN = /^(57P0[123]|08...|0A000)$/;
 
 function codeOf(error: unknown): string {

@@ -4,7 +4,10 @@ import { type Tables, tables } from '../generated/tables.ts';
 export type TableName = keyof Tables;
 /** A row as Prisma reads it. */
 export type Row<Name extends TableName> = Tables[Name]['row'];
-/** What is given for a new row: at least every column that is not nullable and has no default. `undefined` stands for the default. */
+/**
+ * What is given for a new row: at least every column that is not nullable and has no default. `undefined` stands for
+ * the default.
+ */
 export type NewRow<Name extends TableName> = Tables[Name]['given'];
 /** Values of some columns: what an update sets, or how rows are found. `undefined` leaves a column out. */
 export type Columns<Name extends TableName> = Partial<Tables[Name]['given']>;

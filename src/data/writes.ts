@@ -22,7 +22,9 @@ export interface Write {
   /** Its SQL with parameters from `$first` on, done only where the condition `when` holds. */
   text(first: number, when: string | null): string;
   values: readonly unknown[];
-  /** What it does: rows that are locked come before all that is written, and no row is changed twice by one statement. */
+  /**
+   * What it does: rows that are locked come before all that is written, and no row is changed twice by one statement.
+   */
   does: 'lock' | 'insert' | 'update' | 'delete' | 'other' | 'record';
   table: TableName | null;
   /** The error when it finds no row; absent where that is fine. */

@@ -20,8 +20,8 @@ const told: Record<DeploymentAction, { activity: Action; event: EventName<'deplo
 };
 
 /**
- * Puts a release in a slot that the caller has locked, or takes out what is in it (`undeploy`, whose release is what was removed): the
- * next record of the chain, the pointer, the audit record and the event.
+ * Puts a release in a slot that the caller has locked, or takes out what is in it (`undeploy`, whose release is what
+ * was removed): the next record of the chain, the pointer, the audit record and the event.
  */
 export function fillSlot(
   tx: Tx,
@@ -39,7 +39,10 @@ export function fillSlot(
   return record;
 }
 
-/** Records that everything in these slots, which the caller has locked, was taken out, because the slots themselves are about to go. */
+/**
+ * Records that everything in these slots, which the caller has locked, was taken out, because the slots themselves are
+ * about to go.
+ */
 export function recordRemovals(tx: Tx, actor: Actor, place: WorkspacePlace, slots: readonly FilledSlot[]): void {
   for (const slot of slots) {
     const record = nextRecord(actor, place, slot, { action: 'undeploy', releaseId: slot.releaseId });
@@ -48,7 +51,10 @@ export function recordRemovals(tx: Tx, actor: Actor, place: WorkspacePlace, slot
   }
 }
 
-/** Id and time are made here, under the lock of the slot: on one node they rise along the chain, whose order is in any case that of `number`. */
+/**
+ * Id and time are made here, under the lock of the slot: on one node they rise along the chain, whose order is in any
+ * case that of `number`.
+ */
 const nextRecord = (
   actor: Actor,
   { orgId, workspaceId }: WorkspacePlace,

@@ -19,8 +19,8 @@ export interface Slot {
 export type FilledSlot = Slot & { releaseId: string };
 
 /**
- * Whether the actor may change what is deployed in a locked environment, or in any of the workspace where none is named. Ask it before the
- * transaction: it reads.
+ * Whether the actor may change what is deployed in a locked environment, or in any of the workspace where none is
+ * named. Ask it before the transaction: it reads.
  */
 export async function passesLocks(
   access: Access,
@@ -38,7 +38,8 @@ export async function passesLocks(
 
 /**
  * Locks the environment against being changed or deleted, beside others who deploy in it, until the transaction ends.
- * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `environment_archived`, and `environment_locked` for those who do not pass locks
+ * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `environment_archived`, and `environment_locked` for those who do not
+ * pass locks
  */
 export async function lockEnvironment(tx: Tx, place: EnvironmentPlace, passes: boolean): Promise<void> {
   const { orgId, workspaceId, environmentId: id } = place;
@@ -78,7 +79,8 @@ async function lockFilledSlots(tx: Tx, condition: Statement): Promise<FilledSlot
 }
 
 /**
- * Locks an app's slots in all environments, and these alone: they change with the slots that go. The caller has locked the app.
+ * Locks an app's slots in all environments, and these alone: they change with the slots that go. The caller has locked
+ * the app.
  * @throws RESOURCE_CONFLICT `environment_locked`, see {@link lockEnvironment}
  */
 export async function lockSlotsOfApp(tx: Tx, appId: string, passes: boolean): Promise<FilledSlot[]> {
@@ -94,7 +96,9 @@ export async function lockSlotsOfApp(tx: Tx, appId: string, passes: boolean): Pr
   return slots;
 }
 
-/** The environments in which a release is deployed now, as references of a refusal. The caller has locked the release. */
+/**
+ * The environments in which a release is deployed now, as references of a refusal. The caller has locked the release.
+ */
 export async function referencesToRelease(
   tx: Tx,
   releaseId: string,

@@ -38,7 +38,8 @@ const LAG = `select count(*)::int as waiting,
     where e.xid >= pg_snapshot_xmin(pg_current_snapshot()) and e.xid < pg_snapshot_xmax(pg_current_snapshot())
     order by e.xid, e.seq limit ${MAX_COUNTED}) w`;
 
-// no text of a query: it may hold secrets. Replication slots and readers hold back vacuum, but no snapshot's oldest transaction
+// no text of a query: it may hold secrets. Replication slots and readers hold back vacuum, but no snapshot's oldest
+// transaction
 const HOLDER = `select * from (
     select 'session' as kind, a.pid, null as gid, a.datname::text as database, a.application_name, a.state, a.xact_start as since, a.backend_xid as xid
       from pg_stat_activity a where a.backend_xid is not null

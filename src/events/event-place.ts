@@ -12,9 +12,10 @@ const PLACE_IDS = {
 } as const satisfies Record<PlaceKind, keyof StreamEvent>;
 
 /**
- * Whether a token may hear of an event. The rule is that of reads: a restricted token hears nothing of other places than its own, but does
- * of what lies above them, such as the workspace and its members, and of places of kinds that it is not restricted in. It never hears of
- * what is no resource, nor of an event that does not name the places that its resource always lies in.
+ * Whether a token may hear of an event. The rule is that of reads: a restricted token hears nothing of other places
+ * than its own, but does of what lies above them, such as the workspace and its members, and of places of kinds that it
+ * is not restricted in. It never hears of what is no resource, nor of an event that does not name the places that its
+ * resource always lies in.
  */
 export function isHeardBy(token: TokenGrant, event: StreamEvent): boolean {
   return (!isRestricted(token) || namesItsPlaces(event)) && reaches(token, 'sync:subscribe', event);

@@ -2,7 +2,9 @@ import type { StreamEvent } from '../data/outbox.ts';
 import type { CloseReason } from './close-reason.ts';
 import type { Position } from './position.ts';
 
-/** A client that is this far behind is let go, so that it cannot fill the server's memory; it comes back and resumes. */
+/**
+ * A client that is this far behind is let go, so that it cannot fill the server's memory; it comes back and resumes.
+ */
 const MAX_QUEUED = 1_000;
 
 /** What one stream has yet to read: every event of its workspace behind a position. */

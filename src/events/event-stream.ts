@@ -35,8 +35,8 @@ const DELETION = {
 const DONE: IteratorResult<StreamEvent, undefined> = { done: true, value: undefined };
 
 /**
- * One reader's events: those that it missed, then the live ones, without a gap and none twice. The last one is `stream.closing` with the reason,
- * unless the reader leaves by itself.
+ * One reader's events: those that it missed, then the live ones, without a gap and none twice. The last one is
+ * `stream.closing` with the reason, unless the reader leaves by itself.
  */
 export class EventStream implements AsyncIterableIterator<StreamEvent>, Watched {
   readonly #options: StreamOptions;

@@ -5,8 +5,9 @@ import type { StreamedPlace } from './missed-events.ts';
 import type { Position } from './position.ts';
 
 /**
- * In the order of commits: a transaction's events become visible when it ends, so only those of transactions older than every running
- * one are taken. `id > last` alone would skip an event whose transaction took its number early and committed late.
+ * In the order of commits: a transaction's events become visible when it ends, so only those of transactions older than
+ * every running one are taken. `id > last` alone would skip an event whose transaction took its number early and
+ * committed late.
  */
 const NEXT = `select ${EVENT_COLUMNS} from events e
   where (e.xid, e.seq) > ($1::xid8, $2::bigint) and e.xid < pg_snapshot_xmin(pg_current_snapshot())
@@ -17,7 +18,9 @@ const BATCH = 500;
 
 const keyOf = ({ orgId, workspaceId }: StreamedPlace): string => `${orgId} ${workspaceId ?? ''}`;
 
-/** Reads the outbox for all streams of this process: one short poll, hurried by a nudge after each commit of this node. */
+/**
+ * Reads the outbox for all streams of this process: one short poll, hurried by a nudge after each commit of this node.
+ */
 export class EventTail {
   readonly #sql: Sql;
   readonly #pollMs: number;
@@ -42,7 +45,10 @@ export class EventTail {
     return size;
   }
 
-  /** Events of a workspace, or of an organization itself, from now on. The caller ends the queue when nobody reads it any more. */
+  /**
+   * Events of a workspace, or of an organization itself, from now on. The caller ends the queue when nobody reads it
+   * any more.
+   */
   async subscribe(place: StreamedPlace): Promise<EventQueue> {
     if (!this.#position) {
       const [now] = await this.#sql.read<{ xid: string }>(NOW, []);

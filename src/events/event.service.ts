@@ -58,8 +58,8 @@ export class EventService {
   }
 
   /**
-   * Events of a workspace from now on, or from behind the event with the cursor `after`; for a token only those that it may hear of. Ends
-   * when the session or the membership does. What cannot be given any more is one `resync`.
+   * Events of a workspace from now on, or from behind the event with the cursor `after`; for a token only those that it
+   * may hear of. Ends when the session or the membership does. What cannot be given any more is one `resync`.
    * @throws RATE_LIMIT_EXCEEDED, InputError for what is no cursor, and for types that no event has
    */
   async subscribe(actor: Actor, workspace: StreamedWorkspace, wish: Wish): Promise<AsyncIterable<StreamEvent>> {
@@ -71,7 +71,8 @@ export class EventService {
   }
 
   /**
-   * The same of an organization itself: of its events those that are about what the actor may read, which is asked for each of them.
+   * The same of an organization itself: of its events those that are about what the actor may read, which is asked for
+   * each of them.
    * @throws as {@link subscribe}
    */
   async subscribeToOrganization(actor: Actor, orgId: string, wish: Wish): Promise<AsyncIterable<StreamEvent>> {
@@ -159,7 +160,10 @@ export class EventService {
     return released;
   }
 
-  /** Each event asks, and nearly always all of it is known: a promise for each of them would be most of what a delivery costs here. */
+  /**
+   * Each event asks, and nearly always all of it is known: a promise for each of them would be most of what a delivery
+   * costs here.
+   */
   #refusal(actor: Actor, place: StreamedPlace, demand: () => unknown): Refusal {
     const lives = this.#deps.authentication.lives(actor.principal);
     if (lives instanceof Promise)

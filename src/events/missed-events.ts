@@ -3,7 +3,10 @@ import type { Sql } from '../data/sql.ts';
 import type { Position } from './position.ts';
 
 const PAGE_SIZE = 200;
-/** How far back a reader may resume (defaults §10): as long as it missed no event that is older, nor more events than that. */
+/**
+ * How far back a reader may resume (defaults §10): as long as it missed no event that is older, nor more events than
+ * that.
+ */
 const WINDOW = { hours: 24, events: 10_000 };
 
 const WHERE = (workspace: string) => `e.org_id = $1 and ${workspace}
@@ -13,8 +16,8 @@ const PAGE = (missed: string) =>
   `select ${EVENT_COLUMNS} from events e where ${missed} order by e.xid, e.seq limit ${PAGE_SIZE}`;
 
 /**
- * A position is of no use when nothing can be there yet (it comes from another database, or is made up), when what lay there is older than
- * every event that is kept, and when it is out of the window.
+ * A position is of no use when nothing can be there yet (it comes from another database, or is made up), when what lay
+ * there is older than every event that is kept, and when it is out of the window.
  */
 const IS_LOST = (missed: string) => `select ($3::xid8, $4::bigint) > (pg_snapshot_xmin(pg_current_snapshot()), 0)
     or coalesce((select (e.xid, e.seq) > ($3::xid8, $4::bigint) from events e order by e.xid, e.seq limit 1), true)

@@ -7,8 +7,8 @@ import type { StreamEvent } from '../data/outbox.ts';
 import type { Sql } from '../data/sql.ts';
 
 /**
- * The right to read what an event of an organization is about; `null` where nobody receives it: it is about no resource, about one that
- * lies below the organization, or about one that has no such right.
+ * The right to read what an event of an organization is about; `null` where nobody receives it: it is about no
+ * resource, about one that lies below the organization, or about one that has no such right.
  */
 function rightToRead(word: string): Permission | null {
   if (!isResourceWord(word)) return null;

@@ -1,8 +1,8 @@
 import { invalidInput } from '../core/errors.ts';
 
 /**
- * A place in the order of commits: right behind the event with this transaction and number. A number alone does not order events, because
- * it is handed out when an event is written and not when its transaction commits.
+ * A place in the order of commits: right behind the event with this transaction and number. A number alone does not
+ * order events, because it is handed out when an event is written and not when its transaction commits.
  */
 export interface Position {
   xid: string;
@@ -13,7 +13,10 @@ const CURSOR = /^(\d{1,20})-(\d{1,19})$/;
 const MAX_XID = 2n ** 64n - 1n;
 const MAX_SEQ = 2n ** 63n - 1n;
 
-/** The position as clients carry it. It is not authenticated: whoever makes one up sees no more than those who start from it. */
+/**
+ * The position as clients carry it. It is not authenticated: whoever makes one up sees no more than those who start
+ * from it.
+ */
 export const cursorOf = ({ xid, seq }: Position): string => `${xid}-${seq}`;
 
 /** The position of a cursor; `null` for none. @throws InputError at `after` */

@@ -5,7 +5,10 @@ const MAX_PER_PLACE = 200;
 /** When it makes sense to ask again: streams end when their readers leave. */
 const RETRY_AFTER_SECONDS = 5;
 
-/** How many event streams are open on this node: at most 10 per user and 200 per workspace (defaults §0.5), or organization. */
+/**
+ * How many event streams are open on this node: at most 10 per user and 200 per workspace (defaults §0.5), or
+ * organization.
+ */
 export class StreamSlots {
   readonly #open = new Map<string, number>();
 

@@ -34,7 +34,10 @@ interface WatchDeps {
   access: Access;
 }
 
-/** Looks after all streams of this process by one timer: what decides about them is read for all at once, in a few statements. */
+/**
+ * Looks after all streams of this process by one timer: what decides about them is read for all at once, in a few
+ * statements.
+ */
 export class StreamWatch {
   readonly #deps: WatchDeps;
   readonly #streams = new Map<Watched, Reader>();

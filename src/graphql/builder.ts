@@ -29,7 +29,8 @@ export const builder = new SchemaBuilder<{
     Int53: { Input: number; Output: number };
   };
 }>({
-  // wrapped from last to first: constraints are checked before access is asked, but for strangers, who learn nothing of the input
+  // wrapped from last to first: constraints are checked before access is asked, but for strangers, who learn nothing of
+  // the input
   plugins: ['freshReads', 'activity', 'constraints', 'access', 'pages', 'versions', PrismaPlugin],
   defaultFieldNullability: false,
   prisma: {

@@ -55,7 +55,10 @@ builder.scalarType('JSONObject', {
   },
 });
 
-/** Reads a map whose values are all of one type; each key and value that is not as it should be is an issue at its place. */
+/**
+ * Reads a map whose values are all of one type; each key and value that is not as it should be is an issue at its
+ * place.
+ */
 function parseMap<Value extends string | boolean>(value: unknown, of: { typeof: string; type: string; word: string }) {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw new GraphQLError('Input should be a valid dictionary');

@@ -12,7 +12,10 @@ export const Versioned = builder.interfaceRef<{ resourceVersion: number }>('Vers
   }),
 });
 
-/** The version that the resource must have for the mutation to do anything. `what` says which resource, where it is not the obvious one. */
+/**
+ * The version that the resource must have for the mutation to do anything. `what` says which resource, where it is not
+ * the obvious one.
+ */
 export const versionArg = (what = 'the resource') =>
   builder.args((t) => ({
     [EXPECTED_VERSION]: t.int({

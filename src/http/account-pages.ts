@@ -5,11 +5,16 @@ import { projectRoot } from '../paths.ts';
 
 const folder = path.join(projectRoot, 'public', 'account');
 
-/** Where the links in mails lead. A page shows a button or a form; only its script, on a click, uses the token of the link up. */
+/**
+ * Where the links in mails lead. A page shows a button or a form; only its script, on a click, uses the token of the
+ * link up.
+ */
 const pages = ['verify-email', 'reset-password', 'accept-invitation'];
 const assets = { 'account.js': 'text/javascript; charset=utf-8', 'account.css': 'text/css; charset=utf-8' };
 
-/** Nothing but the page's own script and style runs, nothing frames it, and the link with its token goes nowhere else. */
+/**
+ * Nothing but the page's own script and style runs, nothing frames it, and the link with its token goes nowhere else.
+ */
 const headers = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
@@ -19,8 +24,9 @@ const headers = {
 };
 
 /**
- * The pages behind the links in mails: `/account/verify-email`, `/account/reset-password`, `/account/accept-invitation`. They are the same
- * for every token, so that a mail scanner that follows a link neither uses its token up nor learns anything.
+ * The pages behind the links in mails: `/account/verify-email`, `/account/reset-password`,
+ * `/account/accept-invitation`. They are the same for every token, so that a mail scanner that follows a link neither
+ * uses its token up nor learns anything.
  */
 export function addAccountPages(server: FastifyInstance): void {
   const serve = (url: string, file: string, type: string) => {

@@ -10,9 +10,9 @@ import { type CallerLimit, messageOf } from './rate-limit.ts';
 const OPEN_PATHS = new Set(['/healthz', '/readyz', '/metrics']);
 
 /**
- * Finds out who calls, for a price. A credential that is not known to be good counts against the address that it comes from, before
- * anything is looked up: once that has nothing left, guesses cost no statement. What turns out to be good is given back, so that callers
- * behind one address do not use up one another's budget.
+ * Finds out who calls, for a price. A credential that is not known to be good counts against the address that it comes
+ * from, before anything is looked up: once that has nothing left, guesses cost no statement. What turns out to be good
+ * is given back, so that callers behind one address do not use up one another's budget.
  */
 export class Admission {
   readonly #authentication: Authentication;

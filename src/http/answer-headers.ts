@@ -21,8 +21,8 @@ function securityHeaders(): Record<string, string> {
 }
 
 /**
- * Answers are the caller's alone, and some hold secrets: nothing between keeps them, unless the route says otherwise. This holds for every
- * request, not by its path: what a path means is known only to the router.
+ * Answers are the caller's alone, and some hold secrets: nothing between keeps them, unless the route says otherwise.
+ * This holds for every request, not by its path: what a path means is known only to the router.
  */
 export function addAnswerHeaders(server: FastifyInstance): void {
   const headers = { ...securityHeaders(), 'cache-control': 'no-store' };

@@ -8,8 +8,9 @@ function parse(address: string): ipaddr.IPv4 | ipaddr.IPv6 | null {
 }
 
 /**
- * Who really calls: the socket's peer, unless it is a trusted proxy; then the first hop of `X-Forwarded-For`, read from right to left, that
- * is not one (defaults §0.5). A hop that is no address ends the walk: what stands left of it was not written by a proxy of ours.
+ * Who really calls: the socket's peer, unless it is a trusted proxy; then the first hop of `X-Forwarded-For`, read from
+ * right to left, that is not one (defaults §0.5). A hop that is no address ends the walk: what stands left of it was
+ * not written by a proxy of ours.
  */
 export class ClientAddress {
   readonly #trusted: Range[];

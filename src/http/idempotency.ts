@@ -61,10 +61,11 @@ export const storedAnswers: Owner = {
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
 /**
- * `Idempotency-Key` on the façade's POST routes of known callers (defaults §0.5): for 24 hours the same key with the same request gets the
- * stored answer and `Idempotent-Replayed: true`, while its caller may still do what it asks for. Successes and conflicts are stored; a
- * request that was refused for another reason leaves its key free. Answers are sealed, because some hold tokens. A request marks its key in
- * the transaction of its change, so that even one whose node was killed before it answered is never done twice.
+ * `Idempotency-Key` on the façade's POST routes of known callers (defaults §0.5): for 24 hours the same key with the
+ * same request gets the stored answer and `Idempotent-Replayed: true`, while its caller may still do what it asks for.
+ * Successes and conflicts are stored; a request that was refused for another reason leaves its key free. Answers are
+ * sealed, because some hold tokens. A request marks its key in the transaction of its change, so that even one whose
+ * node was killed before it answered is never done twice.
  */
 export function addIdempotency(
   server: FastifyInstance,

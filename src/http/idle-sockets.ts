@@ -5,8 +5,8 @@ import type { FastifyInstance } from 'fastify';
 const SWEEP_MS = 100;
 
 /**
- * While the server closes, ends the connections that carry no request. Node's own sweep knows only those that carried one before: a
- * connection that a client has opened in advance would hold a stop until its time is up.
+ * While the server closes, ends the connections that carry no request. Node's own sweep knows only those that carried
+ * one before: a connection that a client has opened in advance would hold a stop until its time is up.
  */
 export function endUnusedConnections(server: FastifyInstance): void {
   const open = new Set<Socket>();

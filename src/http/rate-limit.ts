@@ -9,9 +9,9 @@ import { rateLimited } from '../core/errors.ts';
 const USUAL_RPS = 500;
 
 /**
- * One token bucket per caller (defaults §0.5): the user, the client address of a stranger, or the API token. A token's own figures hold
- * also where the service has no limit; what it was refreshed to shares its bucket, so that a refresh gives no second one. What a token made
- * has its own bucket and draws on that of the first token of its line.
+ * One token bucket per caller (defaults §0.5): the user, the client address of a stranger, or the API token. A token's
+ * own figures hold also where the service has no limit; what it was refreshed to shares its bucket, so that a refresh
+ * gives no second one. What a token made has its own bucket and draws on that of the first token of its line.
  */
 export class CallerLimit {
   readonly #line: RateLine;
@@ -57,7 +57,8 @@ export class CallerLimit {
    * Takes what an operation asks for beyond the one that was taken when it arrived.
    * @param asked what it asks for in all
    * @param more what it costs beside that; charged up to half of the caller's burst, so that waiting always helps
-   * @throws RATE_LIMIT_EXCEEDED; one that asks for more than the caller may ever have at once is told so, because no waiting helps
+   * @throws RATE_LIMIT_EXCEEDED; one that asks for more than the caller may ever have at once is told so, because no
+   * waiting helps
    */
   demandRest(caller: Caller, asked: number, more = 0): void {
     const token = caller.principal?.token;

@@ -2,8 +2,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from '../platform/logger.ts';
 
 /**
- * One line per answered request, with its trace id: changes and failures at `info`, successful reads at `debug`. Only the path is
- * logged, never the query, headers or bodies: tokens travel there.
+ * One line per answered request, with its trace id: changes and failures at `info`, successful reads at `debug`. Only
+ * the path is logged, never the query, headers or bodies: tokens travel there.
  */
 export function addRequestLog(server: FastifyInstance, logger: Logger): void {
   const log = (request: FastifyRequest, reply: FastifyReply): void => {

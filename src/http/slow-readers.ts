@@ -3,7 +3,10 @@ import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 
 const SWEEP_MS = 1_000;
-/** Requests that one connection may have sent before the first of them is answered: nobody needs more, and their answers wait in memory. */
+/**
+ * Requests that one connection may have sent before the first of them is answered: nobody needs more, and their answers
+ * wait in memory.
+ */
 const MAX_PIPELINED = 16;
 /** Bytes that all clients together may leave unread in this process. */
 const MAX_UNREAD_BYTES = 128 * 1024 * 1024;
@@ -24,8 +27,8 @@ interface Unread {
 }
 
 /**
- * Cuts off clients that do not read: answers, event streams and WebSockets alike, for to all of them it is a connection whose bytes stay.
- * When too many bytes wait in all, whoever leaves the most of them goes first.
+ * Cuts off clients that do not read: answers, event streams and WebSockets alike, for to all of them it is a connection
+ * whose bytes stay. When too many bytes wait in all, whoever leaves the most of them goes first.
  */
 export function cutOffSlowReaders(server: FastifyInstance, { timeoutMs, maxUnreadBytes }: Options): void {
   const open = new Set<Socket>();

@@ -25,8 +25,8 @@ const GRAPHIQL =
   '<li><a href="/graphql">GraphiQL</a> <span>Ask the GraphQL schema in the browser.</span></li>\n          ';
 
 /**
- * What a browser sees at `/`: what this is, where its doors are, and the first calls against this very origin. For everyone else `/`
- * stays an unknown route.
+ * What a browser sees at `/`: what this is, where its doors are, and the first calls against this very origin. For
+ * everyone else `/` stays an unknown route.
  */
 export function addStartPage(server: FastifyInstance, options: StartPageOptions): void {
   const page = readFileSync(path.join(folder, 'index.html'), 'utf8').replace(

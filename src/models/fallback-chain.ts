@@ -3,15 +3,16 @@ import type { Tx } from '../data/changes.ts';
 import { statement } from '../data/writes.ts';
 
 /**
- * Locks the models of an organization until the transaction ends, for whoever changes what they say of one another: two changes that
- * are fine alone must not close a circle together.
+ * Locks the models of an organization until the transaction ends, for whoever changes what they say of one another: two
+ * changes that are fine alone must not close a circle together.
  */
 export async function lockModels(tx: Tx, orgId: string): Promise<void> {
   await tx.query(statement`select pg_advisory_xact_lock(hashtextextended(${`models of ${orgId}`}, 0))`);
 }
 
 /**
- * A chain names other models of the organization, each once, and leads nowhere back to the model itself. The models are locked.
+ * A chain names other models of the organization, each once, and leads nowhere back to the model itself. The models are
+ * locked.
  * @throws InputError at the item that is wrong
  */
 export async function checkFallbackChain(

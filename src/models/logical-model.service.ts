@@ -117,7 +117,9 @@ export class LogicalModelService {
     return this.reads.get(unkept, place, logicalModelId);
   }
 
-  /** Its entitlements go with it, and no fallback chain names it any more: all of it at once, with an event for each. */
+  /**
+   * Its entitlements go with it, and no fallback chain names it any more: all of it at once, with an event for each.
+   */
   async delete(actor: Actor, { orgId }: Checked<OrganizationPlace>, logicalModelId: string): Promise<boolean> {
     return this.#deps.changes.run(actor, async (tx) => {
       await lockModels(tx, orgId);

@@ -24,7 +24,10 @@ const REMOVE = `delete from model_targets m where m.model_id = $1 and not exists
   select 1 from jsonb_to_recordset($2::jsonb) as r("providerAccountId" text, "modelName" text)
   where r."providerAccountId" = m.provider_account_id and r."modelName" = m.model_name)`;
 
-/** Replaces the targets of a model, whose accounts are locked. One that stays, by account and model name, keeps its failures and successes. */
+/**
+ * Replaces the targets of a model, whose accounts are locked. One that stays, by account and model name, keeps its
+ * failures and successes.
+ */
 export function replaceTargets(tx: Tx, modelId: string, targets: readonly TargetInput[]): void {
   const rows = JSON.stringify(
     targets.map((target, position) => ({
@@ -41,7 +44,8 @@ export function replaceTargets(tx: Tx, modelId: string, targets: readonly Target
 
 /**
  * Locks the accounts of targets, so that none can be deleted meanwhile: before the model, whose locks come later.
- * @returns looks at the targets @throws (the look) InputError at each target with an unknown account, and at each that is there twice
+ * @returns looks at the targets @throws (the look) InputError at each target with an unknown account, and at each that
+ * is there twice
  */
 export async function lockTargets(tx: Tx, orgId: string, targets: readonly TargetInput[]): Promise<() => void> {
   if (targets.length === 0) return () => undefined;

@@ -64,12 +64,12 @@ interface LockedEntitlement {
 }
 
 /**
- * Takes reports of how requests to models went. Each moves the counters of the entitlement, its windows and the account, and the
- * health of account and target, at once or not at all. Reports wait for one another, and none is lost.
+ * Takes reports of how requests to models went. Each moves the counters of the entitlement, its windows and the
+ * account, and the health of account and target, at once or not at all. Reports wait for one another, and none is lost.
  *
- * Whoever may use a model may report, but not take it from others. That the credentials of an account were refused, what a target costs and
- * how long it takes is believed of editors of the workspace and above. From others refused credentials count as any other failure, from
- * which target and account recover by themselves.
+ * Whoever may use a model may report, but not take it from others. That the credentials of an account were refused,
+ * what a target costs and how long it takes is believed of editors of the workspace and above. From others refused
+ * credentials count as any other failure, from which target and account recover by themselves.
  */
 export class ModelUsageService {
   readonly #deps: ServiceDeps;
@@ -79,9 +79,10 @@ export class ModelUsageService {
   }
 
   /**
-   * A report under a disabled entitlement, or of a target that is not, or no longer, one of the model's, counts for the entitlement alone: whoever may use one model must
-   * not move what serves others.
-   * @throws RESOURCE_NOT_FOUND `model` or `model_entitlement`, InputError for an account that is not of the organization
+   * A report under a disabled entitlement, or of a target that is not, or no longer, one of the model's, counts for the
+   * entitlement alone: whoever may use one model must not move what serves others.
+   * @throws RESOURCE_NOT_FOUND `model` or `model_entitlement`, InputError for an account that is not of the
+   * organization
    */
   async report(actor: Actor, place: Place, logicalModelId: string, report: UsageReport): Promise<UsageSummary> {
     const input = report.inputTokens ?? 0;
@@ -143,7 +144,8 @@ async function countEntitlement(
 
 const kept = (counter: string) =>
   `case when model_usage.period = excluded.period then model_usage.${counter} else 0 end + excluded.${counter}`;
-// the statement's clock is read when the entitlement is already held: of two reports the later one never sees an earlier period
+// the statement's clock is read when the entitlement is already held: of two reports the later one never sees an
+// earlier period
 const COUNT_WINDOWS = `insert into model_usage (entitlement_id, "window", period, requests, tokens)
   select $1, w, ${periodAt('statement_timestamp()', 'w')}, 1, $2::bigint from unnest(array['day', 'minute', 'month']) w
   on conflict (entitlement_id, "window") do update set period = excluded.period, requests = ${kept('requests')}, tokens = ${kept('tokens')}
@@ -186,7 +188,10 @@ function believed({ outcome, latencyMs, cost }: UsageReport, isTrusted: boolean)
   return { outcome, latencyMs: isTimed ? (latencyMs ?? null) : null, cost: cost ? Number(cost) : null };
 }
 
-/** Moves what the report tells of account and target. @returns the target's failures in a row; `null` where the model has no such target */
+/**
+ * Moves what the report tells of account and target. @returns the target's failures in a row; `null` where the model
+ * has no such target
+ */
 async function moveHealth(
   tx: Tx,
   account: ProviderAccount,

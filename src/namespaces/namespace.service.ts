@@ -40,7 +40,10 @@ export class NamespaceService {
     });
   }
 
-  /** The slug is made from the name unless given. @throws RESOURCE_ALREADY_EXISTS for a slug that the workspace has already */
+  /**
+   * The slug is made from the name unless given. @throws RESOURCE_ALREADY_EXISTS for a slug that the workspace has
+   * already
+   */
   async create(actor: Actor, place: Checked<WorkspacePlace>, input: CreateNamespace): Promise<Namespace> {
     const id = newId('namespace');
     const slug = input.slug ?? slugOf(input.name, id);

@@ -10,7 +10,10 @@ import { statement } from '../data/writes.ts';
 import type { Invitation, User } from '../generated/prisma/client.ts';
 import { joinOrganization } from './membership.ts';
 
-/** An invitation that can still be accepted, by the hash of its token. It dies with its author's right to give what it gives. */
+/**
+ * An invitation that can still be accepted, by the hash of its token. It dies with its author's right to give what it
+ * gives.
+ */
 export async function findPendingInvitation(db: Asked, hash: string): Promise<Invitation | null> {
   const invitation = await findRow(db, 'invitations', { tokenHash: hash, status: 'pending' });
   if (!invitation || invitation.expiresAt <= new Date()) return null;
@@ -36,7 +39,8 @@ export const deadInvitation = (path: string[]): InputError =>
   invalidInput(path, 'the invitation is unknown, used or expired');
 
 /**
- * Uses an invitation up for a user, who joins the organization and the workspace that it names. @returns the organization
+ * Uses an invitation up for a user, who joins the organization and the workspace that it names. @returns the
+ * organization
  * @throws `refusal` when it was used or revoked in the meantime
  */
 export async function acceptInvitation(

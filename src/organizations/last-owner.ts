@@ -3,7 +3,10 @@ import { TryAgain, type Tx } from '../data/changes.ts';
 import { statement } from '../data/writes.ts';
 import { Prisma } from '../generated/prisma/client.ts';
 
-/** Where somebody stops being an owner: in one workspace or organization, in an organization with all its workspaces, everywhere. */
+/**
+ * Where somebody stops being an owner: in one workspace or organization, in an organization with all its workspaces,
+ * everywhere.
+ */
 type OwnerScope = { workspaceId: string } | { orgId: string; withWorkspaces: boolean } | 'everywhere';
 
 interface Owned {
@@ -18,8 +21,9 @@ interface Owned {
 type MemberKind = 'organization_member' | 'workspace_member' | 'user';
 
 /**
- * Every organization and workspace keeps an owner whose account is active. The caller has locked what the scope names, as everything does that
- * takes an owner away. @throws RESOURCE_CONFLICT `last_owner`, whose `references` are what would be left without one
+ * Every organization and workspace keeps an owner whose account is active. The caller has locked what the scope names,
+ * as everything does that takes an owner away. @throws RESOURCE_CONFLICT `last_owner`, whose `references` are what
+ * would be left without one
  */
 export async function ensureNotLastOwner(
   tx: Tx,
@@ -37,8 +41,8 @@ export async function ensureMayLeave(tx: Tx, { orgId, userId }: { orgId: string;
 }
 
 /**
- * The same for an account that is about to be deleted or suspended. Locks what it owns and then the account. Whoever makes somebody an
- * owner locks that account: what it came to own meanwhile is seen at the end.
+ * The same for an account that is about to be deleted or suspended. Locks what it owns and then the account. Whoever
+ * makes somebody an owner locks that account: what it came to own meanwhile is seen at the end.
  */
 export async function ensureMayDeactivate(tx: Tx, userId: string): Promise<void> {
   const ofOwner = statement`t.deleted_at is null

@@ -24,19 +24,25 @@ export async function lockAccount(tx: Tx, id: string): Promise<User> {
   return tx.lock('users', { id, deactivatedAt: null }, 'key share', () => notFound('user', id));
 }
 
-/** Locks an organization, and in it a living member, against removals and deletion. @param orElse the error when there is no such member */
+/**
+ * Locks an organization, and in it a living member, against removals and deletion. @param orElse the error when there
+ * is no such member
+ */
 export function demandMember(tx: Tx, orgId: string, userId: string, orElse: () => Error): void {
   tx.demand('organizations', { id: orgId, deletedAt: null }, 'share', orElse);
   tx.demand('organization_members', { orgId, userId }, 'key share', orElse);
   tx.demand('users', { id: userId, isActive: true, deactivatedAt: null }, 'key share', orElse);
 }
 
-/** The condition of lists of members, over their `users u`: a deleted account is no member of anything, a suspended one is. */
+/**
+ * The condition of lists of members, over their `users u`: a deleted account is no member of anything, a suspended one
+ * is.
+ */
 export const IS_KEPT = 'u.deactivated_at is null';
 
 /**
- * Makes a user a member of an organization; one who is a member already keeps the role. Locks the organization, so that nobody removes
- * the member meanwhile, and the account.
+ * Makes a user a member of an organization; one who is a member already keeps the role. Locks the organization, so that
+ * nobody removes the member meanwhile, and the account.
  * @returns whether it was new @throws RESOURCE_NOT_FOUND when the organization or the account is not there or deleted
  */
 export async function joinOrganization(

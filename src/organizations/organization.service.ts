@@ -88,7 +88,10 @@ export class OrganizationService {
     });
   }
 
-  /** Soft: nobody is a member of it any more as far as access is concerned, so all that belongs to it is unreachable at once. */
+  /**
+   * Soft: nobody is a member of it any more as far as access is concerned, so all that belongs to it is unreachable at
+   * once.
+   */
   async delete(actor: Actor, id: string): Promise<void> {
     await this.#deps.changes.run(actor, async (tx) => {
       await lockOrganization(tx, id, 'no key update');

@@ -1,6 +1,6 @@
 /**
- * Does work of this process again and again, each time so long after the last has ended. The pauses vary by a tenth: nodes that were started
- * together should not all come at the same moment.
+ * Does work of this process again and again, each time so long after the last has ended. The pauses vary by a tenth:
+ * nodes that were started together should not all come at the same moment.
  * @param firstMs the first pause
  * @returns what ends it; resolves when the run that is under way has ended
  */

@@ -30,7 +30,10 @@ const SECRET_PATHS = [
   '*.query.code',
 ];
 
-/** The logger of the process. Values under the names of secrets are redacted: at the top, one level down, in headers, body and query. */
+/**
+ * The logger of the process. Values under the names of secrets are redacted: at the top, one level down, in headers,
+ * body and query.
+ */
 export function createLogger({ logLevel }: Pick<Config, 'logLevel'>, destination?: DestinationStream): Logger {
   const options: LoggerOptions = {
     level: logLevel,
@@ -43,8 +46,8 @@ export function createLogger({ logLevel }: Pick<Config, 'logLevel'>, destination
 }
 
 /**
- * The logger of one request, whose lines bear its trace id. It is what pino's own `child` gives, but that looks for secrets in each new
- * child's bindings: 3 % of the CPU of a small request.
+ * The logger of one request, whose lines bear its trace id. It is what pino's own `child` gives, but that looks for
+ * secrets in each new child's bindings: 3 % of the CPU of a small request.
  */
 export function requestLogger(logger: Logger, traceId: string): Logger {
   const { chindingsSym } = symbols;

@@ -51,7 +51,8 @@ export class ProviderAccountService {
 
   /**
    * It is `pending` until a first request through it succeeded.
-   * @throws InputError for credentials that name a secret which the organization does not have, and a bridge that is missing
+   * @throws InputError for credentials that name a secret which the organization does not have, and a bridge that is
+   * missing
    */
   async create(
     actor: Actor,
@@ -89,7 +90,8 @@ export class ProviderAccountService {
   }
 
   /**
-   * Changes what is given; what is left out stays. New credentials give an account in `error` another chance: it is `pending` again.
+   * Changes what is given; what is left out stays. New credentials give an account in `error` another chance: it is
+   * `pending` again.
    * @throws RESOURCE_NOT_FOUND, InputError as {@link create}
    */
   async update(
@@ -140,7 +142,8 @@ export class ProviderAccountService {
   /** @throws RESOURCE_NOT_FOUND, RESOURCE_CONFLICT `in_use` with the models that have a target at it */
   async delete(actor: Actor, { orgId }: Checked<OrganizationPlace>, id: string): Promise<boolean> {
     return this.#deps.changes.run(actor, async (tx) => {
-      // whoever writes a target holds its account: of a new target and a deletion at the same time, one waits for the other
+      // whoever writes a target holds its account: of a new target and a deletion at the same time, one waits for the
+      // other
       await tx.lock('provider_accounts', { id, orgId }, 'update', () => notFound('provider_account', id));
       await tx.expectVersion({ table: 'provider_accounts', key: { id } });
       const models = await tx.query<{ id: string }>(statement`

@@ -34,7 +34,10 @@ export class ReleaseService {
     });
   }
 
-  /** The version is the number unless given. @throws RESOURCE_NOT_FOUND `app`, RESOURCE_ALREADY_EXISTS for a version that the app has already */
+  /**
+   * The version is the number unless given. @throws RESOURCE_NOT_FOUND `app`, RESOURCE_ALREADY_EXISTS for a version
+   * that the app has already
+   */
   async create(actor: Actor, place: AppPlace, input: CreateRelease): Promise<Release> {
     return this.#deps.changes.run(actor, async (tx) => {
       const { appId } = place;
@@ -66,7 +69,10 @@ export class ReleaseService {
   }
 }
 
-/** The next number of the app's releases. Locks the app until the transaction ends, so that numbers have no gaps. @throws RESOURCE_NOT_FOUND */
+/**
+ * The next number of the app's releases. Locks the app until the transaction ends, so that numbers have no gaps.
+ * @throws RESOURCE_NOT_FOUND
+ */
 async function nextNumber(tx: Tx, { orgId, workspaceId, appId }: AppPlace): Promise<number> {
   const [row] = await tx.query<{ number: number }>(statement`
     update apps set last_release = last_release + 1

@@ -46,8 +46,9 @@ const DUE = `select s.id, s.org_id as "orgId", s.workspace_id as "workspaceId", 
   order by s.id`;
 
 /**
- * Tells of secrets that expire, 14 and 3 days before and when they have, and of those that should be rotated: once each, by mail to whoever
- * made it, or else to the owners. An expiry is an event too, `secret.expiring` with `days_left`; a rotation that is due is none (defaults §10).
+ * Tells of secrets that expire, 14 and 3 days before and when they have, and of those that should be rotated: once
+ * each, by mail to whoever made it, or else to the owners. An expiry is an event too, `secret.expiring` with
+ * `days_left`; a rotation that is due is none (defaults §10).
  */
 export const secretNotices = ({ changes, mail }: { changes: Changes; mail: AccountMail }) =>
   new Notices<Due>({

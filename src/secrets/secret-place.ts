@@ -13,17 +13,17 @@ type PlaceIds = 'workspaceId' | 'namespaceId' | 'environmentId';
 export type PlaceInput = Given<Secret, PlaceIds>;
 
 /**
- * Where a secret lives. `scope` is the most specific of the identifiers; a name is unique there. A namespace or environment comes with its
- * workspace. A secret of an environment may name a namespace of the same workspace too: then it belongs to both, and whoever is restricted
- * to some of either must be let into both.
+ * Where a secret lives. `scope` is the most specific of the identifiers; a name is unique there. A namespace or
+ * environment comes with its workspace. A secret of an environment may name a namespace of the same workspace too: then
+ * it belongs to both, and whoever is restricted to some of either must be let into both.
  */
 export interface SecretPlace extends Pick<Secret, PlaceIds> {
   scope: 'organization' | 'workspace' | 'namespace' | 'environment';
 }
 
 /**
- * Finds a place, and asks for a permission there. Each identifier must fit the others: a namespace or environment of another workspace
- * is as missing as an unknown one, and so is one of a workspace that the actor cannot see.
+ * Finds a place, and asks for a permission there. Each identifier must fit the others: a namespace or environment of
+ * another workspace is as missing as an unknown one, and so is one of a workspace that the actor cannot see.
  * @param path of the identifiers in the field's arguments, for errors: `['input']`
  * @throws RESOURCE_NOT_FOUND, FORBIDDEN, InputError for `default` without a workspace
  */
@@ -60,7 +60,10 @@ export async function findPlace(
   return { scope, workspaceId, namespaceId, environmentId };
 }
 
-/** Locks the place until the transaction ends, so that it is not deleted while a secret is put there: the change fails when it is gone. */
+/**
+ * Locks the place until the transaction ends, so that it is not deleted while a secret is put there: the change fails
+ * when it is gone.
+ */
 export function demandPlace(
   tx: Tx,
   { namespaceId, environmentId }: Pick<SecretPlace, 'namespaceId' | 'environmentId'>,

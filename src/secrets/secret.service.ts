@@ -50,7 +50,10 @@ export class SecretService {
     this.reads = deps.reads;
   }
 
-  /** @throws RESOURCE_ALREADY_EXISTS for a name that is taken in the same place, RESOURCE_NOT_FOUND for a place that is not there */
+  /**
+   * @throws RESOURCE_ALREADY_EXISTS for a name that is taken in the same place, RESOURCE_NOT_FOUND for a place that is
+   * not there
+   */
   async create(actor: Actor, { orgId }: OrganizationPlace, { value, ...input }: CreateSecret): Promise<Secret> {
     checkValue(value, ['input', 'value']);
     const place = await findPlace(this.#deps, actor, orgId, 'secret:create', input, ['input']);
@@ -85,7 +88,8 @@ export class SecretService {
 
   /**
    * Changes what is given; what is left out stays. The value is changed by {@link rotate} alone.
-   * @throws RESOURCE_ALREADY_EXISTS for a name that is taken in the same place; RESOURCE_CONFLICT `in_use` with `references` for a new
+   * @throws RESOURCE_ALREADY_EXISTS for a name that is taken in the same place; RESOURCE_CONFLICT `in_use` with
+   * `references` for a new
    *   name while something refers to it by the old one
    */
   async update(actor: Actor, place: Checked<OrganizationPlace>, id: string, input: UpdateSecret): Promise<Secret> {
@@ -109,8 +113,10 @@ export class SecretService {
   }
 
   /**
-   * Stores a new version of the value. The secret is locked meanwhile, so that versions have no holes, however many come at once.
-   * @throws RESOURCE_CONFLICT `secret_deleted`, or `secret_unreadable` where the data key does not open; PRECONDITION_FAILED when the current version is not the expected one
+   * Stores a new version of the value. The secret is locked meanwhile, so that versions have no holes, however many
+   * come at once.
+   * @throws RESOURCE_CONFLICT `secret_deleted`, or `secret_unreadable` where the data key does not open;
+   * PRECONDITION_FAILED when the current version is not the expected one
    */
   async rotate(
     actor: Actor,
@@ -153,8 +159,8 @@ export class SecretService {
   }
 
   /**
-   * Soft: it can be restored for 30 days, if the place it lives in is still there, and its name is free at once. For that reason nobody is
-   * asked who refers to it: what does finds nothing until it is restored.
+   * Soft: it can be restored for 30 days, if the place it lives in is still there, and its name is free at once. For
+   * that reason nobody is asked who refers to it: what does finds nothing until it is restored.
    * @throws RESOURCE_NOT_FOUND
    */
   async delete(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<void> {
@@ -169,8 +175,8 @@ export class SecretService {
   }
 
   /**
-   * For good: the row goes, and with it the data key and all values. Of a soft-deleted one nothing is asked but the permission: what
-   * refers to it finds nothing already.
+   * For good: the row goes, and with it the data key and all values. Of a soft-deleted one nothing is asked but the
+   * permission: what refers to it finds nothing already.
    * @throws RESOURCE_CONFLICT `in_use` with `references` while something names it
    */
   async destroy(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<void> {
@@ -187,7 +193,8 @@ export class SecretService {
 
   /**
    * Takes a soft deletion back; one that is not deleted stays as it is.
-   * @throws RESOURCE_ALREADY_EXISTS when its name was taken; RESOURCE_NOT_FOUND `namespace` or `environment` when that is gone: what was
+   * @throws RESOURCE_ALREADY_EXISTS when its name was taken; RESOURCE_NOT_FOUND `namespace` or `environment` when that
+   * is gone: what was
    *   in it does not come back
    */
   async restore(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<Secret> {
@@ -206,9 +213,9 @@ export class SecretService {
   }
 
   /**
-   * A namespace or environment is deleted: its secrets are soft-deleted with it, until they are gone after 30 days, and cannot be restored.
-   * Call it in that transaction once the place's row is deleted, and before the change is recorded: a secret that is being put there has
-   * been committed by then and is found, and a later one finds no place.
+   * A namespace or environment is deleted: its secrets are soft-deleted with it, until they are gone after 30 days, and
+   * cannot be restored. Call it in that transaction once the place's row is deleted, and before the change is recorded:
+   * a secret that is being put there has been committed by then and is found, and a later one finds no place.
    */
   async placeDeleted(tx: Tx, place: { namespaceId: string } | { environmentId: string }): Promise<void> {
     const [column, id] =
@@ -274,7 +281,10 @@ function noticed(held: SecretRow, { expiresAt, rotationReminderDays }: Dates): C
   };
 }
 
-/** The secret as it is now; with `update` nobody changes, destroys or refers to it until the transaction ends. @throws RESOURCE_NOT_FOUND when it is gone */
+/**
+ * The secret as it is now; with `update` nobody changes, destroys or refers to it until the transaction ends. @throws
+ * RESOURCE_NOT_FOUND when it is gone
+ */
 async function lockSecret(tx: Tx, id: string, strength: LockStrength = 'update'): Promise<SecretRow> {
   return tx.lock('secrets', { id }, strength, () => notFound('secret', id));
 }

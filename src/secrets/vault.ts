@@ -36,12 +36,14 @@ interface Referable extends SecretIdentity {
 }
 
 /**
- * What the rest of the service knows of secrets: references to them. `sec_…` is a secret by its id, wherever it lives; `secret://name` is the
- * organization's own secret of that name. Every other text refers to something outside (defaults §1).
+ * What the rest of the service knows of secrets: references to them. `sec_…` is a secret by its id, wherever it lives;
+ * `secret://name` is the organization's own secret of that name. Every other text refers to something outside (defaults
+ * §1).
  *
- * A name never reaches into a workspace: what refers to secrets belongs to the organization, and if the only secret of a name were meant,
- * one that is made later under the same name could take its place unnoticed. A name that something refers to stays: only a deletion, which
- * can be taken back, lets it go, and then whoever may create secrets of the organization may give it to another one.
+ * A name never reaches into a workspace: what refers to secrets belongs to the organization, and if the only secret of
+ * a name were meant, one that is made later under the same name could take its place unnoticed. A name that something
+ * refers to stays: only a deletion, which can be taken back, lets it go, and then whoever may create secrets of the
+ * organization may give it to another one.
  */
 export class Vault {
   readonly #deps: VaultDeps;
@@ -72,7 +74,8 @@ export class Vault {
   }
 
   /**
-   * Checks a reference where it is stored, and locks the secret until the transaction ends, so that it is not destroyed or renamed meanwhile.
+   * Checks a reference where it is stored, and locks the secret until the transaction ends, so that it is not destroyed
+   * or renamed meanwhile.
    * @param path of the field in the argument's names, for the error: `['input', 'credentialsRef']`
    * @throws InputError there, when it names a secret that this organization does not have
    */
@@ -98,7 +101,8 @@ export class Vault {
   }
 
   /**
-   * The value that a reference stands for, for the service's own use on behalf of `caller`; the access is counted before it is opened.
+   * The value that a reference stands for, for the service's own use on behalf of `caller`; the access is counted
+   * before it is opened.
    * @throws RESOURCE_NOT_FOUND, RESOURCE_CONFLICT `secret_disabled` or `secret_expired`, VaultFault
    */
   async open(caller: Caller, orgId: string, reference: string): Promise<SecretValue> {

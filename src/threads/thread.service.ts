@@ -36,7 +36,10 @@ export class ThreadService {
     });
   }
 
-  /** Changes what is given; what is left out stays. @throws RESOURCE_NOT_FOUND, FORBIDDEN for a member and another's thread */
+  /**
+   * Changes what is given; what is left out stays. @throws RESOURCE_NOT_FOUND, FORBIDDEN for a member and another's
+   * thread
+   */
   async update(actor: Actor, place: Checked<NamespacePlace>, id: string, input: ThreadInput): Promise<Thread> {
     await this.reads.own(actor, place, id);
     const set = { ...input, metadata: input.metadata ?? undefined };

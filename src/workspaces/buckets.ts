@@ -40,7 +40,10 @@ export class Buckets {
     this.#filesDir = path.join(deps.dataDir, 'files');
   }
 
-  /** Moves workspaces from `pending` to `ready`, or to `failed` where the folder cannot be made. @returns how many were pending */
+  /**
+   * Moves workspaces from `pending` to `ready`, or to `failed` where the folder cannot be made. @returns how many were
+   * pending
+   */
   async provisionPending(): Promise<number> {
     return inBatches(BATCH, async () => {
       const pending = await this.#sql.read<{ id: string; bucket: string }>(

@@ -121,7 +121,8 @@ export async function lockWorkspace(
 }
 
 /**
- * A new workspace with its owner's membership and its `default` namespace. Its bucket is `pending`: a background task makes it.
+ * A new workspace with its owner's membership and its `default` namespace. Its bucket is `pending`: a background task
+ * makes it.
  */
 export function insertWorkspace(
   tx: Tx,

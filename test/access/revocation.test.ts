@@ -25,8 +25,8 @@ const at = (node: TestApp, url: string, user: Person) =>
     .then((answer) => answer.statusCode);
 
 /**
- * Both nodes have just let the user in (so it is in their caches). After `revoke`, done on one node, that node refuses at once; the other
- * within a second.
+ * Both nodes have just let the user in (so it is in their caches). After `revoke`, done on one node, that node refuses
+ * at once; the other within a second.
  */
 async function expectRevoked(
   url: string,

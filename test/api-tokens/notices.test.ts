@@ -20,7 +20,10 @@ beforeEach(async () => {
   there.mails.length = 0;
 });
 
-/** As if the token, which lives so long, had so much left, less a second: steps are not to hang on the precision of a column. */
+/**
+ * As if the token, which lives so long, had so much left, less a second: steps are not to hang on the precision of a
+ * column.
+ */
 const leave = (id: string, left: string) =>
   here.database.pool.query(
     `update api_tokens set issued_at = now() + $2::interval - interval '1 s' - (expires_at - issued_at), expires_at = now() + $2::interval - interval '1 s'

@@ -10,7 +10,10 @@ import { issueToken, type TestToken } from '../support/tokens.ts';
 let app: TestApp;
 let owner: Person;
 let url: string;
-/** Ids of two of each: `w1`, `w2`, `n1`, `n2`, … all in `w1` but the second workspace; `o2` is another organization of the owner's. */
+/**
+ * Ids of two of each: `w1`, `w2`, `n1`, `n2`, … all in `w1` but the second workspace; `o2` is another organization of
+ * the owner's.
+ */
 let ids: Record<string, string>;
 
 /** Texts of an operation hold `{w1}` for the id of the first workspace. */

@@ -2,7 +2,10 @@
 export type Outcome =
   /** The promise: it is kept, whatever happens next. */
   | { is: 'acknowledged'; body: Record<string, unknown> }
-  /** It was on its way when the answer failed to come, or the answer is that nobody knows: it happened as a whole or not at all. */
+  /**
+   * It was on its way when the answer failed to come, or the answer is that nobody knows: it happened as a whole or not
+   * at all.
+   */
   | { is: 'in flight' }
   /** Nobody was there to take it: it did not happen. */
   | { is: 'not sent' };

@@ -1,6 +1,9 @@
 import { Client, type Outcome } from './client.ts';
 
-/** How many writers work on each kind of change, and how many of their changes must be acknowledged before something is killed. */
+/**
+ * How many writers work on each kind of change, and how many of their changes must be acknowledged before something is
+ * killed.
+ */
 const WRITERS = 2;
 const ENOUGH = 6;
 
@@ -19,7 +22,10 @@ export abstract class Writer {
   /** One more change, or two. */
   abstract step(n: number): Promise<void>;
 
-  /** Sends a change; `null` where nothing was promised of it. `maybe` is told of one that may have happened all the same. */
+  /**
+   * Sends a change; `null` where nothing was promised of it. `maybe` is told of one that may have happened all the
+   * same.
+   */
   protected async change(method: string, path: string, body: object, maybe?: () => void): Promise<Body | null> {
     const outcome: Outcome = await this.client.send(method, path, body);
     if (outcome.is === 'in flight') {

@@ -2,7 +2,10 @@ import type pg from 'pg';
 import { expect } from 'vitest';
 import type { Deployments, Load, Rotations, TokenRefreshes, Workspaces, Writer } from './load.ts';
 
-/** Every acknowledged change is there with its record and its event, and each of those in flight as a whole or not at all. */
+/**
+ * Every acknowledged change is there with its record and its event, and each of those in flight as a whole or not at
+ * all.
+ */
 export async function expectWhole(db: pg.Client, load: Load): Promise<void> {
   // first of all: who holds a refresh token without an answer has a minute to send it again
   await expectUsable(load);

@@ -71,7 +71,8 @@ test('what is locked is locked: another change waits for it', async () => {
   expect(rows).toEqual([]);
 });
 
-// the canaries of root keys are locked outside of changes too: when the service starts, and when secrets are wrapped anew
+// the canaries of root keys are locked outside of changes too: when the service starts, and when secrets are wrapped
+// anew
 const OUTSIDE_OF_CHANGES = ['platform/keys/root-keys.ts'];
 
 test('no source locks rows by itself, but for those that skip what others have locked', () => {

@@ -19,7 +19,10 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** Every record follows the one before: number by number, release by release, id by id. @returns what is deployed in the end */
+/**
+ * Every record follows the one before: number by number, release by release, id by id. @returns what is deployed in the
+ * end
+ */
 async function expectChain(environmentId: string, appId: string): Promise<string | null> {
   const chain = await chainOf(app, environmentId, appId);
   expect(chain.map(({ number }) => number)).toEqual(chain.map((_, index) => index + 1));

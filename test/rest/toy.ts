@@ -172,7 +172,10 @@ export interface ToyServer {
   server: FastifyInstance;
   faults: unknown[];
   contexts: { operation: unknown; principal: unknown }[];
-  /** The answer: status, headers and the parsed body (`undefined` without one). As a signed-in caller, unless told otherwise. */
+  /**
+   * The answer: status, headers and the parsed body (`undefined` without one). As a signed-in caller, unless told
+   * otherwise.
+   */
   send(
     options: InjectOptions & { as?: string | null },
   ): Promise<{ status: number; body: unknown; text: string; headers: Record<string, unknown> }>;

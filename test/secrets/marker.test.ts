@@ -8,8 +8,8 @@ import { graphqlRequest } from '../support/requests.ts';
 import { newSecret, type Secret, secretBody, secretsOf } from './new-secret.ts';
 
 /**
- * Each of these sends a random text where a secret goes in, in every way that could make it come out again. It must come out of nothing
- * but the answers that are meant to show it.
+ * Each of these sends a random text where a secret goes in, in every way that could make it come out again. It must
+ * come out of nothing but the answers that are meant to show it.
  */
 interface Planting {
   plant: (marker: string, hand: Hand) => Promise<void>;
@@ -183,7 +183,10 @@ async function columnsWith(text: string): Promise<string[]> {
   return found;
 }
 
-/** The files of the database and of its log, dead rows and all, that hold the text. The server reads them: they may be on another machine. */
+/**
+ * The files of the database and of its log, dead rows and all, that hold the text. The server reads them: they may be
+ * on another machine.
+ */
 async function filesWith(text: string): Promise<string[]> {
   const { pool } = app.database;
   await pool.query('checkpoint');

@@ -89,7 +89,10 @@ const prepared: Record<string, Prepare> = {
   },
 };
 
-/** Changes by nobody in particular, of which the audit trail says nothing. A new one is added here on purpose, or not at all. */
+/**
+ * Changes by nobody in particular, of which the audit trail says nothing. A new one is added here on purpose, or not at
+ * all.
+ */
 const withoutRecord = ['POST /v1/auth/forgot-password', 'POST /v1/auth/resend-verification'];
 
 let keysDir: string;

@@ -22,7 +22,9 @@ const unlisted = ['apps.ofOrganization', 'deployments.reads', 'organizations.rea
 /** Lists of what is bounded by itself: all rows of the parent are read and put in order. */
 const sorted = ['organizations.own', 'deployments.current', 'deployments.currentOfApp'];
 
-/** Lists whose other conditions make the parent's rows look rarer than they are: PostgreSQL takes its index by itself. */
+/**
+ * Lists whose other conditions make the parent's rows look rarer than they are: PostgreSQL takes its index by itself.
+ */
 const choosesWell = [
   'apiTokens.own',
   'apiTokens.ownOfApps',

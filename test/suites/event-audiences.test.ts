@@ -16,8 +16,8 @@ import { twinOf } from '../support/twin.ts';
 import { createWorld, type World } from '../support/world.ts';
 
 /**
- * Every event that the table of resources lists, in whatever places it may name, and everybody who may follow the workspace. Who hears of it
- * is written here once more, by hand.
+ * Every event that the table of resources lists, in whatever places it may name, and everybody who may follow the
+ * workspace. Who hears of it is written here once more, by hand.
  */
 type Below = Exclude<PlaceKind, 'organization' | 'workspace'>;
 type Named = Partial<Record<Below, string>>;
@@ -167,7 +167,10 @@ async function emit(placed: readonly Placed[]): Promise<void> {
   );
 }
 
-/** Users and free tokens hear everything of the workspace; a restricted token what names the places that it lies in, and no other place. */
+/**
+ * Users and free tokens hear everything of the workspace; a restricted token what names the places that it lies in, and
+ * no other place.
+ */
 function mayHear(restrictedTo: PlaceKind | null, { resourceType, named }: Placed): boolean {
   if (restrictedTo === null) return true;
   const places = liesIn[resourceType as ResourceWord];

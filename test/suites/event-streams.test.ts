@@ -295,7 +295,9 @@ test('a stream leaves one record of its start, whatever the transport, and one o
   ]);
 });
 
-/** What decides about a stream, read for one of them or for many: its session or token, the membership, the workspace. */
+/**
+ * What decides about a stream, read for one of them or for many: its session or token, the membership, the workspace.
+ */
 const LOOK = /^select (?:s\.id as "sessionId"|t\.token_hash|m\.role|\(select m\.role|w\.deleted_at|r\.\* from unnest)/;
 
 test('many silent streams are looked after in a few statements, not in some for each', async () => {

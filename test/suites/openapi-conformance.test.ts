@@ -28,8 +28,8 @@ function refusals(operation: CompiledOperation, body: unknown): Item[] {
 }
 
 /**
- * Where the service takes more than the document promises, on purpose: texts for numbers and booleans and the other way round, and
- * points in time in more forms (pydantic's lax mode).
+ * Where the service takes more than the document promises, on purpose: texts for numbers and booleans and the other way
+ * round, and points in time in more forms (pydantic's lax mode).
  */
 const isLenience = ({ keyword, params }: ErrorObject): boolean =>
   (keyword === 'type' && /integer|number|boolean/.test(String(params.type))) ||

@@ -78,7 +78,10 @@ async function reconnectingReader(
   return seen;
 }
 
-/** The negative control: comes back with the number of the last event, reads what is there behind it, and then goes live. */
+/**
+ * The negative control: comes back with the number of the last event, reads what is there behind it, and then goes
+ * live.
+ */
 async function naiveReader({ tail }: Node, last: () => string): Promise<string[]> {
   const seen: string[] = [];
   let seq = '0';

@@ -31,7 +31,9 @@ const withoutChance = (body: string) =>
     .replaceAll(/"(?:accessCount|access_count)":\d+/g, '')
     .replaceAll(/"(?:lastAccessedAt|last_accessed_at|lastUsedAt|last_used_at)":(?:null|"[^"]*")/g, '');
 
-/** Errors of branches that run side by side come as they happen: what access checks remember makes some of them sooner. */
+/**
+ * Errors of branches that run side by side come as they happen: what access checks remember makes some of them sooner.
+ */
 function withSortedErrors(body: string): string {
   const { errors = [], ...rest } = JSON.parse(body.replaceAll(/("trace_?id"):"[^"]*"/gi, '$1:""')) as {
     errors?: object[];

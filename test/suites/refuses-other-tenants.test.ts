@@ -12,8 +12,8 @@ import { idNamed } from '../support/samples.ts';
 import { createWorld, type World } from '../support/world.ts';
 
 /**
- * Places where an id of somebody from outside is welcome (defaults §1: adding a user from outside makes them a member). A new one is added
- * here on purpose, or not at all.
+ * Places where an id of somebody from outside is welcome (defaults §1: adding a user from outside makes them a member).
+ * A new one is added here on purpose, or not at all.
  */
 const welcomesForeigners = ['addWorkspaceMember input.userId', 'addOrganizationMember input.userId'];
 
@@ -114,7 +114,10 @@ describe('the control: with the right token the same requests do answer', () => 
   });
 });
 
-/** Routes, and root fields, that are about the caller or take no identifier. A new one is added here on purpose, or not at all. */
+/**
+ * Routes, and root fields, that are about the caller or take no identifier. A new one is added here on purpose, or not
+ * at all.
+ */
 const aboutOneself = [
   'GET /v1/auth/me',
   'GET /v1/auth/me/profile',

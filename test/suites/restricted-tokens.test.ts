@@ -21,8 +21,8 @@ import { type Twin, twinOf } from '../support/twin.ts';
 import { createWorld, type World } from '../support/world.ts';
 
 /**
- * A token that is restricted to one place, and a copy of that place with everything in it: whatever the schema can be asked, nothing of the
- * copy is shown, and all of the place itself is that its owner sees.
+ * A token that is restricted to one place, and a copy of that place with everything in it: whatever the schema can be
+ * asked, nothing of the copy is shown, and all of the place itself is that its owner sees.
  */
 type Restricted = Exclude<PlaceKind, 'organization'>;
 const kinds = placeKinds.filter((kind): kind is Restricted => kind !== 'organization');
@@ -36,8 +36,8 @@ const restrictions: Record<Restricted, (id: string) => Record<string, unknown>> 
 };
 
 /**
- * What administers the whole organization, or makes use of it: a token must not be restricted, or only to workspaces. A new one is added here
- * on purpose, or not at all.
+ * What administers the whole organization, or makes use of it: a token must not be restricted, or only to workspaces. A
+ * new one is added here on purpose, or not at all.
  */
 const refused = ['Query.allApiTokens', 'Query.routeModel'];
 
@@ -139,7 +139,9 @@ describe.each(kinds)('a token restricted to one %s', (kind) => {
     return shown(data, [twin.marker, ...twin.ids.values()]).filter((text) => !said.includes(text));
   };
 
-  /** What is wrong with an answer to the token: what it shows of the copy, what it hides of the place, and its errors. */
+  /**
+   * What is wrong with an answer to the token: what it shows of the copy, what it hides of the place, and its errors.
+   */
   const wrongIn = async (root: RootField) => {
     const given = argumentsOf(root, world);
     // an app's token sees the tokens of its app: what others are restricted to is not lost

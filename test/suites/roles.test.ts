@@ -13,8 +13,8 @@ import { expectOk, injectable, partsOf } from '../support/requests.ts';
 import { createWorld, makeOne, makerOf, type World } from '../support/world.ts';
 
 /**
- * Who may do what (defaults §13), once more and by hand: viewer, member, editor, admin, owner. `x` yes, `-` no, `o` only what one made oneself.
- * A permission without a row here fails.
+ * Who may do what (defaults §13), once more and by hand: viewer, member, editor, admin, owner. `x` yes, `-` no, `o`
+ * only what one made oneself. A permission without a row here fails.
  */
 const matrix: Record<Permission, string> = {
   'organization:access': 'x x x x x',
@@ -100,7 +100,10 @@ const freeForOneself = [
   'PATCH /v1/users/me/preferences',
 ];
 
-/** Routes that ask for no permission: public, or about the caller alone. A new one is added here on purpose, or not at all. */
+/**
+ * Routes that ask for no permission: public, or about the caller alone. A new one is added here on purpose, or not at
+ * all.
+ */
 const withoutPermission = [
   'GET /v1/auth/config',
   'GET /v1/auth/invite-info',

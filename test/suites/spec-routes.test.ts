@@ -8,7 +8,9 @@ import { createWorld, type World } from '../support/world.ts';
 const O = '/v1/orgs/{org_id}';
 const W = `${O}/workspaces/{workspace_id}`;
 
-/** The tables of the spec that are built: method, path, error set, status of success (defaults §0.2). Copied by hand. */
+/**
+ * The tables of the spec that are built: method, path, error set, status of success (defaults §0.2). Copied by hand.
+ */
 const spec: [method: string, path: string, errors: string, status: number][] = [
   ['GET', '/v1/auth/config', 'A0', 200],
   ['GET', '/v1/auth/invite-info', 'A', 200],

@@ -25,7 +25,10 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => app.close());
 
-/** The statements of a request that finds nothing kept: what access checks remember for a moment would hide what they ask. */
+/**
+ * The statements of a request that finds nothing kept: what access checks remember for a moment would hide what they
+ * ask.
+ */
 async function statementsOf(work: () => Promise<unknown>): Promise<string[]> {
   for (const cache of lookUps.mock.contexts) caches.add(cache as FreshCache<object>);
   lookUps.mockClear();
@@ -34,8 +37,9 @@ async function statementsOf(work: () => Promise<unknown>): Promise<string[]> {
 }
 
 /**
- * What a small and a large question send, the fewest of some tries: answers of the database that come at different moments may part what is
- * gathered in one statement, for the small question as for the large. More tries are made only while the numbers differ.
+ * What a small and a large question send, the fewest of some tries: answers of the database that come at different
+ * moments may part what is gathered in one statement, for the small question as for the large. More tries are made only
+ * while the numbers differ.
  */
 async function compared(small: () => Promise<unknown>, large: () => Promise<unknown>) {
   let [few, many] = [await statementsOf(small), await statementsOf(large)];
@@ -73,7 +77,8 @@ describe.each(listRoutes.map((list) => [routeOf(list.operation), list] as const)
       );
       expect(few.length, looker.title).toBeGreaterThan(0);
       expect(many, `${looker.title}: ${many.join('\n')}`).toHaveLength(few.length);
-      // who it is, what they may do in the organization and in the workspace, the page, its total, and what its rows need
+      // who it is, what they may do in the organization and in the workspace, the page, its total, and what its rows
+      // need
       expect(many.length, many.join('\n')).toBeLessThanOrEqual(8);
       if (rows === null) continue;
       expect(rows, looker.title).toBeGreaterThanOrEqual(seen(looker, rootFieldOf(operation), 20));

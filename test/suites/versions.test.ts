@@ -124,7 +124,10 @@ const newInvitation = async (): Promise<Ids> => ({
   invitation_id: findKey(await ask('POST', `${O}/invitations`), ['invitation_id'])!,
 });
 
-/** What a route needs before each of its requests, for it to find something that it can change. @returns other ids than the world's */
+/**
+ * What a route needs before each of its requests, for it to find something that it can change. @returns other ids than
+ * the world's
+ */
 const before: Record<string, () => Promise<Ids>> = {
   [`POST ${O}/invitations/{invitation_id}/resend`]: newInvitation,
   [`DELETE ${O}/invitations/{invitation_id}`]: newInvitation,
@@ -263,7 +266,10 @@ describe.each(takers.map((operation) => [routeOf(operation), operation] as const
   });
 });
 
-/** An address gets three mails in an hour, so that each attempt needs an invitation of its own; and what was done once may have to be again. */
+/**
+ * An address gets three mails in an hour, so that each attempt needs an invitation of its own; and what was done once
+ * may have to be again.
+ */
 async function again(operation: CompiledOperation, source: World): Promise<World> {
   const needsAnother = before[routeOf(operation)] === newInvitation || routeOf(operation).endsWith('/restore');
   return needsAnother ? prepared(operation) : source;

@@ -22,7 +22,9 @@ export interface TestApp extends App {
   mails: Mail[];
   /** Folder of the keys that sign access tokens. */
   keysDir: string;
-  /** Resolves when no job of the database waits for its first try or runs: what was promised by mail was handed over. */
+  /**
+   * Resolves when no job of the database waits for its first try or runs: what was promised by mail was handed over.
+   */
   jobsDone(): Promise<void>;
   /** `http://127.0.0.1:PORT` once `listen` was awaited. */
   url: string;

@@ -26,7 +26,10 @@ export function judgeOf(document: OpenApiDocument): Ajv2020 {
 export const within = (schema: object): object =>
   JSON.parse(JSON.stringify(schema).replaceAll('"$ref":"#/', '"$ref":"document#/')) as object;
 
-/** Watches every server that is made from now on: each answer of a route must have a status and a body that the document lists. */
+/**
+ * Watches every server that is made from now on: each answer of a route must have a status and a body that the document
+ * lists.
+ */
 subscribe('fastify.initialization', (message) => {
   const { fastify } = message as { fastify: FastifyInstance };
   const found = new Set<string>();
@@ -45,7 +48,10 @@ subscribe('fastify.initialization', (message) => {
 
 const documents = new WeakMap<FastifyInstance, OpenApiDocument>();
 
-/** Reads the document of a server that is ready; from now on its answers are held against it. From an address of its own: tests count requests. */
+/**
+ * Reads the document of a server that is ready; from now on its answers are held against it. From an address of its
+ * own: tests count requests.
+ */
 export async function readDocument(server: FastifyInstance): Promise<void> {
   documents.set(server, (await server.inject({ url: '/openapi.json', remoteAddress: '192.0.2.255' })).json());
 }

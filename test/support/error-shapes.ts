@@ -7,7 +7,10 @@ interface Answer {
   headers: Record<string, unknown>;
 }
 
-/** What is wrong with an error answer; `null` when it has one of the two shapes of the spec, down to the order of the keys. */
+/**
+ * What is wrong with an error answer; `null` when it has one of the two shapes of the spec, down to the order of the
+ * keys.
+ */
 export function shapeFault({ statusCode, body, headers }: Answer): string | null {
   if (!String(headers['content-type']).startsWith('application/json'))
     return `content-type is ${String(headers['content-type'])}`;

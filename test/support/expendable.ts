@@ -5,7 +5,10 @@ import { operationAt, pathVariables } from './operations.ts';
 import { expectOk, type Parts, type PartsOptions, partsOf } from './requests.ts';
 import { findKey, makeOne, makerOf, type World } from './world.ts';
 
-/** What a route changes or removes, made anew for each try, where no route of its own makes it. THE place to add such a thing. */
+/**
+ * What a route changes or removes, made anew for each try, where no route of its own makes it. THE place to add such a
+ * thing.
+ */
 const fresh: Record<string, (app: TestApp, world: World, path: string, role: Role) => Promise<string>> = {
   // everybody revokes their own; the token of an app, and by the administrators' path, is somebody else's
   token_id: async (app, world, path, role) => {

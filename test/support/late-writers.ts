@@ -19,7 +19,8 @@ export const insertEvent = (client: pg.Pool | pg.PoolClient, { orgId, workspaceI
 
 /**
  * Twelve that write events at once, in transactions that commit late, now and then roll back, and hold several events.
- * Their ids begin with `prefix` and the writer's number. @returns the ids that were committed, in the order of the commits
+ * Their ids begin with `prefix` and the writer's number. @returns the ids that were committed, in the order of the
+ * commits
  */
 export async function writeLate(pool: pg.Pool, place: Place, prefix: string): Promise<string[]> {
   const written: string[] = [];

@@ -23,8 +23,8 @@ interface RowSource {
 }
 
 /**
- * Where the rows of a list are kept, when that is not a table named like the array, scoped by the variables of the path. THE place to add a
- * list whose rows the suites cannot find.
+ * Where the rows of a list are kept, when that is not a table named like the array, scoped by the variables of the
+ * path. THE place to add a list whose rows the suites cannot find.
  */
 const sources: Record<string, RowSource> = {
   'GET /v1/users': {

@@ -38,8 +38,8 @@ const seenBy = (world: World, title: string, account: Account, isToken = false):
 });
 
 /**
- * Everybody who may look differently: each role, roles that differ between organization and workspace, and API tokens, with and without
- * restrictions. All of them see twenty rows of each list that they may see at all.
+ * Everybody who may look differently: each role, roles that differ between organization and workspace, and API tokens,
+ * with and without restrictions. All of them see twenty rows of each list that they may see at all.
  */
 export async function lookersAt(app: TestApp, world: World, lists: readonly ListRoute[]): Promise<Looker[]> {
   for (const list of lists) await addRows(app, world, list, SEEDED);

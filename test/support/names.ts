@@ -1,6 +1,6 @@
 /**
- * `createdAt` -> `created_at`, character by character: written anew here, so that a mistake in the façade's own renaming does not
- * repeat itself in the tests that watch it.
+ * `createdAt` -> `created_at`, character by character: written anew here, so that a mistake in the façade's own
+ * renaming does not repeat itself in the tests that watch it.
  */
 export function snakeCase(name: string): string {
   let result = '';

@@ -21,8 +21,8 @@ export function operationAt(method: string, path: string): CompiledOperation {
 export const pathVariables = (path: string): string[] => [...path.matchAll(/\{([^}]*)\}/g)].map(([, name]) => name!);
 
 /**
- * Operations in an order in which each finds what it needs: reads first, then changes, then deletions from the innermost outwards,
- * and last what ends the caller's own session.
+ * Operations in an order in which each finds what it needs: reads first, then changes, then deletions from the
+ * innermost outwards, and last what ends the caller's own session.
  */
 export function gentlestFirst(list: readonly CompiledOperation[] = operations): CompiledOperation[] {
   const rank = ({ method, path }: CompiledOperation) =>

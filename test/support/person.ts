@@ -94,7 +94,9 @@ export async function createUser(
   return caller(app, { ...somebody, email: identity.email, orgId, workspaceId });
 }
 
-/** Somebody who has an organization of their own and joins the owner's and its workspace, with the same role in both. */
+/**
+ * Somebody who has an organization of their own and joins the owner's and its workspace, with the same role in both.
+ */
 export async function colleague(app: TestApp, owner: Account, role: Role): Promise<Person> {
   const somebody = await register(app, { name: role });
   const url = `/v1/orgs/${owner.orgId}/members`;

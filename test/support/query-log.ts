@@ -9,7 +9,9 @@ export interface QueryLog {
 const BACKGROUND =
   /^insert into activity|update api_tokens t set last_used_at|from events e where|pg_snapshot_xmin|^set |resource_counts.*delete|where .*"?bucket_status"? = |\bjobs"?\./i;
 
-/** Writes down every statement that goes through a pool, whoever sends it: hand-written SQL and Prisma share the pool. */
+/**
+ * Writes down every statement that goes through a pool, whoever sends it: hand-written SQL and Prisma share the pool.
+ */
 export function logQueries(pool: pg.Pool): QueryLog {
   let current: string[] | null = null;
   const seen = new WeakSet<pg.PoolClient>();

@@ -107,7 +107,10 @@ export const toRest = (value: unknown, type: GraphQLInputObjectType): unknown =>
 /** The REST body -> input in GraphQL names. */
 export const toGraphQL = (value: unknown, type: GraphQLInputObjectType): unknown => renamed(value, type, false);
 
-/** Values of enums are upper-case words in GraphQL, lower-case ones in REST. Keys that a type does not know stand beside the others in REST. */
+/**
+ * Values of enums are upper-case words in GraphQL, lower-case ones in REST. Keys that a type does not know stand beside
+ * the others in REST.
+ */
 function renamed(value: unknown, type: GraphQLInputObjectType, toRest: boolean): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map((item) => renamed(item, type, toRest));

@@ -83,7 +83,9 @@ function argumentOf(root: RootField, argument: GraphQLArgument, source: SampleSo
   return sampleArgument(argument.name, argument.type, constraintsOf(argument), source);
 }
 
-/** The operation that asks for one root field, with everything below it that needs no arguments, `depth` objects deep. */
+/**
+ * The operation that asks for one root field, with everything below it that needs no arguments, `depth` objects deep.
+ */
 export function documentOf(
   { kind, name, field }: RootField,
   given: Readonly<Record<string, unknown>>,

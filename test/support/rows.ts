@@ -25,8 +25,9 @@ export interface CloneOptions {
 }
 
 /**
- * The row factory: copies one existing row `count` times within the caller's transaction, each copy with a new id and new values
- * where a unique index wants them. A new required column therefore needs no edit here. @returns the new ids, in order
+ * The row factory: copies one existing row `count` times within the caller's transaction, each copy with a new id and
+ * new values where a unique index wants them. A new required column therefore needs no edit here. @returns the new ids,
+ * in order
  */
 export async function cloneRows(
   db: pg.ClientBase,
@@ -125,7 +126,10 @@ async function tables(pool: pg.Pool): Promise<{ name: string; columns: string[] 
   return rows;
 }
 
-/** A checksum per table over all rows of an organization, its people included: equal before and after means that nothing was touched. */
+/**
+ * A checksum per table over all rows of an organization, its people included: equal before and after means that nothing
+ * was touched.
+ */
 export async function checksums(pool: pg.Pool, orgId: string): Promise<Record<string, string>> {
   const sums: Record<string, string> = {};
   for (const { name, columns } of await tables(pool)) {

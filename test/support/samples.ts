@@ -27,8 +27,8 @@ export interface SampleSource {
 const absent = Symbol('absent');
 
 /**
- * Values that types and constraints do not tell, by `InputType.field` or `*.field`. THE place to add one when a suite says that it
- * cannot make up a value.
+ * Values that types and constraints do not tell, by `InputType.field` or `*.field`. THE place to add one when a suite
+ * says that it cannot make up a value.
  */
 const special: Record<string, (source: SampleSource) => unknown> = {
   '*.password': ({ password }) => password,

@@ -7,7 +7,10 @@ const inTransaction = new AsyncLocalStorage<true>();
 /** Looks at the database from outside, while a test holds a transaction of its own. */
 export const fromOutside = <T>(work: () => T): T => inTransaction.exit(work);
 
-/** The same database, but what asks the pool for a second connection while its own transaction holds one fails. Under load both would wait for ever. */
+/**
+ * The same database, but what asks the pool for a second connection while its own transaction holds one fails. Under
+ * load both would wait for ever.
+ */
 export function withSingleConnections(database: Database): Database {
   const { pool } = database;
   for (const name of ['query', 'connect'] as const) {

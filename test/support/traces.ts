@@ -65,8 +65,8 @@ const RANDOM: readonly [RegExp, string][] = [
 const idsIn = (text: string): string[] => [...text.matchAll(ID)].map(([id]) => id.toLowerCase());
 
 /**
- * Texts of one database in a form that can be compared with another's: times by the minutes from now, identifiers that are not among the
- * `known` by their kind and the order in which they were made, random things by their form.
+ * Texts of one database in a form that can be compared with another's: times by the minutes from now, identifiers that
+ * are not among the `known` by their kind and the order in which they were made, random things by their form.
  */
 export function comparable<T>(value: T, known: ReadonlySet<string>, now: number): T {
   const text = JSON.stringify(value);

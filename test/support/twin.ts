@@ -39,8 +39,8 @@ const TABLES = `select t.relname as name,
   where t.relkind in ('r', 'p') and not t.relispartition and t.relname <> all($2)`;
 
 /**
- * Copies a place and everything in it, whatever tables there are: rows that name the place, and those that go with them. The copy lies
- * beside the original, in the same workspace or organization, and shares none of its ids and texts.
+ * Copies a place and everything in it, whatever tables there are: rows that name the place, and those that go with
+ * them. The copy lies beside the original, in the same workspace or organization, and shares none of its ids and texts.
  */
 export async function twinOf(pool: pg.Pool, placeId: string, marker: string): Promise<Twin> {
   return inTransaction(pool, async (db) => {

@@ -8,8 +8,8 @@ import { expectOk, injectable, partsOf } from './requests.ts';
 import type { SampleSource } from './samples.ts';
 
 /**
- * A tenant with something in every corner, made through the front door: an organization, a workspace, an account of each role (the same
- * role in both), and one of each resource that has a route to make it. All its texts hold `marker`.
+ * A tenant with something in every corner, made through the front door: an organization, a workspace, an account of
+ * each role (the same role in both), and one of each resource that has a route to make it. All its texts hold `marker`.
  */
 export interface World extends SampleSource {
   accounts: Record<Role, Account>;
@@ -136,8 +136,8 @@ async function fill(app: TestApp, world: World, method: string, path: string, wi
 }
 
 /**
- * The id of a path variable, made by the route that makes such things: for `…/apps/{app_id}` that is `POST …/apps`. Ids of the outer
- * path are made first.
+ * The id of a path variable, made by the route that makes such things: for `…/apps/{app_id}` that is `POST …/apps`. Ids
+ * of the outer path are made first.
  */
 async function makeId(app: TestApp, world: World, variable: string): Promise<void> {
   const ids = world.ids as Record<string, string>;

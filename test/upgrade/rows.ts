@@ -42,8 +42,9 @@ export async function dumpRows(db: pg.ClientBase): Promise<string> {
 }
 
 /**
- * Writes dumped rows. No trigger runs: counters and versions stay those of the dump. Then the database counts transactions up to the
- * newest one in the rows, as it had when they were written: an event of a later transaction is not delivered.
+ * Writes dumped rows. No trigger runs: counters and versions stay those of the dump. Then the database counts
+ * transactions up to the newest one in the rows, as it had when they were written: an event of a later transaction is
+ * not delivered.
  */
 export async function loadRows(db: pg.ClientBase, sql: string): Promise<void> {
   const tables = (await tablesOf(db)).map(({ name }) => `"${name}"`);

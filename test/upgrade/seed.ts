@@ -22,8 +22,8 @@ export interface Seeded {
 }
 
 /**
- * Writes something into every table through the API. It runs against services of every version: what belongs to a table is
- * made only where that table exists.
+ * Writes something into every table through the API. It runs against services of every version: what belongs to a table
+ * is made only where that table exists.
  */
 export async function seed(anyone: Client, tables: ReadonlySet<string>): Promise<Seeded> {
   const operator = await register(anyone, 'operator');

@@ -2,9 +2,9 @@ const SECOND = /\b(\d{4}-\d\d-\d\d)([T ])(\d\d:\d\d:\d\d)/g;
 const PERIODS = ['2026-11-22'.length, '2026-11'.length];
 
 /**
- * Moves all points in time of a text from around `then` to around `now`, by whole seconds: rows and answers of long ago look as
- * if they were just written, so nothing of them has expired. Days and months that stand alone in quotes, by which usage is
- * counted, become those of `now`.
+ * Moves all points in time of a text from around `then` to around `now`, by whole seconds: rows and answers of long ago
+ * look as if they were just written, so nothing of them has expired. Days and months that stand alone in quotes, by
+ * which usage is counted, become those of `now`.
  */
 export function shiftTimes(text: string, then: Date, now: Date): string {
   const byMs = Math.floor((now.getTime() - then.getTime()) / 1000) * 1000;

@@ -8,7 +8,9 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** A member of the owner's organization who is an owner of the workspace, and nothing but a member of the organization. */
+/**
+ * A member of the owner's organization who is an owner of the workspace, and nothing but a member of the organization.
+ */
 async function coOwner(owner: Person): Promise<Person> {
   const somebody = await colleague(app, owner, 'member');
   const { status } = await owner.call('PATCH', `${owner.home}/members/${somebody.userId}`, { role: 'owner' });

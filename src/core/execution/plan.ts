@@ -25,9 +25,9 @@ interface PlanOptions {
 }
 
 /**
- * A query with everything found out that does not change from run to run: which fields each type answers, how their values are completed,
- * arguments without variables. It is made of closures while it runs, never of generated code: a document is what a client wrote. Its answer
- * is that of graphql-js' `execute`, errors and their order included.
+ * A query with everything found out that does not change from run to run: which fields each type answers, how their
+ * values are completed, arguments without variables. It is made of closures while it runs, never of generated code: a
+ * document is what a client wrote. Its answer is that of graphql-js' `execute`, errors and their order included.
  */
 export class Plan {
   readonly #document: DocumentNode;

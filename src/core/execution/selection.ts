@@ -17,7 +17,9 @@ import {
 import { PlannedField } from './field.ts';
 import type { Field, Operation, Selection, Values } from './types.ts';
 
-/** The selections of an operation for one set of values of its conditions, collected once for each type that comes up. */
+/**
+ * The selections of an operation for one set of values of its conditions, collected once for each type that comes up.
+ */
 export class Selections {
   /** How many fields were made so far. */
   size = 0;

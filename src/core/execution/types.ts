@@ -49,7 +49,10 @@ export interface Execution {
   readonly contextValue: unknown;
   /** The fields of an object, at once. @throws what makes the object null in its place */
   fieldsOf(selection: Selection, source: unknown, path: ResponsePath | undefined): Values | Promise<unknown>;
-  /** A failure where a value may be null makes it null. @throws GraphQLError where it may not: then the value around it is */
+  /**
+   * A failure where a value may be null makes it null. @throws GraphQLError where it may not: then the value around it
+   * is
+   */
   failed(field: Field, isNonNull: boolean, path: ResponsePath, cause: unknown): null;
 }
 

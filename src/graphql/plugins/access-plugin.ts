@@ -18,13 +18,16 @@ import type { ActivityLabel } from './activity-plugin.ts';
 
 /**
  * What a field asks of its caller:
- * - `public`: nothing, strangers too; `signedIn`: any caller who is known (the field shows the caller's own things); `session`: one who
+ * - `public`: nothing, strangers too; `signedIn`: any caller who is known (the field shows the caller's own things);
+ * `session`: one who
  *   has signed in, because it is about the account itself: no API token, which is refused with the permission that is named here;
- * - `organization` / `workspace`: a permission there. A root field names them by the arguments `orgId` and `workspaceId`; with `by: 'id'`
+ * - `organization` / `workspace`: a permission there. A root field names them by the arguments `orgId` and
+ * `workspaceId`; with `by: 'id'`
  *   the argument `id` is the organization or the workspace itself. Another field takes them from its object. `in` names the part of the
  *   workspace that a root field is about, by `namespaceId`, `appId` or `environmentId`: it must be there, which is looked at last. The
  *   resolver of a root field gets the place that was checked as its parent;
- * - `service`: a permission that the service asks for, because where it is needed depends on the row, on the input or on the caller;
+ * - `service`: a permission that the service asks for, because where it is needed depends on the row, on the input or
+ * on the caller;
  *   beside `organization` or `workspace`, what the service asks for on top of that. A token must grant it even where the service would let
  *   its user pass without, as with what is the user's own;
  * - `inherited`: whoever could reach the parent object may see it.
@@ -58,9 +61,15 @@ declare global {
     export interface FieldOptions {
       /** What the field asks of its caller. Without it a field that is no plain column does not build. */
       authorize?: Requirement;
-      /** Takes a password or a single-use token: at most one such field per GraphQL request, so that aliases cannot guess in bulk. */
+      /**
+       * Takes a password or a single-use token: at most one such field per GraphQL request, so that aliases cannot
+       * guess in bulk.
+       */
       isCredential?: boolean;
-      /** Errors that cannot be told from the form of the field, for the OpenAPI document: a conflict of a query, an upstream service. */
+      /**
+       * Errors that cannot be told from the form of the field, for the OpenAPI document: a conflict of a query, an
+       * upstream service.
+       */
       mayFail?: readonly ErrorCode[];
     }
   }
@@ -72,16 +81,17 @@ type IdName = 'id' | 'orgId' | 'workspaceId' | `${PlacePart}Id`;
 type Ids = Place & { [Name in IdName]?: string | undefined };
 type Granted = Grant | undefined;
 /**
- * Asks what a field asks of its caller; kept as `extensions.gate` of the field, `null` where it asks nothing. Gives how far the permission
- * is granted, where it was asked about a place.
+ * Asks what a field asks of its caller; kept as `extensions.gate` of the field, `null` where it asks nothing. Gives how
+ * far the permission is granted, where it was asked about a place.
  */
 export type Gate = (context: Context, parent: Ids, args: Ids) => Granted | Promise<Granted>;
 /** The place that the arguments of a root field name, for the caller who passed its gate. */
 type PlaceReader = (context: Context, args: Ids, grant: Granted) => RootPlace | Promise<RootPlace>;
 
 /**
- * Denies by default: a field of a root type, one with a resolver of its own and one that leads to another object do not build unless
- * they say what they ask of their caller. Columns that are exposed as they are belong to the object that was reached.
+ * Denies by default: a field of a root type, one with a resolver of its own and one that leads to another object do not
+ * build unless they say what they ask of their caller. Columns that are exposed as they are belong to the object that
+ * was reached.
  */
 export class AccessPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
   override onOutputFieldConfig(fieldConfig: PothosOutputFieldConfig<Types>): PothosOutputFieldConfig<Types> {
@@ -170,7 +180,10 @@ function gateOf<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldConfig<
   };
 }
 
-/** @throws FORBIDDEN with the operation's permission, when the token's `endpoint_paths` do not have the door that the request came in by */
+/**
+ * @throws FORBIDDEN with the operation's permission, when the token's `endpoint_paths` do not have the door that the
+ * request came in by
+ */
 function admitToken(token: TokenGrant, { request }: Actor, named: Permission): void {
   if (!mayEnter(token, request.door)) throw forbidden(named);
 }
@@ -186,7 +199,10 @@ async function askToken(
   return grant;
 }
 
-/** The place of a root field: its organization and workspace as the arguments name them, and the part that it says it is in. */
+/**
+ * The place of a root field: its organization and workspace as the arguments name them, and the part that it says it is
+ * in.
+ */
 function placeReader<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldConfig<Types>): PlaceReader {
   const requirement = requirementOf(fieldConfig);
   if (typeof requirement !== 'object' || !('organization' in requirement || 'workspace' in requirement))

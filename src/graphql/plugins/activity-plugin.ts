@@ -23,8 +23,9 @@ declare global {
 }
 
 /**
- * Records each root operation of a known caller, success or not (defaults §9). A change writes its record in its own transaction; reads
- * and failures are handed to the recorder, which writes them in batches. Faults of the database become the catalogue's 503.
+ * Records each root operation of a known caller, success or not (defaults §9). A change writes its record in its own
+ * transaction; reads and failures are handed to the recorder, which writes them in batches. Faults of the database
+ * become the catalogue's 503.
  */
 export class ActivityPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
   override onOutputFieldConfig(fieldConfig: PothosOutputFieldConfig<Types>): PothosOutputFieldConfig<Types> {

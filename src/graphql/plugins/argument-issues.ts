@@ -8,8 +8,8 @@ type Field = GraphQLField<unknown, unknown>;
 type Values = Readonly<Record<string, unknown>>;
 
 /**
- * What is wrong with arguments in the light of each other, though each may be fine alone: a cursor that was made for other filters, a value
- * that must repeat another. Needs nothing but the input, so it is told before access is asked.
+ * What is wrong with arguments in the light of each other, though each may be fine alone: a cursor that was made for
+ * other filters, a value that must repeat another. Needs nothing but the input, so it is told before access is asked.
  */
 export function argumentIssues(
   field: Field,

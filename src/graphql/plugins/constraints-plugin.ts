@@ -35,7 +35,10 @@ declare global {
 const rootIssues: ArgumentIssues = (field, args, context) =>
   argumentIssues(field, '', null, args, (context as Context).services.cursors);
 
-/** Enforces the `constraints` of arguments and input fields, all failures at once, before access is asked and a resolver runs. */
+/**
+ * Enforces the `constraints` of arguments and input fields, all failures at once, before access is asked and a resolver
+ * runs.
+ */
 export class ConstraintsPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
   override onOutputFieldConfig(fieldConfig: PothosOutputFieldConfig<Types>): PothosOutputFieldConfig<Types> {
     return { ...fieldConfig, extensions: { ...fieldConfig.extensions, argumentIssues: rootIssues } };
@@ -73,7 +76,10 @@ export class ConstraintsPlugin<Types extends SchemaTypes> extends BasePlugin<Typ
 
 type Values = Record<string, unknown>;
 
-/** @throws AUTHENTICATION_FAILED for a stranger where the field asks for a caller: who is nobody learns nothing of the input */
+/**
+ * @throws AUTHENTICATION_FAILED for a stranger where the field asks for a caller: who is nobody learns nothing of the
+ * input
+ */
 function checkArguments(
   asksCaller: boolean,
   parent: unknown,

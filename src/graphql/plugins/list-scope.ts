@@ -5,8 +5,8 @@ import type { CursorScope } from '../../data/cursors.ts';
 type Values = Readonly<Record<string, unknown>>;
 
 /**
- * What a list is, as its field, its arguments and its parent tell: what it lists, below what, and the filters that were given. The same for
- * a field of the root and for one of the object that the root's arguments name.
+ * What a list is, as its field, its arguments and its parent tell: what it lists, below what, and the filters that were
+ * given. The same for a field of the root and for one of the object that the root's arguments name.
  */
 export function listScope(
   field: GraphQLField<unknown, unknown>,
@@ -27,7 +27,9 @@ export function listScope(
   return { list: getNamedType(field.type).name, filters: [above.sort(), ...filters] };
 }
 
-/** The ids that lead to an object of a tenant; the lists of others, such as users, are told apart by the service alone. */
+/**
+ * The ids that lead to an object of a tenant; the lists of others, such as users, are told apart by the service alone.
+ */
 function idsOf(type: string, { orgId, workspaceId, id }: Values): string[] {
   if (type === 'Organization') return [String(id)];
   return typeof orgId === 'string' ? [orgId, workspaceId, id].filter((part) => typeof part === 'string') : [];

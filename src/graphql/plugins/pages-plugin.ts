@@ -22,8 +22,9 @@ declare global {
 }
 
 /**
- * Seals the cursors of every page for the list and the filters that its field was asked for, so that whether one is right can be told from
- * the input alone. Inside is the service's own cursor, which knows what only the service does, such as who may see what.
+ * Seals the cursors of every page for the list and the filters that its field was asked for, so that whether one is
+ * right can be told from the input alone. Inside is the service's own cursor, which knows what only the service does,
+ * such as who may see what.
  */
 export class PagesPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
   override onInputFieldConfig(fieldConfig: PothosInputFieldConfig<Types>): PothosInputFieldConfig<Types> {

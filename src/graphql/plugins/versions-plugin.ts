@@ -15,8 +15,8 @@ declare global {
 export const EXPECTED_VERSION = 'expectedVersion';
 
 /**
- * Hands the `expectedVersion` of a mutation to the changes that it makes, which must look at it. Over REST it has come with `If-Match`
- * already. A mutation that made none, or whose change did not look, fails: it cannot be ignored.
+ * Hands the `expectedVersion` of a mutation to the changes that it makes, which must look at it. Over REST it has come
+ * with `If-Match` already. A mutation that made none, or whose change did not look, fails: it cannot be ignored.
  */
 export class VersionsPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
   /** The façade finds the argument by `extensions.versionArgument`. */

@@ -2,8 +2,8 @@
 const TYPES = ['application/graphql-response+json', 'application/json'] as const;
 
 /**
- * The media type of a result, negotiated as yoga does: the first in `Accept` that fits one of ours, whatever its weight.
- * `null` where none does: then it is a stream, a page, or nothing.
+ * The media type of a result, negotiated as yoga does: the first in `Accept` that fits one of ours, whatever its
+ * weight. `null` where none does: then it is a stream, a page, or nothing.
  */
 export function answerTypeOf(accept: string | undefined): (typeof TYPES)[number] | null {
   if (!accept || accept === '*/*' || accept === 'application/json') return 'application/json';

@@ -20,8 +20,8 @@ const LITERALS = [
 ];
 
 /**
- * The error without what was sent. graphql-js repeats the value of a variable that does not fit, with everything beside it: passwords and
- * secrets, which then stand in the logs of clients and of what is between.
+ * The error without what was sent. graphql-js repeats the value of a variable that does not fit, with everything beside
+ * it: passwords and secrets, which then stand in the logs of clients and of what is between.
  */
 export function withoutValue(error: GraphQLError): GraphQLError {
   const variable = COERCION.exec(error.message)?.[1];
@@ -35,7 +35,9 @@ export function withoutValue(error: GraphQLError): GraphQLError {
 /** The value may be as long as a body: only the ends of the message's two halves are read. */
 const HALF = 2_000;
 
-/** The message is the value with its place, a semicolon, and what is wrong with it: that alone is the original error's. */
+/**
+ * The message is the value with its place, a semicolon, and what is wrong with it: that alone is the original error's.
+ */
 function partsOf({ message, originalError }: GraphQLError, variable: string): { place?: string; said: string } {
   const said = originalError?.message;
   if (said === undefined || !message.endsWith(`; ${said}`)) return { said: message.slice(-HALF) };
@@ -55,8 +57,8 @@ function withoutLiteral(error: GraphQLError): GraphQLError {
 const MAX_TEXT = 1_000;
 
 /**
- * A copy of variables in which no text is long. Whether a value fits its type does not depend on the rest of it, and graphql-js prints
- * the whole value for each thing that is wrong in it.
+ * A copy of variables in which no text is long. Whether a value fits its type does not depend on the rest of it, and
+ * graphql-js prints the whole value for each thing that is wrong in it.
  */
 export function clipped(value: unknown): unknown {
   if (typeof value === 'string') return value.slice(0, MAX_TEXT);

@@ -19,7 +19,9 @@ const MAX_DIRECTIVES = 50;
 /** One introspection is an honest question, several at once are not; single types are small. */
 const MAX_SCHEMAS = 1;
 const MAX_TYPES = 10;
-/** Nodes of a document whose fragments are written out at each spread: whatever walks it, walks over so many at most. */
+/**
+ * Nodes of a document whose fragments are written out at each spread: whatever walks it, walks over so many at most.
+ */
 const MAX_NODES = 10_000;
 /** Pairs of selections that answer under the same name, anywhere in the document: each may be compared with each. */
 const MAX_PAIRS = 30_000;
@@ -59,7 +61,8 @@ interface Answers {
 }
 
 /**
- * Measures a document once, before anything else walks over it: each fragment is looked at once, however often it is spread.
+ * Measures a document once, before anything else walks over it: each fragment is looked at once, however often it is
+ * spread.
  * @throws GraphQLError when it is too large, or when a fragment spreads itself
  */
 export function measureDocument(

@@ -21,7 +21,8 @@ export function checkLength(text: string): void {
 /**
  * Reads a document's tokens once, before anything is built of it. Comments count like tokens.
  * @returns how many there are
- * @throws GraphQLError for a document with too many tokens, lines or brackets, too long a name, or a character that GraphQL does not know
+ * @throws GraphQLError for a document with too many tokens, lines or brackets, too long a name, or a character that
+ * GraphQL does not know
  */
 export function checkTokens(text: string, maxTokens: number): number {
   checkLines(text);

@@ -44,9 +44,9 @@ interface Origin {
 }
 
 /**
- * Parses and validates the documents of clients. Each is bounded before it is read, measured before it is validated, and kept once it is
- * known to be good; of a bad one nothing is kept. Nodes carry no place in the text: it would cost several times their own memory, and
- * each error would count lines for each of its nodes.
+ * Parses and validates the documents of clients. Each is bounded before it is read, measured before it is validated,
+ * and kept once it is known to be good; of a bad one nothing is kept. Nodes carry no place in the text: it would cost
+ * several times their own memory, and each error would count lines for each of its nodes.
  */
 export class Documents {
   readonly #schema: GraphQLSchema;
@@ -108,8 +108,8 @@ export class Documents {
   }
 
   /**
-   * The plan of a query whose document came before; `null` for what runs without one. When it has run, {@link keepGrown} is told: a plan grows
-   * with what it meets.
+   * The plan of a query whose document came before; `null` for what runs without one. When it has run, {@link
+   * keepGrown} is told: a plan grows with what it meets.
    */
   planOf(document: DocumentNode, operationName: string | null | undefined): Plan | null {
     const origin = this.#origins.get(document);

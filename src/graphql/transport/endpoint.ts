@@ -85,8 +85,8 @@ function bounded(documents: Documents): Plugin {
 }
 
 /**
- * Resolvers get the product's context, not yoga's, and queries run by their plans. Streams are left in the context for the transports, which
- * send them themselves.
+ * Resolvers get the product's context, not yoga's, and queries run by their plans. Streams are left in the context for
+ * the transports, which send them themselves.
  */
 function executed(operations: Operations): Plugin {
   return {

@@ -12,8 +12,9 @@ import {
 } from 'graphql';
 
 /**
- * Whether a valid subscription shows its event alone, the same for everybody who may receive it: columns of the event, and fields that
- * say so by `extensions.sameForAll`. Anything else (arguments, directives, other objects) depends on who reads, or may one day.
+ * Whether a valid subscription shows its event alone, the same for everybody who may receive it: columns of the event,
+ * and fields that say so by `extensions.sameForAll`. Anything else (arguments, directives, other objects) depends on
+ * who reads, or may one day.
  */
 export function showsEventOnly(schema: GraphQLSchema, document: DocumentNode, operationName?: string | null): boolean {
   const operation = getOperationAST(document, operationName);

@@ -9,7 +9,10 @@ import type { PlainPost } from './plain-post.ts';
 import { tooLarge } from './refusals.ts';
 import { streamOf } from './server-sent-events.ts';
 
-/** A document, and variables that hold the largest input there is with room to spare; more than the operator lets any body have it is not. */
+/**
+ * A document, and variables that hold the largest input there is with room to spare; more than the operator lets any
+ * body have it is not.
+ */
 const MAX_BODY_BYTES = 1024 * 1024;
 
 /** What a form of a foreign page can send without being asked for leave. */

@@ -49,8 +49,8 @@ export function wholeSchemaBytes(schema: GraphQLSchema): number {
 }
 
 /**
- * Counts what an introspection answers by walking over the schema as it would, without building the answer, and no further than it may go.
- * Lists in lists of types grow faster than any factor could say.
+ * Counts what an introspection answers by walking over the schema as it would, without building the answer, and no
+ * further than it may go. Lists in lists of types grow faster than any factor could say.
  */
 export class IntrospectionSize {
   readonly #schema: GraphQLSchema;

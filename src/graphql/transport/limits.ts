@@ -26,7 +26,10 @@ export interface OperationSize {
   /** Objects that it can lead to, counted over nested lists: `first` times `first`. */
   cost: number;
   rootFields: number;
-  /** How many requests it counts as beside its root fields: what it asks about the schema itself, by the size of the answer. */
+  /**
+   * How many requests it counts as beside its root fields: what it asks about the schema itself, by the size of the
+   * answer.
+   */
   schemaRequests: number;
 }
 
@@ -41,8 +44,10 @@ interface Yield {
 }
 
 /**
- * Measures an operation that was validated (so it has no fragment cycles). A fragment is looked at once for each type that it is spread on.
- * @throws GraphQLError when it asks for too many objects, for too much of the schema, or for more than one thing that takes a password or
+ * Measures an operation that was validated (so it has no fragment cycles). A fragment is looked at once for each type
+ * that it is spread on.
+ * @throws GraphQLError when it asks for too many objects, for too much of the schema, or for more than one thing that
+ * takes a password or
  *   a mailed token: aliases must not guess in bulk
  */
 export function measureOperation(

@@ -41,7 +41,9 @@ export async function subscribeLive(args: LiveArgs, mask: Mask): Promise<LiveStr
   return Symbol.asyncIterator in source ? new LiveStream(args, source, mask) : source;
 }
 
-/** The results of a subscription, for transports that send them as they are: `take` gives the next one with its text. */
+/**
+ * The results of a subscription, for transports that send them as they are: `take` gives the next one with its text.
+ */
 export class LiveStream implements AsyncGenerator<ExecutionResult, undefined, undefined> {
   readonly #args: LiveArgs;
   readonly #source: Source;

@@ -15,7 +15,10 @@ import { clipped, withoutValue } from './coercion-errors.ts';
 import { Documents } from './documents.ts';
 import { measureOperation } from './limits.ts';
 
-/** The first few things that are wrong with variables are enough: each is said with the value beside it before that is taken out. */
+/**
+ * The first few things that are wrong with variables are enough: each is said with the value beside it before that is
+ * taken out.
+ */
 const MAX_VARIABLE_ERRORS = 5;
 
 interface Options {
@@ -35,7 +38,9 @@ export interface Asked {
   variables?: Record<string, unknown> | null | undefined;
 }
 
-/** What an operation passes before it runs, how it runs and what is shown of its errors: the same for every transport. */
+/**
+ * What an operation passes before it runs, how it runs and what is shown of its errors: the same for every transport.
+ */
 export class Operations {
   readonly documents: Documents;
   readonly #schema: GraphQLSchema;
@@ -52,8 +57,9 @@ export class Operations {
   }
 
   /**
-   * What speaks against running an operation; nothing when it may run. Its root fields count against the caller's budget but for the first,
-   * which was counted on arrival, of the request or of the socket's message: also that of an operation which is none.
+   * What speaks against running an operation; nothing when it may run. Its root fields count against the caller's
+   * budget but for the first, which was counted on arrival, of the request or of the socket's message: also that of an
+   * operation which is none.
    */
   refusals({ document, operationName, variables }: Asked, { caller }: Context): readonly GraphQLError[] {
     const definitions = getOperationAST(document, operationName)?.variableDefinitions ?? [];

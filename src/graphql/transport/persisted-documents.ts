@@ -13,7 +13,10 @@ const ENTRY_BYTES = 300;
 const memory = (maxSize: number) =>
   new LRUCache<string, string>({ maxSize, sizeCalculation: (text) => 2 * text.length + ENTRY_BYTES });
 
-/** Clients tell these errors by their messages; over `application/json` they come with 200, as every error of a request does. */
+/**
+ * Clients tell these errors by their messages; over `application/json` they come with 200, as every error of a request
+ * does.
+ */
 const refused = (message: string, code: string) =>
   new GraphQLError(message, { extensions: { code, http: { spec: true, status: 400 } } });
 
@@ -23,9 +26,9 @@ interface Params {
 }
 
 /**
- * Documents that clients name by the SHA-256 of their text (Apollo's automatic persisted queries). A client sends the hash alone; one that is
- * not known here is answered `PersistedQueryNotFound`, and the client sends text and hash together. Kept in this process only: another node,
- * or this one after a start, asks for the text again.
+ * Documents that clients name by the SHA-256 of their text (Apollo's automatic persisted queries). A client sends the
+ * hash alone; one that is not known here is answered `PersistedQueryNotFound`, and the client sends text and hash
+ * together. Kept in this process only: another node, or this one after a start, asks for the text again.
  */
 export class PersistedDocuments {
   readonly #documents: Documents;

@@ -22,8 +22,8 @@ export interface PlainAnswer {
 export type PlainPost = (request: FastifyRequest) => Promise<PlainAnswer | null>;
 
 /**
- * Answers the usual request without a web `Request`, `Response` or stream in between: JSON that asks for a query or a mutation, and gets JSON.
- * All others are yoga's, those too with which something is wrong before an operation is known.
+ * Answers the usual request without a web `Request`, `Response` or stream in between: JSON that asks for a query or a
+ * mutation, and gets JSON. All others are yoga's, those too with which something is wrong before an operation is known.
  */
 export function plainPost({ operations, persisted, services }: Options): PlainPost {
   const answer = async (asked: Asked, context: Context): Promise<ExecutionResult> => {

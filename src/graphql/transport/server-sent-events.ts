@@ -24,8 +24,9 @@ const bodies = new WeakMap<FastifyRequest, Readable>();
 export const streamOf = (request: FastifyRequest): Readable | undefined => bodies.get(request);
 
 /**
- * Subscriptions over SSE (the "distinct connections" mode of GraphQL over SSE) that can be resumed: the frame of an event carries its cursor as
- * `id`, and `Last-Event-ID` is where the stream goes on. What is no stream is answered by yoga as ever.
+ * Subscriptions over SSE (the "distinct connections" mode of GraphQL over SSE) that can be resumed: the frame of an
+ * event carries its cursor as `id`, and `Last-Event-ID` is where the stream goes on. What is no stream is answered by
+ * yoga as ever.
  */
 export function resumableStreams(): Plugin {
   const contexts = new WeakMap<Request, Context>();
@@ -60,7 +61,10 @@ const HEADERS = {
 
 const accepts = (header: string | null): boolean => /(?:text\/event-stream|text\/\*|\*\/\*)/i.test(header ?? '*/*');
 
-/** The stream as bytes. It asks for the next event only while the client takes them, and lets go of its source when the client is gone. */
+/**
+ * The stream as bytes. It asks for the next event only while the client takes them, and lets go of its source when the
+ * client is gone.
+ */
 class EventBody extends Readable {
   readonly #live: LiveStream;
   readonly #endPings: () => void;

@@ -19,8 +19,8 @@ export interface SocketOrigin {
 }
 
 /**
- * Binds the protocol to `ws`. The library's own binding prints stacks to the console for whatever a client does wrong; `ws` has closed
- * such a socket already, with the right code.
+ * Binds the protocol to `ws`. The library's own binding prints stacks to the console for whatever a client does wrong;
+ * `ws` has closed such a socket already, with the right code.
  */
 export function transportOf<Extra extends SocketOrigin>(
   server: Server<Extra>,

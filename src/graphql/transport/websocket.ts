@@ -55,9 +55,10 @@ interface SocketOptions {
 }
 
 /**
- * `/graphql` over WebSocket (the `graphql-transport-ws` protocol). The token comes in the payload of `connection_init` as `authorization`, or
- * in the header of the upgrade; without a valid one the socket is closed with 4403, and again once its session or token is over. Operations
- * pass the same limits as over HTTP: each message that asks for one counts as a request, whatever comes of it.
+ * `/graphql` over WebSocket (the `graphql-transport-ws` protocol). The token comes in the payload of `connection_init`
+ * as `authorization`, or in the header of the upgrade; without a valid one the socket is closed with 4403, and again
+ * once its session or token is over. Operations pass the same limits as over HTTP: each message that asks for one
+ * counts as a request, whatever comes of it.
  */
 export function socketHandler({
   endpoint,

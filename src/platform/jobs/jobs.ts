@@ -39,8 +39,9 @@ export interface JobsOptions {
 }
 
 /**
- * Does the jobs of the database: each node those that it gets hold of. A node renews its locks on jobs every second. When it is killed, its
- * jobs are done again, by another node or its own successor, as soon as the locks are older than the lease.
+ * Does the jobs of the database: each node those that it gets hold of. A node renews its locks on jobs every second.
+ * When it is killed, its jobs are done again, by another node or its own successor, as soon as the locks are older than
+ * the lease.
  */
 export class Jobs {
   /** How many jobs of each task this process gave up. */
@@ -148,7 +149,10 @@ export class Jobs {
     }
   }
 
-  /** Logs it under the name of the task. @throws Error so that it is tried again, unless it is given up: then the job is removed */
+  /**
+   * Logs it under the name of the task. @throws Error so that it is tried again, unless it is given up: then the job is
+   * removed
+   */
   #failed({ id, task_identifier: task, attempts, max_attempts }: Job, error: unknown): void {
     const { logger } = this.#options;
     const isLast = error instanceof GiveUp || attempts >= max_attempts;

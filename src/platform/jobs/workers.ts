@@ -63,7 +63,10 @@ export class Workers {
     );
   }
 
-  /** Whether they can take jobs. Once they met an error they may not recover: the library keeps what failed at its first query. */
+  /**
+   * Whether they can take jobs. Once they met an error they may not recover: the library keeps what failed at its first
+   * query.
+   */
   get isSound(): boolean {
     return this.#isSound;
   }
@@ -96,8 +99,8 @@ export class Workers {
 }
 
 /**
- * The same pool, but it gives no connection to listen on. The library asks for one with a callback and would keep it for ever; nothing
- * sends notifications, and through PgBouncer they would not arrive.
+ * The same pool, but it gives no connection to listen on. The library asks for one with a callback and would keep it
+ * for ever; nothing sends notifications, and through PgBouncer they would not arrive.
  */
 function withoutListening(pool: pg.Pool): pg.Pool {
   return new Proxy(pool, {

@@ -5,7 +5,8 @@ import type { Config } from '../../config.ts';
 import { publishFile } from '../whole-file.ts';
 
 /**
- * The text of a key file; made on first use, mode 0600, in a folder of mode 0700. Several processes may ask at once: all get the same.
+ * The text of a key file; made on first use, mode 0600, in a folder of mode 0700. Several processes may ask at once:
+ * all get the same.
  * @param make gives the text of a new file
  */
 export function keyFile(file: string, make: () => string): string {

@@ -33,8 +33,8 @@ export function makeRootKeyFile(keysDir: string): string {
 }
 
 /**
- * The keys that wrap the data keys of the vault: those of `ROOT_KEYS`, else the files `KEYS_DIR/root-<id>.key`. The first of the list or
- * the newest file wraps, all unwrap. Files that are added while the service runs are noticed.
+ * The keys that wrap the data keys of the vault: those of `ROOT_KEYS`, else the files `KEYS_DIR/root-<id>.key`. The
+ * first of the list or the newest file wraps, all unwrap. Files that are added while the service runs are noticed.
  */
 export class RootKeys {
   readonly #dir: string;
@@ -55,9 +55,9 @@ export class RootKeys {
   }
 
   /**
-   * The keys, after each one that the database needs has opened its canary. A key is made where there is none and nothing was ever
-   * wrapped. The key that wraps leaves its canary at once: of nodes that start at the same time with different keys the first one
-   * decides which key the database has, and the others do not start.
+   * The keys, after each one that the database needs has opened its canary. A key is made where there is none and
+   * nothing was ever wrapped. The key that wraps leaves its canary at once: of nodes that start at the same time with
+   * different keys the first one decides which key the database has, and the others do not start.
    * @throws Error naming every key that is missing or is another one than before
    */
   static async open(

@@ -1,7 +1,9 @@
 import { createHash, createHmac } from 'node:crypto';
 import { open, seal } from './aead.ts';
 
-/** Seals texts that the service keeps for itself with AES-256-GCM, under a key derived from its secret for one purpose. */
+/**
+ * Seals texts that the service keeps for itself with AES-256-GCM, under a key derived from its secret for one purpose.
+ */
 export class Seal {
   readonly #key: Buffer;
 
@@ -9,7 +11,10 @@ export class Seal {
     this.#key = createHash('sha256').update(`seal ${purpose} `).update(secret).digest();
   }
 
-  /** Tells equal texts, and nothing else to whoever lacks the secret: a plain hash of a body would tell its password by trying. */
+  /**
+   * Tells equal texts, and nothing else to whoever lacks the secret: a plain hash of a body would tell its password by
+   * trying.
+   */
   fingerprint(text: string): string {
     return createHmac('sha256', this.#key).update(text).digest('hex');
   }

@@ -5,8 +5,8 @@ import { PrismaClient } from '../../generated/prisma/client.ts';
 import type { Logger } from '../logger.ts';
 import { Transaction } from './transaction.ts';
 
-// As a statement and not as parameters of the connection, because PgBouncer refuses to connect with parameters that it does not know.
-// PostgreSQL has known `transaction_timeout` since 17.
+// As a statement and not as parameters of the connection, because PgBouncer refuses to connect with parameters that it
+// does not know. PostgreSQL has known `transaction_timeout` since 17.
 const SESSION_LIMITS = `set statement_timeout = '30s'; set lock_timeout = '10s'; set idle_in_transaction_session_timeout = '30s';
   select set_config(name, '60s', false) from pg_settings where name = 'transaction_timeout'`;
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -32,9 +32,10 @@ export interface DatabaseOptions {
 }
 
 /**
- * Opens the pool that everything shares. Connects to nothing yet: a database that is away is an error of the first statement.
- * Statements end after 30 s, waits for a lock after 10 s, transactions that do nothing after 30 s and all others after 60 s, because live
- * events wait for them; waits for a free connection end after 5 s. Migrations have a connection of their own without these bounds.
+ * Opens the pool that everything shares. Connects to nothing yet: a database that is away is an error of the first
+ * statement. Statements end after 30 s, waits for a lock after 10 s, transactions that do nothing after 30 s and all
+ * others after 60 s, because live events wait for them; waits for a free connection end after 5 s. Migrations have a
+ * connection of their own without these bounds.
  */
 export function openDatabase({
   url,
@@ -80,8 +81,8 @@ export function openDatabase({
 }
 
 /**
- * A connection that breaks while it is used may say so more than once, and an error event without a listener would end the process. Its
- * statements fail, the ones under way and the next, and that is where the fault is told.
+ * A connection that breaks while it is used may say so more than once, and an error event without a listener would end
+ * the process. Its statements fail, the ones under way and the next, and that is where the fault is told.
  */
 const toldByStatements = (): void => undefined;
 

@@ -1,7 +1,7 @@
 import { ApiError } from '../../core/errors.ts';
 
-// what PostgreSQL says without a connection (class 08, shutdown, start-up) or without resources (class 53: no slot, memory or disk left; a
-// disk that fails), what sockets say, and Prisma's names for them
+// what PostgreSQL says without a connection (class 08, shutdown, start-up) or without resources (class 53: no slot,
+// memory or disk left; a disk that fails), what sockets say, and Prisma's names for them
 const AWAY =
   /^(57P0[123]|08...|53...|58030|ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|ETIMEDOUT|P1001|P1002|P1008|P1017|P2024|P2028)$/;
 // where a layer between keeps only the words
@@ -21,7 +21,10 @@ interface Cause {
   originalError?: unknown;
 }
 
-/** Whether an error means that the database cannot be reached, or has no connection or no room left: nothing that a caller did. */
+/**
+ * Whether an error means that the database cannot be reached, or has no connection or no room left: nothing that a
+ * caller did.
+ */
 export const isDatabaseAway = (error: unknown): boolean => isCausedBy(error, AWAY, AWAY_WORDS);
 
 /** Whether the database ended what took too long: others hold what it needs, or there is too much to do. */

@@ -41,10 +41,12 @@ export function readMigrations(dir: string): Migration[] {
 }
 
 /**
- * Applies the migrations that the database has not seen. Several processes may call this at once: one works, the others wait for it.
- * Each script commits together with its line in the history, so a killed run leaves either both or neither.
+ * Applies the migrations that the database has not seen. Several processes may call this at once: one works, the others
+ * wait for it. Each script commits together with its line in the history, so a killed run leaves either both or
+ * neither.
  * @returns the names of those applied now
- * @throws Error when a migration was changed after it was applied, its script fails (named in the message), or the database has one that
+ * @throws Error when a migration was changed after it was applied, its script fails (named in the message), or the
+ * database has one that
  *   the folder lacks: it belongs to a newer version
  */
 export async function migrate(url: string, dir: string): Promise<string[]> {
@@ -63,7 +65,10 @@ export async function migrate(url: string, dir: string): Promise<string[]> {
   }
 }
 
-/** How long a script waits for a table that others use, with everything behind it that wants the table too; then it makes way for a while. */
+/**
+ * How long a script waits for a table that others use, with everything behind it that wants the table too; then it
+ * makes way for a while.
+ */
 const LOCK_TIMEOUT_SECONDS = 3;
 const ATTEMPTS = 200;
 const PAUSE_MS = 1_000;
@@ -83,7 +88,9 @@ async function patiently<T>(client: pg.Client, work: () => Promise<T>): Promise<
   }
 }
 
-/** The lock ends with the transaction, not with the session: that works through a transaction pooler, and after a kill. */
+/**
+ * The lock ends with the transaction, not with the session: that works through a transaction pooler, and after a kill.
+ */
 async function applyNext(client: pg.Client, migrations: readonly Migration[]): Promise<string | undefined> {
   await client.query('begin');
   // the server notices within a second when this process is killed, even while a statement runs

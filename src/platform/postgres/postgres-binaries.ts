@@ -8,7 +8,9 @@ export interface Binaries {
   initdb: string;
 }
 
-/** What our children see of the environment: nothing of ours, so no `PG…` variable of the operator changes the server. */
+/**
+ * What our children see of the environment: nothing of ours, so no `PG…` variable of the operator changes the server.
+ */
 export const CLEAN_ENV = { PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' };
 
 /** @throws Error if the package has no build for this platform */
@@ -81,8 +83,8 @@ export interface Command {
 }
 
 /**
- * The command as the server's user runs it. Below a folder that only root may enter (`/root`, a `mktemp -d`) that user gets the
- * one capability it needs to pass through.
+ * The command as the server's user runs it. Below a folder that only root may enter (`/root`, a `mktemp -d`) that user
+ * gets the one capability it needs to pass through.
  * @throws Error naming the folder, where the system cannot grant that
  */
 export function asServerUser(user: SystemUser | undefined, targets: string[], file: string, args: string[]): Command {

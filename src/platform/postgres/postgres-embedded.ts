@@ -53,8 +53,9 @@ export interface EmbeddedPostgres {
 /**
  * Starts PostgreSQL from the npm package in a folder of our own.
  *
- * Security: the server listens on a Unix socket only, in a folder of mode 0700 that belongs to the user it runs as (ourselves, or
- * `postgres`/`nobody` when we are root). Who can open the socket could read the data files as well, so no password is asked for.
+ * Security: the server listens on a Unix socket only, in a folder of mode 0700 that belongs to the user it runs as
+ * (ourselves, or `postgres`/`nobody` when we are root). Who can open the socket could read the data files as well, so
+ * no password is asked for.
  * @throws Error when the folder belongs to a live process, or with the server's log when it does not start
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
@@ -201,7 +202,8 @@ class Server implements EmbeddedPostgres {
     ];
     const { postgres } = this.binaries;
     const command = asServerUser(this.user, [dir, postgres], '/bin/sh', ['-c', KEEPER, 'sh', postgres, ...args]);
-    // a lock file of an earlier life may name a process id that we have now; PostgreSQL knows its parent, and this way us
+    // a lock file of an earlier life may name a process id that we have now; PostgreSQL knows its parent, and this way
+    // us
     const env = { ...CLEAN_ENV, PG_GRANDPARENT_PID: String(process.pid) };
     const keeper = spawn(command.file, command.args, {
       ...command.options,

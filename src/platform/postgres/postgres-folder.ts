@@ -6,7 +6,9 @@ import { asServerUser, type Binaries, type SystemUser } from './postgres-binarie
 
 const STOP_TIMEOUT_MS = 30_000;
 
-/** Makes the files of a new database beside the folder and moves them in at the end: a killed run leaves no half of one. */
+/**
+ * Makes the files of a new database beside the folder and moves them in at the end: a killed run leaves no half of one.
+ */
 export function initialise(dir: string, { initdb, postgres }: Binaries, user: SystemUser | undefined): void {
   if (existsSync(path.join(dir, 'PG_VERSION'))) return;
   if (existsSync(dir)) {
