@@ -45,11 +45,14 @@ export class Buckets {
    * pending
    */
   async provisionPending(): Promise<number> {
+    let last = '';
     return inBatches(BATCH, async () => {
+      // behind the last one: those that a change holds meanwhile are left for the next time, not asked for again
       const pending = await this.#sql.read<{ id: string; bucket: string }>(
-        `select id, storage_bucket as bucket ${PENDING} order by id limit ${BATCH}`,
-        [],
+        `select id, storage_bucket as bucket ${PENDING} and id > $1 order by id limit ${BATCH}`,
+        [last],
       );
+      last = pending.at(-1)?.id ?? last;
       const ids = { ready: [] as string[], failed: [] as string[] };
       for (let at = 0; at < pending.length; at += AT_ONCE)
         await Promise.all(
