@@ -5,7 +5,7 @@ import type { CloseReason } from './close-reason.ts';
 
 /** How often silent streams are asked whether their readers may still read: a revocation ends them within a second. */
 const LOOK_MS = 800;
-/** Streams that are judged before anything else gets its turn. */
+/** Groups that are judged before anything else gets its turn. */
 const CHUNK = 500;
 
 /** Why a reader may read no more; `null` while it may. At once where all of it is known. */
@@ -18,15 +18,21 @@ export interface Watched {
 }
 
 interface Reader {
-  /** Who reads, by which credential, and where. */
-  key: string;
   actor: Actor;
   orgId: string;
   /** `null` for a stream of the organization. */
   workspaceId: string | null;
 }
 
-const keyOf = ({ actor: { principal }, orgId, workspaceId }: Omit<Reader, 'key'>): string =>
+/** The streams of one reader in one place: they have one answer. */
+interface Group {
+  reader: Reader;
+  streams: Set<Watched>;
+  isRefused: boolean;
+}
+
+/** Who reads, by which credential, and where. */
+const keyOf = ({ actor: { principal }, orgId, workspaceId }: Reader): string =>
   `${principal.token ? principal.token.hash : principal.sessionId} ${principal.userId} ${orgId} ${workspaceId ?? ''}`;
 
 interface WatchDeps {
@@ -40,7 +46,7 @@ interface WatchDeps {
  */
 export class StreamWatch {
   readonly #deps: WatchDeps;
-  readonly #streams = new Map<Watched, Reader>();
+  readonly #groups = new Map<string, Group>();
   #timer: NodeJS.Timeout | null = null;
   #isLooking = false;
 
@@ -49,12 +55,16 @@ export class StreamWatch {
   }
 
   /** @returns what ends the watch */
-  add(stream: Watched, reader: Omit<Reader, 'key'>): () => void {
-    this.#streams.set(stream, { ...reader, key: keyOf(reader) });
+  add(stream: Watched, reader: Reader): () => void {
+    const key = keyOf(reader);
+    const group = this.#groups.get(key) ?? { reader, streams: new Set(), isRefused: false };
+    this.#groups.set(key, group);
+    group.streams.add(stream);
     this.#schedule(LOOK_MS);
     return () => {
-      this.#streams.delete(stream);
-      if (this.#streams.size > 0 || !this.#timer) return;
+      group.streams.delete(stream);
+      if (group.streams.size === 0 && this.#groups.get(key) === group) this.#groups.delete(key);
+      if (this.#groups.size > 0 || !this.#timer) return;
       clearTimeout(this.#timer);
       this.#timer = null;
     };
@@ -62,7 +72,7 @@ export class StreamWatch {
 
   #schedule(inMs: number): void {
     // a look that is under way sets the next one itself
-    if (this.#isLooking || this.#timer || this.#streams.size === 0) return;
+    if (this.#isLooking || this.#timer || this.#groups.size === 0) return;
     this.#timer = setTimeout(() => void this.#look(), inMs);
   }
 
@@ -71,8 +81,9 @@ export class StreamWatch {
     this.#timer = null;
     this.#isLooking = true;
     try {
-      await this.#readAll([...this.#streams.values()]);
-      await this.#judgeAll([...this.#streams]);
+      const groups = [...this.#groups.values()];
+      await this.#readAll(groups.map(({ reader }) => reader));
+      await this.#judgeAll(groups);
     } catch {
       // the database is away: the next look decides
     }
@@ -90,22 +101,27 @@ export class StreamWatch {
     ]);
   }
 
-  async #judgeAll(streams: readonly (readonly [Watched, Reader])[]): Promise<void> {
-    // the streams of one reader in one place have one answer
-    const known = new Map<string, Refusal>();
-    for (let at = 0; at < streams.length; at += CHUNK) {
-      for (const [stream, { key }] of streams.slice(at, at + CHUNK)) {
-        const refusal = known.has(key) ? (known.get(key) ?? null) : stream.refusal();
-        known.set(key, refusal);
+  async #judgeAll(groups: readonly Group[]): Promise<void> {
+    for (let at = 0; at < groups.length; at += CHUNK) {
+      for (const group of groups.slice(at, at + CHUNK)) {
+        const [any] = group.streams;
+        const refusal = any?.refusal() ?? null;
         // what was dropped meanwhile is read on its own, and the database may be away
         if (refusal instanceof Promise)
           refusal.then(
-            (reason) => stream.found(reason),
+            (reason) => tell(group, reason),
             () => undefined,
           );
-        else stream.found(refusal);
+        else tell(group, refusal);
       }
-      if (streams.length > CHUNK) await new Promise(setImmediate);
+      if (groups.length > CHUNK) await new Promise(setImmediate);
     }
   }
+}
+
+/** Streams that may go on are left alone: most looks cost nothing for each of them. */
+function tell(group: Group, reason: CloseReason | null): void {
+  if (!reason && !group.isRefused) return;
+  group.isRefused = reason !== null;
+  for (const stream of [...group.streams]) stream.found(reason);
 }
