@@ -193,7 +193,8 @@ function restOptions({ publicUrl }: Config, services: Services): RestOptions {
       title: 'Platform management API',
       version: '1.0.0',
       description:
-        'The control plane of a multi-tenant workspace platform. Every route is a GraphQL document: the same answers are at `/graphql`.',
+        'The control plane of a multi-tenant workspace platform. Every route is a GraphQL document, so `/graphql` ' +
+        'gives the same answers.',
     },
   };
 }

@@ -63,8 +63,8 @@ export const optionalTime = (description: string) => ({ type: 'DateTime', nullab
 export function tracked(
   type: ObjectRef<Types, Tracked>,
   {
-    by = 'Who made it.',
-    at = 'When it was made.',
+    by = 'The user who created it.',
+    at = 'When it was created.',
     changed = 'When it last changed.',
   }: { by?: string; at?: string; changed?: string } = {},
 ): void {

@@ -44,8 +44,8 @@ export function nodeKindOf(kind: IdKind): NodeKind {
 }
 
 export const Node = builder.interfaceRef<{ id: string }>('Node').implement({
-  description: 'Something with an identifier that is unique in the whole service.',
-  fields: (t) => ({ id: t.exposeID('id', { description: 'Identifier; its prefix says what it is.' }) }),
+  description: 'An object with an identifier that is unique in the whole service.',
+  fields: (t) => ({ id: t.exposeID('id', { description: 'Identifier. Its prefix tells the type of the object.' }) }),
   resolveType: ({ id }) => registered.get(kindOfId(id)!)?.type.name,
 });
 
@@ -53,7 +53,7 @@ builder.queryFields((t) => ({
   node: t.field({
     type: Node,
     nullable: true,
-    description: 'Anything by its identifier; null when there is no such thing, and when the caller may not see it.',
+    description: 'Any object by its identifier. `null` if there is no such object or the caller may not see it.',
     authorize: 'signedIn',
     activity: false, // what was read is known only now: it is recorded below
     args: { id: t.arg.id({ required: true, description: 'The identifier.' }) },

@@ -41,10 +41,11 @@ const permissionOf = (kind: ReferredKind): Permission =>
 
 function descriptionOf<Row>(column: string, { kind, required, atMost }: Reference<Row>): string {
   const noun = kind === 'node' ? 'resource' : kind.replaceAll('_', ' ');
-  const what = atMost ? `The ${noun}s in \`${column}\`, in that order.` : `The ${noun} in \`${column}\`.`;
+  const what = atMost ? `The ${noun}s in \`${column}\`, in the same order.` : `The ${noun} in \`${column}\`.`;
   if (required) return what;
-  const gone = kind === 'user' ? 'for a user who has left the organization' : 'after it was deleted';
-  return `${what} Null ${gone}; null with an error for callers who may not read it.`;
+  const gone = kind === 'user' ? 'the user has left the organization' : `the ${noun} was deleted`;
+  const subject = atMost ? 'An item is' : 'It is';
+  return `${what} ${subject} \`null\` if ${gone}, and \`null\` with an error if the caller may not read it.`;
 }
 
 /**

@@ -46,7 +46,7 @@ builder.scalarType('JSON', {
 
 builder.scalarType('JSONObject', {
   extensions: { jsonType: 'object' satisfies JsonType },
-  description: 'A JSON object with free keys, which are never renamed.',
+  description: 'A JSON object with arbitrary keys, which are never renamed.',
   serialize: (value) => value as Record<string, unknown>,
   parseValue: (value) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value))
@@ -104,7 +104,7 @@ builder.scalarType('BooleanMap', {
 
 builder.scalarType('Int53', {
   extensions: { jsonType: 'int53' satisfies JsonType },
-  description: 'A whole number that JSON keeps exact: up to 2^53 - 1. For counters that outgrow Int.',
+  description: 'An integer that JSON represents exactly: up to 2^53 - 1. For counters that outgrow `Int`.',
   serialize: (value) => value as number,
   parseValue: (value) => {
     if (typeof value !== 'number' || !Number.isSafeInteger(value))
