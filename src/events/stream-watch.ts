@@ -3,22 +3,22 @@ import type { Authentication } from '../access/authentication.ts';
 import type { Actor } from '../access/caller.ts';
 import type { CloseReason } from './close-reason.ts';
 
-/** How often silent streams are asked whether their readers may still read: a revocation ends them within a second. */
+/** How often the access of silent streams is checked: a revocation ends them within a second. */
 const LOOK_MS = 800;
-/** Streams that are judged before anything else gets its turn. */
+/** Number of streams that are checked before the event loop continues. */
 const CHUNK = 500;
 
-/** Why a reader may read no more; `null` while it may. At once where all of it is known. */
+/** Why a reader may no longer read; `null` while it may. Not a promise if everything is cached. */
 export type Refusal = CloseReason | null | Promise<CloseReason | null>;
 
-/** A stream that may have to end while nothing happens on it. */
+/** A stream that may have to end while it is silent. */
 export interface Watched {
   refusal(): Refusal;
   found(reason: CloseReason | null): void;
 }
 
 interface Reader {
-  /** Who reads, by which credential, and where. */
+  /** The reader, its credential and the place. */
   key: string;
   actor: Actor;
   orgId: string;
@@ -35,7 +35,7 @@ interface WatchDeps {
 }
 
 /**
- * Looks after all streams of this process by one timer: what decides about them is read for all at once, in a few
+ * Watches all streams of this process with one timer. The data for the checks is read for all streams at once, in a few
  * statements.
  */
 export class StreamWatch {
@@ -48,7 +48,7 @@ export class StreamWatch {
     this.#deps = deps;
   }
 
-  /** @returns what ends the watch */
+  /** @returns a function that ends the watch */
   add(stream: Watched, reader: Omit<Reader, 'key'>): () => void {
     this.#streams.set(stream, { ...reader, key: keyOf(reader) });
     this.#schedule(LOOK_MS);
@@ -61,7 +61,7 @@ export class StreamWatch {
   }
 
   #schedule(inMs: number): void {
-    // a look that is under way sets the next one itself
+    // a running check schedules the next one itself
     if (this.#isLooking || this.#timer || this.#streams.size === 0) return;
     this.#timer = setTimeout(() => void this.#look(), inMs);
   }
@@ -74,7 +74,7 @@ export class StreamWatch {
       await this.#readAll([...this.#streams.values()]);
       await this.#judgeAll([...this.#streams]);
     } catch {
-      // the database is away: the next look decides
+      // the database is unreachable: the next check decides
     }
     this.#isLooking = false;
     this.#schedule(Math.max(0, LOOK_MS - (performance.now() - started)));
@@ -91,13 +91,13 @@ export class StreamWatch {
   }
 
   async #judgeAll(streams: readonly (readonly [Watched, Reader])[]): Promise<void> {
-    // the streams of one reader in one place have one answer
+    // all streams of one reader in one place get the same answer
     const known = new Map<string, Refusal>();
     for (let at = 0; at < streams.length; at += CHUNK) {
       for (const [stream, { key }] of streams.slice(at, at + CHUNK)) {
         const refusal = known.has(key) ? (known.get(key) ?? null) : stream.refusal();
         known.set(key, refusal);
-        // what was dropped meanwhile is read on its own, and the database may be away
+        // entries that were dropped meanwhile are read one by one, and the database may be unreachable
         if (refusal instanceof Promise)
           refusal.then(
             (reason) => stream.found(reason),
