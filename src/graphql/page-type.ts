@@ -30,7 +30,7 @@ function cursorAt(page: Page<unknown>, index: number): string | null {
   return page.nodes.length > 0 ? page.cursorOf(page.nodes.at(index)) : null;
 }
 
-/** The connection type of an object type: `nodes`, `edges`, `pageInfo`, `totalCount`. */
+/** Builds the connection type of an object type: `nodes`, `edges`, `pageInfo`, `totalCount`. */
 export function pageType<Row extends object>(
   name: string,
   node: ObjectRef<typeof builder.$inferSchemaTypes, Row, Row>,

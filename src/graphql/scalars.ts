@@ -22,7 +22,7 @@ export function parseDateTime(value: unknown): Date {
   const hasZone = /(?:[Zz]|[+-]\d{2}:?\d{2})$/.test(value.slice(10));
   const date = new Date(hour === undefined ? `${value}T00:00:00Z` : hasZone ? value : `${value}Z`);
   const daysInMonth = new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate();
-  // the zone may carry a time over the end of a year
+  // the zone may move a time into another year
   const isWithin = date.getUTCFullYear() >= 1 && date.getUTCFullYear() <= 9999; // false for an invalid date
   if (!isWithin || Number(day) > daysInMonth || Number(year) < 1)
     throw refuse('day or time value is outside expected range');
@@ -55,10 +55,7 @@ builder.scalarType('JSONObject', {
   },
 });
 
-/**
- * Reads a map whose values are all of one type; each key and value that is not as it should be is an issue at its
- * place.
- */
+/** Reads a map whose values are all of one type; each invalid key and value is an issue with its path. */
 function parseMap<Value extends string | boolean>(value: unknown, of: { typeof: string; type: string; word: string }) {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw new GraphQLError('Input should be a valid dictionary');

@@ -1,7 +1,7 @@
 import { builder } from './builder.ts';
 import { EXPECTED_VERSION } from './plugins/versions-plugin.ts';
 
-/** What can be changed: its type implements it, and its mutations take {@link versionArg}. */
+/** The interface of resources that can change. Their mutations take {@link versionArg}. */
 export const Versioned = builder.interfaceRef<{ resourceVersion: number }>('Versioned').implement({
   description: 'A resource with a version. Its changes can be made conditional on that version.',
   fields: (t) => ({
@@ -14,8 +14,8 @@ export const Versioned = builder.interfaceRef<{ resourceVersion: number }>('Vers
 });
 
 /**
- * The version that the resource must have for the mutation to do anything. `what` says which resource, where it is not
- * the obvious one.
+ * The version that the resource must have for the mutation to run. `what` names the resource, if it is not the obvious
+ * one.
  */
 export const versionArg = (what = 'the resource') =>
   builder.args((t) => ({
