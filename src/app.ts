@@ -58,14 +58,14 @@ export interface AppDeps {
 export interface App {
   server: FastifyInstance;
   services: Runtime;
-  /** All that declares tasks, retention and references to secrets. */
+  /** All services that declare tasks, retention and references to secrets. */
   owners: readonly Owner[];
   jobs: Jobs;
-  /** Ends streams and writes what is still in memory. Call it after the server has stopped accepting. */
+  /** Ends streams and writes the data that is still in memory. Call it after the server has stopped accepting. */
   stop(): Promise<void>;
 }
 
-/** The whole service but the process: it reads no environment and listens to nothing yet. */
+/** The whole service without the process: it reads no environment variables and does not listen yet. */
 export async function buildApp(deps: AppDeps): Promise<App> {
   const { config, database, logger } = deps;
   const rootKeys = await RootKeys.open(config, database);
@@ -146,16 +146,16 @@ function createServer(config: Config, logger: Logger): FastifyInstance {
     childLoggerFactory: (parent, { trace_id: traceId }) => requestLogger(parent as Logger, String(traceId)),
     genReqId: (request) => traceIdOf(request.headers),
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'trace_id' }),
-    // a request must have arrived after a minute; answers may take longer, because streams do
+    // a request must arrive within a minute; responses may take longer, because streams do
     requestTimeout: 60_000,
-    // compiling the operations takes a second, and as long as a busy machine wants
+    // compiling the operations takes a second, and much longer on a busy machine
     pluginTimeout: 120_000,
   });
 }
 
 async function addPlugins(server: FastifyInstance, { corsOrigins }: Config, services: Services): Promise<void> {
   await server.register(cors, {
-    strictPreflight: false, // its refusal would be plain text
+    strictPreflight: false, // its error would be plain text
     methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
     origin: corsOrigins.includes('*') ? true : [...corsOrigins],
     exposedHeaders: [
@@ -171,7 +171,7 @@ async function addPlugins(server: FastifyInstance, { corsOrigins }: Config, serv
   server.addHook('preClose', () => services.events.close());
   await server.register(websocket, {
     options: { maxPayload: 64 * 1024, perMessageDeflate: false, handleProtocols },
-    // ws has closed the socket with the right code: what a client does wrong is no fault of the service
+    // ws has closed the socket with the right code: a client's mistake is not a fault of the service
     errorHandler: (error, _socket, request) => request.log.debug({ reason: error.message }, 'a WebSocket failed'),
     preClose: closeSockets,
   });
@@ -193,12 +193,13 @@ function restOptions({ publicUrl }: Config, services: Services): RestOptions {
       title: 'Platform management API',
       version: '1.0.0',
       description:
-        'The control plane of a multi-tenant workspace platform. Every route is a GraphQL document: the same answers are at `/graphql`.',
+        'The control plane of a multi-tenant workspace platform. Every route is a GraphQL document, so `/graphql` ' +
+        'gives the same answers.',
     },
   };
 }
 
-/** What the owners declare, and retention. */
+/** The tasks that the owners declare, and retention. */
 function tasksOf(sql: Sql, owners: readonly Owner[]): Task[] {
   const retention = scheduled('retention', { everySeconds: 3_600 }, () => enforceRetention(sql, owners));
   return [...owners.flatMap(({ tasks }) => tasks ?? []), retention];

@@ -189,7 +189,8 @@ const settings = {
   rootKeys: setting(
     'ROOT_KEYS',
     namedKeys,
-    'Keys that wrap the data keys of secrets, as `id:base64` between commas: the first wraps, all unwrap. The same on all nodes.',
+    'Keys that wrap the data keys of secrets, as `id:base64` between commas: the first wraps, all unwrap. ' +
+      'The same on all nodes.',
     { defaultText: 'files `KEYS_DIR/root-<id>.key`, the newest wraps; made on the first start', secret: true },
   ),
 
@@ -247,7 +248,8 @@ const settings = {
   graphqlMaxCost: setting(
     'GRAPHQL_MAX_COST',
     integer(1, 10_000_000),
-    'Most objects that a GraphQL operation may ask for, counted over nested lists. Ten plain values count as one object.',
+    'Most objects that a GraphQL operation may ask for, counted over nested lists. ' +
+      'Ten plain values count as one object.',
     {
       default: '10000',
     },
@@ -268,18 +270,18 @@ type Read = {
     : Output<Settings[K]> | undefined;
 };
 
-/** Settings whose default follows from others are always there. */
+/** Settings whose default is derived from others are always present. */
 type Derived = { readonly [K in 'passwordBlocklist' | 'graphiql' | 'keysDir']: NonNullable<Read[K]> } & {
   readonly isProduction: boolean;
 };
 
 /**
- * What the operator decided. Folders are absolute. `publicUrl` stays `undefined` when it follows from the port that is
- * listened on, `databaseUrl` when the embedded database is used, `smtpUrl` when mails become files.
+ * The operator's settings. Folders are absolute. `publicUrl` is `undefined` when it is derived from the listening port,
+ * `databaseUrl` when the embedded database is used, `smtpUrl` when mails become files.
  */
 export type Config = Omit<Read, keyof Derived> & Derived;
 
-/** The environment is unusable; `problems` has one sentence for each variable. */
+/** The environment variables are invalid; `problems` has one sentence for each of them. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly problems: readonly string[];

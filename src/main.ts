@@ -37,13 +37,13 @@ async function provideDatabase(config: Config, logger: Logger, teardown: Teardow
   return embedded.url;
 }
 
-/** Stops accepting at once; requests in flight have so many seconds, then their connections are cut. */
+/** Stops accepting at once. Requests in flight get a grace period, then their connections are closed. */
 async function closeServer(server: FastifyInstance, graceSeconds: number): Promise<void> {
   const closed = new AbortController();
   const cut = delay(graceSeconds * 1_000, undefined, { signal: closed.signal }).then(
     () => {
       server.server.closeAllConnections();
-      // sockets are connections no more in Node's eyes
+      // Node no longer counts sockets as connections
       for (const socket of server.websocketServer.clients) socket.terminate();
     },
     () => undefined, // aborted, because all requests were finished
@@ -78,7 +78,8 @@ function announce({ host, publicUrl }: Config, { port }: AddressInfo): void {
   const base = publicUrl ?? baseUrl(host, port);
   const listening = publicUrl ? ` (listening on ${host}, port ${port})` : '';
   console.log(
-    `Platform management API is ready${listening}.\n  REST       ${base}/v1\n  GraphQL    ${base}/graphql\n  Reference  ${base}/docs`,
+    `Platform management API is ready${listening}.\n` +
+      `  REST       ${base}/v1\n  GraphQL    ${base}/graphql\n  Reference  ${base}/docs`,
   );
 }
 
@@ -92,8 +93,8 @@ function explain(error: unknown, { host, port }: Config): string {
 }
 
 /**
- * Runs the service until a signal or a fault ends it; the process exits with 0 after a clean stop that was asked for,
- * else with 1.
+ * Runs the service until a signal or a fault ends it. The process exits with 0 after a requested, clean stop, else with
+ * 1.
  */
 async function main(): Promise<void> {
   const config = readConfig();

@@ -54,7 +54,7 @@ import { Buckets } from './workspaces/buckets.ts';
 import { WorkspaceService } from './workspaces/workspace.service.ts';
 import { WorkspaceMemberService } from './workspaces/workspace-member.service.ts';
 
-/** What the process brings along. */
+/** What the process provides. */
 export interface ProcessDeps {
   config: Config;
   database: Database;
@@ -62,21 +62,21 @@ export interface ProcessDeps {
   keys: SigningKeys;
   rootKeys: RootKeys;
   appSecret: Buffer;
-  /** Address under which clients reach the service; known when it listens. */
+  /** Address under which clients reach the service; known once it listens. */
   publicUrl: () => string;
   onFault: (error: unknown, what: string) => void;
 }
 
-/** All that is made once per process: what it runs and stops, and the rules of each resource. */
+/** Everything that is created once per process: what it runs and stops, and the services of each resource. */
 export type Runtime = ReturnType<typeof createServices>;
 
-/** What drives the database and the process: nothing that a resolver may reach. */
+/** Infrastructure of the database and the process, which resolvers must not reach. */
 type Machinery = 'sql' | 'tail' | 'jobQueue' | 'buckets' | 'tokenUses' | 'passwords' | 'sessions' | 'mail' | 'vault';
 
-/** What resolvers see: the rules of each resource, and what the gate and the records of every field ask. */
+/** What resolvers see: the services of each resource, and what authorization and activity records of fields need. */
 export type Services = Omit<Runtime, Machinery>;
 
-/** The rules of each resource, made once per process. */
+/** The services of each resource, created once per process. */
 export function createServices(process: ProcessDeps) {
   const { config, mailer, publicUrl, onFault } = process;
   const { pool, prisma } = process.database;

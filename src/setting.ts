@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
 
-/** One environment variable: how its text becomes a value, and how to say what is wrong with it. */
+/** One environment variable: how its text is parsed, and how an error describes it. */
 export interface Setting<T> {
   readonly variable: string;
   readonly schema: z.ZodType<T, string>;
@@ -9,14 +9,14 @@ export interface Setting<T> {
   readonly mustBe: string;
   /** Text used when the variable is unset or empty; absent = the setting is then `undefined`. */
   readonly default?: string;
-  /** The default in words for the documentation, where the text is not one. */
+  /** The default in words for the documentation, if `default` is not suitable. */
   readonly defaultText?: string;
   readonly description: string;
   /** The value never appears in an error. */
   readonly secret?: boolean;
 }
 
-/** A kind of value: what it must be, and how it is read. */
+/** A kind of value: what it must be, and how it is parsed. */
 export interface Kind<T> {
   readonly mustBe: string;
   readonly schema: z.ZodType<T, string>;
@@ -58,7 +58,7 @@ export function url(...schemes: string[]): Kind<string> {
   return { mustBe: `a URL that starts with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`, schema };
 }
 
-/** Items between commas, spaces around them dropped; each has to pass `check`. */
+/** Comma-separated items, trimmed; each must pass `check`. */
 export function list(mustBe: string, check: (item: string) => boolean): Kind<string[]> {
   const schema = z
     .string()
@@ -72,7 +72,7 @@ export function list(mustBe: string, check: (item: string) => boolean): Kind<str
   return { mustBe, schema };
 }
 
-/** A key of 256 bits with the name that what it seals refers to. */
+/** A key of 256 bits, with the name by which sealed data refers to it. */
 export interface NamedKey {
   readonly id: string;
   readonly key: Buffer;
@@ -94,7 +94,7 @@ export const namedKeys: Kind<NamedKey[]> = {
   }),
 };
 
-/** `10.0.0.0/8`, `::1` or `192.0.2.7`: an address, alone or with the length of its prefix. */
+/** `10.0.0.0/8`, `::1` or `192.0.2.7`: an address, optionally with a prefix length. */
 export function isAddressRange(item: string): boolean {
   const [address = '', bits, ...rest] = item.split('/');
   const family = isIP(address);
@@ -102,7 +102,7 @@ export function isAddressRange(item: string): boolean {
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
 }
 
-/** `https://app.example.com`: scheme and authority, nothing behind; or `*`. */
+/** `https://app.example.com`: scheme and authority, nothing after them; or `*`. */
 export function isOrigin(item: string): boolean {
   return (
     item === '*' || (URL.canParse(item) && /^https?:$/.test(new URL(item).protocol) && new URL(item).origin === item)

@@ -8,8 +8,8 @@ interface Step {
 }
 
 /**
- * Undoes what a start did, the last first. Each step has its time, so that a stuck one does not keep the others from
- * their turn.
+ * Undoes the steps of a start, the last one first. Each step has a timeout, so that a stuck one does not block the
+ * others.
  */
 export class Teardown {
   private readonly steps: Step[] = [];
@@ -36,7 +36,7 @@ async function runStep({ undo, timeoutSeconds }: Step): Promise<unknown> {
   const late = new AbortController();
   const timeout = delay(timeoutSeconds * 1_000, undefined, { signal: late.signal }).then(
     () => new Error(`not done after ${timeoutSeconds} s`),
-    () => undefined, // aborted, because the step was quicker
+    () => undefined, // aborted, because the step finished in time
   );
   try {
     return await Promise.race([undo().then(() => undefined), timeout]);

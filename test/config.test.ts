@@ -40,7 +40,8 @@ describe('loadConfig', () => {
       "PORT must be an integer from 0 to 65535, not 'abc'.",
       "PUBLIC_URL must be a URL that starts with http:// or https://, not 'example.com'.",
       "TRUSTED_PROXIES must be addresses or CIDR ranges between commas, not '10.0.0.0/8, 300.1.1.1'.",
-      "CORS_ORIGINS must be origins like https://app.example.com between commas, or *, not 'https://app.example.com/path'.",
+      'CORS_ORIGINS must be origins like https://app.example.com between commas, or *, ' +
+        "not 'https://app.example.com/path'.",
       "LOG_LEVEL must be one of trace, debug, info, warn, error, fatal, silent, not 'loud'.",
       "ALLOW_REGISTRATION must be one of true, false, 1, 0, yes, no, on, off, not 'maybe'.",
       "GRAPHQL_MAX_DEPTH must be an integer from 1 to 1000, not '1.5'.",

@@ -9,12 +9,12 @@ import { Versioned, versionArg } from '../graphql/versions.ts';
 import { Workspace } from '../workspaces/workspace.graph.ts';
 
 export const App = builder.prismaObject('App', {
-  description: 'An application of a workspace.',
+  description: 'An application in a workspace.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
     name: t.exposeString('name', { description: 'A label; names may repeat.' }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
-    metadata: t.expose('metadata', { type: 'JSONObject', description: 'Free data.' }),
+    metadata: t.expose('metadata', { type: 'JSONObject', description: 'Free-form data.' }),
   }),
 });
 inWorkspace(App, 'app');
@@ -32,24 +32,24 @@ const CreateAppInput = builder.inputType('CreateAppInput', {
     metadata: t.field({
       type: 'JSONObject',
       constraints: { maxBytes: bounds.json.maxBytes },
-      description: 'Free data.',
+      description: 'Free-form data.',
     }),
   }),
 });
 
 const UpdateAppInput = builder.inputType('UpdateAppInput', {
-  description: 'What to change; what is left out stays, null clears.',
+  description: 'The fields to change. Omitted fields stay as they are; `null` clears a field.',
   fields: (t) => ({
     name: t.string({ constraints: bounds.keptName, description: 'A label; names may repeat.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
-    metadata: t.field({ type: 'JSONObject', constraints: bounds.json, description: 'Replaces the free data.' }),
+    metadata: t.field({ type: 'JSONObject', constraints: bounds.json, description: 'Replaces the free-form data.' }),
   }),
 });
 
 builder.mutationFields((t) => ({
   createApp: t.field({
     type: App,
-    description: 'Makes an app.',
+    description: 'Creates an app.',
     authorize: { workspace: 'app:create' },
     args: { ...workspaceArgs(), ...inputArg(CreateAppInput, 'The app.') },
     resolve: ({ workspace }, { input }, { actor, services }) => services.apps.create(actor, workspace, input),
@@ -62,7 +62,7 @@ builder.mutationFields((t) => ({
     resolve: ({ workspace }, { id, input }, { actor, services }) => services.apps.update(actor, workspace, id, input),
   }),
   deleteApp: t.boolean({
-    description: 'Deletes an app with its releases.',
+    description: 'Deletes an app and its releases.',
     authorize: { workspace: 'app:delete' },
     args: { ...target(), ...versionArg() },
     resolve: async ({ workspace }, { id }, { actor, services }) => {

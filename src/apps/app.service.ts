@@ -33,7 +33,7 @@ const apps = {
 /** Apps of a workspace. */
 export class AppService {
   readonly reads: Reads<App, WorkspacePlace>;
-  /** For what names an app without its workspace: whether the caller may see that has to be asked then. */
+  /** For rows that name an app without its workspace. The caller's access to the workspace must then be checked. */
   readonly ofOrganization: Reads<App, OrganizationPlace>;
   readonly #deps: ServiceDeps & { authentication: Authentication };
 
@@ -59,7 +59,7 @@ export class AppService {
     });
   }
 
-  /** Changes what is given; what is left out stays. @throws RESOURCE_NOT_FOUND */
+  /** Changes the given fields; omitted ones stay. @throws RESOURCE_NOT_FOUND */
   async update(
     actor: Actor,
     { orgId, workspaceId }: Checked<WorkspacePlace>,
@@ -80,8 +80,8 @@ export class AppService {
 
   /**
    * Undeploys an app everywhere and deletes it with its releases and its tokens.
-   * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `environment_locked` for those who may not undeploy it from a locked
-   * environment
+   * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `environment_locked` for callers who may not undeploy it from a
+   * locked environment
    */
   async delete(actor: Actor, place: Checked<WorkspacePlace>, id: string): Promise<void> {
     const { orgId, workspaceId } = place;

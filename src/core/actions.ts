@@ -1,4 +1,4 @@
-/** What can be done to a resource, and how its event says that it happened. */
+/** What can be done to a resource, and the past tense that its event has. */
 export const eventNames = {
   create: 'created',
   update: 'updated',

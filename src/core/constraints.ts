@@ -26,7 +26,7 @@ export interface Constraints {
   format?: 'email' | 'uri';
   /** The field may be left out, but not set to `null`: what an update cannot clear. */
   notNull?: boolean;
-  /** The value must be that of this argument of the field, where it is given: it repeats it. */
+  /** If the value is given, it must equal this argument of the field. */
   sameAs?: string;
   /** The value must never be echoed: errors show `[redacted]`. */
   sensitive?: boolean;
@@ -46,8 +46,8 @@ export interface ConstraintIssue {
 }
 
 /**
- * What is wrong with the arguments of a root field in the light of each other; kept as `extensions.argumentIssues` of
- * the field. What could not be read of the arguments is left out.
+ * What is wrong with the combination of a root field's arguments; stored in `extensions.argumentIssues` of the field.
+ * Arguments that could not be read are omitted.
  */
 export type ArgumentIssues = (
   field: GraphQLField<unknown, unknown>,
@@ -180,7 +180,7 @@ function nested(key: string | number, value: unknown, c: Constraints): Constrain
   return checkConstraints(value, c).map((issue) => ({ ...issue, path: [key, ...issue.path] }));
 }
 
-/** The bounds of a map: how many keys, and what each of its strings has to be. */
+/** The bounds of a map: its number of keys, and the constraints of each string. */
 function checkMap(value: object, { maxItems, item }: Constraints): ConstraintIssue[] {
   const entries = maxItems === undefined && !item ? [] : Object.entries(value);
   if (maxItems !== undefined && entries.length > maxItems) {
@@ -259,8 +259,8 @@ function checkJson(value: object, c: Constraints): ConstraintIssue[] {
 }
 
 /**
- * Every constraint that a coerced value breaks; `[]` when it is fine. `null` and `undefined` are never checked: whether
- * they are allowed is the type's matter.
+ * Every constraint that a coerced value breaks; `[]` when it is fine. `null` and `undefined` are never checked: the
+ * type decides whether they are allowed.
  */
 export function checkConstraints(value: unknown, constraints: Constraints): ConstraintIssue[] {
   if (value === null || value === undefined) return [];

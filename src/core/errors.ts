@@ -26,9 +26,9 @@ export const errorCatalogue = {
   UPSTREAM_TIMEOUT: { status: 504, message: 'An upstream service did not answer in time.' },
   SERVICE_UNAVAILABLE: { status: 503, message: 'The service is not able to answer now. Try again later.' },
   INTERNAL_SERVER_ERROR: { status: 500, message: 'An internal error occurred.' },
-  /** Told with the issues of each input: {@link InputError}. */
+  /** Carries the issues of each input: {@link InputError}. */
   VALIDATION_ERROR: { status: 422, message: 'The input is invalid.' },
-  /** Of a client's own document alone. */
+  /** Only for documents that a client wrote. */
   OPERATION_TOO_LARGE: { status: 400, message: 'The operation asks for more than it may.' },
 } as const;
 
@@ -55,13 +55,13 @@ export interface InputIssue {
   /** Machine type, e.g. `string_too_short`. */
   type: string;
   msg: string;
-  /** The offending value; left out where the façade should take it from the request. */
+  /** The offending value; omitted where the façade takes it from the request. */
   input?: unknown;
   ctx?: Record<string, unknown>;
 }
 
 /**
- * Invalid input found by the schema's constraints or by a service. REST answers it as the spec's validation error
+ * Invalid input, found by the schema's constraints or by a service. REST answers with the spec's validation error
  * (422).
  */
 export class InputError extends GraphQLError {
@@ -77,7 +77,7 @@ export class InputError extends GraphQLError {
   }
 }
 
-/** The code of an error: that of the catalogue, or that of a fault. */
+/** The code of an error; for anything that is not in the catalogue, that of an internal error. */
 export function codeOf(error: unknown): ErrorCode {
   if (error instanceof ApiError) return error.code;
   return error instanceof InputError ? error.code : 'INTERNAL_SERVER_ERROR';
@@ -95,8 +95,8 @@ export const forbidden = (requiredPermission: string, message?: string) =>
   );
 
 /**
- * Whether an error says that the caller may not have something, or that it is not there: to whoever only wants to know,
- * both are a no.
+ * Whether an error means that the caller may not see something or that it does not exist. A caller that only checks for
+ * access treats both alike.
  */
 export const isRefusal = (error: unknown): boolean =>
   error instanceof ApiError && (error.code === 'FORBIDDEN' || error.code === 'RESOURCE_NOT_FOUND');
@@ -104,7 +104,7 @@ export const isRefusal = (error: unknown): boolean =>
 /** 404; hidden and missing answer identically. */
 export const notFound = (resourceType: ResourceWord, resourceId: string) => typeNotFound(resourceType, resourceId);
 
-/** The same for the façade, which knows things by the names of the schema's types. */
+/** The same for the façade, which uses the names of the schema's types. */
 export const typeNotFound = (resourceType: string, resourceId: string) =>
   new ApiError(
     'RESOURCE_NOT_FOUND',
@@ -139,7 +139,7 @@ export const conflict = (
 export const rateLimited = (retryAfter: number, message?: string) =>
   new ApiError('RATE_LIMIT_EXCEEDED', { retry_after: Math.max(1, Math.ceil(retryAfter)) }, message);
 
-/** What is wrong with a value, as a service finds it. */
+/** The issue of a value that a service found to be invalid. */
 export const valueIssue = (path: (string | number)[], error: string): InputIssue => ({
   path,
   msg: `Value error, ${error}`,

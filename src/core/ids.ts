@@ -4,8 +4,8 @@ import { declarationOf, type IdKind, resources, resourceWords } from './resource
 const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 
 /**
- * A new identifier: the prefix of its kind and 26 base-32 characters of a UUIDv7, so that identifiers of one process
- * rise strictly and pages can be walked by key.
+ * A new identifier: the prefix of its kind and 26 base-32 characters of a UUIDv7, so identifiers of one process rise
+ * strictly and serve as page keys.
  */
 export function newId(kind: IdKind): string {
   // 128 bits, five at a time from the last one on: the first letter has three
@@ -31,7 +31,7 @@ const kindOfPrefix = new Map(
   }),
 );
 
-/** The resource word that an identifier's prefix stands for; `null` when there is none. */
+/** The resource word that belongs to an identifier's prefix; `null` when there is none. */
 export function kindOfId(id: string): IdKind | null {
   return kindOfPrefix.get(id.slice(0, id.lastIndexOf('_'))) ?? null;
 }

@@ -9,8 +9,7 @@ let knownDay = Number.NaN;
 let knownText = '';
 
 /**
- * `date.toISOString()`, three times as fast where dates of one day follow each other: a page of 50 rows shows a
- * hundred.
+ * `date.toISOString()`, but three times as fast for consecutive dates of one day: a page of 50 rows has a hundred.
  * @throws RangeError for an invalid date
  */
 export function isoText(date: Date): string {

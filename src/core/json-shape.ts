@@ -1,6 +1,6 @@
 const QUOTE = 34;
 const BACKSLASH = 92;
-/** What brackets do to the depth. */
+/** How each bracket changes the depth. */
 const BRACKETS = new Map([
   [91, 1],
   [123, 1],
@@ -8,16 +8,15 @@ const BRACKETS = new Map([
   [125, -1],
 ]);
 
-/** How deep a text may be, and how many lists and objects it may hold. */
+/** The maximum depth of a text, and the maximum number of its lists and objects. */
 export interface JsonBounds {
   maxDepth: number;
   maxBrackets?: number;
 }
 
 /**
- * Whether a JSON text is so deep or so full of lists and objects that parsing it would take longer than anything in it
- * is worth: a million brackets hold the process for half a second. Reads the text once and builds nothing; whether it
- * is JSON is not asked.
+ * Whether a JSON text is too deep, or has too many lists and objects, to be parsed: a million brackets block the
+ * process for half a second. Reads the text once, allocates nothing, and does not check that it is valid JSON.
  */
 export function isOverloaded(text: string, { maxDepth, maxBrackets = Number.POSITIVE_INFINITY }: JsonBounds): boolean {
   let depth = 0;
@@ -35,7 +34,7 @@ export function isOverloaded(text: string, { maxDepth, maxBrackets = Number.POSI
   return false;
 }
 
-/** Where the text that starts at a quote ends. */
+/** The position where the string that starts at a quote ends. */
 function endOfText(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end >= 0; end = text.indexOf('"', end + 1)) {
     let escapes = 0;

@@ -6,8 +6,8 @@ interface Options {
 }
 
 /**
- * A cache of at most so many entries that takes memory as it fills. The library's own `max` takes all at once: 2 MiB
- * for 50,000 entries.
+ * A cache with a maximum number of entries that allocates memory as it fills. The library's own `max` allocates
+ * everything at once: 2 MiB for 50,000 entries.
  */
 export const lruOf = <Value extends NonNullable<unknown>>(
   entries: number,

@@ -3,19 +3,19 @@ import type { Task } from './tasks.ts';
 
 /** A column that holds references to secrets: `sec_…`, or `secret://name`. Its table has an `org_id` and an `id`. */
 export interface SecretReference {
-  /** What a row is called where it keeps a secret from being destroyed. */
+  /** The resource word of the row, for the refusal to destroy a secret that it references. */
   resource: ResourceWord;
   table: string;
   column: string;
 }
 
-/** What the owner of tables declares, as properties; the wiring collects it from all services. */
+/** What the owner of tables declares. The wiring collects it from all services. */
 export interface Owner {
   /** Its background work. */
   readonly tasks?: readonly Task[];
-  /** Statements that remove or empty what is past its time. They run every hour, in this order. */
+  /** Statements that remove or empty rows past their retention. They run every hour, in this order. */
   readonly retention?: readonly string[];
-  /** Removes what such rows have outside of the database, before any row goes. */
+  /** Removes what such rows have outside the database, before the rows are removed. */
   removeFiles?(): Promise<unknown>;
   readonly secretReferences?: readonly SecretReference[];
 }

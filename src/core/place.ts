@@ -1,9 +1,11 @@
 import { kindOfId } from './ids.ts';
 
-/** The slug of the namespace that each workspace has; it stands for the id wherever a namespace is named. */
+/**
+ * The slug of the namespace that each workspace has. It is accepted in place of the id wherever a namespace is named.
+ */
 export const DEFAULT_NAMESPACE = 'default';
 
-/** What an operation is about below its workspace; what is absent is not named. */
+/** What an operation is about below its workspace. An absent property is not named. */
 export interface Place {
   /** An id, or `default`. */
   namespaceId?: string | null | undefined;
@@ -16,12 +18,13 @@ interface Naming extends Place {
   id?: string | null | undefined;
 }
 
-/** The place that a row belongs to: what it names, or what it is itself, as the prefix of its id tells. */
+/** The place that a row belongs to: the place that it names, or itself if the prefix of its id is that of a place. */
 export const placeOfRow = (row: Naming): Place => placeOf(row, row.id ? kindOfId(row.id) : null);
 
 /**
- * The place that the arguments of a field name. The prefix of an `id` tells nothing here, because callers write it: it
- * is a namespace's (or `default`), an environment's or an app's where the operation is about such a thing.
+ * The place that the arguments of a field name. The prefix of an `id` proves nothing here, because callers write it.
+ * The resource of the operation decides whether the `id` is that of a namespace (or `default`), an environment or an
+ * app.
  * @param resource the resource word of the operation's permission
  */
 export const placeOfArgs = (args: Naming, resource: string | undefined): Place => placeOf(args, resource);

@@ -1,49 +1,49 @@
 import type { Role } from './roles.ts';
 
-/** Kinds of places that things lie in. A token may be restricted to some of a kind. */
+/** Kinds of places that contain resources. A token may be restricted to some places of a kind. */
 export const placeKinds = ['organization', 'workspace', 'namespace', 'environment', 'app'] as const;
 export type PlaceKind = (typeof placeKinds)[number];
 
 /**
- * How a token comes by a permission:
- * - `plain`: granted by wildcards, and by default when a token lists nothing;
- * - `sensitive`: manages people, tokens or sign-in, deletes the tenant, or shows what is locked away. It must be named:
- * by itself, by its
- *   resource, or by `admin`; a read also by wildcards for reads. Never by `write`, `*:create` and the like, or by naming nothing. Members of
- *   the organization and invitations are sensitive as members of a workspace are: who may add a person could become any of them;
- * - `minting`: makes tokens. Not even `admin` stands for it: it must be named by itself or by its resource.
+ * How a token gets a permission:
+ * - `plain`: granted by wildcards, and by default when a token lists nothing.
+ * - `sensitive`: manages people, tokens or sign-in, deletes the tenant, or reveals secrets. A token must name it: by
+ *   itself, by its resource, or by `admin`; a read also by wildcards for reads. `write`, `*:create` and the like do not
+ *   grant it, nor does a token that lists nothing. Members of the organization and invitations are sensitive like
+ *   members of a workspace: a caller who may add a person could become any of them.
+ * - `minting`: creates tokens. Not even `admin` grants it: a token must name it by itself or by its resource.
  */
 export type Weight = 'plain' | 'sensitive' | 'minting';
 
-/** Who is granted a permission. */
+/** Who has a permission. */
 export interface Rule {
   /**
-   * The least role that may do it to everything; `null` for what no role in a workspace gives, only one in its
+   * The least role that has it for everything. `null`: no role in a workspace grants it, only a role in its
    * organization.
    */
   from: Role | null;
-  /** The least role that may do it to what it created, where that is a lower one. */
+  /** The least role that has it for what the user created, if that is a lower role. */
   ownFrom?: Role;
-  /** For a workspace's permission: the least role in its organization that also grants it. */
+  /** For a permission in a workspace: the least role in the organization that also grants it. */
   organizationFrom?: Role;
   /** `plain` by default. */
   weight?: Weight;
 }
 
-/** What there is to say of a resource. */
+/** The declaration of a resource. */
 interface Resource {
-  /** The beginning of its identifiers. Absent where it has none of its own. */
+  /** The prefix of its identifiers. Absent if it has no identifiers of its own. */
   prefix?: string;
   /**
-   * Where it lies: in a place of each of these kinds, always; a place lies in itself. `anywhere`: it names some place,
-   * or none. `nowhere`: it belongs to no tenant.
+   * Where it is: always in a place of each of these kinds; a place is in itself. `anywhere`: it may name a place of any
+   * kind, or none. `nowhere`: it belongs to no tenant.
    */
   in: PlaceKind | readonly PlaceKind[] | 'anywhere' | 'nowhere';
-  /** The argument that names one of them in operations; `id` by default. */
+  /** The argument that names it in operations. Default `id`. */
   knownBy?: string;
   /** Its permissions, by verb. */
   may?: Readonly<Record<string, Role | Rule>>;
-  /** What can happen to it, as its events are called: `created` for `<resource>.created`. */
+  /** The names of its events: `created` for `<resource>.created`. */
   events?: readonly string[];
 }
 
@@ -51,7 +51,7 @@ const sensitive = <From extends Role>(from: From) => ({ from, weight: 'sensitive
 const minting = <From extends Role>(from: From) => ({ from, weight: 'minting' }) as const satisfies Rule;
 const ownOr = <Own extends Role, From extends Role>(ownFrom: Own, from: From) =>
   ({ from, ownFrom }) as const satisfies Rule;
-/** Only a role in the organization gives it. */
+/** Only a role in the organization grants it. */
 const inOrganization = <From extends Role>(from: From) =>
   ({ from: null, organizationFrom: from }) as const satisfies Rule;
 
@@ -59,9 +59,9 @@ const editable = ['created', 'updated', 'deleted'] as const;
 const issued = ['created', 'refreshed', 'revoked', 'expiring'] as const;
 
 /**
- * THE list of resource words. Identifiers, permissions, scopes of tokens, who hears an event, and the words of errors,
- * activity and events derive from it: a resource is named here and nowhere else. Permissions of what lies in an
- * organization are judged by the role there, the others by the role in the workspace.
+ * THE list of resource words. Identifiers, permissions, token scopes, the audience of events, and the words of errors,
+ * activity and events derive from it: a resource is named here and nowhere else. Permissions on what is directly in an
+ * organization depend on the role there, the others on the role in the workspace.
  */
 export const resources = {
   organization: {
@@ -210,19 +210,19 @@ export const resources = {
   },
   sync: { in: 'workspace', may: { subscribe: 'viewer' } },
 
-  // what the service keeps for itself
+  // internal to the service
   session: { prefix: 'ses', in: 'nowhere' },
   root_key: { prefix: 'rk', in: 'nowhere' },
   activity: { prefix: 'act', in: 'anywhere' },
   event: { prefix: 'evt', in: 'anywhere' },
-  // what a request asked for that is no resource: an identifier without a known prefix, a path without a route
+  // for requests that name no resource: an identifier without a known prefix, a path without a route
   node: { in: 'nowhere' },
   route: { in: 'nowhere' },
 } as const satisfies Record<string, Resource>;
 
 type Table = typeof resources;
 
-/** A resource word: of errors, activity, events and permissions alike. */
+/** A resource word, the same in errors, activity, events and permissions. */
 export type ResourceWord = keyof Table;
 
 /** A resource with identifiers of its own. */
@@ -233,12 +233,12 @@ export type Permission = {
   [Word in ResourceWord]: Table[Word] extends { may: infer May } ? `${Word}:${keyof May & string}` : never;
 }[ResourceWord];
 
-/** A resource that may lie anywhere: where one lies is known by its row alone. */
+/** A resource that may be anywhere: only its row tells where. */
 export type FreeWord = {
   [Word in ResourceWord]: Table[Word] extends { in: 'anywhere'; may: object } ? Word : never;
 }[ResourceWord];
 
-/** What can happen to a resource, as its events are called. */
+/** The names of the events of a resource. */
 export type EventName<Word extends ResourceWord> = Table[Word] extends {
   events: readonly (infer Name extends string)[];
 }
@@ -251,13 +251,13 @@ export type EventType = { [Word in ResourceWord]: `${Word}.${EventName<Word>}` }
 /** The words of all resources. */
 export const resourceWords = Object.keys(resources) as ResourceWord[];
 
-/** What the table says of a resource. */
+/** The declaration of a resource word. */
 export const declarationOf = (word: ResourceWord): Resource => resources[word];
 
 /** Whether a text is a resource word. */
 export const isResourceWord = (text: string): text is ResourceWord => Object.hasOwn(resources, text);
 
-/** The kinds of places that a resource always lies in; `null` for what is no resource, or belongs to no tenant. */
+/** The kinds of places that a resource is always in; `null` for an unknown word and for what belongs to no tenant. */
 export function placesOf(word: string): readonly PlaceKind[] | null {
   if (!isResourceWord(word)) return null;
   const { in: places } = declarationOf(word);

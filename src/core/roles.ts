@@ -2,7 +2,7 @@
 export const roles = ['viewer', 'member', 'editor', 'admin', 'owner'] as const;
 export type Role = (typeof roles)[number];
 
-/** A role as it is stored. @throws Error for what is none */
+/** A stored role. @throws Error for any other text */
 export function asRole(text: string): Role {
   const role = roles.find((known) => known === text);
   if (!role) throw new Error(`'${text}' is no role.`);

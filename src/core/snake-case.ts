@@ -1,7 +1,7 @@
 /**
- * What a property, or a GraphQL name, is called by a column and in REST: `maxCostPer1kTokens` ->
- * `max_cost_per_1k_tokens`. Only this direction exists: the way back is a table of the names that there are, because
- * the case of an acronym cannot be guessed.
+ * The name of a property or GraphQL field as a column and in REST: `maxCostPer1kTokens` -> `max_cost_per_1k_tokens`.
+ * Only this direction exists: the way back is a table of the known names, because the case of an acronym cannot be
+ * guessed.
  */
 export const snakeCase = (name: string): string =>
   name

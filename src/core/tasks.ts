@@ -1,17 +1,17 @@
-/** When a task is done by itself. */
+/** When a task runs on its own. */
 export interface Schedule {
-  /** At most once in so many seconds, on whichever node looks first. */
+  /** At most once per this many seconds, on the node that looks first. */
   everySeconds: number;
-  /** A `select`: the task is due only while it has rows. It is asked every second, so an index must answer it. */
+  /** A `select`: the task is due only while it has rows. It runs every second, so an index must serve it. */
   ifAny?: string;
 }
 
-/** One try of a job. */
+/** One attempt at a job. */
 export interface Attempt {
   jobId: string;
   /** From 1. */
   number: number;
-  /** Aborted when the service stops and has waited for five seconds. */
+  /** Aborted when the service stops, after a wait of five seconds. */
   signal: AbortSignal;
 }
 
@@ -19,22 +19,27 @@ export interface Attempt {
 export interface Task<Payload extends object = object> {
   /** Names the task in the database, the log and the metrics; never reused for another payload. */
   readonly name: string;
-  /** A job is given up after so many failed tries. The waits between them are 3 s, 7 s, 20 s, … and 6 h at most. */
+  /**
+   * A job is given up after this many failed attempts. The waits between them are 3 s, 7 s, 20 s, … and 6 h at most.
+   */
   readonly tries: number;
   readonly schedule?: Schedule;
-  /** Does the work. A node that is killed leaves it half done: it is done again from the start. */
+  /** Does the work. If the node is killed, the work is repeated from the start. */
   run(payload: Payload, attempt: Attempt): Promise<unknown>;
 }
 
-/** A task that is done by itself. Its runs never overlap; when all tries of one failed, the next period begins anew. */
+/**
+ * A task that runs on its own. Its runs never overlap. When all attempts of one run have failed, the next period starts
+ * again.
+ */
 export function scheduled(name: string, schedule: Schedule, run: (attempt: Attempt) => Promise<unknown>): Task {
   return { name, tries: SCHEDULED_TRIES, schedule, run: (_payload, attempt) => run(attempt) };
 }
 
-// four minutes of waits in all
+// the waits add up to four minutes
 const SCHEDULED_TRIES = 6;
 
-/** Thrown by a task whose next try would fail as well: the job is given up at once. */
+/** Thrown by a task whose next attempt would fail as well. The job is given up at once. */
 export class GiveUp extends Error {
   constructor(cause: unknown) {
     super('another try would fail as well', { cause });

@@ -1,9 +1,7 @@
 /** How many times a wheel ticks in its period. */
 const SLOTS = 60;
 
-/**
- * Gives each of its members a turn once in a period, by one timer for all of them. Without members there is no timer.
- */
+/** Gives each member one turn per period, with a single timer for all of them. Without members there is no timer. */
 export class Wheel {
   readonly #slots = Array.from({ length: SLOTS }, () => new Set<() => void>());
   readonly #tickMs: number;
@@ -15,7 +13,7 @@ export class Wheel {
     this.#tickMs = periodMs / SLOTS;
   }
 
-  /** @param turn must not throw, and add nobody @returns what takes the member away, once */
+  /** @param turn must not throw or add members @returns a function that removes the member */
   add(turn: () => void): () => void {
     const slot = this.#slots[this.#at]!;
     slot.add(turn);

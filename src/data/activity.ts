@@ -9,7 +9,7 @@ import { bulkInsert } from './bulk-insert.ts';
 import type { Sql } from './sql.ts';
 import type { Write } from './writes.ts';
 
-/** What was done to what, as a service says it. */
+/** What a service did to which resource. */
 export interface ActivityEntry {
   action: Action;
   resourceType: ResourceWord;
@@ -17,22 +17,22 @@ export interface ActivityEntry {
   orgId: string | null;
   workspaceId?: string | null;
   appId?: string | null;
-  /** Who did it, where nobody is signed in: the account that a mailed token belongs to. */
+  /** The user, if nobody is signed in: the account that a mailed token belongs to. */
   userId?: string | null;
-  /** What ran, where the operation is part of a run. */
+  /** The run that the operation is part of, if any. */
   executionId?: string | null;
-  /** Tokens of models that it used: `input`, `output`, `total`. */
+  /** Model tokens that it used: `input`, `output`, `total`. */
   tokenUsage?: Readonly<Record<string, number>>;
   metadata?: Record<string, unknown>;
 }
 
-/** How it ended. */
+/** The result of an operation. */
 export interface Outcome {
   statusCode: number;
   errorCode?: ErrorCode | null;
 }
 
-/** How a failed operation ended. */
+/** The result of a failed operation. */
 export function outcomeOf(error: unknown): Outcome {
   const errorCode = codeOf(error);
   return { statusCode: errorCatalogue[errorCode].status, errorCode };
@@ -100,8 +100,8 @@ export function activityRow(caller: Caller, entry: ActivityEntry, outcome?: Outc
 }
 
 /**
- * Ids of refused requests are whatever the caller wrote: kept as far as PostgreSQL can, and no longer than any real
- * one.
+ * Ids of refused requests are arbitrary text from the caller: stored as far as PostgreSQL can store them, and no longer
+ * than a real id.
  */
 const recordable = (id: string | null | undefined): string | null =>
   id?.toWellFormed().replaceAll('\0', '\uFFFD').slice(0, 128) ?? null;
@@ -109,9 +109,9 @@ const recordable = (id: string | null | undefined): string | null =>
 const insert = bulkInsert('activity', columns);
 
 /**
- * The insert of one record for each row of a statement's `changed c`, as a part of that statement.
+ * Inserts one record for each row of a statement's `changed c`, as a part of that statement.
  * @param first number of its first parameter
- * @param metadata SQL over `c` that gives more metadata, as jsonb
+ * @param metadata SQL over `c` that returns additional metadata, as jsonb
  */
 export function recordOfChanged(
   first: number,
@@ -127,13 +127,13 @@ export function recordOfChanged(
   };
 }
 
-/** The record as a part of the change that it tells of. */
+/** The record, written as a part of the change that it describes. */
 export const writeActivity = (row: ActivityRow): Write => insert.write([row]);
 
 /**
- * Reads and failures are recorded too, but outside the request's way: collected and written in batches (an awaited
- * insert doubles what a small request costs, a batch costs 3 %). What cannot be written is kept and tried again, within
- * a bound.
+ * Reads and failures are recorded too, but outside the request path: collected and written in batches (an awaited
+ * insert doubles the cost of a small request, a batch adds 3 %). Records that cannot be written are kept and retried,
+ * up to a limit.
  */
 export class ActivityRecorder {
   readonly retention = [`delete from activity where timestamp < now() - interval '90 days'`];
@@ -149,7 +149,7 @@ export class ActivityRecorder {
 
   readonly #maxKept: number;
 
-  /** @param maxKept records that wait for a database that is away */
+  /** @param maxKept maximum number of records that wait while the database is unreachable */
   constructor(sql: Sql, onFault: (error: unknown, lost: number) => void, maxKept = MAX_KEPT) {
     this.#sql = sql;
     this.#onFault = onFault;
@@ -172,14 +172,14 @@ export class ActivityRecorder {
       return;
     }
     this.#pending.push(activityRow(caller, entry, outcome));
-    // a database that is away is asked by the timer alone, not again for each record
+    // while the database is unreachable, only the timer retries, not each record
     if (this.#pending.length >= MAX_BATCH && !this.#isAway) void this.flush();
     else this.#timer ??= setTimeout(() => void this.flush(), this.#isAway ? RETRY_MS : FLUSH_MS);
   }
 
   /**
-   * Writes a record before it returns, for what may not be answered unrecorded; then the answer of the operation,
-   * `result`, is not recorded again. @throws as the database does
+   * Writes a record before it returns, for operations that must not be answered unrecorded. The answer of the
+   * operation, `result`, is then not recorded again. @throws the errors of the database
    */
   async recordNow(caller: Caller, entry: ActivityEntry, result: object): Promise<void> {
     await this.#sql.write(insert.text, insert.parameters([activityRow(caller, entry)]));
@@ -195,7 +195,7 @@ export class ActivityRecorder {
   flush(): Promise<void> {
     if (this.#timer) clearTimeout(this.#timer);
     this.#timer = null;
-    // one after the other: whoever awaits the last has awaited all
+    // one after the other, so awaiting the last one awaits all
     this.#flushing = this.#flushing.then(() => this.#writeAll());
     return this.#flushing;
   }
@@ -222,7 +222,7 @@ export class ActivityRecorder {
     }
   }
 
-  /** One record that PostgreSQL refuses must not take the others along. */
+  /** One record that PostgreSQL refuses must not fail the others. */
   async #writeEach(batch: readonly ActivityRow[], cause: unknown): Promise<void> {
     for (const row of batch) {
       await this.#sql.write(insert.text, insert.parameters([row])).catch((error: unknown) => {

@@ -1,8 +1,8 @@
 import type { Write } from './writes.ts';
 
 /**
- * The writes of a change that wait to be sent, as the statements that they will be. Parts of one statement see the rows
- * as they were before it and come in no order, so what depends on what went before goes into the next one.
+ * The pending writes of a change, grouped into statements. Parts of one statement see the rows as they were before it
+ * and run in no particular order, so a write that depends on an earlier one goes into the next statement.
  */
 export class Batch {
   #statements: Write[][] = [];
@@ -39,7 +39,7 @@ function goTogether(before: readonly Write[], write: Write): boolean {
         ? before.every(({ table }) => table !== write.table)
         : false;
     case 'delete':
-      // what is removed takes other rows along
+      // removing a row may cascade to other rows
       return before.every(({ does }) => does === 'lock');
     case 'other':
       return false;

@@ -1,14 +1,16 @@
 import type { Write } from './writes.ts';
 
 /**
- * One prepared text that inserts any number of rows, a column as an array each: what it costs to plan does not grow
- * with the rows.
+ * One prepared text that inserts any number of rows, with one array per column: the planning cost does not grow with
+ * the rows.
  */
 export interface BulkInsert<Row> {
   text: string;
-  /** The rows as the parameters of the text. */
+  /** The parameters of the text for some rows. */
   parameters(rows: readonly Row[]): unknown[][];
-  /** The same as a part of a change, for at least one row. A single one is written by its values, which costs half. */
+  /**
+   * The same as a part of a change, for at least one row. A single row is written as plain values, which costs half.
+   */
   write(rows: readonly Row[]): Write;
 }
 

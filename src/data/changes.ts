@@ -15,14 +15,12 @@ import type { Columns, NewRow, Row, TableName } from './tables.ts';
 import { type Statement, Written } from './writes.ts';
 
 /**
- * A change that is being made: its rows, its audit record and its events commit together or not at all. What is written
- * waits, as far as it can, and leaves with the record and the events; a change that reads nothing before is a single
- * statement. What is asked with `query` sees everything that was written before it.
+ * An open change: its rows, its audit record and its events commit together or not at all. Writes are buffered as long
+ * as possible and sent with the record and the events; a change that reads nothing first is a single statement. A
+ * `query` sees everything that was written before it.
  */
 export interface Tx extends Asked, RowLocks {
-  /**
-   * A row that has to be there, locked together with what else is written. @param orElse the error when there is none
-   */
+  /** Locks a row that must exist, together with the other writes. @param orElse the error when there is none */
   demand<Name extends LockableTable>(
     table: Name,
     where: Columns<Name>,
@@ -31,12 +29,13 @@ export interface Tx extends Asked, RowLocks {
   ): void;
   /** Writes a new row. */
   insert<Name extends TableName>(table: Name, row: NewRow<Name>): void;
-  /** Writes a new row and gives it as the database has it. */
+  /** Writes a new row and returns it as the database stores it. */
   create<Name extends TableName>(table: Name, row: NewRow<Name>): Written<Row<Name>>;
   /** Sets columns of the rows that have these values, if there are any. */
   update<Name extends TableName>(table: Name, where: Columns<Name>, set: Columns<Name>): void;
   /**
-   * Changes the one row that has these values, and gives it as it is then. @param orElse the error when there is none
+   * Changes the one row that has these values, and returns it as it is afterwards. @param orElse the error when there
+   * is none
    */
   change<Name extends TableName>(
     table: Name,
@@ -46,49 +45,50 @@ export interface Tx extends Asked, RowLocks {
   ): Written<Row<Name>>;
   /** Removes the rows that have these values. @param orElse the error when there is none; without it none is fine */
   remove<Name extends TableName>(table: Name, where: Columns<Name>, orElse?: () => Error): void;
-  /** Writes by a statement of the caller's: for what the others cannot say. */
+  /** Runs a hand-written statement, for what the other methods cannot express. */
   write(statement: Statement): void;
-  /** Writes what waits, and waits for it: for a row that is needed before the end. */
+  /** Sends the pending writes and waits for them: for a row that is needed before the end. */
   written<T>(row: Written<T>): Promise<T>;
   /**
-   * Says what was done. A request has one record: the last call names it, because what is done on the way is said
-   * before; that is listed in its metadata as `also`.
+   * Records what was done. A request has one record, named by the last call, because intermediate steps are recorded
+   * before; these are listed in its metadata as `also`.
    */
   audit(entry: ActivityEntry): void;
-  /** Adds an event of the workspace's or organization's stream. Events carry ids, not rows. */
+  /** Adds an event to the stream of the workspace or organization. Events carry ids, not rows. */
   emit(event: EventEntry): void;
   /**
-   * Adds a job that is done after the commit, on any node, with tries until it succeeds; there is none if the
-   * transaction does not commit.
-   * @param options.key takes the place of the job with this key that waits
-   * @param options.runAt not before then
+   * Adds a job that runs after the commit, on any node, with retries until it succeeds. Without a commit there is no
+   * job.
+   * @param options.key replaces the waiting job with this key
+   * @param options.runAt the earliest time to run
    */
   enqueue<Payload extends object>(task: Task<Payload>, payload: Payload, options?: Pick<NewJob, 'key' | 'runAt'>): void;
   /**
-   * Runs after the commit: caches to drop. Never runs if the transaction did not commit; a killed process forgets it.
+   * Runs an action after the commit, such as dropping caches. It never runs without a commit, and is lost if the
+   * process is killed.
    */
   afterCommit(action: () => void): void;
   /**
-   * Locks the row that is changed and looks at its version, if the caller expects one; call it before the row is
-   * written. A version that is not the expected one fails the change when everything else in it went well: what is
-   * missing, forbidden or in conflict is told first.
+   * Locks the row that is changed and reads its version, if the caller expects one. Call it before the row is written.
+   * An unexpected version fails the change only when everything else succeeded: missing, forbidden and conflicting
+   * resources are reported first.
    */
   expectVersion<Name extends VersionedTable>(row: VersionedRow<Name>): Promise<void>;
 }
 
-/** A change that is one statement, for where a transaction of many would cost too much. */
+/** A change of a single statement, for cases where a transaction of several statements costs too much. */
 export interface StatementChange {
   /** `update … returning …` of one row or none. */
   text: string;
   values: unknown[];
   audit: ActivityEntry;
-  /** SQL over the changed row `c` that gives more metadata of the record, as jsonb. */
+  /** SQL over the changed row `c` that returns additional metadata of the record, as jsonb. */
   metadata: string;
 }
 
-/** Thrown in `work` that found its locks to be too few: another try takes them all. */
+/** Thrown in `work` that did not take enough locks: the next attempt takes them all. */
 export class TryAgain extends Error {
-  /** As PostgreSQL calls a transaction that must be repeated. */
+  /** PostgreSQL's code for a transaction that must be repeated. */
   readonly code = '40001';
 }
 
@@ -100,7 +100,7 @@ export interface ChangesDeps {
   database: Pick<Database, 'transaction'>;
   sql: Sql;
   jobs: JobQueue;
-  /** Whether a lock out of order fails the change: where it is made, not where it is used. */
+  /** Whether a lock out of order fails the change: in development and tests, not in production. */
   assertsLockOrder: boolean;
   onCommit: () => void;
 }
@@ -114,17 +114,17 @@ export class Changes {
   }
 
   /**
-   * Runs `work` in one transaction with its activity records and events. Done again, up to three times, when PostgreSQL
-   * broke a deadlock at its cost; so `work` must not touch anything but `tx`.
-   * @returns what `work` does; of a row that is still to be written, the row
+   * Runs `work` in one transaction with its activity records and events. Repeated up to three times when PostgreSQL
+   * chose it as the victim of a deadlock, so `work` must not touch anything but `tx`.
+   * @returns the result of `work`; for a row that is still to be written, the row
    */
   async run<T>(caller: Caller, work: (tx: Tx) => Promise<T | Written<T>>): Promise<T> {
     return this.#run(caller, work);
   }
 
   /**
-   * The row that one statement changes, recorded by that very statement: committed when it is here. `null` when there
-   * was none.
+   * Changes one row with one statement, which also records it. It is committed when this returns. `null` when there was
+   * no row.
    */
   async runStatement<Row extends object>(caller: Caller, change: StatementChange): Promise<Row | null> {
     const { text, values, audit, metadata } = change;
@@ -145,14 +145,14 @@ export class Changes {
       return { value, ...(await change.commit()) };
     };
     const { value, hasEvents, hasJobs } = await again(() => this.#deps.database.transaction(once));
-    // what reads events and does jobs has its own timers and connections: it begins outside of the transaction
+    // readers of events and workers have their own timers and connections: they are notified outside of the transaction
     if (hasEvents) this.#deps.onCommit();
     if (hasJobs) this.#deps.jobs.added();
     return value instanceof Written ? value.row : value;
   }
 }
 
-/** Does it once more, up to three times, when PostgreSQL broke a deadlock at its cost. */
+/** Repeats the work, up to three times, when PostgreSQL chose it as the victim of a deadlock. */
 async function again<T>(work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -173,10 +173,13 @@ function isTransient(error: unknown): boolean {
   return TRY_AGAIN.test(code) || TRY_AGAIN.test(error.message);
 }
 
-// as PostgreSQL calls it, and Prisma
+// the codes of PostgreSQL and of Prisma
 const NOT_UNIQUE = new Set<unknown>(['23505', 'P2002']);
 
-/** Whether an error is a broken unique constraint; the service that owns the table turns it into its domain error. */
+/**
+ * Whether an error is the violation of a unique constraint. The service that owns the table turns it into its domain
+ * error.
+ */
 export function brokenUnique(error: unknown): boolean {
   return error instanceof Error && 'code' in error && NOT_UNIQUE.has(error.code);
 }

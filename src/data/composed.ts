@@ -3,22 +3,22 @@ import type { Query } from '../platform/postgres/transaction.ts';
 import type { Sql } from './sql.ts';
 import type { Write } from './writes.ts';
 
-/** Writes that are one statement. */
+/** Writes composed into one statement. */
 export interface Composed {
   query: Query;
-  /** Whether one of them wants a row. */
+  /** Whether one of them requires a row. */
   wants: boolean;
-  /** Hands out the rows that it wrote. @throws what a write wants that found no row */
+  /** Passes on the rows that it wrote. @throws the error of a write that found no row */
   accept(values: readonly unknown[]): void;
 }
 
-/** Texts by what the writes look like. Callers choose which columns an update sets, so there may be many. */
+/** Texts by the shape of the writes. Callers choose which columns an update sets, so there may be many. */
 const texts = lruOf<string>(2_000);
 
 /**
- * One statement of which each part is done once, and none where a row is missing that one of them wants. All see the
- * rows as they were before. Locked rows come first; at most one of the writes may want a row, and at most one returns
- * its row.
+ * One statement that runs each part once, or none if a row is missing that one of them requires. All parts see the rows
+ * as they were before. Locked rows come first; at most one of the writes may require a row, and at most one returns its
+ * row.
  */
 export function compose(sql: Sql, writes: readonly Write[]): Composed {
   const ordered = [...writes].sort((a, b) => rankOf(a) - rankOf(b));
@@ -44,7 +44,7 @@ export function compose(sql: Sql, writes: readonly Write[]): Composed {
   };
 }
 
-/** Whether the answer says if it found a row. */
+/** Whether the result tells if it found a row. */
 const isAsked = ({ orElse, settle }: Write): boolean => orElse !== undefined || settle !== undefined;
 
 const rankOf = ({ does, orElse }: Write): number => (does === 'lock' ? 0 : orElse ? 1 : 2);

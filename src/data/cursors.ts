@@ -1,7 +1,7 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { invalidInput } from '../core/errors.ts';
 
-/** What a cursor stands for: a key within one list under one set of filters. */
+/** The scope of a cursor: one list with one set of filters. */
 export interface CursorScope {
   /** Name of the list, e.g. `workspaces`. */
   list: string;

@@ -9,16 +9,16 @@ export type VersionedTable = {
   [Name in LockableTable]: Row<Name> extends { resourceVersion: number } ? Name : never;
 }[LockableTable];
 
-/** The row whose version is held against what the caller expects. */
+/** The row whose version is compared with the one that the caller expects. */
 export interface VersionedRow<Name extends VersionedTable> {
   table: Name;
-  /** The values by which it is found. */
+  /** The values that identify it. */
   key: Columns<Name>;
-  /** SQL over the row `t`, where its version is more than its column. */
+  /** SQL over the row `t`, if its version is more than its column. */
   version?: string;
 }
 
-/** What a caller expects of the resource that is to be changed: that its version is one of these. */
+/** The versions that a caller accepts for the resource to be changed. */
 export class Expectation {
   readonly #versions: readonly number[];
   #isMet = false;
@@ -27,14 +27,14 @@ export class Expectation {
     this.#versions = versions;
   }
 
-  /** Whether a change has held it against a row and was committed, or is about to. */
+  /** Whether a change has checked it against a row and was committed, or is about to be. */
   get isMet(): boolean {
     return this.#isMet;
   }
 
   /**
-   * @throws ApiError PRECONDITION_FAILED unless the version that the change found is expected; Error when it looked for
-   * none
+   * @throws ApiError PRECONDITION_FAILED unless the change found an expected version; Error when it never looked for
+   * one
    */
   demand(found: number | null): void {
     if (found === null) throw new Error('A change did not look at the version that its caller expects.');
@@ -55,8 +55,8 @@ export async function lockVersion<Name extends VersionedTable>(
 ): Promise<number | null> {
   const row: { resourceVersion: number } | null = await tx.lock(table, key, 'no key update');
   if (!row || !version) return row?.resourceVersion ?? null;
-  // what other tables add is read by a statement of its own: one that waited for the row would not see what was written
-  // meanwhile
+  // what other tables add is read by a separate statement: the one that waited for the row would not see what was
+  // written meanwhile
   const { text, values } = conditionOf(tableOf(table), key);
   const [sum] = await tx.query<{ version: number }>({
     text: `select ${version} as version from ${table} t where ${text(1)}`,

@@ -1,7 +1,7 @@
 import { type Columns, type Row, type TableName, tableOf } from './tables.ts';
 import { conditionOf, type Statement } from './writes.ts';
 
-/** What can be asked: a change, or the pool outside of one. */
+/** Runs queries: a change, or the pool outside of one. */
 export interface Asked {
   query<R extends object>(statement: Statement): Promise<R[]>;
 }

@@ -3,15 +3,16 @@ import { type Columns, type Row, type TableName, tableOf } from './tables.ts';
 import { conditionOf, type Statement, type Write } from './writes.ts';
 
 /**
- * How a row is locked, the weakest first. `key share`: it stays, and so does its key. `share`: it stays as it is. `no
- * key update`: it is about to be changed. `update`: it is about to go, or must not even be referred to meanwhile.
+ * How a row is locked, the weakest first. `key share`: the row and its key must stay. `share`: the row must not change.
+ * `no key update`: the row is about to be changed. `update`: the row is about to be deleted, or must not even be
+ * referenced meanwhile.
  */
 export type LockStrength = 'key share' | 'share' | 'no key update' | 'update';
 
 /**
- * THE order in which a change locks rows: whoever needs several waits for others, and never in a ring. Of one table the
- * row with the lower key comes first. Locks of the database itself (`pg_advisory_xact_lock`) come before all rows. What
- * takes rows with `skip locked` never waits, and needs no order.
+ * THE order in which a change locks rows, so that waiting changes never form a cycle. Within a table, the row with the
+ * lower key comes first. Advisory locks (`pg_advisory_xact_lock`) come before all rows. Statements with `skip locked`
+ * never wait and need no order.
  */
 const lockOrder = [
   'invitations',
@@ -35,18 +36,18 @@ const lockOrder = [
   'api_tokens',
 ] as const satisfies readonly TableName[];
 
-/** A table whose rows changes lock. */
+/** A table whose rows can be locked. */
 export type LockableTable = (typeof lockOrder)[number];
 
-/** What puts the rows of a table in order, where that is not `id`. */
+/** The sort key of a table's rows, if it is not `id`. */
 const keys: { [Name in LockableTable]?: string } = { environment_slots: 't.environment_id, t.app_id' };
 
-/** Holds the locks of one transaction against {@link lockOrder}. */
+/** Checks the locks of one transaction against {@link lockOrder}. */
 export class LockOrder {
   readonly #held = new Set<string>();
   #last = 0;
 
-  /** @throws Error for a table that comes before one of which a row is locked already, unless this very row is */
+  /** @throws Error for a table that precedes one with a locked row, unless this very row is locked already */
   take(table: LockableTable, where: object = {}): void {
     const row = `${table} ${JSON.stringify('id' in where ? where.id : where)}`;
     if (this.#held.has(row)) return;
@@ -58,11 +59,11 @@ export class LockOrder {
   }
 }
 
-/** What a change locks and reads at once. */
+/** Locks and reads rows in one step. */
 export interface RowLocks {
   /**
-   * The row that has these values, locked until the end, as it is then: what changed while it was waited for is seen.
-   * Locks are taken in the order that `locks.ts` lists. @param orElse the error when there is none; without it that is
+   * Locks the row that has these values until the end, and returns it with the changes that were made while it waited.
+   * Locks are taken in the order of `locks.ts`. @param orElse the error when there is none; without it the result is
    * `null`
    */
   lock<Name extends LockableTable>(
@@ -76,11 +77,11 @@ export interface RowLocks {
     where: Columns<Name>,
     strength: LockStrength,
   ): Promise<Row<Name> | null>;
-  /** The same of several rows. @param condition on a row `t` */
+  /** The same for several rows. @param condition on a row `t` */
   lockAll<Name extends LockableTable>(table: Name, condition: Statement, strength: LockStrength): Promise<Row<Name>[]>;
 }
 
-/** Locks one row, and reads it as it is then. */
+/** Locks one row, and reads it once it is locked. */
 export function lockOf<Name extends LockableTable>(
   name: Name,
   where: Columns<Name>,
@@ -90,7 +91,7 @@ export function lockOf<Name extends LockableTable>(
   return { text: `${row.text} for ${strength}`, values: row.values };
 }
 
-/** Locks the rows `t` that a condition holds for, in the order of their keys. */
+/** Locks the rows `t` that match a condition, in the order of their keys. */
 export function lockAllOf(name: LockableTable, { text, values }: Statement, strength: LockStrength): Statement {
   const order = keys[name] ?? 't.id';
   return {
@@ -99,7 +100,7 @@ export function lockAllOf(name: LockableTable, { text, values }: Statement, stre
   };
 }
 
-/** Locks a row that has to be there, together with what else is written. */
+/** Locks a row that must exist, together with the other writes. */
 export function demandOf<Name extends LockableTable>(
   name: Name,
   where: Columns<Name>,

@@ -5,23 +5,23 @@ import type { Changes, Tx } from './changes.ts';
 
 const BATCH = 100;
 
-/** What is told of rows when it is due. */
+/** How notices about rows are sent when they are due. */
 export interface NoticesOptions<Due extends object> {
   changes: Changes;
-  /** Names the task, and the service as the one who tells. */
+  /** The name of the task, and of the service as the actor. */
   name: string;
   everySeconds: number;
-  /** The rows that something is due of, until the transaction has told it: `select … from … t … order by …`. */
+  /** The rows with a notice due, until the transaction has sent it: `select … from … t … order by …`. */
   due: string;
-  /** The row of that to be held. */
+  /** The row in it to lock. */
   of: string;
-  /** Marks the row as told, and tells. */
+  /** Marks the row as notified, and sends the notice. */
   tell: (tx: Tx, row: Due) => Promise<void>;
 }
 
 /**
- * Tells of rows when it is due, once each: nodes that look at the same time share them, each row is held by the one
- * that tells of it.
+ * Sends notices about rows when they are due, once each. Nodes that look at the same time share the work: each row is
+ * locked by the node that sends its notice.
  */
 export class Notices<Due extends object> {
   readonly tasks: readonly Task[];
@@ -32,7 +32,7 @@ export class Notices<Due extends object> {
     this.tasks = [scheduled(options.name, options, () => this.send())];
   }
 
-  /** Tells all that is due. @returns of how many rows */
+  /** Sends all notices that are due. @returns the number of rows */
   async send(): Promise<number> {
     const { changes, name, due, of, tell } = this.#options;
     const text = `${due} limit ${BATCH} for update of ${of} skip locked`;

@@ -13,7 +13,7 @@ import type { Sql } from './sql.ts';
 import type { Columns, NewRow, Row, TableName } from './tables.ts';
 import { insert, remove, type Statement, update, type Write, Written, write } from './writes.ts';
 
-/** One try of a change: see {@link Tx}. */
+/** One attempt at a change: see {@link Tx}. */
 export class OpenChange implements Tx {
   readonly #caller: Caller;
   readonly #sql: Sql;
@@ -27,7 +27,7 @@ export class OpenChange implements Tx {
   readonly #after: (() => void)[] = [];
   #version: number | null = null;
 
-  /** @param deps.locks asserts their order; `null` where nobody does */
+  /** @param deps.locks asserts the order of locks; `null` for no assertion */
   constructor(caller: Caller, deps: { sql: Sql; transaction: Transaction; jobs: JobQueue; locks: LockOrder | null }) {
     this.#caller = caller;
     this.#sql = deps.sql;
@@ -53,7 +53,7 @@ export class OpenChange implements Tx {
     this.#locks?.take(table, where);
     const [row] = await this.query<Row<Name>>(lockOf(table, where, strength));
     if (!row && orElse) throw orElse();
-    // the overload without an error tells of `null`
+    // the overload without an error allows `null`
     return (row ?? null) as Row<Name>;
   }
 
@@ -138,9 +138,7 @@ export class OpenChange implements Tx {
     if (this.#caller.request.expectation) this.#version = await lockVersion(this, row);
   }
 
-  /**
-   * Writes what waits with its record and its events, and commits. @returns what has begun to wait for others with it
-   */
+  /** Sends the pending writes with the record and the events, and commits. @returns whether it added events or jobs */
   async commit(): Promise<{ hasEvents: boolean; hasJobs: boolean }> {
     const { request } = this.#caller;
     if (request.expectation) {
@@ -164,7 +162,7 @@ export class OpenChange implements Tx {
     if (waiting.length > 0) accept(waiting, await this.#transaction.send(waiting.map(({ query }) => query)));
   }
 
-  /** A statement that is all of the change is its own transaction: where a row is missing it has done nothing. */
+  /** A change of one statement is its own transaction: if a row is missing, it has done nothing. */
   async #sendLast(): Promise<void> {
     const last = this.#composed();
     const queries = last.map(({ query }) => query);
@@ -187,7 +185,7 @@ function accept(statements: readonly Composed[], results: readonly { rows: unkno
   for (const [index, statement] of statements.entries()) statement.accept(results[index]!.rows[0] as unknown[]);
 }
 
-/** From the commit on the request of this key is never done again. */
+/** After the commit, the request with this key is never executed again. */
 const markOf = (id: string): Write => ({
   shape: 'mark of an idempotency key',
   text: (first, when) =>

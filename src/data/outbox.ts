@@ -6,8 +6,8 @@ import { bulkInsert } from './bulk-insert.ts';
 import type { Write } from './writes.ts';
 
 /**
- * An event as a service says it (defaults §10). What it says of its place decides who hears of it: a token that is
- * confined to a namespace, an environment or an app hears nothing of others.
+ * An event as a service emits it (defaults §10). Its place decides who receives it: a token that is restricted to a
+ * namespace, an environment or an app receives no events of others.
  */
 export interface EventEntry extends Place {
   type: EventType;
@@ -18,9 +18,9 @@ export interface EventEntry extends Place {
   data?: Record<string, unknown>;
 }
 
-/** An event as it stands in the outbox and travels on streams. */
+/** An event as it is stored in the outbox and sent on streams. */
 export interface StreamEvent {
-  /** Its transaction and number, which together are its place in the order of commits. */
+  /** Its transaction and number, which together are its position in the order of commits. */
   xid: string;
   seq: string;
   id: string;
@@ -39,8 +39,8 @@ export interface StreamEvent {
 }
 
 /**
- * What is read of an event `e`. Ordering needs the table's name: without it `order by` would mean these texts, where 10
- * comes before 9.
+ * The columns of an event `e`. `order by` needs the table's name: without it, it would sort these texts, where 10 comes
+ * before 9.
  */
 export const EVENT_COLUMNS = `e.seq::text, e.xid::text, e.id, e.org_id as "orgId", e.workspace_id as "workspaceId",
   e.namespace_id as "namespaceId", e.environment_id as "environmentId", e.app_id as "appId", e.type, e.actor,
@@ -89,5 +89,5 @@ export function eventRow(caller: Caller, event: EventEntry): EventRow {
 
 const insert = bulkInsert('events', columns);
 
-/** Events as a part of the change that they tell of. */
+/** Events, written as a part of the change that they describe. */
 export const writeEvents = (rows: readonly EventRow[]): Write => insert.write(rows);

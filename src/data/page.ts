@@ -3,7 +3,7 @@ import type { Slice } from './pages.ts';
 
 /** The arguments of a list. */
 export interface PageArgs {
-  /** Rows of the page. */
+  /** Maximum number of rows on the page. */
   first: number;
   /** Cursor of the row to continue after. */
   after?: string | null;
@@ -18,7 +18,7 @@ export interface Page<Row> {
   total(): Promise<number> | number;
 }
 
-/** A page of nothing, for those who may not see a list of somebody else's. */
+/** An empty page, for callers who may not see somebody else's list. */
 export const emptyPage: Page<never> = {
   nodes: [],
   hasNextPage: false,
@@ -27,7 +27,7 @@ export const emptyPage: Page<never> = {
   total: () => 0,
 };
 
-/** A slice that was read, with its cursors and its total. */
+/** A page of the rows that were read, with their cursors and the total. */
 export function pageOf<Row extends { id: string }>(
   cursors: Cursors,
   scope: CursorScope,

@@ -1,7 +1,7 @@
 import { snakeCase } from '../core/snake-case.ts';
 import type { Sql } from './sql.ts';
 
-/** A list that is walked by key. Column and table names come from code only. */
+/** A list with keyset pagination. Column and table names come from code only. */
 export interface PageSource<Row> {
   /** Table expression with its alias `t`, joins included: `workspaces t`. */
   from: string;
@@ -10,7 +10,7 @@ export interface PageSource<Row> {
   /** Column of the key; ids sort by time. */
   key: string;
   /**
-   * Column of the list's index before its key, with its order; its condition is written as a range of one value
+   * The column before the key in the list's index, with its order. Its condition is written as a range of one value
    * (`between $1 and $1`).
    */
   lead?: string;
@@ -22,12 +22,12 @@ export interface PageSource<Row> {
 export interface PageRequest {
   /** Values of the conditions. */
   values: readonly unknown[];
-  /** Key of the last row of the page before; `null` for the first page. */
+  /** Key of the last row of the previous page; `null` for the first page. */
   after: string | null;
   limit: number;
 }
 
-/** A condition that a caller may add to a list: `?` in it stands for its value, `t.status = ?`. */
+/** A condition that a caller may add to a list, with `?` for its value: `t.status = ?`. */
 export interface Filter {
   where: string;
   value: unknown;
@@ -38,8 +38,8 @@ export const filtersOf = (given: Readonly<Record<string, unknown>>): Filter[] =>
   Object.entries(given).flatMap(([where, value]) => (value === null || value === undefined ? [] : { where, value }));
 
 /**
- * The source with more conditions. Only those that were asked for are in the statement, so that PostgreSQL plans for
- * what it is. Their values follow those of the source's own conditions, of which there are `taken`.
+ * The source with additional conditions. The statement contains only the given ones, so that PostgreSQL plans for
+ * exactly these. Their values follow those of the source's own conditions, of which there are `taken`.
  */
 export function narrowed<Row>(source: PageSource<Row>, filters: readonly Filter[], taken: number): PageSource<Row> {
   if (filters.length === 0) return source;
@@ -63,7 +63,7 @@ export const selectList = (columns: Readonly<Record<string, string>>) =>
 
 const texts = new WeakMap<object, Map<string, string>>();
 
-/** A statement of a source. Each form of it is written once. */
+/** The text of a statement of a source, built once per form. */
 function textOf<Row>(source: PageSource<Row>, form: string, write: () => string): string {
   const known = texts.get(source) ?? new Map<string, string>();
   const text = known.get(form) ?? write();
@@ -71,7 +71,7 @@ function textOf<Row>(source: PageSource<Row>, form: string, write: () => string)
   return text;
 }
 
-/** The condition on the key of the page before, whose value has this number; nothing on the first page. */
+/** The condition on the key of the previous page, whose parameter has this number; none on the first page. */
 const behind = <Row>({ key, order }: PageSource<Row>, after: string | null, number: number): string[] =>
   after === null ? [] : [`${key} ${order === 'desc' ? '<' : '>'} $${number}`];
 
@@ -80,8 +80,8 @@ const whereOf = (conditions: readonly string[]) => (conditions.length > 0 ? ` wh
 const orderOf = <Row>({ lead, key, order }: PageSource<Row>) => `${lead ? `${lead}, ` : ''}${key} ${order}`;
 
 /**
- * One page. The condition on the key is written only where there is a cursor, so that PostgreSQL walks the index from
- * there and the cost does not grow with the table or the depth.
+ * Reads one page. The condition on the key is present only with a cursor, so that PostgreSQL walks the index from there
+ * and the cost does not grow with the table or the depth.
  */
 export async function readPage<Row extends object>(
   sql: Sql,
@@ -109,8 +109,9 @@ const transposed = (parents: readonly ParentKey[]): unknown[] =>
  */
 function eachParent(parents: readonly ParentKey[], where: readonly string[]): { from: string; where: string[] } {
   const numbers = (parents[0] ?? []).map((_, index) => index + 1);
+  const arrays = numbers.map((n) => `$${n}::text[]`).join(', ');
   return {
-    from: `unnest(${numbers.map((n) => `$${n}::text[]`).join(', ')}) with ordinality p(${numbers.map((n) => `k${n}`).join(', ')}, at)`,
+    from: `unnest(${arrays}) with ordinality p(${numbers.map((n) => `k${n}`).join(', ')}, at)`,
     where: where.map((condition) =>
       condition.replaceAll(/\$(\d+)\b/g, (whole, n: string) => (Number(n) <= numbers.length ? `p.k${n}` : whole)),
     ),
@@ -118,8 +119,8 @@ function eachParent(parents: readonly ParentKey[], where: readonly string[]): { 
 }
 
 /**
- * The same page for many parents in one statement: what a nested list costs does not depend on how many parents there
- * are. The first values of `where` (`$1`, `$2`…) are the parent's key, those of `request` follow.
+ * The same page for many parents in one statement: the cost of a nested list does not depend on the number of parents.
+ * The first values of `where` (`$1`, `$2`…) are the parent's key, those of `request` follow.
  */
 export async function readPages<Row extends object>(
   sql: Sql,
@@ -148,7 +149,7 @@ export async function readPages<Row extends object>(
   return pages;
 }
 
-/** How many rows the conditions give for each of many parents, in one statement. */
+/** Counts the matching rows for each of many parents, in one statement. */
 export async function countPages<Row>(
   sql: Sql,
   source: PageSource<Row>,
@@ -157,21 +158,23 @@ export async function countPages<Row>(
 ): Promise<number[]> {
   if (parents.length === 1) return [await countRows(sql, source, [...parents[0]!, ...values])];
   const each = eachParent(parents, source.where);
-  const text = `select (select count(*)::int from ${source.from} where ${each.where.join(' and ')}) as n from ${each.from} order by p.at`;
+  const count = `select count(*)::int from ${source.from} where ${each.where.join(' and ')}`;
+  const text = `select (${count}) as n from ${each.from} order by p.at`;
   return (await sql.read<{ n: number }>(text, [...transposed(parents), ...values])).map((row) => row.n);
 }
 
-/** How many rows the conditions give, counted now. For lists that stay small; see `resource_counts` for the others. */
+/** Counts the matching rows now. For lists that stay small; see `resource_counts` for the others. */
 export async function countRows<Row>(sql: Sql, source: PageSource<Row>, values: readonly unknown[]): Promise<number> {
   const text = textOf(source, 'count', () => `select count(*)::int as n from ${source.from}${whereOf(source.where)}`);
   const [row] = await sql.read<{ n: number }>(text, [...values]);
   return row?.n ?? 0;
 }
 
-/** The kept counts of some tenants' rows: their cost does not grow with the table. */
+/** The stored row counts of some tenants: their cost does not grow with the table. */
 export async function keptCounts(sql: Sql, orgIds: readonly string[], resource: string): Promise<number[]> {
   const rows = await sql.read<{ orgId: string; n: number }>(
-    'select org_id as "orgId", sum(n)::int as n from resource_counts where org_id = any($1::text[]) and resource = $2 group by org_id',
+    `select org_id as "orgId", sum(n)::int as n from resource_counts
+      where org_id = any($1::text[]) and resource = $2 group by org_id`,
     [orgIds, resource],
   );
   const counts = new Map(rows.map((row) => [row.orgId, row.n]));
@@ -190,7 +193,7 @@ export function columnsOf<Property extends string>(
 /** The words of a line. */
 export type Words<Line extends string> = Line extends `${infer First} ${infer Rest}` ? First | Words<Rest> : Line;
 
-/** Names that are written in lines, with their type: `words('id orgId', 'createdBy createdAt')`. */
+/** Splits lines of names, with their type: `words('id orgId', 'createdBy createdAt')`. */
 export const words = <Line extends string>(...lines: readonly Line[]): Words<Line>[] =>
   lines.flatMap((line) => line.split(' ') as Words<Line>[]);
 

@@ -22,64 +22,64 @@ interface Identified {
   id: string;
 }
 
-/** Which rows a {@link Reads} gives, as SQL over the row `t`. All of it comes from code. */
+/** The rows that a {@link Reads} returns, as SQL over the row `t`. All of it comes from code. */
 export interface ReadsOptions<Row extends Identified, Place, Args> {
-  /** The resource word: a missing row is a missing one of these. */
+  /** The resource word, for the error when a row is missing. */
   kind: IdKind;
-  /** Name of the list, in cursors too. Default: the table. */
+  /** Name of the list, also in cursors. Default: the table. */
   name?: string;
   /** A table; or a table expression in which its rows are `t`: `workspace_members t join users u on …`. */
   from: string;
-  /** What is read, and nothing else: an expression for each property of the row. */
+  /** Everything that is read: an expression for each property of the row. */
   columns: Readonly<Record<keyof Row & string, string>>;
-  /** What names the parent, tenant first: properties with a column of `t`, or the column of each. */
+  /** The identifiers of the parent, tenant first: properties that have a column of `t`, or the column of each. */
   below: readonly (keyof Place & string)[] | Readonly<Record<keyof Place & string, string>>;
-  /** What the row is known by within its parent. Default: its id. */
+  /** The property that identifies the row within its parent. Default: its id. */
   knownBy?: keyof Row & string;
-  /** A word that stands for the row with this value of a column: `default`. */
+  /** A word that is accepted in place of the id, for the row with this value of a column: `default`. */
   alias?: { word: string; column: string };
   /** Conditions that every row of the resource meets, such as not being deleted. */
   always?: readonly string[];
-  /** A condition with `$me`, the caller's user: a list of what is the caller's own. */
+  /** A condition with `$me`, the caller's user id: it limits the list to the caller's own rows. */
   mine?: string;
   /**
-   * More conditions of the list, with `$1` and so on for what names the parent: rows that it leaves out are still read
-   * by their ids.
+   * More conditions of the list, with `$1` and so on for the identifiers of the parent. Rows that they exclude can
+   * still be read by id.
    */
   listed?: readonly string[];
-  /** The conditions of a list, each with a `?` for its value; `null` and `undefined` are no condition. */
+  /** The conditions of a list, each with a `?` for its value. A value of `null` or `undefined` adds no condition. */
   filters?: (args: Args) => Readonly<Record<string, unknown>>;
   /** Newest first unless it is `asc`. */
   order?: 'asc' | 'desc';
-  /** The column that gives the order, where it is not the id of `t`. */
+  /** The sort column, if it is not the id of `t`. */
   key?: string;
   /**
-   * The column of the list's index before its key, of which a list has one value. Default: the last of `below`. It is
-   * asked for as a range and ordered by, which keeps PostgreSQL to that index: of a tenant that has nearly all rows of
-   * a table it would otherwise walk the key alone, past the newer rows of everybody else.
+   * The column before the key in the list's index; a list has one value of it. Default: the last of `below`. The
+   * condition on it is a range and it is part of the order, which keeps PostgreSQL on that index. For a tenant that has
+   * nearly all rows of a table, it would otherwise walk the key alone, past the newer rows of all other tenants.
    */
   lead?: string;
-  /** The order of that index, where it is not the list's. */
+  /** The order of that index, if it is not that of the list. */
   indexOrder?: 'asc' | 'desc';
-  /** Name of the count that is kept of a table which grows without bound. */
+  /** Name of the stored count, for a table that grows without bound. */
   keptCount?: string;
-  /** What is enough to count the rows, where `from` has more than that. */
+  /** A shorter `from` that is enough to count the rows. */
   countFrom?: string;
 }
 
 /**
  * The reads of a resource: its lists below a parent and its rows, batched for each request and the same at every depth.
- * By itself it lets the tenant lead every statement, shows a restricted token only what its places hold, and takes only
- * places that were checked.
+ * It always puts the tenant first in a statement, shows a restricted token only the contents of its places, and accepts
+ * only places that were checked.
  */
 export class Reads<Row extends Identified, Place extends object, Args extends PageArgs = PageArgs> {
-  /** The statements: what suites hold against Prisma's rows. */
+  /** The statements. Test suites compare their rows with Prisma's. */
   readonly sources: Readonly<Record<'list' | 'one' | 'inTenant' | 'anywhere', PageSource<Row>>>;
   readonly #deps: ServiceDeps;
   readonly #options: ReadsOptions<Row, Place, Args>;
   readonly #name: string;
   readonly #below: readonly (keyof Place & string)[];
-  /** The condition on the token's places, by what it restricts. */
+  /** The condition on the token's places, by restriction. */
   readonly #visible: Readonly<Record<string, string>>;
 
   constructor(deps: ServiceDeps, options: NoInfer<ReadsOptions<Row, Place, Args>>) {
@@ -93,7 +93,7 @@ export class Reads<Row extends Identified, Place extends object, Args extends Pa
     this.#visible = visibilityOf(options, this.#below);
   }
 
-  /** A page of what is below a place and may be shown to the caller. @throws InputError for a cursor of another list */
+  /** A page of the rows below a place that the caller may see. @throws InputError for a cursor of another list */
   async list(context: ReadContext, place: Checked<Place>, args: Args): Promise<Page<Row>> {
     const { cursors, sql } = this.#deps;
     const filters = this.#filters(context, args);
@@ -117,7 +117,7 @@ export class Reads<Row extends Identified, Place extends object, Args extends Pa
     return row;
   }
 
-  /** A row of a place that may be gone: `null` then. */
+  /** A row of a place; `null` if it does not exist. */
   async find(context: RequestCache, place: Checked<Place>, id: string): Promise<Row | null> {
     const { alias, kind } = this.#options;
     if (this.#below.length === 0)
@@ -134,8 +134,8 @@ export class Reads<Row extends Identified, Place extends object, Args extends Pa
   }
 
   /**
-   * A row of a place that the caller may do with what was asked for there, be it because it is the caller's own. Read
-   * anew.
+   * A row of a place for which the caller has the required permission, perhaps only because the row is the caller's
+   * own. Never read from a cache.
    * @throws RESOURCE_NOT_FOUND, FORBIDDEN with the permission
    */
   async own(actor: ReadContext['caller'], place: Checked<Place>, id: string): Promise<Row> {
@@ -146,12 +146,12 @@ export class Reads<Row extends Identified, Place extends object, Args extends Pa
     throw forbidden(permission);
   }
 
-  /** A row by its id, of any tenant: the caller of this must authorize. */
+  /** A row by its id, of any tenant. Not scoped: the calling code must authorize. */
   async findUnscoped(context: RequestCache, id: string): Promise<Row | null> {
     return this.#row(context, `${this.#name} anywhere`, this.sources.anywhere, [id]);
   }
 
-  /** A row by its id, wherever it lies in a tenant: the caller of this must authorize. */
+  /** A row by its id, anywhere in a tenant. The calling code must authorize. */
   async findInTenant(context: RequestCache, orgId: string, id: string): Promise<Row | null> {
     return this.#row(context, `${this.#name} in tenant`, this.sources.inTenant, [orgId, id]);
   }
@@ -207,7 +207,7 @@ export class Reads<Row extends Identified, Place extends object, Args extends Pa
   }
 }
 
-/** Loads values by composite keys, many at once; made once per request. */
+/** A batching loader of values by composite keys, one per request. */
 const loaderOf = <Value>(context: RequestCache, name: string, load: (keys: readonly ParentKey[]) => Promise<Value[]>) =>
   context.once(name, () => new DataLoader<ParentKey, Value, string>(load, { cacheKeyFn: (key) => key.join(' ') }));
 
@@ -242,10 +242,7 @@ function sourcesOf<Row extends Identified, Place, Args>(
 
 const PARTS = ['workspaceId', 'namespaceId', 'environmentId', 'appId'] as const;
 
-/**
- * What a restricted token sees: the place itself where the row is one, and what lies in its places or in none of the
- * kind.
- */
+/** What a restricted token sees: its places themselves, and rows in its places or in no place of that kind. */
 function visibilityOf<Row extends Identified, Place, Args>(
   { kind, columns }: ReadsOptions<Row, Place, Args>,
   below: readonly string[],

@@ -4,24 +4,24 @@ import type { EventName, EventType, ResourceWord } from '../core/resources.ts';
 import type { Tx } from './changes.ts';
 import type { EventEntry } from './outbox.ts';
 
-/** The part of a transaction that says what was done. */
+/** The part of a transaction that records what was done. */
 type Recorder = Pick<Tx, 'audit' | 'emit'>;
 
-/** Where a changed row belongs; its namespace, environment and app too, where it has such. */
+/** Where a changed row belongs, including its namespace, environment and app if it has one. */
 interface ChangedRow extends Place {
   id: string;
   orgId: string;
-  /** Absent or `null` for what belongs to the organization as a whole. */
+  /** Absent or `null` if it belongs to the organization as a whole. */
   workspaceId?: string | null;
 }
 
-/** What can be done to a resource, as the table of resources lists its events. */
+/** The verbs of a resource, which follow from its events in the table of resources. */
 type VerbOf<Word extends ResourceWord> = {
   [Verb in ChangeVerb]: (typeof eventNames)[Verb] extends EventName<Word> ? Verb : never;
 }[ChangeVerb];
 
 /**
- * Says that a row was changed: its activity record and the event `<kind>.created`, `<kind>.updated`, …. Which verbs a
+ * Records the change of a row: its activity record and the event `<kind>.created`, `<kind>.updated`, …. Which verbs a
  * kind has follows from its events in the table of resources.
  */
 export function recordChange<Word extends ResourceWord>(
@@ -36,7 +36,7 @@ export function recordChange<Word extends ResourceWord>(
   tx.emit(eventOf(`${kind}.${eventNames[verb]}` as EventType, kind, row));
 }
 
-/** Says by an event alone what happened to a row: on the way, as a part of a change that is recorded, or by itself. */
+/** Emits only the event of a change: as a part of a change that is recorded, or of one without a record. */
 export function emitChange<Word extends ResourceWord>(
   tx: Pick<Recorder, 'emit'>,
   name: EventName<Word>,

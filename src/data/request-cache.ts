@@ -5,15 +5,15 @@ export interface RequestCache {
   once<T>(key: string, make: () => T): T;
 }
 
-/** A request that reads, with who asks. */
+/** A request that reads, with its caller. */
 export interface ReadContext extends RequestCache {
   readonly caller: Caller;
 }
 
-/** The same of a caller who is known. */
+/** The same with an authenticated caller. */
 export interface ActorContext extends ReadContext {
   readonly actor: Actor;
 }
 
-/** Keeps nothing: for what a change reads, which must not have been loaded before. */
+/** Caches nothing: for reads of a change, which must not use rows that were loaded before. */
 export const unkept: RequestCache = { once: (_key, make) => make() };

@@ -3,7 +3,7 @@ import type { Changes } from './changes.ts';
 import type { Cursors } from './cursors.ts';
 import type { Sql } from './sql.ts';
 
-/** What every resource builds on. */
+/** The dependencies of every resource's service. */
 export interface ServiceDeps {
   sql: Sql;
   changes: Changes;

@@ -3,14 +3,14 @@ import pg from 'pg';
 import type { Query } from '../platform/postgres/transaction.ts';
 
 /**
- * Statements that are kept prepared, on each connection. Texts come from code, but callers choose which columns an
- * update sets, and every choice is a text of its own: what comes after so many runs unprepared.
+ * Maximum number of prepared statements on each connection. Texts come from code, but callers choose which columns an
+ * update sets, and every choice is a separate text. Texts beyond the limit run unprepared.
  */
 const MAX_PREPARED = 1_000;
 
 const names = new Map<string, string>();
 
-/** A name for the prepared statement of a text; none where there are enough. */
+/** A name for the prepared statement of a text; none beyond the limit. */
 function nameOf(text: string): { name?: string } {
   let name = names.get(text);
   if (name === undefined) {
@@ -24,8 +24,7 @@ function nameOf(text: string): { name?: string } {
 const TIMESTAMPTZ = 1184;
 const parseTimestamptz = pg.types.getTypeParser(TIMESTAMPTZ) as (text: string) => Date;
 
-// a page of 50 rows has a hundred points in time, and the driver's own reader spends 6 % of what such a request costs
-// on them
+// a page of 50 rows has a hundred timestamps, and the driver's own parser takes 6 % of the cost of such a request
 const types: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format?: 'text' | 'binary') =>
     oid === TIMESTAMPTZ
@@ -40,14 +39,14 @@ const rowTypes: pg.CustomTypesConfig = {
     oid === INT8 ? BigInt : types.getTypeParser!(oid, format as 'text')) as typeof pg.types.getTypeParser,
 };
 
-/** `2026-11-21 06:46:00.379+00` as a date; every other form is the driver's. */
+/** `2026-11-21 06:46:00.379+00` as a date. The driver parses every other form. */
 function readTimestamptz(text: string): Date {
   if (text[4] !== '-' || text[10] !== ' ' || !text.endsWith('+00')) return parseTimestamptz(text);
   return new Date(`${text.slice(0, 10)}T${text.slice(11, -3)}Z`);
 }
 
-// a connection that was ended under us (57P01..03, 08xxx), or a plan that a migration made stale (0A000): safe to read
-// again
+// the connection was closed (57P01..03, 08xxx), or a migration made the plan stale (0A000): the read can be repeated
+// safely
 const READ_AGAIN = /^(57P0[123]|08...|0A000)$/;
 
 function codeOf(error: unknown): string {
@@ -68,7 +67,7 @@ export class Sql {
     this.#pool = pool;
   }
 
-  /** The rows of a read. Done once more if its connection was lost; never use it for a write. */
+  /** The rows of a read. Repeated once if its connection was lost, so never use it for a write. */
   async read<Row extends object>(text: string, values: unknown[]): Promise<Row[]> {
     const query = this.#query(text, values);
     try {
@@ -79,12 +78,12 @@ export class Sql {
     }
   }
 
-  /** The rows of a statement that reads, as a change asks for them. */
+  /** The rows of a reading statement, with the signature of a change. */
   async query<Row extends object>({ text, values }: { text: string; values: unknown[] }): Promise<Row[]> {
     return this.read(text, values);
   }
 
-  /** The rows that one statement changed, in its own transaction: it has committed when they are here. */
+  /** The rows that one statement changed, in its own transaction, which has committed when this resolves. */
   async change<Row extends object>(text: string, values: unknown[]): Promise<Row[]> {
     return (await this.#pool.query<Row>(this.#query(text, values))).rows;
   }

@@ -5,23 +5,22 @@ export type TableName = keyof Tables;
 /** A row as Prisma reads it. */
 export type Row<Name extends TableName> = Tables[Name]['row'];
 /**
- * What is given for a new row: at least every column that is not nullable and has no default. `undefined` stands for
- * the default.
+ * The values of a new row: at least every column that is not nullable and has no default. `undefined` uses the default.
  */
 export type NewRow<Name extends TableName> = Tables[Name]['given'];
-/** Values of some columns: what an update sets, or how rows are found. `undefined` leaves a column out. */
+/** Values of some columns: what an update sets, or the condition on rows. `undefined` omits a column. */
 export type Columns<Name extends TableName> = Partial<Tables[Name]['given']>;
 
-/** A table as statements are written from it. */
+/** What statements need to know about a table. */
 export interface Table {
   name: TableName;
   /** Its columns, by property. */
   columns: Readonly<Record<string, string>>;
   /** Its properties, in the order of `selected`. */
   properties: readonly string[];
-  /** Properties that hold JSON. */
+  /** Properties that contain JSON. */
   json: ReadonlySet<string>;
-  /** The column that says when a row was last changed. */
+  /** The column with the time of the last change. */
   touched: string | null;
   /** Its columns, of a row `t`. */
   selected: string;
@@ -31,7 +30,7 @@ export interface Table {
 
 const known = new Map<TableName, Table>();
 
-/** What is known of a table; made when it is first written. */
+/** The description of a table, built on first use. */
 export function tableOf(name: TableName): Table {
   const found = known.get(name);
   if (found) return found;

@@ -1,6 +1,6 @@
 import { type Columns, type NewRow, type Row, type Table, type TableName, tableOf } from './tables.ts';
 
-/** A row that is written together with the rest of its change: known when that is done. */
+/** A row that is written together with the rest of its change, and known afterwards. */
 export class Written<T> {
   #row: { value: T } | null = null;
 
@@ -15,25 +15,23 @@ export class Written<T> {
   }
 }
 
-/** A part of a statement: what it writes to one table, or locks of it. */
+/** A part of a statement: its writes or locks on one table. */
 export interface Write {
-  /** Names its text: writes of one shape differ in their values alone. */
+  /** Identifies its text: writes of one shape differ only in their values. */
   shape: string;
-  /** Its SQL with parameters from `$first` on, done only where the condition `when` holds. */
+  /** Its SQL with parameters from `$first` on, applied only if the condition `when` is true. */
   text(first: number, when: string | null): string;
   values: readonly unknown[];
-  /**
-   * What it does: rows that are locked come before all that is written, and no row is changed twice by one statement.
-   */
+  /** What it does. Locks come before all writes, and no statement changes a row twice. */
   does: 'lock' | 'insert' | 'update' | 'delete' | 'other' | 'record';
   table: TableName | null;
-  /** The error when it finds no row; absent where that is fine. */
+  /** The error when it finds no row; absent if none is required. */
   orElse?: (() => Error) | undefined;
-  /** Takes the row that it wrote, as the values of its table's properties. */
+  /** Receives the row that it wrote, as the values of its table's properties. */
   settle?: ((values: readonly unknown[]) => void) | undefined;
 }
 
-/** A text with the values of its parameters. Texts are those of the code, so their number is bounded. */
+/** A text with the values of its parameters. Texts come from code, so their number is bounded. */
 export interface Statement {
   text: string;
   values: unknown[];
@@ -51,12 +49,12 @@ export function statement(strings: TemplateStringsArray, ...values: unknown[]): 
   return { text, values };
 }
 
-/** Whatever a statement writes: it is alone in its own, but for the records of the change. */
+/** A hand-written statement. It is sent on its own, with only the records of the change. */
 export function write({ text, values }: Statement): Write {
   return { shape: text, text: () => text, values, does: 'other', table: null };
 }
 
-/** One new row. @param ifNew whether a row that is there already stays as it is */
+/** Inserts one row. @param ifNew whether an existing row is left as it is */
 export function insert<Name extends TableName>(
   name: Name,
   row: NewRow<Name>,
@@ -80,14 +78,14 @@ export function insert<Name extends TableName>(
   };
 }
 
-/** Rows that are found by their values. */
+/** Rows selected by their values. */
 export interface Found<Name extends TableName> {
   where: Columns<Name>;
   orElse?: (() => Error) | undefined;
   into?: Written<Row<Name>> | undefined;
 }
 
-/** What is set in the rows that are found. Where nothing is, they are locked and stay as they are. */
+/** Updates the selected rows. Without anything to set, they are only locked. */
 export function update<Name extends TableName>(
   name: Name,
   set: Columns<Name>,
@@ -114,7 +112,7 @@ export function update<Name extends TableName>(
   };
 }
 
-/** Removes the rows that are found. */
+/** Removes the selected rows. */
 export function remove<Name extends TableName>(name: Name, { where, orElse, into }: Found<Name>): Write {
   const table = tableOf(name);
   const found = conditionOf(table, where);
@@ -142,7 +140,7 @@ function givenOf(table: Table, row: object): { columns: string[]; values: unknow
   return { columns, values };
 }
 
-/** @throws Error for rows that are found by nothing: that would be all of them */
+/** @throws Error for a selection without values: it would match all rows */
 export function conditionOf(
   table: Table,
   where: object,

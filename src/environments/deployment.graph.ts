@@ -12,21 +12,26 @@ import { Environment } from './environment.graph.ts';
 
 export const Deployment = builder.prismaObject('Deployment', {
   description:
-    'A record of what was done to an app in an environment. It outlives the environment, the app and the release.',
+    'A record of what was done to an app in an environment. It is kept when the environment, the app or the release ' +
+    'is deleted.',
   interfaces: [Node],
   fields: (t) => ({
     environmentId: t.exposeID('environmentId', { description: 'The environment.' }),
-    number: t.exposeInt('number', { description: 'Counts from 1 within the app and the environment, without gaps.' }),
+    number: t.exposeInt('number', {
+      description: 'Number of the record within the app and the environment: from 1, without gaps.',
+    }),
     action: t.exposeString('action', {
       description:
-        '`deploy`; `rollback`: from another release to one that was deployed there before (where nothing is deployed now, that is a `deploy`: there is nothing to roll back from); `promote`: from another environment; `undeploy`.',
+        '`deploy`, `undeploy`, `rollback` or `promote`. `rollback`: a release that was deployed there before ' +
+        'replaced another one (where nothing was deployed, this is a `deploy`: there was nothing to roll back from). ' +
+        '`promote`: the release came from another environment.',
     }),
-    releaseId: t.exposeID('releaseId', { description: 'The release that was deployed, or taken out.' }),
+    releaseId: t.exposeID('releaseId', { description: 'The release that was deployed or removed.' }),
     previousReleaseId: t.exposeID('previousReleaseId', {
       nullable: true,
-      description: 'What was deployed until then; null for nothing.',
+      description: 'The release that was deployed before. `null` if there was none.',
     }),
-    deployedBy: t.exposeID('deployedBy', { nullable: true, description: 'Who did it.' }),
+    deployedBy: t.exposeID('deployedBy', { nullable: true, description: 'The user who did it.' }),
     deployedAt: t.expose('deployedAt', { type: 'DateTime', description: 'When it was done.' }),
   }),
 });
@@ -45,7 +50,7 @@ registerNode('deployment', Deployment, (context, id) => context.services.deploym
 
 const listArgs = () => ({
   ...builder.args((t) => ({
-    appId: t.id({ constraints: bounds.id, description: 'Only those of this app.' }),
+    appId: t.id({ constraints: bounds.id, description: 'Only records of this app.' }),
   })),
   ...pageArgs(),
 });
@@ -53,14 +58,15 @@ const listArgs = () => ({
 builder.objectFields(Environment, (t) => ({
   deployments: t.field({
     type: DeploymentConnection,
-    description: 'What was done here, newest first.',
+    description: 'The deployment records of the environment, newest first.',
     authorize: { workspace: 'environment:read' },
     args: listArgs(),
     resolve: (row, args, context) => context.services.deployments.history.list(context, inside.environment(row), args),
   }),
   deployed: t.field({
     type: DeploymentConnection,
-    description: 'What is deployed here now: the newest record of each app that has something deployed, newest first.',
+    description:
+      'What is deployed in the environment now: the newest record of each app that is deployed there, newest first.',
     authorize: { workspace: 'environment:read' },
     args: pageArgs(),
     resolve: (row, args, context) => context.services.deployments.current.list(context, inside.environment(row), args),
@@ -70,14 +76,14 @@ builder.objectFields(Environment, (t) => ({
 builder.prismaObjectFields(App, (t) => ({
   deployments: t.field({
     type: DeploymentConnection,
-    description: 'What was done to the app in all environments, newest first.',
+    description: 'The deployment records of the app in all environments, newest first.',
     authorize: { workspace: 'environment:read' },
     args: pageArgs(),
     resolve: (row, args, context) => context.services.deployments.historyOfApp.list(context, inside.app(row), args),
   }),
   deployed: t.field({
     type: DeploymentConnection,
-    description: 'Where the app is deployed now: the newest record of each such environment, newest first.',
+    description: 'Where the app is deployed now: the newest record of each of these environments, newest first.',
     authorize: { workspace: 'environment:read' },
     args: pageArgs(),
     resolve: (row, args, context) => context.services.deployments.currentOfApp.list(context, inside.app(row), args),
@@ -95,7 +101,7 @@ builder.queryFields((t) => ({
   }),
   deployments: t.field({
     type: DeploymentConnection,
-    description: 'What was done in an environment, newest first.',
+    description: 'The deployment records of an environment, newest first.',
     authorize: { workspace: 'environment:read', in: 'environment' },
     activity: { action: 'list', resourceType: 'deployment' },
     args: { ...environmentArgs(), ...listArgs() },
@@ -112,13 +118,13 @@ const DeployReleaseInput = builder.inputType('DeployReleaseInput', {
 });
 
 const PromoteReleaseInput = builder.inputType('PromoteReleaseInput', {
-  description: 'What to deploy, and where it is deployed already.',
+  description: 'The app to deploy, and the environment to take its release from.',
   fields: (t) => ({
     appId: t.id({ required: true, constraints: bounds.id, description: 'The app.' }),
     fromEnvironmentId: t.id({
       required: true,
       constraints: bounds.id,
-      description: 'Another environment of the workspace: what it has of the app is deployed.',
+      description: 'Another environment of the workspace. The release of the app that is deployed there is used.',
     }),
   }),
 });
@@ -126,13 +132,13 @@ const PromoteReleaseInput = builder.inputType('PromoteReleaseInput', {
 const DeploymentResult = builder
   .objectRef<{ message: string; deployment: typeof Deployment.$inferType }>('DeploymentResult')
   .implement({
-    description: 'What was done to an app in an environment.',
+    description: 'The result of an operation on an app in an environment.',
     fields: (t) => ({
       message: t.exposeString('message', { description: 'What was done.' }),
       deployment: t.field({
         type: Deployment,
         authorize: 'inherited',
-        description: 'The record of it.',
+        description: 'The deployment record.',
         resolve: ({ deployment }) => deployment,
       }),
     }),
@@ -141,7 +147,7 @@ const DeploymentResult = builder
 builder.mutationFields((t) => ({
   deployRelease: t.field({
     type: DeploymentResult,
-    description: 'Deploys a release of an app: from now on it is the one of that environment.',
+    description: 'Deploys a release of an app to an environment, in place of the release that is deployed there.',
     authorize: { workspace: 'deployment:create' },
     activity: { action: 'deploy', resourceType: 'deployment' },
     args: {
@@ -156,12 +162,12 @@ builder.mutationFields((t) => ({
   }),
   promoteRelease: t.field({
     type: DeploymentResult,
-    description: 'Deploys the release of an app that another environment of the workspace has.',
+    description: 'Deploys the release of an app that is deployed in another environment of the workspace.',
     authorize: { workspace: 'deployment:create' },
     activity: { action: 'promote', resourceType: 'deployment' },
     args: {
       ...environmentArgs(),
-      ...inputArg(PromoteReleaseInput, 'The app and where it comes from.'),
+      ...inputArg(PromoteReleaseInput, 'The app, and the environment to take its release from.'),
       ...versionArg('the environment'),
     },
     resolve: async ({ workspace }, { environmentId, input }, { actor, services }) => ({
@@ -171,7 +177,7 @@ builder.mutationFields((t) => ({
   }),
   undeployApp: t.field({
     type: DeploymentResult,
-    description: 'Takes out what is deployed of an app in an environment.',
+    description: 'Removes the deployed release of an app from an environment.',
     authorize: { workspace: 'deployment:delete', in: 'environment' },
     activity: { action: 'undeploy', resourceType: 'deployment' },
     args: {

@@ -8,10 +8,10 @@ import { emitChange } from '../data/record-change.ts';
 import type { Deployment } from '../generated/prisma/client.ts';
 import type { FilledSlot, Slot } from './slots.ts';
 
-/** What a deployment record tells (defaults §6). */
+/** The action of a deployment record (defaults §6). */
 export type DeploymentAction = 'deploy' | 'undeploy' | 'rollback' | 'promote';
 
-/** How the audit trail (defaults §9) and the event stream (defaults §10) name it. */
+/** Its names in the audit trail (defaults §9) and in the event stream (defaults §10). */
 const told: Record<DeploymentAction, { activity: Action; event: EventName<'deployment'> }> = {
   deploy: { activity: 'deploy', event: 'created' },
   promote: { activity: 'promote', event: 'created' },
@@ -20,8 +20,8 @@ const told: Record<DeploymentAction, { activity: Action; event: EventName<'deplo
 };
 
 /**
- * Puts a release in a slot that the caller has locked, or takes out what is in it (`undeploy`, whose release is what
- * was removed): the next record of the chain, the pointer, the audit record and the event.
+ * Puts a release in a slot that the caller has locked, or removes the current one (`undeploy`, with the removed
+ * release): writes the next record of the chain, the pointer, the audit record and the event.
  */
 export function fillSlot(
   tx: Tx,
@@ -40,8 +40,8 @@ export function fillSlot(
 }
 
 /**
- * Records that everything in these slots, which the caller has locked, was taken out, because the slots themselves are
- * about to go.
+ * Records the removal of everything in these slots, which the caller has locked, because the slots are about to be
+ * deleted.
  */
 export function recordRemovals(tx: Tx, actor: Actor, place: WorkspacePlace, slots: readonly FilledSlot[]): void {
   for (const slot of slots) {
@@ -52,8 +52,8 @@ export function recordRemovals(tx: Tx, actor: Actor, place: WorkspacePlace, slot
 }
 
 /**
- * Id and time are made here, under the lock of the slot: on one node they rise along the chain, whose order is in any
- * case that of `number`.
+ * Id and time are created here, under the lock of the slot: on one node they rise along the chain. The order of the
+ * chain is always that of `number`.
  */
 const nextRecord = (
   actor: Actor,
@@ -84,7 +84,7 @@ function tell(tx: Tx, record: Deployment): void {
     action: record.action,
     number: record.number,
   };
-  // its verbs are those of the action, not of the row
+  // the verbs are those of the action, not of the row
   tx.audit({ action: activity, resourceType: 'deployment', resourceId: id, orgId, workspaceId, appId, metadata: data });
   const place = { orgId, workspaceId, environmentId: record.environmentId, appId };
   emitChange(tx, event, 'deployment', { id, ...place }, data);

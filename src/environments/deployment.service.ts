@@ -26,7 +26,7 @@ const records = {
   columns: columnsOf(Object.values(Prisma.DeploymentScalarFieldEnum)),
 } as const;
 
-/** The newest record of each app in each environment that has something of it deployed. */
+/** The newest record of each app in each environment where it is deployed. */
 const current = {
   ...records,
   from: `environment_slots s join deployments t on t.environment_id = s.environment_id and t.app_id = s.app_id
@@ -35,20 +35,20 @@ const current = {
 const inWorkspace = { orgId: 't.org_id', workspaceId: 't.workspace_id' };
 
 /**
- * Deployments of apps to environments (defaults §6). The records of an app in an environment are a chain: numbered from
- * 1 without gaps, each naming the release before it, written under one row lock together with the pointer to what is
- * deployed now. They outlive the environment, the app and the release.
+ * Deployments of apps to environments (defaults §6). The records of an app in an environment are a chain: numbered
+ * from 1 without gaps, each with the previous release, written under one row lock together with the pointer to the
+ * deployed release. They are kept when the environment, the app or the release is deleted.
  */
 export class DeploymentService {
   /** Single records of a workspace. */
   readonly reads: Reads<Deployment, WorkspacePlace>;
-  /** What was done in an environment, newest first. */
+  /** The records of an environment, newest first. */
   readonly history: Reads<Deployment, EnvironmentPlace, DeploymentListArgs>;
-  /** The newest record of each app that has something deployed in an environment. */
+  /** The newest record of each app that is deployed in an environment. */
   readonly current: Reads<Deployment, EnvironmentPlace>;
-  /** What was done to an app in all environments. */
+  /** The records of an app in all environments. */
   readonly historyOfApp: Reads<Deployment, AppPlace>;
-  /** The newest record of each environment that has something of an app deployed. */
+  /** The newest record of each environment where an app is deployed. */
   readonly currentOfApp: Reads<Deployment, AppPlace>;
   readonly #deps: ServiceDeps;
 
@@ -90,7 +90,7 @@ export class DeploymentService {
 
   /**
    * The records of an environment, newest first.
-   * @throws RESOURCE_NOT_FOUND `app` for one that is not there and never was here
+   * @throws RESOURCE_NOT_FOUND `app` for one that does not exist and was never deployed here
    */
   async list(
     context: ActorContext,
@@ -104,10 +104,10 @@ export class DeploymentService {
   }
 
   /**
-   * Makes a release the one that is deployed. It is a `rollback` when it takes the place of another one and was
-   * deployed here before; where nothing is deployed now there is nothing to roll back from, and it is a `deploy`.
+   * Deploys a release. It is a `rollback` when it replaces another one and was deployed here before. If nothing is
+   * deployed now, there is nothing to roll back from, and it is a `deploy`.
    * @throws RESOURCE_NOT_FOUND `environment`, `app`, `release`; RESOURCE_CONFLICT `environment_archived`,
-   *   `environment_locked`
+   * `environment_locked`
    */
   async deploy(
     actor: Actor,
@@ -128,9 +128,9 @@ export class DeploymentService {
   }
 
   /**
-   * Deploys what another environment of the workspace has of an app.
+   * Deploys the release of an app that is deployed in another environment of the workspace.
    * @throws like `deploy`; RESOURCE_NOT_FOUND `deployment` when nothing is deployed there; InputError for the
-   *   environment itself
+   * environment itself
    */
   async promote(
     actor: Actor,
@@ -152,7 +152,10 @@ export class DeploymentService {
     });
   }
 
-  /** Takes out what is deployed of an app. @throws RESOURCE_NOT_FOUND `deployment`; RESOURCE_CONFLICT like `deploy` */
+  /**
+   * Removes the deployed release of an app.
+   * @throws RESOURCE_NOT_FOUND `deployment`; RESOURCE_CONFLICT like `deploy`
+   */
   async undeploy(actor: Actor, place: Checked<EnvironmentPlace>, appId: string): Promise<Deployment> {
     return this.#change(actor, place, appId, async (tx, lock) => {
       await lock();
@@ -163,7 +166,8 @@ export class DeploymentService {
   }
 
   /**
-   * Runs a change of what is deployed; `lock` locks the environment, after what comes before it in the order of locks.
+   * Runs a change of what is deployed; `lock` locks the environment, after the tables that precede it in the order of
+   * locks.
    */
   async #change(
     actor: Actor,
@@ -177,8 +181,8 @@ export class DeploymentService {
   }
 
   /**
-   * After the app was asked for: it is the app's refusal that a restricted token gets, whether or not the environment
-   * is there.
+   * Called after the check of the app, so that a restricted token gets the refusal for the app, whether or not the
+   * environment exists.
    */
   async #ensureEnvironment(place: WorkspacePlace, id: string): Promise<void> {
     await this.#deps.access.findPart(place, 'environment', id);
@@ -190,8 +194,8 @@ export class DeploymentService {
   }
 
   /**
-   * Asks again for what the field asked for, because only here it is known which app and environment it is about:
-   * tokens may be restricted.
+   * Repeats the permission check of the field, because the app and the environment are only known here, and tokens may
+   * be restricted to some.
    */
   async #demand(actor: Actor, permission: Permission, where: WorkspacePlace & Place): Promise<void> {
     const { orgId, workspaceId, environmentId, appId } = where;
@@ -213,6 +217,7 @@ async function lockDeployedRelease(tx: Tx, environmentId: string, appId: string)
 }
 
 async function wasDeployed(tx: Tx, environmentId: string, releaseId: string): Promise<boolean> {
-  const there = statement`select 1 from deployments where environment_id = ${environmentId} and release_id = ${releaseId} limit 1`;
+  const there = statement`select 1 from deployments
+    where environment_id = ${environmentId} and release_id = ${releaseId} limit 1`;
   return (await tx.query(there)).length > 0;
 }

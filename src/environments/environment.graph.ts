@@ -14,23 +14,24 @@ import type { Environment as EnvironmentView } from './environment.reads.ts';
 const status = { oneOf: ['active', 'locked', 'archived'] };
 
 export const Environment = builder.objectRef<EnvironmentView>('Environment').implement({
-  description: 'A named place of a workspace that releases of apps are deployed to.',
+  description: 'A named environment of a workspace. Releases of apps are deployed to it.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
     name: t.exposeString('name', { description: 'A label; names may repeat.' }),
     slug: t.exposeString('slug', {
-      description: 'A short name, unique in the workspace; it stays once something was deployed.',
+      description: 'A short name, unique in the workspace. It cannot be changed once something was deployed.',
     }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
-    isDefault: t.exposeBoolean('isDefault', { description: 'Whether it is the default one of the workspace.' }),
+    isDefault: t.exposeBoolean('isDefault', { description: 'Whether it is the default environment of the workspace.' }),
     status: t.exposeString('status', {
       description:
-        '`active`; `locked`: only those who may update it deploy and undeploy; `archived`: it takes nothing but activation.',
+        '`active`, `locked` or `archived`. In a `locked` environment, only callers who may update it can deploy and ' +
+        'undeploy. An `archived` environment accepts nothing but activation.',
     }),
     activeDeployments: t.field({
       type: 'StringMap',
       authorize: 'inherited',
-      description: 'What is deployed now: the id of the release by the id of its app.',
+      description: 'What is deployed now: a map from app ids to release ids.',
       resolve: ({ activeDeployments }, _args, { actor }) => {
         const { appId: visible } = restrictionsOf(actor.principal.token);
         if (!visible) return activeDeployments;
@@ -41,14 +42,14 @@ export const Environment = builder.objectRef<EnvironmentView>('Environment').imp
 });
 inWorkspace(Environment, 'environment');
 refersTo(Environment, { workspaceId: { kind: 'workspace', required: true } });
-tracked(Environment, { changed: 'When it last changed; deployments do not count.' });
+tracked(Environment, { changed: 'When it last changed. Deployments do not count.' });
 readable(Environment, {
   kind: 'environment',
   below: Workspace,
   reads: ({ environments }) => environments.reads,
   filters: () =>
     builder.args((t) => ({
-      status: t.string({ constraints: status, description: 'Only those with this status.' }),
+      status: t.string({ constraints: status, description: 'Only environments with this status.' }),
     })),
 });
 
@@ -63,24 +64,29 @@ const CreateEnvironmentInput = builder.inputType('CreateEnvironmentInput', {
     slug: t.string({ required: true, constraints: bounds.slug, description: slug }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     isDefault: t.boolean({
-      description: 'Makes it the default one of the workspace, instead of the one that is. The first one always is.',
+      description:
+        'Makes it the default environment of the workspace, in place of the current one. The first environment is ' +
+        'always the default.',
     }),
   }),
 });
 
 const UpdateEnvironmentInput = builder.inputType('UpdateEnvironmentInput', {
-  description: 'What to change; what is left out stays, null clears.',
+  description: 'The fields to change. Omitted fields stay as they are; `null` clears a field.',
   fields: (t) => ({
     name: t.string({ constraints: bounds.keptName, description: 'A label; names may repeat.' }),
     slug: t.string({ constraints: { ...bounds.slug, notNull: true }, description: slug }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     isDefault: t.boolean({
       constraints: { notNull: true },
-      description: 'Makes it the default one of the workspace; to end that, make another one the default.',
+      description:
+        'Makes it the default environment of the workspace. To change this, make another environment the default.',
     }),
     status: t.string({
       constraints: { ...status, notNull: true },
-      description: '`archived` only when nothing is deployed; an archived one becomes `active` first.',
+      description:
+        '`archived` is accepted only while nothing is deployed. An archived environment must become `active` before ' +
+        'any other change.',
     }),
   }),
 });
@@ -88,7 +94,7 @@ const UpdateEnvironmentInput = builder.inputType('UpdateEnvironmentInput', {
 const EnvironmentResult = builder
   .objectRef<{ message: string; environment: EnvironmentView }>('EnvironmentResult')
   .implement({
-    description: 'What was done to an environment.',
+    description: 'The result of an operation on an environment.',
     fields: (t) => ({
       message: t.exposeString('message', { description: 'What was done.' }),
       environment: t.field({
@@ -103,7 +109,7 @@ const EnvironmentResult = builder
 builder.mutationFields((t) => ({
   createEnvironment: t.field({
     type: EnvironmentResult,
-    description: 'Makes an environment.',
+    description: 'Creates an environment.',
     authorize: { workspace: 'environment:create' },
     args: { ...workspaceArgs(), ...inputArg(CreateEnvironmentInput, 'The environment.') },
     resolve: async ({ workspace }, { input }, { actor, services }) => ({
@@ -123,7 +129,9 @@ builder.mutationFields((t) => ({
   }),
   deleteEnvironment: t.field({
     type: MessageResult,
-    description: 'Undeploys everything in an environment and deletes it with its secrets. The default one goes last.',
+    description:
+      'Undeploys everything in an environment and deletes it with its secrets. The default environment can only be ' +
+      'deleted last.',
     authorize: { workspace: 'environment:delete' },
     args: { ...target(), ...versionArg() },
     resolve: async ({ workspace }, { id }, { actor, services }) => {

@@ -6,7 +6,7 @@ import { Reads } from '../data/reads.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
 import { type Environment as EnvironmentRow, Prisma } from '../generated/prisma/client.ts';
 
-/** An environment with what is deployed in it now: the release of each app, by the app's id. */
+/** An environment with its deployed releases, by app id. */
 export interface Environment extends EnvironmentRow {
   activeDeployments: Record<string, string>;
 }
@@ -16,7 +16,10 @@ export interface EnvironmentListArgs extends PageArgs {
   status?: string | null;
 }
 
-/** SQL over the row `t`: what is deployed is part of an environment, so that its records count (see the migration). */
+/**
+ * SQL over the row `t`. Deployed releases are part of an environment, so its deployment records count (see the
+ * migration).
+ */
 const VERSION = `t.resource_version +
   (select coalesce(sum(s.last_number), 0)::int from environment_slots s where s.environment_id = t.id)`;
 
@@ -35,7 +38,7 @@ export const environmentReads = (deps: ServiceDeps): Reads<Environment, Workspac
     columns: {
       ...columnsOf(Object.values(Prisma.EnvironmentScalarFieldEnum)),
       resourceVersion: VERSION,
-      // part of the row's own statement: what a page costs does not depend on how many environments are on it
+      // part of the row's own statement, so that the number of statements does not depend on the size of the page
       activeDeployments: `(select coalesce(jsonb_object_agg(s.app_id, s.release_id), '{}') from environment_slots s
         where s.environment_id = t.id and s.release_id is not null)`,
     },

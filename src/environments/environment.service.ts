@@ -26,8 +26,8 @@ type UpdateEnvironment = Given<EnvironmentRow, 'name' | 'slug' | 'description' |
 type CreateEnvironment = UpdateEnvironment & Pick<EnvironmentRow, 'name' | 'slug'>;
 
 /**
- * Environments of a workspace. One of them is the default as long as there is any (defaults §6): an archived one only
- * while all are archived, then the next one that is made or activated takes its place.
+ * Environments of a workspace. As long as there are any, one of them is the default (defaults §6). An archived one is
+ * the default only while all are archived; the next one that is created or activated then replaces it.
  */
 export class EnvironmentService {
   readonly reads: Reads<Environment, WorkspacePlace, EnvironmentListArgs>;
@@ -39,7 +39,7 @@ export class EnvironmentService {
   }
 
   /**
-   * The first one of a workspace that is not archived is its default, whatever it says.
+   * The first environment of a workspace that is not archived becomes its default, whatever the input.
    * @throws RESOURCE_ALREADY_EXISTS for a slug that is taken
    */
   async create(actor: Actor, place: Checked<WorkspacePlace>, input: CreateEnvironment): Promise<Environment> {
@@ -59,9 +59,9 @@ export class EnvironmentService {
   }
 
   /**
-   * Changes what is given; what is left out stays. What is said but already so is no change.
+   * Changes the given fields; omitted ones stay. A given value that equals the current one is not a change.
    * @throws RESOURCE_NOT_FOUND; RESOURCE_ALREADY_EXISTS for a slug that is taken; RESOURCE_CONFLICT `slug_in_use`,
-   *   `default_environment`, `has_active_deployments`, `environment_archived`
+   * `default_environment`, `has_active_deployments`, `environment_archived`
    */
   async update(
     actor: Actor,
@@ -90,7 +90,7 @@ export class EnvironmentService {
   }
 
   /**
-   * Takes out everything that is deployed in it, then deletes it with its secrets.
+   * Undeploys everything in it, then deletes it with its secrets.
    * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `default_environment`
    */
   async delete(actor: Actor, place: Checked<WorkspacePlace>, id: string): Promise<void> {
@@ -109,7 +109,7 @@ export class EnvironmentService {
 
 type Changes = Partial<Pick<EnvironmentRow, 'name' | 'slug' | 'description' | 'isDefault' | 'status'>>;
 
-/** What of the input differs from what is there. */
+/** The fields of the input that differ from the row. */
 function changesOf(before: EnvironmentRow, { name, slug, description, isDefault, status }: UpdateEnvironment): Changes {
   const given = {
     name: name ?? undefined,
@@ -167,7 +167,7 @@ async function hasDefault(tx: Tx, workspaceId: string): Promise<boolean> {
   return found !== null && found.status !== 'archived';
 }
 
-/** Where there is a default, it is none any more. */
+/** Unsets the current default, if there is one. */
 async function unsetDefault(tx: Tx, workspaceId: string): Promise<void> {
   const environment = await findRow(tx, 'environments', { workspaceId, isDefault: true });
   if (!environment) return;
@@ -177,13 +177,16 @@ async function unsetDefault(tx: Tx, workspaceId: string): Promise<void> {
   recordChange(tx, 'update', 'environment', environment, { fields: ['isDefault'] });
 }
 
-/** Slugs are compared while the workspace is locked: of two at once, the second sees the first. */
+/** Slugs are compared while the workspace is locked: of two concurrent changes, the second sees the first. */
 async function refuseTakenSlug(tx: Tx, workspaceId: string, slug: string): Promise<void> {
   const taken = await findRow(tx, 'environments', { workspaceId, slug });
   if (taken) throw alreadyExists('environment', 'slug', slug, taken.id);
 }
 
-/** Locks the environment alone: who deploys in it has finished, and nobody begins. @throws RESOURCE_NOT_FOUND */
+/**
+ * Locks the environment exclusively: running deployments in it have finished, and none can begin.
+ * @throws RESOURCE_NOT_FOUND
+ */
 async function lockAlone(tx: Tx, { orgId, workspaceId }: WorkspacePlace, id: string): Promise<EnvironmentRow> {
   return tx.lock('environments', { id, orgId, workspaceId }, 'update', () => notFound('environment', id));
 }

@@ -7,7 +7,7 @@ import type { Tx } from '../data/changes.ts';
 import { type Statement, statement } from '../data/writes.ts';
 import { versionedEnvironment } from './environment.reads.ts';
 
-/** What of an app is deployed in an environment, and how many deployment records led there. */
+/** What is deployed of an app in an environment, and the number of its deployment records. */
 export interface Slot {
   environmentId: string;
   appId: string;
@@ -19,8 +19,8 @@ export interface Slot {
 export type FilledSlot = Slot & { releaseId: string };
 
 /**
- * Whether the actor may change what is deployed in a locked environment, or in any of the workspace where none is
- * named. Ask it before the transaction: it reads.
+ * Whether the actor may deploy in a locked environment, or in any environment of the workspace if none is named. Call
+ * it before the transaction, because it reads.
  */
 export async function passesLocks(
   access: Access,
@@ -37,9 +37,10 @@ export async function passesLocks(
 }
 
 /**
- * Locks the environment against being changed or deleted, beside others who deploy in it, until the transaction ends.
- * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `environment_archived`, and `environment_locked` for those who do not
- * pass locks
+ * Locks the environment against changes and deletion until the transaction ends. Concurrent deployments can take the
+ * same lock.
+ * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `environment_archived`, and `environment_locked` for callers who may
+ * not deploy in a locked one
  */
 export async function lockEnvironment(tx: Tx, place: EnvironmentPlace, passes: boolean): Promise<void> {
   const { orgId, workspaceId, environmentId: id } = place;
@@ -52,14 +53,14 @@ export async function lockEnvironment(tx: Tx, place: EnvironmentPlace, passes: b
     throw conflict('environment', id, 'environment_locked', 'The environment is locked: ask an administrator.');
 }
 
-/** Locks what is deployed of an app in an environment, alone; `null` when nothing ever was. */
+/** Locks the slot of an app in an environment exclusively; `null` when nothing was ever deployed there. */
 export async function lockSlot(tx: Tx, environmentId: string, appId: string): Promise<Slot | null> {
   return tx.lock('environment_slots', { environmentId, appId }, 'update');
 }
 
-/** The same, where an empty slot is made if there is none. The caller has locked the app and the environment. */
+/** The same, but creates an empty slot if there is none. The caller has locked the app and the environment. */
 export async function lockOrMakeSlot(tx: Tx, environmentId: string, appId: string): Promise<Slot> {
-  // of several who make it at once one does; the others wait for that one here
+  // of several concurrent transactions, one creates it and the others wait for it here
   tx.write(statement`
     insert into environment_slots (environment_id, app_id) values (${environmentId}, ${appId}) on conflict do nothing`);
   return tx.lock('environment_slots', { environmentId, appId }, 'update', () => {
@@ -68,7 +69,7 @@ export async function lockOrMakeSlot(tx: Tx, environmentId: string, appId: strin
   });
 }
 
-/** Locks everything that is deployed in an environment, which the caller has locked. */
+/** Locks all filled slots of an environment, which the caller has locked. */
 export async function lockSlotsOfEnvironment(tx: Tx, environmentId: string): Promise<FilledSlot[]> {
   return lockFilledSlots(tx, statement`t.environment_id = ${environmentId} and t.release_id is not null`);
 }
@@ -79,8 +80,8 @@ async function lockFilledSlots(tx: Tx, condition: Statement): Promise<FilledSlot
 }
 
 /**
- * Locks an app's slots in all environments, and these alone: they change with the slots that go. The caller has locked
- * the app.
+ * Locks an app's slots in all environments, and these environments against other changes, because they change with the
+ * removed slots. The caller has locked the app.
  * @throws RESOURCE_CONFLICT `environment_locked`, see {@link lockEnvironment}
  */
 export async function lockSlotsOfApp(tx: Tx, appId: string, passes: boolean): Promise<FilledSlot[]> {
@@ -97,7 +98,8 @@ export async function lockSlotsOfApp(tx: Tx, appId: string, passes: boolean): Pr
 }
 
 /**
- * The environments in which a release is deployed now, as references of a refusal. The caller has locked the release.
+ * The environments in which a release is deployed now, as the references of an error. The caller has locked the
+ * release.
  */
 export async function referencesToRelease(
   tx: Tx,

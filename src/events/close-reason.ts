@@ -1,4 +1,4 @@
-/** Why a stream ends, as its last event says it (defaults §10; the last two are ours). */
+/** Why a stream ends: the reason in its last event (defaults §10; the last two are our own). */
 export type CloseReason =
   | 'timeout'
   /** The session is over, or the token revoked or expired, or the account deactivated. */
@@ -8,5 +8,5 @@ export type CloseReason =
   | 'slow_consumer'
   | 'workspace_deleted'
   | 'organization_deleted'
-  /** The service could not read on, e.g. because its database is away. */
+  /** The service cannot continue, for example because its database is unreachable. */
   | 'unavailable';

@@ -1,15 +1,15 @@
 import type { Sql } from '../data/sql.ts';
 import type { Logger } from '../platform/logger.ts';
 
-/** More are not counted: the age says how bad it is. */
+/** Counting stops here: the age shows how bad it is. */
 const MAX_COUNTED = 10_000;
-/** One look serves all that ask within this time. */
+/** One measurement serves all requests within this time. */
 const FRESH_MS = 500;
-/** From this age on the log names the cause, once a minute. */
+/** From this age on, the log names the cause once a minute. */
 const WARN_SECONDS = 5;
 const WARN_EVERY_MS = 60_000;
 
-/** Events that were committed, but are held back because a transaction that began to write before them still runs. */
+/** Events that were committed but are held back, because a transaction that began to write earlier is still running. */
 export interface Lag {
   /** Age of the oldest such event. */
   seconds: number;
@@ -17,34 +17,37 @@ export interface Lag {
   waiting: number;
 }
 
-/** What holds events back: the oldest transaction of the whole server that has a transaction id. */
+/** What holds events back: the oldest transaction on the server that has a transaction id. */
 interface Holder {
-  /** `session`, or `prepared transaction`, which no session has to be there for. */
+  /** `session`, or `prepared transaction`, which needs no session. */
   kind: string;
   pid: number | null;
   /** Its global identifier, for a prepared transaction. */
   gid: string | null;
   database: string | null;
   application_name: string | null;
-  /** `null` where this role may not see it. */
+  /** `null` if this database role may not see it. */
   state: string | null;
   transaction_seconds: number | null;
 }
 
-// rows of a dump carry transaction ids of another server: those that this one has not handed out yet are nobody's
+// rows of a restored dump carry transaction ids of another server: ids that this server has not assigned yet belong to
+// no transaction
 const LAG = `select count(*)::int as waiting,
     coalesce(greatest(extract(epoch from clock_timestamp() - min(w.timestamp)), 0), 0)::float8 as seconds
   from (select e.timestamp from events e
     where e.xid >= pg_snapshot_xmin(pg_current_snapshot()) and e.xid < pg_snapshot_xmax(pg_current_snapshot())
     order by e.xid, e.seq limit ${MAX_COUNTED}) w`;
 
-// no text of a query: it may hold secrets. Replication slots and readers hold back vacuum, but no snapshot's oldest
-// transaction
+// no query text, which may contain secrets. Replication slots and readers hold back vacuum, but not the oldest
+// transaction of a snapshot
 const HOLDER = `select * from (
-    select 'session' as kind, a.pid, null as gid, a.datname::text as database, a.application_name, a.state, a.xact_start as since, a.backend_xid as xid
+    select 'session' as kind, a.pid, null as gid, a.datname::text as database, a.application_name, a.state,
+      a.xact_start as since, a.backend_xid as xid
       from pg_stat_activity a where a.backend_xid is not null
     union all
-    select 'prepared transaction', null, p.gid, p.database::text, null, null, p.prepared, p.transaction from pg_prepared_xacts p
+    select 'prepared transaction', null, p.gid, p.database::text, null, null, p.prepared, p.transaction
+      from pg_prepared_xacts p
   ) h where h.xid = pg_snapshot_xmin(pg_current_snapshot())::xid`;
 const CAUSE = `select kind, pid, gid, database, application_name, state,
     extract(epoch from clock_timestamp() - since)::float8 as transaction_seconds from (${HOLDER}) c limit 1`;
@@ -83,7 +86,7 @@ export class EventLag {
     }
     if (this.#isWarned && performance.now() - this.#warnedAt < WARN_EVERY_MS) return;
     const [holder] = await this.#sql.read<Holder>(CAUSE, []);
-    // it has just ended: the events are on their way
+    // it has just ended, so the events are about to be sent
     if (!holder) return;
     this.#isWarned = true;
     this.#warnedAt = performance.now();

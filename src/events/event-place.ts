@@ -2,7 +2,7 @@ import { reaches, type TokenGrant } from '../access/token-grant.ts';
 import { type PlaceKind, placesOf } from '../core/resources.ts';
 import type { StreamEvent } from '../data/outbox.ts';
 
-/** What names a place of a kind in an event. */
+/** The property of an event that names a place of each kind. */
 const PLACE_IDS = {
   organization: 'orgId',
   workspace: 'workspaceId',
@@ -12,10 +12,10 @@ const PLACE_IDS = {
 } as const satisfies Record<PlaceKind, keyof StreamEvent>;
 
 /**
- * Whether a token may hear of an event. The rule is that of reads: a restricted token hears nothing of other places
- * than its own, but does of what lies above them, such as the workspace and its members, and of places of kinds that it
- * is not restricted in. It never hears of what is no resource, nor of an event that does not name the places that its
- * resource always lies in.
+ * Whether a token may receive an event. The rule is the same as for reads: a restricted token receives no events of
+ * other places of a restricted kind. It does receive events of what is above its places, such as the workspace and its
+ * members, and of places of other kinds. It never receives events about anything that is not a resource, or events that
+ * do not name the places that their resource is always in.
  */
 export function isHeardBy(token: TokenGrant, event: StreamEvent): boolean {
   return (!isRestricted(token) || namesItsPlaces(event)) && reaches(token, 'sync:subscribe', event);

@@ -3,13 +3,14 @@ import type { CloseReason } from './close-reason.ts';
 import type { Position } from './position.ts';
 
 /**
- * A client that is this far behind is let go, so that it cannot fill the server's memory; it comes back and resumes.
+ * A client that is this far behind is disconnected, so that it cannot fill the server's memory. It can reconnect and
+ * resume.
  */
 const MAX_QUEUED = 1_000;
 
-/** What one stream has yet to read: every event of its workspace behind a position. */
+/** The unread events of one stream: every event of its workspace after a position. */
 export class EventQueue implements AsyncIterableIterator<StreamEvent> {
-  /** All that was committed behind this position comes, nothing from before it. */
+  /** The queue gets every event that was committed after this position, and none before it. */
   readonly start: Position;
   readonly #onEnd: () => void;
   readonly #queued: StreamEvent[] = [];
@@ -26,7 +27,7 @@ export class EventQueue implements AsyncIterableIterator<StreamEvent> {
     return this.#hasEnded;
   }
 
-  /** Why it ended; `null` while it has not, and when its reader left. */
+  /** Why it ended; `null` while it is open, and when its reader left. */
   get reason(): CloseReason | null {
     return this.#reason;
   }
@@ -41,7 +42,7 @@ export class EventQueue implements AsyncIterableIterator<StreamEvent> {
     }
   }
 
-  /** The first reason counts. What was not read yet is dropped: a reader that resumes gets it. */
+  /** The first reason counts. Unread events are dropped: a reader that resumes gets them. */
   end(reason: CloseReason | null): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;

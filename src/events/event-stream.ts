@@ -6,27 +6,27 @@ import type { StreamedPlace } from './missed-events.ts';
 import { cursorOf, isBehind, type Position } from './position.ts';
 import type { Refusal, Watched } from './stream-watch.ts';
 
-/** How long the stream of what was deleted waits for the event that says so. */
+/** How long the stream of a deleted resource waits for the event of the deletion. */
 const WAIT_FOR_DELETION_MS = 30_000;
 
 export interface StreamOptions {
   place: StreamedPlace;
   /** The live events. */
   queue: EventQueue;
-  /** Where the reader has been before; `null` for one that is new. */
+  /** The position from which the reader resumes; `null` for a new reader. */
   from: Position | null;
   /** What the reader missed: everything between `from` and the live events, or `lost`. */
   missed: AsyncIterable<StreamEvent> | 'lost' | null;
   /** Whether the reader asked for the event and may receive it. */
   mayReceive: (event: StreamEvent) => boolean | Promise<boolean>;
-  /** Why the reader may read no more; `null` while it may. */
+  /** Why the reader may no longer read; `null` while it may. */
   refusal: () => Refusal;
   onFault: (error: unknown) => void;
-  /** The stream is over, and its place free. */
+  /** Called when the stream is over: frees its slot. */
   release: () => void;
 }
 
-/** What is the last of a stream's events, and how the stream ends then. */
+/** The event of the deletion, and the reason with which the stream then ends. */
 const DELETION = {
   workspace: { type: 'workspace.deleted', reason: 'workspace_deleted' },
   organization: { type: 'organization.deleted', reason: 'organization_deleted' },
@@ -35,8 +35,8 @@ const DELETION = {
 const DONE: IteratorResult<StreamEvent, undefined> = { done: true, value: undefined };
 
 /**
- * One reader's events: those that it missed, then the live ones, without a gap and none twice. The last one is
- * `stream.closing` with the reason, unless the reader leaves by itself.
+ * The events of one reader: those that it missed, then the live ones, without gaps or duplicates. The last one is
+ * `stream.closing` with the reason, unless the reader leaves first.
  */
 export class EventStream implements AsyncIterableIterator<StreamEvent>, Watched {
   readonly #options: StreamOptions;
@@ -45,7 +45,7 @@ export class EventStream implements AsyncIterableIterator<StreamEvent>, Watched 
   readonly #deletion: { type: string; reason: CloseReason };
   #hasBegun = false;
   #isOver = false;
-  /** By `performance.now()`. */
+  /** Time from `performance.now()`. */
   #deletedAt: number | null = null;
 
   constructor(options: StreamOptions) {
@@ -83,7 +83,7 @@ export class EventStream implements AsyncIterableIterator<StreamEvent>, Watched 
     return this;
   }
 
-  /** Where an event of this stream lies, for a reader that comes back. */
+  /** The cursor of an event, for a reader that resumes. */
   cursorOf(event: StreamEvent): string {
     return cursorOf(event);
   }
@@ -92,7 +92,7 @@ export class EventStream implements AsyncIterableIterator<StreamEvent>, Watched 
     return this.#options.refusal();
   }
 
-  /** What a look at a silent stream found. */
+  /** Takes the result of a check of a silent stream. */
   found(reason: CloseReason | null): void {
     const { queue } = this.#options;
     if (reason !== this.#deletion.reason) {
@@ -100,7 +100,7 @@ export class EventStream implements AsyncIterableIterator<StreamEvent>, Watched 
       if (reason) queue.end(reason);
       return;
     }
-    // the event that says so may be held back
+    // the event of the deletion may be held back
     this.#deletedAt ??= performance.now();
     if (performance.now() - this.#deletedAt > WAIT_FOR_DELETION_MS) queue.end(reason);
   }
@@ -114,7 +114,7 @@ export class EventStream implements AsyncIterableIterator<StreamEvent>, Watched 
       if (isReceived instanceof Promise ? await isReceived : isReceived) {
         const found = refusal();
         const reason = found instanceof Promise ? await found : found;
-        // what happened up to the deletion may still be read, and the deletion itself
+        // events up to the deletion, and that of the deletion itself, may still be read
         if (reason && reason !== this.#deletion.reason) return this.#end(reason);
         this.#position = event;
         if (isEnd) queue.end(this.#deletion.reason);
@@ -138,7 +138,7 @@ export class EventStream implements AsyncIterableIterator<StreamEvent>, Watched 
       if (!step.done) return step.value;
       this.#missed = null;
     }
-    // another node may have been ahead of this one: what the reader has seen there is yet to come here
+    // another node may have been ahead of this one: events that the reader has seen there are still to come here
     const seen = missed === 'lost' ? null : from;
     for (;;) {
       const { done, value } = await queue.next();
@@ -153,7 +153,7 @@ export class EventStream implements AsyncIterableIterator<StreamEvent>, Watched 
     this.#options.release();
   }
 
-  /** An event of the stream itself. Whoever resumes from it goes on where the stream was. */
+  /** An event about the stream itself. A reader that resumes from it continues where the stream was. */
   #notice(type: string, data: Record<string, unknown>): StreamEvent {
     const { orgId, workspaceId } = this.#options.place;
     const { xid, seq } = this.#position;

@@ -5,9 +5,9 @@ import type { StreamedPlace } from './missed-events.ts';
 import type { Position } from './position.ts';
 
 /**
- * In the order of commits: a transaction's events become visible when it ends, so only those of transactions older than
- * every running one are taken. `id > last` alone would skip an event whose transaction took its number early and
- * committed late.
+ * In commit order. A transaction's events become visible when it ends, so only events of transactions older than every
+ * running one are read. `id > last` alone would skip an event whose transaction took its number early and committed
+ * late.
  */
 const NEXT = `select ${EVENT_COLUMNS} from events e
   where (e.xid, e.seq) > ($1::xid8, $2::bigint) and e.xid < pg_snapshot_xmin(pg_current_snapshot())
@@ -18,9 +18,7 @@ const BATCH = 500;
 
 const keyOf = ({ orgId, workspaceId }: StreamedPlace): string => `${orgId} ${workspaceId ?? ''}`;
 
-/**
- * Reads the outbox for all streams of this process: one short poll, hurried by a nudge after each commit of this node.
- */
+/** Reads the outbox for all streams of this process: one short poll, which a commit on this node triggers at once. */
 export class EventTail {
   readonly #sql: Sql;
   readonly #pollMs: number;
@@ -46,13 +44,13 @@ export class EventTail {
   }
 
   /**
-   * Events of a workspace, or of an organization itself, from now on. The caller ends the queue when nobody reads it
-   * any more.
+   * Subscribes to the events of a workspace or of an organization itself, from now on. The caller ends the queue when
+   * nobody reads it any more.
    */
   async subscribe(place: StreamedPlace): Promise<EventQueue> {
     if (!this.#position) {
       const [now] = await this.#sql.read<{ xid: string }>(NOW, []);
-      // another first reader may have been faster: its position must not move past what it has yet to see
+      // another first reader may have been faster: the position must not move past events that it has not seen yet
       this.#position ??= { xid: now!.xid, seq: '0' };
     }
     const key = keyOf(place);
@@ -69,7 +67,7 @@ export class EventTail {
     return queue;
   }
 
-  /** An event of this node was committed. */
+  /** Called when this node has committed an event. */
   nudge(): void {
     if (this.#queues.size === 0) return;
     this.#nudged = true;
@@ -103,7 +101,7 @@ export class EventTail {
       const position = this.#position;
       if (!position) return;
       const rows = await this.#sql.read<StreamEvent>(NEXT, [position.xid, position.seq]);
-      // all streams left meanwhile: those that came since start elsewhere
+      // all streams have left meanwhile: streams that were added since start at another position
       if (this.#position !== position) return;
       const last = rows.at(-1);
       if (last) this.#position = { xid: last.xid, seq: last.seq };
@@ -113,7 +111,7 @@ export class EventTail {
       this.#onFault(error, 'events could not be read');
     } finally {
       this.#reading = false;
-      // a nudged event may still hide behind another transaction that runs: look again soon
+      // the new event may still be held back by another running transaction: poll again soon
       if (this.#position) this.#schedule(isMore ? 0 : this.#nudged ? 10 : this.#pollMs);
     }
   }

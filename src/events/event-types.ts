@@ -1,11 +1,11 @@
 import { declarationOf, isResourceWord, resourceWords } from '../core/resources.ts';
 
-/** The types of all events but those of a stream itself. */
+/** The types of all events, except those about a stream itself. */
 export const eventTypes: ReadonlySet<string> = new Set(
   resourceWords.flatMap((word) => (declarationOf(word).events ?? []).map((name) => `${word}.${name}`)),
 );
 
-/** Whether a reader may ask for it: the type of an event, or `<resource>.*` for all of a resource. */
+/** Whether a reader may select it: the type of an event, or `<resource>.*` for all events of a resource. */
 export function isEventName(name: string): boolean {
   if (eventTypes.has(name)) return true;
   const word = name.endsWith('.*') ? name.slice(0, -2) : '';

@@ -3,7 +3,7 @@ import { builder } from '../graphql/builder.ts';
 import { cursorOf } from './position.ts';
 
 const EventActor = builder.objectRef<StreamEvent['actor']>('EventActor').implement({
-  description: 'Who made an event happen.',
+  description: 'Who caused an event.',
   fields: (t) => ({
     principalType: t.exposeString('principal_type', {
       description: '`user`, `api_token`, `app_token`, `service_account`, `system` or `anonymous`.',
@@ -14,72 +14,84 @@ const EventActor = builder.objectRef<StreamEvent['actor']>('EventActor').impleme
 });
 
 const WorkspaceEvent = builder.objectRef<StreamEvent>('WorkspaceEvent').implement({
-  description: 'Something that happened in a workspace. It carries identifiers, not rows: read what you may see.',
+  description:
+    'An event in a workspace. It carries identifiers, not the resource: read the resource with your own permissions.',
   fields: (t) => ({
     workspaceId: t.exposeID('workspaceId', { nullable: true, description: 'The workspace.' }),
-    namespaceId: t.exposeID('namespaceId', { nullable: true, description: 'The namespace that it is about, if any.' }),
+    namespaceId: t.exposeID('namespaceId', {
+      nullable: true,
+      description: 'The namespace that the event is about, if any.',
+    }),
     environmentId: t.exposeID('environmentId', {
       nullable: true,
-      description: 'The environment that it is about, if any.',
+      description: 'The environment that the event is about, if any.',
     }),
-    appId: t.exposeID('appId', { nullable: true, description: 'The app that it is about, if any.' }),
+    appId: t.exposeID('appId', { nullable: true, description: 'The app that the event is about, if any.' }),
   }),
 });
 
 const OrganizationEvent = builder.objectRef<StreamEvent>('OrganizationEvent').implement({
   description:
-    'Something that happened in an organization itself. It carries identifiers, not rows: read what you may see.',
+    'An event of an organization itself. It carries identifiers, not the resource: ' +
+    'read the resource with your own permissions.',
 });
 
 for (const Event of [WorkspaceEvent, OrganizationEvent])
   builder.objectFields(Event, (t) => ({
-    id: t.exposeID('id', { description: 'Identifier.' }),
+    id: t.exposeID('id', { description: 'Identifier of the event.' }),
     cursor: t.string({
       authorize: 'inherited',
       extensions: { sameForAll: true },
-      description: 'Place of the event in the stream. Pass it as `after` to resume behind it.',
+      description: 'Position of the event in the stream. Pass it as `after` to resume after this event.',
       resolve: cursorOf,
     }),
     type: t.exposeString('type', {
       description:
-        '`<resource>.created`, `<resource>.updated`, …; `resync` and `stream.closing` are about the stream itself.',
+        '`<resource>.created`, `<resource>.updated` and so on. `resync` and `stream.closing` are about the stream ' +
+        'itself.',
     }),
     orgId: t.exposeID('orgId', { description: 'The organization.' }),
     actor: t.field({
       type: EventActor,
       authorize: 'inherited',
       extensions: { sameForAll: true },
-      description: 'Who did it.',
+      description: 'Who caused the event.',
       resolve: (event) => event.actor,
     }),
     resourceType: t.exposeString('resourceType', { description: 'Kind of the resource.' }),
     resourceId: t.exposeID('resourceId', { description: 'Identifier of the resource.' }),
-    data: t.expose('data', { type: 'JSONObject', description: 'Details of the type.' }),
+    data: t.expose('data', { type: 'JSONObject', description: 'Details, depending on `type`.' }),
     timestamp: t.expose('timestamp', { type: 'DateTime', description: 'When it happened.' }),
-    traceId: t.exposeString('traceId', { nullable: true, description: 'Trace of the request that caused it.' }),
+    traceId: t.exposeString('traceId', { nullable: true, description: 'Trace of the request that caused the event.' }),
   }));
 
 const RESUMING =
-  'from now on, or from behind the event `after`, in the order in which it was committed. Events of the last 24 hours can be resumed from, 10,000 at most; a reader that missed more gets one `resync` event and reads its state again.';
+  'The stream starts now, or after the event `after`, and keeps the order of the commits. A client can resume within ' +
+  'the last 24 hours and at most 10,000 events. A client that missed more gets one `resync` event and must read its ' +
+  'state again.';
 const CLOSING = (deletion: string) =>
-  `The last event is \`stream.closing\`; \`data.reason\` is \`timeout\`, \`token_revoked\`, \`membership_revoked\`, \`shutdown\`, \`slow_consumer\`, \`${deletion}\` or \`unavailable\`.`;
+  'The last event is `stream.closing`. Its `data.reason` is `timeout`, `token_revoked`, `membership_revoked`, ' +
+  `\`shutdown\`, \`slow_consumer\`, \`${deletion}\` or \`unavailable\`.`;
 
 builder.subscriptionFields((t) => {
   const wish = {
     after: t.arg.string({
       description:
-        'The `cursor` of the last event that was seen. Over SSE the header `Last-Event-ID` takes precedence.',
+        'The `cursor` of the last event that the client saw. Over SSE, the header `Last-Event-ID` takes precedence.',
     }),
     types: t.arg.stringList({
       constraints: { minItems: 1, maxItems: 100, item: { maxLength: 64 } },
       description:
-        'Only these events: exact types like `secret.rotated`, and `secret.*` for all of a resource. What is about the stream itself always comes.',
+        'Only events of these types: an exact type like `secret.rotated`, or `secret.*` for all events of a ' +
+        'resource. Events about the stream itself are always sent.',
     }),
   };
   return {
     workspaceEvents: t.field({
       type: WorkspaceEvent,
-      description: `What happens in a workspace, ${RESUMING} A token that is confined to namespaces, environments or an app does not hear of others. ${CLOSING('workspace_deleted')}`,
+      description:
+        `The events of a workspace. ${RESUMING} A token that is restricted to namespaces, environments or an app ` +
+        `does not receive events of others. ${CLOSING('workspace_deleted')}`,
       authorize: { workspace: 'sync:subscribe' },
       activity: { resourceType: 'sync', action: 'read' },
       args: {
@@ -94,7 +106,11 @@ builder.subscriptionFields((t) => {
     }),
     organizationEvents: t.field({
       type: OrganizationEvent,
-      description: `What happens in an organization itself (to the organization, its members, invitations, models, provider accounts, API tokens and own secrets), ${RESUMING} Whoever may read a resource receives its events: of API tokens their owner, and who manages them. Events of workspaces come by \`workspaceEvents\`. ${CLOSING('organization_deleted')}`,
+      description:
+        'The events of an organization itself: of the organization, its members, invitations, models, provider ' +
+        `accounts, API tokens and its own secrets. ${RESUMING} A client receives the events of the resources that it ` +
+        'may read; events of an API token go to its owner and to those who manage tokens. `workspaceEvents` sends ' +
+        `the events of workspaces. ${CLOSING('organization_deleted')}`,
       authorize: { organization: 'sync:subscribe' },
       activity: { resourceType: 'sync', action: 'read' },
       args: { orgId: t.arg.id({ required: true, description: 'The organization.' }), ...wish },

@@ -16,7 +16,7 @@ import { StreamSlots } from './stream-slots.ts';
 import { type Refusal, StreamWatch } from './stream-watch.ts';
 import { typeFilterOf } from './type-filter.ts';
 
-/** How long a stop waits for readers to take their last event. */
+/** How long a shutdown waits for readers to take their last event. */
 const CLOSING_MS = 500;
 
 interface EventServiceDeps {
@@ -28,11 +28,11 @@ interface EventServiceDeps {
   onFault: (error: unknown, what: string) => void;
 }
 
-/** What a reader asks of a stream. */
+/** The options of a stream. */
 export interface Wish {
-  /** The cursor of the last event that it has seen. */
+  /** The cursor of the last event that the reader has seen. */
   after?: string | null | undefined;
-  /** Exact types, and `<resource>.*`; everything where nothing is said. */
+  /** Exact types and `<resource>.*`. Default: all events. */
   types?: readonly string[] | null | undefined;
 }
 
@@ -58,9 +58,9 @@ export class EventService {
   }
 
   /**
-   * Events of a workspace from now on, or from behind the event with the cursor `after`; for a token only those that it
-   * may hear of. Ends when the session or the membership does. What cannot be given any more is one `resync`.
-   * @throws RATE_LIMIT_EXCEEDED, InputError for what is no cursor, and for types that no event has
+   * Events of a workspace, from now on or after the event with the cursor `after`; a token gets only those that it may
+   * receive. Ends with the session or the membership. Events that are no longer available are replaced by one `resync`.
+   * @throws RATE_LIMIT_EXCEEDED; InputError for an invalid cursor, and for types that no event has
    */
   async subscribe(actor: Actor, workspace: StreamedWorkspace, wish: Wish): Promise<AsyncIterable<StreamEvent>> {
     const { token } = actor.principal;
@@ -71,20 +71,20 @@ export class EventService {
   }
 
   /**
-   * The same of an organization itself: of its events those that are about what the actor may read, which is asked for
-   * each of them.
+   * The same for an organization itself: those of its events that are about resources that the actor may read, checked
+   * for each event.
    * @throws as {@link subscribe}
    */
   async subscribeToOrganization(actor: Actor, orgId: string, wish: Wish): Promise<AsyncIterable<StreamEvent>> {
     const mayReceive = (event: StreamEvent) =>
-      // nobody may read anything of what is gone: those who are told have not lost it before
+      // nobody may read a deleted organization: the event goes to those who had access until then
       event.type === 'organization.deleted' || this.#audience.mayReceive(actor, event);
     return this.#open(actor, { orgId, workspaceId: null }, wish, mayReceive, () =>
       this.#deps.access.requireOrganization(actor, orgId, 'sync:subscribe'),
     );
   }
 
-  /** Ends all streams, because the service stops. Resolves when each has said so, or does not read. */
+  /** Ends all streams, because the service stops. Resolves when each has sent its last event, or is not being read. */
   async close(): Promise<void> {
     this.#deps.tail.close();
     await Promise.race([Promise.all(this.#unreleased), delay(CLOSING_MS, undefined, { ref: false })]);
@@ -146,7 +146,7 @@ export class EventService {
     return (await missed.isLost(place, from, until)) ? 'lost' : missed.between(place, from, until);
   }
 
-  /** Counts a stream as open until it is released. */
+  /** Counts a stream as open until `release` is called. */
   #untilReleased(release: () => void): () => void {
     let released = release;
     const isOver = new Promise<void>((resolve) => {
@@ -161,8 +161,8 @@ export class EventService {
   }
 
   /**
-   * Each event asks, and nearly always all of it is known: a promise for each of them would be most of what a delivery
-   * costs here.
+   * Each event is checked, and nearly always from cached data: a promise per event would be most of the cost of a
+   * delivery here.
    */
   #refusal(actor: Actor, place: StreamedPlace, demand: () => unknown): Refusal {
     const lives = this.#deps.authentication.lives(actor.principal);
@@ -181,11 +181,11 @@ export class EventService {
     }
   }
 
-  /** @throws what is no refusal */
+  /** @throws errors that are not refusals */
   async #reasonOf(error: unknown, actor: Actor, { orgId, workspaceId }: StreamedPlace): Promise<CloseReason> {
     if (!(error instanceof ApiError)) throw error;
     if (workspaceId !== null) return error.code === 'RESOURCE_NOT_FOUND' ? 'workspace_deleted' : 'membership_revoked';
-    // to those who are no members an organization that is gone looks like any other
+    // to non-members, a deleted organization looks like any other
     return (await this.#deps.access.wentWithOrganization(actor, orgId)) ? 'organization_deleted' : 'membership_revoked';
   }
 }

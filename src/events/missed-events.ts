@@ -4,8 +4,7 @@ import type { Position } from './position.ts';
 
 const PAGE_SIZE = 200;
 /**
- * How far back a reader may resume (defaults §10): as long as it missed no event that is older, nor more events than
- * that.
+ * How far back a reader may resume (defaults §10): if it missed no event that is older, and no more events than this.
  */
 const WINDOW = { hours: 24, events: 10_000 };
 
@@ -16,14 +15,15 @@ const PAGE = (missed: string) =>
   `select ${EVENT_COLUMNS} from events e where ${missed} order by e.xid, e.seq limit ${PAGE_SIZE}`;
 
 /**
- * A position is of no use when nothing can be there yet (it comes from another database, or is made up), when what lay
- * there is older than every event that is kept, and when it is out of the window.
+ * A position is lost when it is in the future (from another database, or made up), when it is older than every stored
+ * event, or when it is outside the window.
  */
 const IS_LOST = (missed: string) => `select ($3::xid8, $4::bigint) > (pg_snapshot_xmin(pg_current_snapshot()), 0)
     or coalesce((select (e.xid, e.seq) > ($3::xid8, $4::bigint) from events e order by e.xid, e.seq limit 1), true)
     or coalesce((select e.timestamp < now() - interval '${WINDOW.hours} hours' from events e
       where ${missed} order by e.xid, e.seq limit 1), false)
-    or exists (select 1 from events e where ${missed} order by e.xid, e.seq offset ${WINDOW.events} limit 1) as "isLost"`;
+    or exists (select 1 from events e
+      where ${missed} order by e.xid, e.seq offset ${WINDOW.events} limit 1) as "isLost"`;
 
 const textsOf = (workspace: string) => ({ page: PAGE(WHERE(workspace)), isLost: IS_LOST(WHERE(workspace)) });
 const TEXTS = {
@@ -32,13 +32,13 @@ const TEXTS = {
 };
 const textsFor = ({ workspaceId }: StreamedPlace) => (workspaceId === null ? TEXTS.organization : TEXTS.workspace);
 
-/** What a stream is about: a workspace, or, where it names none, the organization itself. */
+/** The subject of a stream: a workspace, or the organization itself if it names no workspace. */
 export interface StreamedPlace {
   orgId: string;
   workspaceId: string | null;
 }
 
-/** What a reader that comes back has missed. */
+/** The events that a resuming reader has missed. */
 export class MissedEvents {
   readonly #sql: Sql;
 
@@ -46,13 +46,13 @@ export class MissedEvents {
     this.#sql = sql;
   }
 
-  /** Whether not everything behind a position can be given any more. */
+  /** Whether some event after a position is no longer available. */
   async isLost(place: StreamedPlace, from: Position, until: Position): Promise<boolean> {
     const [answer] = await this.#sql.read<{ isLost: boolean }>(textsFor(place).isLost, parameters(place, from, until));
     return answer!.isLost;
   }
 
-  /** The events behind `from`, up to and with `until`; read page by page, as fast as they are taken. */
+  /** The events after `from`, up to and including `until`, read page by page as they are consumed. */
   async *between(place: StreamedPlace, from: Position, until: Position): AsyncGenerator<StreamEvent, void> {
     for (let at: Position | undefined = from; at; ) {
       const rows: StreamEvent[] = await this.#sql.read<StreamEvent>(textsFor(place).page, parameters(place, at, until));

@@ -7,8 +7,8 @@ import type { StreamEvent } from '../data/outbox.ts';
 import type { Sql } from '../data/sql.ts';
 
 /**
- * The right to read what an event of an organization is about; `null` where nobody receives it: it is about no
- * resource, about one that lies below the organization, or about one that has no such right.
+ * The permission to read what an event of an organization is about. `null` if nobody receives the event: it is not
+ * about a resource, or about one below the organization, or about one without such a permission.
  */
 function rightToRead(word: string): Permission | null {
   if (!isResourceWord(word)) return null;
@@ -20,11 +20,13 @@ function rightToRead(word: string): Permission | null {
 
 const OWNER = `select created_by_user_id as "userId" from api_tokens where org_id = $1 and id = $2`;
 
-/** Who receives the events of an organization: whoever may read what they are about, asked for each event. */
+/**
+ * Who receives the events of an organization: callers who may read the resource of the event, checked for each event.
+ */
 export class OrganizationAudience {
   readonly #access: Access;
   readonly #sql: Sql;
-  /** Of events about API tokens: read once for all streams. */
+  /** The owners of API tokens by event, read once for all streams. */
   readonly #owners = new WeakMap<StreamEvent, Promise<string | null>>();
 
   constructor(access: Access, sql: Sql) {
@@ -40,7 +42,9 @@ export class OrganizationAudience {
     return this.#may(actor, event, permission);
   }
 
-  /** As the lists of API tokens: one's own, or all for those who manage them; never for the token of an app. */
+  /**
+   * Like the lists of API tokens: the caller's own, or all for those who manage them; never with the token of an app.
+   */
   async #mayReceiveToken(actor: Actor, event: StreamEvent, permission: Permission): Promise<boolean> {
     const { token, userId } = actor.principal;
     if (token?.appId || !(await this.#may(actor, event, permission))) return false;
@@ -67,7 +71,7 @@ export class OrganizationAudience {
   }
 }
 
-/** @throws what is no refusal */
+/** @throws errors that are not refusals */
 function refused(error: unknown): false {
   if (error instanceof ApiError) return false;
   throw error;

@@ -1,8 +1,8 @@
 import { invalidInput } from '../core/errors.ts';
 
 /**
- * A place in the order of commits: right behind the event with this transaction and number. A number alone does not
- * order events, because it is handed out when an event is written and not when its transaction commits.
+ * A position in the order of commits: directly after the event with this transaction and number. A number alone does
+ * not order events, because it is assigned when an event is written and not when its transaction commits.
  */
 export interface Position {
   xid: string;
@@ -14,8 +14,8 @@ const MAX_XID = 2n ** 64n - 1n;
 const MAX_SEQ = 2n ** 63n - 1n;
 
 /**
- * The position as clients carry it. It is not authenticated: whoever makes one up sees no more than those who start
- * from it.
+ * The position in the form that clients get. It is not authenticated: a made-up cursor shows no more than a real one at
+ * the same position.
  */
 export const cursorOf = ({ xid, seq }: Position): string => `${xid}-${seq}`;
 
@@ -28,7 +28,7 @@ export function positionOf(cursor: string | null | undefined): Position | null {
   return { xid, seq };
 }
 
-/** Whether an event lies behind a position, so that whoever is there has not seen it. */
+/** Whether an event comes after a position, so that a reader at the position has not seen it. */
 export function isBehind(event: Position, position: Position): boolean {
   const [own, other] = [BigInt(event.xid), BigInt(position.xid)];
   return own === other ? BigInt(event.seq) > BigInt(position.seq) : own > other;

@@ -2,7 +2,7 @@ import { rateLimited } from '../core/errors.ts';
 
 const MAX_PER_USER = 10;
 const MAX_PER_PLACE = 200;
-/** When it makes sense to ask again: streams end when their readers leave. */
+/** When a retry makes sense: streams end when their readers leave. */
 const RETRY_AFTER_SECONDS = 5;
 
 /**
@@ -12,7 +12,7 @@ const RETRY_AFTER_SECONDS = 5;
 export class StreamSlots {
   readonly #open = new Map<string, number>();
 
-  /** Takes a slot. @returns what gives it back, once @throws RATE_LIMIT_EXCEEDED */
+  /** Takes a slot. @returns a function that returns the slot @throws RATE_LIMIT_EXCEEDED */
   take(userId: string, placeId: string): () => void {
     const user = `user ${userId}`;
     const place = `place ${placeId}`;

@@ -3,15 +3,15 @@ import type { Authentication } from '../access/authentication.ts';
 import type { Actor } from '../access/caller.ts';
 import type { CloseReason } from './close-reason.ts';
 
-/** How often silent streams are asked whether their readers may still read: a revocation ends them within a second. */
+/** How often the access of silent streams is checked: a revocation ends them within a second. */
 const LOOK_MS = 800;
-/** Groups that are judged before anything else gets its turn. */
+/** Number of readers that are checked before the event loop continues. */
 const CHUNK = 500;
 
-/** Why a reader may read no more; `null` while it may. At once where all of it is known. */
+/** Why a reader may no longer read; `null` while it may. Not a promise if everything is cached. */
 export type Refusal = CloseReason | null | Promise<CloseReason | null>;
 
-/** A stream that may have to end while nothing happens on it. */
+/** A stream that may have to end while it is silent. */
 export interface Watched {
   refusal(): Refusal;
   found(reason: CloseReason | null): void;
@@ -24,7 +24,7 @@ interface Reader {
   workspaceId: string | null;
 }
 
-/** The streams of one reader in one place: they have one answer. */
+/** The streams of one reader in one place: they get the same answer. */
 interface Group {
   reader: Reader;
   streams: Set<Watched>;
@@ -54,7 +54,7 @@ export class StreamWatch {
     this.#deps = deps;
   }
 
-  /** @returns what ends the watch */
+  /** @returns a function that ends the watch */
   add(stream: Watched, reader: Reader): () => void {
     const key = keyOf(reader);
     const group = this.#groups.get(key) ?? { reader, streams: new Set(), isRefused: false };
@@ -71,7 +71,7 @@ export class StreamWatch {
   }
 
   #schedule(inMs: number): void {
-    // a look that is under way sets the next one itself
+    // a running check schedules the next one itself
     if (this.#isLooking || this.#timer || this.#groups.size === 0) return;
     this.#timer = setTimeout(() => void this.#look(), inMs);
   }
@@ -85,7 +85,7 @@ export class StreamWatch {
       await this.#readAll(groups.map(({ reader }) => reader));
       await this.#judgeAll(groups);
     } catch {
-      // the database is away: the next look decides
+      // the database is unreachable: the next check decides
     }
     this.#isLooking = false;
     this.#schedule(Math.max(0, LOOK_MS - (performance.now() - started)));
@@ -106,7 +106,7 @@ export class StreamWatch {
       for (const group of groups.slice(at, at + CHUNK)) {
         const [any] = group.streams;
         const refusal = any?.refusal() ?? null;
-        // what was dropped meanwhile is read on its own, and the database may be away
+        // entries that were dropped meanwhile are read one by one, and the database may be unreachable
         if (refusal instanceof Promise)
           refusal.then(
             (reason) => tell(group, reason),
@@ -119,7 +119,7 @@ export class StreamWatch {
   }
 }
 
-/** Streams that may go on are left alone: most looks cost nothing for each of them. */
+/** Streams that may continue are not touched: a check costs nothing per stream while nobody is refused. */
 function tell(group: Group, reason: CloseReason | null): void {
   if (!reason && !group.isRefused) return;
   group.isRefused = reason !== null;

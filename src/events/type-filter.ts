@@ -1,11 +1,11 @@
 import { InputError, valueIssue } from '../core/errors.ts';
 import { isEventName } from './event-types.ts';
 
-/** Whether a reader asked for the events of a type. */
+/** Whether a reader selected the events of a type. */
 export type TypeFilter = (type: string) => boolean;
 
 /**
- * What a reader asked for: exact types, and `<resource>.*` for all of a resource; everything where nothing is said.
+ * The filter that a reader selected: exact types, and `<resource>.*` for all events of a resource. Default: all events.
  * @throws InputError at `types` for each name that no event has
  */
 export function typeFilterOf(types: readonly string[] | null | undefined): TypeFilter {

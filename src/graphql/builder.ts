@@ -15,7 +15,7 @@ import './plugins/versions-plugin.ts';
 /** The schema builder. It defines no types: each resource folder does. */
 export const builder = new SchemaBuilder<{
   Context: Context;
-  /** What resolvers of root fields get as their parent: the place that was checked. */
+  /** The parent value of root resolvers: the place that was checked. */
   Root: RootPlace;
   PrismaTypes: PrismaTypes;
   DefaultFieldNullability: false;
@@ -29,12 +29,12 @@ export const builder = new SchemaBuilder<{
     Int53: { Input: number; Output: number };
   };
 }>({
-  // wrapped from last to first: constraints are checked before access is asked, but for strangers, who learn nothing of
-  // the input
+  // plugins wrap from last to first: constraints are checked before access, except for anonymous callers, who learn
+  // nothing about the input
   plugins: ['freshReads', 'activity', 'constraints', 'access', 'pages', 'versions', PrismaPlugin],
   defaultFieldNullability: false,
   prisma: {
-    // the plugin gives the types of rows; rows themselves are read by `Reads` (docs/decisions/0011)
+    // the plugin provides the types of rows; `Reads` reads the rows themselves (docs/decisions/0011)
     client: () => {
       throw new Error('No row is loaded through the Prisma plugin: declare a link with `refersTo`.');
     },

@@ -23,7 +23,7 @@ interface Tracked {
 
 const idOf = (kind: IdKind) => `Identifier, \`${resources[kind].prefix}_…\`.`;
 
-/** The fields of what lives in an organization: `id` and `orgId`, with the organization. */
+/** The fields of a resource in an organization: `id` and `orgId`, with the organization. */
 export function inOrganization(type: ObjectRef<Types, InOrganization>, kind: IdKind): void {
   builder.objectFields(type, (t) => ({
     id: t.exposeID('id', { description: idOf(kind) }),
@@ -32,7 +32,7 @@ export function inOrganization(type: ObjectRef<Types, InOrganization>, kind: IdK
   refersTo(type, { orgId: 'organization' });
 }
 
-/** The fields of what lives in a workspace: `id`, `orgId` and `workspaceId`, with their objects. */
+/** The fields of a resource in a workspace: `id`, `orgId` and `workspaceId`, with their objects. */
 export function inWorkspace(type: ObjectRef<Types, InWorkspace>, kind: IdKind): void {
   builder.objectFields(type, (t) => ({
     id: t.exposeID('id', { description: idOf(kind) }),
@@ -42,29 +42,29 @@ export function inWorkspace(type: ObjectRef<Types, InWorkspace>, kind: IdKind): 
   refersTo(type, { orgId: 'organization' });
 }
 
-/** The fields of what lives in a namespace: those of a workspace, and `namespaceId`. */
+/** The fields of a resource in a namespace: those of a workspace, and `namespaceId`. */
 export function inNamespace(type: ObjectRef<Types, InWorkspace & { namespaceId: string }>, kind: IdKind): void {
   inWorkspace(type, kind);
   builder.objectField(type, 'namespaceId', (t) => t.exposeID('namespaceId', { description: 'The namespace.' }));
   refersTo(type, { workspaceId: 'workspace', namespaceId: { kind: 'namespace', required: true } });
 }
 
-/** The fields of what lives in an app: those of a workspace, and `appId`. */
+/** The fields of a resource in an app: those of a workspace, and `appId`. */
 export function inApp(type: ObjectRef<Types, InWorkspace & { appId: string }>, kind: IdKind): void {
   inWorkspace(type, kind);
   builder.objectField(type, 'appId', (t) => t.exposeID('appId', { description: 'The app.' }));
   refersTo(type, { workspaceId: 'workspace' });
 }
 
-/** A time that may not be there. */
+/** A nullable time. */
 export const optionalTime = (description: string) => ({ type: 'DateTime', nullable: true, description }) as const;
 
-/** Who made it and when, and when it changed: `createdBy` with the user, `createdAt` and `updatedAt`. */
+/** `createdBy` with the user, `createdAt` and `updatedAt`. */
 export function tracked(
   type: ObjectRef<Types, Tracked>,
   {
-    by = 'Who made it.',
-    at = 'When it was made.',
+    by = 'The user who created it.',
+    at = 'When it was created.',
     changed = 'When it last changed.',
   }: { by?: string; at?: string; changed?: string } = {},
 ): void {

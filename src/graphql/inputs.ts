@@ -6,7 +6,7 @@ import { builder } from './builder.ts';
 /** Bounds that many inputs share (defaults §0.5). */
 export const bounds = {
   name: { minLength: 1, maxLength: 255 },
-  /** A name that an update may leave out, but not clear. */
+  /** A name that an update may omit, but not clear. */
   keptName: { minLength: 1, maxLength: 255, notNull: true },
   description: { maxLength: 4_000 },
   tags: { maxItems: 50, item: { minLength: 1, maxLength: 64 }, notNull: true },
@@ -15,16 +15,16 @@ export const bounds = {
   open: { pattern: '[a-z][a-z0-9_.:-]{0,63}' },
   slug: { pattern: '[a-z0-9]+(?:-[a-z0-9]+)*', maxLength: 64 },
   json: { maxBytes: 256 * 1024, notNull: true },
-  /** Free data of something new: `null` is none. */
+  /** Free-form data of a new resource; `null` means none. */
   newJson: { maxBytes: 256 * 1024 },
 } as const satisfies Record<string, Constraints>;
 
-/** A text that is a role. */
+/** A string that must be a role. */
 export const aRole = {
   type: 'String' as unknown as InputRef<Role>,
   constraints: { oneOf: ['owner', 'admin', 'editor', 'member', 'viewer'] },
 } as const;
 
-/** The argument that takes what a mutation is given. */
+/** The `input` argument of a mutation. */
 export const inputArg = <Shape>(type: InputRef<Shape>, description = 'The changes.') =>
   builder.args((t) => ({ input: t.field({ type, required: true, description }) }));

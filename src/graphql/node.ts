@@ -11,8 +11,8 @@ interface Identified {
 }
 
 /**
- * Finds a row, if the caller may read it: by the same permission as the type's own query. By its id alone, or in the
- * organization that a row beside it names.
+ * Finds a row if the caller may read it, with the permission of the type's own query. It looks in the organization of
+ * the referencing row, or by id alone.
  */
 export type NodeLoader<Row> = (context: Context, id: string, orgId?: string) => Promise<Row | null>;
 
@@ -24,8 +24,8 @@ interface NodeKind {
 const registered = new Map<IdKind, NodeKind>();
 
 /**
- * Makes a type reachable through `node(id)` and beside ids of its kind. Each resource's `.graph.ts` calls it for its
- * own types.
+ * Makes a type reachable through `node(id)` and through the reference fields beside ids of its kind. Each resource's
+ * `.graph.ts` calls it for its own types.
  */
 export function registerNode<Row extends Identified>(
   kind: IdKind,
@@ -44,8 +44,8 @@ export function nodeKindOf(kind: IdKind): NodeKind {
 }
 
 export const Node = builder.interfaceRef<{ id: string }>('Node').implement({
-  description: 'Something with an identifier that is unique in the whole service.',
-  fields: (t) => ({ id: t.exposeID('id', { description: 'Identifier; its prefix says what it is.' }) }),
+  description: 'An object with an identifier that is unique in the whole service.',
+  fields: (t) => ({ id: t.exposeID('id', { description: 'Identifier. Its prefix tells the type of the object.' }) }),
   resolveType: ({ id }) => registered.get(kindOfId(id)!)?.type.name,
 });
 
@@ -53,9 +53,9 @@ builder.queryFields((t) => ({
   node: t.field({
     type: Node,
     nullable: true,
-    description: 'Anything by its identifier; null when there is no such thing, and when the caller may not see it.',
+    description: 'Any object by its identifier. `null` if there is no such object or the caller may not see it.',
     authorize: 'signedIn',
-    activity: false, // what was read is known only now: it is recorded below
+    activity: false, // only the resolver knows what was read: it is recorded below
     args: { id: t.arg.id({ required: true, description: 'The identifier.' }) },
     resolve: async (_root, { id }, context) => {
       const kind = kindOfId(id);
@@ -78,7 +78,7 @@ builder.queryFields((t) => ({
   }),
 }));
 
-/** Hidden and missing answer alike: nothing. */
+/** Hidden and missing objects give the same answer: `null`. */
 async function visible<Row>(row: Promise<Row | null>): Promise<Row | null> {
   try {
     return await row;

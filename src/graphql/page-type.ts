@@ -5,20 +5,22 @@ import type { Page } from '../data/page.ts';
 import { builder } from './builder.ts';
 
 const PageInfo = builder.objectRef<Page<unknown>>('PageInfo').implement({
-  description: 'Where a page stands in its list.',
+  description: 'The position of a page in its list.',
   fields: (t) => ({
-    hasNextPage: t.exposeBoolean('hasNextPage', { description: 'There are rows after this page.' }),
-    hasPreviousPage: t.exposeBoolean('hasPreviousPage', { description: 'The page was asked for with a cursor.' }),
+    hasNextPage: t.exposeBoolean('hasNextPage', { description: 'Whether there are rows after this page.' }),
+    hasPreviousPage: t.exposeBoolean('hasPreviousPage', {
+      description: 'Whether the page was requested with a cursor.',
+    }),
     startCursor: t.string({
       nullable: true,
       authorize: 'inherited',
-      description: 'Cursor of the first row; null on an empty page.',
+      description: 'Cursor of the first row. `null` on an empty page.',
       resolve: (page) => cursorAt(page, 0),
     }),
     endCursor: t.string({
       nullable: true,
       authorize: 'inherited',
-      description: 'Send it back as `after` to fetch the next page; null on the last page.',
+      description: 'Pass it as `after` to fetch the next page. `null` on the last page.',
       resolve: (page) => (page.hasNextPage ? cursorAt(page, -1) : null),
     }),
   }),
@@ -28,7 +30,7 @@ function cursorAt(page: Page<unknown>, index: number): string | null {
   return page.nodes.length > 0 ? page.cursorOf(page.nodes.at(index)) : null;
 }
 
-/** The connection type of an object type: `nodes`, `edges`, `pageInfo`, `totalCount`. */
+/** Builds the connection type of an object type: `nodes`, `edges`, `pageInfo`, `totalCount`. */
 export function pageType<Row extends object>(
   name: string,
   node: ObjectRef<typeof builder.$inferSchemaTypes, Row, Row>,
@@ -43,11 +45,11 @@ export function pageType<Row extends object>(
         description: `The ${name}.`,
         resolve: (edge) => edge.row as never,
       }),
-      cursor: t.exposeString('cursor', { description: 'Send it back as `after` to continue behind this row.' }),
+      cursor: t.exposeString('cursor', { description: 'Pass it as `after` to continue after this row.' }),
     }),
   });
   return builder.objectRef<Page<Row>>(`${name}Connection`).implement({
-    description: `A page of ${name} objects, walked by key.`,
+    description: `A page of ${name} objects (keyset pagination).`,
     extensions: { wrapsPage: true },
     fields: (t) => ({
       nodes: t.field({
@@ -65,12 +67,12 @@ export function pageType<Row extends object>(
       pageInfo: t.field({
         type: PageInfo,
         authorize: 'inherited',
-        description: 'Where the page stands.',
+        description: 'The position of the page in the list.',
         resolve: (page) => page as Page<unknown>,
       }),
       totalCount: t.int({
         authorize: 'inherited',
-        description: 'How many rows the filters give in all pages.',
+        description: 'The number of rows that match the filters, on all pages.',
         resolve: (page) => page.total(),
       }),
     }),
@@ -79,11 +81,16 @@ export function pageType<Row extends object>(
 
 const LIMIT: Constraints = { min: 1, max: 200 };
 
-/** Arguments of a list: `first` (50 unless told, 1 to 200, defaults §0.4) and `after`. */
+/** Arguments of a list: `first` (default 50, 1 to 200, defaults §0.4) and `after`. */
 export const pageArgs = (bounds: Constraints = LIMIT, defaultValue = 50) =>
   ({
     first: builder.args((t) => ({
-      first: t.int({ required: true, defaultValue, constraints: bounds, description: 'Rows of the page.' }),
+      first: t.int({
+        required: true,
+        defaultValue,
+        constraints: bounds,
+        description: 'Maximum number of rows on the page.',
+      }),
     })).first,
     after: builder.args((t) => ({
       after: t.string({

@@ -6,14 +6,14 @@ import { appArgs, namespaceArgs, organizationArgs, workspaceArgs } from './place
 import type { Requirement } from './plugins/access-plugin.ts';
 import { inside } from './row-places.ts';
 
-/** A row that lives in an organization, perhaps in a workspace and something in it. */
+/** A row in an organization, and perhaps in a workspace and a part of it. */
 export interface PlacedRow extends Place {
   id: string;
   orgId: string;
   workspaceId?: string | null;
 }
 
-/** A row that others are below; an organization is in none. */
+/** A row that is the parent of others. An organization has no parent itself. */
 export interface ParentRow {
   id: string;
   orgId?: string;
@@ -22,19 +22,19 @@ export interface ParentRow {
 
 /** How a type is the parent of others. */
 interface ParentKind {
-  /** The arguments that name it. */
+  /** The arguments that identify it. */
   args: (organization?: string) => ReturnType<typeof organizationArgs>;
-  /** What a field of the parent asks of its caller. */
+  /** What a field of the parent requires of its caller. */
   authorize: (permission: Permission) => Requirement;
-  /** What a root field asks that names the parent. */
+  /** What a root field requires that takes the parent's identifiers. */
   authorizeRoot: (permission: Permission) => Requirement;
   ofRoot: (root: RootPlace) => Checked<object>;
   ofRow: (row: ParentRow) => Checked<object>;
-  /** Asks for the permission where a row below it lives. @throws FORBIDDEN, RESOURCE_NOT_FOUND */
+  /** Requires the permission in the place of a row below it. @throws FORBIDDEN, RESOURCE_NOT_FOUND */
   demand: (context: Context, permission: Permission, row: PlacedRow) => unknown;
 }
 
-/** @throws Error for a row that names no such thing */
+/** @throws Error for a row without this identifier */
 function named(row: { id: string }, what: string, id: string | null | undefined): string {
   if (typeof id !== 'string') throw new Error(`'${row.id}' names no ${what}.`);
   return id;
@@ -88,7 +88,7 @@ const kinds: Readonly<Record<string, ParentKind>> = {
   App: partKind('app', appArgs),
 };
 
-/** @throws Error for a type that nothing can be below */
+/** @throws Error for a type that cannot be a parent */
 export function parentKindOf(typeName: string): ParentKind {
   const kind = kinds[typeName];
   if (!kind) throw new Error(`Nothing can be read below a '${typeName}': src/graphql/parent-kinds.ts knows its place.`);

@@ -28,5 +28,5 @@ export const environmentArgs = () => ({
   ...builder.args((t) => ({ environmentId: t.id({ required: true, description: 'The environment.' }) })),
 });
 
-/** The argument that names what an operation is about, beside its place. */
+/** The `id` argument of an operation, next to the arguments of its place. */
 export const idArg = (description: string) => builder.args((t) => ({ id: t.id({ required: true, description }) }));

@@ -8,22 +8,22 @@ import { Node, nodeKindOf } from './node.ts';
 
 type Types = typeof builder.$inferSchemaTypes;
 
-/** A resource whose objects stand beside ids that name them. */
+/** A resource that reference fields can return. */
 type ReferredKind = { [Kind in IdKind]: `${Kind}:read` extends Permission ? Kind : never }[IdKind] | 'organization';
 
 interface Reference<Row> {
-  /** What the id names; `node` where only its prefix tells. */
+  /** The resource that the id names; `node` if only its prefix tells. */
   kind: ReferredKind | 'node';
-  /** Name of the field, where the id's own name does not give it. */
+  /** Name of the field, if it does not follow from the name of the id. */
   name?: string;
   description?: string;
-  /** What is named is always there: the field is not null. */
+  /** The referenced object always exists, so the field is not nullable. */
   required?: true;
-  /** The ids are a list of so many at most. */
+  /** The column is a list with at most this many ids. */
   atMost?: number;
-  /** The id, where a caller may see less than the row holds. */
+  /** Returns the id, for columns that not every caller may see in full. */
   idOf?: (row: Row, context: Context) => string | null;
-  /** The id may name something of another organization. */
+  /** The id may refer to another organization. */
   anywhere?: true;
 }
 
@@ -41,15 +41,16 @@ const permissionOf = (kind: ReferredKind): Permission =>
 
 function descriptionOf<Row>(column: string, { kind, required, atMost }: Reference<Row>): string {
   const noun = kind === 'node' ? 'resource' : kind.replaceAll('_', ' ');
-  const what = atMost ? `The ${noun}s in \`${column}\`, in that order.` : `The ${noun} in \`${column}\`.`;
+  const what = atMost ? `The ${noun}s in \`${column}\`, in the same order.` : `The ${noun} in \`${column}\`.`;
   if (required) return what;
-  const gone = kind === 'user' ? 'for a user who has left the organization' : 'after it was deleted';
-  return `${what} Null ${gone}; null with an error for callers who may not read it.`;
+  const gone = kind === 'user' ? 'the user has left the organization' : `the ${noun} was deleted`;
+  const subject = atMost ? 'An item is' : 'It is';
+  return `${what} ${subject} \`null\` if ${gone}, and \`null\` with an error if the caller may not read it.`;
 }
 
 /**
- * Puts the objects beside the ids of a type that name them. Each asks for its own permission where it lives, and all
- * that a level of an answer names are read together: by the node of their kind.
+ * Adds reference fields to a type: the objects beside the ids that name them. Each requires its own permission in its
+ * own place. All objects of one level of an answer are read together, by the node loader of their kind.
  */
 export function refersTo<Row extends object>(type: ObjectRef<Types, Row>, references: References<Row>): void {
   builder.objectFields(type, (t) =>
@@ -89,7 +90,7 @@ export function refersTo<Row extends object>(type: ObjectRef<Types, Row>, refere
   );
 }
 
-/** @throws FORBIDDEN; RESOURCE_NOT_FOUND for what must be there */
+/** @throws FORBIDDEN; RESOURCE_NOT_FOUND for a missing required object */
 async function find<Row extends object>(
   context: Context,
   { kind, required, anywhere }: Reference<Row>,
@@ -102,7 +103,7 @@ async function find<Row extends object>(
   return found;
 }
 
-/** The organization of a row; an organization is its own. */
+/** The organization of a row. An organization belongs to itself. */
 function organizationOf({ id, orgId = id }: { id?: unknown; orgId?: unknown }): string {
   if (typeof orgId !== 'string') throw new Error(`'${String(id)}' names no organization.`);
   return orgId;

@@ -11,10 +11,10 @@ import { pageArgs, pageType } from './page-type.ts';
 import { type ParentRow, type PlacedRow, parentKindOf } from './parent-kinds.ts';
 
 type Types = typeof builder.$inferSchemaTypes;
-/** The resources that there is a permission to read. */
+/** The resources that have a read permission. */
 type ReadableKind = { [Kind in IdKind]: `${Kind}:read` extends Permission ? Kind : never }[IdKind];
 
-/** What `Reads` gives; its rows are those of the type. */
+/** The interface of `Reads` for the rows of the type. */
 interface ReadsOf<Row, Args extends PageArgs> {
   list(context: ReadContext, place: Checked<object>, args: Args): Promise<Page<Row>>;
   get(context: RequestCache, place: Checked<object>, id: string): Promise<Row>;
@@ -25,16 +25,16 @@ interface ReadsOf<Row, Args extends PageArgs> {
 
 interface Readable<Row, Args extends PageArgs> {
   kind: ReadableKind;
-  /** The type that the rows are below: their parent. */
+  /** The parent type of the rows. */
   below: ObjectRef<Types, ParentRow>;
   reads: (services: Context['services']) => ReadsOf<Row, Args>;
-  /** Arguments of the lists beside those of a page: the filters that the reads take. */
+  /** Arguments of the lists in addition to those of a page: the filters of the reads. */
   filters?: () => InputFieldMap & Record<Exclude<keyof Args, keyof PageArgs>, unknown>;
-  /** Arguments of a page, where they are not the usual ones. */
+  /** Arguments of a page, if they are not the usual ones. */
   page?: () => ReturnType<typeof pageArgs>;
-  /** The query of one row, and the argument that it is known by; `false` for none. */
+  /** The query of one row, and the argument that identifies it; `false` for none. */
   one?: false | { description?: string; arg?: string; argDescription?: string; organization?: string };
-  /** The query of a list; arguments of its page, where they are not those of the list below the parent. */
+  /** The query of a list, and the arguments of its page if they differ from those of the list below the parent. */
   list?: { description?: string; page?: () => ReturnType<typeof pageArgs> };
   /** The list below the parent. */
   nested?: { name?: string; description?: string; nullable?: true };
@@ -45,7 +45,7 @@ const nounOf = (name: string) => name.replaceAll(/(?<=[a-z])[A-Z]/g, ' $&').toLo
 
 /**
  * Declares the reads of a type: its page, `node(id)`, the query of one row, that of a list and the list below the
- * parent. Each asks for `<kind>:read` in the parent's place. @returns the type of a page
+ * parent. Each requires `<kind>:read` in the parent's place. @returns the type of a page
  */
 export function readable<Row extends PlacedRow, Args extends PageArgs>(
   type: ObjectRef<Types, Row, Row>,
@@ -59,7 +59,7 @@ export function readable<Row extends PlacedRow, Args extends PageArgs>(
   const reads = ({ services }: Context): ReadsOf<Row, PageArgs> => options.reads(services);
   const filters = () => options.filters?.();
   const pages = pageType(type.name, type);
-  // what lies in an organization itself is named by what it is known by there
+  // rows directly in an organization are referenced by the identifier that they have there
   const within = (context: Context, orgId: string, id: string) =>
     below.name === 'Organization'
       ? reads(context).find(context, parent.ofRow({ id: orgId }), id)
@@ -96,7 +96,7 @@ export function readable<Row extends PlacedRow, Args extends PageArgs>(
         },
         resolve: async (root, args, context) => {
           const row = await reads(context).get(context, parent.ofRoot(root), idOf(args));
-          // it may name a place that the arguments do not, such as the workspace of an invitation
+          // the row may name a place that the arguments do not, such as the workspace of an invitation
           if (context.caller.principal?.token) await parent.demand(context, permission, row);
           return row;
         },

@@ -2,6 +2,6 @@ import { builder } from './builder.ts';
 
 /** The answer of operations that only say that they did it. */
 export const MessageResult = builder.objectRef<{ message: string }>('MessageResult').implement({
-  description: 'What was done, in words.',
+  description: 'The result of an operation that returns only a message.',
   fields: (t) => ({ message: t.exposeString('message', { description: 'What was done.' }) }),
 });

@@ -17,7 +17,7 @@ interface Identified {
  * that they name: the places of their rows are checked.
  */
 
-/** The place that a row is itself: where its children live. */
+/** The place that a row itself is: the parent of its children. */
 export const inside = {
   organization: ({ id }: Identified): Checked<OrganizationPlace> => markChecked({ orgId: id }),
   workspace: ({ orgId, id }: OrganizationPlace & Identified): Checked<WorkspacePlace> =>
@@ -30,5 +30,5 @@ export const inside = {
     markChecked({ orgId, workspaceId, environmentId: id }),
 };
 
-/** The place of what is the caller's own, wherever that lies. */
+/** The place of the caller's own resources, wherever they are. */
 export const anywhere: Checked<object> = markChecked({});

@@ -22,7 +22,7 @@ export function parseDateTime(value: unknown): Date {
   const hasZone = /(?:[Zz]|[+-]\d{2}:?\d{2})$/.test(value.slice(10));
   const date = new Date(hour === undefined ? `${value}T00:00:00Z` : hasZone ? value : `${value}Z`);
   const daysInMonth = new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate();
-  // the zone may carry a time over the end of a year
+  // the zone may move a time into another year
   const isWithin = date.getUTCFullYear() >= 1 && date.getUTCFullYear() <= 9999; // false for an invalid date
   if (!isWithin || Number(day) > daysInMonth || Number(year) < 1)
     throw refuse('day or time value is outside expected range');
@@ -46,7 +46,7 @@ builder.scalarType('JSON', {
 
 builder.scalarType('JSONObject', {
   extensions: { jsonType: 'object' satisfies JsonType },
-  description: 'A JSON object with free keys, which are never renamed.',
+  description: 'A JSON object with arbitrary keys, which are never renamed.',
   serialize: (value) => value as Record<string, unknown>,
   parseValue: (value) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value))
@@ -55,10 +55,7 @@ builder.scalarType('JSONObject', {
   },
 });
 
-/**
- * Reads a map whose values are all of one type; each key and value that is not as it should be is an issue at its
- * place.
- */
+/** Reads a map whose values are all of one type; each invalid key and value is an issue with its path. */
 function parseMap<Value extends string | boolean>(value: unknown, of: { typeof: string; type: string; word: string }) {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw new GraphQLError('Input should be a valid dictionary');
@@ -104,7 +101,7 @@ builder.scalarType('BooleanMap', {
 
 builder.scalarType('Int53', {
   extensions: { jsonType: 'int53' satisfies JsonType },
-  description: 'A whole number that JSON keeps exact: up to 2^53 - 1. For counters that outgrow Int.',
+  description: 'An integer that JSON represents exactly: up to 2^53 - 1. For counters that outgrow `Int`.',
   serialize: (value) => value as number,
   parseValue: (value) => {
     if (typeof value !== 'number' || !Number.isSafeInteger(value))

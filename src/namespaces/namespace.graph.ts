@@ -10,7 +10,8 @@ import { Workspace } from '../workspaces/workspace.graph.ts';
 
 export const Namespace = builder.prismaObject('Namespace', {
   description:
-    'A part of a workspace. Each workspace has one with the slug `default`, which stands for its id wherever a namespace is named.',
+    'A part of a workspace. Each workspace has a namespace with the slug `default`. Wherever a namespace is named, ' +
+    '`default` is accepted in place of its id.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
     name: t.exposeString('name', { description: 'A label; names may repeat.' }),
@@ -26,7 +27,7 @@ readable(Namespace, {
   below: Workspace,
   reads: ({ namespaces }) => namespaces.reads,
   one: {
-    description: 'A namespace by its identifier, or by `default`.',
+    description: 'A namespace by its identifier or by `default`.',
     argDescription: 'The namespace, or `default`.',
   },
 });
@@ -39,19 +40,19 @@ const CreateNamespaceInput = builder.inputType('CreateNamespaceInput', {
     name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
     slug: t.string({
       constraints: bounds.slug,
-      description: 'A short name, unique in the workspace; made from the name unless told.',
+      description: 'A short name, unique in the workspace. Default: derived from the name.',
     }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
   }),
 });
 
 const UpdateNamespaceInput = builder.inputType('UpdateNamespaceInput', {
-  description: 'What to change; what is left out stays, null clears.',
+  description: 'The fields to change. Omitted fields stay as they are; `null` clears a field.',
   fields: (t) => ({
     name: t.string({ constraints: bounds.keptName, description: 'A label; names may repeat.' }),
     slug: t.string({
       constraints: { ...bounds.slug, notNull: true },
-      description: 'A short name, unique in the workspace; `default` stays.',
+      description: 'A short name, unique in the workspace. The slug `default` cannot be changed.',
     }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
   }),
@@ -60,7 +61,7 @@ const UpdateNamespaceInput = builder.inputType('UpdateNamespaceInput', {
 builder.mutationFields((t) => ({
   createNamespace: t.field({
     type: Namespace,
-    description: 'Makes a namespace.',
+    description: 'Creates a namespace.',
     authorize: { workspace: 'namespace:create' },
     args: { ...workspaceArgs(), ...inputArg(CreateNamespaceInput, 'The namespace.') },
     resolve: ({ workspace }, { input }, { actor, services }) => services.namespaces.create(actor, workspace, input),
@@ -74,7 +75,7 @@ builder.mutationFields((t) => ({
       services.namespaces.update(actor, workspace, id, input),
   }),
   deleteNamespace: t.boolean({
-    description: 'Deletes a namespace with everything in it. The namespace `default` stays.',
+    description: 'Deletes a namespace with everything in it. The namespace `default` cannot be deleted.',
     authorize: { workspace: 'namespace:delete' },
     args: { ...target(), ...versionArg() },
     resolve: async ({ workspace }, { id }, { actor, services }) => {

@@ -1,8 +1,8 @@
 /**
- * Does work of this process again and again, each time so long after the last has ended. The pauses vary by a tenth:
- * nodes that were started together should not all come at the same moment.
+ * Repeats work of this process, each time a pause after the last run has ended. The pauses vary by a tenth, so that
+ * nodes that were started together do not run at the same moment.
  * @param firstMs the first pause
- * @returns what ends it; resolves when the run that is under way has ended
+ * @returns a function that ends it; resolves when the current run has ended
  */
 export function every(
   pauseMs: number,

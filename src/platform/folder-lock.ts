@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { publishFile } from './whole-file.ts';
 
-// another user's process may have to read whose it is
+// a process of another user may have to read the owner
 const MODE = 0o644;
 const HEARTBEAT_MS = 2_000;
 const HEARTBEAT_PATIENCE_MS = 10_000;
@@ -14,16 +14,16 @@ export class FolderInUseError extends Error {
   override readonly name = 'FolderInUseError';
 }
 
-/** Held until `release()`, or until the process ends in whatever way. */
+/** Held until `release()`, or until the process ends, however it ends. */
 export interface FolderLock {
   release(): void;
 }
 
 interface Owner {
-  /** Host name and process-id namespace: where `pid` means something. */
+  /** Host name and process-id namespace: the scope of `pid`. */
   realm: string;
   pid: number;
-  /** When the process began, as the system writes it: a process id is used again, the pair is not. */
+  /** When the process began, in the system's format: process ids are reused, the pair is not. */
   started: string;
 }
 
@@ -41,14 +41,14 @@ function startOf(pid: number): string | undefined {
     if (process.platform !== 'linux')
       return execFileSync('/bin/ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8', stdio: 'pipe' }).trim();
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    const [state, ...rest] = stat.slice(stat.lastIndexOf(')') + 2).split(' '); // the name before it may hold blanks
+    const [state, ...rest] = stat.slice(stat.lastIndexOf(')') + 2).split(' '); // the name before it may contain blanks
     return state === 'Z' ? undefined : rest[18];
   } catch {
-    return undefined; // no such process: both ways of asking fail then
+    return undefined; // no such process: both look-ups fail then
   }
 }
 
-/** Another container or machine over a shared folder cannot be asked, but its heartbeat can be seen. */
+/** A process in another container or on another machine is not visible, but its heartbeat in the shared folder is. */
 async function beats(file: string): Promise<boolean> {
   const seen = statSync(file).mtimeMs;
   for (let waited = 0; waited < HEARTBEAT_PATIENCE_MS; waited += 250) {
@@ -63,7 +63,7 @@ async function isAlive(content: string, file: string): Promise<boolean> {
   try {
     owner = JSON.parse(content) as Partial<Owner>;
   } catch {
-    return false; // cut off by a crash of the machine
+    return false; // truncated by a crash of the machine
   }
   if (owner.realm === realm()) return owner.pid !== undefined && startOf(owner.pid) === owner.started;
   return beats(file);
@@ -87,7 +87,7 @@ function removeStale(file: string, judged: string): void {
     throw error;
   }
   const taken = readFileSync(aside, 'utf8');
-  if (taken !== judged) publishFile(file, taken, MODE); // someone else was quicker: give theirs back
+  if (taken !== judged) publishFile(file, taken, MODE); // another process was faster: restore its lock
   rmSync(aside);
 }
 

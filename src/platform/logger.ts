@@ -25,14 +25,14 @@ const under = (parent: string, name: string): string => `${parent}${name.startsW
 
 const SECRET_PATHS = [
   ...SECRETS.flatMap((name) => [name, ...['*', '*.headers', '*.body', '*.query'].map((parent) => under(parent, name))]),
-  // the `code` of an error is its class ('ECONNREFUSED'), the one of a request is a secret
+  // the `code` of an error is its class ('ECONNREFUSED'); the `code` of a request is a secret
   '*.body.code',
   '*.query.code',
 ];
 
 /**
- * The logger of the process. Values under the names of secrets are redacted: at the top, one level down, in headers,
- * body and query.
+ * The logger of the process. Values with the names of secrets are redacted: at the top level, one level down, in
+ * headers, body and query.
  */
 export function createLogger({ logLevel }: Pick<Config, 'logLevel'>, destination?: DestinationStream): Logger {
   const options: LoggerOptions = {
@@ -46,8 +46,8 @@ export function createLogger({ logLevel }: Pick<Config, 'logLevel'>, destination
 }
 
 /**
- * The logger of one request, whose lines bear its trace id. It is what pino's own `child` gives, but that looks for
- * secrets in each new child's bindings: 3 % of the CPU of a small request.
+ * The logger of one request, with its trace id in each line. It equals pino's own `child`, which also searches the
+ * bindings of each new child for secrets: 3 % of the CPU of a small request.
  */
 export function requestLogger(logger: Logger, traceId: string): Logger {
   const { chindingsSym } = symbols;

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, linkSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 
 /**
- * Writes a file that is not there yet: it appears whole or not at all, and is on the disk then.
- * @returns false when somebody was quicker
+ * Writes a new file: it appears complete or not at all, and is on disk afterwards.
+ * @returns false when another process was faster
  */
 export function publishFile(file: string, text: string, mode = 0o600): boolean {
   const draft = draftOf(file, text, mode);
@@ -18,7 +18,7 @@ export function publishFile(file: string, text: string, mode = 0o600): boolean {
   }
 }
 
-/** Writes a file anew, mode 0600: a crash of the machine leaves the old file or the new one, never half of it. */
+/** Replaces a file, mode 0600: a crash of the machine leaves the old file or the new one, never a partial one. */
 export function replaceFile(file: string, text: string): void {
   renameSync(draftOf(file, text, 0o600), file);
 }

@@ -9,15 +9,15 @@ import { readable } from '../graphql/resource.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
 
 export const Release = builder.prismaObject('Release', {
-  description: 'A release of an app. It does not change.',
+  description: 'An immutable release of an app.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
-    number: t.exposeInt('number', { description: 'Counts from 1 within the app, without gaps.' }),
+    number: t.exposeInt('number', { description: 'Number of the release within the app: from 1, without gaps.' }),
     version: t.exposeString('version', { description: 'A label, unique in the app.' }),
-    notes: t.exposeString('notes', { nullable: true, description: 'What is new.' }),
-    metadata: t.expose('metadata', { type: 'JSONObject', description: 'Free data.' }),
-    createdBy: t.exposeID('createdBy', { nullable: true, description: 'Who made it.' }),
-    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was made.' }),
+    notes: t.exposeString('notes', { nullable: true, description: 'Release notes: what is new.' }),
+    metadata: t.expose('metadata', { type: 'JSONObject', description: 'Free-form data.' }),
+    createdBy: t.exposeID('createdBy', { nullable: true, description: 'The user who created it.' }),
+    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was created.' }),
   }),
 });
 inApp(Release, 'release');
@@ -33,13 +33,13 @@ const CreateReleaseInput = builder.inputType('CreateReleaseInput', {
   fields: (t) => ({
     version: t.string({
       constraints: { minLength: 1, maxLength: 128 },
-      description: 'A label, unique in the app; the number unless told.',
+      description: 'A label, unique in the app. Default: the number of the release.',
     }),
-    notes: t.string({ constraints: bounds.description, description: 'What is new.' }),
+    notes: t.string({ constraints: bounds.description, description: 'Release notes: what is new.' }),
     metadata: t.field({
       type: 'JSONObject',
       constraints: { maxBytes: bounds.json.maxBytes },
-      description: 'Free data.',
+      description: 'Free-form data.',
     }),
   }),
 });
@@ -47,7 +47,7 @@ const CreateReleaseInput = builder.inputType('CreateReleaseInput', {
 builder.mutationFields((t) => ({
   createRelease: t.field({
     type: Release,
-    description: 'Makes the next release of an app.',
+    description: 'Creates the next release of an app.',
     authorize: { workspace: 'release:create' },
     args: { ...appArgs(), ...inputArg(CreateReleaseInput, 'The release.') },
     resolve: ({ workspace }, { appId, input }, { actor, services }) =>

@@ -19,7 +19,7 @@ export interface CreateRelease {
   metadata?: Record<string, unknown> | null;
 }
 
-/** Releases of an app. They do not change; they are numbered from 1, one after the other. */
+/** Releases of an app. They are immutable and numbered from 1 without gaps. */
 export class ReleaseService {
   readonly reads: Reads<Release, AppPlace>;
   readonly #deps: ServiceDeps;
@@ -35,8 +35,8 @@ export class ReleaseService {
   }
 
   /**
-   * The version is the number unless given. @throws RESOURCE_NOT_FOUND `app`, RESOURCE_ALREADY_EXISTS for a version
-   * that the app has already
+   * The default version is the number. @throws RESOURCE_NOT_FOUND `app`, RESOURCE_ALREADY_EXISTS for a version that the
+   * app already has
    */
   async create(actor: Actor, place: AppPlace, input: CreateRelease): Promise<Release> {
     return this.#deps.changes.run(actor, async (tx) => {
@@ -57,7 +57,7 @@ export class ReleaseService {
   async delete(actor: Actor, place: Checked<AppPlace>, id: string): Promise<void> {
     const release = await this.reads.get(unkept, place, id);
     await this.#deps.changes.run(actor, async (tx) => {
-      // who is deploying it has finished, and nobody begins
+      // running deployments of it have finished, and none can begin
       await tx.lock('releases', { id }, 'update');
       await tx.expectVersion({ table: 'releases', key: { id } });
       const references = await referencesToRelease(tx, id);

@@ -11,27 +11,27 @@ export const Thread = builder.prismaObject('Thread', {
   description: 'A conversation in a namespace.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
-    title: t.exposeString('title', { nullable: true, description: 'What it is about.' }),
-    metadata: t.expose('metadata', { type: 'JSONObject', description: 'Free data.' }),
+    title: t.exposeString('title', { nullable: true, description: 'What the thread is about.' }),
+    metadata: t.expose('metadata', { type: 'JSONObject', description: 'Free-form data.' }),
   }),
 });
 inNamespace(Thread, 'thread');
-tracked(Thread, { by: 'Who started it.', at: 'When it was started.' });
+tracked(Thread, { by: 'The user who started it.', at: 'When it was started.' });
 readable(Thread, { kind: 'thread', below: Namespace, reads: ({ threads }) => threads.reads });
 
 const CreateThreadInput = builder.inputType('CreateThreadInput', {
   description: 'A new thread.',
   fields: (t) => ({
-    title: t.string({ constraints: { maxLength: 255 }, description: 'What it is about.' }),
-    metadata: t.field({ type: 'JSONObject', constraints: bounds.newJson, description: 'Free data.' }),
+    title: t.string({ constraints: { maxLength: 255 }, description: 'What the thread is about.' }),
+    metadata: t.field({ type: 'JSONObject', constraints: bounds.newJson, description: 'Free-form data.' }),
   }),
 });
 
 const UpdateThreadInput = builder.inputType('UpdateThreadInput', {
-  description: 'What to change; what is left out stays, null clears.',
+  description: 'The fields to change. Omitted fields stay as they are; `null` clears a field.',
   fields: (t) => ({
-    title: t.string({ constraints: { maxLength: 255 }, description: 'What it is about.' }),
-    metadata: t.field({ type: 'JSONObject', constraints: bounds.json, description: 'Replaces the free data.' }),
+    title: t.string({ constraints: { maxLength: 255 }, description: 'What the thread is about.' }),
+    metadata: t.field({ type: 'JSONObject', constraints: bounds.json, description: 'Replaces the free-form data.' }),
   }),
 });
 
@@ -45,14 +45,14 @@ builder.mutationFields((t) => ({
   }),
   updateThread: t.field({
     type: Thread,
-    description: 'Changes a thread; members only what they started.',
+    description: 'Changes a thread. Members may change only the threads that they started.',
     authorize: { workspace: 'thread:update', in: 'namespace' },
     args: { ...namespaceArgs(), ...idArg('The thread.'), ...inputArg(UpdateThreadInput), ...versionArg() },
     resolve: ({ namespace }, { id, input }, { actor, services }) =>
       services.threads.update(actor, namespace, id, input),
   }),
   deleteThread: t.boolean({
-    description: 'Deletes a thread; members only what they started.',
+    description: 'Deletes a thread. Members may delete only the threads that they started.',
     authorize: { workspace: 'thread:delete', in: 'namespace' },
     args: { ...namespaceArgs(), ...idArg('The thread.'), ...versionArg() },
     resolve: ({ namespace }, { id }, { actor, services }) => services.threads.delete(actor, namespace, id),

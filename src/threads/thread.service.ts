@@ -11,7 +11,7 @@ import { Prisma, type Thread } from '../generated/prisma/client.ts';
 
 type ThreadInput = Given<Thread, 'title' | 'metadata'>;
 
-/** Threads: the conversations of a namespace. Members change what they made, editors everything. */
+/** Threads: the conversations of a namespace. Members may change their own threads, editors all. */
 export class ThreadService {
   readonly reads: Reads<Thread, NamespacePlace>;
   readonly #deps: ServiceDeps;
@@ -37,7 +37,7 @@ export class ThreadService {
   }
 
   /**
-   * Changes what is given; what is left out stays. @throws RESOURCE_NOT_FOUND, FORBIDDEN for a member and another's
+   * Changes the given fields; omitted ones stay. @throws RESOURCE_NOT_FOUND, FORBIDDEN for a member and somebody else's
    * thread
    */
   async update(actor: Actor, place: Checked<NamespacePlace>, id: string, input: ThreadInput): Promise<Thread> {

@@ -200,7 +200,8 @@ const cases: [query: string, variables?: Variables][] = [
   ['{ a: size b: size __typename size }'],
   ['{ __proto__: size toString: even constructor: size then: size }'],
   [
-    'query Name($v: Int = 3) { info other: info ... on Query { info } ...F a: required(id: "x") @skip(if: false) rows { rows(n: $v) { name } } } fragment F on Query { info }',
+    'query Name($v: Int = 3) { info other: info ... on Query { info } ...F a: required(id: "x") @skip(if: false) ' +
+      'rows { rows(n: $v) { name } } } fragment F on Query { info }',
   ],
   ['{ rows { name count method wait must __typename } }'],
   ['{ mustRows { name must } }'],
@@ -218,10 +219,12 @@ const cases: [query: string, variables?: Variables][] = [
   ['{ mustGroup { slow inner { throws } } odd }'],
   ['{ even ...A odd } fragment A on Query { group { throws } mustNull }'],
   [
-    '{ dog { name ... on Dog { barks } ... on Cat { lives } } cat { name __typename ... on Cat { lives friend { name } } } }',
+    '{ dog { name ... on Dog { barks } ... on Cat { lives } } ' +
+      'cat { name __typename ... on Cat { lives friend { name } } } }',
   ],
   [
-    '{ noCat { name } noCatLater { name } nobody { name } unknown { name } scalarType { name } stranger { name } numberType { name } objectType { name } }',
+    '{ noCat { name } noCatLater { name } nobody { name } unknown { name } scalarType { name } stranger { name } ' +
+      'numberType { name } objectType { name } }',
   ],
   ['{ pets { ...N friend { ...N } } } fragment N on Named { name must ... on Dog { barks } }'],
   ['{ dog { friend { name } } dog { friend { must } } ...F } fragment F on Query { dog { friend { __typename } } }'],
@@ -237,7 +240,8 @@ const cases: [query: string, variables?: Variables][] = [
   ['query ($m: String) { echo(must: $m) }'],
   ['query ($m: String = "x") { required(id: $m) even }', { m: null }],
   [
-    'query ($x: Int!, $y: Int, $w: Word, $s: Size) { echo(point: { x: $x, y: $y, word: $w }, size: $s, points: [{ x: $x }, { x: 2, inner: { x: $x, y: $y } }]) }',
+    'query ($x: Int!, $y: Int, $w: Word, $s: Size) { echo(point: { x: $x, y: $y, word: $w }, size: $s, ' +
+      'points: [{ x: $x }, { x: 2, inner: { x: $x, y: $y } }]) }',
     { x: 1 },
   ],
   [
@@ -250,14 +254,16 @@ const cases: [query: string, variables?: Variables][] = [
   ['query ($p: Point) { echo(point: $p) }', { p: { y: 1, z: 2 } }],
   ['query ($tags: [String!]) { echo(point: { x: 1, tags: $tags }) }', { tags: 'one' }],
   [
-    '{ even @skip(if: true) odd @include(if: false) size @include(if: true) @skip(if: false) zero @include(if: true) @skip(if: true) }',
+    '{ even @skip(if: true) odd @include(if: false) size @include(if: true) @skip(if: false) zero ' +
+      '@include(if: true) @skip(if: true) }',
   ],
   ['{ group @skip(if: true) { fast } ... @include(if: false) { even } }'],
   ['{ group { fast @skip(if: true) } }'],
   ['query ($a: Boolean!) { ...F @include(if: $a) ...F } fragment F on Query { even }', { a: false }],
   ['query ($a: Boolean!) { ...F ...F @include(if: $a) } fragment F on Query { even }', { a: false }],
   [
-    'query ($a: Boolean!, $b: Boolean!) { a: group { ...G @include(if: $a) } b: group { ...G @skip(if: $b) fast } } fragment G on Group { inner { fast @include(if: $b) } }',
+    'query ($a: Boolean!, $b: Boolean!) { a: group { ...G @include(if: $a) } ' +
+      'b: group { ...G @skip(if: $b) fast } } fragment G on Group { inner { fast @include(if: $b) } }',
     { a: true, b: false },
   ],
   ['query ($a: Boolean!) { group @include(if: $a) { fast } group { inner { fast } } }', { a: false }],
@@ -267,7 +273,8 @@ const cases: [query: string, variables?: Variables][] = [
   ['query ($a: Boolean = true, $t: Size) { group { fast @include(if: $a) } echo(size: $t) }', { a: null, t: 'LARGE' }],
   [getIntrospectionQuery()],
   [
-    'query ($n: String!) { __type(name: $n) { name fields { name type { name ofType { name } } } } __schema { queryType { name } } }',
+    'query ($n: String!) { __type(name: $n) { name fields { name type { name ofType { name } } } } ' +
+      '__schema { queryType { name } } }',
     { n: 'Named' },
   ],
 ];
@@ -299,7 +306,8 @@ describe('a plan', () => {
   test('keeps no more than sixteen sets of conditions, and answers all', async () => {
     const names = ['a', 'b', 'c', 'd', 'e'];
     const document = parse(
-      `query (${names.map((name) => `$${name}: Boolean!`).join(' ')}) { ${names.map((name) => `${name}: even @include(if: $${name})`).join(' ')} }`,
+      `query (${names.map((name) => `$${name}: Boolean!`).join(' ')}) ` +
+        `{ ${names.map((name) => `${name}: even @include(if: $${name})`).join(' ')} }`,
     );
     const plan = new Plan(schema, document, operationOf(document), { maxFields: 100 });
     for (let n = 0; n < 32; n++) {

@@ -25,13 +25,17 @@ async function expectWholeWorkspaces(db: pg.Client, writers: readonly Workspaces
     `select w.id, w.name,
       (select count(*)::int from workspace_members m where m.workspace_id = w.id) as members,
       (select count(*)::int from namespaces n where n.workspace_id = w.id) as namespaces,
-      (select count(*)::int from activity a where a.resource_id = w.id and a.action = 'create' and a.success) as creates,
+      (select count(*)::int from activity a where a.resource_id = w.id and a.action = 'create'
+        and a.success) as creates,
       (select count(*)::int from activity a cross join lateral jsonb_array_elements(a.metadata->'also') m
         where a.resource_type = 'user' and a.action = 'create' and a.success and a.org_id = w.org_id
-          and m @> jsonb_build_object('action', 'create', 'resource_type', 'workspace', 'resource_id', w.id)) as mentions,
-      (select count(*)::int from activity a where a.resource_id = w.id and a.action = 'update' and a.success) as updates,
+          and m @> jsonb_build_object('action', 'create', 'resource_type', 'workspace', 'resource_id', w.id))
+            as mentions,
+      (select count(*)::int from activity a where a.resource_id = w.id and a.action = 'update'
+        and a.success) as updates,
       (select count(*)::int from events e where e.resource_id = w.id and e.type = 'workspace.created') as created,
-      (select count(*)::int from events e where e.resource_id = w.id and e.type = 'workspace.updated' and e.data = '{}') as updated
+      (select count(*)::int from events e where e.resource_id = w.id and e.type = 'workspace.updated'
+        and e.data = '{}') as updated
      from workspaces w`,
   );
   const found = new Map(rows.map((row) => [row.id, row.name]));
@@ -56,11 +60,13 @@ async function expectWholeWorkspaces(db: pg.Client, writers: readonly Workspaces
     });
   }
   const orphans = await db.query(
-    `select e.id from events e where e.resource_type = 'workspace' and not exists (select 1 from workspaces w where w.id = e.resource_id)`,
+    `select e.id from events e where e.resource_type = 'workspace' and not exists (select 1 from workspaces w ` +
+      'where w.id = e.resource_id)',
   );
   expect(orphans.rows).toEqual([]);
   const counted = await db.query<{ kept: string; real: string }>(
-    `select (select sum(n) from resource_counts where resource = 'workspace')::text as kept, (select count(*) from workspaces)::text as real`,
+    `select (select sum(n) from resource_counts where resource = 'workspace')::text as kept, (select count(*) ` +
+      'from workspaces)::text as real',
   );
   expect(counted.rows[0]!.kept).toBe(counted.rows[0]!.real);
 }
@@ -72,7 +78,8 @@ async function expectWholeSecret(db: pg.Client, { secretId, values, inFlight }: 
   const { rows } = await db.query<{ current: number; versions: number[]; records: number[]; events: number }>(
     `select s.vault_version as current,
       array(select v.version from secret_versions v where v.secret_id = s.id order by 1) as versions,
-      array(select (a.metadata->>'version')::int from activity a where a.resource_id = s.id and a.action = 'rotate' and a.success order by 1) as records,
+      array(select (a.metadata->>'version')::int from activity a where a.resource_id = s.id and a.action = 'rotate'
+        and a.success order by 1) as records,
       (select count(*)::int from events e where e.resource_id = s.id and e.type = 'secret.rotated') as events
      from secrets s where s.id = $1`,
     [secretId],
@@ -103,8 +110,10 @@ async function expectWholeSlot(db: pg.Client, { environmentId, ids, inFlight }: 
   );
   const { rows } = await db.query<DeploymentRow>(
     `select d.id, d.number, d.release_id as release, d.previous_release_id as previous,
-      (select count(*)::int from activity a where a.resource_id = d.id and a.action = 'deploy' and a.success) as records,
-      (select count(*)::int from events e where e.resource_id = d.id and e.type in ('deployment.created', 'deployment.rolled_back')) as events
+      (select count(*)::int from activity a where a.resource_id = d.id and a.action = 'deploy'
+        and a.success) as records,
+      (select count(*)::int from events e where e.resource_id = d.id
+        and e.type in ('deployment.created', 'deployment.rolled_back')) as events
      from deployments d where d.environment_id = $1 order by d.number`,
     [environmentId],
   );
@@ -131,7 +140,8 @@ interface TokenRow {
 async function expectWholeFamily(db: pg.Client, { ids, inFlight }: TokenRefreshes): Promise<void> {
   const { rows } = await db.query<TokenRow>(
     `select t.id, t.successor_id as successor, t.revoked_reason as reason,
-      (select count(*)::int from activity a where a.resource_id = t.id and a.action = 'refresh' and a.success) as records,
+      (select count(*)::int from activity a where a.resource_id = t.id and a.action = 'refresh'
+        and a.success) as records,
       (select count(*)::int from events e where e.resource_id = t.id and e.type = 'api_token.refreshed') as events
      from api_tokens t where t.family_id = (select f.family_id from api_tokens f where f.id = $1) order by t.id`,
     [ids[0]],

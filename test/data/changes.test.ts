@@ -60,7 +60,8 @@ async function toldOf(id: string): Promise<[number, number]> {
 async function transactionsOf(id: string): Promise<number> {
   const { rows } = await app.database.pool.query<{ n: number }>(
     `select count(distinct xid)::int as n from (select xmin::text as xid from namespaces where id = $1
-       union all select xmin::text from activity where resource_id = $1 union all select xmin::text from events where resource_id = $1) rows`,
+       union all select xmin::text from activity where resource_id = $1 union all select xmin::text from events
+         where resource_id = $1) rows`,
     [id],
   );
   return rows[0]!.n;
@@ -70,7 +71,8 @@ const slugOf = async (id: string) => (await app.database.prisma.namespace.findUn
 
 test('the tables are those of the database, with all their columns', async () => {
   const { rows } = await app.database.pool.query<{ name: string; columns: string[] }>(
-    `select table_name as name, array_agg(column_name::text order by column_name) as columns from information_schema.columns
+    `select table_name as name, array_agg(column_name::text order by column_name) as columns
+       from information_schema.columns
      where table_schema = 'public' and table_name not like '\\_prisma%' and column_name <> 'xid' group by 1 order by 1`,
   );
   const known = Object.entries(tables).map(([name, { columns }]) => ({ name, columns: Object.values(columns).sort() }));

@@ -21,8 +21,10 @@ const EVERYTHING = `query ($orgs: Int!, $first: Int!) {
       organization { id name }
       owner { id username roles }
       members(first: $first) { totalCount nodes { userId } }
-      namespaces(first: $first) { totalCount nodes { id workspace { id } threads(first: $first) { totalCount nodes { id namespace { id } } } } }
-      apps(first: $first) { totalCount pageInfo { endCursor hasNextPage } nodes { id releases(first: $first) { totalCount nodes { number app { id } } } } }
+      namespaces(first: $first) { totalCount nodes { id workspace { id }
+        threads(first: $first) { totalCount nodes { id namespace { id } } } } }
+      apps(first: $first) { totalCount pageInfo { endCursor hasNextPage }
+        nodes { id releases(first: $first) { totalCount nodes { number app { id } } } } }
     } }
   } }
 }`;
@@ -79,7 +81,8 @@ test('the number of SQL statements does not depend on how many parents nested li
     let fewest = Infinity;
     let answer: { data: Answer; errors?: unknown } | undefined;
     for (let run = 0; run < 5; run++) {
-      for (const id of ids) app.services.access.organizationDeleted(id); // what was learned in the run before would hide statements
+      // cached access of the previous run would hide statements
+      for (const id of ids) app.services.access.organizationDeleted(id);
       const statements = await log.during(async () => (answer = await ann.ask<Answer>(EVERYTHING, variables)));
       fewest = Math.min(fewest, statements.length);
     }
@@ -130,9 +133,12 @@ test('a nested list has the rows, the order and the cursors of the root list', a
     )
   ).data.workspaces.nodes.map(({ id }) => id);
   const rootList =
-    'query ($orgId: ID!, $workspaceId: ID!, $after: String) { apps(orgId: $orgId, workspaceId: $workspaceId, first: 2, after: $after) { totalCount pageInfo { hasNextPage endCursor } edges { cursor node { id } } } }';
+    'query ($orgId: ID!, $workspaceId: ID!, $after: String) { apps(orgId: $orgId, workspaceId: $workspaceId, ' +
+    'first: 2, after: $after) { totalCount pageInfo { hasNextPage endCursor } edges { cursor node { id } } } }';
   const nestedList =
-    'query ($orgId: ID!, $workspaceId: ID!, $after: String) { workspace(orgId: $orgId, id: $workspaceId) { apps(first: 2, after: $after) { totalCount pageInfo { hasNextPage endCursor } edges { cursor node { id } } } } }';
+    'query ($orgId: ID!, $workspaceId: ID!, $after: String) { workspace(orgId: $orgId, id: $workspaceId) ' +
+    '{ apps(first: 2, after: $after) { totalCount pageInfo { hasNextPage endCursor } ' +
+    'edges { cursor node { id } } } } }';
   interface List {
     pageInfo: { endCursor: string | null };
   }
@@ -167,7 +173,7 @@ test('workspaces nested below organizations are those of the root list, for each
   expect(counts).toEqual({ viewer: 1, member: 1, editor: 1, admin: 2, owner: 2 });
 });
 
-test('invitations of organizations that one does not administer are null with an error, and spoil nothing else', async () => {
+test('invitations of an organization that one does not administer: null with an error, all else intact', async () => {
   const owner = await register(app, { name: 'owner' });
   const member = await colleague(app, owner, 'member');
   const answer = await member.ask<{ organizations: { nodes: object[] } }>(

@@ -84,7 +84,7 @@ test('deploying, promoting and undeploying at once in two environments: both cha
     expect(await pointerOf(app, environment_id, appId)).toBe(await expectChain(environment_id, appId));
 });
 
-test('deploying while the environment, the app and the release are deleted: no fault, nothing dangles, the chain is exact', async () => {
+test('deploying while environment, app and release are deleted: no fault, no orphan, an exact chain', async () => {
   const ann = await register(app, { name: 'ann' });
   await newEnvironment(ann);
   for (let round = 0; round < 6; round++) {

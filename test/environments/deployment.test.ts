@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-test('a release is deployed and undeployed, with the bodies of the contract, a record, an event and an audit record each', async () => {
+test('a release is deployed and undeployed: contract bodies; a record, an event and an audit record each', async () => {
   const ann = await register(app, { name: 'ann' });
   const [environment, { appId, releases }] = [await newEnvironment(ann), await newApp(ann)];
   const { environment_id } = environment;
@@ -373,11 +373,17 @@ test('GraphQL: the same operations, with what leads from one to the other', asyn
   const [from, to] = [staging.environment.id, production.environment.id];
   const { data } = await ann.ask(
     `mutation ($o: ID!, $w: ID!, $from: ID!, $to: ID!, $app: ID!, $one: ID!, $two: ID!) {
-      a: deployRelease(orgId: $o, workspaceId: $w, environmentId: $from, input: { appId: $app, releaseId: $one }) { message deployment { number action } }
-      b: deployRelease(orgId: $o, workspaceId: $w, environmentId: $from, input: { appId: $app, releaseId: $two }) { deployment { number previousRelease { number } release { number } } }
-      c: promoteRelease(orgId: $o, workspaceId: $w, environmentId: $to, input: { appId: $app, fromEnvironmentId: $from }) { message deployment { action environment { slug activeDeployments } } }
-      d: undeployApp(orgId: $o, workspaceId: $w, environmentId: $from, appId: $app) { message deployment { action number releaseId } }
-      e: updateEnvironment(orgId: $o, workspaceId: $w, id: $from, input: { status: "archived" }) { message environment { status activeDeployments } }
+      a: deployRelease(orgId: $o, workspaceId: $w, environmentId: $from, input: { appId: $app, releaseId: $one })
+        { message deployment { number action } }
+      b: deployRelease(orgId: $o, workspaceId: $w, environmentId: $from, input: { appId: $app, releaseId: $two })
+        { deployment { number previousRelease { number } release { number } } }
+      c: promoteRelease(orgId: $o, workspaceId: $w, environmentId: $to,
+        input: { appId: $app, fromEnvironmentId: $from }) { message
+        deployment { action environment { slug activeDeployments } } }
+      d: undeployApp(orgId: $o, workspaceId: $w, environmentId: $from, appId: $app) { message
+        deployment { action number releaseId } }
+      e: updateEnvironment(orgId: $o, workspaceId: $w, id: $from, input: { status: "archived" }) { message
+        environment { status activeDeployments } }
     }`,
     { ...place, from, to, app: appId, one: releases[0], two: releases[1] },
   );
@@ -400,8 +406,10 @@ test('GraphQL: the same operations, with what leads from one to the other', asyn
         deployed(first: 5) { totalCount nodes { action app { id } release { number } } }
         deployments(first: 5) { totalCount nodes { action number } } } } }
       environments(orgId: $o, workspaceId: $w, status: "archived") { nodes { slug } }
-      deployments(orgId: $o, workspaceId: $w, environmentId: $from, appId: $app, first: 1) { totalCount nodes { action } }
-      app(orgId: $o, workspaceId: $w, id: $app) { deployed(first: 5) { nodes { environment { slug } } } deployments(first: 9) { totalCount } }
+      deployments(orgId: $o, workspaceId: $w, environmentId: $from, appId: $app, first: 1) { totalCount
+        nodes { action } }
+      app(orgId: $o, workspaceId: $w, id: $app) { deployed(first: 5) { nodes { environment { slug } } }
+        deployments(first: 9) { totalCount } }
     }`,
     { ...place, from, app: appId },
   );

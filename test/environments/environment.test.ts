@@ -231,7 +231,7 @@ describe('the default', () => {
     expect((await newEnvironment(ann)).is_default).toBe(true);
   });
 
-  test('of twenty who set it, make it and delete it at once: exactly one is left, and nobody sees a fault', async () => {
+  test('after twenty concurrent creates, updates and deletes: exactly one is left, without a fault', async () => {
     const ann = await register(app, { name: 'ann' });
     const made: Environment[] = [];
     for (let i = 0; i < 6; i++) made.push(await newEnvironment(ann));
@@ -261,7 +261,7 @@ describe('the default', () => {
 });
 
 describe('the status', () => {
-  test('is locked and unlocked; archived only when nothing is deployed; an archived one takes activation alone', async () => {
+  test('is locked and unlocked; archived only when nothing is deployed, then takes only activation', async () => {
     const ann = await register(app, { name: 'ann' });
     await newEnvironment(ann);
     const [environment, { appId, releases }] = [await newEnvironment(ann), await newApp(ann)];

@@ -72,7 +72,8 @@ const change = () =>
   callsOf(app).put(`/v1/orgs/${owner.orgId}/workspaces/${owner.workspaceId}`, { description: 'new' }, owner.headers);
 const makeOld = (seconds: number) =>
   app.database.pool.query(
-    `update events set timestamp = clock_timestamp() - $1::float8 * interval '1 second' where xid >= pg_snapshot_xmin(pg_current_snapshot())`,
+    `update events set timestamp = clock_timestamp() - $1::float8 * interval '1 second' ` +
+      'where xid >= pg_snapshot_xmin(pg_current_snapshot())',
     [seconds],
   );
 
@@ -85,7 +86,7 @@ const metric = async (name: string) =>
   Number(new RegExp(`^${name} (.+)$`, 'm').exec((await app.server.inject('/metrics')).body)?.[1]);
 
 describe('how late events are', () => {
-  test('is a metric and stands in /readyz, which stays ready; nothing is late when nothing holds events back', async () => {
+  test('is a metric and in /readyz, which stays ready; zero when nothing holds events back', async () => {
     // a bucket that becomes ready is an event too
     const pending = () => app.database.prisma.workspace.count({ where: { bucketStatus: 'pending' } });
     await vi.waitFor(async () => expect(await pending()).toBe(0), { timeout: 10_000 });

@@ -38,7 +38,8 @@ interface Reader {
 
 const SELECTION = '{ cursor type orgId resourceId data actor { principalType } }';
 const query = (more = '') =>
-  `subscription Events($orgId: ID!, $after: String, $types: [String!]) { organizationEvents(orgId: $orgId, after: $after, types: $types) ${SELECTION}${more} }`;
+  'subscription Events($orgId: ID!, $after: String, $types: [String!]) { organizationEvents(orgId: $orgId, ' +
+  `after: $after, types: $types) ${SELECTION}${more} }`;
 type Wish = { after?: string; types?: string[] };
 const operation = (orgId: string, wish: Wish) => ({ query: query(), variables: { orgId, ...wish } });
 const shownOf = (payloads: unknown[]): Shown[] =>
@@ -85,7 +86,8 @@ let count = 0;
 async function emit(orgId: string, type: string, resourceId = `made_${++count}`): Promise<string> {
   await app.database.pool.query(
     `insert into events (id, org_id, type, actor, resource_type, resource_id, data)
-     values ('evt_' || gen_random_uuid(), $1, $2, '{"principal_type":"user","principal_id":null,"username":null}', $3, $4, '{}')`,
+     values ('evt_' || gen_random_uuid(), $1, $2, '{"principal_type":"user","principal_id":null,"username":null}', $3,
+       $4, '{}')`,
     [orgId, type, type.split('.')[0], resourceId],
   );
   return resourceId;
@@ -242,7 +244,9 @@ it('tells nothing of workspaces, nor a workspace’s stream of the organization'
   const { orgId, workspaceId, headers, home } = people.owner;
   const reader = await overWs(orgId, headers.authorization);
   const socket = await openAcknowledged(url, headers.authorization);
-  const inWorkspace = `subscription { workspaceEvents(orgId: "${orgId}", workspaceId: "${workspaceId}", types: ["namespace.*"]) { type } }`;
+  const inWorkspace =
+    `subscription { workspaceEvents(orgId: "${orgId}", workspaceId: "${workspaceId}", ` +
+    'types: ["namespace.*"]) { type } }';
   socket.send({ id: '1', type: 'subscribe', payload: { query: inWorkspace } });
   await open(2);
   await people.owner.call('PUT', home, { description: 'not asked for' });

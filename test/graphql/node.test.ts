@@ -26,7 +26,9 @@ async function oneOfEach(owner: Person): Promise<Record<string, string>> {
     (await owner.call<Record<string, string>>('POST', path, payload)).body[key]!;
   const app_id = await made(`${owner.home}/apps`, 'app_id', { name: 'a' });
   const members = await owner.ask<Record<string, { nodes: { id: string }[] }>>(
-    'query ($orgId: ID!, $workspaceId: ID!) { organizationMembers(orgId: $orgId) { nodes { id } } workspaceMembers(orgId: $orgId, workspaceId: $workspaceId) { nodes { id } } namespaces(orgId: $orgId, workspaceId: $workspaceId) { nodes { id } } }',
+    'query ($orgId: ID!, $workspaceId: ID!) { organizationMembers(orgId: $orgId) { nodes { id } } ' +
+      'workspaceMembers(orgId: $orgId, workspaceId: $workspaceId) { nodes { id } } ' +
+      'namespaces(orgId: $orgId, workspaceId: $workspaceId) { nodes { id } } }',
     { orgId: owner.orgId, workspaceId: owner.workspaceId },
   );
   const catalog = `/v1/orgs/${owner.orgId}/model-catalog`;

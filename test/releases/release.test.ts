@@ -64,7 +64,7 @@ test('20 releases at the same time get the numbers 1 to 20, without gaps', async
   );
 });
 
-test('a version is taken once per app: of two at once one is made, and the number of the refused one is not lost', async () => {
+test('a version is unique per app: of two at once one is created, and the refused one takes no number', async () => {
   const ann = await register(app, { name: 'ann' });
   const url = `${await newApp(ann)}/releases`;
   const answers = await Promise.all([1, 2].map(() => ann.call<Release>('POST', url, { version: '1.0.0' })));

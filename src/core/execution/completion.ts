@@ -20,7 +20,7 @@ import { type Complete, type Execution, type Field, isPromise } from './types.ts
 
 const known = new WeakMap<GraphQLOutputType, Complete>();
 
-/** How values of a type are completed: what graphql-js asks of each value is asked here once, of the type. */
+/** Completes values of a type. What graphql-js decides for each value is decided here once, for the type. */
 export function completerOf(type: GraphQLOutputType): Complete {
   let completer = known.get(type);
   if (!completer) {
@@ -49,7 +49,7 @@ function requiredCompleterOf(type: GraphQLOutputType): Complete {
   };
 }
 
-/** What is said of a null where none may be. */
+/** The error for a null in a field that is not nullable. */
 export const nullError = ({ parentType, definition }: Field): Error =>
   new Error(`Cannot return null for non-nullable field ${parentType.name}.${definition.name}.`);
 
@@ -62,12 +62,13 @@ function presentCompleterOf(type: GraphQLOutputType): Complete {
   throw new Error(`No value can be of the type ${inspect(type)}.`);
 }
 
-/** @throws Error for a value that the type cannot show */
+/** @throws Error for a value that the type cannot represent */
 export function completeLeaf(type: GraphQLLeafType, value: unknown): unknown {
   const serialized: unknown = type.serialize(value);
   if (serialized === null || serialized === undefined)
     throw new Error(
-      `Expected \`${inspect(type)}.serialize(${inspect(value)})\` to return non-nullable value, returned: ${inspect(serialized)}`,
+      `Expected \`${inspect(type)}.serialize(${inspect(value)})\` to return non-nullable value, ` +
+        `returned: ${inspect(serialized)}`,
     );
   return serialized;
 }
@@ -133,7 +134,7 @@ function abstractCompleterOf(type: GraphQLAbstractType): Complete {
   };
 }
 
-/** @throws GraphQLError in the words of graphql-js, when an abstract type resolved to no type that it may be */
+/** @throws GraphQLError with the message of graphql-js, when an abstract type did not resolve to one of its types */
 function runtimeTypeOf(
   schema: GraphQLSchema,
   { parentType, definition, nodes }: Field,
@@ -144,16 +145,20 @@ function runtimeTypeOf(
   const place = `field "${parentType.name}.${definition.name}"`;
   if (name === null || name === undefined)
     throw new GraphQLError(
-      `Abstract type "${type.name}" must resolve to an Object type at runtime for ${place}. Either the "${type.name}" type should provide a "resolveType" function or each possible type should provide an "isTypeOf" function.`,
+      `Abstract type "${type.name}" must resolve to an Object type at runtime for ${place}. ` +
+        `Either the "${type.name}" type should provide a "resolveType" function ` +
+        'or each possible type should provide an "isTypeOf" function.',
       { nodes },
     );
   if (isObjectType(name))
     throw new GraphQLError(
-      'Support for returning GraphQLObjectType from resolveType was removed in graphql-js@16.0.0 please return type name instead.',
+      'Support for returning GraphQLObjectType from resolveType was removed in graphql-js@16.0.0 ' +
+        'please return type name instead.',
     );
   if (typeof name !== 'string')
     throw new GraphQLError(
-      `Abstract type "${type.name}" must resolve to an Object type at runtime for ${place} with value ${inspect(value)}, received "${inspect(name)}".`,
+      `Abstract type "${type.name}" must resolve to an Object type at runtime for ${place} ` +
+        `with value ${inspect(value)}, received "${inspect(name)}".`,
     );
   const found = schema.getType(name);
   if (!found)

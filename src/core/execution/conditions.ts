@@ -1,6 +1,6 @@
 import { type DirectiveNode, type DocumentNode, Kind, type SelectionSetNode } from 'graphql';
 
-/** The variables that `@skip` and `@include` of a document ask for. */
+/** The variables that `@skip` and `@include` of a document use. */
 export function conditionVariables(document: DocumentNode): string[] {
   const names = new Set<string>();
   for (const definition of document.definitions)
@@ -20,7 +20,7 @@ function add({ name, arguments: given = [] }: DirectiveNode, names: Set<string>)
   for (const { value } of given) if (value.kind === Kind.VARIABLE) names.add(value.name.value);
 }
 
-/** The values of such variables as a text; `null` where one is no boolean: what that means is for graphql-js to say. */
+/** The values of these variables as a text. `null` if one is not a boolean: graphql-js then reports the error. */
 export function conditionKey(names: readonly string[], variables: Readonly<Record<string, unknown>>): string | null {
   let key = '';
   for (const name of names) {

@@ -15,10 +15,10 @@ import {
 import { completerOf } from './completion.ts';
 import type { Complete, Field, Selection, Values } from './types.ts';
 
-/** Collects what an object of a type answers to some selection sets. */
+/** Collects the selection of an object type from selection sets. */
 export type Collect = (type: GraphQLObjectType, sets: readonly SelectionSetNode[]) => Selection;
 
-/** See {@link Field}. What stands below is collected when it comes up. */
+/** See {@link Field}. Its own selection is collected on first use. */
 export class PlannedField implements Field {
   readonly key: string;
   readonly parentType: GraphQLObjectType;
@@ -63,7 +63,7 @@ export class PlannedField implements Field {
   }
 }
 
-/** Arguments are read once where they do not depend on variables; each call of a resolver has an object of its own. */
+/** Arguments that do not depend on variables are read once. Each call of a resolver gets its own object. */
 function argumentsReader(definition: GraphQLField<unknown, unknown>, node: FieldNode): (variables: Values) => Values {
   if (definition.args.length === 0) return () => ({});
   const read = (variables: Values) => getArgumentValues(definition, node, variables);

@@ -16,18 +16,18 @@ import { isPromise, type Operation, type Selection, type Values } from './types.
 
 type MaybePromise<T> = T | Promise<T>;
 
-/** Values of the conditions that a plan keeps selections for: nobody switches more than four parts on and off. */
+/** Combinations of condition values that a plan keeps selections for: enough for four independent conditions. */
 const MAX_CONDITIONS = 16;
 
 interface PlanOptions {
-  /** Fields, counted for each type that they are asked of, past which the plan is given up: {@link Plan.isTooLarge}. */
+  /** Maximum number of fields, counted per type. A plan with more is given up: {@link Plan.isTooLarge}. */
   maxFields?: number;
 }
 
 /**
- * A query with everything found out that does not change from run to run: which fields each type answers, how their
- * values are completed, arguments without variables. It is made of closures while it runs, never of generated code: a
- * document is what a client wrote. Its answer is that of graphql-js' `execute`, errors and their order included.
+ * A query with everything precomputed that is the same in each run: the fields per type, the completion of their
+ * values, the arguments without variables. It is made of closures, never of generated code, because documents come from
+ * clients. Its answer equals that of graphql-js' `execute`, including errors and their order.
  */
 export class Plan {
   readonly #document: DocumentNode;
@@ -36,7 +36,7 @@ export class Plan {
   readonly #maxFields: number;
   readonly #selections = new Map<string, { selections: Selections; root: Selection }>();
 
-  /** @throws Error for an operation that is no query */
+  /** @throws Error for an operation that is not a query */
   constructor(
     schema: GraphQLSchema,
     document: DocumentNode,
@@ -53,19 +53,19 @@ export class Plan {
     this.#maxFields = maxFields;
   }
 
-  /** Fields that the plan holds by now: it grows with the types and conditions that come up. */
+  /** Number of fields in the plan so far. It grows with the types and conditions that occur. */
   get size(): number {
     let size = 0;
     for (const { selections } of this.#selections.values()) size += selections.size;
     return size;
   }
 
-  /** The plan holds more than it may: it is to be forgotten, and the document to be executed by graphql-js. */
+  /** Whether the plan is over its limit. It must then be dropped, and graphql-js executes the document. */
   get isTooLarge(): boolean {
     return this.size > this.#maxFields;
   }
 
-  /** An error in the variables comes back as errors, like one of a resolver. */
+  /** Errors in the variables are returned in `errors`, like those of resolvers. */
   run(contextValue: unknown, variableValues: Values): MaybePromise<ExecutionResult> {
     const { schema, node } = this.#operation;
     const read = getVariableValues(schema, node.variableDefinitions ?? [], variableValues, { maxErrors: 50 });
@@ -80,7 +80,7 @@ export class Plan {
     const answered = (data: Values | null): ExecutionResult =>
       run.errors.length === 0 ? { data } : { errors: run.errors, data };
     const failed = (error: unknown): ExecutionResult => {
-      run.add(error as GraphQLError, undefined); // all that comes here was located
+      run.add(error as GraphQLError, undefined); // every error that gets here has a location
       return answered(null);
     };
     try {
@@ -91,7 +91,7 @@ export class Plan {
     }
   }
 
-  /** `null` for conditions that are none, and for more of them than are worth a memory. */
+  /** `null` for invalid conditions, and beyond the number of combinations that are kept. */
   #rootOf(variables: Values): Selection | null {
     const key = conditionKey(this.#conditions, variables);
     if (key === null) return null;

@@ -36,7 +36,7 @@ export class Run implements Execution {
       }
     } catch (error) {
       if (!awaited) throw error;
-      // the promises of the others are handled too: they may fail as well
+      // the other promises need a handler too, because they may reject as well
       return Promise.all(awaited.values).finally(() => {
         throw error;
       });
@@ -56,7 +56,7 @@ export class Run implements Execution {
     return null;
   }
 
-  /** Adds an error, unless what it stands in was made null already. */
+  /** Adds an error, unless an enclosing value is already null. */
   add(error: GraphQLError, path: ResponsePath | undefined): void {
     if (this.#failedAt.size > 0) {
       for (let at = path; at; at = at.prev) if (this.#failedAt.has(at)) return;
@@ -66,7 +66,7 @@ export class Run implements Execution {
     this.errors.push(error);
   }
 
-  /** A property of the object that leads nowhere: nothing of what a resolver may ask for is made. */
+  /** A plain property of the object: needs nothing of what a resolver would get. */
   #column(field: Field, source: unknown, path: ResponsePath | undefined): unknown {
     const { column, definition } = field;
     if (!column || typeof source === 'function') return this.#field(field, source, path);

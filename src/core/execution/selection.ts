@@ -17,11 +17,9 @@ import {
 import { PlannedField } from './field.ts';
 import type { Field, Operation, Selection, Values } from './types.ts';
 
-/**
- * The selections of an operation for one set of values of its conditions, collected once for each type that comes up.
- */
+/** The selections of an operation for one combination of condition values, collected once per type on first use. */
 export class Selections {
-  /** How many fields were made so far. */
+  /** Number of fields created so far. */
   size = 0;
   readonly #operation: Operation;
   readonly #conditions: Values;
@@ -31,7 +29,7 @@ export class Selections {
     this.#conditions = conditions;
   }
 
-  /** The selection of some nodes that answer under one name, as an object of a type answers it. */
+  /** The selection of an object type for nodes that share one response name. */
   of(type: GraphQLObjectType, sets: readonly SelectionSetNode[]): Selection {
     const nodes = new Map<string, FieldNode[]>();
     const seen = new Set<string>();
@@ -95,7 +93,7 @@ export class Selections {
   }
 }
 
-/** Objects that are made with all their keys at once share one hidden class, and take less than those that grow. */
+/** Objects created with all their keys at once share one hidden class and take less memory than objects that grow. */
 function blankOf(fields: readonly Field[]): () => Values {
   if (fields.some(({ key }) => key === '__proto__')) return () => Object.create(null) as Values;
   const template = Object.fromEntries(fields.map(({ key }) => [key, null]));

@@ -20,13 +20,13 @@ export interface Operation {
   readonly fragments: Readonly<Record<string, FragmentDefinitionNode>>;
 }
 
-/** What an object answers: its fields in their order, and an object that has their names already. */
+/** The fields of an object in their order, and a factory for objects that already have their names. */
 export interface Selection {
   readonly fields: readonly Field[];
   readonly blank: () => Values;
 }
 
-/** A field of a selection with all that is known of it before it runs. */
+/** A field of a selection, with everything that is known before it runs. */
 export interface Field {
   readonly key: string;
   readonly parentType: GraphQLObjectType;
@@ -35,11 +35,11 @@ export interface Field {
   readonly isNonNull: boolean;
   readonly resolve: GraphQLFieldResolver<unknown, unknown>;
   readonly complete: Complete;
-  /** The type of a value that is read from a property of its object, and leads nowhere; else `null`. */
+  /** The leaf type of a value that is read from a property of its object; else `null`. */
   readonly column: GraphQLLeafType | null;
-  /** @throws GraphQLError for arguments that cannot be read */
+  /** @throws GraphQLError for invalid arguments */
   argumentsOf(variables: Values): Values;
-  /** What an object of a type answers to this field's selection. */
+  /** The selection of this field for an object type. */
   selectionOf(type: GraphQLObjectType): Selection;
 }
 
@@ -47,16 +47,16 @@ export interface Field {
 export interface Execution {
   readonly operation: Operation;
   readonly contextValue: unknown;
-  /** The fields of an object, at once. @throws what makes the object null in its place */
+  /** Executes the fields of an object concurrently. @throws the error that makes the object null */
   fieldsOf(selection: Selection, source: unknown, path: ResponsePath | undefined): Values | Promise<unknown>;
   /**
-   * A failure where a value may be null makes it null. @throws GraphQLError where it may not: then the value around it
-   * is
+   * Makes a nullable value null after a failure. @throws GraphQLError if it is not nullable: then the enclosing value
+   * becomes null
    */
   failed(field: Field, isNonNull: boolean, path: ResponsePath, cause: unknown): null;
 }
 
-/** Turns what a resolver gave into what is answered. @throws what makes the value null in its place */
+/** Turns the result of a resolver into its response value. @throws the error that makes the value null */
 export type Complete = (
   execution: Execution,
   field: Field,

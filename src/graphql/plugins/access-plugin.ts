@@ -17,20 +17,20 @@ import type { Context } from '../context.ts';
 import type { ActivityLabel } from './activity-plugin.ts';
 
 /**
- * What a field asks of its caller:
- * - `public`: nothing, strangers too; `signedIn`: any caller who is known (the field shows the caller's own things);
- * `session`: one who
- *   has signed in, because it is about the account itself: no API token, which is refused with the permission that is named here;
+ * What a field requires of its caller:
+ * - `public`: nothing; anonymous callers too.
+ * - `signedIn`: any authenticated caller (the field shows the caller's own data).
+ * - `session`: a caller who has signed in, because the field is about the account itself. API tokens are refused, with
+ *   the permission that is named here.
  * - `organization` / `workspace`: a permission there. A root field names them by the arguments `orgId` and
- * `workspaceId`; with `by: 'id'`
- *   the argument `id` is the organization or the workspace itself. Another field takes them from its object. `in` names the part of the
- *   workspace that a root field is about, by `namespaceId`, `appId` or `environmentId`: it must be there, which is looked at last. The
- *   resolver of a root field gets the place that was checked as its parent;
- * - `service`: a permission that the service asks for, because where it is needed depends on the row, on the input or
- * on the caller;
- *   beside `organization` or `workspace`, what the service asks for on top of that. A token must grant it even where the service would let
- *   its user pass without, as with what is the user's own;
- * - `inherited`: whoever could reach the parent object may see it.
+ *   `workspaceId`; with `by: 'id'`, the argument `id` is the organization or workspace itself. Other fields take them
+ *   from their object. `in` names the part of the workspace that a root field is about, by `namespaceId`, `appId` or
+ *   `environmentId`: it must exist, which is checked last. The resolver of a root field gets the checked place as its
+ *   parent.
+ * - `service`: a permission that the service checks, because the place depends on the row, the input or the caller.
+ *   Beside `organization` or `workspace`, it is an additional permission that the service checks. A token must grant it
+ *   even if the service would admit its user without it, as with the user's own resources.
+ * - `inherited`: everybody who can reach the parent object may see it.
  */
 export type Requirement =
   | 'public'
@@ -41,7 +41,7 @@ export type Requirement =
   | { workspace: Permission; by?: 'id'; in?: PlacePart; service?: Permission }
   | { service: Permission };
 
-/** The permission that a field is about, where it has one: the one that a refusal names. */
+/** The permission of a field, which a refusal names; `null` if it has none. */
 export function permissionOf(requirement: Requirement | undefined): Permission | null {
   if (typeof requirement !== 'object') return null;
   if ('session' in requirement) return null;
@@ -59,7 +59,7 @@ declare global {
       access: AccessPlugin<Types>;
     }
     export interface FieldOptions {
-      /** What the field asks of its caller. Without it a field that is no plain column does not build. */
+      /** What the field requires of its caller. Only plain columns may omit it; otherwise the schema does not build. */
       authorize?: Requirement;
       /**
        * Takes a password or a single-use token: at most one such field per GraphQL request, so that aliases cannot
@@ -67,7 +67,7 @@ declare global {
        */
       isCredential?: boolean;
       /**
-       * Errors that cannot be told from the form of the field, for the OpenAPI document: a conflict of a query, an
+       * Errors that do not follow from the shape of the field, for the OpenAPI document: a conflict of a query, an
        * upstream service.
        */
       mayFail?: readonly ErrorCode[];
@@ -81,17 +81,16 @@ type IdName = 'id' | 'orgId' | 'workspaceId' | `${PlacePart}Id`;
 type Ids = Place & { [Name in IdName]?: string | undefined };
 type Granted = Grant | undefined;
 /**
- * Asks what a field asks of its caller; kept as `extensions.gate` of the field, `null` where it asks nothing. Gives how
- * far the permission is granted, where it was asked about a place.
+ * Checks what a field requires of its caller; stored in `extensions.gate` of the field, `null` if it requires nothing.
+ * Returns how far the permission is granted, if it was checked for a place.
  */
 export type Gate = (context: Context, parent: Ids, args: Ids) => Granted | Promise<Granted>;
-/** The place that the arguments of a root field name, for the caller who passed its gate. */
+/** Returns the place that the arguments of a root field name, for a caller who passed its gate. */
 type PlaceReader = (context: Context, args: Ids, grant: Granted) => RootPlace | Promise<RootPlace>;
 
 /**
- * Denies by default: a field of a root type, one with a resolver of its own and one that leads to another object do not
- * build unless they say what they ask of their caller. Columns that are exposed as they are belong to the object that
- * was reached.
+ * Denies by default: root fields, fields with their own resolver and fields that return another object do not build
+ * unless they declare what they require of their caller. Plain columns belong to the object that was reached.
  */
 export class AccessPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
   override onOutputFieldConfig(fieldConfig: PothosOutputFieldConfig<Types>): PothosOutputFieldConfig<Types> {
@@ -114,7 +113,8 @@ export class AccessPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
     resolver: GraphQLFieldResolver<unknown, Types['Context'], object>,
     fieldConfig: PothosOutputFieldConfig<Types>,
   ): GraphQLFieldResolver<unknown, Types['Context'], object> {
-    if (fieldConfig.parentType === 'Subscription') return resolver; // asked in wrapSubscribe, before the stream starts
+    // checked in wrapSubscribe, before the stream starts
+    if (fieldConfig.parentType === 'Subscription') return resolver;
     const gate = gateOf(fieldConfig);
     if (!gate) return resolver;
     const placeOf = ROOTS.has(fieldConfig.parentType) ? placeReader(fieldConfig) : null;
@@ -153,7 +153,7 @@ function requirementOf<Types extends SchemaTypes>(
 const nameOf = <Types extends SchemaTypes>({ parentType, name }: PothosOutputFieldConfig<Types>): string =>
   `${parentType}.${name}`;
 
-/** A column of the object that was reached, shown as it is. */
+/** Whether a field is a plain column of its object. */
 function isPlain<Types extends SchemaTypes>({ parentType, extensions, type }: PothosOutputFieldConfig<Types>): boolean {
   return extensions?.pothosExposedField !== undefined && !ROOTS.has(parentType) && !leadsToObject(type);
 }
@@ -181,14 +181,17 @@ function gateOf<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldConfig<
 }
 
 /**
- * @throws FORBIDDEN with the operation's permission, when the token's `endpoint_paths` do not have the door that the
- * request came in by
+ * @throws FORBIDDEN with the operation's permission, when the token's `endpoint_paths` do not include the endpoint of
+ * the request
  */
 function admitToken(token: TokenGrant, { request }: Actor, named: Permission): void {
   if (!mayEnter(token, request.door)) throw forbidden(named);
 }
 
-/** What the service asks for is asked of the token last: whether it may be here at all comes first. */
+/**
+ * The permission of the service is checked on the token last: first comes whether the token may be in this place at
+ * all.
+ */
 async function askToken(
   token: TokenGrant,
   service: Permission | undefined,
@@ -200,8 +203,8 @@ async function askToken(
 }
 
 /**
- * The place of a root field: its organization and workspace as the arguments name them, and the part that it says it is
- * in.
+ * The place of a root field: the organization and workspace in its arguments, and the part that its requirement
+ * declares.
  */
 function placeReader<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldConfig<Types>): PlaceReader {
   const requirement = requirementOf(fieldConfig);
@@ -220,7 +223,7 @@ function placeReader<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldCo
     const workspace = { orgId, workspaceId: workspaceIdOf(args, args) };
     if (!partIdOf) return new RootPlace(workspace, asked);
     const id = partIdOf(args, args);
-    // asked once in a request, however many of its fields are about it
+    // checked once per request, however many fields are about it
     const found = context.once(`${part} ${orgId} ${workspace.workspaceId} ${id}`, () =>
       context.services.access.findPart(workspace, part, id),
     );
@@ -228,17 +231,17 @@ function placeReader<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldCo
   };
 }
 
-/** What is asked about the place that the arguments or the parent name. */
+/** Builds the check for the place that the arguments or the parent name. */
 function questionOf<Types extends SchemaTypes>(
   requirement: Exclude<Requirement, 'inherited' | 'public'>,
   fieldConfig: PothosOutputFieldConfig<Types>,
 ): Gate {
   const { parentType } = fieldConfig;
   const isRoot = ROOTS.has(parentType);
-  // an `id` is that of what the operation is about, which the permission of what is around it does not tell
+  // `id` identifies the subject of the operation, which the permission on its parent does not tell
   const { activity } = fieldConfig.pothosOptions as { activity?: ActivityLabel | false };
   const resource = activity ? activity.resourceType : permissionOf(requirement)?.split(':')[0];
-  // only tokens are restricted to places
+  // only tokens can be restricted to places
   const placeFor = ({ principal }: Actor, parent: Ids, args: Ids) =>
     principal.token ? (isRoot ? placeOfArgs(args, resource) : placeOfRow(parent)) : undefined;
   if (requirement === 'signedIn' || 'session' in requirement) return () => undefined;
@@ -265,7 +268,7 @@ function questionOf<Types extends SchemaTypes>(
   return ({ actor, services }, _parent, args) => {
     const { token } = actor.principal;
     if (!token) return undefined; // the service decides
-    // a token's restrictions hold wherever it looks
+    // a token's restrictions apply everywhere
     const where = { orgId: token.orgId, workspaceId: args.workspaceId };
     return services.access.requireToken(actor, requirement.service, where).then(() => undefined);
   };
@@ -273,7 +276,7 @@ function questionOf<Types extends SchemaTypes>(
 
 type IdReader = (parent: Ids, args: Ids) => string;
 
-/** @throws Error, so that the schema does not build, when the argument may be left out */
+/** @throws Error, so that the schema does not build, when the argument is optional */
 function argumentReader<Types extends SchemaTypes>(
   fieldConfig: PothosOutputFieldConfig<Types>,
   name: IdName,

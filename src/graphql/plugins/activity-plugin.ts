@@ -16,16 +16,16 @@ declare global {
       activity: ActivityPlugin<Types>;
     }
     export interface FieldOptions {
-      /** The field's name in the audit trail; derived from its permission unless told. `false`: not recorded. */
+      /** The field's name in the audit trail; by default derived from its permission. `false`: not recorded. */
       activity?: ActivityLabel | false;
     }
   }
 }
 
 /**
- * Records each root operation of a known caller, success or not (defaults §9). A change writes its record in its own
- * transaction; reads and failures are handed to the recorder, which writes them in batches. Faults of the database
- * become the catalogue's 503.
+ * Records each root operation of an authenticated caller, successful or not (defaults §9). A change writes its record
+ * in its own transaction; reads and failures go to the recorder, which writes them in batches. Database faults become
+ * the catalogue's 503.
  */
 export class ActivityPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
   override onOutputFieldConfig(fieldConfig: PothosOutputFieldConfig<Types>): PothosOutputFieldConfig<Types> {
@@ -62,9 +62,9 @@ function recorded<ContextType>(
         services.activity.record(caller, entryOf(label, caller, args), { statusCode: caller.request.successStatus });
       return result;
     } catch (error) {
-      // a REST request is recorded when it was answered: only then its status is known
+      // a REST request is recorded after it was answered: only then is its status known
       const shown = callerError(error);
-      // the caller is only told to try again: what was too slow is for the operator
+      // the caller is only asked to try again; the log tells the operator what was too slow
       if (hasTimedOut(error)) services.onFault(error, 'the database ended what took too long');
       if (label && caller.principal && !caller.request.isRest)
         services.activity.record(caller, entryOf(label, caller, args), outcomeOf(shown));
@@ -76,12 +76,12 @@ function recorded<ContextType>(
 const ROOTS = new Set(['Query', 'Mutation', 'Subscription']);
 const isRecorded = (parentType: string) => ROOTS.has(parentType);
 
-/** Ids that a root field was asked with, as the record of the operation names them. */
+/** The ids in the arguments of a root field, for the record of the operation. */
 export function entryOf(label: ActivityLabel, caller: Context['caller'], args: object): ActivityEntry {
   const ids = args as Partial<Record<string, string>>;
   const { orgId, workspaceId, appId, id } = ids;
   const { resourceType } = label;
-  // what belongs to a place that it is itself
+  // resources that are places themselves
   const own = (kind: PlaceKind) => (resourceType === kind ? id : undefined);
   return {
     ...label,

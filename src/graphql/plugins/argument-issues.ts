@@ -8,8 +8,8 @@ type Field = GraphQLField<unknown, unknown>;
 type Values = Readonly<Record<string, unknown>>;
 
 /**
- * What is wrong with arguments in the light of each other, though each may be fine alone: a cursor that was made for
- * other filters, a value that must repeat another. Needs nothing but the input, so it is told before access is asked.
+ * Finds invalid combinations of arguments that may each be valid alone: a cursor that was made for other filters, a
+ * value that must repeat another. Needs only the input, so it is reported before access is checked.
  */
 export function argumentIssues(
   field: Field,
@@ -46,7 +46,7 @@ function issuesOf(work: () => unknown): InputIssue[] {
 interface Links {
   /** The argument that takes a cursor. */
   cursor: string | undefined;
-  /** Values that must repeat an argument. */
+  /** Values that must equal an argument. */
   twins: { path: string[]; sameAs: string }[];
 }
 

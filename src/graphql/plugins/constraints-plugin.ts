@@ -25,19 +25,19 @@ declare global {
       constraints: ConstraintsPlugin<Types>;
     }
     export interface InputFieldOptions {
-      /** Bounds of the value, enforced over GraphQL and REST alike and shown in OpenAPI. */
+      /** Bounds of the value, enforced over GraphQL and REST and shown in OpenAPI. */
       constraints?: Constraints;
     }
   }
 }
 
-/** For the façade, which tells it together with what else is wrong. */
+/** For the façade, which reports them together with other issues. */
 const rootIssues: ArgumentIssues = (field, args, context) =>
   argumentIssues(field, '', null, args, (context as Context).services.cursors);
 
 /**
- * Enforces the `constraints` of arguments and input fields, all failures at once, before access is asked and a resolver
- * runs.
+ * Enforces the `constraints` of arguments and input fields, all failures at once, before access is checked and a
+ * resolver runs.
  */
 export class ConstraintsPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
   override onOutputFieldConfig(fieldConfig: PothosOutputFieldConfig<Types>): PothosOutputFieldConfig<Types> {
@@ -77,8 +77,8 @@ export class ConstraintsPlugin<Types extends SchemaTypes> extends BasePlugin<Typ
 type Values = Record<string, unknown>;
 
 /**
- * @throws AUTHENTICATION_FAILED for a stranger where the field asks for a caller: who is nobody learns nothing of the
- * input
+ * @throws AUTHENTICATION_FAILED for an anonymous caller if the field requires authentication: such a caller learns
+ * nothing about the input
  */
 function checkArguments(
   asksCaller: boolean,
@@ -96,7 +96,7 @@ function checkArguments(
     if (found.length > 0) issues = [...issues, ...found];
   }
   const mutual = argumentIssues(field, parentType.name, parent, args, context.services.cursors);
-  // one failure for one place, as in REST
+  // one failure per path, as in REST
   if (mutual.length > 0) issues = [...issues, ...mutual.filter(({ path }) => !isAt(path, issues))];
   if (issues.length > 0) throw new InputError(issues);
 }
@@ -137,7 +137,7 @@ function nullIssue(type: GraphQLInputType, path: (string | number)[]): InputIssu
   };
 }
 
-/** What pydantic calls them in its error types. */
+/** Their names in pydantic's error types. */
 const shortWords: Record<string, string> = { boolean: 'bool', integer: 'int', number: 'float', dictionary: 'dict' };
 
 const typeWords: Record<JsonType, string> = {

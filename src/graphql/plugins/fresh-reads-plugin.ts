@@ -11,8 +11,8 @@ declare global {
 }
 
 /**
- * What was loaded before a change does not answer for what comes after it. The mutations of one request share a context
- * and run one after the other, and so do the events of a subscription: each begins anew what the request remembers.
+ * Rows that were loaded before a change are not used after it. The mutations of one request share a context and run one
+ * after the other, and so do the events of a subscription: each starts with an empty request cache.
  */
 export class FreshReadsPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
   override wrapResolve(

@@ -5,8 +5,8 @@ import type { CursorScope } from '../../data/cursors.ts';
 type Values = Readonly<Record<string, unknown>>;
 
 /**
- * What a list is, as its field, its arguments and its parent tell: what it lists, below what, and the filters that were
- * given. The same for a field of the root and for one of the object that the root's arguments name.
+ * Identifies a list by its field, arguments and parent: what it lists, below which parent, and with which filters. A
+ * root field and the field of the object that its arguments name have the same scope.
  */
 export function listScope(
   field: GraphQLField<unknown, unknown>,
@@ -18,7 +18,7 @@ export function listScope(
   const filters: unknown[] = [];
   for (const { name, type, extensions } of field.args) {
     const value = args[name];
-    // how long a page is changes nothing of the list, nor does what only repeats another argument
+    // the page size does not change the list, nor does an argument that only repeats another one
     if (value === null || value === undefined || name === 'first' || extensions.isCursor) continue;
     if (constraintsOf({ extensions }).sameAs) continue;
     if (isNonNullType(type) && type.ofType === GraphQLID && typeof value === 'string') above.push(value);
@@ -28,7 +28,8 @@ export function listScope(
 }
 
 /**
- * The ids that lead to an object of a tenant; the lists of others, such as users, are told apart by the service alone.
+ * The ids that lead to an object of a tenant. Lists of other objects, such as users, are distinguished only by the
+ * service.
  */
 function idsOf(type: string, { orgId, workspaceId, id }: Values): string[] {
   if (type === 'Organization') return [String(id)];

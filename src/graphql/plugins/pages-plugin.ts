@@ -15,16 +15,16 @@ declare global {
       pages: PagesPlugin<Types>;
     }
     export interface InputFieldOptions {
-      /** The argument takes the cursor of a page: the field answers with a connection. */
+      /** The argument takes the cursor of a page: the field returns a connection. */
       isCursor?: boolean;
     }
   }
 }
 
 /**
- * Seals the cursors of every page for the list and the filters that its field was asked for, so that whether one is
- * right can be told from the input alone. Inside is the service's own cursor, which knows what only the service does,
- * such as who may see what.
+ * Seals the cursors of every page for the list and the filters of its field, so that they can be validated from the
+ * input alone. Inside is the service's own cursor, which depends on what only the service knows, such as who may see
+ * what.
  */
 export class PagesPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
   override onInputFieldConfig(fieldConfig: PothosInputFieldConfig<Types>): PothosInputFieldConfig<Types> {

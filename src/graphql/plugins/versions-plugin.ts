@@ -11,12 +11,12 @@ declare global {
   }
 }
 
-/** The argument by which a mutation takes the version that its resource must have. */
+/** The argument for the version that the resource of a mutation must have. */
 export const EXPECTED_VERSION = 'expectedVersion';
 
 /**
- * Hands the `expectedVersion` of a mutation to the changes that it makes, which must look at it. Over REST it has come
- * with `If-Match` already. A mutation that made none, or whose change did not look, fails: it cannot be ignored.
+ * Passes the `expectedVersion` of a mutation to its changes, which must check it. Over REST it comes with `If-Match`. A
+ * mutation that made no change, or whose change did not check it, fails: it cannot be ignored.
  */
 export class VersionsPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
   /** The façade finds the argument by `extensions.versionArgument`. */
@@ -33,7 +33,7 @@ export class VersionsPlugin<Types extends SchemaTypes> extends BasePlugin<Types>
     return async (parent, args, context, info) => {
       const { expectedVersion, ...others } = args as { expectedVersion?: number | null };
       const { request } = (context as unknown as Context).caller;
-      // mutations of a document run one after the other, so each has the request to itself
+      // mutations of a document run one after the other, so no other one uses the request meanwhile
       if (expectedVersion !== undefined && expectedVersion !== null)
         request.expectation = new Expectation([expectedVersion]);
       const { expectation } = request;

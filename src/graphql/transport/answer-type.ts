@@ -1,9 +1,9 @@
-/** What a result is answered as, in the order of yoga, for which the last that fits is taken. */
+/** The media types of a result, in the order of yoga, which takes the last match. */
 const TYPES = ['application/graphql-response+json', 'application/json'] as const;
 
 /**
- * The media type of a result, negotiated as yoga does: the first in `Accept` that fits one of ours, whatever its
- * weight. `null` where none does: then it is a stream, a page, or nothing.
+ * The media type of a result, negotiated like yoga: the first in `Accept` that matches one of ours, whatever its
+ * weight. `null` if none does: then the answer is a stream, a page, or nothing.
  */
 export function answerTypeOf(accept: string | undefined): (typeof TYPES)[number] | null {
   if (!accept || accept === '*/*' || accept === 'application/json') return 'application/json';

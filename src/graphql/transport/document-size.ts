@@ -13,55 +13,55 @@ import {
 } from 'graphql';
 import { tooLarge } from './refusals.ts';
 
-/** Selections within one another, those of fragments too: no honest operation comes near. */
+/** Nested selections, including those of fragments: no legitimate operation comes near. */
 const MAX_NESTING = 32;
 const MAX_DIRECTIVES = 50;
-/** One introspection is an honest question, several at once are not; single types are small. */
+/** One introspection is legitimate, several at once are not; single types are small. */
 const MAX_SCHEMAS = 1;
 const MAX_TYPES = 10;
-/**
- * Nodes of a document whose fragments are written out at each spread: whatever walks it, walks over so many at most.
- */
+/** Maximum number of nodes with fragments expanded at each spread: an upper bound for every walk over the document. */
 const MAX_NODES = 10_000;
-/** Pairs of selections that answer under the same name, anywhere in the document: each may be compared with each. */
+/**
+ * Maximum number of pairs of selections with the same response name in the document: each may be compared with each.
+ */
 const MAX_PAIRS = 30_000;
-/** How much more than two names it costs to compare two values of arguments: they are printed for it. */
+/** The cost of comparing two argument values relative to two names: the values are printed for it. */
 const VALUE_WEIGHT = 4;
 
-/** What the operator allows. */
+/** The operator's limits. */
 export interface DocumentLimits {
   maxDepth: number;
   maxAliases: number;
 }
 
-/** How much an operation or a fragment is, with its fragments written out. */
+/** The size of an operation or a fragment, with its fragments expanded. */
 interface Extent {
   nodes: number;
-  /** Fields within one another. */
+  /** Nested fields. */
   depth: number;
   nesting: number;
   aliases: number;
   directives: number;
-  /** Fields `__schema` and `__type`. */
+  /** Number of fields `__schema` and `__type`. */
   schemas: number;
   types: number;
 }
 
 const empty = (): Extent => ({ nodes: 0, depth: 0, nesting: 0, aliases: 0, directives: 0, schemas: 0, types: 0 });
 
-/** Counts the selections and values that were looked at: what a test of the measure itself asks for. */
+/** Counts the visited selections and values, for tests of the measurement itself. */
 export interface Visits {
   count: number;
 }
 
-/** How often something answers under one name, and how many values its arguments hold. */
+/** Number of selections with one response name, and number of values in their arguments. */
 interface Answers {
   count: number;
   values: number;
 }
 
 /**
- * Measures a document once, before anything else walks over it: each fragment is looked at once, however often it is
+ * Measures a document once, before anything else walks over it. Each fragment is visited once, however often it is
  * spread.
  * @throws GraphQLError when it is too large, or when a fragment spreads itself
  */
@@ -80,7 +80,7 @@ export function measureDocument(
     if (nodes > MAX_NODES)
       throw tooLarge(`The document has more than ${MAX_NODES} nodes, with its fragments written out.`);
     if (extent.nesting > MAX_NESTING) throw tooLarge(`The operation is nested deeper than ${MAX_NESTING} levels.`);
-    if (isFragment) continue; // of what spreads it the rest is asked
+    if (isFragment) continue; // the other limits apply to the operation that spreads it
     if (extent.depth > maxDepth) throw tooLarge(`The operation has fields nested deeper than ${maxDepth} levels.`);
     if (extent.aliases > maxAliases) throw tooLarge(`The operation has more than ${maxAliases} aliases.`);
     if (extent.directives > MAX_DIRECTIVES) throw tooLarge(`The operation has more than ${MAX_DIRECTIVES} directives.`);
@@ -99,7 +99,7 @@ interface Measured {
 class Measure {
   readonly #visits: Visits;
   readonly #definitions: Map<string, FragmentDefinitionNode>;
-  /** `null` while a fragment is measured: one that is met again then spreads itself. */
+  /** `null` while a fragment is being measured: if it occurs again then, it spreads itself. */
   readonly #fragments = new Map<string, Extent | null>();
   readonly #answers = new Map<string, Answers>();
 
@@ -123,7 +123,7 @@ class Measure {
     return extent;
   }
 
-  /** The extent of a fragment; of one that does not exist nothing: validation says so. */
+  /** The extent of a fragment. An unknown fragment is empty: validation reports it. */
   fragment(name: string): Extent {
     const known = this.#fragments.get(name);
     if (known) return known;
@@ -135,7 +135,7 @@ class Measure {
     return extent;
   }
 
-  /** Comparisons that the rule about fields that merge can come to, each weighed by the arguments that are compared. */
+  /** The maximum number of comparisons of the rule for mergeable fields, weighted by the compared arguments. */
   pairs(): number {
     let pairs = 0;
     for (const { count, values } of this.#answers.values()) pairs += (count * (count - 1 + VALUE_WEIGHT * values)) / 2;
@@ -163,13 +163,13 @@ class Measure {
     if (name.value === '__schema') extent.schemas++;
     if (name.value === '__type') extent.types++;
     this.#answer((alias ?? name).value, values);
-    // introspection is deep by nature: what it answers is counted where it is known
+    // introspection is deep by nature: the size of its answer is counted elsewhere
     const isSchema = name.value === '__schema' || name.value === '__type';
     if (selectionSet) this.#inner(extent, selectionSet, isSchema ? null : 1);
     else extent.depth = Math.max(extent.depth, 1);
   }
 
-  /** What stands inside a selection; `levels` of fields lie around it, `null` where its depth does not count. */
+  /** Measures the contents of a selection set, nested in `levels` fields; `null` if its depth does not count. */
   #inner(extent: Extent, selectionSet: SelectionSetNode, levels: number | null): void {
     const inner = empty();
     this.#selections(inner, selectionSet);

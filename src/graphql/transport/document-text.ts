@@ -5,22 +5,22 @@ import { tooLarge } from './refusals.ts';
 export const MAX_DOCUMENT_BYTES = 64 * 1024;
 const MAX_LINES = 3_000;
 const MAX_NAME_LENGTH = 128;
-/** Brackets within one another: parsers and validators recurse over them. */
+/** Nested brackets: parsers and validators recurse over them. */
 const MAX_BRACKETS = 128;
 
 const OPENING = new Set<TokenKind>([TokenKind.BRACE_L, TokenKind.BRACKET_L, TokenKind.PAREN_L]);
 const CLOSING = new Set<TokenKind>([TokenKind.BRACE_R, TokenKind.BRACKET_R, TokenKind.PAREN_R]);
 
-/** @throws GraphQLError for a document of more than 64 KiB: asked before anything reads it, or keeps it */
+/** @throws GraphQLError for a document of more than 64 KiB: checked before anything reads or stores it */
 export function checkLength(text: string): void {
-  // a text has at least as many bytes as UTF-16 units
+  // a text has at least as many bytes as UTF-16 code units
   if (text.length > MAX_DOCUMENT_BYTES || Buffer.byteLength(text) > MAX_DOCUMENT_BYTES)
     throw tooLarge(`The document has more than ${MAX_DOCUMENT_BYTES} bytes.`);
 }
 
 /**
- * Reads a document's tokens once, before anything is built of it. Comments count like tokens.
- * @returns how many there are
+ * Reads a document's tokens once, before it is parsed. Comments count as tokens.
+ * @returns the number of tokens
  * @throws GraphQLError for a document with too many tokens, lines or brackets, too long a name, or a character that
  * GraphQL does not know
  */
@@ -42,7 +42,7 @@ export function checkTokens(text: string, maxTokens: number): number {
   return count;
 }
 
-/** Empty lines and lines of comments are no tokens, and still cost whoever reads them. */
+/** Empty lines and comment lines are not tokens, but still cost time to read. */
 function checkLines(text: string): void {
   let lines = 1;
   for (let at = 0; at < text.length; at++) {

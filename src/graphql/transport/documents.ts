@@ -17,36 +17,39 @@ import { type DocumentLimits, measureDocument } from './document-size.ts';
 import { checkLength, checkTokens } from './document-text.ts';
 
 const MAX_ERRORS = 5;
-/** How many documents are kept, and the bytes that they and their plans may take together. */
+/** Maximum number of cached documents, and of bytes for them and their plans together. */
 const MAX_DOCUMENTS = 5_000;
 const CACHE_BYTES = 16 * 1024 * 1024;
-/** What the nodes of one token take, roughly. */
+/** Approximate size of the nodes of one token. */
 const BYTES_PER_TOKEN = 300;
-/** What a field of a plan takes, roughly. */
+/** Approximate size of a field of a plan. */
 const BYTES_PER_FIELD = 900;
-/** A document whose plan would hold more runs without one: to plan so many takes 5 to 10 ms, and 20 are too long. */
+/**
+ * A document whose plan would have more fields runs without a plan: planning this many takes 5 to 10 ms, and 20 ms is
+ * too long.
+ */
 const MAX_PLANNED_FIELDS = 1_000;
 
 type Limits = Pick<Config, 'graphqlMaxDepth' | 'graphqlMaxAliases' | 'graphqlMaxTokens' | 'graphqlIntrospection'>;
 
-/** What is known of a document beside its nodes. */
+/** What is known about a document besides its nodes. */
 interface Origin {
   text: string;
   tokens: number;
-  /** What is wrong with it; `null` before it was asked. */
+  /** Its validation errors; `null` before validation. */
   errors: readonly GraphQLError[] | null;
-  /** Whether it ran before: what runs once needs no plan. */
+  /** Whether it ran before: a document that runs only once needs no plan. */
   hasRun: boolean;
-  /** Plans of its queries by name; `null` for those that run without. */
+  /** Plans of its queries by name; `null` for those that run without a plan. */
   plans: Map<string, Plan | null>;
-  /** Fields of the plans, as they are booked. */
+  /** Number of fields of the plans that is accounted for. */
   fields: number;
 }
 
 /**
- * Parses and validates the documents of clients. Each is bounded before it is read, measured before it is validated,
- * and kept once it is known to be good; of a bad one nothing is kept. Nodes carry no place in the text: it would cost
- * several times their own memory, and each error would count lines for each of its nodes.
+ * Parses and validates the documents of clients. Each is limited before it is read, measured before it is validated,
+ * and cached once it is known to be valid; nothing of an invalid one is cached. Nodes have no location: locations would
+ * cost several times the memory of the nodes, and each error would count lines for each of its nodes.
  */
 export class Documents {
   readonly #schema: GraphQLSchema;
@@ -55,7 +58,7 @@ export class Documents {
   readonly #rules: typeof specifiedRules;
   readonly #good = new LRUCache<string, DocumentNode>({ max: MAX_DOCUMENTS, maxSize: CACHE_BYTES });
   readonly #origins = new WeakMap<DocumentNode, Origin>();
-  /** What was read last and is not good: whoever tells of it looks at it again. */
+  /** The last invalid document: reporting its errors needs it again. */
   #lastBad: { text: string; document: DocumentNode | null; error?: unknown } | null = null;
 
   constructor(schema: GraphQLSchema, config: Limits) {
@@ -65,7 +68,7 @@ export class Documents {
     this.#rules = config.graphqlIntrospection ? specifiedRules : [...specifiedRules, NoSchemaIntrospectionCustomRule];
   }
 
-  /** @throws GraphQLError for a text that is too long, or no document */
+  /** @throws GraphQLError for a text that is too long or not a document */
   parse(text: string): DocumentNode {
     checkLength(text);
     const known = this.#good.get(text);
@@ -85,7 +88,7 @@ export class Documents {
     }
   }
 
-  /** What is wrong with a document that was parsed here: its size first, before any rule walks over it. */
+  /** Validates a document that was parsed here: first its size, before any rule walks over it. */
   validate(document: DocumentNode): readonly GraphQLError[] {
     const origin = this.#origins.get(document);
     if (origin?.errors) return origin.errors;
@@ -97,7 +100,7 @@ export class Documents {
     return errors;
   }
 
-  /** Whether a text is a document without mistakes. */
+  /** Whether a text is a valid document. */
   isGood(text: string): boolean {
     try {
       return this.validate(this.parse(text)).length === 0;
@@ -108,8 +111,8 @@ export class Documents {
   }
 
   /**
-   * The plan of a query whose document came before; `null` for what runs without one. When it has run, {@link
-   * keepGrown} is told: a plan grows with what it meets.
+   * The plan of a query whose document ran before; `null` if it runs without one. Call {@link keepGrown} after each
+   * run, because plans grow.
    */
   planOf(document: DocumentNode, operationName: string | null | undefined): Plan | null {
     const origin = this.#origins.get(document);
@@ -128,7 +131,7 @@ export class Documents {
     return plan;
   }
 
-  /** Books what the plans of a document take by now, and gives up those that take too much. */
+  /** Accounts for the current size of a document's plans, and gives up those that are too large. */
   keepGrown(document: DocumentNode): void {
     const origin = this.#origins.get(document);
     if (!origin) return;
@@ -159,7 +162,7 @@ export class Documents {
     return this.located(document, validate(this.#schema, document, this.#rules, options));
   }
 
-  /** The same errors with the place of their first node, for the first few of them. */
+  /** The same errors with the location of their first node, for the first few of them. */
   located(document: DocumentNode, errors: readonly GraphQLError[]): readonly GraphQLError[] {
     const text = this.#origins.get(document)?.text;
     if (text === undefined || !errors.some(({ nodes }) => nodes?.length)) return errors;
@@ -174,7 +177,7 @@ export class Documents {
   }
 }
 
-/** For nodes of a document the same nodes of its twin. */
+/** Maps nodes of a document to the same nodes of its twin. */
 function placesOf(document: DocumentNode, twin: DocumentNode, wanted: ReadonlySet<ASTNode>): Map<ASTNode, ASTNode> {
   const order: number[] = [];
   const nodes: ASTNode[] = [];

@@ -17,7 +17,7 @@ import type { Operations } from './operations.ts';
 import type { PersistedDocuments } from './persisted-documents.ts';
 import { resumableStreams } from './server-sent-events.ts';
 
-/** What the transports (HTTP, SSE, WebSocket) have in common. */
+/** What the transports (HTTP, SSE, WebSocket) share. */
 export interface EndpointOptions {
   schema: GraphQLSchema;
   services: Services;
@@ -30,7 +30,10 @@ const silent = () => undefined;
 
 export type GraphQLEndpoint = ReturnType<typeof createEndpoint>;
 
-/** The executor behind `/graphql` for all but plain JSON: limits, masking and all, for every transport alike. */
+/**
+ * The executor behind `/graphql` for everything except plain JSON, including limits and masking, the same for every
+ * transport.
+ */
 export function createEndpoint({ schema, services, operations, persisted, onFault }: EndpointOptions) {
   return createYoga<{ req: FastifyRequest; reply: FastifyReply }, Record<never, never>>({
     schema,
@@ -38,11 +41,11 @@ export function createEndpoint({ schema, services, operations, persisted, onFaul
     batching: false,
     multipart: false,
     landingPage: false,
-    // what yoga itself masks has no operation and so no trace
+    // errors that yoga itself masks have no operation and so no trace
     logging: { debug: silent, info: silent, warn: silent, error: (error: unknown) => onFault(error, 'none') },
-    cors: false, // the server's own, for every path alike
-    graphiql: false, // a page of our own
-    parserAndValidationCache: false, // it keeps what is wrong, too, and knows no bytes
+    cors: false, // handled by the server, the same for every path
+    graphiql: false, // served as our own page
+    parserAndValidationCache: false, // it also caches invalid documents, and has no limit in bytes
     context: ({ req }) => ({ context: new Context(req.caller, services) }),
     plugins: [
       withPersisted(persisted),
@@ -55,10 +58,10 @@ export function createEndpoint({ schema, services, operations, persisted, onFaul
   });
 }
 
-/** The product's context, which yoga's carries inside. */
+/** The product's context, inside of yoga's. */
 const contextOf = (args: { contextValue?: unknown }) => (args.contextValue as { context: Context }).context;
 
-/** A hash stands for the text that it was sent with before. Over WebSocket there is none. */
+/** Resolves the hash of a text that was sent before. Not available over WebSocket. */
 function withPersisted(persisted: PersistedDocuments): Plugin<object, { req: FastifyRequest }> {
   return {
     onParams({ params, setParams, context }) {
@@ -68,7 +71,7 @@ function withPersisted(persisted: PersistedDocuments): Plugin<object, { req: Fas
   };
 }
 
-/** Documents are read and judged within bounds, and what is wrong with one is said without the values in it. */
+/** Parses and validates documents within limits, and reports errors without the values in the document. */
 function bounded(documents: Documents): Plugin {
   return {
     onParse: ({ setParseFn }) =>
@@ -85,8 +88,8 @@ function bounded(documents: Documents): Plugin {
 }
 
 /**
- * Resolvers get the product's context, not yoga's, and queries run by their plans. Streams are left in the context for
- * the transports, which send them themselves.
+ * Resolvers get the product's context, not yoga's, and queries run by their plans. Streams are stored in the context
+ * for the transports, which send them themselves.
  */
 function executed(operations: Operations): Plugin {
   return {
@@ -109,7 +112,7 @@ const askedBy = ({ document, operationName, variableValues }: ExecutionArgs) => 
   variables: variableValues,
 });
 
-/** What yoga says before it executes or subscribes. */
+/** The options of yoga before it executes or subscribes. */
 interface Admission {
   args: ExecutionArgs;
   setResultAndStopExecution: (result: ExecutionResult) => void;
@@ -123,7 +126,7 @@ function measured(operations: Operations): Plugin {
   return { onExecute: admit, onSubscribe: admit };
 }
 
-/** Every result but those of streams, which are masked one by one. */
+/** Masks every result except those of streams, which are masked one by one. */
 function masked(operations: Operations): Plugin {
   const mask = (args: ExecutionArgs, result: ExecutionResult) =>
     operations.masked(args.document, result, contextOf(args));

@@ -12,9 +12,9 @@ import {
 } from 'graphql';
 
 /**
- * Whether a valid subscription shows its event alone, the same for everybody who may receive it: columns of the event,
- * and fields that say so by `extensions.sameForAll`. Anything else (arguments, directives, other objects) depends on
- * who reads, or may one day.
+ * Whether a valid subscription selects only the event itself, which is the same for everybody who may receive it:
+ * columns of the event, and fields with `extensions.sameForAll`. Anything else (arguments, directives, other objects)
+ * depends on the reader, or may do so one day.
  */
 export function showsEventOnly(schema: GraphQLSchema, document: DocumentNode, operationName?: string | null): boolean {
   const operation = getOperationAST(document, operationName);
@@ -23,7 +23,7 @@ export function showsEventOnly(schema: GraphQLSchema, document: DocumentNode, op
   const fragments = new Map<string, FragmentDefinitionNode>();
   for (const node of document.definitions)
     if (node.kind === Kind.FRAGMENT_DEFINITION) fragments.set(node.name.value, node);
-  /** Each fragment is looked at once, however often it is spread. */
+  /** Each fragment is visited once, however often it is spread. */
   const seen = new Set<string>();
 
   const passes = (set: SelectionSetNode, type: GraphQLObjectType): boolean =>
@@ -45,7 +45,7 @@ export function showsEventOnly(schema: GraphQLSchema, document: DocumentNode, op
     const field = type.getFields()[name.value];
     if (!field) return false;
     const { sameForAll, pothosExposedField } = field.extensions;
-    // the root's gate is asked for each stream; any other would be asked of nobody
+    // the gate of the root is checked for each stream; no other gate would be checked
     if (type !== root && (field.args.length > 0 || field.extensions.gate)) return false;
     if (!selectionSet) return sameForAll === true || (type !== root && pothosExposedField !== undefined);
     const object = getNamedType(field.type);

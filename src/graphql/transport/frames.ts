@@ -1,9 +1,9 @@
 import type { ExecutionResult } from 'graphql';
 
-/** What one event became: serialised once, however many streams it goes to. */
+/** The result of one event: serialised once, however many streams it goes to. */
 export class Frame {
   readonly result: ExecutionResult;
-  /** The cursor of the event, from which its reader may resume. */
+  /** The cursor of the event, for readers that resume. */
   readonly id: string | undefined;
   #text: string | undefined;
   #serverSent: Buffer | undefined;

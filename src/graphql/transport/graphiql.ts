@@ -28,13 +28,13 @@ query Welcome {
 const HEADERS = JSON.stringify({ authorization: 'Bearer <access token>' }, null, 2);
 
 interface Page {
-  /** Compressed once: it is megabytes, and the same for everybody. */
+  /** Compressed once: it is several megabytes, and the same for everybody. */
   gzipped: Buffer;
   plain: Buffer;
   policy: string;
 }
 
-/** Nothing but the page's own script runs, its editor's workers are blobs, and it talks to this service alone. */
+/** Only the page's own script runs, its editor's workers are blobs, and it connects only to this service. */
 const policyOf = (script: string) =>
   [
     "default-src 'none'",
@@ -50,7 +50,7 @@ const policyOf = (script: string) =>
   ].join('; ');
 
 async function makePage(): Promise<Page> {
-  // as text it takes 35 MiB of memory, and a service may never be asked for it
+  // as text it takes 35 MiB of memory, and it may never be requested
   const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql');
   const html = renderGraphiQL({
     title: 'Platform management',
@@ -60,17 +60,17 @@ async function makePage(): Promise<Page> {
     defaultEditorToolsVisibility: 'headers',
     isHeadersEditorEnabled: true,
   }).trimStart();
-  // the page's only script: what stands in its text is JavaScript that holds such tags as strings
+  // the page's only script: other such tags in the text are strings inside its JavaScript
   const script = html.slice(html.indexOf('<script>') + '<script>'.length, html.lastIndexOf('</script>'));
   const plain = Buffer.from(html);
   return { plain, gzipped: await promisify(gzip)(plain), policy: policyOf(script) };
 }
 
-/** Whether a browser asks for the page, and not a client for an answer. */
+/** Whether a browser requests the page, rather than a client an answer. */
 export const wantsPage = ({ method, headers }: FastifyRequest): boolean =>
   method === 'GET' && (headers.accept?.includes('text/html') ?? false);
 
-/** GraphiQL with everything inside: it asks no other host for anything. */
+/** GraphiQL with all its assets: it loads nothing from other hosts. */
 export function graphiqlPage(): (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply> {
   let page: Promise<Page> | undefined;
   return async (request, reply) => {

@@ -10,15 +10,15 @@ import { tooLarge } from './refusals.ts';
 import { streamOf } from './server-sent-events.ts';
 
 /**
- * A document, and variables that hold the largest input there is with room to spare; more than the operator lets any
- * body have it is not.
+ * Enough for a document, and for variables with the largest possible input. The operator's limit for bodies applies if
+ * it is lower.
  */
 const MAX_BODY_BYTES = 1024 * 1024;
 
-/** What a form of a foreign page can send without being asked for leave. */
+/** Content types that a form of a foreign page can send without a preflight request. */
 const FORM = /^\s*(?:multipart\/|application\/x-www-form-urlencoded)/i;
 
-/** Answers that go on while their reader takes them. */
+/** Streaming answers. */
 const STREAM = /^(?:text\/event-stream|multipart\/mixed)/;
 
 const refused = (message: string) => ({ errors: [tooLarge(message).toJSON()] });
@@ -43,7 +43,7 @@ export function addGraphQL(
   const bodyLimit = Math.min(MAX_BODY_BYTES, bodyLimitBytes);
   const page = graphiql ? graphiqlPage() : null;
   void server.register(async (scope) => {
-    // read here, as text; yoga answers what is no request as GraphQL over HTTP wants it
+    // read here, as text; yoga answers malformed requests as GraphQL over HTTP requires
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('*', { parseAs: 'string', bodyLimit }, (request, body, done) => {
       const isForm = FORM.test(request.headers['content-type'] ?? '');
@@ -71,7 +71,7 @@ export function addGraphQL(
 
 const withinLength = (text: string): string => (text.length > MAX_ANSWER_LENGTH ? JSON.stringify(TOO_LONG) : text);
 
-/** What of a request is parsed as JSON. */
+/** The part of a request that is parsed as JSON. */
 function jsonOf({ method, body, query }: FastifyRequest): string {
   if (method === 'POST') return typeof body === 'string' ? body : '';
   const { variables, extensions } = query as Record<string, unknown>;
@@ -81,11 +81,14 @@ function jsonOf({ method, body, query }: FastifyRequest): string {
     .join(' ');
 }
 
-/** The request for yoga, made here: given Node's, it would look at each byte of a body to know whether there is one. */
+/**
+ * The request for yoga, created here: with Node's request, it would inspect each byte of a body to find out whether
+ * there is one.
+ */
 function requestOf({ fetchAPI }: GraphQLEndpoint, { method, url, headers, body }: FastifyRequest): Request {
   return new fetchAPI.Request(`http://localhost${url}`, {
     method,
-    headers: headers as Record<string, string>, // lists of values are joined where headers may have them
+    headers: headers as Record<string, string>, // repeated headers are joined where that is allowed
     ...(method === 'POST' ? { body: typeof body === 'string' ? body : '' } : {}),
   });
 }

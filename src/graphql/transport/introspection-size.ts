@@ -14,7 +14,7 @@ import {
   TypeMetaFieldDef,
 } from 'graphql';
 
-/** A client may ask for a little more than the whole: tools have introspections of their own. */
+/** A client may request a little more than the standard introspection: tools have their own introspection queries. */
 const ALLOWANCE = 1.25;
 /** Quotes, colon and comma around a key; the least that a value takes. */
 const KEY_BYTES = 4;
@@ -22,7 +22,7 @@ const VALUE_BYTES = 4;
 
 const wholes = new WeakMap<GraphQLSchema, number>();
 
-/** How large an answer about the schema may be: that to the largest standard introspection, and a bit. */
+/** The maximum size of an answer about the schema: that of the largest standard introspection, plus an allowance. */
 export function wholeSchemaBytes(schema: GraphQLSchema): number {
   const known = wholes.get(schema);
   if (known !== undefined) return known;
@@ -49,8 +49,8 @@ export function wholeSchemaBytes(schema: GraphQLSchema): number {
 }
 
 /**
- * Counts what an introspection answers by walking over the schema as it would, without building the answer, and no
- * further than it may go. Lists in lists of types grow faster than any factor could say.
+ * Measures the answer of an introspection by walking over the schema without building the answer, and stops at the
+ * limit. Nested lists of types grow too fast for a fixed factor.
  */
 export class IntrospectionSize {
   readonly #schema: GraphQLSchema;
@@ -112,7 +112,7 @@ export class IntrospectionSize {
 
   #field(type: GraphQLObjectType, node: FieldNode, source: unknown): void {
     const field = type.getFields()[node.name.value];
-    const info = { schema: this.#schema } as GraphQLResolveInfo; // all that introspection looks at
+    const info = { schema: this.#schema } as GraphQLResolveInfo; // the only property that introspection reads
     if (field?.resolve)
       this.#value(getNamedType(field.type), node, field.resolve(source, { includeDeprecated: true }, undefined, info));
     else this.#value(type, node, type.name); // `__typename`

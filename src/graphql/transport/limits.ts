@@ -13,42 +13,40 @@ import {
 import { IntrospectionSize, wholeSchemaBytes } from './introspection-size.ts';
 import { tooLarge } from './refusals.ts';
 
-/** A value without fields of its own, as a part of an object: ten of them count as one. */
+/** The cost of a leaf value: ten of them count as one object. */
 const SCALAR = 0.1;
-/** What a page has where nothing says how much. */
+/** The page size if none is given. */
 const DEFAULT_FIRST = 50;
 
-/** A whole introspection costs as much as a hundred requests. */
+/** With this, a whole introspection counts as a hundred requests. */
 const SCHEMA_BYTES_PER_REQUEST = 4 * 1024;
 
-/** What an operation asks for, before it runs. */
+/** The size of an operation, measured before it runs. */
 export interface OperationSize {
-  /** Objects that it can lead to, counted over nested lists: `first` times `first`. */
+  /** Number of objects that it may return, counted over nested lists: `first` times `first`. */
   cost: number;
   rootFields: number;
   /**
-   * How many requests it counts as beside its root fields: what it asks about the schema itself, by the size of the
-   * answer.
+   * Number of requests that it counts as in addition to its root fields: its introspection, by the size of the answer.
    */
   schemaRequests: number;
 }
 
-/** What a selection leads to each time it is answered. */
+/** The size of a selection each time it is executed. */
 interface Yield {
   cost: number;
-  /** Fields that stand in it, and how many of them take a password or a mailed token. */
+  /** Number of its fields, and number of those that take a password or a mailed token. */
   fields: number;
   credentials: number;
-  /** Size of the answers about the schema itself. */
+  /** Size of the introspection answers. */
   schemaBytes: number;
 }
 
 /**
- * Measures an operation that was validated (so it has no fragment cycles). A fragment is looked at once for each type
- * that it is spread on.
+ * Measures a validated operation (so it has no fragment cycles). A fragment is visited once for each type that it is
+ * spread on.
  * @throws GraphQLError when it asks for too many objects, for too much of the schema, or for more than one thing that
- * takes a password or
- *   a mailed token: aliases must not guess in bulk
+ * takes a password or a mailed token: aliases must not guess in bulk
  */
 export function measureOperation(
   schema: GraphQLSchema,
@@ -134,7 +132,7 @@ class Scan {
     const times = field?.args.some((arg) => arg.name === 'first')
       ? pageSize(node, this.#variables)
       : Number(field?.extensions.atMost ?? 1);
-    // what only wraps the rows of a page is no object of its own
+    // types that only wrap the rows of a page do not count as objects
     if (!type.extensions.wrapsPage) sum.cost += times;
     const named = field && getNamedType(field.type);
     if (!named || !isCompositeType(named)) return;
@@ -151,7 +149,7 @@ function add(sum: Yield, part: Yield): void {
   sum.schemaBytes += part.schemaBytes;
 }
 
-/** The sizes that the document itself gives to variables that are left out. */
+/** The default values in the document for omitted variables. */
 function defaultsOf({ variableDefinitions }: OperationDefinitionNode): Record<string, unknown> {
   return Object.fromEntries(
     (variableDefinitions ?? []).flatMap(({ variable, defaultValue }) =>
@@ -168,6 +166,6 @@ function pageSize(node: FieldNode, variables: Record<string, unknown>): number {
       : value?.kind === Kind.VARIABLE
         ? variables[value.name.value]
         : undefined;
-  // what is no number is refused later; turning it into one could overflow the stack
+  // a value that is not a number is refused later; converting it could overflow the stack
   return typeof given === 'number' && Number.isFinite(given) ? Math.max(1, given) : DEFAULT_FIRST;
 }

@@ -3,7 +3,7 @@ import type { Context } from '../context.ts';
 import { showsEventOnly } from './event-selection.ts';
 import { Frame } from './frames.ts';
 
-/** The events of a subscription field; a source that can be resumed tells where each of them lies. */
+/** The events of a subscription field. A resumable source returns the cursor of each event. */
 interface Source extends AsyncIterable<unknown> {
   cursorOf?(event: unknown): string;
 }
@@ -12,13 +12,13 @@ export interface LiveArgs extends ExecutionArgs {
   contextValue: Context;
 }
 
-/** Makes a result presentable: errors that are bugs are masked. */
+/** Masks errors in a result that are bugs. */
 type Mask = (result: ExecutionResult) => ExecutionResult;
 
-/** What a selection that shows the event alone made of each event: executed and serialised once for all streams. */
+/** The frames by event of a selection that shows only the event: executed and serialised once for all streams. */
 type SharedFrames = WeakMap<object, Promise<Frame> | Frame>;
 
-/** Of each document, by the name of its operation; `null` where each stream has results of its own. */
+/** By document and operation name; `null` if each stream has its own results. */
 const shared = new WeakMap<DocumentNode, Map<string, SharedFrames | null>>();
 
 function sharedFramesOf({ schema, document, operationName }: LiveArgs): SharedFrames | null {
@@ -42,7 +42,7 @@ export async function subscribeLive(args: LiveArgs, mask: Mask): Promise<LiveStr
 }
 
 /**
- * The results of a subscription, for transports that send them as they are: `take` gives the next one with its text.
+ * The results of a subscription, for transports that send them unchanged: `take` returns the next one with its text.
  */
 export class LiveStream implements AsyncGenerator<ExecutionResult, undefined, undefined> {
   readonly #args: LiveArgs;
@@ -59,7 +59,7 @@ export class LiveStream implements AsyncGenerator<ExecutionResult, undefined, un
     this.#shared = sharedFramesOf(args);
   }
 
-  /** What the next event became; `null` when there is none any more. */
+  /** The frame of the next event; `null` when there are no more. */
   async take(): Promise<Frame | null> {
     const step = await this.#events.next();
     if (step.done) return null;
@@ -89,7 +89,8 @@ export class LiveStream implements AsyncGenerator<ExecutionResult, undefined, un
   #sharedFrame(event: object, frames: SharedFrames): Promise<Frame> | Frame {
     const known = frames.get(event);
     if (known) return known instanceof Frame ? known : known.then((frame) => this.#unlessFailed(frame, event));
-    // nobody asks: a field that needs to know who reads fails here, instead of showing one reader's answer to all
+    // executed without a caller: a field that depends on the reader fails here, instead of showing one reader's answer
+    // to all
     const made = this.#execute(event, this.#args.contextValue.asNobody()).then((result) => {
       const frame = this.#frame(event, result);
       if (!result.errors) frames.set(event, frame);
@@ -99,7 +100,7 @@ export class LiveStream implements AsyncGenerator<ExecutionResult, undefined, un
     return made.then((frame) => this.#unlessFailed(frame, event));
   }
 
-  /** What failed for nobody is done anew for each reader, and told with each reader's trace. */
+  /** A frame that failed without a caller is executed again for each reader, whose trace is in its errors. */
   #unlessFailed(frame: Frame, event: object): Promise<Frame> | Frame {
     return frame.result.errors ? this.#ownFrame(event) : frame;
   }

@@ -15,10 +15,7 @@ import { clipped, withoutValue } from './coercion-errors.ts';
 import { Documents } from './documents.ts';
 import { measureOperation } from './limits.ts';
 
-/**
- * The first few things that are wrong with variables are enough: each is said with the value beside it before that is
- * taken out.
- */
+/** The first few errors in variables are enough: each contains the value before it is removed. */
 const MAX_VARIABLE_ERRORS = 5;
 
 interface Options {
@@ -31,16 +28,14 @@ interface Options {
   onFault: (error: unknown, traceId: string) => void;
 }
 
-/** An operation of a document that was validated. */
+/** An operation of a validated document. */
 export interface Asked {
   document: DocumentNode;
   operationName?: string | null | undefined;
   variables?: Record<string, unknown> | null | undefined;
 }
 
-/**
- * What an operation passes before it runs, how it runs and what is shown of its errors: the same for every transport.
- */
+/** The checks before an operation runs, its execution and the masking of its errors, the same for every transport. */
 export class Operations {
   readonly documents: Documents;
   readonly #schema: GraphQLSchema;
@@ -57,9 +52,9 @@ export class Operations {
   }
 
   /**
-   * What speaks against running an operation; nothing when it may run. Its root fields count against the caller's
-   * budget but for the first, which was counted on arrival, of the request or of the socket's message: also that of an
-   * operation which is none.
+   * The reasons to refuse an operation; empty if it may run. Its root fields count against the caller's rate limit,
+   * except the first, which was counted when the request or the socket's message arrived, even if it contained no
+   * operation.
    */
   refusals({ document, operationName, variables }: Asked, { caller }: Context): readonly GraphQLError[] {
     const definitions = getOperationAST(document, operationName)?.variableDefinitions ?? [];
@@ -77,7 +72,7 @@ export class Operations {
     }
   }
 
-  /** Runs a query or a mutation: by its plan where it has one. */
+  /** Runs a query or a mutation, by its plan if it has one. */
   async run({ document, operationName, variables }: Asked, context: Context): Promise<ExecutionResult> {
     const plan = this.documents.planOf(document, operationName);
     if (!plan)

@@ -3,19 +3,19 @@ import { GraphQLError } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import type { Documents } from './documents.ts';
 
-/** What the texts that known callers have registered may take together. */
+/** Maximum size of the texts that authenticated callers have registered. */
 const KNOWN_BYTES = 8 * 1024 * 1024;
-/** The same for strangers, who so never make the service forget what known callers use. */
+/** The same for anonymous callers, kept apart so that they cannot evict the texts of authenticated ones. */
 const STRANGERS_BYTES = 1024 * 1024;
-/** What a text takes beside itself: its hash, and the cache's own books. */
+/** The overhead of a text: its hash, and the cache's entry. */
 const ENTRY_BYTES = 300;
 
 const memory = (maxSize: number) =>
   new LRUCache<string, string>({ maxSize, sizeCalculation: (text) => 2 * text.length + ENTRY_BYTES });
 
 /**
- * Clients tell these errors by their messages; over `application/json` they come with 200, as every error of a request
- * does.
+ * Clients recognise these errors by their messages. Over `application/json` they have the status 200, like every
+ * request error.
  */
 const refused = (message: string, code: string) =>
   new GraphQLError(message, { extensions: { code, http: { spec: true, status: 400 } } });
@@ -27,8 +27,8 @@ interface Params {
 
 /**
  * Documents that clients name by the SHA-256 of their text (Apollo's automatic persisted queries). A client sends the
- * hash alone; one that is not known here is answered `PersistedQueryNotFound`, and the client sends text and hash
- * together. Kept in this process only: another node, or this one after a start, asks for the text again.
+ * hash alone; an unknown hash is answered with `PersistedQueryNotFound`, and the client sends text and hash together.
+ * Kept in this process only: another node, or this one after a restart, requests the text again.
  */
 export class PersistedDocuments {
   readonly #documents: Documents;
@@ -40,8 +40,8 @@ export class PersistedDocuments {
   }
 
   /**
-   * The text that a request asks for, which need not be a document; of one that is, text and hash are kept.
-   * @throws GraphQLError when the hash is not known, or not that of the text
+   * The text that a request names, which need not be a valid document. For a valid one, text and hash are stored.
+   * @throws GraphQLError when the hash is unknown, or does not match the text
    */
   textOf({ query, extensions }: Params, isKnownCaller: boolean): string | undefined {
     const text = typeof query === 'string' ? query : undefined;

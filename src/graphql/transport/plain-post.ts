@@ -18,12 +18,12 @@ export interface PlainAnswer {
   text: string;
 }
 
-/** Answers a request; `null` for one that is for yoga. Nothing has happened then. */
+/** Answers a request. `null`, without any effect, for a request that yoga must handle. */
 export type PlainPost = (request: FastifyRequest) => Promise<PlainAnswer | null>;
 
 /**
- * Answers the usual request without a web `Request`, `Response` or stream in between: JSON that asks for a query or a
- * mutation, and gets JSON. All others are yoga's, those too with which something is wrong before an operation is known.
+ * Answers the usual request without a web `Request`, `Response` or stream in between: JSON with a query or a mutation,
+ * answered with JSON. Yoga handles all others, including requests that fail before an operation is known.
  */
 export function plainPost({ operations, persisted, services }: Options): PlainPost {
   const answer = async (asked: Asked, context: Context): Promise<ExecutionResult> => {
@@ -62,14 +62,14 @@ interface Params {
 
 const KEYS = new Set(['query', 'operationName', 'variables', 'extensions']);
 
-/** What a body asks for, in the form of GraphQL over HTTP; else `null`. */
+/** The parameters of a body in the form of GraphQL over HTTP; else `null`. */
 function paramsOf(body: unknown): Params | null {
   if (typeof body !== 'string') return null;
   let params: unknown;
   try {
     params = JSON.parse(body);
   } catch {
-    return null; // yoga says so
+    return null; // yoga reports the error
   }
   if (!isObject(params)) return null;
   for (const key in params) if (!KEYS.has(key)) return null;
@@ -83,7 +83,7 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 const isTextOrNothing = (value: unknown) => value === undefined || value === null || typeof value === 'string';
 const isObjectOrNothing = (value: unknown) => value === undefined || value === null || isObject(value);
 
-/** `null` where GraphQL refuses: yoga refuses it again, and says so in its shape. */
+/** `null` if GraphQL refuses: yoga refuses it again and formats the error. */
 function orNull<T>(read: () => T): T | null {
   try {
     return read();

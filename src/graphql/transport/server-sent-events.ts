@@ -6,13 +6,13 @@ import { Wheel } from '../../core/wheel.ts';
 import type { Context } from '../context.ts';
 import type { LiveStream } from './live-stream.ts';
 
-/** Comments that keep an idle stream's connection open, as often as yoga's own. */
+/** Comments that keep an idle stream's connection open, at the same interval as yoga's own. */
 const pings = new Wheel(12_000);
 const PING = Buffer.from(':\n\n');
 const COMPLETE = Buffer.from('event: complete\ndata:\n\n');
 const MEDIA_TYPE = 'text/event-stream';
 
-/** What yoga's context holds of an operation; over WebSocket there is no `request`. */
+/** The properties of yoga's context; over WebSocket there is no `request`. */
 interface YogaContext {
   context: Context;
   request?: Request;
@@ -20,13 +20,13 @@ interface YogaContext {
 
 const bodies = new WeakMap<FastifyRequest, Readable>();
 
-/** The body of an answer that is a stream: it goes to the client as it is, without a web stream in between. */
+/** The body of a streaming answer. It goes to the client directly, without a web stream in between. */
 export const streamOf = (request: FastifyRequest): Readable | undefined => bodies.get(request);
 
 /**
  * Subscriptions over SSE (the "distinct connections" mode of GraphQL over SSE) that can be resumed: the frame of an
- * event carries its cursor as `id`, and `Last-Event-ID` is where the stream goes on. What is no stream is answered by
- * yoga as ever.
+ * event carries its cursor as `id`, and `Last-Event-ID` is where the stream continues. Yoga answers everything that is
+ * not a stream.
  */
 export function resumableStreams(): Plugin {
   const contexts = new WeakMap<Request, Context>();
@@ -34,7 +34,7 @@ export function resumableStreams(): Plugin {
     onSubscribe({ args }) {
       const { context, request } = args.contextValue as unknown as YogaContext;
       if (!request) return;
-      // an empty one is that of a client that has seen nothing
+      // an empty header comes from a client that has seen no event
       context.lastEventId = request.headers.get('last-event-id') || undefined;
       contexts.set(request, context);
     },
@@ -42,7 +42,7 @@ export function resumableStreams(): Plugin {
       const { request, serverContext } = hook;
       const live = contexts.get(request)?.live;
       if (!live) return;
-      // it has begun, and nobody would read it
+      // it has started, and nobody would read it
       if (!accepts(request.headers.get('accept'))) return void (await live.return());
       const { req } = serverContext as unknown as { req: FastifyRequest };
       bodies.set(req, new EventBody(live));
@@ -62,8 +62,8 @@ const HEADERS = {
 const accepts = (header: string | null): boolean => /(?:text\/event-stream|text\/\*|\*\/\*)/i.test(header ?? '*/*');
 
 /**
- * The stream as bytes. It asks for the next event only while the client takes them, and lets go of its source when the
- * client is gone.
+ * The stream as bytes. It takes the next event only while the client reads, and closes its source when the client is
+ * gone.
  */
 class EventBody extends Readable {
   readonly #live: LiveStream;
@@ -75,10 +75,10 @@ class EventBody extends Readable {
     super();
     this.#live = live;
     this.#endPings = pings.add(() => {
-      // a client that does not read gets no pings either: they would only pile up
+      // a client that does not read gets no pings either, because they would pile up
       if (this.readableLength === 0 && !this.#isOver) this.push(PING);
     });
-    // some clients take no notice of the headers before a first byte
+    // some clients do not process the headers before the first byte
     this.push(PING);
   }
 

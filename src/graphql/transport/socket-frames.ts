@@ -2,9 +2,9 @@ import type { ExecutionResult } from 'graphql';
 import type { LiveStream } from './live-stream.ts';
 
 /**
- * Sends the results of a subscription as `next` messages by itself, so that the protocol's server does not serialise
- * each of them anew: it is given only results with errors, whose form it knows, and the end.
- * @param send resolves when the text was taken: the next event is asked for then
+ * Sends the results of a subscription as `next` messages directly, so that the protocol's server does not serialise
+ * each of them again. The server gets only results with errors, which it formats, and the end.
+ * @param send resolves when the text was accepted: the next event is taken then
  */
 export function sentBy(
   live: LiveStream,

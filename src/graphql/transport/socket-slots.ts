@@ -1,7 +1,7 @@
-/** Sockets of one address that have not said yet whose they are; they have three seconds for it. */
+/** Maximum number of unauthenticated sockets per address. They have three seconds to authenticate. */
 const MAX_PER_ADDRESS = 200;
 
-/** How many sockets are open on this node: of each user, and of each address while nobody knows whose they are. */
+/** Counts the open sockets on this node: per user, and per address until they are authenticated. */
 export class SocketSlots {
   readonly #maxPerUser: number;
   readonly #open = new Map<string, number>();
@@ -10,12 +10,12 @@ export class SocketSlots {
     this.#maxPerUser = maxPerUser;
   }
 
-  /** Takes a slot for a socket that has just been opened. @returns what gives it back, `null` when there is none */
+  /** Takes a slot for a new socket. @returns a function that returns the slot, `null` when there is none */
   ofAddress(ip: string): (() => void) | null {
     return this.#take(`address ${ip}`, MAX_PER_ADDRESS);
   }
 
-  /** Takes a slot for a socket that has said whose it is. @returns what gives it back, `null` when there is none */
+  /** Takes a slot for an authenticated socket. @returns a function that returns the slot, `null` when there is none */
   ofUser(userId: string): (() => void) | null {
     return this.#take(`user ${userId}`, this.#maxPerUser);
   }

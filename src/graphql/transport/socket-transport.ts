@@ -5,22 +5,22 @@ import { isOverloaded } from '../../core/json-shape.ts';
 import { Wheel } from '../../core/wheel.ts';
 import { jsonBounds, MAX_ANSWER_LENGTH } from './bounds.ts';
 
-/** A peer that has not answered the last ping by the next one is gone. */
+/** A peer that has not answered a ping before the next one is gone. */
 const pings = new Wheel(12_000);
-/** While so much waits for a client, nothing more is read of it: it could ask faster than it reads. */
+/** While this much waits for a client, nothing more is read from it: it could send requests faster than it reads. */
 const MAX_UNREAD_BYTES = 1024 * 1024;
 /** RFC 6455: a message that is too big. */
 const TOO_BIG = 1009;
 
-/** What the protocol's server is told of each socket. */
+/** What the protocol's server gets with each socket. */
 export interface SocketOrigin {
   socket: WebSocket;
   request: FastifyRequest;
 }
 
 /**
- * Binds the protocol to `ws`. The library's own binding prints stacks to the console for whatever a client does wrong;
- * `ws` has closed such a socket already, with the right code.
+ * Binds the protocol to `ws`. The library's own binding prints stack traces for every client error, although `ws` has
+ * already closed the socket with the right code.
  */
 export function transportOf<Extra extends SocketOrigin>(
   server: Server<Extra>,
@@ -49,7 +49,7 @@ export function transportOf<Extra extends SocketOrigin>(
       },
       origin,
     );
-    // answered by `ws` itself, whether or not anybody reads that
+    // answered by `ws` itself, whether or not the client reads it
     socket.on('ping', () => {
       if (socket.bufferedAmount > MAX_UNREAD_BYTES) socket.terminate();
     });
@@ -60,11 +60,11 @@ export function transportOf<Extra extends SocketOrigin>(
   };
 }
 
-/** Sends a message. Resolves when it was taken, or the socket is gone. */
+/** Sends a message. Resolves when it was accepted, or the socket is gone. */
 export async function send(socket: WebSocket, text: string): Promise<void> {
   if (socket.readyState !== socket.OPEN) return;
   if (text.length > MAX_ANSWER_LENGTH) return socket.close(TOO_BIG, 'The answer is too long: ask for smaller pages');
-  // whoever waits for it only wants to go on; a socket that failed is closed, and says so itself
+  // callers only wait in order to continue; a failed socket is closed and reports that itself
   await new Promise<void>((resolve) => {
     socket.send(text, () => resolve());
   });
@@ -77,7 +77,7 @@ function keepAlive(socket: WebSocket): () => void {
     isAlive = true;
   });
   return pings.add(() => {
-    if (socket.isPaused) return; // nothing is heard of it until it reads: that has a limit of its own
+    if (socket.isPaused) return; // it cannot answer until it reads, which has a separate limit
     if (!isAlive) return socket.terminate();
     isAlive = false;
     if (socket.readyState === socket.OPEN) socket.ping();

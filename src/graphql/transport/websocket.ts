@@ -15,17 +15,17 @@ import { sentBy } from './socket-frames.ts';
 import { SocketSlots } from './socket-slots.ts';
 import { type SocketOrigin, send, transportOf } from './socket-transport.ts';
 
-/** One socket may hold so many operations at a time. */
+/** Maximum number of concurrent operations on one socket. */
 const MAX_OPERATIONS = 20;
-/** How often an idle socket is held against its session or token; each of its operations does so too. */
+/** How often the session or token of an idle socket is checked; each of its operations is checked too. */
 const rechecks = new Wheel(5_000);
 
-/** RFC 6455: clients come back later. */
+/** RFC 6455: try again later. */
 const TRY_AGAIN_LATER = 1013;
 
 interface SocketExtra extends SocketOrigin {
   caller?: Caller;
-  /** Gives back the socket's place among those of its address, then of its user. */
+  /** Returns the socket's slot: that of its address, later that of its user. */
   leave?: () => void;
   operations?: Set<string>;
   endRechecks?: () => void;
@@ -56,9 +56,9 @@ interface SocketOptions {
 
 /**
  * `/graphql` over WebSocket (the `graphql-transport-ws` protocol). The token comes in the payload of `connection_init`
- * as `authorization`, or in the header of the upgrade; without a valid one the socket is closed with 4403, and again
- * once its session or token is over. Operations pass the same limits as over HTTP: each message that asks for one
- * counts as a request, whatever comes of it.
+ * as `authorization`, or in the header of the upgrade; without a valid one, or once its session or token is over, the
+ * socket is closed with 4403. Operations pass the same limits as over HTTP: each message with an operation counts as a
+ * request, whatever its result.
  */
 export function socketHandler({
   endpoint,
@@ -69,13 +69,16 @@ export function socketHandler({
   onFault,
 }: SocketOptions): WebsocketHandler {
   const slots = new SocketSlots(maxSocketsPerUser);
-  /** Who the socket's caller is now; a socket whose session or token is over is closed. */
+  /** The current caller of the socket. A socket whose session or token is over is closed. */
   const renewed = async ({ caller, socket }: SocketExtra): Promise<Principal | null> => {
     const principal = caller?.principal ? await services.authentication.renew(caller.principal) : null;
     if (!principal) socket.close(CloseCode.Forbidden, 'Forbidden');
     return principal;
   };
-  /** What is not known is read for all sockets of a turn at once; where the database is away the next turn decides. */
+  /**
+   * Data that is not cached is read for all sockets of a turn at once. If the database is unreachable, the next turn
+   * decides.
+   */
   const recheck = ({ caller, socket }: SocketExtra): void => {
     const close = (lives: boolean) => lives || socket.close(CloseCode.Forbidden, 'Forbidden');
     const lives = caller?.principal ? services.authentication.lives(caller.principal) : false;
@@ -93,7 +96,7 @@ export function socketHandler({
         const bucket = await admission.identify(caller, given);
         if (bucket && !bucket.allowed) return refuse(extra, 'Too many requests');
       }
-      // it may be gone by now, and would never give back what it takes
+      // the socket may be gone by now, and would never return its slot
       if (!caller.principal || extra.socket.readyState !== extra.socket.OPEN) return false;
       extra.leave?.();
       const leave = slots.ofUser(caller.principal.userId);
@@ -112,13 +115,13 @@ export function socketHandler({
       const { caller, operations = new Set(), request } = extra;
       const bucket = caller && limit.take(caller, 1);
       if (bucket && !bucket.allowed) return [rateLimited(bucket.retryAfter)];
-      // counted before anything is awaited: many may arrive at once
+      // counted before anything is awaited, because many may arrive at once
       if (operations.size >= MAX_OPERATIONS)
         return [new GraphQLError(`A socket may hold ${MAX_OPERATIONS} operations at a time.`)];
       operations.add(id);
       let hasStarted = false;
       try {
-        // the socket outlives its access token: what counts is the session
+        // the socket outlives its access token: the session decides
         const principal = await renewed(extra);
         if (!caller || !principal) return [unauthenticated()];
         const context = new Context(operationCaller({ ...caller, principal }), services);
@@ -132,7 +135,7 @@ export function socketHandler({
         hasStarted = !Array.isArray(args);
         return args as OperationArgs | GraphQLError[];
       } finally {
-        // what did not start does not complete either
+        // an operation that did not start does not complete either
         if (!hasStarted) operations.delete(id);
       }
     },
@@ -156,7 +159,7 @@ export function socketHandler({
 
 function refuse({ socket }: SocketExtra, reason: string): false {
   socket.close(TRY_AGAIN_LATER, reason);
-  return false; // which would close it with 4403, were it not closed
+  return false; // this would close it with 4403 if it were not closed already
 }
 
 /** Each operation of a socket has a trace and a record of its own. */

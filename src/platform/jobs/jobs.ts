@@ -8,7 +8,7 @@ import { Workers } from './workers.ts';
 
 const LOOK_MS = 1_000;
 const LEASE_SECONDS = 20;
-// workers that leave ready jobs alone for so many looks are stuck
+// workers that leave ready jobs for this many polls are stuck
 const PATIENCE = 5;
 
 const STATES = `select n.task, s.state, count(j.id)::int as count
@@ -21,7 +21,7 @@ const STATES = `select n.task, s.state, count(j.id)::int as count
 const FREE_STALE = `update jobs._private_jobs set locked_at = null, locked_by = null
   where locked_at < now() - $1 * interval '1 second'`;
 
-// those that nobody tries again: they would keep their payload, and a scheduled task from being due
+// jobs without further attempts: they would keep their payload, and prevent a scheduled task from becoming due
 const REMOVE_DEAD = `delete from jobs._private_jobs j using jobs._private_tasks t
   where t.id = j.task_id and attempts >= max_attempts
     and coalesce(locked_at < now() - $1 * interval '1 second', true)
@@ -34,17 +34,17 @@ export interface JobsOptions {
   logger: Logger;
   /** Logs faults of the queue itself. */
   onFault: (error: unknown, what: string) => void;
-  /** Jobs of a process that was killed are done again so much later. */
+  /** Delay after which jobs of a killed process are repeated. */
   leaseSeconds?: number;
 }
 
 /**
- * Does the jobs of the database: each node those that it gets hold of. A node renews its locks on jobs every second.
- * When it is killed, its jobs are done again, by another node or its own successor, as soon as the locks are older than
- * the lease.
+ * Runs the jobs in the database: each node those that it can lock. A node renews its locks on jobs every second. When
+ * it is killed, its jobs are repeated, by another node or its own successor, as soon as the locks are older than the
+ * lease.
  */
 export class Jobs {
-  /** How many jobs of each task this process gave up. */
+  /** Number of jobs that this process gave up, by task. */
   readonly givenUp: ReadonlyMap<string, number>;
   readonly #givenUp: Map<string, number>;
   readonly #options: JobsOptions;
@@ -65,18 +65,18 @@ export class Jobs {
     this.#schedule = new Schedule(options.pool, options.tasks, this.#leaseSeconds);
   }
 
-  /** Begins to look for jobs. */
+  /** Starts polling for jobs. */
   start(): void {
     const onFault = (error: unknown) => this.#options.onFault(error, 'jobs could not be looked for');
     this.#endLooking = every(LOOK_MS, () => this.#look(), onFault, 0);
   }
 
-  /** There are new jobs: they need not wait for the next look. */
+  /** Called when there are new jobs: they need not wait for the next poll. */
   wake(): void {
     if (!this.#isStopped) this.#workers?.nudge(1);
   }
 
-  /** How many jobs of each known task there are in each state; zeros too. */
+  /** Number of jobs by known task and state, including zeros. */
   async states(): Promise<{ task: string; state: string; count: number }[]> {
     const { rows } = await this.#options.pool.query<{ task: string; state: string; count: number }>(STATES, [
       [...this.givenUp.keys()],
@@ -84,12 +84,12 @@ export class Jobs {
     return rows;
   }
 
-  /** Takes no more jobs and finishes those that run, within ten seconds; what is left is done by the next node. */
+  /** Takes no more jobs and finishes the running ones, within ten seconds. The next node runs the rest. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     const workers = this.#workers;
     await Promise.all([workers?.stop(), this.#endLooking()]);
-    // a look that was under way may have replaced them
+    // a poll in progress may have replaced them
     if (this.#workers !== workers) await this.#workers?.stop();
   }
 
@@ -125,7 +125,7 @@ export class Jobs {
     await this.#options.pool.query(text, [[...this.#running]]);
   }
 
-  /** @returns how many jobs have another try */
+  /** @returns the number of jobs that can be retried */
   async #freeStale(): Promise<number> {
     const { pool, logger } = this.#options;
     const { rows } = await pool.query<{ task: string; job: string; attempt: number }>(REMOVE_DEAD, [
@@ -150,8 +150,8 @@ export class Jobs {
   }
 
   /**
-   * Logs it under the name of the task. @throws Error so that it is tried again, unless it is given up: then the job is
-   * removed
+   * Logs the failure under the name of the task. @throws Error so that the job is retried, unless it is given up: then
+   * the job is removed
    */
   #failed({ id, task_identifier: task, attempts, max_attempts }: Job, error: unknown): void {
     const { logger } = this.#options;
@@ -159,7 +159,7 @@ export class Jobs {
     const record = { err: error instanceof GiveUp ? error.cause : error, task, job: id, attempt: attempts };
     if (!isLast) {
       logger.warn(record, `a job of the task '${task}' failed and is tried again`);
-      // kept in the database: the class of the error, because its words may hold anything
+      // stored in the database: only the class of the error, because its message may contain anything
       throw new Error(nameOf(error));
     }
     this.#giveUp(record, 'failed');

@@ -1,30 +1,30 @@
 import type pg from 'pg';
 import type { Task } from '../../core/tasks.ts';
 
-/** What a look at the jobs found. */
+/** The result of polling the jobs. */
 export interface Look {
-  /** Jobs that can be done now; counted no further than a few. */
+  /** Number of jobs that can run now; counted only up to a few. */
   ready: number;
-  /** Whether a node that holds jobs has not renewed its locks in time, or left one behind that has no more tries. */
+  /** Whether a node has not renewed its locks on jobs in time, or left behind a job without further attempts. */
   hasStale: boolean;
-  /** Scheduled tasks whose time has come. */
+  /** Scheduled tasks that are due. */
   due: string[];
 }
 
-/** Scheduled tasks of all nodes: each is due once in its period. When it was last due is in the database. */
+/** The scheduled tasks of all nodes: each is due once per period. The database stores when it was last due. */
 export class Schedule {
   readonly #pool: pg.Pool;
   readonly #tasks: readonly (Task & Required<Pick<Task, 'schedule'>>)[];
   readonly #look: string;
 
-  /** @param leaseSeconds is how long a lock on a job holds unless it is renewed */
+  /** @param leaseSeconds how long a lock on a job lasts without renewal */
   constructor(pool: pg.Pool, tasks: readonly Task[], leaseSeconds: number) {
     this.#pool = pool;
     this.#tasks = tasks.flatMap((task) => (task.schedule ? [{ ...task, schedule: task.schedule }] : []));
     this.#look = lookText(this.#tasks, leaseSeconds);
   }
 
-  /** Lets the periods of new tasks begin. */
+  /** Starts the periods of new tasks. */
   async begin(): Promise<void> {
     await this.#pool.query(
       `insert into jobs._private_known_crontabs (identifier, known_since, last_execution)
@@ -39,7 +39,10 @@ export class Schedule {
     return rows[0]!;
   }
 
-  /** Adds the jobs of tasks that are due. Of nodes that come at once, one adds each. @returns how many */
+  /**
+   * Adds the jobs of tasks that are due. If several nodes do so at once, each job is added by one of them.
+   * @returns the number of jobs
+   */
   async addDue(names: readonly string[]): Promise<number> {
     const due = this.#tasks.filter(({ name }) => names.includes(name));
     const { rowCount } = await this.#pool.query(ADD_DUE, [
@@ -51,7 +54,7 @@ export class Schedule {
   }
 }
 
-// a job of the task that waits for another try, or runs, comes first
+// a waiting or running job of the task must finish first
 const isDue = (task: string, seconds: string) => `c.identifier = ${task}
   and c.last_execution <= now() - ${seconds} * interval '1 second'
   and not exists (select 1 from jobs._private_jobs j where j.key = ${task})`;

@@ -3,15 +3,15 @@ import type { TaskList, WorkerEvents, WorkerPool } from 'graphile-worker';
 import type pg from 'pg';
 
 const CONCURRENCY = 4;
-// new and due jobs are announced by `Jobs`, so that idle workers need not ask by themselves
+// `Jobs` announces new and due jobs, so that idle workers need not poll
 const POLL_MS = 60_000;
 const STOP_MS = 10_000;
 
-/** What workers report. */
+/** The options of the workers. */
 export interface WorkersOptions {
   pool: pg.Pool;
   tasks: TaskList;
-  /** Takes what the library says of itself; `error` where there is one. */
+  /** Receives the messages of the library, with the `error` if there is one. */
   onFault: (error: unknown, what: string) => void;
 }
 
@@ -23,7 +23,7 @@ export class Workers {
   private constructor(start: (events: WorkerEvents) => WorkerPool, onFault: WorkersOptions['onFault']) {
     const events: WorkerEvents = new EventEmitter();
     events.on('worker:getJob:error', ({ error }) => {
-      // all of them meet what one met: it is said once
+      // all workers get the same error: it is reported once
       if (this.#isSound) onFault(error, 'jobs could not be taken');
       this.#isSound = false;
     });
@@ -35,7 +35,9 @@ export class Workers {
       });
   }
 
-  /** Starts them. The library is loaded only now: it takes 60 ms that no start has to wait for. */
+  /**
+   * Starts the workers. The library is loaded only now, so that the start of the service does not wait for its 60 ms.
+   */
   static async start({ pool, tasks, onFault }: WorkersOptions): Promise<Workers> {
     const { Logger, runTaskList } = await import('graphile-worker');
     const logger = new Logger(() => (level, message, meta) => {
@@ -53,7 +55,8 @@ export class Workers {
             noHandleSignals: true,
             logger,
             events,
-            // as a batch of one: a failure then ends the workers, which are replaced, and is no unhandled rejection
+            // as a batch of one: a failure then ends the workers, which are replaced, instead of being an unhandled
+            // rejection
             preset: { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } },
           },
           tasks,
@@ -64,19 +67,21 @@ export class Workers {
   }
 
   /**
-   * Whether they can take jobs. Once they met an error they may not recover: the library keeps what failed at its first
+   * Whether the workers can take jobs. After an error they may not recover: the library caches the failure of its first
    * query.
    */
   get isSound(): boolean {
     return this.#isSound;
   }
 
-  /** Has up to `count` of them look for jobs at once. */
+  /** Makes up to `count` of them poll for jobs at once. */
   nudge(count: number): void {
     if (this.#isSound) this.#pool.nudge(Math.min(count, CONCURRENCY));
   }
 
-  /** Takes nothing more and waits for what runs. What still runs after ten seconds is released and done again. */
+  /**
+   * Takes no more jobs and waits for the running ones. Jobs that still run after ten seconds are released and repeated.
+   */
   async stop(): Promise<void> {
     this.#isSound = false;
     const timer = setTimeout(() => void this.#force(), STOP_MS);
@@ -88,7 +93,7 @@ export class Workers {
     return this.#end(() => this.#pool.forcefulShutdown('the service stops'));
   }
 
-  /** What goes wrong was logged by the library; the locks end with their lease. */
+  /** The library has logged any errors; the locks end with their lease. */
   async #end(shutdown: () => unknown): Promise<void> {
     try {
       await shutdown();
@@ -99,8 +104,8 @@ export class Workers {
 }
 
 /**
- * The same pool, but it gives no connection to listen on. The library asks for one with a callback and would keep it
- * for ever; nothing sends notifications, and through PgBouncer they would not arrive.
+ * The same pool, but without a connection for LISTEN. The library requests one with a callback and would keep it
+ * forever; nothing sends notifications, and they would not arrive through PgBouncer.
  */
 function withoutListening(pool: pg.Pool): pg.Pool {
   return new Proxy(pool, {

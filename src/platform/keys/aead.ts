@@ -5,8 +5,8 @@ const TAG_BYTES = 16;
 
 /**
  * AES-256-GCM with a random nonce: nonce, ciphertext and tag in one piece.
- * @param key 32 bytes; one key seals at most 2^32 times, where random nonces would begin to meet
- * @param context what the sealed bytes belong to: they open nowhere else
+ * @param key 32 bytes; a key must seal at most 2^32 times, because random nonces may collide beyond that
+ * @param context what the sealed bytes belong to: they cannot be opened with another context
  */
 export function seal(key: Uint8Array, plaintext: Uint8Array, context: string): Buffer<ArrayBuffer> {
   const nonce = randomBytes(NONCE_BYTES);
@@ -14,7 +14,7 @@ export function seal(key: Uint8Array, plaintext: Uint8Array, context: string): B
   return Buffer.concat([nonce, cipher.update(plaintext), cipher.final(), cipher.getAuthTag()]);
 }
 
-/** What was sealed. @throws Error when it was altered, or sealed with another key or for another context */
+/** The plaintext. @throws Error when the bytes were altered, or sealed with another key or for another context */
 export function open(key: Uint8Array, sealed: Uint8Array, context: string): Buffer {
   const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength);
   if (bytes.length < NONCE_BYTES + TAG_BYTES) throw new Error('sealed bytes are cut short');

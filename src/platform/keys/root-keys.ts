@@ -11,13 +11,13 @@ import { keyFile } from './keys.ts';
 const FILE = /^root-([A-Za-z0-9_-]{1,64})\.key$/;
 const KEY_TEXT = /^[A-Za-z0-9_-]{43}\n?$/;
 
-/** What a canary says; which key it was sealed with is in its context. */
+/** The plaintext of a canary. Its context names the key that it was sealed with. */
 const CANARY = Buffer.from('this root key is the right one');
 const contextOf = (id: string) => `canary|${id}`;
 
 const OPENING_LOCK = 7_206_002;
 
-/** A statement within somebody's transaction. */
+/** Runs a statement within the caller's transaction. */
 type Ask = <R extends object>(text: string, values: unknown[]) => Promise<R[]>;
 
 interface CanaryRow {
@@ -25,7 +25,7 @@ interface CanaryRow {
   canary: Uint8Array;
 }
 
-/** Makes a key file. @returns its id; ids rise, so that the newest wraps */
+/** Creates a key file. @returns its id; ids rise, so the newest key wraps */
 export function makeRootKeyFile(keysDir: string): string {
   const id = newId('root_key');
   keyFile(path.join(keysDir, `root-${id}.key`), () => `${randomBytes(32).toString('base64url')}\n`);
@@ -34,7 +34,7 @@ export function makeRootKeyFile(keysDir: string): string {
 
 /**
  * The keys that wrap the data keys of the vault: those of `ROOT_KEYS`, else the files `KEYS_DIR/root-<id>.key`. The
- * first of the list or the newest file wraps, all unwrap. Files that are added while the service runs are noticed.
+ * first of the list or the newest file wraps, all unwrap. Files that are added while the service runs are picked up.
  */
 export class RootKeys {
   readonly #dir: string;
@@ -49,16 +49,16 @@ export class RootKeys {
     this.#refresh();
   }
 
-  /** The keys as they are, to look into a database whose keys may be missing. */
+  /** The keys without checks, to inspect a database whose keys may be missing. */
   static unchecked(config: Pick<Config, 'rootKeys' | 'keysDir'>): RootKeys {
     return new RootKeys(config);
   }
 
   /**
-   * The keys, after each one that the database needs has opened its canary. A key is made where there is none and
-   * nothing was ever wrapped. The key that wraps leaves its canary at once: of nodes that start at the same time with
-   * different keys the first one decides which key the database has, and the others do not start.
-   * @throws Error naming every key that is missing or is another one than before
+   * The keys, after each one that the database needs has opened its canary. A key is created if there is none and
+   * nothing was ever wrapped. The wrapping key writes its canary at once: if nodes start at the same time with
+   * different keys, the first one decides the key of the database, and the others do not start.
+   * @throws Error naming every key that is missing or has changed
    */
   static async open(
     config: Pick<Config, 'rootKeys' | 'keysDir'>,
@@ -70,7 +70,7 @@ export class RootKeys {
         const [result] = await transaction.send([{ text, values }]);
         return result!.rows as R[];
       };
-      // one start after another: what a start has left is seen by the next one, and what a refused one did is undone
+      // starts run one after another: each sees what the previous one has written, and a refused start is rolled back
       await ask('select pg_advisory_xact_lock($1)', [OPENING_LOCK]);
       const rows = await ask<CanaryRow>('select id, canary from root_keys order by id', []);
       const missing = rows.filter(({ id }) => !keys.find(id));
@@ -100,13 +100,13 @@ export class RootKeys {
     const known = () => this.#keys.find((key) => key.id === id) ?? null;
     const found = known();
     if (found) return found;
-    this.#refresh(); // perhaps its file was added a moment ago
+    this.#refresh(); // its file may have been added a moment ago
     return known();
   }
 
   /**
-   * The key that wraps, with its canary in the database, which stays there until the transaction ends.
-   * @param ask a statement within that transaction
+   * The key that wraps, with its canary locked in the database until the transaction ends.
+   * @param ask runs a statement within that transaction
    * @throws Error when another node has another key of this id
    */
   async lock(ask: Ask, key = this.newest): Promise<NamedKey> {
@@ -122,12 +122,14 @@ export class RootKeys {
     }
   }
 
-  /** The canary that a key was found to be right by: who finds it in the database still need not look again. */
+  /**
+   * The canary that proved a key to be correct. While it is still in the database, the key need not be checked again.
+   */
   canaryOf({ id }: NamedKey): Uint8Array | null {
     return this.#right.get(id) ?? null;
   }
 
-  /** The canary of a key is not in the database any more: it is looked at again. */
+  /** The canary of a key is no longer in the database, so the key is checked again. */
   forget({ id }: NamedKey): void {
     this.#right.delete(id);
   }
@@ -162,7 +164,7 @@ function isRight({ key }: NamedKey, { id, canary }: CanaryRow): boolean {
   try {
     return open(key, canary, contextOf(id)).equals(CANARY);
   } catch {
-    return false; // that is the answer: it was sealed with another key
+    return false; // this is the answer: it was sealed with another key
   }
 }
 
@@ -181,5 +183,6 @@ function wrongSentence(
   rows: readonly CanaryRow[],
   { rootKeys, keysDir }: Pick<Config, 'rootKeys' | 'keysDir'>,
 ): string {
-  return `The ${named(rows)} of ${rootKeys ? 'ROOT_KEYS' : keysDir} cannot open what this database has sealed under that id: it is another key.`;
+  const source = rootKeys ? 'ROOT_KEYS' : keysDir;
+  return `The ${named(rows)} of ${source} cannot open what this database has sealed under that id: it is another key.`;
 }

@@ -12,14 +12,14 @@ export class Seal {
   }
 
   /**
-   * Tells equal texts, and nothing else to whoever lacks the secret: a plain hash of a body would tell its password by
-   * trying.
+   * Equal texts have equal fingerprints; without the secret, a fingerprint reveals nothing else. With a plain hash, the
+   * password in a body could be found by trial.
    */
   fingerprint(text: string): string {
     return createHmac('sha256', this.#key).update(text).digest('hex');
   }
 
-  /** `context` must be the same when it is opened: a sealed text cannot be moved to another row. */
+  /** `context` must be the same for `open`: a sealed text cannot be moved to another row. */
   seal(text: string, context: string): Buffer<ArrayBuffer> {
     return seal(this.#key, Buffer.from(text), context);
   }

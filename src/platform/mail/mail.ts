@@ -11,33 +11,36 @@ const SMTP_TIMEOUT_MS = 20_000;
 
 /** One mail to one person. */
 export interface Mail {
-  /** In its `Message-ID`: whoever gets a mail twice, because a node died after it was taken, can tell. */
+  /**
+   * Part of its `Message-ID`, so that a duplicate can be recognised, sent because a node died after the mail was
+   * accepted.
+   */
   id: string;
   to: string;
   subject: string;
   text: string;
   html?: string;
-  /** The link that the mail is about: it is in the log when mails become files, so that a developer can follow it. */
+  /** The link in the mail. It is logged when mails become files, so that a developer can follow it. */
   link?: string;
 }
 
 /** Sends mails: to a mail server, or into files. */
 export interface Mailer {
   /**
-   * Resolves when the mail was taken.
-   * @throws GiveUp when it never will be, any other Error when it may be later
+   * Resolves when the mail was accepted.
+   * @throws GiveUp when it will never be accepted, any other Error when it may be later
    */
   send(mail: Mail): Promise<void>;
   close(): void;
 }
 
-/** What decides how mails go. */
+/** The options of the mailer. */
 export interface MailerOptions {
   config: Pick<Config, 'smtpUrl' | 'mailFrom' | 'dataDir'>;
   logger: Logger;
 }
 
-/** Mails go to `SMTP_URL`; without one they become `.eml` files in `DATA_DIR/mail`, and a log line with the link. */
+/** Sends mails to `SMTP_URL`. Without it, they become `.eml` files in `DATA_DIR/mail`, and the link is logged. */
 export function createMailer({ config: { smtpUrl, mailFrom, dataDir }, logger }: MailerOptions): Mailer {
   return smtpUrl ? smtpMailer(smtpUrl, mailFrom) : fileMailer(path.join(dataDir, 'mail'), mailFrom, logger);
 }
@@ -80,7 +83,7 @@ function messageOf({ id, to, subject, text, html }: Mail, from: string) {
   return { messageId: `<${id}@${domain}>`, to, subject, text, ...(html === undefined ? {} : { html }) };
 }
 
-/** The server said that it will never take this mail. */
+/** Whether the server will never accept this mail. */
 function isPermanent(error: unknown): boolean {
   const code = error instanceof Error && 'responseCode' in error ? error.responseCode : undefined;
   return typeof code === 'number' && code >= 500;

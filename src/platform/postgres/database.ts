@@ -5,9 +5,10 @@ import { PrismaClient } from '../../generated/prisma/client.ts';
 import type { Logger } from '../logger.ts';
 import { Transaction } from './transaction.ts';
 
-// As a statement and not as parameters of the connection, because PgBouncer refuses to connect with parameters that it
-// does not know. PostgreSQL has known `transaction_timeout` since 17.
-const SESSION_LIMITS = `set statement_timeout = '30s'; set lock_timeout = '10s'; set idle_in_transaction_session_timeout = '30s';
+// As a statement and not as connection parameters, because PgBouncer refuses connections with parameters that it does
+// not know. PostgreSQL supports `transaction_timeout` since version 17.
+const SESSION_LIMITS = `set statement_timeout = '30s'; set lock_timeout = '10s';
+  set idle_in_transaction_session_timeout = '30s';
   select set_config(name, '60s', false) from pg_settings where name = 'transaction_timeout'`;
 const CONNECT_TIMEOUT_MS = 5_000;
 
@@ -16,13 +17,13 @@ export interface Database {
   readonly url: string;
   readonly pool: pg.Pool;
   readonly prisma: PrismaClient;
-  /** Runs work in a transaction of its own. What it has not committed at its end never happened. */
+  /** Runs work in its own transaction. Anything that it has not committed at its end is rolled back. */
   transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T>;
-  /** Waits for statements that run, then ends all connections. */
+  /** Waits for running statements, then closes all connections. */
   close(): Promise<void>;
 }
 
-/** Which database, and how many connections to it at most. */
+/** The database and its connection limit. */
 export interface DatabaseOptions {
   url: string;
   poolSize: number;
@@ -32,10 +33,10 @@ export interface DatabaseOptions {
 }
 
 /**
- * Opens the pool that everything shares. Connects to nothing yet: a database that is away is an error of the first
- * statement. Statements end after 30 s, waits for a lock after 10 s, transactions that do nothing after 30 s and all
- * others after 60 s, because live events wait for them; waits for a free connection end after 5 s. Migrations have a
- * connection of their own without these bounds.
+ * Opens the shared pool. It does not connect yet: if the database is unreachable, the first statement fails. Statements
+ * end after 30 s, waits for a lock after 10 s, transactions that do nothing after 30 s and all others after 60 s,
+ * because live events wait for them; waits for a free connection end after 5 s. Migrations use a separate connection
+ * without these limits.
  */
 export function openDatabase({
   url,
@@ -55,10 +56,10 @@ export function openDatabase({
       await client.query(SESSION_LIMITS);
     },
     keepAlive: true,
-    // the statements of a change are sent one behind the other, without waiting for the one before
+    // the statements of a change are pipelined, without waiting for the previous one
     pipeline: true,
   });
-  // a connection that breaks while idle: the pool drops it by itself, and without a listener the process would end
+  // an idle connection broke: the pool removes it itself, but without a listener the process would end
   pool.on('error', (error) => logger.warn({ err: error }, 'an idle database connection broke'));
   const prisma = new PrismaClient({ adapter: new PrismaPg(pool) });
   return {
@@ -81,17 +82,17 @@ export function openDatabase({
 }
 
 /**
- * A connection that breaks while it is used may say so more than once, and an error event without a listener would end
- * the process. Its statements fail, the ones under way and the next, and that is where the fault is told.
+ * A connection that breaks while in use may emit more than one error, and an error event without a listener would end
+ * the process. Its running statements and the next one fail, and these report the fault.
  */
 const toldByStatements = (): void => undefined;
 
-/** A database that has not come up yet, or is going down: worth another try. */
+/** The database is starting or shutting down: a retry makes sense. */
 const AWAY = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', '57P01', '57P02', '57P03']);
 
 /**
  * Waits until the database takes connections: services and their databases are often started together.
- * @throws Error saying why not, after the time is over, or at once when waiting would not help
+ * @throws Error with the reason, after the timeout, or at once when waiting would not help
  */
 export async function waitForDatabase(url: string, logger: Logger, timeoutSeconds = 30): Promise<void> {
   const deadline = Date.now() + timeoutSeconds * 1_000;
@@ -111,7 +112,7 @@ async function tryConnection(url: string): Promise<{ code: string; reason: strin
     await client.connect();
     return undefined;
   } catch (error) {
-    // `localhost` stands for two addresses: the error is then a bundle without a message
+    // `localhost` resolves to two addresses: the error is then an aggregate without a message
     const cause: unknown = error instanceof AggregateError ? error.errors[0] : error;
     if (!(cause instanceof Error)) throw error;
     return { code: 'code' in cause ? String(cause.code) : '', reason: cause.message };

@@ -1,13 +1,23 @@
 import { ApiError } from '../../core/errors.ts';
 
-// what PostgreSQL says without a connection (class 08, shutdown, start-up) or without resources (class 53: no slot,
-// memory or disk left; a disk that fails), what sockets say, and Prisma's names for them
+// PostgreSQL's codes for no connection (class 08, shutdown, start-up) and for no resources (class 53: no slot, memory
+// or disk left; a disk failure), the codes of sockets, and those of Prisma
 const AWAY =
   /^(57P0[123]|08...|53...|58030|ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|ETIMEDOUT|P1001|P1002|P1008|P1017|P2024|P2028)$/;
-// where a layer between keeps only the words
-const AWAY_WORDS =
-  /Code: `(57P0[123]|08...|53...|58030)`|terminating connection|Connection terminated|the database system is |timeout exceeded when trying to connect|Can't reach database server|is not queryable|Cannot use a pool after calling end/;
-// the bounds of `openDatabase`: a statement, a wait for a lock, an idle transaction and a long one that were ended
+// messages, because some layers do not keep the code
+const AWAY_WORDS = new RegExp(
+  [
+    'Code: `(57P0[123]|08...|53...|58030)`',
+    'terminating connection',
+    'Connection terminated',
+    'the database system is ',
+    'timeout exceeded when trying to connect',
+    "Can't reach database server",
+    'is not queryable',
+    'Cannot use a pool after calling end',
+  ].join('|'),
+);
+// the limits of `openDatabase`: a statement, a wait for a lock, an idle transaction and a long one that were cancelled
 const TIMED_OUT = /^(57014|55P03|25P0[34])$/;
 const TIMED_OUT_WORDS =
   /Code: `(57014|55P03|25P0[34])`|(canceling statement|terminating connection) due to [\w-]+ timeout/;
@@ -22,12 +32,12 @@ interface Cause {
 }
 
 /**
- * Whether an error means that the database cannot be reached, or has no connection or no room left: nothing that a
- * caller did.
+ * Whether an error means that the database is unreachable, or has no connection or no space left: not the caller's
+ * fault.
  */
 export const isDatabaseAway = (error: unknown): boolean => isCausedBy(error, AWAY, AWAY_WORDS);
 
-/** Whether the database ended what took too long: others hold what it needs, or there is too much to do. */
+/** Whether the database cancelled something that took too long, because of locks or load. */
 export const hasTimedOut = (error: unknown): boolean => isCausedBy(error, TIMED_OUT, TIMED_OUT_WORDS);
 
 function isCausedBy(error: unknown, codes: RegExp, words: RegExp): boolean {
@@ -40,7 +50,10 @@ function isCausedBy(error: unknown, codes: RegExp, words: RegExp): boolean {
   return false;
 }
 
-/** The error that callers get: 503 while the database is away or ended what took too long, everything else as it is. */
+/**
+ * The error that callers get: 503 while the database is unreachable or has cancelled something that took too long; any
+ * other error unchanged.
+ */
 export function callerError(error: unknown): unknown {
   if (hasTimedOut(error))
     return new ApiError(

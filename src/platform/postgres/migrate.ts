@@ -4,10 +4,10 @@ import path from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
 
-/** The number that Prisma's own engine locks, so that it and we wait for each other. */
+/** The advisory lock of Prisma's own engine, so that the engine and this code wait for each other. */
 const MIGRATION_LOCK = 72_707_369;
 
-/** The table of Prisma's own engine, which so agrees with us about what was applied. */
+/** The history table of Prisma's own engine, so that both agree about the applied migrations. */
 const HISTORY_TABLE = `create table if not exists _prisma_migrations (
   id varchar(36) primary key not null,
   checksum varchar(64) not null,
@@ -42,12 +42,10 @@ export function readMigrations(dir: string): Migration[] {
 
 /**
  * Applies the migrations that the database has not seen. Several processes may call this at once: one works, the others
- * wait for it. Each script commits together with its line in the history, so a killed run leaves either both or
- * neither.
+ * wait. Each script commits together with its row in the history, so a killed run leaves either both or neither.
  * @returns the names of those applied now
  * @throws Error when a migration was changed after it was applied, its script fails (named in the message), or the
- * database has one that
- *   the folder lacks: it belongs to a newer version
+ * database has one that the folder lacks, so it belongs to a newer version
  */
 export async function migrate(url: string, dir: string): Promise<string[]> {
   const migrations = readMigrations(dir);
@@ -61,13 +59,13 @@ export async function migrate(url: string, dir: string): Promise<string[]> {
       done.push(name);
     }
   } finally {
-    await client.end(); // ends a transaction that failed, too
+    await client.end(); // also ends a failed transaction
   }
 }
 
 /**
- * How long a script waits for a table that others use, with everything behind it that wants the table too; then it
- * makes way for a while.
+ * How long a script waits for a table that others use. Everything else that needs the table waits behind it, so it then
+ * pauses for a while.
  */
 const LOCK_TIMEOUT_SECONDS = 3;
 const ATTEMPTS = 200;
@@ -89,7 +87,7 @@ async function patiently<T>(client: pg.Client, work: () => Promise<T>): Promise<
 }
 
 /**
- * The lock ends with the transaction, not with the session: that works through a transaction pooler, and after a kill.
+ * The lock ends with the transaction, not with the session: this works through a transaction pooler, and after a kill.
  */
 async function applyNext(client: pg.Client, migrations: readonly Migration[]): Promise<string | undefined> {
   await client.query('begin');
@@ -117,7 +115,8 @@ function refuseNewer(applied: ReadonlyMap<string, string>, migrations: readonly 
   const newer = [...applied.keys()].filter((name) => !known.has(name)).sort();
   if (newer.length === 0) return;
   throw new Error(
-    `The database was migrated by a newer version of the service (${newer.at(-1)}): start that version, or a newer one.`,
+    `The database was migrated by a newer version of the service (${newer.at(-1)}): ` +
+      'start that version, or a newer one.',
   );
 }
 
@@ -125,7 +124,8 @@ function isApplied({ name, checksum }: Migration, applied: ReadonlyMap<string, s
   const known = applied.get(name);
   if (known !== undefined && known !== checksum) {
     throw new Error(
-      `The migration ${name} was changed after it was applied to this database. Restore its script and put the change into a new migration.`,
+      `The migration ${name} was changed after it was applied to this database. ` +
+        'Restore its script and put the change into a new migration.',
     );
   }
   return known !== undefined;

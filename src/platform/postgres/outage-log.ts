@@ -5,8 +5,8 @@ const LOOK_MS = 5_000;
 const SUMMARY_MS = 60_000;
 
 /**
- * Logs faults of work that nobody waits for. While the database is away every task fails several times a second: that
- * is one line at the beginning, one a minute, and one at the end.
+ * Logs faults of background work. While the database is unreachable, every task fails several times a second: this is
+ * logged once at the beginning, once a minute, and once at the end.
  */
 export class OutageLog {
   readonly #logger: Logger;

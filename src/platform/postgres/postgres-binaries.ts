@@ -2,14 +2,15 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 
-/** Where the programs of the npm package are. */
+/** The programs of the npm package. */
 export interface Binaries {
   postgres: string;
   initdb: string;
 }
 
 /**
- * What our children see of the environment: nothing of ours, so no `PG…` variable of the operator changes the server.
+ * The environment of child processes. It contains no variables of ours, so no `PG…` variable of the operator changes
+ * the server.
  */
 export const CLEAN_ENV = { PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' };
 
@@ -26,7 +27,7 @@ export async function findBinaries(): Promise<Binaries> {
   return found;
 }
 
-/** What the package's install script does, for when scripts were off. */
+/** Does what the package's install script does, in case scripts were disabled. */
 function linkLibraries(native: string): void {
   const list = path.join(native, 'pg-symlinks.json');
   if (!existsSync(list)) return;
@@ -44,7 +45,7 @@ export interface SystemUser {
 }
 
 /**
- * PostgreSQL refuses to run as root: who runs it instead. `undefined` = ourselves.
+ * The user that runs PostgreSQL, which refuses to run as root. `undefined` = our own user.
  * @throws Error when we are root and the system has no such user
  */
 export function serverUser(): SystemUser | undefined {
@@ -54,7 +55,8 @@ export function serverUser(): SystemUser | undefined {
     if (uid !== undefined && gid !== undefined) return { name, uid, gid };
   }
   throw new Error(
-    'PostgreSQL refuses to run as root, and this system has neither a user postgres nor nobody. Run as another user, or set DATABASE_URL.',
+    'PostgreSQL refuses to run as root, and this system has neither a user postgres nor nobody. ' +
+      'Run as another user, or set DATABASE_URL.',
   );
 }
 
@@ -83,8 +85,8 @@ export interface Command {
 }
 
 /**
- * The command as the server's user runs it. Below a folder that only root may enter (`/root`, a `mktemp -d`) that user
- * gets the one capability it needs to pass through.
+ * The command as the server's user runs it. Below a folder that only root may enter (`/root`, a `mktemp -d`), that user
+ * gets the one capability that it needs to traverse it.
  * @throws Error naming the folder, where the system cannot grant that
  */
 export function asServerUser(user: SystemUser | undefined, targets: string[], file: string, args: string[]): Command {
@@ -101,12 +103,12 @@ export function asServerUser(user: SystemUser | undefined, targets: string[], fi
   }
   const identity = ['--reuid', String(user.uid), '--regid', String(user.gid), '--clear-groups'];
   const grant = ['--inh-caps', `+${capability}`, '--ambient-caps', `+${capability}`];
-  // otherwise access(2), by which PostgreSQL looks for its programs, disregards the capability
+  // otherwise access(2), which PostgreSQL uses to find its programs, ignores the capability
   const keep = ['--securebits', '+no_setuid_fixup'];
   return { file: setpriv, args: [...identity, ...grant, ...keep, file, ...args], options: { env: CLEAN_ENV } };
 }
 
-/** Passing closed folders takes DAC_READ_SEARCH; containers usually have only the wider DAC_OVERRIDE. */
+/** Traversing closed folders needs DAC_READ_SEARCH; containers usually have only the wider DAC_OVERRIDE. */
 function grantableCapability(): string | undefined {
   if (process.platform !== 'linux') return undefined;
   const mask = /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1];

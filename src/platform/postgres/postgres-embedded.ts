@@ -22,23 +22,23 @@ const STOP_TIMEOUT_MS = 30_000;
 const LONGEST_SOCKET_PATH = 103; // bytes: macOS; Linux allows four more
 const SOCKET_NAME = '.s.PGSQL.5432.lock';
 
-// However our process ends, the pipe on the shell's standard input closes, and the server is told to stop.
-// The shell gives its standard error away: when that closes, the server and all its children are gone.
+// However our process ends, the pipe on the shell's standard input closes, and the server gets the signal to stop. Only
+// the server and its children have the shell's standard error: when it closes, they are gone.
 const KEEPER =
   '"$@" </dev/null & server=$!; exec 2>&-; trap "" INT TERM HUP; read -r line; kill -INT $server; wait $server';
 
 /** How to start a server. */
 export interface EmbeddedPostgresOptions {
-  /** Folder of the database; made when it is missing. One process at a time may own it. */
+  /** Folder of the database; created when it is missing. One process at a time may own it. */
   dir: string;
-  /** Made when it is missing. */
+  /** Name of the database; created when it is missing. */
   database?: string;
-  /** false gives up safety against a crash of the machine for speed: tests only. */
+  /** false trades safety against a crash of the machine for speed: tests only. */
   isDurable?: boolean;
   logger: Logger;
 }
 
-/** A running server, started again should it die. */
+/** A running server, restarted if it dies. */
 export interface EmbeddedPostgres {
   /** Connection URL of the database: a Unix socket, no TCP. */
   readonly url: string;
@@ -46,16 +46,16 @@ export interface EmbeddedPostgres {
   readonly pid: number;
   /** The connection URL of another database of the server. */
   urlOf(database: string): string;
-  /** Ends all sessions, writes everything down, ends the server. */
+  /** Ends all sessions, flushes everything to disk, stops the server. */
   stop(): Promise<void>;
 }
 
 /**
- * Starts PostgreSQL from the npm package in a folder of our own.
+ * Starts PostgreSQL from the npm package in our own folder.
  *
  * Security: the server listens on a Unix socket only, in a folder of mode 0700 that belongs to the user it runs as
- * (ourselves, or `postgres`/`nobody` when we are root). Who can open the socket could read the data files as well, so
- * no password is asked for.
+ * (ourselves, or `postgres`/`nobody` when we are root). A process that can open the socket can also read the data
+ * files, so no password is required.
  * @throws Error when the folder belongs to a live process, or with the server's log when it does not start
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
@@ -81,7 +81,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
 export function runningPostgresUrl(dir: string, database = DATABASE): string | undefined {
   if (serverPid(dir) === undefined) return undefined;
   const socketDir = readFileSync(path.join(dir, 'postmaster.pid'), 'utf8').split('\n')[4];
-  return socketDir ? socketUrl(socketDir, database) : undefined; // it is written a moment after the process id
+  return socketDir ? socketUrl(socketDir, database) : undefined; // it is written shortly after the process id
 }
 
 const socketUrl = (socketDir: string, database: string) =>
@@ -93,7 +93,8 @@ async function own(dir: string): Promise<FolderLock> {
   } catch (error) {
     if (!(error instanceof FolderInUseError)) throw error;
     throw new Error(
-      `The database in ${dir} is in use by another service that is running. Stop it, or give this one a DATA_DIR of its own, or share one database through DATABASE_URL.`,
+      `The database in ${dir} is in use by another service that is running. Stop it, ` +
+        'or give this one a DATA_DIR of its own, or share one database through DATABASE_URL.',
       { cause: error },
     );
   }
@@ -120,7 +121,7 @@ function socketFolder(dir: string, user: SystemUser | undefined): string {
 /** One run of the server program. */
 interface Run {
   keeper: ChildProcess;
-  /** Settles when the server and all its children are gone, with the end of its log. */
+  /** Resolves with the end of the log when the server and all its children are gone. */
   ended: Promise<string>;
 }
 
@@ -188,7 +189,7 @@ class Server implements EmbeddedPostgres {
       listen_addresses: '',
       unix_socket_permissions: '0700',
       max_connections: '100',
-      jit: 'off', // costs more than it gains on short statements
+      jit: 'off', // costs more than it saves on short statements
       random_page_cost: '1.1',
       max_parallel_workers_per_gather: '0', // containers have little /dev/shm, which parallel plans need
       ...(isDurable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
@@ -202,8 +203,7 @@ class Server implements EmbeddedPostgres {
     ];
     const { postgres } = this.binaries;
     const command = asServerUser(this.user, [dir, postgres], '/bin/sh', ['-c', KEEPER, 'sh', postgres, ...args]);
-    // a lock file of an earlier life may name a process id that we have now; PostgreSQL knows its parent, and this way
-    // us
+    // an old lock file may name a process id that is now ours; PostgreSQL ignores that of its parent, and this way ours
     const env = { ...CLEAN_ENV, PG_GRANDPARENT_PID: String(process.pid) };
     const keeper = spawn(command.file, command.args, {
       ...command.options,
@@ -224,7 +224,7 @@ class Server implements EmbeddedPostgres {
     });
     return new Promise((resolve, reject) => {
       keeper.once('error', reject);
-      keeper.stderr?.once('close', () => keeper.stdin?.end()); // the server is gone: lets the keeper end too
+      keeper.stderr?.once('close', () => keeper.stdin?.end()); // the server is gone: the keeper can end too
       keeper.once('close', () => resolve(log));
     });
   }
@@ -250,7 +250,8 @@ class Server implements EmbeddedPostgres {
           { component: 'postgres', err: error },
           'the embedded PostgreSQL could not be started again',
         );
-        await delay(pauseMs, undefined, { signal: this.stopping.signal }).catch(() => undefined); // a stop ends the pause
+        // a stop ends the pause
+        await delay(pauseMs, undefined, { signal: this.stopping.signal }).catch(() => undefined);
       }
     }
   }

@@ -7,7 +7,8 @@ import { asServerUser, type Binaries, type SystemUser } from './postgres-binarie
 const STOP_TIMEOUT_MS = 30_000;
 
 /**
- * Makes the files of a new database beside the folder and moves them in at the end: a killed run leaves no half of one.
+ * Creates the files of a new database next to the folder and moves them in at the end: a killed run leaves no partial
+ * database.
  */
 export function initialise(dir: string, { initdb, postgres }: Binaries, user: SystemUser | undefined): void {
   if (existsSync(path.join(dir, 'PG_VERSION'))) return;
@@ -47,11 +48,13 @@ export function serverPid(dir: string): number | undefined {
       : execFileSync('/bin/ps', ['-o', 'command=', '-p', String(pid)], { encoding: 'utf8', stdio: 'pipe' });
     return line.includes(` -D ${dir} `) ? pid : undefined;
   } catch {
-    return undefined; // no such process: both ways of asking fail then
+    return undefined; // no such process: both look-ups fail then
   }
 }
 
-/** A server whose service and keeper were both killed. The caller holds the lock, so nobody owns it. */
+/**
+ * Stops a server whose service and keeper were both killed. The caller holds the folder lock, so nobody else owns it.
+ */
 export async function stopLeftover(dir: string): Promise<void> {
   const begin = Date.now();
   for (let told: NodeJS.Signals | undefined; ; await delay(20)) {

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 
-/** A statement as the driver takes it. */
+/** A statement in the driver's format. */
 export type Query = pg.QueryConfig & { rowMode?: 'array' };
 type Result = pg.QueryResult | pg.QueryArrayResult;
 
@@ -8,7 +8,7 @@ const BEGIN: Query = { text: 'begin' };
 const COMMIT: Query = { text: 'commit' };
 const ROLLBACK: Query = { text: 'rollback' };
 
-/** One transaction on one connection, which is taken from the pool when the first statement is sent. */
+/** A transaction on one connection, which is taken from the pool when the first statement is sent. */
 export class Transaction {
   readonly #pool: pg.Pool;
   #client: Promise<pg.PoolClient> | null = null;
@@ -22,24 +22,24 @@ export class Transaction {
     return this.#client !== null;
   }
 
-  /** Sends statements one behind the other, without waiting in between. @throws as the first that fails does */
+  /** Sends statements one after another, without waiting in between. @throws the error of the first that fails */
   async send(queries: readonly Query[]): Promise<Result[]> {
     return this.#send(queries, []);
   }
 
-  /** The same, and commits behind them what all of them did. Without any it commits what was sent before. */
+  /** The same, followed by a commit. Without statements it commits what was sent before. */
   async commit(queries: readonly Query[]): Promise<Result[]> {
     const results = await this.#send(queries, [COMMIT]);
     await this.#give();
     return results;
   }
 
-  /** Sends the only statement of a transaction: it has committed when its result is here. */
+  /** Sends the only statement of a transaction, which has committed when this resolves. */
   async sendAlone(query: Query): Promise<Result> {
     return this.#pool.query(query);
   }
 
-  /** What was not committed by now never happened. */
+  /** Rolls back what was not committed. */
   async end(): Promise<void> {
     const client = await this.#client?.catch(() => null);
     if (!client) return;
@@ -47,7 +47,7 @@ export class Transaction {
       await client.query(ROLLBACK);
       await this.#give();
     } catch (error) {
-      // a connection that cannot even roll back is of no use to anybody; the server ends its transaction with it
+      // a connection that cannot even roll back is useless; the server ends the transaction with it
       await this.#give(error instanceof Error ? error : true);
     }
   }
@@ -57,7 +57,7 @@ export class Transaction {
     this.#client ??= this.#take();
     const client = await this.#client;
     const sent: Promise<Result>[] = [...before, ...queries, ...after].map((query) => client.query(query));
-    // all have answered before the first failure is told: nothing is left on the way when the connection is given back
+    // all results have arrived before the first failure is thrown: nothing is pending when the connection is released
     const failed = (await Promise.allSettled(sent)).find((result) => result.status === 'rejected');
     if (failed) throw failed.reason;
     return (await Promise.all(sent)).slice(before.length, before.length + queries.length);
@@ -77,5 +77,5 @@ export class Transaction {
   }
 }
 
-/** A connection that breaks fails the statement that waits for it, or the next one: that is where it is told. */
+/** A connection that breaks fails the waiting statement or the next one, which reports the fault. */
 const ignore = (): void => undefined;

@@ -13,7 +13,9 @@ afterAll(() => app.close());
 
 it('shows what each mutation of one request has changed, whatever an earlier one of it has read', async () => {
   const colleague = await createUser(app, owner, { username: 'fresh', role: 'member' });
-  const shown = `workspace { apps { totalCount nodes { name } } organization { name members { nodes { username role fullName } } } owner { fullName } }`;
+  const shown =
+    'workspace { apps { totalCount nodes { name } } ' +
+    'organization { name members { nodes { username role fullName } } } owner { fullName } }';
   const make = (alias: string) =>
     `${alias}: createApp(orgId: $org, workspaceId: $ws, input: { name: "${alias}" }) { ${shown} }`;
   const query = `mutation ($org: ID!, $ws: ID!, $me: ID!, $colleague: ID!) {

@@ -55,7 +55,8 @@ test.each<[string, unknown, string[]]>([
     'null',
     { password: null },
     [
-      'Variable "$input" got an invalid value at "input.password"; Expected non-nullable type "String!" not to be null.',
+      'Variable "$input" got an invalid value at "input.password"; Expected non-nullable type "String!" not to be ' +
+        'null.',
     ],
   ],
   [

@@ -15,7 +15,8 @@ describe('a selection', () => {
     ['what says that it is the same for all', `{ ${stream} { cursor actor { principalId username } __typename } }`],
     [
       'the same by fragments',
-      `{ ...S } fragment S on Subscription { ${stream} { ...E ... { type } ...E } } fragment E on WorkspaceEvent { id actor { ...A } } fragment A on EventActor { username }`,
+      `{ ...S } fragment S on Subscription { ${stream} { ...E ... { type } ...E } } fragment E ` +
+        'on WorkspaceEvent { id actor { ...A } } fragment A on EventActor { username }',
     ],
     [
       'another name, and arguments of the stream itself',
@@ -118,7 +119,8 @@ describe('the bytes of an event', () => {
   afterAll(() => app.close());
 
   const query = () =>
-    `subscription { workspaceEvents(orgId: "${user.orgId}", workspaceId: "${user.workspaceId}", types: ["namespace.created"]) { cursor type resourceId actor { username } } }`;
+    `subscription { workspaceEvents(orgId: "${user.orgId}", workspaceId: "${user.workspaceId}", ` +
+    'types: ["namespace.created"]) { cursor type resourceId actor { username } } }';
   const open = (streams: number) => vi.waitFor(() => expect(app.services.tail.size).toBe(streams), { timeout: 10_000 });
   const shown = async () => {
     const { rows } = await app.database.pool.query(
@@ -127,12 +129,14 @@ describe('the bytes of an event', () => {
       [user.workspaceId],
     );
     const { cursor, id } = rows[0] as { cursor: string; id: string };
-    const payload = `{"data":{"workspaceEvents":{"cursor":"${cursor}","type":"namespace.created","resourceId":"${id}","actor":{"username":"${user.username}"}}}}`;
+    const payload =
+      `{"data":{"workspaceEvents":{"cursor":"${cursor}","type":"namespace.created",` +
+      `"resourceId":"${id}","actor":{"username":"${user.username}"}}}}`;
     return { cursor, payload };
   };
   const change = () => user.call('POST', `${user.home}/namespaces`, { name: 'x' });
 
-  it('are those of the protocol over WebSocket, with the operation’s own id, and over SSE with its cursor', async () => {
+  it('are those of the protocol: over WebSocket with the operation’s id, over SSE with the cursor', async () => {
     const texts: string[] = [];
     const socket = new WebSocket(`${url.replace('http', 'ws')}/graphql`, 'graphql-transport-ws');
     socket.on('message', (message: Buffer) => texts.push(message.toString()));

@@ -144,7 +144,7 @@ describe('a job', () => {
     expect(lines.join()).not.toContain(SECRET);
   });
 
-  it('is not lost while the database is away for longer than a lease, and is done once by one of two nodes', async () => {
+  it('survives a database outage longer than a lease, and is done once by one of two nodes', async () => {
     const done: number[] = [];
     let release = (): void => undefined;
     const held = new Promise<void>((resolve) => {

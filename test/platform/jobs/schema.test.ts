@@ -17,9 +17,11 @@ const TABLES = `select c.relname, a.attname, format_type(a.atttypid, a.atttypmod
   where c.relnamespace = $1::regnamespace and c.relkind in ('r', 'c', 'v') order by c.relname, a.attnum`;
 const CONSTRAINTS = `select c.relname, pg_get_constraintdef(k.oid) as rule
   from pg_constraint k join pg_class c on c.oid = k.conrelid where k.connamespace = $1::regnamespace order by 1, 2`;
-const INDEXES = `select tablename, regexp_replace(indexdef, '^.* USING ', '') as rule, indexdef like '%UNIQUE%' as unique
+const INDEXES = `select tablename, regexp_replace(indexdef, '^.* USING ', '') as rule,
+  indexdef like '%UNIQUE%' as unique
   from pg_indexes where schemaname = $1 order by 1, 2`;
-const FUNCTIONS = `select pg_get_functiondef(oid) as text from pg_proc where pronamespace = $1::regnamespace order by 1`;
+const FUNCTIONS =
+  'select pg_get_functiondef(oid) as text from pg_proc where pronamespace = $1::regnamespace order by 1';
 const MIGRATIONS = (schema: string) => `select id, breaking from ${schema}.migrations order by id`;
 
 /** A function without comments and notifications, as if it were in the schema of the service. */

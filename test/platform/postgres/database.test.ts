@@ -27,7 +27,8 @@ const hasTransactionTimeout = async (): Promise<boolean> => {
 describe('openDatabase', () => {
   it('bounds statements, waits for locks, idle and long transactions on every connection, of Prisma too', async () => {
     const settings = `select name, setting from pg_settings
-      where name in ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout') order by name`;
+      where name in ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')
+        order by name`;
     const expected = [
       { name: 'idle_in_transaction_session_timeout', setting: '30000' },
       { name: 'lock_timeout', setting: '10000' },
@@ -49,7 +50,8 @@ describe('openDatabase', () => {
     const lost = database.pool.totalCount;
     await database.pool
       .query(
-        `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`,
+        'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() ' +
+          'and pid <> pg_backend_pid()',
       )
       .then(() => database.pool.query('select pg_terminate_backend(pg_backend_pid())'))
       .catch(() => undefined); // the connection that asked for its own end gets no answer
@@ -57,7 +59,7 @@ describe('openDatabase', () => {
     expect(await database.prisma.$queryRaw`select 1 as one`).toEqual([{ one: 1 }]);
   });
 
-  it('fails the statements of a connection that breaks while it is used, however often that says so, and nothing else', async () => {
+  it('fails only the statements of a connection that breaks while in use, however often it reports so', async () => {
     const client = await database.pool.connect();
     const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
     const under = expect(client.query('select pg_sleep(30)')).rejects.toThrow();

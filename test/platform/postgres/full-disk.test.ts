@@ -45,7 +45,8 @@ it('answers 503 while there is no room, serves reads, and writes their records l
       expect(answer.headers['retry-after']).toBe('1');
       expect(answer.json()).toMatchObject({ error: 'SERVICE_UNAVAILABLE', details: { retry_after: 1 } });
     }
-    const query = `mutation ($org: ID!) { createWorkspace(orgId: $org, input: { organizationId: $org, name: "x" }) { id } }`;
+    const query =
+      'mutation ($org: ID!) { createWorkspace(orgId: $org, input: { organizationId: $org, name: "x" }) { id } }';
     const { errors } = (await graphql(query, { org: owner.orgId }, traced)).json();
     expect(errors).toMatchObject([{ extensions: { code: 'SERVICE_UNAVAILABLE' } }]);
     expect((await get(url, traced)).statusCode).toBe(200);

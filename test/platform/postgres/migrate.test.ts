@@ -52,7 +52,8 @@ describe('migrate', () => {
   it('accepts function bodies and DO blocks with semicolons', async () => {
     await write(
       '1_f',
-      `create function one() returns int language plpgsql as $$ begin return 1; end; $$; do $$ begin perform one(); end $$;`,
+      'create function one() returns int language plpgsql as $$ begin return 1; end; $$; do $$ begin perform ' +
+        'one(); end $$;',
     );
     await migrate(database.url, dir);
     expect(await query('select one()')).toEqual([{ one: 1 }]);

@@ -14,7 +14,8 @@ const running = new Set<EmbeddedPostgres>();
 const owners = new Map<ChildProcess, number>();
 
 beforeEach(async () => {
-  base = await mkdtemp(path.join(tmpdir(), 'embedded-')); // mode 0700: as root this also proves that closed folders are no obstacle
+  // mode 0700: as root this also proves that closed folders are no obstacle
+  base = await mkdtemp(path.join(tmpdir(), 'embedded-'));
   dir = path.join(base, 'postgres');
 });
 
