@@ -34,9 +34,11 @@ const WENT_WITH = `select 1 from organization_members m join organizations o on 
 const WORKSPACE_ROLE = `select w.deleted_at is null as exists,
   (select m.role from workspace_members m where m.workspace_id = w.id and m.user_id = $3) as role
   from workspaces w where w.org_id = $1 and w.id = $2`;
-const ROLES_SOMEWHERE = `array(select distinct m.role from workspace_members m join workspaces w on w.id = m.workspace_id
+const ROLES_SOMEWHERE = `array(select distinct m.role from workspace_members m
+  join workspaces w on w.id = m.workspace_id
   where m.org_id = $1 and m.user_id = $2 and w.deleted_at is null)`;
-const DEFAULT_NAMESPACE_ID = `select id from namespaces where org_id = $1 and workspace_id = $2 and slug = '${DEFAULT_NAMESPACE}'`;
+const DEFAULT_NAMESPACE_ID = `select id from namespaces
+  where org_id = $1 and workspace_id = $2 and slug = '${DEFAULT_NAMESPACE}'`;
 
 const PART_TABLES: Record<PlacePart, string> = { namespace: 'namespaces', app: 'apps', environment: 'environments' };
 const partById = (part: PlacePart) =>
@@ -45,8 +47,12 @@ const partById = (part: PlacePart) =>
 // the same questions asked many times at once, as the rows of a list do: one statement for all
 const ORGANIZATION_ROLES = `select (${ORGANIZATION_ROLE.replace('$1', 'k.org_id').replace('$2', 'k.user_id')}) as role
   from unnest($1::text[], $2::text[]) with ordinality k(org_id, user_id, at) order by k.at`;
-const WORKSPACE_ROLES = `select r.* from unnest($1::text[], $2::text[], $3::text[]) with ordinality k(org_id, workspace_id, user_id, at)
-  left join lateral (${WORKSPACE_ROLE.replace('$1', 'k.org_id').replace('$2', 'k.workspace_id').replace('$3', 'k.user_id')}) r on true order by k.at`;
+const WORKSPACE_ROLE_OF_KEY = WORKSPACE_ROLE.replace('$1', 'k.org_id')
+  .replace('$2', 'k.workspace_id')
+  .replace('$3', 'k.user_id');
+const WORKSPACE_ROLES = `select r.*
+  from unnest($1::text[], $2::text[], $3::text[]) with ordinality k(org_id, workspace_id, user_id, at)
+  left join lateral (${WORKSPACE_ROLE_OF_KEY}) r on true order by k.at`;
 const EACH_ROLES_SOMEWHERE = `select ${ROLES_SOMEWHERE.replace('$1', 'k.org_id').replace('$2', 'k.user_id')} as roles
   from unnest($1::text[], $2::text[]) with ordinality k(org_id, user_id, at) order by k.at`;
 

@@ -29,7 +29,9 @@ const checksum = (text: string): string => base62(BigInt(crc32(text)), CHECK_LEN
  */
 export function formatToken(kind: TokenKind, bytes: Buffer = randomBytes(ID_BYTES + SECRET_BYTES)): string {
   const number = (part: Buffer) => BigInt(`0x${part.toString('hex')}`);
-  const text = `${kind}_${base62(number(bytes.subarray(0, ID_BYTES)), 8)}_${base62(number(bytes.subarray(ID_BYTES)), 43)}`;
+  const id = base62(number(bytes.subarray(0, ID_BYTES)), 8);
+  const secret = base62(number(bytes.subarray(ID_BYTES)), 43);
+  const text = `${kind}_${id}_${secret}`;
   return `${text}_${checksum(text)}`;
 }
 

@@ -28,7 +28,7 @@ export interface Credential {
   hash: string;
 }
 
-/** The credential of a header `Bearer …` (scheme case-insensitive, or a bare token); `null` for one that holds none. */
+/** The credential of a header: `Bearer …` (the scheme in any case) or a bare token. `null` if there is none. */
 export function credentialOf(header: string | undefined): Credential | null {
   const token = header && /^\s*(?:bearer\s+)?([\w.~+/=-]+)\s*$/i.exec(header)?.[1];
   return token ? { token, hash: tokenHash(token) } : null;

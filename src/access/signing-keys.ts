@@ -147,7 +147,8 @@ function parse(file: string): StoredKey[] {
 /** Says nothing of what the file holds: the parser's own message quotes it, and it is secret. */
 const unusable = (file: string, why: string) =>
   new Error(
-    `The signing keys in '${file}' cannot be used: ${why}. Restore the file from a backup, or remove it: new keys are made, and everybody has to sign in again.`,
+    `The signing keys in '${file}' cannot be used: ${why}. Restore the file from a backup, or remove it: ` +
+      'new keys are made, and everybody has to sign in again.',
   );
 
 async function newKey(): Promise<StoredKey> {

@@ -7,7 +7,8 @@ const FLUSH_MS = 1_000;
 
 // each token once a minute, whichever node saw it; a row that is being changed is left for the next time
 const WRITE = `with due as (
-    select t.id from api_tokens t where t.id = any($1::text[]) and (t.last_used_at is null or t.last_used_at < now() - interval '60 s')
+    select t.id from api_tokens t
+    where t.id = any($1::text[]) and (t.last_used_at is null or t.last_used_at < now() - interval '60 s')
     order by t.id for update skip locked)
   update api_tokens t set last_used_at = now() from due where t.id = due.id`;
 

@@ -50,7 +50,10 @@ export class AccountMail {
       tx,
       to.email,
       'Confirm your e-mail address',
-      `Hello ${to.username},\n\nthe account '${to.username}' was made with this e-mail address. Open this link to confirm that both are yours. It works for 24 hours. API tokens that were made before stop working.\n\nIf you did not make the account, do not open the link.`,
+      `Hello ${to.username},\n\nthe account '${to.username}' was created with this e-mail address. ` +
+        'Open this link to confirm that both are yours. It works for 24 hours. ' +
+        'API tokens that were created before stop working.\n\n' +
+        'If you did not create the account, do not open the link.',
       `/account/verify-email?token=${token}`,
     );
   }
@@ -61,7 +64,9 @@ export class AccountMail {
       tx,
       to.email,
       'Confirm your e-mail address',
-      `Hello ${to.username},\n\nthe account '${to.username}' asks to use this e-mail address from now on. Open this link to confirm it. It works for 24 hours; until then the account keeps its old address.\n\nIf the account is not yours, do not open the link.`,
+      `Hello ${to.username},\n\nthe account '${to.username}' asks to use this e-mail address from now on. ` +
+        'Open this link to confirm it. It works for 24 hours; until then the account keeps its old address.\n\n' +
+        'If the account is not yours, do not open the link.',
       `/account/verify-email?token=${token}`,
     );
   }
@@ -72,7 +77,9 @@ export class AccountMail {
       tx,
       to.email,
       'Your e-mail address is about to change',
-      `Hello ${to.username},\n\nsomebody who is signed in to your account, or administers it, asked to change its e-mail address. This address stays until the new one is confirmed. If it was not you, reset your password at once: that stops the change.`,
+      `Hello ${to.username},\n\nsomebody who is signed in to your account, or administers it, asked to change its ` +
+        'e-mail address. This address stays until the new one is confirmed. ' +
+        'If it was not you, reset your password at once: that stops the change.',
     );
   }
 
@@ -81,7 +88,9 @@ export class AccountMail {
       tx,
       to.email,
       'Reset your password',
-      `Hello ${to.username},\n\nopen this link to choose a new password. It works once, for one hour. If you did not ask for it, ignore this mail.${listed('These API tokens will keep working unless you choose to revoke them with the reset', living)}`,
+      `Hello ${to.username},\n\nopen this link to choose a new password. It works once, for one hour. ` +
+        'If you did not ask for it, ignore this mail.' +
+        listed('These API tokens will keep working unless you choose to revoke them with the reset', living),
       `/account/reset-password?token=${token}`,
     );
   }
@@ -103,7 +112,9 @@ export class AccountMail {
       tx,
       to.email,
       'Your password was changed',
-      `Hello ${to.username},\n\nyour password was changed and your other sessions were ended.${ended} If it was not you, reset your password at once and tell your administrator.${listed('These API tokens keep working; revoke those that you do not know', living)}`,
+      `Hello ${to.username},\n\nyour password was changed and your other sessions were ended.${ended} ` +
+        'If it was not you, reset your password at once and tell your administrator.' +
+        listed('These API tokens keep working; revoke those that you do not know', living),
     );
   }
 
@@ -112,7 +123,8 @@ export class AccountMail {
       tx,
       to.email,
       'Your e-mail address was changed',
-      `Hello ${to.username},\n\nthe e-mail address of your account is now ${newEmail}. If it was not you, tell your administrator.`,
+      `Hello ${to.username},\n\nthe e-mail address of your account is now ${newEmail}. ` +
+        'If it was not you, tell your administrator.',
     );
   }
 

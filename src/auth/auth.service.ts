@@ -195,7 +195,9 @@ async function homeOf(prisma: PrismaClient, user: Pick<User, 'id' | 'defaultWork
   const [row] = await prisma.$queryRaw<{ orgId: string }[]>`
     select m.org_id as "orgId" from organization_members m join organizations o on o.id = m.org_id
     where m.user_id = ${user.id} and o.deleted_at is null
-    order by (m.org_id = (select w.org_id from workspaces w where w.id = ${user.defaultWorkspaceId} and w.deleted_at is null)) desc nulls last, m.id
+    order by (m.org_id = (
+      select w.org_id from workspaces w where w.id = ${user.defaultWorkspaceId} and w.deleted_at is null
+    )) desc nulls last, m.id
     limit 1`;
   return row?.orgId ?? null;
 }

@@ -36,7 +36,8 @@ export async function findEmailToken(
   purpose: EmailPurpose,
 ): Promise<{ userId: string } | null> {
   const [row] = await db.query<{ userId: string }>(statement`
-    select t.user_id as "userId" from email_tokens t join users u on u.id = t.user_id and u.email = t.email and u.is_active
+    select t.user_id as "userId" from email_tokens t
+    join users u on u.id = t.user_id and u.email = t.email and u.is_active
     where t.hash = ${tokenHash(token)} and t.purpose = ${purpose} and t.used_at is null and t.expires_at > now()`);
   return row ?? null;
 }

@@ -45,11 +45,15 @@ export class Lockout {
       on conflict (key) do update set
         failures = case when f.window_start < now() - make_interval(secs => ${WINDOW_SECONDS}) then 1
           when f.failures + 1 >= ${MAX_FAILURES} then 0 else f.failures + 1 end,
-        window_start = case when f.window_start < now() - make_interval(secs => ${WINDOW_SECONDS}) then now() else f.window_start end,
-        locked_until = case when f.failures + 1 >= ${MAX_FAILURES} and f.window_start >= now() - make_interval(secs => ${WINDOW_SECONDS})
-          then now() + make_interval(secs => least(${LONGEST_LOCK_SECONDS}, ${FIRST_LOCK_SECONDS} * power(2, least(${MOST_DOUBLINGS}, f.lock_count))))
+        window_start = case when f.window_start < now() - make_interval(secs => ${WINDOW_SECONDS}) then now()
+          else f.window_start end,
+        locked_until = case when f.failures + 1 >= ${MAX_FAILURES}
+            and f.window_start >= now() - make_interval(secs => ${WINDOW_SECONDS})
+          then now() + make_interval(secs => least(${LONGEST_LOCK_SECONDS},
+            ${FIRST_LOCK_SECONDS} * power(2, least(${MOST_DOUBLINGS}, f.lock_count))))
           else f.locked_until end,
-        lock_count = case when f.failures + 1 >= ${MAX_FAILURES} and f.window_start >= now() - make_interval(secs => ${WINDOW_SECONDS})
+        lock_count = case when f.failures + 1 >= ${MAX_FAILURES}
+            and f.window_start >= now() - make_interval(secs => ${WINDOW_SECONDS})
           then f.lock_count + 1 else f.lock_count end
       where f.locked_until is null or f.locked_until <= now()`;
     return counted === 0 ? this.#secondsLeft(key) : 0;

@@ -111,7 +111,8 @@ export class Sessions {
           and s.id = r.session_id and s.revoked_at is null and s.expires_at > now() and u.is_active
         returning s.id, s.user_id, s.org_id
       ), successor as (
-        insert into refresh_tokens (hash, session_id, expires_at) select ${successorHash}, id, ${this.#idleEnd()}::timestamptz from rotated
+        insert into refresh_tokens (hash, session_id, expires_at)
+        select ${successorHash}, id, ${this.#idleEnd()}::timestamptz from rotated
       )
       select id as "sessionId", user_id as "userId", org_id as "orgId" from rotated`;
     return session ?? null;
@@ -133,7 +134,8 @@ export class Sessions {
     const hash = tokenHash(refreshToken);
     const isInGrace = await prisma.$executeRaw`
       update refresh_tokens s set reissued_at = now() from refresh_tokens r
-      where s.hash = ${tokenHash(successor)} and r.hash = ${hash} and r.replaced_at >= now() - make_interval(secs => ${GRACE_SECONDS})`;
+      where s.hash = ${tokenHash(successor)} and r.hash = ${hash}
+        and r.replaced_at >= now() - make_interval(secs => ${GRACE_SECONDS})`;
     if (isInGrace > 0) return successor;
     // what is owed ends with the grace of this answer, which may be lost too; nothing is owed for the token that it
     // holds
@@ -178,6 +180,7 @@ export class Sessions {
 }
 
 const revocation = (column: 'id' | 'user_id', value: string, reason: string, except = ''): Statement => ({
-  text: `update sessions set revoked_at = $3, revoked_reason = $2 where ${column} = $1 and revoked_at is null and id <> $4`,
+  text: `update sessions set revoked_at = $3, revoked_reason = $2
+    where ${column} = $1 and revoked_at is null and id <> $4`,
   values: [value, reason, new Date(), except],
 });

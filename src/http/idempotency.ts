@@ -19,11 +19,13 @@ const MAX_ANSWER_BYTES = 256 * 1024;
 // one look in the usual case: the key is taken, or what it stands for is read
 const CLAIM = `with claimed as (insert into idempotency_keys (id, request_hash, user_id) values ($1, $2, $3)
     on conflict (id) do nothing returning id)
-  select exists (select 1 from claimed) as "isClaimed", k.request_hash as "requestHash", k.committed_at as "committedAt",
+  select exists (select 1 from claimed) as "isClaimed",
+    k.request_hash as "requestHash", k.committed_at as "committedAt",
     k.status_code as "statusCode", k.response,
     coalesce(k.created_at < now() - interval '24 hours', false) as "isExpired",
     -- a request that has not changed anything after a minute is taken for dead: its node was killed
-    coalesce(k.created_at < now() - interval '1 minute' and k.status_code is null and k.committed_at is null, false) as "isAbandoned"
+    coalesce(k.created_at < now() - interval '1 minute' and k.status_code is null and k.committed_at is null, false)
+      as "isAbandoned"
   from (select 1) one left join idempotency_keys k on k.id = $1`;
 const FORGET_STALE = `delete from idempotency_keys where id = $1 and (created_at < now() - interval '24 hours'
   or (created_at < now() - interval '1 minute' and status_code is null and committed_at is null))`;

@@ -70,7 +70,9 @@ export function addMetrics(server: FastifyInstance, { services, pool, eventLag, 
 function addJobMetrics(registry: Registry, jobs: Jobs): void {
   new Gauge({
     name: 'jobs',
-    help: 'Background jobs by task. `waiting`: not tried yet; `retrying`: failed, and waits for another try; `running`; `dead`: not tried again.',
+    help:
+      'Background jobs by task. `waiting`: not tried yet; `retrying`: failed, waiting for another try; ' +
+      '`running`; `dead`: not tried again.',
     labelNames: ['task', 'state'],
     registers: [registry],
     async collect() {

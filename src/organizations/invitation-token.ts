@@ -64,8 +64,8 @@ export async function acceptInvitation(
   const workspace = workspaceId ? await findRow(tx, 'workspaces', { id: workspaceId, orgId, deletedAt: null }) : null;
   if (workspace) {
     tx.write(statement`insert into workspace_members (id, org_id, workspace_id, user_id, role, added_by)
-      values (${newId('workspace_member')}, ${orgId}, ${workspace.id}, ${user.id}, ${invitation.workspaceRole ?? 'member'},
-        ${invitation.invitedBy}) on conflict do nothing`);
+      values (${newId('workspace_member')}, ${orgId}, ${workspace.id}, ${user.id},
+        ${invitation.workspaceRole ?? 'member'}, ${invitation.invitedBy}) on conflict do nothing`);
     tx.update('users', { id: user.id, defaultWorkspaceId: null }, { defaultWorkspaceId: workspace.id });
     emitChange(tx, 'created', 'workspace_member', { id: user.id, orgId, workspaceId: workspace.id });
     tx.afterCommit(() => access.workspaceChanged(orgId, workspace.id, user.id));

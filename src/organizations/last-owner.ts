@@ -73,7 +73,8 @@ function refuseLast(owned: readonly Owned[], userId: string, resourceType: Membe
     resourceType,
     userId,
     'last_owner',
-    `The user is the last owner of ${names.join(', ')}${more}: make somebody else an owner first, or delete what is not needed.`,
+    `The user is the last owner of ${names.join(', ')}${more}: ` +
+      'make somebody else an owner first, or delete what is not needed.',
     { references: last.map(({ id }) => id) },
   );
 }

@@ -54,7 +54,8 @@ export async function joinOrganization(
   const { isActive } = await lockAccount(tx, userId);
   if (!isActive) throw notFound('user', userId);
   const made = await tx.query(statement`insert into organization_members (id, org_id, user_id, role, added_by)
-    values (${newId('organization_member')}, ${orgId}, ${userId}, ${role}, ${addedBy}) on conflict do nothing returning id`);
+    values (${newId('organization_member')}, ${orgId}, ${userId}, ${role}, ${addedBy})
+    on conflict do nothing returning id`);
   if (made.length === 0) return false;
   // whoever registers by an invitation is not signed in yet: the record says who added them
   tx.audit({

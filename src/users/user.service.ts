@@ -200,7 +200,8 @@ export class UserService {
   async #mayManage(actor: Actor, id: string, permission: Permission): Promise<string | null> {
     if (id === actor.principal.userId) return actor.principal.orgId;
     const [target] = await this.#deps.sql.read<{ homeOrgId: string | null; isPlatformAdmin: boolean }>(
-      'select home_org_id as "homeOrgId", is_platform_admin as "isPlatformAdmin" from users where id = $1 and deactivated_at is null',
+      `select home_org_id as "homeOrgId", is_platform_admin as "isPlatformAdmin" from users
+        where id = $1 and deactivated_at is null`,
       [id],
     );
     const shared = target ? await this.reads.sharedOrganization(actor, id) : null;
@@ -289,7 +290,8 @@ async function emitGone(tx: Tx, userId: string): Promise<void> {
     select m.org_id as "orgId", m.workspace_id as "workspaceId" from (
       select org_id, null as workspace_id from organization_members where user_id = ${userId}
       union all
-      select m.org_id, m.workspace_id from workspace_members m join workspaces w on w.id = m.workspace_id and w.deleted_at is null
+      select m.org_id, m.workspace_id from workspace_members m
+      join workspaces w on w.id = m.workspace_id and w.deleted_at is null
       where m.user_id = ${userId}) m
     join organizations o on o.id = m.org_id and o.deleted_at is null`);
   for (const { orgId, workspaceId } of memberships) {
