@@ -10,22 +10,22 @@ interface Recipient {
   username: string;
 }
 
-/** What is in the database of a mail that waits: its text has links that let somebody in. */
+/** What the database stores of a waiting mail. Sealed, because the links in its text let somebody in. */
 interface SealedMail {
   id: string;
   sealed: string;
 }
 
-/** A transaction, as far as mails need it. */
+/** The part of a transaction that mails need. */
 export type Mailing = Pick<Tx, 'enqueue'>;
 
-// 16 hours of waits in all: longer than a mail server is away, and than most links live
+// the waits add up to 16 hours: longer than a mail server is down, and than most links work
 const TRIES = 12;
 
 /**
- * The mails of accounts. Each is a job of the change that promises it, so it leaves after the answer, whose time tells
- * nothing, and is not lost with the process. A mail is sent twice when a node dies between the server's answer and the
- * end of the job.
+ * Sends the mails of accounts. Each mail is a job of the change that promises it. So it is sent after the response,
+ * whose time reveals nothing, and survives the end of the process. A mail is sent twice if a node dies between the
+ * server's answer and the end of the job.
  */
 export class AccountMail {
   readonly tasks: readonly Task[];
@@ -58,7 +58,7 @@ export class AccountMail {
     );
   }
 
-  /** For the address that an account changes to. */
+  /** Goes to the address that an account changes to. */
   emailChange(tx: Mailing, to: Recipient, token: string): void {
     this.#enqueue(
       tx,
@@ -71,7 +71,7 @@ export class AccountMail {
     );
   }
 
-  /** For the address that an account still has. */
+  /** Goes to the address that an account still has. */
   emailChangeAsked(tx: Mailing, to: Recipient): void {
     this.#enqueue(
       tx,
@@ -128,12 +128,12 @@ export class AccountMail {
     );
   }
 
-  /** For the people of a secret: what is due, in words. */
+  /** Tells the people in charge of a secret what is due. */
   secretNotice(tx: Mailing, to: Recipient, subject: string, sentence: string): void {
     this.#enqueue(tx, to.email, oneLine(subject), `Hello ${to.username},\n\n${oneLine(sentence, 600)}`);
   }
 
-  /** For the maker of a token. `days` until the end; 0: it has expired. */
+  /** Goes to the user who made the token. `days` are left until it expires; 0: it has expired. */
   tokenExpires(
     tx: Mailing,
     to: Recipient,
@@ -171,7 +171,7 @@ export class AccountMail {
   }
 }
 
-/** A paragraph that names tokens, without anything secret; empty where there are none. */
+/** A paragraph that lists tokens without anything secret. Empty if there are none. */
 function listed(heading: string, { tokens, total }: LivingTokens): string {
   if (total === 0) return '';
   const more = total > tokens.length ? [`- and ${total - tokens.length} more`] : [];
@@ -186,7 +186,7 @@ function lineOf({ name, prefix, organization, lastUsedAt, expiresAt }: LivingTok
 
 const minuteOf = (time: Date): string => time.toISOString().slice(0, 16).replace('T', ' ');
 
-/** Names are chosen by strangers: they must not shape the mail. */
+/** Strangers choose the names: they must not change the shape of the mail. */
 const oneLine = (name: string, length = 100): string =>
   name
     .replaceAll(/[\s\p{C}]+/gu, ' ')

@@ -280,7 +280,7 @@ describe('a closed instance', () => {
 });
 
 describe('an invitation', () => {
-  it('makes a verified member of the inviting organization and workspace, with no organization of its own', async () => {
+  it('makes a verified member of the inviting organization and workspace, with no own organization', async () => {
     const invite_token = await invite('guest@example.test', { role: 'editor', workspaceId: first.workspaceId });
     const { user } = (await api.post('/v1/auth/register', { ...account('guest'), invite_token })).json();
     expect(user).toMatchObject({ is_verified: true, roles: ['editor'], default_workspace_id: first.workspaceId });
