@@ -31,7 +31,7 @@ function setting<T>(variable: string, kind: Kind<T>, description: string, detail
 const inProduction = { defaultText: 'true when `NODE_ENV=production`, else false' };
 const outsideProduction = { defaultText: 'false when `NODE_ENV=production`, else true' };
 
-/** Every variable that the service reads, by the name it has in {@link Config}. */
+/** Every variable that the service reads, by its name in {@link Config}. */
 const settings = {
   environment: setting('NODE_ENV', text, '`production` switches to safer defaults (marked below).', {
     default: 'development',
@@ -44,7 +44,7 @@ const settings = {
   publicUrl: setting(
     'PUBLIC_URL',
     url('http', 'https'),
-    'Address under which clients reach the service; links in mails start with it.',
+    'Address at which clients reach the service. Links in mails start with it.',
     {
       defaultText: '`http://HOST:PORT`',
     },
@@ -52,7 +52,7 @@ const settings = {
   trustedProxies: setting(
     'TRUSTED_PROXIES',
     list('addresses or CIDR ranges between commas', isAddressRange),
-    'Proxies whose `X-Forwarded-For` is believed.',
+    'Proxies whose `X-Forwarded-For` is trusted.',
     { default: '', defaultText: 'none' },
   ),
   corsOrigins: setting(
@@ -64,13 +64,13 @@ const settings = {
   shutdownTimeoutSeconds: setting(
     'SHUTDOWN_TIMEOUT_SECONDS',
     integer(0, 3_600),
-    'How long a stop waits for requests in flight.',
+    'How long a shutdown waits for requests in flight.',
     {
       default: '10',
     },
   ),
 
-  dataDir: setting('DATA_DIR', text, 'Folder of the embedded database, keys, files and unsent mail.', {
+  dataDir: setting('DATA_DIR', text, 'Folder for the embedded database, keys, files and unsent mail.', {
     default: './.data',
   }),
   databaseUrl: setting(
@@ -82,9 +82,14 @@ const settings = {
       secret: true,
     },
   ),
-  databasePoolSize: setting('DATABASE_POOL_SIZE', integer(1, 500), 'Most database connections of this process.', {
-    default: '10',
-  }),
+  databasePoolSize: setting(
+    'DATABASE_POOL_SIZE',
+    integer(1, 500),
+    'Maximum number of database connections of this process.',
+    {
+      default: '10',
+    },
+  ),
 
   logLevel: setting(
     'LOG_LEVEL',
@@ -96,7 +101,7 @@ const settings = {
   ),
 
   smtpUrl: setting('SMTP_URL', url('smtp', 'smtps'), 'Mail server, like `smtp://user:password@mail.example.com:587`.', {
-    defaultText: 'mails become files in `DATA_DIR/mail`',
+    defaultText: 'mails are written to files in `DATA_DIR/mail`',
     secret: true,
   }),
   mailFrom: setting('MAIL_FROM', text, 'Sender of mails.', { default: 'Platform <no-reply@localhost>' }),
@@ -104,7 +109,7 @@ const settings = {
   allowRegistration: setting(
     'ALLOW_REGISTRATION',
     flag,
-    'Whether anyone may register; if not, only with an invitation.',
+    'Whether anyone may register. If not, registration requires an invitation.',
     { default: 'true' },
   ),
   requireVerifiedEmail: setting(
@@ -126,25 +131,25 @@ const settings = {
   allowNonExpiringTokens: setting(
     'ALLOW_NON_EXPIRING_TOKENS',
     flag,
-    'Whether API tokens and app tokens may be made that never expire.',
+    'Whether API tokens and app tokens may be created that never expire.',
     { default: 'false' },
   ),
   maxTokensPerOwner: setting(
     'MAX_TOKENS_PER_OWNER',
     integer(0, 1_000_000),
-    'Most live tokens that a user, or an app, has in an organization; 0 sets no limit.',
+    'Maximum number of live tokens of a user or an app in an organization; 0 = no limit.',
     { default: '1000' },
   ),
   maxTokensPerOrganization: setting(
     'MAX_TOKENS_PER_ORGANIZATION',
     integer(0, 1_000_000),
-    'Most live tokens of an organization; 0 sets no limit. REST lists hold at most 10,000.',
+    'Maximum number of live tokens of an organization; 0 = no limit. REST lists return at most 10,000.',
     { default: '5000' },
   ),
   maxOrganizationsPerUser: setting(
     'MAX_ORGANIZATIONS_PER_USER',
     integer(0, 1_000_000),
-    'Most organizations that a user may have made; 0 sets no limit.',
+    'Maximum number of organizations that a user may have created; 0 = no limit.',
     { default: '100' },
   ),
   passwordBlocklist: setting(
@@ -159,7 +164,7 @@ const settings = {
   refreshTokenIdleDays: setting(
     'REFRESH_TOKEN_IDLE_DAYS',
     integer(1, 3_650),
-    'A session ends after so many days without a refresh.',
+    'Days without a refresh after which a session ends.',
     {
       default: '7',
     },
@@ -167,7 +172,7 @@ const settings = {
   refreshTokenAbsoluteDays: setting(
     'REFRESH_TOKEN_ABSOLUTE_DAYS',
     integer(1, 3_650),
-    'A session ends after so many days in any case.',
+    'Days after which a session ends in any case.',
     {
       default: '30',
     },
@@ -175,7 +180,7 @@ const settings = {
   keysDir: setting(
     'KEYS_DIR',
     text,
-    'Folder of the signing keys; made on the first start, mode 0600. Nodes of one service share it.',
+    'Folder of the signing keys; created on the first start, mode 0600. All nodes of a service share it.',
     {
       defaultText: '`DATA_DIR/keys`',
     },
@@ -183,15 +188,15 @@ const settings = {
   appSecret: setting(
     'APP_SECRET',
     { mustBe: 'at least 32 characters long', schema: text.schema.refine((value) => value.length >= 32) },
-    'Authenticates page cursors and other values the service hands out and takes back. The same on all nodes.',
-    { defaultText: 'made on the first start in `KEYS_DIR/app.key`', secret: true },
+    'Authenticates page cursors and other values that the service issues and accepts back. The same on all nodes.',
+    { defaultText: 'created on the first start in `KEYS_DIR/app.key`', secret: true },
   ),
   rootKeys: setting(
     'ROOT_KEYS',
     namedKeys,
-    'Keys that wrap the data keys of secrets, as `id:base64` between commas: the first wraps, all unwrap. ' +
+    'Keys that wrap the data keys of secrets, as `id:base64`, separated by commas. The first one wraps, all unwrap. ' +
       'The same on all nodes.',
-    { defaultText: 'files `KEYS_DIR/root-<id>.key`, the newest wraps; made on the first start', secret: true },
+    { defaultText: 'files `KEYS_DIR/root-<id>.key`, created on the first start; the newest wraps', secret: true },
   ),
 
   rateLimitRps: setting('RATE_LIMIT_RPS', integer(0, 1_000_000), 'Requests per second of one caller; 0 = no limit.', {
@@ -203,7 +208,7 @@ const settings = {
   loginFailuresPerMinute: setting(
     'LOGIN_FAILURES_PER_MINUTE',
     integer(0, 1_000_000),
-    'Failed sign-ins per client address; 0 = no limit.',
+    'Failed sign-ins per minute and client address; 0 = no limit.',
     {
       default: '30',
     },
@@ -211,7 +216,7 @@ const settings = {
   registrationsPerMinute: setting(
     'REGISTRATIONS_PER_MINUTE',
     integer(0, 1_000_000),
-    'Registrations per client address; 0 = no limit.',
+    'Registrations per minute and client address; 0 = no limit.',
     {
       default: '300',
     },
@@ -223,13 +228,13 @@ const settings = {
   writeTimeoutSeconds: setting(
     'WRITE_TIMEOUT_SECONDS',
     integer(1, 3_600),
-    'How long a client may leave an answer or a stream unread before its connection is cut.',
+    'How long a client may leave a response or a stream unread before its connection is closed.',
     { default: '30' },
   ),
   maxSocketsPerUser: setting(
     'MAX_SOCKETS_PER_USER',
     integer(1, 100_000),
-    'Most open WebSockets of one user, on each node.',
+    'Maximum number of open WebSockets of one user on each node.',
     {
       default: '50',
     },
@@ -239,25 +244,35 @@ const settings = {
     default: 'true',
   }),
   graphiql: setting('GRAPHIQL', flag, 'Whether `/graphql` shows GraphiQL to a browser.', outsideProduction),
-  graphqlMaxDepth: setting('GRAPHQL_MAX_DEPTH', integer(1, 1_000), 'Deepest nesting of a GraphQL operation.', {
+  graphqlMaxDepth: setting('GRAPHQL_MAX_DEPTH', integer(1, 1_000), 'Maximum nesting depth of a GraphQL operation.', {
     default: '12',
   }),
-  graphqlMaxAliases: setting('GRAPHQL_MAX_ALIASES', integer(0, 10_000), 'Most aliases in a GraphQL operation.', {
-    default: '30',
-  }),
+  graphqlMaxAliases: setting(
+    'GRAPHQL_MAX_ALIASES',
+    integer(0, 10_000),
+    'Maximum number of aliases in a GraphQL operation.',
+    {
+      default: '30',
+    },
+  ),
   graphqlMaxCost: setting(
     'GRAPHQL_MAX_COST',
     integer(1, 10_000_000),
-    'Most objects that a GraphQL operation may ask for, counted over nested lists. ' +
-      'Ten plain values count as one object.',
+    'Maximum number of objects that a GraphQL operation may ask for, counted over nested lists. Ten plain values ' +
+      'count as one object.',
     {
       default: '10000',
     },
   ),
-  graphqlMaxTokens: setting('GRAPHQL_MAX_TOKENS', integer(1, 1_000_000), 'Most lexical tokens in a GraphQL document.', {
-    default: '2000',
-  }),
-  eventPollMs: setting('EVENT_POLL_MS', integer(10, 60_000), 'Pause between looks for events of other nodes.', {
+  graphqlMaxTokens: setting(
+    'GRAPHQL_MAX_TOKENS',
+    integer(1, 1_000_000),
+    'Maximum number of lexical tokens in a GraphQL document.',
+    {
+      default: '2000',
+    },
+  ),
+  eventPollMs: setting('EVENT_POLL_MS', integer(10, 60_000), 'Pause between checks for events of other nodes.', {
     default: '250',
   }),
 } as const;
@@ -270,18 +285,18 @@ type Read = {
     : Output<Settings[K]> | undefined;
 };
 
-/** Settings whose default is derived from others are always present. */
+/** Settings whose default depends on other settings. They always have a value. */
 type Derived = { readonly [K in 'passwordBlocklist' | 'graphiql' | 'keysDir']: NonNullable<Read[K]> } & {
   readonly isProduction: boolean;
 };
 
 /**
- * The operator's settings. Folders are absolute. `publicUrl` is `undefined` when it is derived from the listening port,
- * `databaseUrl` when the embedded database is used, `smtpUrl` when mails become files.
+ * The settings of the operator. Folders are absolute. `publicUrl` is `undefined` when it follows from the listening
+ * port, `databaseUrl` when the embedded database is used, `smtpUrl` when mails are written to files.
  */
 export type Config = Omit<Read, keyof Derived> & Derived;
 
-/** The environment variables are invalid; `problems` has one sentence for each of them. */
+/** The environment is invalid; `problems` has one sentence per wrong variable. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly problems: readonly string[];

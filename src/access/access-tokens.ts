@@ -4,7 +4,10 @@ import { lruOf } from '../core/lru.ts';
 import { tokenHash } from './random-token.ts';
 import type { SigningKeys } from './signing-keys.ts';
 
-/** What an access token says. Roles are not in it: they are looked up live, so that a change acts at once. */
+/**
+ * The claims of an access token. Roles are not among them: they are looked up live, so that a change takes effect at
+ * once.
+ */
 export interface AccessClaims {
   userId: string;
   orgId: string | null;
@@ -21,9 +24,9 @@ const ISSUER = 'platform-management-api';
 const AUDIENCE = 'platform-management-api';
 const TYPE = 'at+jwt';
 const MAX_TOKEN_LENGTH = 8_192;
-/** Longer than `ACCESS_TOKEN_TTL_SECONDS` may be: no token of ours lives so long. */
+/** At least the largest `ACCESS_TOKEN_TTL_SECONDS`: this service issues no token with a longer life. */
 const MAX_LIFETIME_SECONDS = 86_400;
-/** A header of ours says this and nothing else: no `jwk`, `jku` or `crit` is ever looked at. */
+/** The header of a token has exactly these names: `jwk`, `jku` and `crit` are never used. */
 const HEADER_NAMES = 'alg kid typ';
 const COMPACT = /^[\w-]+\.[\w-]+\.([\w-]{86})$/;
 
@@ -31,7 +34,7 @@ const COMPACT = /^[\w-]+\.[\w-]+\.([\w-]{86})$/;
 export class AccessTokens {
   readonly #keys: SigningKeys;
   readonly #ttlSeconds: number;
-  // by the SHA-256 of the token: verifying a signature at each request would triple what a small one costs
+  // by the SHA-256 of the token: verifying a signature on each request would triple the cost of a small one
   readonly #verified = lruOf<Verified>(20_000);
 
   constructor(keys: SigningKeys, ttlSeconds: number) {
@@ -57,13 +60,13 @@ export class AccessTokens {
   }
 
   /**
-   * The claims of a token that is genuine and has not expired; `null` otherwise. Whether its session lives is another
-   * question.
+   * The claims of a token that is genuine and has not expired; `null` otherwise. Does not check whether the session is
+   * still live.
    */
   async verify(token: string, hash = tokenHash(token)): Promise<AccessClaims | null> {
     if (token.length > MAX_TOKEN_LENGTH) return null;
     const known = this.#verified.get(hash);
-    // a key that was taken away takes its tokens along
+    // a removed key invalidates its tokens
     if (known) return known.expiresAtMs > Date.now() && (await this.#keys.verifying(known.kid)) ? known : null;
     const claims = await this.#verifyAnew(token);
     if (claims) this.#verified.set(hash, claims, { ttl: Math.max(1, claims.expiresAtMs - Date.now()) });
@@ -96,7 +99,7 @@ export class AccessTokens {
         expiresAtMs: exp * 1000,
       };
     } catch (error) {
-      // whatever is wrong with a token has one answer; anything else is a fault of ours
+      // any fault of the token has the same answer; any other error is a bug
       if (error instanceof errors.JOSEError || error instanceof TypeError) return null;
       throw error;
     }
@@ -106,8 +109,8 @@ export class AccessTokens {
 const isSecond = (value: unknown): value is number => Number.isSafeInteger(value);
 
 /**
- * The one spelling of a token: base64url has several for the same signature (padding, unused bits), and a token is
- * known by its text.
+ * Whether a token has its only valid spelling: base64url has several for the same signature (padding, unused bits), and
+ * a token is identified by its text.
  */
 function isCanonical(token: string): boolean {
   const signature = COMPACT.exec(token)?.[1];

@@ -21,7 +21,7 @@ interface OrganizationAccess {
 }
 
 interface WorkspaceAccess {
-  /** The workspace is there and not deleted. */
+  /** Whether the workspace exists and is not deleted. */
   exists: boolean;
   /** The role of the membership row, also of a deleted workspace. */
   role: Role | null;
@@ -34,40 +34,46 @@ const WENT_WITH = `select 1 from organization_members m join organizations o on 
 const WORKSPACE_ROLE = `select w.deleted_at is null as exists,
   (select m.role from workspace_members m where m.workspace_id = w.id and m.user_id = $3) as role
   from workspaces w where w.org_id = $1 and w.id = $2`;
-const ROLES_SOMEWHERE = `array(select distinct m.role from workspace_members m join workspaces w on w.id = m.workspace_id
+const ROLES_SOMEWHERE = `array(select distinct m.role from workspace_members m
+  join workspaces w on w.id = m.workspace_id
   where m.org_id = $1 and m.user_id = $2 and w.deleted_at is null)`;
-const DEFAULT_NAMESPACE_ID = `select id from namespaces where org_id = $1 and workspace_id = $2 and slug = '${DEFAULT_NAMESPACE}'`;
+const DEFAULT_NAMESPACE_ID = `select id from namespaces
+  where org_id = $1 and workspace_id = $2 and slug = '${DEFAULT_NAMESPACE}'`;
 
 const PART_TABLES: Record<PlacePart, string> = { namespace: 'namespaces', app: 'apps', environment: 'environments' };
 const partById = (part: PlacePart) =>
   `select id from ${PART_TABLES[part]} where org_id = $1 and workspace_id = $2 and id = $3`;
 
-// the same questions asked many times at once, as the rows of a list do: one statement for all
+// the same queries for many keys at once, as for the rows of a list: one statement for all
 const ORGANIZATION_ROLES = `select (${ORGANIZATION_ROLE.replace('$1', 'k.org_id').replace('$2', 'k.user_id')}) as role
   from unnest($1::text[], $2::text[]) with ordinality k(org_id, user_id, at) order by k.at`;
-const WORKSPACE_ROLES = `select r.* from unnest($1::text[], $2::text[], $3::text[]) with ordinality k(org_id, workspace_id, user_id, at)
-  left join lateral (${WORKSPACE_ROLE.replace('$1', 'k.org_id').replace('$2', 'k.workspace_id').replace('$3', 'k.user_id')}) r on true order by k.at`;
+const WORKSPACE_ROLE_OF_KEY = WORKSPACE_ROLE.replace('$1', 'k.org_id')
+  .replace('$2', 'k.workspace_id')
+  .replace('$3', 'k.user_id');
+const WORKSPACE_ROLES = `select r.*
+  from unnest($1::text[], $2::text[], $3::text[]) with ordinality k(org_id, workspace_id, user_id, at)
+  left join lateral (${WORKSPACE_ROLE_OF_KEY}) r on true order by k.at`;
 const EACH_ROLES_SOMEWHERE = `select ${ROLES_SOMEWHERE.replace('$1', 'k.org_id').replace('$2', 'k.user_id')} as roles
   from unnest($1::text[], $2::text[]) with ordinality k(org_id, user_id, at) order by k.at`;
 
 /**
- * May this caller do that here? Reads memberships live, with a cache of under a second that this node's own changes
- * drop at once. Answers 403 alike for an organization or workspace that one is no member of, whether or not it exists
- * (defaults §0.3).
+ * Decides whether a caller may do something in a place. Reads memberships live, with a cache of under a second; changes
+ * on this node drop its entries at once. Answers 403 for an organization or workspace that the caller is not a member
+ * of, whether or not it exists (defaults §0.3).
  *
- * A token has the rights of its user, narrowed by what it grants and restricted to what it lists (`token-grant.ts`). A
- * service that asks again for something in a namespace, an environment or an app has to say so by `place`: without it,
- * a change counts as one outside of them and is refused to tokens that are restricted to some.
+ * A token has the rights of its user, narrowed by its grant and restricted to the places that it lists
+ * (`token-grant.ts`). A service that checks again for something in a namespace, an environment or an app must pass
+ * `place`. Without it, a change counts as one outside of them, and tokens restricted to some of them are refused.
  *
- * What is cached is answered at once, else by a promise. To await it always would cost 0.3 us more for each check, 20
- * us for a page of 20 rows with three checks each; and each event is checked for each of its streams.
+ * Cached results are returned at once, others as a promise. Awaiting always would cost 0.3 us more per check, 20 us for
+ * a page of 20 rows with three checks each; and each event is checked for each of its streams.
  */
 export class Access {
   readonly #sql: Sql;
   readonly #organizations = new FreshCache<OrganizationAccess>();
   readonly #workspaces = new FreshCache<WorkspaceAccess>();
   readonly #defaultNamespaces = new FreshCache<DefaultNamespace>();
-  // gathers what is asked at the same moment; it keeps nothing, that is the caches' task
+  // batches simultaneous queries and keeps nothing: caching is left to the caches
   readonly #organizationLoads = new DataLoader<string[], OrganizationAccess>((keys) => this.#readOrganizations(keys), {
     cache: false,
   });
@@ -95,15 +101,15 @@ export class Access {
     this.#membersMakeWorkspaces = allowMemberWorkspaces;
   }
 
-  /** The caller's role in an organization; `null` for a stranger to it, and for a token of another one. */
+  /** The caller's role in an organization; `null` for non-members and for a token of another organization. */
   async organizationRole(actor: Actor, orgId: string): Promise<Role | null> {
     if (isForeign(actor, orgId)) return null;
     return (await this.#organization(actor, orgId)).role;
   }
 
   /**
-   * @param place what in it it is about, where it is about such a thing
-   * @throws FORBIDDEN `organization:access` for strangers, FORBIDDEN with the permission for members without it.
+   * @param place the part of the organization that the check is about, if any
+   * @throws FORBIDDEN `organization:access` for non-members, FORBIDDEN with the permission for members without it
    */
   requireOrganization(
     actor: Actor,
@@ -122,10 +128,10 @@ export class Access {
   }
 
   /**
-   * @param place what in the workspace it is about: its namespace (by id or `default`), environment, app
-   * @throws FORBIDDEN for those who cannot see the workspace, RESOURCE_NOT_FOUND for those who could see it were it
-   * there,
-   *   FORBIDDEN with the permission for those whose role does not grant it.
+   * @param place the part of the workspace that the check is about: its namespace (by id or `default`), environment,
+   * app
+   * @throws FORBIDDEN for callers who cannot see the workspace, RESOURCE_NOT_FOUND for callers who could see it if it
+   * existed, FORBIDDEN with the permission for callers whose role does not grant it
    */
   requireWorkspace(
     actor: Actor,
@@ -144,7 +150,7 @@ export class Access {
     return this.#requireWorkspace(actor, organization, orgId, workspaceId, permission);
   }
 
-  /** The caller's effective role in a workspace: of its membership, or through the organization; `null` for none. */
+  /** The caller's effective role in a workspace, from its membership or through the organization; `null` for none. */
   async workspaceRole(actor: Actor, orgId: string, workspaceId: string): Promise<Role | null> {
     const { workspaceId: visible } = restrictionsOf(actor.principal.token);
     if (isForeign(actor, orgId) || visible?.includes(workspaceId) === false) return null;
@@ -154,8 +160,8 @@ export class Access {
   }
 
   /**
-   * What a token allows of itself, whatever its user may do; always passes for those who have signed in. For what users
-   * may do without a permission, because it is their own.
+   * Checks only what a token itself allows, not what its user may do; always passes for users who have signed in. For
+   * what users may do without a permission, because it is their own.
    * @throws FORBIDDEN `organization:access` for another organization, FORBIDDEN with the permission
    */
   async requireToken({ principal: { token } }: Actor, permission: Permission, where: Reach): Promise<void> {
@@ -166,7 +172,7 @@ export class Access {
 
   /**
    * Whether the caller's user may do something anywhere in an organization: by a role in it or in any of its
-   * workspaces, be it to own content only.
+   * workspaces, even if only with their own content.
    */
   async rightsSomewhere(actor: Actor, orgId: string): Promise<(permission: Permission) => boolean> {
     const own = await this.organizationRole(actor, orgId);
@@ -179,8 +185,8 @@ export class Access {
   }
 
   /**
-   * The id of a part of a workspace, by its id or, of a namespace, by `default`. @throws RESOURCE_NOT_FOUND with the
-   * part
+   * The id of a part of a workspace, found by its id or, for a namespace, by `default`.
+   * @throws RESOURCE_NOT_FOUND with the part
    */
   async findPart(workspace: WorkspacePlace, part: PlacePart, id: string): Promise<string> {
     const { orgId, workspaceId } = workspace;
@@ -198,7 +204,7 @@ export class Access {
 
   /**
    * For a permission that may be limited to own content: passes when the grant covers a row made by `createdBy`.
-   * @throws FORBIDDEN with the permission.
+   * @throws FORBIDDEN with the permission
    */
   ensureCovers(actor: Actor, grant: Grant, permission: Permission, createdBy: string | null): void {
     if (grant === 'all' || (grant === 'own' && createdBy === actor.principal.userId)) return;
@@ -210,7 +216,7 @@ export class Access {
     return (await this.#sql.read(WENT_WITH, [orgId, principal.userId])).length > 0;
   }
 
-  /** Reads anew, for all of them at once, what checks about these users in these places go by. */
+  /** Reads the data that checks use for these users and places again, for all of them at once. */
   async readAgain(asked: readonly { userId: string; orgId: string; workspaceId: string | null }[]): Promise<void> {
     const organizations = new Map<string, string[]>();
     const workspaces = new Map<string, string[]>();
@@ -243,7 +249,7 @@ export class Access {
     this.#workspaces.dropAll(`${orgId} `);
   }
 
-  /** With the id of the namespace that is called `default`, where that matters. */
+  /** Resolves `default` to the id of that namespace, if the check needs it. */
   async #resolved(where: Reach, namespaceIds: readonly string[]): Promise<Reach> {
     const { orgId, workspaceId, namespaceId } = where;
     if (namespaceIds.length === 0 || namespaceId !== DEFAULT_NAMESPACE || !workspaceId) return where;
@@ -252,8 +258,8 @@ export class Access {
   }
 
   /**
-   * It is made with its workspace and neither moves nor goes away alone, so it may be kept as long as the membership
-   * is.
+   * The default namespace is created with its workspace and is never moved or deleted alone, so it may be cached as
+   * long as the membership.
    */
   async #defaultNamespace(orgId: string, workspaceId: string): Promise<string | null> {
     const { id } = await this.#defaultNamespaces.get(`${orgId} ${workspaceId}`, async () => {
@@ -266,7 +272,7 @@ export class Access {
   #organization(actor: Actor, orgId: string): OrganizationAccess | Promise<OrganizationAccess> {
     const { userId, isVerified } = actor.principal;
     if (this.#demandsVerified && !isVerified) throw forbidden('account:verified', 'Confirm your e-mail address first.');
-    // asked before the input is checked: an id that PostgreSQL would not even take is that of nothing
+    // checked before the input is validated: an id that PostgreSQL would not even accept belongs to nothing
     if (isUnstorable(orgId)) return { role: null };
     return this.#organizations.get(`${orgId} ${userId}`, () => this.#organizationLoads.load([orgId, userId]));
   }
@@ -295,7 +301,7 @@ export class Access {
   }
 
   /**
-   * One row for each key: of `one` where there is a single key, else of `many`, which takes the columns of the keys as
+   * Reads one row per key: with `one` for a single key, else with `many`, which takes the columns of the keys as
    * arrays.
    */
   async #readEach<Row extends object>(keys: readonly string[][], one: string, many: string): Promise<Row[]> {
@@ -328,25 +334,25 @@ export class Access {
     return grant;
   }
 
-  /** What a role in the organization is granted, as the operator has set it. */
+  /** The grant of a role in the organization, with the operator's settings applied. */
   #grantOf(role: Role, permission: Permission): Grant {
     if (permission === 'workspace:create' && this.#membersMakeWorkspaces && atLeast(role, 'member')) return 'all';
     return granted(role, permission);
   }
 }
 
-/** Owners and administrators of an organization are that in each of its workspaces. */
+/** Owners and administrators of an organization have the same role in each of its workspaces. */
 export function effectiveRole(organizationRole: Role, workspaceRole: Role | null): Role | null {
   return higherRole(workspaceRole, atLeast(organizationRole, 'admin') ? organizationRole : null);
 }
 
-/** Whether a role in an organization is one in each of its workspaces. */
+/** Whether a role in an organization also applies in each of its workspaces. */
 export const reachesEveryWorkspace = (role: Role): boolean => effectiveRole(role, null) !== null;
 
-/** Tokens know one organization; users are asked about as members. */
+/** A token belongs to one organization. Users are checked as members instead. */
 const isForeign = ({ principal: { token } }: Actor, orgId: string): boolean => token !== null && token.orgId !== orgId;
 
-/** Whether a workspace's permission comes with the role in its organization. */
+/** Whether a role in the organization alone grants a permission of the workspace. */
 function isFromOrganization(role: Role, permission: Permission): boolean {
   const { organizationFrom } = permissionTable[permission];
   return organizationFrom !== undefined && atLeast(role, organizationFrom);

@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
-/** What a token's text begins with: API token, app token, refresh token. */
+/** The prefix of a token: API token, app token, refresh token. */
 export type TokenKind = 'pat' | 'app' | 'rft';
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
@@ -23,17 +23,19 @@ function base62(value: bigint, length: number): string {
 const checksum = (text: string): string => base62(BigInt(crc32(text)), CHECK_LENGTH);
 
 /**
- * A token from 37 random bytes (defaults §3): `pat_<8 characters by which it is recognised>_<43 of 256 bits>_<6 of a
- * CRC-32>`. The checksum finds typos, and lets scanners of leaked credentials tell real ones, without a look into the
- * database.
+ * Formats a token from 37 random bytes (defaults §3): `pat_<8 characters that identify it>_<43 of 256 bits>_<6 of a
+ * CRC-32>`. The checksum finds typos, and lets scanners of leaked credentials recognize real tokens without a database
+ * query.
  */
 export function formatToken(kind: TokenKind, bytes: Buffer = randomBytes(ID_BYTES + SECRET_BYTES)): string {
   const number = (part: Buffer) => BigInt(`0x${part.toString('hex')}`);
-  const text = `${kind}_${base62(number(bytes.subarray(0, ID_BYTES)), 8)}_${base62(number(bytes.subarray(ID_BYTES)), 43)}`;
+  const id = base62(number(bytes.subarray(0, ID_BYTES)), 8);
+  const secret = base62(number(bytes.subarray(ID_BYTES)), 43);
+  const text = `${kind}_${id}_${secret}`;
   return `${text}_${checksum(text)}`;
 }
 
-/** The kind of a token that is well formed with the right checksum; `null` for every other text. */
+/** The kind of a well-formed token with the right checksum; `null` for any other text. */
 export function kindOfToken(token: string): TokenKind | null {
   const kind = FORM.exec(token)?.[1];
   return kind && checksum(token.slice(0, -CHECK_LENGTH - 1)) === token.slice(-CHECK_LENGTH)
@@ -45,8 +47,8 @@ export function kindOfToken(token: string): TokenKind | null {
 export const prefixOf = (token: string): string => token.slice(0, 12);
 
 /**
- * What a refresh token is exchanged for: derived from it, so that whoever repeats a refresh gets the very same pair,
- * although only hashes are stored.
+ * The token pair that a refresh token is exchanged for. It is derived from the refresh token, so repeating a refresh
+ * returns the very same pair, although only hashes are stored.
  */
 export function successorPair(
   kind: 'pat' | 'app',

@@ -10,11 +10,11 @@ import { TokenLookup } from './token-lookup.ts';
 import type { TokenUses } from './token-uses.ts';
 
 interface SessionState {
-  /** `null` when the session or its user is dead. */
+  /** `null` when the session has ended or its user is inactive or gone. */
   principal: Omit<UserPrincipal, 'orgId'> | null;
 }
 
-/** How API tokens and app tokens begin; access tokens never do. */
+/** The prefix of API tokens and app tokens. Access tokens never have it. */
 const API_TOKEN = /^(?:pat|app)_/;
 
 const SESSION = `select s.id as "sessionId", u.id as "userId", u.username, u.is_platform_admin as "isPlatformAdmin",
@@ -22,32 +22,32 @@ const SESSION = `select s.id as "sessionId", u.id as "userId", u.username, u.is_
   from sessions s join users u on u.id = s.user_id
   where s.id = any($1) and s.revoked_at is null and s.expires_at > now() and u.is_active`;
 
-/** What stands in an `authorization` header, with the hash that it is remembered by. */
+/** The token of an `authorization` header, and the hash that is its cache key. */
 export interface Credential {
   token: string;
   hash: string;
 }
 
-/** The credential of a header `Bearer …` (scheme case-insensitive, or a bare token); `null` for one that holds none. */
+/** The credential of a header: `Bearer …` (the scheme in any case) or a bare token. `null` if there is none. */
 export function credentialOf(header: string | undefined): Credential | null {
   const token = header && /^\s*(?:bearer\s+)?([\w.~+/=-]+)\s*$/i.exec(header)?.[1];
   return token ? { token, hash: tokenHash(token) } : null;
 }
 
-/** How long a credential that was good is looked up without asking who sends it. */
+/** How long a credential that was valid is looked up without counting against a limit. */
 const TRUST_MS = 600_000;
 
-/** Finds who is calling, by the same rules for REST, GraphQL, WebSocket and SSE. */
+/** Finds the caller, by the same rules for REST, GraphQL, WebSocket and SSE. */
 export class Authentication {
   readonly #tokens: AccessTokens;
   readonly #apiTokens: TokenLookup;
   readonly #sql: Sql;
   readonly #sessions = new FreshCache<SessionState>();
-  // gathers what is asked at the same moment, as by the sockets of this node; it keeps nothing
+  // batches simultaneous look-ups, such as those of the sockets of this node; keeps nothing
   readonly #sessionLoads = new DataLoader<string, SessionState>((ids) => this.#readSessions(ids), { cache: false });
-  /** Hashes of credentials that were good lately. */
+  /** Hashes of credentials that were valid recently. */
   readonly #trusted = lruOf<true>(50_000, { ttl: TRUST_MS, ttlResolution: 1_000 });
-  /** Hashes of credentials that are looked up now. */
+  /** Hashes of credentials with a look-up in progress. */
   readonly #pending = new Map<string, number>();
 
   constructor(tokens: AccessTokens, uses: TokenUses, sql: Sql) {
@@ -57,8 +57,8 @@ export class Authentication {
   }
 
   /**
-   * The principal of a credential; `null` when it is missing, malformed, expired or revoked: those are never told
-   * apart.
+   * The principal of a credential. `null` when it is missing, malformed, expired or revoked; callers cannot tell these
+   * cases apart.
    */
   async authenticate(credential: Credential | null): Promise<Principal | null> {
     if (!credential) return null;
@@ -76,20 +76,21 @@ export class Authentication {
     }
   }
 
-  /** Whether looking at this credential is worth no limit: it was good lately, or is being looked up already. */
+  /** Whether this credential may be looked up without a limit: it was valid recently, or a look-up is in progress. */
   isTrusted({ hash }: Credential): boolean {
     return this.#trusted.has(hash) || this.#pending.has(hash);
   }
 
   /**
-   * Whether it is an access token that this service has signed and that has not expired; its session may have ended all
-   * the same.
+   * Whether it is an access token that this service has signed and that has not expired. Its session may have ended.
    */
   async isSigned({ token, hash }: Credential): Promise<boolean> {
     return !API_TOKEN.test(token) && (await this.#tokens.verify(token, hash)) !== null;
   }
 
-  /** Noted anew from half of its time on: at each request it would cost as much as all look-ups of a known caller. */
+  /**
+   * Renewed only after half of its time: renewing on each request would cost as much as all look-ups of a known caller.
+   */
   #trust(hash: string): void {
     if (this.#trusted.getRemainingTTL(hash) < TRUST_MS / 2) this.#trusted.set(hash, true);
   }
@@ -103,8 +104,8 @@ export class Authentication {
   }
 
   /**
-   * What a principal that was found earlier is now; `null` when it would not be found any more. For sockets and
-   * streams, which outlive their access token, but no API token.
+   * The current state of a principal that was found earlier; `null` when it is no longer valid. For sockets and
+   * streams, which outlive their access token, but not an API token.
    */
   async renew(known: Principal): Promise<Principal | null> {
     if (known.token) return this.#apiTokens.find(known.token.hash);
@@ -113,7 +114,7 @@ export class Authentication {
   }
 
   /**
-   * Whether a principal that was found earlier would be found again; at once where that is known, as it is for each
+   * Whether a principal that was found earlier is still valid. Answers at once if that is cached, as it is for each
    * event of a stream.
    */
   lives(known: Principal): boolean | Promise<boolean> {
@@ -123,7 +124,7 @@ export class Authentication {
     return session instanceof Promise ? session.then(isAlive) : isAlive(session);
   }
 
-  /** Reads anew, for all of them at once, what `lives` and `renew` go by. */
+  /** Reads the data that `lives` and `renew` use again, for all of them at once. */
   async readAgain(known: readonly Principal[]): Promise<void> {
     const sessionIds = new Set<string>();
     const hashes = new Set<string>();
@@ -136,7 +137,7 @@ export class Authentication {
     ]);
   }
 
-  /** A session was ended on this node: it is refused at once, here. */
+  /** A session was ended on this node. It is refused at once on this node. */
   sessionChanged(sessionId: string): void {
     this.#sessions.drop(sessionId);
   }
@@ -147,19 +148,19 @@ export class Authentication {
     this.#apiTokens.clear();
   }
 
-  /** API tokens with these hashes were revoked on this node: they are refused at once, here. */
+  /** API tokens with these hashes were revoked on this node. They are refused at once on this node. */
   apiTokensRevoked(hashes: readonly string[]): void {
     this.#apiTokens.drop(hashes);
   }
 
-  /** Tokens of an app are gone with it. */
+  /** The tokens of an app were deleted with it. */
   appDeleted(): void {
     this.#apiTokens.clear();
   }
 
   async #apiToken(token: string, hash: string): Promise<Principal | null> {
     const kind = kindOfToken(token);
-    // a refresh token is no credential of a request; a wrong checksum needs no look into the database
+    // a refresh token is no credential for requests; a wrong checksum needs no database query
     return kind === 'pat' || kind === 'app' ? this.#apiTokens.find(hash) : null;
   }
 

@@ -20,11 +20,11 @@ export interface EnvironmentPlace extends WorkspacePlace {
   environmentId: string;
 }
 
-/** A part of a workspace that others live in. */
+/** A part of a workspace that contains other resources. */
 export type PlacePart = 'namespace' | 'app' | 'environment';
 
 /**
- * A place that is there, within its parents, and in which the caller may do what was asked for. Reads take nothing
+ * A place that exists within its parents, and in which the caller has the required permission. Reads accept nothing
  * else, so that an unscoped one cannot be written by accident.
  */
 export type Checked<Place> = Marked<Place>;
@@ -32,8 +32,8 @@ export type Checked<Place> = Marked<Place>;
 type Parts = Partial<NamespacePlace & AppPlace & EnvironmentPlace>;
 
 /**
- * The place of a root field, from its organization down to the part that the field declares. It is what root resolvers
- * get as their parent.
+ * The place of a root field, from its organization down to the part that the field declares. Root resolvers get it as
+ * their parent.
  */
 export class RootPlace {
   readonly #parts: Parts;
@@ -68,7 +68,7 @@ export class RootPlace {
     return { orgId: this.#part('orgId'), workspaceId: this.#part('workspaceId') };
   }
 
-  /** @throws Error for a part that the field does not ask about */
+  /** @throws Error for a part that the field does not declare */
   #part(name: keyof Parts): string {
     const id = this.#parts[name];
     if (id === undefined)

@@ -1,17 +1,17 @@
 /**
- * An element of a token's `endpoint_paths`: a prefix of a canonical REST path that ends at a segment's border
- * (`/v1/orgs/org_1/secrets`), or a glob in which `*` is one segment and `**` at the end any rest
+ * An element of a token's `endpoint_paths`: a prefix of a canonical REST path that ends at a segment boundary
+ * (`/v1/orgs/org_1/secrets`), or a glob in which `*` matches one segment and `**` at the end matches any rest
  * (`/v1/orgs/{any}/secrets/**`, with `*` for `{any}`).
  */
 export interface EndpointPattern {
-  /** Segments as they stand in canonical paths; `*` for any one. */
+  /** Segments as in canonical paths; `*` for any one. */
   segments: readonly string[];
-  /** Whatever follows is covered too. */
+  /** Whether anything that follows matches too. */
   isOpen: boolean;
 }
 
 /**
- * Reads a pattern; `null` where it could never match: no leading slash, empty or dotted segments, `*` within a segment
+ * Parses a pattern. `null` if it could never match: no leading slash, empty or dotted segments, `*` within a segment
  * (encoded too: nobody should have to know what it means), `**` not at the end.
  */
 export function parseEndpointPattern(text: string): EndpointPattern | null {
@@ -24,7 +24,7 @@ export function parseEndpointPattern(text: string): EndpointPattern | null {
   return { segments: canonical as string[], isOpen: isRest || !segments.includes('*') };
 }
 
-/** A literal segment as canonical paths write it, however it is encoded here. */
+/** A literal segment as in canonical paths, in whatever encoding it is given. */
 function canonicalSegment(segment: string): string | null {
   try {
     const literal = decodeURIComponent(segment);
@@ -35,14 +35,14 @@ function canonicalSegment(segment: string): string | null {
   }
 }
 
-/** Whether a pattern lets a canonical path through. */
+/** Whether a pattern matches a canonical path. */
 export function matchesPath({ segments, isOpen }: EndpointPattern, path: string): boolean {
   const given = path.split('/').slice(1);
   if (isOpen ? given.length < segments.length : given.length !== segments.length) return false;
   return segments.every((segment, index) => segment === '*' || segment === given[index]);
 }
 
-/** Whether `outer` lets through all that `inner` does. */
+/** Whether `outer` matches everything that `inner` matches. */
 export function coversPattern(outer: EndpointPattern, inner: EndpointPattern): boolean {
   const [wide, narrow] = [outer.segments, inner.segments];
   if (outer.isOpen ? narrow.length < wide.length : inner.isOpen || narrow.length !== wide.length) return false;
@@ -50,8 +50,8 @@ export function coversPattern(outer: EndpointPattern, inner: EndpointPattern): b
 }
 
 /**
- * The canonical path of a request: its route's template with the variables filled in, each decoded and encoded again.
- * Never the raw URL: doubled slashes, dots and other spellings of the same thing cannot make it look like another.
+ * The canonical path of a request: the template of its route with the variables filled in, each decoded and encoded
+ * again. Never the raw URL: doubled slashes, dots and other spellings cannot make one path look like another.
  */
 export const canonicalPath = (template: string, params: Readonly<Record<string, string>>): string =>
   template.replaceAll(/\{([^}]*)\}/g, (_, name: string) => encodeURIComponent((params[name] ?? '').toWellFormed()));

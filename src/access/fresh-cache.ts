@@ -1,7 +1,7 @@
 import type { LRUCache } from 'lru-cache';
 import { lruOf } from '../core/lru.ts';
 
-/** What was dropped while many values were being read. */
+/** The keys dropped while many values were being read. */
 interface Reading {
   dropped: Set<string>;
   prefixes: string[];
@@ -11,8 +11,8 @@ const wasDropped = ({ dropped, prefixes }: Reading, key: string): boolean =>
   dropped.has(key) || prefixes.some((prefix) => key.startsWith(prefix));
 
 /**
- * What access checks read, kept for less than a second: so that a revocation acts within a second on every node, while
- * this node drops the entry at once. A load that was under way when its key was dropped is not kept.
+ * Caches what access checks read for less than a second. So a revocation takes effect within a second on every node;
+ * this node drops the entry at once. A load in progress is not cached if its key is dropped meanwhile.
  */
 export class FreshCache<Value extends object> {
   readonly #entries: LRUCache<string, Value>;
@@ -23,14 +23,14 @@ export class FreshCache<Value extends object> {
     this.#entries = lruOf<Value>(options.max ?? 50_000, { ttl: options.ttlMs ?? 900, ttlResolution: 20 });
   }
 
-  /** The kept value, or what `load` gives; equal loads at the same time are one. */
+  /** The cached value, or the result of `load`. Equal simultaneous loads are one. */
   get(key: string, load: () => Promise<Value>): Value | Promise<Value> {
     return this.#entries.get(key) ?? this.#loading.get(key) ?? this.#load(key, load);
   }
 
   /**
-   * Reads many values anew, in one go; what is dropped meanwhile is not kept. @param load gives the values in the order
-   * of the keys
+   * Reads many values again in one query. Values dropped meanwhile are not cached.
+   * @param load returns the values in the order of the keys
    */
   async readAgain(keys: readonly string[], load: (keys: readonly string[]) => Promise<Value[]>): Promise<void> {
     if (keys.length === 0) return;
@@ -46,7 +46,7 @@ export class FreshCache<Value extends object> {
     }
   }
 
-  /** Drops a value: the next `get` loads anew. */
+  /** Drops a value. The next `get` loads it again. */
   drop(key: string): void {
     for (const { dropped } of this.#reading) dropped.add(key);
     this.#entries.delete(key);
@@ -68,7 +68,7 @@ export class FreshCache<Value extends object> {
   }
 
   #load(key: string, load: () => Promise<Value>): Promise<Value> {
-    // its age counts from the question, not from the answer: a slow answer is old when it comes
+    // its age counts from the query, not from the result: a slow result is already old
     const start = performance.now();
     const pending = load().then(
       (value) => {

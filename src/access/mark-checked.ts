@@ -1,13 +1,13 @@
 import type { Permission } from '../core/resources.ts';
 import type { Grant } from './permissions.ts';
 
-/** What a caller was asked for, and how far it was granted. */
+/** The permission that was checked for a caller, and the extent of the grant. */
 export interface Asked {
   permission: Permission;
   grant: Grant;
 }
 
-/** Says that a place was checked. It is no data: a spread of a marked place is a plain one. */
+/** Marks a place as checked. A spread of a marked place loses the mark. */
 class Mark {
   readonly #asked: Asked | null;
 
@@ -16,8 +16,8 @@ class Mark {
   }
 
   /**
-   * What the caller was asked for in this place. @throws Error where it was reached by an object and not asked for
-   * itself
+   * The permission that was checked in this place.
+   * @throws Error if the place was reached through an object and had no check of its own
    */
   get asked(): Asked {
     if (!this.#asked) throw new Error('Nothing was asked for in this place.');
@@ -27,6 +27,6 @@ class Mark {
 
 export type Marked<Place> = Mark & Readonly<Place>;
 
-/** Marks a place as checked. For the gate alone: `npm run arrows` holds who imports this. */
+/** Marks a place as checked. Only for the gate: `npm run arrows` restricts who imports this. */
 export const markChecked = <Place extends object>(place: Place, asked: Asked | null = null): Marked<Place> =>
   Object.assign(new Mark(asked), place);

@@ -5,13 +5,10 @@ import { ApiError } from '../core/errors.ts';
 const ARGON2ID = 2 satisfies Algorithm; // its enumeration is ambient: it has no value at run time
 const PARAMETERS = { algorithm: ARGON2ID, memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 const PARAMETERS_PREFIX = '$argon2id$v=19$m=19456,t=2,p=1$';
-/** Made with the same parameters as the others, of no password. */
+/** A hash of no password, made with the same parameters as the others. */
 const DUMMY = `${PARAMETERS_PREFIX}c2FsdCBvZiBubyBoYXNoIQ$bm8gcGFzc3dvcmQgaGFzIHRoaXMgZm9yIGEgaGFzaC4`;
 
-/**
- * How many hashes may run or wait at once: beyond it a storm of sign-ins is turned away instead of starving everything
- * else.
- */
+/** How many hashes may run or wait at once. Beyond that, sign-ins are refused instead of starving everything else. */
 const MAX_PENDING = 256;
 /** How many run at once: libuv has four threads, and files and DNS need one. */
 const MAX_RUNNING = 3;
@@ -21,19 +18,22 @@ export class Passwords {
   #running = 0;
   readonly #waiting: (() => void)[] = [];
 
-  /** The number of hashes that wait. */
+  /** The number of waiting hashes. */
   get queueDepth(): number {
     return this.#waiting.length;
   }
 
-  /** PHC string of a password. @throws SERVICE_UNAVAILABLE when too many wait. */
+  /**
+   * The PHC string of a password.
+   * @throws SERVICE_UNAVAILABLE when too many hashes wait
+   */
   hash(password: string): Promise<string> {
     return this.#run(() => hash(password.normalize('NFKC'), PARAMETERS));
   }
 
   /**
-   * Whether the password is right. Without a stored hash it does the same work against a dummy and answers `false`, so
-   * that the time tells nothing.
+   * Whether the password is right. Without a stored hash, it does the same work against a dummy and returns `false`, so
+   * that the time reveals nothing.
    */
   async verify(stored: string | null, password: string): Promise<boolean> {
     const matches = await this.#run(() => verify(stored ?? DUMMY, password.normalize('NFKC')));

@@ -3,7 +3,7 @@ import { atLeast, type Role, roles } from '../core/roles.ts';
 
 export type Grant = 'all' | 'own' | 'none';
 
-/** Who may do what: each permission of the table of resources with its rule. */
+/** Who may do what: each permission from the table of resources, with its rule. */
 export const permissionTable: Readonly<Record<Permission, Rule>> = Object.fromEntries(
   resourceWords.flatMap((word) =>
     Object.entries(declarationOf(word).may ?? {}).map(([verb, rule]) => [
@@ -13,13 +13,13 @@ export const permissionTable: Readonly<Record<Permission, Rule>> = Object.fromEn
   ),
 ) as Record<Permission, Rule>;
 
-/** What a role is granted of a permission: everything, its own content, or nothing. */
+/** The grant of a role for a permission: everything, own content, or nothing. */
 export function granted(role: Role, permission: Permission): Grant {
   const { from, ownFrom } = permissionTable[permission];
   if (from && atLeast(role, from)) return 'all';
   return ownFrom && atLeast(role, ownFrom) ? 'own' : 'none';
 }
 
-/** The roles that are granted a permission for everything, for statements that look at many members at once. */
+/** The roles with a permission for everything, for statements about many members at once. */
 export const rolesWith = (permission: Permission): readonly Role[] =>
   roles.filter((role) => granted(role, permission) === 'all');

@@ -3,14 +3,14 @@ import type { Permission } from '../core/resources.ts';
 import type { TokenGrant } from './token-grant.ts';
 
 interface Known {
-  /** `usr_…`: whose rights count. Of an API token its owner, of an app's token the user who made it. */
+  /** `usr_…`: the user whose rights apply. For an API token its owner, for an app token the user who made it. */
   userId: string;
   username: string;
   isPlatformAdmin: boolean;
   isVerified: boolean;
 }
 
-/** Somebody who has signed in. */
+/** A user who has signed in. */
 export interface UserPrincipal extends Known {
   type: 'user';
   /** `ses_…`: the sign-in that the access token belongs to. */
@@ -21,7 +21,7 @@ export interface UserPrincipal extends Known {
 }
 
 /**
- * A program with an API token or an app's token: it has no session, one organization, and never administers the
+ * A program with an API token or an app token. It has no session, works in one organization, and never administers the
  * platform.
  */
 export interface TokenPrincipal extends Known {
@@ -31,16 +31,17 @@ export interface TokenPrincipal extends Known {
 }
 
 /**
- * Who is calling. Found once per request, from the `authorization` header, for REST, GraphQL, WebSocket and SSE alike.
+ * The authenticated caller. Found once per request, from the `authorization` header, for REST, GraphQL, WebSocket and
+ * SSE alike.
  */
 export type Principal = UserPrincipal | TokenPrincipal;
 
-/** What identifies the principal itself: the token, or the user. */
+/** The id of the principal itself: of the token, or of the user. */
 export const principalId = ({ token, userId }: Principal): string => token?.id ?? userId;
 
 /**
- * The caller as somebody who has signed in. @throws FORBIDDEN with the permission of what is asked for, for tokens:
- * none of them has it
+ * The caller as a signed-in user.
+ * @throws FORBIDDEN with `permission` for tokens: none of them has it
  */
 export function sessionOf({ principal }: { principal: Principal }, permission: Permission): UserPrincipal {
   if (principal.token) throw forbidden(permission, 'An API token cannot do this: sign in instead.');

@@ -12,19 +12,20 @@ const isPlain = (permission: Permission): boolean => weightOf(permission) === 'p
 const isRead = (permission: Permission): boolean => verbOf(permission) === 'read';
 const isCreateOrUpdate = (permission: Permission): boolean => ['create', 'update'].includes(verbOf(permission));
 
-/** The words that stand for permissions of all resources. */
+/** The words that expand to permissions of all resources. */
 const words: Readonly<Record<string, readonly Permission[]>> = {
   read: permissions.filter(isRead),
   write: permissions.filter((p) => isRead(p) || (isCreateOrUpdate(p) && isPlain(p))),
   admin: permissions.filter((p) => weightOf(p) !== 'minting'),
 };
 
-/** What a token without scopes and permissions has of its owner's rights. */
+/** The permissions of a token that lists no scopes and no permissions, out of its owner's. */
 const UNNAMED: readonly Permission[] = permissions.filter(isPlain);
 
 /**
- * What an element of a token's `permissions` stands for: `secret:read` for itself, `secret:*` for all of the resource,
- * `*:read` for that of all resources (but what is sensitive only in reading). Empty for a name that means nothing.
+ * Expands an element of a token's `permissions`: `secret:read` is itself, `secret:*` all permissions of the resource,
+ * `*:read` the read permissions of all resources, except those where reading itself is sensitive. Empty for an unknown
+ * name.
  */
 export function expandPermission(name: string): readonly Permission[] {
   if (known.has(name)) return [name as Permission];
@@ -36,23 +37,22 @@ export function expandPermission(name: string): readonly Permission[] {
 }
 
 /**
- * What an element of a token's `scopes` stands for: a word (`read`, `write`, `admin`), a resource, or a permission's
- * name.
+ * Expands an element of a token's `scopes`: a word (`read`, `write`, `admin`), a resource, or the name of a permission.
  */
 export function expandScope(name: string): readonly Permission[] {
   if (Object.hasOwn(words, name)) return words[name]!;
   return resources.has(name) ? expandPermission(`${name}:*`) : expandPermission(name);
 }
 
-/** Whether a name stands for whatever the owner may do of a kind, rather than for certain permissions. */
+/** Whether a name is a word that covers whatever the owner may do of a kind, rather than certain permissions. */
 export const isWord = (name: string): boolean => Object.hasOwn(words, name);
 
-/** Whether a name is that of one permission. */
+/** Whether a name is that of a single permission. */
 export const isPermission = (name: string): name is Permission => known.has(name);
 
 /**
- * What a token may do at most, whatever its owner may: everything but the sensitive where it names nothing. A name that
- * means nothing any more grants nothing, and never turns a list into an empty one.
+ * The most that a token may do, whatever its owner may: everything that is not sensitive if it lists nothing. An
+ * unknown name grants nothing, and never makes a list count as empty.
  */
 export function expand(scopes: readonly string[], names: readonly string[]): ReadonlySet<Permission> {
   if (scopes.length === 0 && names.length === 0) return unnamed;

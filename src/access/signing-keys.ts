@@ -6,10 +6,10 @@ import { lockFolder } from '../platform/folder-lock.ts';
 import { keyFile } from '../platform/keys/keys.ts';
 import { replaceFile } from '../platform/whole-file.ts';
 
-/** A private signing key as it is kept. */
+/** A private signing key as stored. */
 interface StoredKey {
   jwk: JWK;
-  /** When a newer key took over; it goes on verifying until the tokens that it signed have expired. */
+  /** When a newer key replaced it. It still verifies until the tokens that it signed have expired. */
   retiredAt?: string;
 }
 
@@ -20,14 +20,16 @@ interface LoadedKey {
   publicJwk: JWK;
 }
 
-/** A key that was retired longer ago is forgotten at the next rotation: `ACCESS_TOKEN_TTL_SECONDS` is at most a day. */
+/**
+ * How long retired keys are kept; the next rotation removes older ones. `ACCESS_TOKEN_TTL_SECONDS` is at most a day.
+ */
 const FORGET_AFTER_MS = 25 * 3600 * 1000;
-/** How soon a node that only signs and verifies with keys it knows notices a rotation. */
+/** How soon a node that meets only known keys notices a rotation. */
 const REFRESH_MS = 5_000;
 
 /**
- * The keys that sign access tokens, in `KEYS_DIR/jwt.json` (mode 0600). The first signs, all verify. Rotation puts a
- * new one in front; a running service notices, and a token signed by a key that it does not know makes it look again:
+ * The keys that sign access tokens, in `KEYS_DIR/jwt.json` (mode 0600). The first one signs, all verify. Rotation adds
+ * a new key in front. A running service notices it, and reads the file again when a token is signed by an unknown key:
  * nobody is logged out.
  */
 export class SigningKeys {
@@ -41,7 +43,7 @@ export class SigningKeys {
     this.#file = file;
   }
 
-  /** The keys of the folder; the first is made on first start. */
+  /** Opens the keys of the folder. Creates the first key on the first start. */
   static async open(keysDir: string): Promise<SigningKeys> {
     const keys = new SigningKeys(path.join(keysDir, 'jwt.json'));
     if (!existsSync(keys.#file)) {
@@ -53,8 +55,9 @@ export class SigningKeys {
   }
 
   /**
-   * Puts a new key in front and forgets those that no living token needs. @returns its id @throws FolderInUseError
-   * while another rotates
+   * Adds a new key in front and removes keys that no live token needs.
+   * @returns its id
+   * @throws FolderInUseError while another process rotates
    */
   static async rotate(keysDir: string, now = new Date()): Promise<string> {
     await SigningKeys.open(keysDir);
@@ -72,7 +75,7 @@ export class SigningKeys {
     }
   }
 
-  /** The key that signs now. */
+  /** The current signing key. */
   async current(): Promise<{ kid: string; privateKey: CryptoKey }> {
     await this.#refresh(REFRESH_MS);
     return this.#keys[0]!;
@@ -84,12 +87,12 @@ export class SigningKeys {
     await this.#refresh(REFRESH_MS);
     const known = find();
     if (known) return known;
-    // perhaps another node rotated a moment ago. A made-up id costs no more than a look at the file's date.
+    // perhaps another node rotated a moment ago; a made-up id costs only a look at the date of the file
     await this.#refresh(0);
     return find();
   }
 
-  /** What `/.well-known/jwks.json` shows. */
+  /** The content of `/.well-known/jwks.json`. */
   async jwks(): Promise<JSONWebKeySet> {
     await this.#refresh(REFRESH_MS);
     return { keys: this.#keys.map((key) => key.publicJwk) };
@@ -105,7 +108,7 @@ export class SigningKeys {
         this.#loading = null;
       });
     }
-    // whoever comes while the new keys are read waits for them: it may carry a token that one of them signed
+    // callers that arrive while the new keys are read wait for them: their token may be signed by one of them
     await this.#loading;
   }
 
@@ -144,10 +147,11 @@ function parse(file: string): StoredKey[] {
   }
 }
 
-/** Says nothing of what the file holds: the parser's own message quotes it, and it is secret. */
+/** Reveals nothing of the content of the file: the parser's own message quotes it, and it is secret. */
 const unusable = (file: string, why: string) =>
   new Error(
-    `The signing keys in '${file}' cannot be used: ${why}. Restore the file from a backup, or remove it: new keys are made, and everybody has to sign in again.`,
+    `The signing keys in '${file}' cannot be used: ${why}. Restore the file from a backup, or remove it: ` +
+      'new keys are made, and everybody has to sign in again.',
   );
 
 async function newKey(): Promise<StoredKey> {

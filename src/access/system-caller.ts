@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { Caller } from './caller.ts';
 
-/** What stands in the place of the HTTP method for what the service does by itself. */
+/** Stands in for the HTTP method of what the service does by itself. */
 export const TASK_METHOD = 'TASK';
 
-/** The service itself, doing `task` in the background: what its records and events name as their actor. */
+/** The service itself, running `task` in the background. Records and events name it as their actor. */
 export function systemCaller(task: string): Caller {
   return {
     principal: null,

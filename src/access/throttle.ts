@@ -2,7 +2,7 @@ import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import { rateLimited } from '../core/errors.ts';
 import { lruOf } from '../core/lru.ts';
 
-/** What a token bucket says of one request. */
+/** The state of a token bucket after a request. */
 export interface BucketState {
   allowed: boolean;
   limit: number;
@@ -13,20 +13,18 @@ export interface BucketState {
   retryAfter: number;
 }
 
-/**
- * Buckets count in millionths of a request and in microseconds: whole numbers, so that they are exact at every edge.
- */
+/** Buckets count in millionths of a request and in microseconds: whole numbers, exact at every boundary. */
 const MICRO = 1_000_000;
 
-/** How many at once, and how many per second after that. */
+/** How many requests at once, and how many per second after that. */
 export interface RateLine {
   rps: number;
   burst: number;
 }
 
 /**
- * Token buckets by key: `burst` at once, then `rps`, unless a key has a line of its own. Their number is bounded: the
- * least used are forgotten first.
+ * Token buckets by key: `burst` at once, then `rps`, unless a key has its own line. Their number is limited: the least
+ * recently used are dropped first.
  */
 export class TokenBuckets {
   readonly #line: RateLine;
@@ -58,14 +56,14 @@ export class TokenBuckets {
     };
   }
 
-  /** Gives back what was taken for nothing. */
+  /** Returns tokens that were taken and not needed. */
   giveBack(key: string, cost = 1): void {
     const bucket = this.#buckets.get(key);
     if (bucket) bucket.left = Math.min(Math.max(1, this.#line.burst) * MICRO, bucket.left + cost * MICRO);
   }
 }
 
-/** A budget of so many points per window and key, in this process. */
+/** A budget of points per window and key, in this process. */
 export class Budget {
   readonly #limiter: RateLimiterMemory;
 
@@ -73,7 +71,10 @@ export class Budget {
     this.#limiter = new RateLimiterMemory({ points, duration: seconds });
   }
 
-  /** Takes a point. @returns seconds to wait, 0 when it was granted. */
+  /**
+   * Takes a point.
+   * @returns the seconds to wait; 0 when it was granted
+   */
   async take(key: string): Promise<number> {
     try {
       await this.#limiter.consume(key);
@@ -90,7 +91,10 @@ export class Budget {
     if (wait > 0) throw rateLimited(wait);
   }
 
-  /** @throws RATE_LIMIT_EXCEEDED when nothing is left; takes nothing. */
+  /**
+   * Takes nothing.
+   * @throws RATE_LIMIT_EXCEEDED when nothing is left
+   */
   async check(key: string): Promise<void> {
     const state = await this.#limiter.get(key);
     if (state && state.remainingPoints <= 0) throw rateLimited(state.msBeforeNext / 1000);

@@ -3,33 +3,34 @@ import type { Permission } from '../core/resources.ts';
 import { type EndpointPattern, matchesPath } from './endpoint-paths.ts';
 
 /**
- * What an API token or app token narrows its user's rights to (spec, Authentication 6). Empty lists restrict nothing.
+ * What an API token or app token narrows the rights of its user to (spec, Authentication 6). Empty lists restrict
+ * nothing.
  */
 export interface TokenGrant {
   /** `tok_…` */
   id: string;
   type: 'pat' | 'app';
-  /** Equal for a token and what it was refreshed to: they share a rate limit. */
+  /** The same for a token and the tokens that it was refreshed to: they share a rate limit. */
   familyId: string;
-  /** What the token is looked up by. */
+  /** The hash that the token is looked up by. */
   hash: string;
-  /** The only organization that it works in. */
+  /** The only organization that the token works in. */
   orgId: string;
-  /** Of an app's token: the app, and in `workspaceIds` its workspace. */
+  /** For an app token: its app, with the workspace of the app in `workspaceIds`. */
   appId: string | null;
   permissions: ReadonlySet<Permission>;
   workspaceIds: readonly string[];
   namespaceIds: readonly string[];
   environmentIds: readonly string[];
-  /** `null` where every path is open. */
+  /** `null` if every path is allowed. */
   endpoints: readonly EndpointPattern[] | null;
   rateLimitRps: number | null;
   rateLimitBurst: number | null;
-  /** Of a token that a token made: the first one of the line, whose rate bounds all of them together. */
+  /** For a token made by a token: the first token of the line. Its rate limits all of them together. */
   root: { familyId: string; rateLimitRps: number | null; rateLimitBurst: number | null } | null;
 }
 
-/** Where something is to be done. */
+/** The place of an action. */
 export interface Reach extends Place {
   orgId: string;
   /** Absent for what belongs to the organization as a whole. */
@@ -37,7 +38,7 @@ export interface Reach extends Place {
 }
 
 /**
- * What of each kind of place a token is restricted to; absent where everything is open. An app's token sees its own
+ * The places of each kind that a token is restricted to; absent for unrestricted kinds. An app token sees only its own
  * app.
  */
 export function restrictionsOf(token: TokenGrant | null): {
@@ -55,21 +56,21 @@ export function restrictionsOf(token: TokenGrant | null): {
   };
 }
 
-/** What does not change anything: it stays possible where a restricted token names nothing. */
+/** Permissions that change nothing. Restricted tokens may use them without naming a place. */
 const isHarmless = (permission: Permission): boolean =>
   permission.endsWith(':read') || permission === 'organization:access' || permission === 'sync:subscribe';
 
-/** What lies in an app's workspace but beside every app. */
+/** Resources in the workspace of an app that do not belong to any app. */
 const BESIDE_APPS = new Set(['workspace', 'workspace_member']);
 
-/** Whether the token grants a permission at all; membership of its organization goes without saying. */
+/** Whether the token grants a permission at all. `organization:access`, for its own organization, is always granted. */
 export const grants = ({ permissions }: TokenGrant, permission: Permission): boolean =>
   permission === 'organization:access' || permissions.has(permission);
 
 /**
- * Whether a token may do something in a place: what it grants, and each of its restrictions. Changes must happen within
- * what it is restricted to; reads need not name it, but must not name something else.
- * @param where a namespace by its id, `default` resolved
+ * Whether a token may do something in a place, given its permissions and all its restrictions. Changes must be within
+ * the restricted places. Reads need not name a place, but must not name one outside.
+ * @param where with a namespace by its id, `default` already resolved
  */
 export function reaches(token: TokenGrant, permission: Permission, where: Reach): boolean {
   return (
@@ -81,7 +82,7 @@ export function reaches(token: TokenGrant, permission: Permission, where: Reach)
   );
 }
 
-/** An empty id names something too: something that is not there. */
+/** An empty id counts as named too: it refers to something that does not exist. */
 const isNamed = (id: string | null | undefined): id is string => id !== null && id !== undefined;
 
 function inWorkspaces({ workspaceIds }: TokenGrant, permission: Permission, { workspaceId }: Reach): boolean {
@@ -97,7 +98,7 @@ function inParts({ namespaceIds, environmentIds }: TokenGrant, permission: Permi
   return isHarmless(permission) || inNamespace === true || inEnvironment === true;
 }
 
-/** Whether a list has what is named; `null` where there is no list, or nothing is named. */
+/** Whether a list contains the named id; `null` if there is no list, or nothing is named. */
 const isListed = (list: readonly string[], id: string | null | undefined): boolean | null =>
   list.length === 0 || !isNamed(id) ? null : list.includes(id);
 
@@ -105,11 +106,12 @@ function inApp({ appId, type }: TokenGrant, permission: Permission, where: Reach
   if (type !== 'app') return true;
   if (isNamed(where.appId)) return where.appId === appId;
   const [resource] = permission.split(':') as [string];
-  // without naming an app one makes another one; what belongs to the organization alone was judged by the workspace
+  // an action without an app creates another app; what belongs to the organization alone was already checked by
+  // workspace
   return isHarmless(permission) || (permission !== 'app:create' && !BESIDE_APPS.has(resource));
 }
 
-/** Whether a token may come in by a door: the canonical path of a REST route, or `/graphql`. */
+/** Whether a token may use an endpoint: the canonical path of a REST route, or `/graphql`. */
 export function mayEnter({ endpoints }: TokenGrant, doorOf: (() => string | undefined) | undefined): boolean {
   if (endpoints === null) return true;
   const door = doorOf?.();

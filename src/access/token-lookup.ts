@@ -7,7 +7,7 @@ import { expand } from './scopes.ts';
 import type { TokenGrant } from './token-grant.ts';
 import type { TokenUses } from './token-uses.ts';
 
-/** What is read of a token, its user and its organization. */
+/** What is read about a token, its user and its organization. */
 interface TokenRow {
   id: string;
   type: 'pat' | 'app';
@@ -23,7 +23,7 @@ interface TokenRow {
   endpointPaths: string[];
   rateLimitRps: number | null;
   rateLimitBurst: number | null;
-  /** Of a token that a token made: the first of the line. */
+  /** For a token made by a token: the first token of the line. */
   rootFamilyId: string | null;
   rootRps: number | null;
   rootBurst: number | null;
@@ -37,15 +37,18 @@ interface TokenRow {
 interface TokenState {
   /** `null` when there is no such token, or its user or organization is gone. */
   principal: TokenPrincipal | null;
-  /** By `performance.now()`. */
+  /** In terms of `performance.now()`. */
   endsAt: number;
 }
 
-// one clock for all nodes: that of the database
-const TOKEN = `select t.token_hash as hash, t.id, t.token_type as type, t.family_id as "familyId", t.org_id as "orgId", t.app_id as "appId",
-    t.workspace_id as "workspaceId", t.scopes, t.permissions, t.workspace_ids as "workspaceIds", t.namespace_ids as "namespaceIds",
+// all nodes use one clock: that of the database
+const TOKEN = `select t.token_hash as hash, t.id, t.token_type as type, t.family_id as "familyId",
+    t.org_id as "orgId", t.app_id as "appId",
+    t.workspace_id as "workspaceId", t.scopes, t.permissions,
+    t.workspace_ids as "workspaceIds", t.namespace_ids as "namespaceIds",
     t.environment_ids as "environmentIds", t.endpoint_paths as "endpointPaths", t.rate_limit_rps as "rateLimitRps",
-    t.rate_limit_burst as "rateLimitBurst", t.root_family_id as "rootFamilyId", root.rps as "rootRps", root.burst as "rootBurst", u.id as "userId", u.username, u.is_verified as "isVerified",
+    t.rate_limit_burst as "rateLimitBurst", t.root_family_id as "rootFamilyId", root.rps as "rootRps",
+    root.burst as "rootBurst", u.id as "userId", u.username, u.is_verified as "isVerified",
     (extract(epoch from least(t.expires_at, t.revoked_at) - now()) * 1000)::float8 as "leftMs"
   from api_tokens t join users u on u.id = t.created_by_user_id and u.is_active
   join organizations o on o.id = t.org_id and o.deleted_at is null
@@ -53,12 +56,12 @@ const TOKEN = `select t.token_hash as hash, t.id, t.token_type as type, t.family
     where r.family_id = t.root_family_id order by r.id desc limit 1) root on true
   where t.token_hash = any($1)`;
 
-/** Finds the live token with a hash: one read for each token and node in a second at most. */
+/** Finds the live token with a hash. Each node reads a token at most once a second. */
 export class TokenLookup {
   readonly #sql: Sql;
   readonly #uses: TokenUses;
   readonly #tokens = new FreshCache<TokenState>();
-  // gathers what is asked at the same moment; it keeps nothing
+  // batches simultaneous look-ups; keeps nothing
   readonly #loads = new DataLoader<string, TokenState>((hashes) => this.#read(hashes), { cache: false });
 
   constructor(sql: Sql, uses: TokenUses) {
@@ -67,8 +70,7 @@ export class TokenLookup {
   }
 
   /**
-   * Whose token it is; `null` for one that is unknown, expired or revoked, and for one whose user or organization is
-   * gone.
+   * The principal of a token; `null` if the token is unknown, expired or revoked, or its user or organization is gone.
    */
   async find(hash: string): Promise<TokenPrincipal | null> {
     const { principal, endsAt } = await this.#tokens.get(hash, () => this.#loads.load(hash));
@@ -77,17 +79,17 @@ export class TokenLookup {
     return principal;
   }
 
-  /** Reads tokens anew, all in one statement. */
+  /** Reads tokens again, all in one statement. */
   async readAgain(hashes: readonly string[]): Promise<void> {
     await this.#tokens.readAgain(hashes, (asked) => this.#read(asked));
   }
 
-  /** Tokens were revoked on this node: they are refused at once, here. */
+  /** Tokens were revoked on this node. They are refused at once on this node. */
   drop(hashes: readonly string[]): void {
     for (const hash of hashes) this.#tokens.drop(hash);
   }
 
-  /** The same for whatever tokens. */
+  /** The same for all tokens. */
   clear(): void {
     this.#tokens.clear();
   }
@@ -113,7 +115,7 @@ function principalOf(row: TokenRow, hash: string): TokenPrincipal {
   return { type, userId, username, isVerified, isPlatformAdmin: false, orgId, token: grantOf(row, hash) };
 }
 
-/** What a token's row narrows its user's rights to. */
+/** The grant in the row of a token. */
 export function grantOf(
   row: Omit<TokenRow, 'userId' | 'username' | 'isVerified' | 'leftMs' | 'rootRps' | 'rootBurst'> &
     Partial<Pick<TokenRow, 'rootRps' | 'rootBurst'>>,
@@ -131,7 +133,7 @@ export function grantOf(
     workspaceIds: row.workspaceId ? [row.workspaceId] : row.workspaceIds,
     namespaceIds,
     environmentIds,
-    // what is stored was checked; what cannot be read any more lets nothing through
+    // stored values were validated; what can no longer be parsed allows nothing
     endpoints:
       row.endpointPaths.length === 0 ? null : row.endpointPaths.flatMap((text) => parseEndpointPattern(text) ?? []),
     rateLimitRps,

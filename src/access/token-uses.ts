@@ -1,19 +1,18 @@
 import { lruOf } from '../core/lru.ts';
 import type { Sql } from '../data/sql.ts';
 
-/** How exactly `last_used_at` tells when a token was last used (defaults §3). */
+/** The precision of `last_used_at` (defaults §3). */
 const EVERY_MS = 60_000;
 const FLUSH_MS = 1_000;
 
-// each token once a minute, whichever node saw it; a row that is being changed is left for the next time
+// each token once a minute, whichever node saw it; a locked row is left for the next time
 const WRITE = `with due as (
-    select t.id from api_tokens t where t.id = any($1::text[]) and (t.last_used_at is null or t.last_used_at < now() - interval '60 s')
+    select t.id from api_tokens t
+    where t.id = any($1::text[]) and (t.last_used_at is null or t.last_used_at < now() - interval '60 s')
     order by t.id for update skip locked)
   update api_tokens t set last_used_at = now() from due where t.id = due.id`;
 
-/**
- * Notes which tokens are used, outside the way of the requests: written in batches, each token once a minute at most.
- */
+/** Records which tokens are used, without slowing the requests: in batches, each token at most once a minute. */
 export class TokenUses {
   readonly #sql: Sql;
   readonly #onFault: (error: unknown, what: string) => void;
@@ -34,7 +33,7 @@ export class TokenUses {
     this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS).unref();
   }
 
-  /** Writes what was noted before the call. A clean stop awaits it. */
+  /** Writes what was recorded before the call. A clean shutdown awaits it. */
   flush(): Promise<void> {
     if (this.#timer) clearTimeout(this.#timer);
     this.#timer = null;
@@ -49,7 +48,7 @@ export class TokenUses {
     try {
       await this.#sql.write(WRITE, [ids]);
     } catch (error) {
-      // noted again at the next use
+      // recorded again at the next use
       for (const id of ids) this.#written.delete(id);
       this.#onFault(error, 'the last use of tokens could not be written');
     }

@@ -10,22 +10,22 @@ interface Recipient {
   username: string;
 }
 
-/** What is in the database of a mail that waits: its text has links that let somebody in. */
+/** What the database stores of a waiting mail. Sealed, because the links in its text let somebody in. */
 interface SealedMail {
   id: string;
   sealed: string;
 }
 
-/** A transaction, as far as mails need it. */
+/** The part of a transaction that mails need. */
 export type Mailing = Pick<Tx, 'enqueue'>;
 
-// 16 hours of waits in all: longer than a mail server is away, and than most links live
+// the waits add up to 16 hours: longer than a mail server is down, and than most links work
 const TRIES = 12;
 
 /**
- * The mails of accounts. Each is a job of the change that promises it, so it leaves after the answer, whose time tells
- * nothing, and is not lost with the process. A mail is sent twice when a node dies between the server's answer and the
- * end of the job.
+ * Sends the mails of accounts. Each mail is a job of the change that promises it. So it is sent after the response,
+ * whose time reveals nothing, and survives the end of the process. A mail is sent twice if a node dies between the
+ * server's answer and the end of the job.
  */
 export class AccountMail {
   readonly tasks: readonly Task[];
@@ -50,29 +50,36 @@ export class AccountMail {
       tx,
       to.email,
       'Confirm your e-mail address',
-      `Hello ${to.username},\n\nthe account '${to.username}' was made with this e-mail address. Open this link to confirm that both are yours. It works for 24 hours. API tokens that were made before stop working.\n\nIf you did not make the account, do not open the link.`,
+      `Hello ${to.username},\n\nthe account '${to.username}' was created with this e-mail address. ` +
+        'Open this link to confirm that both are yours. It works for 24 hours. ' +
+        'API tokens that were created before stop working.\n\n' +
+        'If you did not create the account, do not open the link.',
       `/account/verify-email?token=${token}`,
     );
   }
 
-  /** For the address that an account changes to. */
+  /** Goes to the address that an account changes to. */
   emailChange(tx: Mailing, to: Recipient, token: string): void {
     this.#enqueue(
       tx,
       to.email,
       'Confirm your e-mail address',
-      `Hello ${to.username},\n\nthe account '${to.username}' asks to use this e-mail address from now on. Open this link to confirm it. It works for 24 hours; until then the account keeps its old address.\n\nIf the account is not yours, do not open the link.`,
+      `Hello ${to.username},\n\nthe account '${to.username}' asks to use this e-mail address from now on. ` +
+        'Open this link to confirm it. It works for 24 hours; until then the account keeps its old address.\n\n' +
+        'If the account is not yours, do not open the link.',
       `/account/verify-email?token=${token}`,
     );
   }
 
-  /** For the address that an account still has. */
+  /** Goes to the address that an account still has. */
   emailChangeAsked(tx: Mailing, to: Recipient): void {
     this.#enqueue(
       tx,
       to.email,
       'Your e-mail address is about to change',
-      `Hello ${to.username},\n\nsomebody who is signed in to your account, or administers it, asked to change its e-mail address. This address stays until the new one is confirmed. If it was not you, reset your password at once: that stops the change.`,
+      `Hello ${to.username},\n\nsomebody who is signed in to your account, or administers it, asked to change its ` +
+        'e-mail address. This address stays until the new one is confirmed. ' +
+        'If it was not you, reset your password at once: that stops the change.',
     );
   }
 
@@ -81,7 +88,9 @@ export class AccountMail {
       tx,
       to.email,
       'Reset your password',
-      `Hello ${to.username},\n\nopen this link to choose a new password. It works once, for one hour. If you did not ask for it, ignore this mail.${listed('These API tokens will keep working unless you choose to revoke them with the reset', living)}`,
+      `Hello ${to.username},\n\nopen this link to choose a new password. It works once, for one hour. ` +
+        'If you did not ask for it, ignore this mail.' +
+        listed('These API tokens will keep working unless you choose to revoke them with the reset', living),
       `/account/reset-password?token=${token}`,
     );
   }
@@ -103,7 +112,9 @@ export class AccountMail {
       tx,
       to.email,
       'Your password was changed',
-      `Hello ${to.username},\n\nyour password was changed and your other sessions were ended.${ended} If it was not you, reset your password at once and tell your administrator.${listed('These API tokens keep working; revoke those that you do not know', living)}`,
+      `Hello ${to.username},\n\nyour password was changed and your other sessions were ended.${ended} ` +
+        'If it was not you, reset your password at once and tell your administrator.' +
+        listed('These API tokens keep working; revoke those that you do not know', living),
     );
   }
 
@@ -112,16 +123,17 @@ export class AccountMail {
       tx,
       to.email,
       'Your e-mail address was changed',
-      `Hello ${to.username},\n\nthe e-mail address of your account is now ${newEmail}. If it was not you, tell your administrator.`,
+      `Hello ${to.username},\n\nthe e-mail address of your account is now ${newEmail}. ` +
+        'If it was not you, tell your administrator.',
     );
   }
 
-  /** For the people of a secret: what is due, in words. */
+  /** Tells the people in charge of a secret what is due. */
   secretNotice(tx: Mailing, to: Recipient, subject: string, sentence: string): void {
     this.#enqueue(tx, to.email, oneLine(subject), `Hello ${to.username},\n\n${oneLine(sentence, 600)}`);
   }
 
-  /** For the maker of a token. `days` until the end; 0: it has expired. */
+  /** Goes to the user who made the token. `days` are left until it expires; 0: it has expired. */
   tokenExpires(
     tx: Mailing,
     to: Recipient,
@@ -159,7 +171,7 @@ export class AccountMail {
   }
 }
 
-/** A paragraph that names tokens, without anything secret; empty where there are none. */
+/** A paragraph that lists tokens without anything secret. Empty if there are none. */
 function listed(heading: string, { tokens, total }: LivingTokens): string {
   if (total === 0) return '';
   const more = total > tokens.length ? [`- and ${total - tokens.length} more`] : [];
@@ -174,7 +186,7 @@ function lineOf({ name, prefix, organization, lastUsedAt, expiresAt }: LivingTok
 
 const minuteOf = (time: Date): string => time.toISOString().slice(0, 16).replace('T', ' ');
 
-/** Names are chosen by strangers: they must not shape the mail. */
+/** Strangers choose the names: they must not change the shape of the mail. */
 const oneLine = (name: string, length = 100): string =>
   name
     .replaceAll(/[\s\p{C}]+/gu, ' ')

@@ -9,44 +9,44 @@ import type { TokenPair } from './sessions.ts';
 const tokenBounds = { minLength: 1, maxLength: 1024, sensitive: true } as const;
 
 const AuthConfig = builder.objectRef<{ allowRegistration: boolean }>('AuthConfig').implement({
-  description: 'What a sign-in page needs to know.',
+  description: 'Public settings for a sign-in page.',
   fields: (t) => ({
     allowRegistration: t.exposeBoolean('allowRegistration', { description: 'Whether anyone may register.' }),
   }),
 });
 
 const InviteInfo = builder.objectRef<{ email: string; valid: boolean }>('InviteInfo').implement({
-  description: 'Whom an invitation link is for.',
+  description: 'The address that an invitation link is for.',
   fields: (t) => ({
-    email: t.exposeString('email', { description: 'The invited address; empty when the link is not valid.' }),
+    email: t.exposeString('email', { description: 'The invited address. Empty when the link is not valid.' }),
     valid: t.exposeBoolean('valid', { description: 'Whether the link can still be used.' }),
   }),
 });
 
 const SignInResult = builder.objectRef<SignIn>('SignInResult').implement({
-  description: 'A pair of tokens, and whose they are (spec, Token pair).',
+  description: 'A token pair and its user (spec, Token pair).',
   fields: (t) => ({
     accessToken: t.exposeString('accessToken', { description: 'Send it as `Authorization: Bearer …`.' }),
     refreshToken: t.exposeString('refreshToken', {
-      description: 'Exchange it for the next pair before the session ends.',
+      description: 'Exchange it for the next token pair before the session ends.',
     }),
-    tokenType: t.exposeString('tokenType', { description: '`bearer`.' }),
+    tokenType: t.exposeString('tokenType', { description: 'Always `bearer`.' }),
     expiresIn: t.exposeInt('expiresIn', { description: 'Seconds until the access token expires.' }),
     user: t.field({
       type: User,
       authorize: 'inherited',
-      description: 'Who signed in.',
+      description: 'The user who signed in.',
       resolve: ({ userId, orgId }, _args, { services }) => services.users.view(userId, orgId),
     }),
   }),
 });
 
 const RefreshResult = builder.objectRef<TokenPair>('RefreshResult').implement({
-  description: 'The next pair of tokens.',
+  description: 'The next token pair.',
   fields: (t) => ({
     accessToken: t.exposeString('accessToken', { description: 'Send it as `Authorization: Bearer …`.' }),
-    refreshToken: t.exposeString('refreshToken', { description: 'Replaces the one that was sent.' }),
-    tokenType: t.exposeString('tokenType', { description: '`bearer`.' }),
+    refreshToken: t.exposeString('refreshToken', { description: 'Replaces the refresh token that was sent.' }),
+    tokenType: t.exposeString('tokenType', { description: 'Always `bearer`.' }),
     expiresIn: t.exposeInt('expiresIn', { description: 'Seconds until the access token expires.' }),
   }),
 });
@@ -57,9 +57,9 @@ const SwitchOrganizationResult = builder
     description: 'An access token bound to the chosen organization.',
     fields: (t) => ({
       accessToken: t.exposeString('accessToken', { description: 'Send it as `Authorization: Bearer …`.' }),
-      tokenType: t.exposeString('tokenType', { description: '`bearer`.' }),
+      tokenType: t.exposeString('tokenType', { description: 'Always `bearer`.' }),
       expiresIn: t.exposeInt('expiresIn', { description: 'Seconds until the access token expires.' }),
-      orgId: t.exposeID('orgId', { description: 'The organization that the session now works in.' }),
+      orgId: t.exposeID('orgId', { description: 'The organization that the session works in from now on.' }),
     }),
   });
 
@@ -68,15 +68,17 @@ refersTo(SwitchOrganizationResult, { orgId: 'organization' });
 builder.queryFields((t) => ({
   authConfig: t.field({
     type: AuthConfig,
-    description: 'Public configuration of sign-in.',
+    description: 'Public settings for a sign-in page.',
     authorize: 'public',
     resolve: (_root, _args, { services }) => ({ allowRegistration: services.registration.isOpen }),
   }),
   inviteInfo: t.field({
     type: InviteInfo,
-    description: 'Whom an invitation link is for; an unknown or dead one is not valid.',
+    description: 'The address that an invitation link is for. A link that is unknown or no longer works is not valid.',
     authorize: 'public',
-    args: { token: t.arg.string({ required: true, constraints: tokenBounds, description: 'The token of the link.' }) },
+    args: {
+      token: t.arg.string({ required: true, constraints: tokenBounds, description: 'The token from the link.' }),
+    },
     resolve: (_root, { token }, { services }) => services.registration.inviteInfo(token),
   }),
 }));
@@ -85,12 +87,12 @@ const RegisterInput = builder.inputType('RegisterInput', {
   description: 'A new account.',
   fields: (t) => ({
     ...newAccount(t),
-    inviteToken: t.string({ constraints: tokenBounds, description: 'The token of an invitation link.' }),
+    inviteToken: t.string({ constraints: tokenBounds, description: 'The token from an invitation link.' }),
   }),
 });
 
 const LoginInput = builder.inputType('LoginInput', {
-  description: 'Who signs in.',
+  description: 'A user name or e-mail address, and a password.',
   fields: (t) => ({
     username: t.string({
       required: true,
@@ -106,16 +108,16 @@ const LoginInput = builder.inputType('LoginInput', {
 });
 
 const TokenInput = builder.inputType('TokenInput', {
-  description: 'A token that was mailed.',
+  description: 'A token from a mailed link.',
   fields: (t) => ({
-    token: t.string({ required: true, constraints: tokenBounds, description: 'The token of the link.' }),
+    token: t.string({ required: true, constraints: tokenBounds, description: 'The token from the link.' }),
   }),
 });
 
 const EmailInput = builder.inputType('EmailInput', {
   description: 'An e-mail address.',
   fields: (t) => ({
-    email: t.string({ required: true, constraints: emailBounds, description: 'The address of the account.' }),
+    email: t.string({ required: true, constraints: emailBounds, description: "The account's e-mail address." }),
   }),
 });
 
@@ -131,31 +133,43 @@ const RefreshInput = builder.inputType('RefreshInput', {
 });
 
 const SwitchOrganizationInput = builder.inputType('SwitchOrganizationInput', {
-  description: 'Where to work.',
+  description: 'The organization to switch to.',
   fields: (t) => ({
-    orgId: t.id({ required: true, constraints: bounds.id, description: 'An organization of the caller.' }),
+    orgId: t.id({
+      required: true,
+      constraints: bounds.id,
+      description: 'An organization that the caller is a member of.',
+    }),
   }),
 });
 
 const ResetPasswordInput = builder.inputType('ResetPasswordInput', {
-  description: 'A new password, proven by a mailed token.',
+  description: 'A new password and the token from the mailed link.',
   fields: (t) => ({
-    token: t.string({ required: true, constraints: tokenBounds, description: 'The token of the link.' }),
-    newPassword: t.string({ required: true, constraints: passwordBounds, description: '8 to 128 characters.' }),
-    revokeTokens: t.boolean({ description: 'Also revokes the API tokens of the user. Default false.' }),
+    token: t.string({ required: true, constraints: tokenBounds, description: 'The token from the link.' }),
+    newPassword: t.string({
+      required: true,
+      constraints: passwordBounds,
+      description: 'The new password: 8 to 128 characters.',
+    }),
+    revokeTokens: t.boolean({ description: "Whether to revoke the user's API tokens too. Default `false`." }),
   }),
 });
 
 const ChangePasswordInput = builder.inputType('ChangePasswordInput', {
-  description: 'A new password, proven by the current one.',
+  description: 'A new password and the current one.',
   fields: (t) => ({
     currentPassword: t.string({
       required: true,
       constraints: { minLength: 1, maxLength: 1024, sensitive: true },
-      description: 'The password until now.',
+      description: 'The current password.',
     }),
-    newPassword: t.string({ required: true, constraints: passwordBounds, description: '8 to 128 characters.' }),
-    revokeTokens: t.boolean({ description: 'Also revokes the API tokens of the user. Default false.' }),
+    newPassword: t.string({
+      required: true,
+      constraints: passwordBounds,
+      description: 'The new password: 8 to 128 characters.',
+    }),
+    revokeTokens: t.boolean({ description: "Whether to revoke the user's API tokens too. Default `false`." }),
   }),
 });
 
@@ -163,7 +177,8 @@ builder.mutationFields((t) => ({
   register: t.field({
     type: SignInResult,
     description:
-      'Makes an account with an organization and a default workspace of its own, or joins the one of an invitation, and signs it in.',
+      'Creates an account and signs it in. The account gets its own organization with a default workspace, or joins ' +
+      'the organization of the invitation.',
     authorize: 'public',
     isCredential: true,
     args: { input: t.arg({ type: RegisterInput, required: true, description: 'The account.' }) },
@@ -174,20 +189,21 @@ builder.mutationFields((t) => ({
     description: 'Signs in with a user name or e-mail address and a password.',
     authorize: 'public',
     isCredential: true,
-    args: { input: t.arg({ type: LoginInput, required: true, description: 'Who signs in.' }) },
+    args: { input: t.arg({ type: LoginInput, required: true, description: 'The name and the password.' }) },
     resolve: (_root, { input }, { caller, services }) => services.auth.login(caller, input),
   }),
   refresh: t.field({
     type: RefreshResult,
     description:
-      'Exchanges a refresh token for the next pair. Repeating it within a minute gives the same refresh token, whatever became of that meanwhile; later reuse ends the session.',
+      'Exchanges a refresh token for the next token pair. Repeating this within a minute returns the same ' +
+      'refresh token, even if it was used in the meantime. Later reuse ends the session.',
     authorize: 'public',
     isCredential: true,
     args: { input: t.arg({ type: RefreshInput, required: true, description: 'The refresh token.' }) },
     resolve: (_root, { input }, { caller, services }) => services.auth.refresh(caller, input.refreshToken),
   }),
   logout: t.boolean({
-    description: "Ends the caller's session: its tokens die at once.",
+    description: "Ends the caller's session. Its tokens stop working at once.",
     authorize: { session: 'user:update' },
     activity: { action: 'logout', resourceType: 'user' },
     resolve: async (_root, _args, { actor, services }) => {
@@ -197,7 +213,7 @@ builder.mutationFields((t) => ({
   }),
   switchOrganization: t.field({
     type: SwitchOrganizationResult,
-    description: 'Binds the session to another organization of the caller.',
+    description: 'Switches the session to another organization of the caller.',
     authorize: { session: 'organization:access' },
     activity: { action: 'update', resourceType: 'organization' },
     args: { input: t.arg({ type: SwitchOrganizationInput, required: true, description: 'The organization.' }) },
@@ -205,7 +221,9 @@ builder.mutationFields((t) => ({
   }),
   verifyEmail: t.boolean({
     description:
-      'Proves an e-mail address with the mailed token, which works once: the one that the account was made with, or the one that it changes to. The first proof of an account revokes the API tokens that were made before, unless the request comes from a session of that account.',
+      'Verifies an e-mail address with the mailed token: the address that the account was created with, or the one ' +
+      'that it changes to. The token works once. The first verification of an account revokes the API tokens that ' +
+      'were created before it, unless the request comes from a session of that account.',
     authorize: 'public',
     isCredential: true,
     args: { input: t.arg({ type: TokenInput, required: true, description: 'The token.' }) },
@@ -215,7 +233,8 @@ builder.mutationFields((t) => ({
     },
   }),
   resendVerification: t.boolean({
-    description: 'Mails a new verification link if the account exists and needs one; the answer never tells.',
+    description:
+      'Mails a new verification link if the account exists and needs one. The response never reveals whether it does.',
     authorize: 'public',
     isCredential: true,
     args: { input: t.arg({ type: EmailInput, required: true, description: 'The address.' }) },
@@ -225,7 +244,8 @@ builder.mutationFields((t) => ({
     },
   }),
   forgotPassword: t.boolean({
-    description: 'Mails a link to reset the password if the account exists; the answer never tells.',
+    description:
+      'Mails a link to reset the password if the account exists. The response never reveals whether it does.',
     authorize: 'public',
     isCredential: true,
     args: { input: t.arg({ type: EmailInput, required: true, description: 'The address.' }) },
@@ -236,10 +256,13 @@ builder.mutationFields((t) => ({
   }),
   resetPassword: t.boolean({
     description:
-      'Sets a new password with the mailed token and ends all sessions. A mail names the API tokens that live on. Where the address was never proven before, they are revoked.',
+      'Sets a new password with the mailed token and ends all sessions. A mail lists the API tokens that keep ' +
+      'working. If the address was never verified before, they are revoked instead.',
     authorize: 'public',
     isCredential: true,
-    args: { input: t.arg({ type: ResetPasswordInput, required: true, description: 'Token and password.' }) },
+    args: {
+      input: t.arg({ type: ResetPasswordInput, required: true, description: 'The token and the new password.' }),
+    },
     resolve: async (_root, { input }, { caller, services }) => {
       await services.passwordChanges.reset(caller, input);
       return true;
@@ -247,11 +270,13 @@ builder.mutationFields((t) => ({
   }),
   changePassword: t.boolean({
     description:
-      'Sets a new password and ends the other sessions of the caller. A mail names the API tokens that live on.',
+      "Sets a new password and ends the caller's other sessions. A mail lists the API tokens that keep working.",
     authorize: { session: 'user:update' },
     activity: { action: 'update', resourceType: 'user' },
     isCredential: true,
-    args: { input: t.arg({ type: ChangePasswordInput, required: true, description: 'Both passwords.' }) },
+    args: {
+      input: t.arg({ type: ChangePasswordInput, required: true, description: 'The current and the new password.' }),
+    },
     resolve: async (_root, { input }, { actor, services }) => {
       await services.passwordChanges.change(actor, input);
       return true;

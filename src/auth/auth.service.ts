@@ -33,13 +33,13 @@ export interface AuthDeps {
   activity: ActivityRecorder;
 }
 
-/** A token pair and whose it is. */
+/** A token pair and its user. */
 export interface SignIn extends TokenPair {
   userId: string;
   orgId: string | null;
 }
 
-/** Sign-in and what stands around it (spec, Auth). */
+/** Sign-in, refresh, logout and the choice of an organization (spec, Auth). */
 export class AuthService {
   readonly retention = lockoutRetention;
   readonly #deps: AuthDeps;
@@ -53,8 +53,8 @@ export class AuthService {
   }
 
   /**
-   * Signs in with a user name or e-mail address. Unknown names, wrong passwords and dead accounts get the same answer
-   * after the same work.
+   * Signs in with a user name or e-mail address. Unknown names, wrong passwords and inactive accounts get the same
+   * answer after the same work.
    */
   async login(caller: Caller, { username, password }: { username: string; password: string }): Promise<SignIn> {
     const { prisma, passwords, config } = this.#deps;
@@ -65,7 +65,7 @@ export class AuthService {
     await this.#lockout.check(lockKey);
     const isRight = await passwords.verify(user?.isActive ? user.passwordHash : null, password);
     if (!user || !isRight) throw await this.#refusal(caller, lockKey, user);
-    // of many guesses at once, the right one must not tell more than the wrong ones once these have locked the account
+    // among many simultaneous guesses, the right one must reveal no more than the wrong ones that locked the account
     await this.#failuresByAddress.check(ip);
     await this.#lockout.check(lockKey);
     if (config.requireVerifiedEmail && !user.isVerified) {
@@ -75,7 +75,7 @@ export class AuthService {
     return this.#signIn(caller, await this.#withFreshHash(user, password));
   }
 
-  /** Ends the caller's session: the access token dies at once. */
+  /** Ends the caller's session. The access token stops working at once. */
   async logout(actor: Actor): Promise<void> {
     const { sessionId, userId, orgId } = sessionOf(actor, 'user:update');
     await this.#deps.changes.run(actor, async (tx) => {
@@ -85,7 +85,7 @@ export class AuthService {
     });
   }
 
-  /** @throws AUTHENTICATION_FAILED for whatever is wrong with the token */
+  /** @throws AUTHENTICATION_FAILED for any fault of the token */
   async refresh(caller: Caller, refreshToken: string): Promise<TokenPair> {
     const { activity, sessions } = this.#deps;
     const entry = ({ userId, orgId }: SessionFacts): ActivityEntry => ({
@@ -105,7 +105,10 @@ export class AuthService {
     return pair;
   }
 
-  /** Binds the session to another organization of the caller's. @throws FORBIDDEN `organization:access` */
+  /**
+   * Switches the session to another of the caller's organizations.
+   * @throws FORBIDDEN `organization:access`
+   */
   async switchOrganization(
     actor: Actor,
     orgId: string,
@@ -131,7 +134,10 @@ export class AuthService {
     };
   }
 
-  /** Counts and records a failed sign-in. @returns the answer */
+  /**
+   * Counts and records a failed sign-in.
+   * @returns the error to answer with
+   */
   async #refusal(caller: Caller, lockKey: string, user: User | null): Promise<ApiError> {
     const wait = Math.max(await this.#failuresByAddress.take(caller.request.ip), await this.#lockout.failed(lockKey));
     const [error, statusCode] = wait > 0 ? [lockedOut(wait), 429] : [unauthenticated(), 401];
@@ -143,12 +149,12 @@ export class AuthService {
     return error;
   }
 
-  /** The user with a hash made with today's parameters. */
+  /** The user, with a hash made with today's parameters. */
   async #withFreshHash(user: User, password: string): Promise<User> {
     const { prisma, passwords } = this.#deps;
     if (!user.passwordHash || !passwords.isOutdated(user.passwordHash)) return user;
     const passwordHash = await passwords.hash(password);
-    // not if the password was changed in the meantime
+    // not if the password was changed meanwhile
     await prisma.user.updateMany({ where: { id: user.id, passwordHash: user.passwordHash }, data: { passwordHash } });
     return { ...user, passwordHash };
   }
@@ -163,7 +169,7 @@ export class AuthService {
     const orgId = await homeOf(prisma, user);
     const signedIn: Caller = { ...asStranger(caller), signedInAs: { userId: user.id, username: user.username } };
     const signIn = await changes.run(signedIn, async (tx) => {
-      // locks the account: a reset that comes now waits, and then ends the new session too
+      // locks the account: a concurrent reset waits, and then ends the new session too
       tx.demand('users', { id, isActive: true, passwordHash }, 'no key update', unauthenticated);
       tx.write(statement`update users set last_login = now() where id = ${id}`);
       const pair = await sessions.open(tx, { userId: id, orgId });
@@ -176,26 +182,28 @@ export class AuthService {
 }
 
 /**
- * A caller who proves to be somebody else than the bearer of the request's token, if it has one: records must not name
- * the bearer.
+ * The caller without the principal of the request's token. They prove who they are in another way, so the records must
+ * not name that principal.
  */
 const asStranger = (caller: Caller): Caller => ({ ...caller, principal: null });
 
 /**
- * By user name or e-mail address, in lower case. Whoever took another's address as user name does not stand in the way:
- * the owner of the address comes first.
+ * By user name or e-mail address, in lower case. The owner of an address comes first, so nobody can block them by
+ * taking the address as a user name.
  */
 async function findByName(prisma: PrismaClient, name: string): Promise<User | null> {
   const users = await prisma.user.findMany({ where: { OR: [{ emailKey: name }, { usernameKey: name }] } });
   return users.find((user) => user.emailKey === name) ?? users[0] ?? null;
 }
 
-/** The organization that a new session works in: that of the default workspace, else the oldest membership. */
+/** The organization of a new session: that of the default workspace, else that of the oldest membership. */
 async function homeOf(prisma: PrismaClient, user: Pick<User, 'id' | 'defaultWorkspaceId'>): Promise<string | null> {
   const [row] = await prisma.$queryRaw<{ orgId: string }[]>`
     select m.org_id as "orgId" from organization_members m join organizations o on o.id = m.org_id
     where m.user_id = ${user.id} and o.deleted_at is null
-    order by (m.org_id = (select w.org_id from workspaces w where w.id = ${user.defaultWorkspaceId} and w.deleted_at is null)) desc nulls last, m.id
+    order by (m.org_id = (
+      select w.org_id from workspaces w where w.id = ${user.defaultWorkspaceId} and w.deleted_at is null
+    )) desc nulls last, m.id
     limit 1`;
   return row?.orgId ?? null;
 }

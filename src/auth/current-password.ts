@@ -5,10 +5,12 @@ import { invalidInput, unauthenticated } from '../core/errors.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import { Lockout, lockedOut } from './lockout.ts';
 
-/** So long after a sign-in nobody is asked for the password again. */
+/** For this long after a sign-in, nobody is asked for the password again. */
 const FRESH_MINUTES = 10;
 
-/** Asks those who have signed in once more who they are, before what could take an account away from them. */
+/**
+ * Asks signed-in users once more for proof of who they are, before a change that could take the account away from them.
+ */
 export class CurrentPassword {
   readonly #prisma: PrismaClient;
   readonly #passwords: Passwords;
@@ -21,8 +23,9 @@ export class CurrentPassword {
   }
 
   /**
-   * Guesses count as failed sign-ins. @param refusal what is thrown when it is wrong @returns the hash that the
-   * password belongs to
+   * Wrong guesses count as failed sign-ins.
+   * @param refusal the error to throw for a wrong password
+   * @returns the hash that the password belongs to
    * @throws RATE_LIMIT_EXCEEDED while locked
    */
   async check(userId: string, password: string, refusal: () => Error = unauthenticated): Promise<string | null> {
@@ -35,21 +38,21 @@ export class CurrentPassword {
       const wait = await this.#lockout.failed(userId);
       throw wait > 0 ? lockedOut(wait) : refusal();
     }
-    // of many guesses at once, the right one must not tell more than the wrong ones once these have locked the account
+    // among many simultaneous guesses, the right one must reveal no more than the wrong ones that locked the account
     await this.#lockout.check(userId);
     await this.#lockout.succeeded(userId);
     return passwordHash;
   }
 
   /**
-   * The password, or a sign-in of the last ten minutes: the only proof of accounts without a password.
-   * @param path of the input that the password comes in
-   * @throws FORBIDDEN `user:update` for API tokens, InputError when there is neither, else as `check`
+   * Requires the password, or a sign-in within the last ten minutes: the only proof for accounts without a password.
+   * @param path of the input field with the password
+   * @throws FORBIDDEN `user:update` for API tokens, InputError when both are missing, else as `check`
    */
   async demand(actor: Actor, password: string | null | undefined, path: string[]): Promise<void> {
     const { userId, sessionId } = sessionOf(actor, 'user:update');
     if (password) {
-      // the caller is signed in: a 401 would make clients refresh, and guess once more
+      // the caller is signed in: a 401 would make clients refresh and guess again
       await this.check(userId, password, () => invalidInput(path, 'this is not your password'));
       return;
     }

@@ -13,13 +13,10 @@ interface Account {
   username: string;
 }
 
-/**
- * A new e-mail address for an account: the old one stays until the new one is confirmed by the link that is mailed
- * there.
- */
+/** Changes the e-mail address of an account. The old address stays until the link mailed to the new one is used. */
 export class EmailChange {
   readonly #deps: { prisma: PrismaClient; mail: AccountMail; currentPassword: CurrentPassword };
-  // so that nobody fills a stranger's mailbox
+  // nobody may flood a stranger's mailbox
   readonly #mailsByAddress = new Budget(3, 3600);
 
   constructor(deps: { prisma: PrismaClient; mail: AccountMail; currentPassword: CurrentPassword }) {
@@ -27,8 +24,8 @@ export class EmailChange {
   }
 
   /**
-   * Asks what must be asked before an address is mailed to: the caller proves who they are, also for an account that
-   * they manage.
+   * All checks before a mail is sent to the new address. The caller proves who they are, also when they change an
+   * account that they manage.
    * @throws as `CurrentPassword.demand`, RESOURCE_ALREADY_EXISTS when another account has the address,
    * RATE_LIMIT_EXCEEDED
    */
@@ -47,7 +44,7 @@ export class EmailChange {
     await this.#mailsByAddress.demand(emailKey);
   }
 
-  /** Mails the link to the new address and a notice to the old one; a link that was mailed before is dead. */
+  /** Mails the link to the new address and a notice to the old one. A link mailed earlier stops working. */
   begin(tx: Tx, user: Account, email: string): void {
     const token = issueEmailToken(tx, { id: user.id, email }, 'change_email');
     this.#deps.mail.emailChangeAsked(tx, user);

@@ -5,7 +5,9 @@ import { brokenUnique, type Tx } from '../data/changes.ts';
 import type { AuthDeps } from './auth.service.ts';
 import { type UsedEmailToken, useEmailToken } from './email-tokens.ts';
 
-/** Mailed links that prove an address: the one that an account was made with, or the one that it changes to. */
+/**
+ * Verifies addresses with mailed links: the address that an account was created with, or the one that it changes to.
+ */
 export class EmailProofs {
   readonly retention = [`delete from email_tokens where expires_at < now() - interval '1 day'`];
   readonly #deps: Pick<AuthDeps, 'changes' | 'authentication' | 'mail'>;
@@ -15,13 +17,12 @@ export class EmailProofs {
   }
 
   /**
-   * Uses the token of a link up. The first proof of an account ends the tokens that were made before it: perhaps
-   * somebody else had registered the address. Only who is signed in to the account at that moment has both, and keeps
-   * them. Sessions stay: who has the password could sign in again; the way to take an account back is to reset its
-   * password.
+   * Uses up the token of a link. The first proof of an address revokes the API tokens that were created before: perhaps
+   * somebody else had registered the address. A caller who is signed in to the account at that moment has both the
+   * account and the address, and keeps the tokens. Sessions stay: whoever has the password could sign in again. The way
+   * to take an account back is to reset its password.
    * @throws AUTHENTICATION_FAILED for a token that is unknown, used or expired, RESOURCE_ALREADY_EXISTS when another
-   * account has taken the
-   *   address in the meantime
+   * account has taken the address meanwhile
    */
   async verify(caller: Caller, token: string): Promise<void> {
     let address = '';

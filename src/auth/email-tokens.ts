@@ -7,7 +7,10 @@ export type EmailPurpose = 'verify_email' | 'reset_password' | 'change_email';
 
 const LIFETIME_HOURS: Record<EmailPurpose, number> = { verify_email: 24, reset_password: 1, change_email: 24 };
 
-/** A new token for the address; older ones of the same purpose die with it. @returns the token to mail */
+/**
+ * Creates a token for the address. Older tokens with the same purpose stop working.
+ * @returns the token to mail
+ */
 export function issueEmailToken(tx: Tx, user: { id: string; email: string }, purpose: EmailPurpose): string {
   const token = randomToken();
   tx.remove('email_tokens', { userId: user.id, purpose, usedAt: null });
@@ -21,29 +24,30 @@ export function issueEmailToken(tx: Tx, user: { id: string; email: string }, pur
   return token;
 }
 
-/** A token that was mailed, and what it proves. */
+/** A mailed token and what it proves. */
 export interface UsedEmailToken {
   userId: string;
   purpose: EmailPurpose;
-  /** The address that it was mailed to. */
+  /** The address to which it was mailed. */
   email: string;
 }
 
-/** Whether a token could be used now, and whose it is: for what is worth doing only then. `null` as below. */
+/** Finds the user of a token without using it up, for work that pays only when the token is valid. `null` as below. */
 export async function findEmailToken(
   db: Asked,
   token: string,
   purpose: EmailPurpose,
 ): Promise<{ userId: string } | null> {
   const [row] = await db.query<{ userId: string }>(statement`
-    select t.user_id as "userId" from email_tokens t join users u on u.id = t.user_id and u.email = t.email and u.is_active
+    select t.user_id as "userId" from email_tokens t
+    join users u on u.id = t.user_id and u.email = t.email and u.is_active
     where t.hash = ${tokenHash(token)} and t.purpose = ${purpose} and t.used_at is null and t.expires_at > now()`);
   return row ?? null;
 }
 
 /**
- * Uses a token up. One statement decides which of many equal requests wins.
- * @returns `null` when the token is unknown, used, expired, for something else, or was sent to an address that is no
+ * Uses up a token. One statement decides which of many equal requests wins.
+ * @returns `null` when the token is unknown, used, expired, for another purpose, or was mailed to an address that is no
  * longer the user's
  */
 export async function useEmailToken(

@@ -6,20 +6,20 @@ const WINDOW_SECONDS = 15 * 60;
 const FIRST_LOCK_SECONDS = 15 * 60;
 const LONGEST_LOCK_SECONDS = 4 * 3600;
 
-/** What callers get while locked. */
+/** The error for callers while they are locked. */
 export const lockedOut = (seconds: number) => rateLimited(seconds, 'Too many failed sign-ins. Try again later.');
 
-/** Four hours are reached long before; the count itself goes on. */
+/** The longest lock, four hours, is reached long before. The count itself goes on. */
 const MOST_DOUBLINGS = 10;
 
-/** Removes failures that count no more. */
+/** Removes failures that no longer count. */
 export const lockoutRetention = [
   `delete from login_failures where window_start < now() - interval '1 day' and coalesce(locked_until, now()) <= now()`,
 ];
 
 /**
- * Locks an account after ten failed sign-ins in 15 minutes: 15 minutes, then double each time, at most four hours
- * (defaults §0.5). A name without an account locks alike, so that a lock tells nothing.
+ * Locks an account after ten failed sign-ins in 15 minutes: first for 15 minutes, then twice as long each time, at most
+ * four hours (defaults §0.5). A name without an account is locked in the same way, so a lock reveals nothing.
  */
 export class Lockout {
   readonly #prisma: PrismaClient;
@@ -35,9 +35,9 @@ export class Lockout {
   }
 
   /**
-   * Counts a failure, and locks at the tenth. One statement, so that parallel guesses are all counted and the eleventh
+   * Counts a failure, and locks at the tenth. It is one statement, so all parallel guesses count and the eleventh
    * learns nothing.
-   * @returns seconds that it is still locked when others had locked it in the meantime, else 0
+   * @returns the seconds left if another request has locked it meanwhile, else 0
    */
   async failed(key: string): Promise<number> {
     const counted = await this.#prisma.$executeRaw`
@@ -45,17 +45,21 @@ export class Lockout {
       on conflict (key) do update set
         failures = case when f.window_start < now() - make_interval(secs => ${WINDOW_SECONDS}) then 1
           when f.failures + 1 >= ${MAX_FAILURES} then 0 else f.failures + 1 end,
-        window_start = case when f.window_start < now() - make_interval(secs => ${WINDOW_SECONDS}) then now() else f.window_start end,
-        locked_until = case when f.failures + 1 >= ${MAX_FAILURES} and f.window_start >= now() - make_interval(secs => ${WINDOW_SECONDS})
-          then now() + make_interval(secs => least(${LONGEST_LOCK_SECONDS}, ${FIRST_LOCK_SECONDS} * power(2, least(${MOST_DOUBLINGS}, f.lock_count))))
+        window_start = case when f.window_start < now() - make_interval(secs => ${WINDOW_SECONDS}) then now()
+          else f.window_start end,
+        locked_until = case when f.failures + 1 >= ${MAX_FAILURES}
+            and f.window_start >= now() - make_interval(secs => ${WINDOW_SECONDS})
+          then now() + make_interval(secs => least(${LONGEST_LOCK_SECONDS},
+            ${FIRST_LOCK_SECONDS} * power(2, least(${MOST_DOUBLINGS}, f.lock_count))))
           else f.locked_until end,
-        lock_count = case when f.failures + 1 >= ${MAX_FAILURES} and f.window_start >= now() - make_interval(secs => ${WINDOW_SECONDS})
+        lock_count = case when f.failures + 1 >= ${MAX_FAILURES}
+            and f.window_start >= now() - make_interval(secs => ${WINDOW_SECONDS})
           then f.lock_count + 1 else f.lock_count end
       where f.locked_until is null or f.locked_until <= now()`;
     return counted === 0 ? this.#secondsLeft(key) : 0;
   }
 
-  /** A right password forgets the failures. */
+  /** The right password resets the count. */
   async succeeded(key: string): Promise<void> {
     await this.#prisma.loginFailure.deleteMany({ where: { key } });
   }

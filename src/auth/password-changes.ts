@@ -10,14 +10,14 @@ import { findEmailToken, useEmailToken } from './email-tokens.ts';
 import { Lockout } from './lockout.ts';
 import { ensureGoodPassword } from './password-policy.ts';
 
-/** What goes with the old password, beside sessions and mailed links. */
+/** What a new password ends, besides sessions and mailed links. */
 interface Ending {
-  /** The session that stays. */
+  /** The session to keep. */
   keptSessionId?: string;
   revokesTokens: boolean;
 }
 
-/** New passwords: by a mailed link, or by the current one. */
+/** Sets new passwords: with a mailed link, or with the current password. */
 export class PasswordChanges {
   readonly #deps: AuthDeps;
   readonly #lockout: Lockout;
@@ -28,9 +28,9 @@ export class PasswordChanges {
   }
 
   /**
-   * Sets a new password and ends all sessions. Tokens live on unless `revokeTokens`; where the address was never proven
-   * before, they always end: whoever made them may be somebody else. @throws AUTHENTICATION_FAILED for a token that is
-   * unknown, used or expired
+   * Sets a new password and ends all sessions. API tokens stay unless `revokeTokens`. If the address was never verified
+   * before, they are always revoked: somebody else may have created them.
+   * @throws AUTHENTICATION_FAILED for a token that is unknown, used or expired
    */
   async reset(
     caller: Caller,
@@ -50,7 +50,7 @@ export class PasswordChanges {
       const used = await useEmailToken(tx, token, ['reset_password']);
       if (!used) throw unauthenticated();
       const user = await tx.lock('users', { id: used.userId }, 'no key update', unauthenticated);
-      // the link came to the address, so the address is proven too
+      // whoever has the link has the address, so it is verified too
       tx.update('users', { id: user.id }, { passwordHash, isVerified: true });
       await this.#end(tx, user, 'password_reset', { revokesTokens: isAsked === true || !user.isVerified });
     });
@@ -58,7 +58,8 @@ export class PasswordChanges {
   }
 
   /**
-   * Changes the own password and ends the other sessions. @throws AUTHENTICATION_FAILED when the current one is wrong
+   * Changes the caller's password and ends their other sessions.
+   * @throws AUTHENTICATION_FAILED when the current password is wrong
    */
   async change(
     actor: Actor,
@@ -71,14 +72,14 @@ export class PasswordChanges {
     ensureGoodPassword(input.newPassword, owner, config.passwordBlocklist, ['input', 'newPassword']);
     const passwordHash = await passwords.hash(input.newPassword);
     await changes.run(actor, async (tx) => {
-      // somebody else may have changed it in the meantime
+      // somebody else may have changed it meanwhile
       tx.change('users', { id: userId, passwordHash: currentHash }, { passwordHash }, unauthenticated);
       const revokesTokens = input.revokeTokens === true;
       await this.#end(tx, owner, 'password_changed', { keptSessionId: sessionId, revokesTokens });
     });
   }
 
-  /** Ends what the old password let in, links that are under way included, and tells the user what lives on. */
+  /** Ends all access through the old password, including pending mailed links, and tells the user what stays. */
   async #end(
     tx: Tx,
     user: User,

@@ -1,10 +1,10 @@
 import { invalidInput } from '../core/errors.ts';
 import { commonPasswords } from './common-passwords.ts';
 
-/** Length is the schema's matter; no composition rules (defaults §1). */
+/** The schema checks the length. There are no composition rules (defaults §1). */
 export const passwordBounds = { minLength: 8, maxLength: 128, sensitive: true } as const;
 
-/** @throws InputError when the password is the user's own name or address, or one that everybody tries first */
+/** @throws InputError when the password is the user's own name or address, or one of the most common ones */
 export function ensureGoodPassword(
   password: string,
   user: { username: string; email: string },

@@ -23,10 +23,13 @@ export interface NewAccount {
 
 const closed = () => forbidden('user:create', 'Registration is closed: ask for an invitation.');
 
-/** Any number that all nodes share: whoever holds this lock is alone in asking whether the instance is empty. */
+/**
+ * An arbitrary number, the same on all nodes. Only one transaction at a time can have this lock and check whether the
+ * instance is empty.
+ */
 const FIRST_ACCOUNT_LOCK = 7_206_001;
 
-/** How accounts come to be: by registering, or made by an administrator. */
+/** Creates accounts: by registration, or by an administrator. */
 export class RegistrationService {
   readonly #deps: AuthDeps;
   readonly #byClient: Budget;
@@ -41,16 +44,16 @@ export class RegistrationService {
     return this.#deps.config.allowRegistration;
   }
 
-  /** Whom an invitation link is for; an unknown or dead one is not valid. */
+  /** The address that an invitation link is for. A link that is unknown or no longer works is not valid. */
   async inviteInfo(token: string): Promise<{ email: string; valid: boolean }> {
     const invitation = await findPendingInvitation(this.#deps.sql, tokenHash(token));
     return invitation ? { email: invitation.email, valid: true } : { email: '', valid: false };
   }
 
   /**
-   * Makes an account and signs it in. Without an invitation it gets an organization of its own with a default
-   * workspace; with one it joins the organization that invited it. The first account of an empty instance administers
-   * the platform.
+   * Creates an account and signs it in. Without an invitation, it gets its own organization with a default workspace;
+   * with one, it joins the organization that invited it. The first account of an empty instance administers the
+   * platform.
    * @throws FORBIDDEN `user:create` where registration is closed, RESOURCE_ALREADY_EXISTS, RATE_LIMIT_EXCEEDED
    */
   async register(caller: Caller, input: NewAccount & { inviteToken?: string | null }): Promise<SignIn> {
@@ -64,7 +67,7 @@ export class RegistrationService {
         ? invalidInput(['input', 'email'], 'the invitation was sent to another address')
         : closed();
     const passwordHash = await this.#prepare(input, ['input', 'password']);
-    // whoever registers is nobody yet, whatever token the request carries
+    // a user who registers is not known yet, whatever token the request carries
     const newcomer: Caller = { ...caller, principal: null };
     const signIn = await this.#unique(input, () =>
       changes.run(newcomer, async (tx) => {
@@ -92,7 +95,7 @@ export class RegistrationService {
   }
 
   /**
-   * Makes an account for somebody else, as a member of `orgId`, which from then on manages it.
+   * Creates an account for somebody else, as a member of `orgId`. That organization then manages the account.
    * @throws RESOURCE_ALREADY_EXISTS
    */
   async createFor(caller: Caller, orgId: string, input: NewAccount & { role: Role }): Promise<string> {
@@ -120,7 +123,10 @@ export class RegistrationService {
     );
   }
 
-  /** Checks what can be checked before the costly hash. @returns the hash */
+  /**
+   * Does all checks that are possible before the costly hash.
+   * @returns the hash
+   */
   async #prepare(input: NewAccount, path: string[]): Promise<string> {
     ensureGoodPassword(input.password, input, this.#deps.config.passwordBlocklist, path);
     await this.#refuseTaken(input);
@@ -138,7 +144,7 @@ export class RegistrationService {
       : alreadyExists('user', 'username', username);
   }
 
-  /** Of many at once exactly one wins; the others get the answer of those who come late. */
+  /** Of many simultaneous requests, exactly one wins. The others get the same answer as later ones. */
   async #unique<T>(input: NewAccount, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
@@ -156,7 +162,7 @@ export class RegistrationService {
     return (await anybody()).length === 0;
   }
 
-  /** The organization that invited somebody new manages the account. */
+  /** The inviting organization manages the account of a new user. */
   async #joinInviting(tx: Tx, invitation: Invitation, user: MadeUser): Promise<string> {
     const refusal = this.isOpen ? deadInvitation(['input', 'inviteToken']) : closed();
     const orgId = await acceptInvitation(tx, this.#deps.access, invitation, user, refusal);
@@ -172,7 +178,7 @@ export class RegistrationService {
   }
 }
 
-/** What the rest of a registration needs of the account that it makes. */
+/** The fields of the new account that the rest of a registration needs. */
 type MadeUser = Pick<User, 'id' | 'email' | 'username' | 'isVerified'> & { fullName: string | null };
 
 function insertUser(

@@ -8,7 +8,7 @@ import type { PrismaClient } from '../generated/prisma/client.ts';
 import type { AccountMail } from './account-mail.ts';
 import { issueEmailToken } from './email-tokens.ts';
 
-/** What somebody who is not signed in asked to be mailed. */
+/** A mail that somebody asked for without being signed in. */
 interface Request {
   email: string;
   purpose: 'verify_email' | 'reset_password';
@@ -17,14 +17,14 @@ interface Request {
 const TRIES = 8;
 
 /**
- * Mails that anybody may ask for by naming an address. Asking only adds a job, whatever the address is, so neither the
- * answer nor its time tell whether there is such an account.
+ * Mails that anybody may request by naming an address. A request only adds a job, whatever the address is. So neither
+ * the response nor its time reveals whether the account exists.
  */
 export class RequestedMails {
   readonly tasks: readonly Task[];
   readonly #deps: { prisma: PrismaClient; changes: Changes; mail: AccountMail };
   readonly #answer: Task<Request>;
-  // per mail address silently, per client address with 429
+  // too many requests: ignored silently per mail address, answered with 429 per client address
   readonly #byAddress = new Budget(3, 3600);
   readonly #byClient = new Budget(10, 3600);
 
@@ -35,8 +35,8 @@ export class RequestedMails {
   }
 
   /**
-   * Has a new link mailed, if an active account has the address and needs one.
-   * @throws RATE_LIMIT_EXCEEDED when the client asks too often; for one address too often is silent
+   * Mails a new link if an active account has the address and needs one.
+   * @throws RATE_LIMIT_EXCEEDED when the client asks too often. Too many requests for one address are ignored silently.
    */
   async request(caller: Caller, email: string, purpose: Request['purpose']): Promise<void> {
     await this.#byClient.demand(caller.request.ip);
@@ -51,7 +51,7 @@ export class RequestedMails {
     await changes.run(systemCaller('requested mail'), async (tx) => {
       const token = issueEmailToken(tx, user, purpose);
       if (purpose === 'verify_email') return mail.verification(tx, user, token);
-      // the reset of an account whose address was never proven ends its tokens by itself
+      // the reset of an account whose address was never verified revokes its API tokens anyway
       return mail.passwordReset(tx, user, token, user.isVerified ? await livingTokensOf(tx, user.id) : NO_TOKENS);
     });
   }

@@ -9,7 +9,7 @@ import type { Sql } from '../data/sql.ts';
 import type { Statement } from '../data/writes.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 
-/** What a sign-in or a refresh hands out. */
+/** The result of a sign-in or a refresh. */
 export interface TokenPair {
   accessToken: string;
   refreshToken: string;
@@ -18,21 +18,18 @@ export interface TokenPair {
   expiresIn: number;
 }
 
-/** Whose session it is, and the organization that it works in. */
+/** The user of a session and the organization that it works in. */
 export interface SessionFacts {
   sessionId: string;
   userId: string;
   orgId: string | null;
 }
 
-/**
- * For so long a refresh token that was replaced is honoured: the answer may have been lost on its way, or another tab
- * was faster.
- */
+/** How long a replaced refresh token is still accepted: the response may have been lost, or another tab was faster. */
 const GRACE_SECONDS = 60;
 /**
- * For so long a token that was given out twice may come back late: its other holder asks again when the access token
- * ends.
+ * How long a token that was given out twice may come back late: its other owner asks again when the access token
+ * expires.
  */
 const OWED_SECONDS = 3_600;
 const DAY_MS = 24 * 3600 * 1000;
@@ -58,7 +55,7 @@ export class Sessions {
     this.#deps = deps;
   }
 
-  /** Opens a session within the transaction of the sign-in. */
+  /** Opens a session in the transaction of the sign-in. */
   async open(tx: Tx, user: { userId: string; orgId: string | null }): Promise<TokenPair> {
     const { config } = this.#deps;
     const id = newId('session');
@@ -70,12 +67,12 @@ export class Sessions {
   }
 
   /**
-   * Exchanges a refresh token for its successor. Repeating it within a minute gives the very same successor, whatever
-   * became of that meanwhile; a token that comes back later ends the whole family, because somebody else has it. Only a
-   * successor that was given by a repetition may be that late, once and within an hour: it has two holders. They get
-   * the newest token of the session, which owes them nothing more.
-   * @param onReuse told of the session that was ended for that
-   * @throws AUTHENTICATION_FAILED for whatever is wrong with the token
+   * Exchanges a refresh token for its successor. Repeating this within a minute returns the very same successor, even
+   * if that one was used meanwhile. A token that comes back later ends the whole family, because somebody else has it.
+   * Only a successor that was returned by a repetition may be that late, once and within an hour, because it has two
+   * owners. They get the newest token of the session, and no further late use is allowed.
+   * @param onReuse called with the session that was ended because of reuse
+   * @throws AUTHENTICATION_FAILED for any fault of the token
    */
   async refresh(refreshToken: string, onReuse: (session: SessionFacts) => void): Promise<TokenPair & SessionFacts> {
     const successor = successorOf(refreshToken, this.#deps.secret);
@@ -92,17 +89,17 @@ export class Sessions {
     throw unauthenticated();
   }
 
-  /** Ends a session: its access tokens die at once, here, and within a second elsewhere. */
+  /** Ends a session. Its access tokens stop working at once on this node, and within a second on others. */
   revoke(tx: Tx, sessionId: string, reason: string): void {
     tx.write(revocation('id', sessionId, reason));
   }
 
-  /** Ends all sessions of a user, but perhaps the one that asks for it. */
+  /** Ends all sessions of a user, except the given one. */
   revokeAll(tx: Tx, userId: string, reason: string, exceptSessionId = ''): void {
     tx.write(revocation('user_id', userId, reason, exceptSessionId));
   }
 
-  /** One statement decides which of many equal refreshes rotates; the token and its successor change together. */
+  /** One statement decides which of many equal refreshes rotates. The token and its successor change together. */
   async #rotate(hash: string, successorHash: string): Promise<SessionFacts | null> {
     const [session] = await this.#deps.prisma.$queryRaw<SessionFacts[]>`
       with rotated as (
@@ -111,13 +108,14 @@ export class Sessions {
           and s.id = r.session_id and s.revoked_at is null and s.expires_at > now() and u.is_active
         returning s.id, s.user_id, s.org_id
       ), successor as (
-        insert into refresh_tokens (hash, session_id, expires_at) select ${successorHash}, id, ${this.#idleEnd()}::timestamptz from rotated
+        insert into refresh_tokens (hash, session_id, expires_at)
+        select ${successorHash}, id, ${this.#idleEnd()}::timestamptz from rotated
       )
       select id as "sessionId", user_id as "userId", org_id as "orgId" from rotated`;
     return session ?? null;
   }
 
-  /** The living session of a token that was rotated already. */
+  /** The live session of a token that was already rotated. */
   async #replaced(hash: string): Promise<SessionFacts | null> {
     const [session] = await this.#deps.prisma.$queryRaw<SessionFacts[]>`
       select s.id as "sessionId", s.user_id as "userId", s.org_id as "orgId" from refresh_tokens r
@@ -127,16 +125,17 @@ export class Sessions {
     return session ?? null;
   }
 
-  /** What a token that was rotated already gives; `null` when it comes too late. */
+  /** The token that an already rotated token is exchanged for; `null` when it comes too late. */
   async #repeat(refreshToken: string, successor: string, { sessionId }: SessionFacts): Promise<string | null> {
     const { prisma } = this.#deps;
     const hash = tokenHash(refreshToken);
     const isInGrace = await prisma.$executeRaw`
       update refresh_tokens s set reissued_at = now() from refresh_tokens r
-      where s.hash = ${tokenHash(successor)} and r.hash = ${hash} and r.replaced_at >= now() - make_interval(secs => ${GRACE_SECONDS})`;
+      where s.hash = ${tokenHash(successor)} and r.hash = ${hash}
+        and r.replaced_at >= now() - make_interval(secs => ${GRACE_SECONDS})`;
     if (isInGrace > 0) return successor;
-    // what is owed ends with the grace of this answer, which may be lost too; nothing is owed for the token that it
-    // holds
+    // the late use ends with the grace time of this response, which may be lost too; the token in the response allows
+    // no late use
     const isOwed = await prisma.$executeRaw`
       update refresh_tokens
       set reissued_at = least(reissued_at, now() - make_interval(secs => ${OWED_SECONDS - GRACE_SECONDS}))
@@ -145,8 +144,8 @@ export class Sessions {
   }
 
   /**
-   * The one token of the session that was not rotated: it comes of the other by so many steps. `null` when it has
-   * expired.
+   * The only token of the session that was not rotated. It is found by deriving successors step by step. `null` when it
+   * has expired.
    */
   async #newest(successor: string, sessionId: string): Promise<string | null> {
     const tokens = await this.#deps.prisma.refreshToken.findMany({ where: { sessionId } });
@@ -178,6 +177,7 @@ export class Sessions {
 }
 
 const revocation = (column: 'id' | 'user_id', value: string, reason: string, except = ''): Statement => ({
-  text: `update sessions set revoked_at = $3, revoked_reason = $2 where ${column} = $1 and revoked_at is null and id <> $4`,
+  text: `update sessions set revoked_at = $3, revoked_reason = $2
+    where ${column} = $1 and revoked_at is null and id <> $4`,
   values: [value, reason, new Date(), except],
 });

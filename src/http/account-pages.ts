@@ -6,27 +6,28 @@ import { projectRoot } from '../paths.ts';
 const folder = path.join(projectRoot, 'public', 'account');
 
 /**
- * Where the links in mails lead. A page shows a button or a form; only its script, on a click, uses the token of the
- * link up.
+ * The pages that links in mails open. A page shows a button or a form. Only its script, on a click, uses up the token
+ * of the link.
  */
 const pages = ['verify-email', 'reset-password', 'accept-invitation'];
 const assets = { 'account.js': 'text/javascript; charset=utf-8', 'account.css': 'text/css; charset=utf-8' };
 
 /**
- * Nothing but the page's own script and style runs, nothing frames it, and the link with its token goes nowhere else.
+ * Only the page's own script and style run, nothing frames it, and the link with its token is not sent anywhere else.
  */
 const headers = {
   'content-security-policy':
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'none'; " +
+    "base-uri 'none'; frame-ancestors 'none'",
   'referrer-policy': 'no-referrer',
   'cache-control': 'no-store',
   'x-frame-options': 'DENY',
 };
 
 /**
- * The pages behind the links in mails: `/account/verify-email`, `/account/reset-password`,
- * `/account/accept-invitation`. They are the same for every token, so that a mail scanner that follows a link neither
- * uses its token up nor learns anything.
+ * Serves the pages behind the links in mails: `/account/verify-email`, `/account/reset-password`,
+ * `/account/accept-invitation`. They are the same for every token, so a mail scanner that follows a link neither uses
+ * up its token nor learns anything.
  */
 export function addAccountPages(server: FastifyInstance): void {
   const serve = (url: string, file: string, type: string) => {

@@ -6,13 +6,13 @@ import { rateLimited } from '../core/errors.ts';
 import { callerError } from '../platform/postgres/faults.ts';
 import { type CallerLimit, messageOf } from './rate-limit.ts';
 
-/** Probes and metrics: they answer everybody alike, and always. */
+/** Probes and metrics: they always answer every caller in the same way. */
 const OPEN_PATHS = new Set(['/healthz', '/readyz', '/metrics']);
 
 /**
- * Finds out who calls, for a price. A credential that is not known to be good counts against the address that it comes
- * from, before anything is looked up: once that has nothing left, guesses cost no statement. What turns out to be good
- * is given back, so that callers behind one address do not use up one another's budget.
+ * Authenticates callers within a limit. A credential that is not known to be valid counts against its client address
+ * before anything is looked up, so guesses beyond the budget cost no statement. If the credential turns out to be
+ * valid, the point is returned. So callers behind one address do not use up each other's budget.
  */
 export class Admission {
   readonly #authentication: Authentication;
@@ -24,8 +24,8 @@ export class Admission {
   }
 
   /**
-   * Counts a request, and sets its principal where the credential is good.
-   * @returns the state of the budget that it was counted against; `null` where there is no limit
+   * Counts a request, and sets the caller's principal if the credential is valid.
+   * @returns the state of the budget that the request counted against; `null` if there is no limit
    */
   async request(caller: Caller, header: string | undefined): Promise<BucketState | null> {
     const counted = await this.identify(caller, header);
@@ -33,13 +33,13 @@ export class Admission {
   }
 
   /**
-   * Sets the caller's principal where the credential is good; costs nothing then.
-   * @returns the state of the address' budget, where the credential was counted against it
+   * Sets the caller's principal if the credential is valid; that costs nothing.
+   * @returns the state of the address' budget, if the credential counted against it
    */
   async identify(caller: Caller, header: string | undefined): Promise<BucketState | null> {
     const credential = credentialOf(header);
     if (!credential) return null;
-    // what this service has signed is no guess, and costs no look-up to tell
+    // a token that this service has signed is no guess, and checking the signature needs no look-up
     const isFree = this.#authentication.isTrusted(credential) || (await this.#authentication.isSigned(credential));
     const bucket = isFree ? null : this.#limit.take(caller, 1);
     if (bucket && !bucket.allowed) return bucket;
@@ -50,7 +50,7 @@ export class Admission {
   }
 }
 
-/** Authenticates and counts each request, and says on every answer where its caller stands. */
+/** Authenticates and counts each request, and reports the state of the caller's budget on every response. */
 export function addAdmission(server: FastifyInstance, admission: Admission): void {
   server.addHook('onRequest', async ({ caller, headers }, reply) => {
     if (OPEN_PATHS.has(caller.request.path)) return;

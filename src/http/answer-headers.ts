@@ -2,11 +2,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyInstance } from 'fastify';
 import helmet from 'helmet';
 
-/** What helmet sets on every answer. It is the same for all of them, so helmet is asked once. */
+/** The headers that helmet sets on every response. They never differ, so helmet is called only once. */
 function securityHeaders(): Record<string, string> {
   const headers: Record<string, string> = {};
   const protect = helmet({
-    // pages set a policy of their own; JSON needs none
+    // pages set their own policy; JSON needs none
     contentSecurityPolicy: false,
     crossOriginResourcePolicy: { policy: 'cross-origin' },
   });
@@ -21,8 +21,8 @@ function securityHeaders(): Record<string, string> {
 }
 
 /**
- * Answers are the caller's alone, and some hold secrets: nothing between keeps them, unless the route says otherwise.
- * This holds for every request, not by its path: what a path means is known only to the router.
+ * Responses are for the caller only, and some contain secrets: no cache may store them, unless the route says
+ * otherwise. This applies to every request, not by path: only the router knows what a path means.
  */
 export function addAnswerHeaders(server: FastifyInstance): void {
   const headers = { ...securityHeaders(), 'cache-control': 'no-store' };

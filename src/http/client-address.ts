@@ -8,9 +8,9 @@ function parse(address: string): ipaddr.IPv4 | ipaddr.IPv6 | null {
 }
 
 /**
- * Who really calls: the socket's peer, unless it is a trusted proxy; then the first hop of `X-Forwarded-For`, read from
- * right to left, that is not one (defaults §0.5). A hop that is no address ends the walk: what stands left of it was
- * not written by a proxy of ours.
+ * The real client address: the peer of the socket, unless that is a trusted proxy. Then the first hop of
+ * `X-Forwarded-For`, read from right to left, that is not a trusted proxy (defaults §0.5). A hop that is not an
+ * address ends the search: no trusted proxy wrote what is to the left of it.
  */
 export class ClientAddress {
   readonly #trusted: Range[];
@@ -36,7 +36,7 @@ export class ClientAddress {
     return client.toString();
   }
 
-  /** The key that limits per client count by: IPv6 callers own whole networks, so they share one key per /64. */
+  /** The key for limits per client: IPv6 callers own whole networks, so all of a /64 share one key. */
   static limitKey(address: string): string {
     const parsed = parse(address);
     return parsed instanceof ipaddr.IPv6 ? parsed.parts.slice(0, 4).join(':') : address;

@@ -5,8 +5,8 @@ import type { Services } from '../services.ts';
 import { rootArgumentsOf } from './root-arguments.ts';
 
 /**
- * Records façade requests of known callers that failed, when they were answered: whatever the failure was (invalid
- * input, missing permission, fault), its status is known then. What succeeded was recorded by the schema.
+ * Records failed façade requests of known callers after the response, when their status is known, whatever the failure
+ * was (invalid input, missing permission, internal error). The schema has recorded the successful ones.
  */
 export function addFailureRecords(server: FastifyInstance, services: Services, schema: GraphQLSchema): void {
   const roots = [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()];

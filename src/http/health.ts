@@ -5,7 +5,10 @@ import type { Database } from '../platform/postgres/database.ts';
 
 const PROBE_TIMEOUT_MS = 2_000;
 
-/** Whether the process lives (`/healthz`), whether it can serve (`/readyz`), and the keys that verify its tokens. */
+/**
+ * Serves `/healthz` (the process is alive), `/readyz` (it can serve requests), and the public keys that verify its
+ * tokens.
+ */
 export function addHealth(
   server: FastifyInstance,
   deps: { database: Database; keys: SigningKeys; eventLag: EventLag },
@@ -18,7 +21,7 @@ export function addHealth(
   server.get('/readyz', async (_request, reply) => {
     const checks = { database: await probe(deps.database), shutdown: isStopping ? 'the service is stopping' : 'ok' };
     const isReady = Object.values(checks).every((check) => check === 'ok');
-    // late events are shown only: requests can be served, and no other node would be faster
+    // late events are only reported: requests can be served, and no other node would be faster
     const events = checks.database === 'ok' ? await lagOf(deps.eventLag) : null;
     return reply.code(isReady ? 200 : 503).send({ status: isReady ? 'ready' : 'not ready', checks, events });
   });
@@ -32,7 +35,7 @@ async function lagOf(eventLag: EventLag): Promise<{ lag_seconds: number; waiting
     const { seconds, waiting } = await eventLag.read();
     return { lag_seconds: seconds, waiting };
   } catch {
-    return null; // the database went away since it was asked
+    return null; // the database became unreachable after the first check
   }
 }
 

@@ -10,25 +10,27 @@ import { callerError } from '../platform/postgres/faults.ts';
 import type { ReplayGate } from './replay-gate.ts';
 
 const KEY = /^[\x21-\x7e]{1,255}$/;
-/** Newest answers of one user that are kept; older ones are forgotten before their 24 hours are over. */
+/** The number of newest responses kept per user. Older ones are dropped before their 24 hours are over. */
 const MAX_ROWS = 1_000;
 const MAX_BYTES = 4 * 1024 * 1024;
-/** A longer answer is not kept: its key tells only that the request was carried out. */
+/** A longer response is not stored: its key only records that the request was carried out. */
 const MAX_ANSWER_BYTES = 256 * 1024;
 
-// one look in the usual case: the key is taken, or what it stands for is read
+// one query in the usual case: the key is claimed, or its stored response is read
 const CLAIM = `with claimed as (insert into idempotency_keys (id, request_hash, user_id) values ($1, $2, $3)
     on conflict (id) do nothing returning id)
-  select exists (select 1 from claimed) as "isClaimed", k.request_hash as "requestHash", k.committed_at as "committedAt",
+  select exists (select 1 from claimed) as "isClaimed",
+    k.request_hash as "requestHash", k.committed_at as "committedAt",
     k.status_code as "statusCode", k.response,
     coalesce(k.created_at < now() - interval '24 hours', false) as "isExpired",
-    -- a request that has not changed anything after a minute is taken for dead: its node was killed
-    coalesce(k.created_at < now() - interval '1 minute' and k.status_code is null and k.committed_at is null, false) as "isAbandoned"
+    -- a request that has changed nothing after a minute counts as abandoned: its node was killed
+    coalesce(k.created_at < now() - interval '1 minute' and k.status_code is null and k.committed_at is null, false)
+      as "isAbandoned"
   from (select 1) one left join idempotency_keys k on k.id = $1`;
 const FORGET_STALE = `delete from idempotency_keys where id = $1 and (created_at < now() - interval '24 hours'
   or (created_at < now() - interval '1 minute' and status_code is null and committed_at is null))`;
 const FREE = 'delete from idempotency_keys where id = $1 and committed_at is null';
-// the newest is this one, whose size the statement does not see yet
+// the newest row is this one, whose size the statement does not see yet
 const KEEP = `with kept as (update idempotency_keys set status_code = $2, response = $3, size_bytes = $4 where id = $1),
     others as (select id, row_number() over newer as n, sum(size_bytes) over newer as bytes from idempotency_keys
       where user_id = $5 and id <> $1 and (status_code is not null or committed_at is not null)
@@ -39,7 +41,7 @@ interface Claim {
   isClaimed: boolean;
   isExpired: boolean;
   isAbandoned: boolean;
-  /** `null` where the key is new, or was made at this very moment. */
+  /** `null` if the key is new, or was created at this very moment. */
   requestHash: string | null;
   committedAt: Date | null;
   statusCode: number | null;
@@ -53,7 +55,7 @@ interface StoredAnswer {
   body: string;
 }
 
-/** What is declared of the stored answers. */
+/** The declarations for stored responses. */
 export const storedAnswers: Owner = {
   retention: [`delete from idempotency_keys where created_at < now() - interval '24 hours'`],
 };
@@ -61,11 +63,11 @@ export const storedAnswers: Owner = {
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
 /**
- * `Idempotency-Key` on the façade's POST routes of known callers (defaults §0.5): for 24 hours the same key with the
- * same request gets the stored answer and `Idempotent-Replayed: true`, while its caller may still do what it asks for.
- * Successes and conflicts are stored; a request that was refused for another reason leaves its key free. Answers are
- * sealed, because some hold tokens. A request marks its key in the transaction of its change, so that even one whose
- * node was killed before it answered is never done twice.
+ * `Idempotency-Key` on the façade's POST routes, for known callers (defaults §0.5): for 24 hours, the same key with
+ * the same request gets the stored response and `Idempotent-Replayed: true`, as long as its caller may still do what it
+ * asks for. Successes and conflicts are stored; a request that was refused for another reason leaves its key free.
+ * Responses are sealed, because some contain tokens. A request marks its key in the transaction of its change, so it is
+ * never carried out twice, even if its node was killed before it answered.
  */
 export function addIdempotency(
   server: FastifyInstance,
@@ -94,7 +96,7 @@ export function addIdempotency(
     }
   });
   const keep = callbackify(settle);
-  // hooks that await nothing where there is no key: most requests have none
+  // the hooks await nothing without a key: most requests have none
   server.addHook('preHandler', (request, reply, done) => {
     if (request.headers['idempotency-key'] === undefined) done();
     else replay(request, reply, (error) => done(error ?? undefined));
@@ -107,7 +109,7 @@ export function addIdempotency(
   });
 }
 
-/** The row of the key, by caller, route and key; `null` where the header is absent or has no meaning. */
+/** The id of the row, from caller, route and key; `null` if the header is absent or has no effect. */
 function idOf(request: FastifyRequest): string | null {
   const key = request.headers['idempotency-key'];
   const { principal } = request.caller;
@@ -123,7 +125,7 @@ function idOf(request: FastifyRequest): string | null {
   return sha256(`${principalId(principal)} ${request.method} ${request.url} ${key}`);
 }
 
-/** Takes the key for this request, or finds the answer of the one that had it. */
+/** Claims the key for this request, or finds the response of the request that claimed it before. */
 async function claim(
   sql: Sql,
   seal: Seal,
@@ -153,7 +155,7 @@ async function claim(
   return JSON.parse(seal.open(row.response!, id)) as StoredAnswer;
 }
 
-/** Keeps the answer, or frees the key where trying again makes sense. */
+/** Stores the response, or frees the key if a retry makes sense. */
 async function settle(
   sql: Sql,
   seal: Seal,
@@ -179,7 +181,7 @@ async function settle(
     const sealed = seal.seal(JSON.stringify(answer), id);
     await sql.write(KEEP, [id, statusCode, sealed, sealed.length, caller.principal?.userId ?? null]);
   } catch (error) {
-    // the request itself is done: its answer must leave, whether or not it can be repeated
-    reply.log.error({ err: error }, 'the answer of an Idempotency-Key could not be kept');
+    // the request itself is done: its response must be sent, whether or not it can be repeated
+    reply.log.error({ err: error }, 'the response of an Idempotency-Key could not be stored');
   }
 }

@@ -5,8 +5,8 @@ import type { FastifyInstance } from 'fastify';
 const SWEEP_MS = 100;
 
 /**
- * While the server closes, ends the connections that carry no request. Node's own sweep knows only those that carried
- * one before: a connection that a client has opened in advance would hold a stop until its time is up.
+ * While the server closes, ends the connections without a request. Node itself ends only connections that carried a
+ * request before: a connection that a client has opened in advance would delay the shutdown until its timeout.
  */
 export function endUnusedConnections(server: FastifyInstance): void {
   const open = new Set<Socket>();
@@ -24,7 +24,7 @@ export function endUnusedConnections(server: FastifyInstance): void {
       count(socket, 1);
       response.once('close', () => open.has(socket) && count(socket, -1));
     })
-    // what became a WebSocket says goodbye itself
+    // a connection that became a WebSocket is closed by its own code
     .prependListener('upgrade', ({ socket }: IncomingMessage) => count(socket, 1));
   const sweep = () => {
     for (const socket of open) if (!busy.get(socket)) socket.destroy();
@@ -33,7 +33,7 @@ export function endUnusedConnections(server: FastifyInstance): void {
   server.addHook('preClose', async () => {
     timer = setInterval(sweep, SWEEP_MS);
   });
-  // its client is told, and sends nothing more on a connection that is about to end
+  // tells the client to send nothing more on a connection that is about to end
   server.addHook('onSend', (_request, reply, _payload, done) => {
     if (timer) reply.header('connection', 'close');
     done();

@@ -12,7 +12,7 @@ interface MetricsDeps {
   jobs: Jobs;
 }
 
-/** `/metrics` in Prometheus' format: requests per route, event-loop delay, pool use, depth of the queues. */
+/** Serves `/metrics` in the Prometheus format: requests per route, event-loop delay, pool use, depth of the queues. */
 export function addMetrics(server: FastifyInstance, { services, pool, eventLag, jobs }: MetricsDeps): void {
   const registry = new Registry();
   const stopDefaults = collectDefaultMetrics({ register: registry });
@@ -48,7 +48,7 @@ export function addMetrics(server: FastifyInstance, { services, pool, eventLag, 
   addJobMetrics(registry, jobs);
   gauge('password_queue_depth', 'Password hashes that wait.', () => services.passwords.queueDepth);
   gauge('event_streams', 'Open event streams.', () => services.tail.size);
-  // without the database the other figures are wanted all the more
+  // without the database, the other figures matter all the more
   const lag = async (figure: 'seconds' | 'waiting') =>
     (await eventLag.read().catch(() => null))?.[figure] ?? Number.NaN;
   gauge('event_lag_seconds', 'Age of the oldest event that a running transaction holds back.', () => lag('seconds'));
@@ -66,16 +66,18 @@ export function addMetrics(server: FastifyInstance, { services, pool, eventLag, 
   server.get('/metrics', async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()));
 }
 
-/** Jobs of the whole database by task and state; and those that this process gave up. */
+/** The jobs of the whole database by task and state, and the jobs that this process gave up. */
 function addJobMetrics(registry: Registry, jobs: Jobs): void {
   new Gauge({
     name: 'jobs',
-    help: 'Background jobs by task. `waiting`: not tried yet; `retrying`: failed, and waits for another try; `running`; `dead`: not tried again.',
+    help:
+      'Background jobs by task. `waiting`: not tried yet; `retrying`: failed, waiting for another try; ' +
+      '`running`; `dead`: not tried again.',
     labelNames: ['task', 'state'],
     registers: [registry],
     async collect() {
       this.reset();
-      const states = await jobs.states().catch(() => []); // the other figures are wanted all the more
+      const states = await jobs.states().catch(() => []); // the other figures matter all the more
       for (const { task, state, count } of states) this.set({ task, state }, count);
     },
   });

@@ -5,13 +5,14 @@ import type { TokenGrant } from '../access/token-grant.ts';
 import type { Config } from '../config.ts';
 import { rateLimited } from '../core/errors.ts';
 
-/** The pace of a token that sets only its burst where the service itself has no limit. */
+/** The rate of a token that sets only its burst, if the service itself has no limit. */
 const USUAL_RPS = 500;
 
 /**
- * One token bucket per caller (defaults §0.5): the user, the client address of a stranger, or the API token. A token's
- * own figures hold also where the service has no limit; what it was refreshed to shares its bucket, so that a refresh
- * gives no second one. What a token made has its own bucket and draws on that of the first token of its line.
+ * One token bucket per caller (defaults §0.5): the user, the client address of an unauthenticated caller, or the API
+ * token. A token's own limits apply even if the service has none. A refreshed token shares the bucket of its
+ * predecessor, so a refresh gives no second one. A token made by a token has its own bucket and also draws on the
+ * bucket of the first token of its line.
  */
 export class CallerLimit {
   readonly #line: RateLine;
@@ -24,12 +25,12 @@ export class CallerLimit {
     this.#buckets = new TokenBuckets(this.#line.rps, this.#line.burst);
   }
 
-  /** Takes `cost` requests from the caller's budget; `null` where there is no limit. */
+  /** Takes `cost` requests from the caller's budget; `null` if there is no limit. */
   take({ principal, request }: Caller, cost: number): BucketState | null {
     const token = principal?.token ?? null;
     const own = this.#takeFrom(keyOf(principal, request.ip), cost, token && this.#lineOf(token));
     if (!token?.root || own?.allowed === false) return own;
-    // what a token made draws on the rate of its maker too, or making some would be a way past it
+    // a token made by a token draws on the rate of its maker too; otherwise making tokens would bypass that rate
     const shared = this.#takeFrom(keyOfFamily(token.root.familyId), cost, this.#lineOf(token.root));
     return own && (!shared || (shared.allowed && own.remaining <= shared.remaining)) ? own : shared;
   }
@@ -39,12 +40,12 @@ export class CallerLimit {
     return this.#buckets.take(key, cost, performance.now(), line ?? this.#line);
   }
 
-  /** Gives back a request that was counted as a stranger's. */
+  /** Returns a request that was counted as unauthenticated. */
   giveBack({ request }: Caller): void {
     this.#buckets.giveBack(keyOf(null, request.ip));
   }
 
-  /** What a token sets of itself; `null` when that is nothing. */
+  /** The limits that a token itself sets; `null` if it sets none. */
   #lineOf({
     rateLimitRps: rps,
     rateLimitBurst: burst,
@@ -54,11 +55,11 @@ export class CallerLimit {
   }
 
   /**
-   * Takes what an operation asks for beyond the one that was taken when it arrived.
-   * @param asked what it asks for in all
-   * @param more what it costs beside that; charged up to half of the caller's burst, so that waiting always helps
-   * @throws RATE_LIMIT_EXCEEDED; one that asks for more than the caller may ever have at once is told so, because no
-   * waiting helps
+   * Charges the cost of an operation beyond the one request that was charged on arrival.
+   * @param asked the whole cost of what it asks for
+   * @param more additional cost; charged up to half of the caller's burst, so that waiting always helps
+   * @throws RATE_LIMIT_EXCEEDED; the message says so if the operation asks for more than the caller may ever have at
+   * once, because no waiting helps
    */
   demandRest(caller: Caller, asked: number, more = 0): void {
     const token = caller.principal?.token;
@@ -81,7 +82,7 @@ const keyOfFamily = (familyId: string): string => `token:${familyId}`;
 const keyOf = (principal: Principal | null, ip: string): string =>
   principal?.token ? keyOfFamily(principal.token.familyId) : principal ? `user:${principal.userId}` : `ip:${ip}`;
 
-/** Of a token's own limit the refusal says that it is one. */
+/** The message for a refusal by a token's own limit, which says so. */
 export function messageOf({ principal }: Caller): string | undefined {
   const token = principal?.token;
   if (!token || (token.rateLimitRps ?? token.rateLimitBurst) === null) return undefined;

@@ -12,14 +12,17 @@ import { inside } from '../graphql/row-places.ts';
 import type { Services } from '../services.ts';
 import { rootArgumentsOf } from './root-arguments.ts';
 
-/** Passes when the caller may still do what a façade request asks for. @throws as the operation itself would */
+/**
+ * Passes if the caller may still do what a façade request asks for.
+ * @throws as the operation itself would
+ */
 export type ReplayGate = (request: FastifyRequest) => Promise<void>;
 
 /**
- * What is asked before a stored answer is given again: what the operation's root field asks of its caller, about the
- * places that its path names. Where the field leaves it to its service, that permission is asked where the request is
- * about: in the workspace that its path or body names, or that of the app, namespace, environment or secret there; else
- * in the organization.
+ * The check before a stored response is sent again: the authorization of the operation's root field, for the places
+ * that its path names. If the field leaves the check to its service, that permission is checked in the workspace that
+ * the path or body names, or in the workspace of the app, namespace, environment or secret there; otherwise in the
+ * organization.
  */
 export function replayGate(schema: GraphQLSchema, services: Services): ReplayGate {
   const fields = { ...schema.getQueryType()?.getFields(), ...schema.getMutationType()?.getFields() };
@@ -36,7 +39,7 @@ export function replayGate(schema: GraphQLSchema, services: Services): ReplayGat
   };
 }
 
-/** What a request names: its path, and in a body the place of what it makes. */
+/** What a request names: its path, and for a create the place in its body. */
 type Named = ReturnType<typeof rootArgumentsOf>;
 
 interface Row {
@@ -44,7 +47,7 @@ interface Row {
   workspaceId?: string | null;
 }
 
-/** A body that was sent again is the one of the first time. */
+/** The body of a repeated request is the same as that of the first one. */
 function placeInBody(body: unknown): Named {
   const { workspace_id, namespace_id, environment_id } = (body ?? {}) as Record<string, unknown>;
   const text = (value: unknown) => (typeof value === 'string' ? value : undefined);
@@ -64,7 +67,7 @@ async function askService(services: Services, actor: Actor, permission: Permissi
 
 type AskRow = (services: Services, actor: Actor, orgId: string, id: string, permission: Permission) => Promise<void>;
 
-/** How a permission is asked for of what may lie anywhere: by its row. */
+/** How to check a permission for resources that may be in any kind of place: by their row. */
 const ofFreeRows: Readonly<Record<FreeWord, AskRow>> = {
   secret: async ({ secretReads }, actor, orgId, id, permission) => {
     await secretReads.getDeletedToo(actor, inside.organization({ id: orgId }), id, permission);
@@ -72,7 +75,7 @@ const ofFreeRows: Readonly<Record<FreeWord, AskRow>> = {
 };
 const rowAskers: ReadonlyMap<string | null, AskRow> = new Map(Object.entries(ofFreeRows));
 
-/** What is named below a workspace, and how its row is found. */
+/** The parts of a workspace that a request may name, and how to find their rows. */
 const placesBelow: Readonly<
   Record<keyof Place, [kind: PlaceKind, find: (services: Services, id: string) => Promise<Row | null>]>
 > = {
@@ -82,7 +85,7 @@ const placesBelow: Readonly<
 };
 
 /**
- * The workspace of what is named; `null` for what belongs to the organization as a whole.
+ * The workspace of what the request names; `null` for what belongs to the organization as a whole.
  * @throws RESOURCE_NOT_FOUND
  */
 async function workspaceOf(services: Services, orgId: string, named: Named): Promise<string | null> {

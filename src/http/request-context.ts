@@ -6,7 +6,7 @@ import { ClientAddress } from './client-address.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Who calls: a stranger until the credential was looked at. */
+    /** The caller: unauthenticated until the credential has been checked. */
     caller: Caller;
   }
 }
@@ -14,7 +14,7 @@ declare module 'fastify' {
 const TRACE_ID = /^[A-Za-z0-9._-]{1,128}$/;
 const TRACEPARENT = /^00-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
-/** `x-trace-id` where it is usable, else the trace of `traceparent`, else a new one (defaults §0.5). */
+/** `x-trace-id` if it is usable, else the trace of `traceparent`, else a new one (defaults §0.5). */
 export function traceIdOf(headers: Record<string, string | string[] | undefined>): string {
   const given = headers['x-trace-id'];
   if (typeof given === 'string' && TRACE_ID.test(given)) return given;
@@ -22,13 +22,13 @@ export function traceIdOf(headers: Record<string, string | string[] | undefined>
   return (typeof parent === 'string' && TRACEPARENT.exec(parent)?.[1]) || randomUUID();
 }
 
-/** Path of a request without its query. */
+/** The path of a request without its query. */
 export const pathOf = (url: string): string => {
   const end = url.indexOf('?');
   return end < 0 ? url : url.slice(0, end);
 };
 
-/** Notes what is known of each request before it is understood, and answers with the trace id. */
+/** Stores what is known about each request before it is parsed, and sends the trace id in the response. */
 export function addRequestContext(server: FastifyInstance, trustedProxies: readonly string[]): void {
   const clients = new ClientAddress(trustedProxies);
   server.decorateRequest('caller', null as unknown as Caller);
@@ -53,7 +53,7 @@ export function addRequestContext(server: FastifyInstance, trustedProxies: reado
   });
 }
 
-/** See {@link RequestInfo.door}. Taken from the route that was found, never from the raw URL. */
+/** See {@link RequestInfo.door}. Derived from the matched route, never from the raw URL. */
 function doorOf({ routeOptions, params }: FastifyRequest): string | undefined {
   const { template } = routeOptions.config;
   if (template) return canonicalPath(template, params as Record<string, string>);

@@ -3,12 +3,12 @@ import type { Logger } from '../platform/logger.ts';
 
 /**
  * One line per answered request, with its trace id: changes and failures at `info`, successful reads at `debug`. Only
- * the path is logged, never the query, headers or bodies: tokens travel there.
+ * the path is logged, never the query, headers or bodies: they may contain tokens.
  */
 export function addRequestLog(server: FastifyInstance, logger: Logger): void {
   const log = (request: FastifyRequest, reply: FastifyReply): void => {
     const { caller } = request;
-    if (!caller) return; // refused before it was looked at, and answered in the promised shape
+    if (!caller) return; // refused before it was parsed, and answered in the documented shape
     const { statusCode } = reply;
     const level =
       statusCode >= 500
@@ -16,7 +16,7 @@ export function addRequestLog(server: FastifyInstance, logger: Logger): void {
         : statusCode >= 400 || (request.method !== 'GET' && request.method !== 'HEAD')
           ? 'info'
           : 'debug';
-    if (!logger.isLevelEnabled(level)) return; // a line that nobody sees must cost nothing
+    if (!logger.isLevelEnabled(level)) return; // a line that is not logged must cost nothing
     request.log[level](
       {
         method: request.method,

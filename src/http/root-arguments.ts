@@ -1,8 +1,8 @@
 import type { FastifyRequest } from 'fastify';
 
 /**
- * The arguments of the root field behind a façade request that its path and query name, unchecked: what is no single
- * text is left out.
+ * The arguments of the root field behind a façade request, as named in its path and query, not validated. Values that
+ * are not a single string are left out.
  */
 export function rootArgumentsOf({ params, query, routeOptions }: FastifyRequest): Record<string, string | undefined> {
   const parts = { params, query } as Record<'params' | 'query', Record<string, unknown>>;

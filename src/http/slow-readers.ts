@@ -4,21 +4,21 @@ import type { FastifyInstance } from 'fastify';
 
 const SWEEP_MS = 1_000;
 /**
- * Requests that one connection may have sent before the first of them is answered: nobody needs more, and their answers
- * wait in memory.
+ * How many requests a connection may send before the first is answered. Nobody needs more, and their responses wait in
+ * memory.
  */
 const MAX_PIPELINED = 16;
-/** Bytes that all clients together may leave unread in this process. */
+/** How many bytes all clients together may leave unread in this process. */
 const MAX_UNREAD_BYTES = 128 * 1024 * 1024;
 
 interface Options {
-  /** How long a client may take nothing of what waits for it. */
+  /** How long a client may read nothing of what waits for it. */
   timeoutMs: number;
   /** Lower in tests. */
   maxUnreadBytes?: number;
 }
 
-/** What waits for a client, and since when nothing of it was taken. */
+/** The bytes that wait for a client, and since when it has read none of them. */
 interface Unread {
   sent: number;
   queued: number;
@@ -27,8 +27,9 @@ interface Unread {
 }
 
 /**
- * Cuts off clients that do not read: answers, event streams and WebSockets alike, for to all of them it is a connection
- * whose bytes stay. When too many bytes wait in all, whoever leaves the most of them goes first.
+ * Disconnects clients that do not read. Responses, event streams and WebSockets are treated alike: each is a connection
+ * with unread bytes. When all unread bytes together exceed the limit, the client with the most of them is disconnected
+ * first.
  */
 export function cutOffSlowReaders(server: FastifyInstance, { timeoutMs, maxUnreadBytes }: Options): void {
   const open = new Set<Socket>();
@@ -53,7 +54,7 @@ export function cutOffSlowReaders(server: FastifyInstance, { timeoutMs, maxUnrea
     const now = Date.now();
     const before = new Set(unread.keys());
     for (const socket of open) if (isStuck(socket, now)) socket.destroy();
-    // what was not there at the last look had no time to be read yet
+    // bytes that were not there at the last check had no time to be read yet
     const waiting = [...unread].filter(([socket]) => before.has(socket));
     let bytes = waiting.reduce((sum, [, state]) => sum + state.bytes, 0);
     if (bytes <= limit) return;
@@ -78,11 +79,11 @@ export function cutOffSlowReaders(server: FastifyInstance, { timeoutMs, maxUnrea
   server.addHook('onClose', async () => clearInterval(timer));
 }
 
-/** Where a connection's writes are. Of a write under way only the handle knows how much is left of it. */
+/** The state of a connection's writes. Only the handle knows how much is left of a write in progress. */
 function stateOf(socket: Socket, answers: ReadonlySet<ServerResponse> | undefined, now: number): Unread {
   const { _handle: handle } = socket as Socket & { _handle?: { writeQueueSize?: number } | null };
   let bytes = socket.writableLength;
-  // of pipelined requests only the first has the connection: the answers to the others wait behind it
+  // only the first of pipelined requests has the connection: the responses to the others wait behind it
   for (const answer of answers ?? []) if (!answer.socket) bytes += answer.writableLength;
   return {
     sent: socket.bytesWritten - socket.writableLength,

@@ -14,9 +14,9 @@ const headers = {
 };
 
 export interface StartPageOptions {
-  /** Where clients reach the service, where that is configured. */
+  /** The address at which clients reach the service, if configured. */
   publicUrl: string | undefined;
-  /** Where it listens, for requests that do not say which host they meant. */
+  /** The listening address, for requests without a usable host. */
   listeningUrl: () => string;
   hasGraphiQL: boolean;
 }
@@ -25,8 +25,8 @@ const GRAPHIQL =
   '<li><a href="/graphql">GraphiQL</a> <span>Ask the GraphQL schema in the browser.</span></li>\n          ';
 
 /**
- * What a browser sees at `/`: what this is, where its doors are, and the first calls against this very origin. For
- * everyone else `/` stays an unknown route.
+ * Serves `/` to browsers: what this service is, its endpoints, and the first calls against this very origin. For all
+ * other clients, `/` stays an unknown route.
  */
 export function addStartPage(server: FastifyInstance, options: StartPageOptions): void {
   const page = readFileSync(path.join(folder, 'index.html'), 'utf8').replace(
@@ -45,7 +45,7 @@ export function addStartPage(server: FastifyInstance, options: StartPageOptions)
   }
 }
 
-/** A host that can stand in a page and in a shell as it is. */
+/** A host that is safe in a page and in a shell without escaping. */
 const HOST = /^(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
 
 function originOf({ headers: { host = '' }, protocol }: FastifyRequest, options: StartPageOptions): string {
@@ -53,7 +53,7 @@ function originOf({ headers: { host = '' }, protocol }: FastifyRequest, options:
   return HOST.test(host) ? `${protocol}://${host}` : options.listeningUrl();
 }
 
-/** Whether `Accept` names HTML and likes JSON less. */
+/** Whether `Accept` names HTML and prefers it to JSON. */
 function prefersPage(accept = ''): boolean {
   const weights = new Map<string, number>();
   for (const range of accept.toLowerCase().split(',')) {

@@ -6,7 +6,7 @@ import type { Organization } from '../generated/prisma/client.ts';
 import { insertWorkspace } from '../workspaces/workspace.service.ts';
 import { joinOrganization } from './membership.ts';
 
-/** A new organization with a default workspace; its founder owns both. */
+/** Creates an organization with a default workspace. The founder owns both. */
 export async function foundOrganization(
   tx: Tx,
   access: Access,
@@ -18,7 +18,7 @@ export async function foundOrganization(
   await joinOrganization(tx, access, { orgId: id, userId: founderId, role: 'owner', addedBy: founderId });
   const workspaceId = newId('workspace');
   insertWorkspace(tx, { id: workspaceId, orgId: id, ownerId: founderId, name: 'Default workspace' });
-  // last, because the record of the request is that of the organization; its event comes before those of what is in it
+  // last, because the audit record of the request is that of the organization; its event precedes those of its content
   tx.audit({ action: 'create', resourceType: 'organization', resourceId: id, orgId: id });
   return { organization: await tx.written(made), workspaceId };
 }

@@ -11,8 +11,8 @@ import type { Invitation, User } from '../generated/prisma/client.ts';
 import { joinOrganization } from './membership.ts';
 
 /**
- * An invitation that can still be accepted, by the hash of its token. It dies with its author's right to give what it
- * gives.
+ * Finds an invitation that can still be accepted, by the hash of its token. It is no longer valid once its author may
+ * not grant its roles any more.
  */
 export async function findPendingInvitation(db: Asked, hash: string): Promise<Invitation | null> {
   const invitation = await findRow(db, 'invitations', { tokenHash: hash, status: 'pending' });
@@ -34,14 +34,14 @@ async function isStillBacked(db: Asked, invitation: Invitation): Promise<boolean
   return there !== null && atLeast(there, asRole(workspaceRole));
 }
 
-/** What is said of a link that cannot be used. */
+/** The error for a link that cannot be used. */
 export const deadInvitation = (path: string[]): InputError =>
   invalidInput(path, 'the invitation is unknown, used or expired');
 
 /**
- * Uses an invitation up for a user, who joins the organization and the workspace that it names. @returns the
- * organization
- * @throws `refusal` when it was used or revoked in the meantime
+ * Uses up an invitation for a user, who joins its organization and its workspace, if it names one.
+ * @returns the organization
+ * @throws `refusal` when it was used or revoked meanwhile
  */
 export async function acceptInvitation(
   tx: Tx,
@@ -59,18 +59,18 @@ export async function acceptInvitation(
     role: asRole(invitation.role),
     addedBy: invitation.invitedBy,
   });
-  // asked again now that the organization is locked: its author may just have been removed
+  // checked again now that the organization is locked: its author may just have been removed
   if (!(await isStillBacked(tx, invitation))) throw refusal;
   const workspace = workspaceId ? await findRow(tx, 'workspaces', { id: workspaceId, orgId, deletedAt: null }) : null;
   if (workspace) {
     tx.write(statement`insert into workspace_members (id, org_id, workspace_id, user_id, role, added_by)
-      values (${newId('workspace_member')}, ${orgId}, ${workspace.id}, ${user.id}, ${invitation.workspaceRole ?? 'member'},
-        ${invitation.invitedBy}) on conflict do nothing`);
+      values (${newId('workspace_member')}, ${orgId}, ${workspace.id}, ${user.id},
+        ${invitation.workspaceRole ?? 'member'}, ${invitation.invitedBy}) on conflict do nothing`);
     tx.update('users', { id: user.id, defaultWorkspaceId: null }, { defaultWorkspaceId: workspace.id });
     emitChange(tx, 'created', 'workspace_member', { id: user.id, orgId, workspaceId: workspace.id });
     tx.afterCommit(() => access.workspaceChanged(orgId, workspace.id, user.id));
   }
-  // whoever registers by it is not signed in yet: the record says who
+  // a user who registers with the invitation is not signed in yet: the record names them
   tx.audit({
     action: 'update',
     resourceType: 'invitation',

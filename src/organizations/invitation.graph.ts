@@ -12,22 +12,32 @@ import type { Invitation as InvitationRow } from './invitation.service.ts';
 import { Organization } from './organization.graph.ts';
 
 export const Invitation = builder.objectRef<InvitationRow>('Invitation').implement({
-  description: 'An invitation by e-mail to join an organization, and perhaps one of its workspaces.',
+  description: 'An e-mail invitation to join an organization and, optionally, one of its workspaces.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
     email: t.exposeString('email', {
-      description: 'The invited address; only the account with this address can accept.',
+      description: 'The invited address. Only the account with this address can accept.',
     }),
     role: t.exposeString('role', { description: 'The role in the organization after accepting.' }),
-    workspaceId: t.exposeID('workspaceId', { nullable: true, description: 'A workspace that is joined too.' }),
+    workspaceId: t.exposeID('workspaceId', {
+      nullable: true,
+      description: 'A workspace that the invited user joins too.',
+    }),
     workspaceRole: t.exposeString('workspaceRole', { nullable: true, description: 'The role in that workspace.' }),
     status: t.exposeString('status', { description: '`pending`, `accepted`, `revoked` or `expired`.' }),
-    invitedBy: t.exposeID('invitedBy', { nullable: true, description: 'Who invited.' }),
-    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was made.' }),
-    updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When it last changed.' }),
-    expiresAt: t.expose('expiresAt', { type: 'DateTime', description: 'Until when it can be accepted.' }),
-    acceptedAt: t.expose('acceptedAt', { type: 'DateTime', nullable: true, description: 'When it was accepted.' }),
-    acceptedBy: t.exposeID('acceptedBy', { nullable: true, description: 'Who accepted.' }),
+    invitedBy: t.exposeID('invitedBy', { nullable: true, description: 'The user who sent the invitation.' }),
+    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When the invitation was created.' }),
+    updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When the invitation last changed.' }),
+    expiresAt: t.expose('expiresAt', {
+      type: 'DateTime',
+      description: 'Expiry time. The invitation can be accepted until then.',
+    }),
+    acceptedAt: t.expose('acceptedAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'When the invitation was accepted.',
+    }),
+    acceptedBy: t.exposeID('acceptedBy', { nullable: true, description: 'The user who accepted the invitation.' }),
   }),
 });
 
@@ -41,18 +51,18 @@ readable(Invitation, {
     builder.args((t) => ({
       status: t.string({
         constraints: { oneOf: ['pending', 'accepted', 'revoked', 'expired'] },
-        description: 'Only those with this status.',
+        description: 'Returns only invitations with this status.',
       }),
     })),
-  one: { organization: 'Its organization.' },
+  one: { organization: 'The organization.' },
   nested: {
-    description: 'The invitations, newest first; null, with an error, for those who may not read them.',
+    description: 'The invitations, newest first. `null`, with an error, for callers who may not read them.',
     nullable: true,
   },
 });
 
 const CreateInvitationInput = builder.inputType('CreateInvitationInput', {
-  description: 'Whom to invite, and as what.',
+  description: 'Who to invite, and with which roles.',
   fields: (t) => ({
     email: t.string({
       required: true,
@@ -61,23 +71,23 @@ const CreateInvitationInput = builder.inputType('CreateInvitationInput', {
     }),
     role: t.field({
       ...aRole,
-      description: 'The role in the organization; `member` unless told, never above the own.',
+      description: "The role in the organization. Default `member`. Never above the caller's own role.",
     }),
-    workspaceId: t.id({ constraints: bounds.id, description: 'A workspace to join too.' }),
+    workspaceId: t.id({ constraints: bounds.id, description: 'A workspace that the invited user joins too.' }),
     workspaceRole: t.field({
       ...aRole,
-      description: 'The role in that workspace; `member` unless told, never above the own.',
+      description: "The role in that workspace. Default `member`. Never above the caller's own role.",
     }),
   }),
 });
 
 const AcceptInvitationInput = builder.inputType('AcceptInvitationInput', {
-  description: 'The token of the mailed link.',
+  description: 'The token from the mailed link.',
   fields: (t) => ({
     token: t.string({
       required: true,
       constraints: { minLength: 1, maxLength: 1024, sensitive: true },
-      description: 'The token; it works once.',
+      description: 'The token. It works once.',
     }),
   }),
 });
@@ -87,7 +97,7 @@ const target = () => ({ ...organizationArgs(), ...idArg('The invitation.') });
 builder.mutationFields((t) => ({
   createInvitation: t.field({
     type: Invitation,
-    description: 'Invites an address: mails a link that works once, for seven days.',
+    description: 'Invites an e-mail address. Mails it a link that works once, for seven days.',
     authorize: { organization: 'invitation:create' },
     args: { ...organizationArgs(), ...inputArg(CreateInvitationInput, 'The invitation.') },
     resolve: ({ organization }, { input }, { actor, services }) =>
@@ -99,13 +109,13 @@ builder.mutationFields((t) => ({
   }),
   resendInvitation: t.field({
     type: Invitation,
-    description: 'Mails a new link for a pending invitation, which works for seven days; the old link is dead.',
+    description: 'Mails a new link for a pending invitation. It works for seven days; the old link stops working.',
     authorize: { organization: 'invitation:update' },
     args: { ...target(), ...versionArg() },
     resolve: ({ organization }, { id }, { actor, services }) => services.invitations.resend(actor, organization, id),
   }),
   revokeInvitation: t.boolean({
-    description: 'Makes the link of a pending invitation useless.',
+    description: 'Revokes a pending invitation. Its link stops working.',
     authorize: { organization: 'invitation:delete' },
     activity: { action: 'revoke', resourceType: 'invitation' },
     args: { ...target(), ...versionArg() },
@@ -117,7 +127,7 @@ builder.mutationFields((t) => ({
   acceptInvitation: t.field({
     type: Organization,
     description:
-      'Joins the organization that a mailed link is from. The address of the account must be the invited one.',
+      "Joins the organization that sent the invitation. The account's e-mail address must be the invited one.",
     authorize: { session: 'organization:access' },
     activity: { action: 'update', resourceType: 'invitation' },
     isCredential: true,

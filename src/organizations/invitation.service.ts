@@ -21,7 +21,7 @@ import type { Invitation as InvitationRow } from '../generated/prisma/client.ts'
 import { acceptInvitation, deadInvitation, findPendingInvitation } from './invitation-token.ts';
 import { lockOrganization } from './membership.ts';
 
-/** An invitation as its organization sees it: without the token, which only the mail has. */
+/** An invitation as its organization sees it: without the token, which is only in the mail. */
 export type Invitation = Omit<InvitationRow, 'tokenHash' | 'emailKey'>;
 
 export interface CreateInvitation {
@@ -46,13 +46,14 @@ const columns = columnsOf(
   ),
 );
 
-/** Invitations by e-mail to join an organization. */
+/** Invites people to organizations by e-mail. */
 export class InvitationService {
   /** The invitations of an organization, newest first. */
   readonly reads: Reads<Invitation, OrganizationPlace, PageArgs & { status?: string | null }>;
   readonly #deps: InvitationDeps;
-  // whoever invites, an address is not flooded; administrators are told, as they know the address anyway
-  // per organization: what one tenant sends must neither block another nor tell it anything
+  // Whoever invites, an address is not flooded with mails. Administrators see the refusal, as they know the address
+  // anyway. Counted per organization: the mails of one tenant must neither block another tenant nor reveal anything to
+  // it.
   readonly #mailsByAddress = new Budget(3, 3600);
 
   constructor(deps: InvitationDeps) {
@@ -105,7 +106,7 @@ export class InvitationService {
   }
 
   /**
-   * Mails a new link, which works for seven days; the old one is dead.
+   * Mails a new link, which works for seven days. The old link stops working.
    * @throws RESOURCE_CONFLICT unless it is pending
    */
   async resend(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<Invitation> {
@@ -122,7 +123,10 @@ export class InvitationService {
     return this.reads.get(unkept, place, id);
   }
 
-  /** The link is dead at once. @throws RESOURCE_CONFLICT unless it is pending */
+  /**
+   * Revokes an invitation. Its link stops working at once.
+   * @throws RESOURCE_CONFLICT unless it is pending
+   */
   async revoke(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<void> {
     const { orgId } = place;
     await this.#pending(actor, place, id, 'invitation:delete');
@@ -133,9 +137,10 @@ export class InvitationService {
   }
 
   /**
-   * Joins the organization that the link is from. The link was mailed to an address: only the account with that address
+   * Joins the organization that sent the link. The link was mailed to an address: only the account with that address
    * may use it.
-   * @returns the organization @throws InputError for a link that is dead or somebody else's
+   * @returns the organization
+   * @throws InputError for a link that no longer works or is for somebody else
    */
   async accept(actor: Actor, token: string): Promise<string> {
     const path = ['input', 'token'];
@@ -175,7 +180,7 @@ export class InvitationService {
     return invitation;
   }
 
-  /** Of a change, an acceptance and a revocation at the same time, one wins. */
+  /** If a change, an acceptance and a revocation happen at the same time, one of them wins. */
   async #whilePending(tx: Tx, orgId: string, id: string, set: Columns<'invitations'>): Promise<void> {
     await tx.expectVersion({ table: 'invitations', key: { id, orgId } });
     const invitation = await tx.lock('invitations', { id, orgId }, 'no key update', () => notFound('invitation', id));
@@ -196,7 +201,7 @@ function notPending({ id, status }: Pick<Invitation, 'id' | 'status'>) {
   return conflict('invitation', id, ending.reason, ending.message);
 }
 
-/** @throws RESOURCE_ALREADY_EXISTS for members and for those who are invited already */
+/** @throws RESOURCE_ALREADY_EXISTS for members and for addresses that are already invited */
 async function refuseKnown(db: Asked, orgId: string, email: string): Promise<void> {
   const emailKey = email.toLowerCase();
   const [member] = await db.query<{ id: string }>(statement`

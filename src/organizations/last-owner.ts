@@ -4,17 +4,17 @@ import { statement } from '../data/writes.ts';
 import { Prisma } from '../generated/prisma/client.ts';
 
 /**
- * Where somebody stops being an owner: in one workspace or organization, in an organization with all its workspaces,
+ * Where a user stops being an owner: in one workspace or organization, in an organization with all its workspaces, or
  * everywhere.
  */
 type OwnerScope = { workspaceId: string } | { orgId: string; withWorkspaces: boolean } | 'everywhere';
 
 interface Owned {
   id: string;
-  /** Of a workspace its organization; `null` for an organization. */
+  /** The organization of a workspace; `null` for an organization. */
   orgId: string | null;
   name: string;
-  /** Nobody else who is active owns it. */
+  /** Whether nobody else with an active account owns it. */
   isLast: boolean;
 }
 
@@ -22,8 +22,8 @@ type MemberKind = 'organization_member' | 'workspace_member' | 'user';
 
 /**
  * Every organization and workspace keeps an owner whose account is active. The caller has locked what the scope names,
- * as everything does that takes an owner away. @throws RESOURCE_CONFLICT `last_owner`, whose `references` are what
- * would be left without one
+ * as every change that takes an owner away does.
+ * @throws RESOURCE_CONFLICT `last_owner`, whose `references` list what would be left without an owner
  */
 export async function ensureNotLastOwner(
   tx: Tx,
@@ -34,15 +34,19 @@ export async function ensureNotLastOwner(
   refuseLast(await ownedBy(tx, userId, scope), userId, resourceType);
 }
 
-/** The same for a member who leaves an organization, which the caller has locked, and so all its workspaces. */
+/**
+ * The same check for a member who leaves an organization. The caller has locked the organization, and so all its
+ * workspaces.
+ */
 export async function ensureMayLeave(tx: Tx, { orgId, userId }: { orgId: string; userId: string }): Promise<void> {
   await lockWorkspaces(tx, Prisma.sql`m.user_id = ${userId} and m.org_id = ${orgId}`);
   await ensureNotLastOwner(tx, userId, { orgId, withWorkspaces: true }, 'organization_member');
 }
 
 /**
- * The same for an account that is about to be deleted or suspended. Locks what it owns and then the account. Whoever
- * makes somebody an owner locks that account: what it came to own meanwhile is seen at the end.
+ * The same check for an account that is about to be deleted or suspended. Locks what the account owns, then the
+ * account. Every change that makes somebody an owner locks that account, so the last look finds what it came to own
+ * meanwhile.
  */
 export async function ensureMayDeactivate(tx: Tx, userId: string): Promise<void> {
   const ofOwner = statement`t.deleted_at is null
@@ -64,7 +68,7 @@ async function lockWorkspaces(tx: Tx, ofMember: Prisma.Sql): Promise<{ id: strin
 
 function refuseLast(owned: readonly Owned[], userId: string, resourceType: MemberKind): void {
   const organizations = new Set(owned.filter(({ isLast, orgId }) => isLast && !orgId).map(({ id }) => id));
-  // an organization that is named stands for its workspaces: it may be deleted with them
+  // a listed organization covers its workspaces: it may be deleted with them
   const last = owned.filter(({ isLast, orgId }) => isLast && !(orgId && organizations.has(orgId)));
   if (last.length === 0) return;
   const names = last.slice(0, NAMED).map(({ name }) => `'${name}'`);
@@ -73,15 +77,16 @@ function refuseLast(owned: readonly Owned[], userId: string, resourceType: Membe
     resourceType,
     userId,
     'last_owner',
-    `The user is the last owner of ${names.join(', ')}${more}: make somebody else an owner first, or delete what is not needed.`,
+    `The user is the last owner of ${names.join(', ')}${more}: ` +
+      'make somebody else an owner first, or delete what is not needed.',
     { references: last.map(({ id }) => id) },
   );
 }
 
-/** So many are named in a message; the references have all. */
+/** How many names a message lists. The references list all of them. */
 const NAMED = 5;
 
-/** What a user owns in a scope: organizations first. What is deleted needs no owner. */
+/** What a user owns in a scope, organizations first. Deleted ones need no owner. */
 async function ownedBy(tx: Tx, userId: string, scope: OwnerScope): Promise<Owned[]> {
   const parts = [
     ...('everywhere' === scope || 'orgId' in scope ? [ownedOrganizations(userId, scope)] : []),

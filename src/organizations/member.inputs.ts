@@ -14,7 +14,7 @@ interface MemberRow extends ShownUser {
   updatedAt: Date;
 }
 
-/** The fields of a membership, beside those that say of what. */
+/** The fields that memberships of organizations and of workspaces share. */
 export function memberFields(type: ObjectRef<typeof builder.$inferSchemaTypes, MemberRow>): void {
   builder.objectFields(type, (t) => ({
     id: t.exposeID('id', { description: 'Identifier of the membership.' }),
@@ -23,32 +23,33 @@ export function memberFields(type: ObjectRef<typeof builder.$inferSchemaTypes, M
     username: t.exposeString('username', { description: "The user's name." }),
     email: t.exposeString('email', { description: "The user's e-mail address." }),
     fullName: t.exposeString('fullName', { nullable: true, description: "The user's full name." }),
-    avatarUrl: t.exposeString('avatarUrl', { nullable: true, description: "The user's picture." }),
-    addedBy: t.exposeID('addedBy', { nullable: true, description: 'Who added the user.' }),
+    avatarUrl: t.exposeString('avatarUrl', { nullable: true, description: "URL of the user's picture." }),
+    addedBy: t.exposeID('addedBy', { nullable: true, description: 'The user who added this member.' }),
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When the user was added.' }),
     updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When the membership last changed.' }),
   }));
   refersTo(type, { orgId: 'organization', userId: 'user', addedBy: 'user' });
 }
 
-/** Who to add: `AddWorkspaceMemberInput`. */
+/** The input that adds a member, such as `AddWorkspaceMemberInput`. */
 export const addMemberInput = (name: string, userDescription: string) =>
   builder.inputType(name, {
-    description: 'Who to add.',
+    description: 'The user to add, and the role.',
     fields: (t) => ({
       userId: t.id({ required: true, constraints: bounds.id, description: userDescription }),
-      role: t.field({ ...aRole, description: 'The role; `member` unless told, never above the own.' }),
+      role: t.field({ ...aRole, description: "The role. Default `member`. Never above the caller's own role." }),
     }),
   });
 
-/** The new role: `UpdateWorkspaceMemberInput`. */
+/** The input that changes a member's role, such as `UpdateWorkspaceMemberInput`. */
 export const updateMemberInput = (name: string) =>
   builder.inputType(name, {
     description: 'The new role.',
     fields: (t) => ({
-      role: t.field({ ...aRole, required: true, description: 'The role; never above the own.' }),
+      role: t.field({ ...aRole, required: true, description: "The new role. Never above the caller's own role." }),
     }),
   });
 
-/** The argument that names a member, beside the place. */
-export const memberArg = () => builder.args((t) => ({ userId: t.id({ required: true, description: 'The member.' }) }));
+/** The argument that names a member; the place has arguments of its own. */
+export const memberArg = () =>
+  builder.args((t) => ({ userId: t.id({ required: true, description: 'The user who is the member.' }) }));

@@ -10,23 +10,24 @@ import type { Organization, User } from '../generated/prisma/client.ts';
 
 /**
  * Locks an organization: with `share` against removals and deletion, with `no key update` against joins too.
- * @throws RESOURCE_NOT_FOUND when it is not there or deleted
+ * @throws RESOURCE_NOT_FOUND when it does not exist or is deleted
  */
 export async function lockOrganization(tx: Tx, id: string, strength: LockStrength): Promise<Organization> {
   return tx.lock('organizations', { id, deletedAt: null }, strength, () => notFound('organization', id));
 }
 
 /**
- * Locks an account before it becomes a member or an owner: whoever deletes or suspends it waits, or was first.
- * @throws RESOURCE_NOT_FOUND when it is not there or deleted
+ * Locks an account before it becomes a member or an owner. A concurrent deletion or suspension waits, or has already
+ * happened.
+ * @throws RESOURCE_NOT_FOUND when it does not exist or is deleted
  */
 export async function lockAccount(tx: Tx, id: string): Promise<User> {
   return tx.lock('users', { id, deactivatedAt: null }, 'key share', () => notFound('user', id));
 }
 
 /**
- * Locks an organization, and in it a living member, against removals and deletion. @param orElse the error when there
- * is no such member
+ * Locks an organization and a live member of it against removals and deletion.
+ * @param orElse the error when there is no such member
  */
 export function demandMember(tx: Tx, orgId: string, userId: string, orElse: () => Error): void {
   tx.demand('organizations', { id: orgId, deletedAt: null }, 'share', orElse);
@@ -35,15 +36,16 @@ export function demandMember(tx: Tx, orgId: string, userId: string, orElse: () =
 }
 
 /**
- * The condition of lists of members, over their `users u`: a deleted account is no member of anything, a suspended one
- * is.
+ * The condition for lists of members, over their `users u`: a deleted account is not a member of anything, a suspended
+ * one is.
  */
 export const IS_KEPT = 'u.deactivated_at is null';
 
 /**
- * Makes a user a member of an organization; one who is a member already keeps the role. Locks the organization, so that
- * nobody removes the member meanwhile, and the account.
- * @returns whether it was new @throws RESOURCE_NOT_FOUND when the organization or the account is not there or deleted
+ * Makes a user a member of an organization. An existing member keeps the role. Locks the organization, so nobody
+ * removes the member meanwhile, and the account.
+ * @returns whether the membership is new
+ * @throws RESOURCE_NOT_FOUND when the organization or the account does not exist or is deleted
  */
 export async function joinOrganization(
   tx: Tx,
@@ -54,9 +56,10 @@ export async function joinOrganization(
   const { isActive } = await lockAccount(tx, userId);
   if (!isActive) throw notFound('user', userId);
   const made = await tx.query(statement`insert into organization_members (id, org_id, user_id, role, added_by)
-    values (${newId('organization_member')}, ${orgId}, ${userId}, ${role}, ${addedBy}) on conflict do nothing returning id`);
+    values (${newId('organization_member')}, ${orgId}, ${userId}, ${role}, ${addedBy})
+    on conflict do nothing returning id`);
   if (made.length === 0) return false;
-  // whoever registers by an invitation is not signed in yet: the record says who added them
+  // a user who registers with an invitation is not signed in yet: the record names who added them
   tx.audit({
     action: 'create',
     resourceType: 'organization_member',

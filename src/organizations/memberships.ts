@@ -13,10 +13,10 @@ import { lockWorkspace } from '../workspaces/workspace.service.ts';
 import { ensureMayLeave, ensureNotLastOwner } from './last-owner.ts';
 import { IS_KEPT, lockAccount, lockOrganization } from './membership.ts';
 
-/** What lists of members show of a user. */
+/** The fields of a user that lists of members show. */
 export type ShownUser = Pick<User, 'username' | 'email' | 'fullName' | 'avatarUrl'>;
 
-/** How members are read, oldest first, from a table `t` of memberships. */
+/** Reads members, oldest first, from a table `t` of memberships. */
 export const shownMembers = <Kind extends MemberKind, Property extends string>(
   kind: Kind,
   properties: readonly Property[],
@@ -33,12 +33,12 @@ export const shownMembers = <Kind extends MemberKind, Property extends string>(
 
 type MemberKind = 'organization_member' | 'workspace_member';
 
-/** Where somebody is a member: in an organization, or in a workspace of it. */
+/** Where a user is a member: in an organization, or in one of its workspaces. */
 interface MemberPlace extends OrganizationPlace {
   workspaceId?: string;
 }
 
-/** The rules that members of organizations and of workspaces share. */
+/** The rules that memberships of organizations and of workspaces share. */
 export class Memberships {
   readonly #deps: ServiceDeps;
   readonly #kind: MemberKind;
@@ -48,11 +48,11 @@ export class Memberships {
     this.#kind = kind;
   }
 
-  /** @throws FORBIDDEN for a role above one's own, RESOURCE_CONFLICT `last_owner` */
+  /** @throws FORBIDDEN for a role above the caller's own, RESOURCE_CONFLICT `last_owner` */
   async changeRole(actor: Actor, place: MemberPlace, userId: string, role: Role): Promise<void> {
     const { orgId, workspaceId } = place;
     await this.#deps.changes.run(actor, async (tx) => {
-      // a new owner must neither leave the organization nor be deactivated meanwhile
+      // a new owner must not leave the organization or be deactivated meanwhile
       if (role === 'owner' && workspaceId !== undefined) await lockOrganization(tx, orgId, 'share');
       const before = await this.#lockMember(tx, place, userId);
       await this.mayGrant(tx, actor, place, before, 'update');
@@ -71,8 +71,9 @@ export class Memberships {
   }
 
   /**
-   * Removes a member; leaving oneself is always allowed, unless one is the last owner.
-   * @param follow does what else goes with it, and records it in its place @throws RESOURCE_CONFLICT `last_owner`
+   * Removes a member. Members may always remove themselves, except the last owner.
+   * @param follow makes the changes that belong to the removal, and calls `record` at the right point among them
+   * @throws RESOURCE_CONFLICT `last_owner`
    */
   async remove(
     actor: Actor,
@@ -88,22 +89,22 @@ export class Memberships {
       const { orgId, workspaceId } = place;
       if (workspaceId === undefined) await ensureMayLeave(tx, { orgId, userId });
       else if (role === 'owner') await ensureNotLastOwner(tx, userId, { workspaceId }, this.#kind);
-      // who leaves the organization at the same moment takes the row of a workspace along
+      // leaving the organization at the same moment also deletes the row of the workspace
       tx.remove(`${this.#kind}s`, { ...place, userId }, () => notFound(this.#kind, userId));
       await follow(tx, () => this.record(tx, 'delete', place, userId, { role }));
     });
   }
 
-  /** Locks a place against other changes of its members: owners cannot demote each other at the same time. */
+  /** Locks a place against other changes of its members, so that owners cannot demote each other at the same time. */
   async lock(tx: Tx, { orgId, workspaceId }: MemberPlace): Promise<void> {
     if (workspaceId === undefined) await lockOrganization(tx, orgId, 'no key update');
     else await lockWorkspace(tx, { orgId, workspaceId });
   }
 
   /**
-   * Nobody hands out, changes or takes away a role above their own. Asks the rows, not the cache: the own role may just
-   * have changed. Asks within the transaction: to wait for a second connection while others wait for the lock would
-   * stand the whole pool still.
+   * Nobody grants, changes or removes a role above their own. Reads the rows, not the cache: the caller's own role may
+   * just have changed. Reads within the transaction: waiting for a second connection while others wait for the lock
+   * could block the whole pool.
    */
   async mayGrant(
     tx: Tx,
@@ -152,7 +153,10 @@ export class Memberships {
     else await access.requireWorkspace(actor, orgId, workspaceId, permission);
   }
 
-  /** The member's role, with the place locked. @throws RESOURCE_NOT_FOUND */
+  /**
+   * Locks the place and returns the member's role.
+   * @throws RESOURCE_NOT_FOUND
+   */
   async #lockMember(tx: Tx, place: MemberPlace, userId: string): Promise<Role> {
     await this.lock(tx, place);
     const table = `${this.#kind}s` as const;

@@ -9,7 +9,7 @@ import { Organization } from './organization.graph.ts';
 import type { OrganizationMember as OrganizationMemberRow } from './organization-member.service.ts';
 
 export const OrganizationMember = builder.objectRef<OrganizationMemberRow>('OrganizationMember').implement({
-  description: 'A user as a member of an organization.',
+  description: 'A user who is a member of an organization.',
   interfaces: [Node, Versioned],
   fields: (t) => ({ orgId: t.exposeID('orgId', { description: 'The organization.' }) }),
 });
@@ -25,7 +25,7 @@ readable(OrganizationMember, {
 
 const AddOrganizationMemberInput = addMemberInput(
   'AddOrganizationMemberInput',
-  'A user who has an account; invite others by e-mail.',
+  'A user who already has an account. Invite others by e-mail.',
 );
 const UpdateOrganizationMemberInput = updateMemberInput('UpdateOrganizationMemberInput');
 
@@ -34,9 +34,9 @@ const target = () => ({ ...organizationArgs(), ...memberArg() });
 builder.mutationFields((t) => ({
   addOrganizationMember: t.field({
     type: OrganizationMember,
-    description: 'Adds a user to an organization, to none of its workspaces.',
+    description: 'Adds a user to an organization, but to none of its workspaces.',
     authorize: { organization: 'organization_member:create' },
-    args: { ...organizationArgs(), ...inputArg(AddOrganizationMemberInput, 'Who to add.') },
+    args: { ...organizationArgs(), ...inputArg(AddOrganizationMemberInput, 'The member to add.') },
     resolve: ({ organization }, { input: { userId, role } }, { actor, services }) =>
       services.organizationMembers.add(actor, organization, userId, role ?? undefined),
   }),
@@ -50,7 +50,8 @@ builder.mutationFields((t) => ({
   }),
   removeOrganizationMember: t.boolean({
     description:
-      'Removes a member from an organization and from all its workspaces; everyone may remove themselves. The last owner cannot leave.',
+      'Removes a member from an organization and from all its workspaces. All members may remove themselves. ' +
+      'The last owner cannot leave.',
     authorize: { organization: 'organization:access', service: 'organization_member:delete' },
     args: { ...target(), ...versionArg() },
     resolve: async ({ organization }, { userId }, { actor, services }) => {

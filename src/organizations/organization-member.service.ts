@@ -14,10 +14,10 @@ import { type OrganizationMember as MemberRow, Prisma } from '../generated/prism
 import { joinOrganization } from './membership.ts';
 import { Memberships, type ShownUser, shownMembers } from './memberships.ts';
 
-/** A membership with what lists show of its user. */
+/** A membership with the user's fields for lists. */
 export type OrganizationMember = MemberRow & ShownUser;
 
-/** Who belongs to an organization, and as what. */
+/** The members of an organization and their roles. */
 export class OrganizationMemberService {
   readonly reads: Reads<OrganizationMember, OrganizationPlace>;
   readonly #deps: ServiceDeps & { authentication: Authentication };
@@ -32,7 +32,10 @@ export class OrganizationMemberService {
     });
   }
 
-  /** Adds a user who has an account. @throws RESOURCE_ALREADY_EXISTS */
+  /**
+   * Adds a user who already has an account.
+   * @throws RESOURCE_ALREADY_EXISTS
+   */
   async add(
     actor: Actor,
     place: Checked<OrganizationPlace>,
@@ -50,7 +53,7 @@ export class OrganizationMemberService {
     return this.reads.get(unkept, place, userId);
   }
 
-  /** @throws FORBIDDEN for a role above one's own, RESOURCE_CONFLICT `last_owner` */
+  /** @throws FORBIDDEN for a role above the caller's own, RESOURCE_CONFLICT `last_owner` */
   async changeRole(
     actor: Actor,
     place: Checked<OrganizationPlace>,
@@ -62,13 +65,14 @@ export class OrganizationMemberService {
   }
 
   /**
-   * Removes a member from the organization and all its workspaces; leaving oneself is always allowed, unless one is the
-   * last owner of the organization or of a workspace. @throws RESOURCE_CONFLICT `last_owner`
+   * Removes a member from the organization and all its workspaces. Members may always remove themselves, except the
+   * last owner of the organization or of a workspace.
+   * @throws RESOURCE_CONFLICT `last_owner`
    */
   async remove(actor: Actor, place: Checked<OrganizationPlace>, userId: string): Promise<void> {
     const { orgId } = place;
     await this.#members.remove(actor, place, userId, async (tx, record) => {
-      // whoever leaves is nobody's to manage, also after coming back
+      // no organization manages the account of a member who left, also after they come back
       tx.update('users', { id: userId, homeOrgId: orgId }, { homeOrgId: null });
       await revokeTokens(tx, this.#deps.authentication, { orgId, userId }, 'owner_left');
       record();

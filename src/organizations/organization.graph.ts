@@ -12,15 +12,15 @@ import { isSelf, User } from '../users/user.graph.ts';
 import { WorkspaceConnection } from '../workspaces/workspace.graph.ts';
 
 export const Organization = builder.prismaObject('Organization', {
-  description: 'A tenant: people work together in it, and nothing of it is seen from outside.',
+  description: 'A tenant, in which people work together. Nothing in it is visible from outside.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `org_…`.' }),
-    name: t.exposeString('name', { description: 'A label; names may repeat.' }),
+    name: t.exposeString('name', { description: 'Display name. It need not be unique.' }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
     role: t.string({
       authorize: 'inherited',
-      description: "The caller's role in it: `owner`, `admin`, `editor`, `member` or `viewer`.",
+      description: "The caller's role in the organization: `owner`, `admin`, `editor`, `member` or `viewer`.",
       resolve: async ({ id }, _args, { caller, roles }) => {
         const userId = caller.principal?.userId ?? caller.signedInAs?.userId;
         const role = userId ? await roles.load({ userId, orgId: id }) : null;
@@ -28,12 +28,12 @@ export const Organization = builder.prismaObject('Organization', {
         return role;
       },
     }),
-    createdBy: t.exposeID('createdBy', { nullable: true, description: 'Who made it.' }),
-    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was made.' }),
-    updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When it last changed.' }),
+    createdBy: t.exposeID('createdBy', { nullable: true, description: 'The user who created the organization.' }),
+    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When the organization was created.' }),
+    updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When the organization last changed.' }),
     workspaces: t.field({
       type: WorkspaceConnection,
-      description: 'Its workspaces that the caller may read, newest first.',
+      description: 'The workspaces that the caller may read, newest first.',
       authorize: { organization: 'organization:access', service: 'workspace:read' },
       args: pageArgs(),
       resolve: (row, args, context) => context.services.workspaces.list(context, inside.organization(row), args),
@@ -53,7 +53,7 @@ registerNode('organization', Organization, async (context, id) => {
 builder.objectField(User, 'organizations', (t) =>
   t.field({
     type: OrganizationConnection,
-    description: 'The organizations of the user, oldest first; empty for others.',
+    description: "The user's organizations, oldest first. Empty unless the user is the caller.",
     authorize: 'inherited',
     args: pageArgs(),
     resolve: (user, args, context) =>
@@ -82,15 +82,15 @@ builder.queryFields((t) => ({
 const CreateOrganizationInput = builder.inputType('CreateOrganizationInput', {
   description: 'A new organization.',
   fields: (t) => ({
-    name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
+    name: t.string({ required: true, constraints: bounds.name, description: 'Display name. It need not be unique.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
   }),
 });
 
 const UpdateOrganizationInput = builder.inputType('UpdateOrganizationInput', {
-  description: 'What to change; what is left out stays, null clears.',
+  description: 'The fields to change. Omitted fields stay as they are; `null` clears a field.',
   fields: (t) => ({
-    name: t.string({ constraints: bounds.keptName, description: 'A label; names may repeat.' }),
+    name: t.string({ constraints: bounds.keptName, description: 'Display name. It need not be unique.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
   }),
 });
@@ -98,7 +98,7 @@ const UpdateOrganizationInput = builder.inputType('UpdateOrganizationInput', {
 builder.mutationFields((t) => ({
   createOrganization: t.field({
     type: Organization,
-    description: 'Makes an organization with a default workspace; the caller becomes owner of both.',
+    description: 'Creates an organization with a default workspace. The caller becomes the owner of both.',
     authorize: { session: 'organization:access' },
     activity: { action: 'create', resourceType: 'organization' },
     args: inputArg(CreateOrganizationInput, 'The organization.'),
@@ -113,7 +113,8 @@ builder.mutationFields((t) => ({
   }),
   deleteOrganization: t.boolean({
     description:
-      'Deletes an organization; its workspaces and everything in them are unreachable at once. Its members keep their accounts.',
+      'Deletes an organization. Its workspaces and everything in them become unreachable at once. Its members keep ' +
+      'their accounts.',
     authorize: { organization: 'organization:delete', by: 'id' },
     args: { ...idArg('The organization.'), ...versionArg() },
     resolve: async (_root, { id }, { actor, services }) => {

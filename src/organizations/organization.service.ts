@@ -34,9 +34,9 @@ export class OrganizationService {
     `delete from organizations where deleted_at < now() - interval '30 days'`,
     `delete from resource_counts c where not exists (select 1 from organizations o where o.id = c.org_id)`,
   ];
-  /** Single organizations. */
+  /** Reads single organizations. */
   readonly reads: Reads<Organization, OrganizationPlace>;
-  /** The organizations that the caller is a member of, oldest first; a token sees its own alone. */
+  /** The organizations that the caller is a member of, oldest first. A token sees only its own. */
   readonly own: Reads<Organization, object>;
   readonly #deps: OrganizationDeps;
 
@@ -53,7 +53,10 @@ export class OrganizationService {
     });
   }
 
-  /** Makes an organization with a default workspace; the caller owns both. @throws RESOURCE_CONFLICT `limit_reached` */
+  /**
+   * Creates an organization with a default workspace. The caller owns both.
+   * @throws RESOURCE_CONFLICT `limit_reached`
+   */
   async create(actor: Actor, input: CreateOrganization): Promise<Organization> {
     const { access, changes } = this.#deps;
     const founderId = actor.principal.userId;
@@ -63,12 +66,15 @@ export class OrganizationService {
     });
   }
 
-  /** Locks the number of organizations that a user made until the transaction ends, and checks that one more fits. */
+  /**
+   * Locks the number of organizations that a user created until the transaction ends, and checks that one more is
+   * allowed.
+   */
   async #lockCap(tx: Tx, userId: string): Promise<void> {
     const { maxOrganizationsPerUser: limit } = this.#deps.config;
     if (limit === 0) return;
     await tx.query(statement`select pg_advisory_xact_lock(hashtextextended(${`organizations of ${userId}`}, 0))`);
-    // a statement of its own: it sees what was committed while it waited
+    // a separate statement: it sees what was committed while the lock was awaited
     const [made] = await tx.query<{ n: number }>(
       statement`select count(*)::int as n from organizations where created_by = ${userId} and deleted_at is null`,
     );
@@ -77,7 +83,7 @@ export class OrganizationService {
     throw conflict('user', userId, 'limit_reached', message, { limit });
   }
 
-  /** Changes what is given; what is left out stays. */
+  /** Changes the given fields. Omitted fields stay as they are. */
   async update(actor: Actor, id: string, input: UpdateOrganization): Promise<Organization> {
     return this.#deps.changes.run(actor, async (tx) => {
       await lockOrganization(tx, id, 'no key update');
@@ -89,7 +95,7 @@ export class OrganizationService {
   }
 
   /**
-   * Soft: nobody is a member of it any more as far as access is concerned, so all that belongs to it is unreachable at
+   * A soft delete. Access treats nobody as a member any more, so everything in the organization becomes unreachable at
    * once.
    */
   async delete(actor: Actor, id: string): Promise<void> {

@@ -13,11 +13,11 @@ import type { UserView } from './user.reads.ts';
 export const emailBounds = { minLength: 3, maxLength: 320, format: 'email' } as const;
 const usernameBounds = { minLength: 3, maxLength: 64, pattern: '[A-Za-z0-9_.@+-]+' } as const;
 
-/** Whether a user is the caller: what is private is shown to the user alone. */
+/** Whether a user is the caller: private fields are visible only to the user. */
 export const isSelf = (user: UserView, { caller }: Context) =>
   caller.principal?.userId === user.id || caller.signedInAs?.userId === user.id;
 
-/** A guest's home is another tenant's affair. */
+/** Hidden outside the home organization: where a guest starts concerns another tenant. */
 const defaultWorkspaceOf = (user: UserView, context: Context) =>
   (isSelf(user, context) && !context.caller.principal?.token) || user.homeOrgId === user.contextOrgId
     ? user.defaultWorkspaceId
@@ -25,29 +25,31 @@ const defaultWorkspaceOf = (user: UserView, context: Context) =>
 
 export const User = builder.objectRef<UserView>('User').implement({
   description:
-    'A person who can sign in. What is private (preferences, settings, organizations, hasPassword) is shown to the user alone.',
+    'A person who can sign in. Private fields (preferences, settings, organizations, hasPassword) are visible only ' +
+    'to the user.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `usr_…`.' }),
     email: t.exposeString('email', { description: 'E-mail address.' }),
     username: t.exposeString('username', { description: 'Name to sign in with.' }),
-    fullName: t.exposeString('fullName', { nullable: true, description: 'Name to show.' }),
+    fullName: t.exposeString('fullName', { nullable: true, description: 'Display name.' }),
     authProvider: t.exposeString('authProvider', {
-      description: 'Where the account signs in: `local`, `saml`, `oidc` or `scim`.',
+      description: 'How the account signs in: `local`, `saml`, `oidc` or `scim`.',
     }),
-    avatarUrl: t.exposeString('avatarUrl', { nullable: true, description: 'Picture.' }),
+    avatarUrl: t.exposeString('avatarUrl', { nullable: true, description: 'URL of the picture.' }),
     bio: t.exposeString('bio', { nullable: true, description: 'About the user.' }),
     timezone: t.exposeString('timezone', { nullable: true, description: 'IANA time zone.' }),
     locale: t.exposeString('locale', { nullable: true, description: 'BCP 47 language tag.' }),
     defaultWorkspaceId: t.id({
       nullable: true,
       authorize: 'inherited',
-      description: 'Where the user starts; null for those outside the organization that manages the account.',
+      description:
+        'The workspace that the user starts in. `null` for callers outside the organization that manages the account.',
       resolve: (user, _args, context) => defaultWorkspaceOf(user, context),
     }),
     isActive: t.exposeBoolean('isActive', { description: 'Whether the account can sign in.' }),
-    isVerified: t.exposeBoolean('isVerified', { description: 'Whether the e-mail address is proven.' }),
-    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When the account was made.' }),
+    isVerified: t.exposeBoolean('isVerified', { description: 'Whether the e-mail address is verified.' }),
+    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When the account was created.' }),
     updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When the account last changed.' }),
     lastLogin: t.expose('lastLogin', {
       type: 'DateTime',
@@ -56,7 +58,7 @@ export const User = builder.objectRef<UserView>('User').implement({
     }),
     roles: t.stringList({
       authorize: 'inherited',
-      description: 'Roles in the current organization; `platform_admin` too where it applies.',
+      description: 'Roles in the current organization, and `platform_admin` for a platform administrator.',
       resolve: async (user, _args, { roles }) => {
         const role = user.contextOrgId ? await roles.load({ userId: user.id, orgId: user.contextOrgId }) : null;
         return [...(role ? [role] : []), ...(user.isPlatformAdmin ? ['platform_admin'] : [])];
@@ -65,13 +67,15 @@ export const User = builder.objectRef<UserView>('User').implement({
     preferences: t.field({
       type: 'JSONObject',
       authorize: 'inherited',
-      description: 'What the user prefers, with free keys; empty for others.',
+      description: "The user's preferences, with free-form keys. Empty unless the user is the caller.",
       resolve: (user, _args, context) => (isSelf(user, context) ? user.preferences : {}),
     }),
     settings: t.field({
       type: 'JSONObject',
       authorize: 'inherited',
-      description: '`current_org_id` and `organizations` (`org_id`, `name`, `role`) of the user; empty for others.',
+      description:
+        '`current_org_id` and `organizations` (`org_id`, `name`, `role`) of the user. Empty unless the user is the ' +
+        'caller.',
       resolve: async (user, _args, context) => {
         if (!isSelf(user, context)) return {};
         const all = await context.ownOrganizations.load(user.id);
@@ -83,7 +87,7 @@ export const User = builder.objectRef<UserView>('User').implement({
     hasPassword: t.boolean({
       nullable: true,
       authorize: 'inherited',
-      description: 'Whether the user can sign in with a password; null for others.',
+      description: 'Whether the user can sign in with a password. `null` unless the user is the caller.',
       resolve: (user, _args, context) => (isSelf(user, context) ? user.hasPassword : null),
     }),
   }),
@@ -91,7 +95,7 @@ export const User = builder.objectRef<UserView>('User').implement({
 
 export const UserConnection = pageType('User', User);
 
-/** Beside an id, whoever is a member of the organization now. */
+/** With `orgId` (a row of that organization refers to the user), finds only its current members. */
 registerNode('user', User, async (context, id, orgId) => {
   const { actor, services } = context;
   if (!orgId) return services.users.get(actor, id);
@@ -103,17 +107,17 @@ refersTo(User, { defaultWorkspaceId: { kind: 'workspace', idOf: defaultWorkspace
 builder.queryFields((t) => ({
   me: t.field({
     type: User,
-    description: 'The caller.',
+    description: "The caller's own account.",
     authorize: { service: 'user:read' },
     resolve: (_root, _args, { actor, services }) => services.users.me(actor),
   }),
   user: t.field({
     type: User,
-    description: 'Oneself, or a user who shares an organization with the caller.',
+    description: 'A user by its identifier: the caller, or a user who shares an organization with the caller.',
     authorize: { service: 'user:read' },
     args: {
       id: t.arg.id({ required: true, description: 'The user.' }),
-      workspaceId: t.arg.id({ description: 'Workspace in whose context the permission is checked.' }),
+      workspaceId: t.arg.id({ description: 'The workspace in whose context the permission is checked.' }),
     },
     resolve: (_root, { id, workspaceId }, { actor, services }) => services.users.get(actor, id, workspaceId),
   }),
@@ -136,55 +140,63 @@ builder.queryFields((t) => ({
 
 type InputFields = PothosSchemaTypes.InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObject'>;
 
-/** What is given of every new account. */
+/** The input fields that every new account has. */
 export const newAccount = (t: InputFields) => ({
   email: t.string({
     required: true,
     constraints: emailBounds,
-    description: 'E-mail address; a verification link is sent there.',
+    description: 'E-mail address. A verification link is sent to it.',
   }),
   username: t.string({
     required: true,
     constraints: usernameBounds,
-    description: 'Name to sign in with, unique ignoring case.',
+    description: 'Name to sign in with. Unique, ignoring case.',
   }),
-  password: t.string({ required: true, constraints: passwordBounds, description: '8 to 128 characters.' }),
-  fullName: t.string({ constraints: { maxLength: 255 }, description: 'Name to show.' }),
+  password: t.string({
+    required: true,
+    constraints: passwordBounds,
+    description: 'The password: 8 to 128 characters.',
+  }),
+  fullName: t.string({ constraints: { maxLength: 255 }, description: 'Display name.' }),
 });
 
 const CreateUserInput = builder.inputType('CreateUserInput', {
   description: 'A new account in the organization that the session works in.',
   fields: (t) => ({
     ...newAccount(t),
-    role: t.field({ ...aRole, description: 'Role in the organization; `member` unless told, never above the own.' }),
+    role: t.field({
+      ...aRole,
+      description: "The role in the organization. Default `member`. Never above the caller's own role.",
+    }),
   }),
 });
 
 const UpdateUserInput = builder.inputType('UpdateUserInput', {
-  description: 'What to change; what is left out stays, null clears.',
+  description: 'The fields to change. Omitted fields stay as they are; `null` clears a field.',
   fields: (t) => ({
     email: t.string({
       constraints: { ...emailBounds, notNull: true },
       description:
-        'The address stays until the new one is confirmed by the link that is mailed there. Takes `currentPassword` or a sign-in of the last 10 minutes.',
+        'The new e-mail address. The old one stays until the link mailed to the new one is used. Requires ' +
+        '`currentPassword` or a sign-in within the last 10 minutes.',
     }),
     currentPassword: t.string({
       constraints: { minLength: 1, maxLength: 1024, sensitive: true },
-      description: "The caller's own password; needed for a new address only.",
+      description: "The caller's own password. Needed only for a new e-mail address.",
     }),
     username: t.string({ constraints: { ...usernameBounds, notNull: true }, description: 'Name to sign in with.' }),
-    fullName: t.string({ constraints: { maxLength: 255 }, description: 'Name to show.' }),
-    avatarUrl: t.string({ constraints: { maxLength: 2048, format: 'uri' }, description: 'Picture.' }),
+    fullName: t.string({ constraints: { maxLength: 255 }, description: 'Display name.' }),
+    avatarUrl: t.string({ constraints: { maxLength: 2048, format: 'uri' }, description: 'URL of the picture.' }),
     bio: t.string({ constraints: bounds.description, description: 'About the user.' }),
     timezone: t.string({ constraints: { maxLength: 64, pattern: '[A-Za-z0-9_+/-]+' }, description: 'IANA time zone.' }),
     locale: t.string({
       constraints: { maxLength: 35, pattern: '[A-Za-z0-9_-]+' },
       description: 'BCP 47 language tag.',
     }),
-    defaultWorkspaceId: t.id({ constraints: bounds.id, description: 'Where the user starts.' }),
+    defaultWorkspaceId: t.id({ constraints: bounds.id, description: 'The workspace that the user starts in.' }),
     isActive: t.boolean({
       constraints: { notNull: true },
-      description: 'Whether the account can sign in; for administrators.',
+      description: 'Whether the account can sign in. Only administrators may change it.',
     }),
   }),
 });
@@ -196,7 +208,7 @@ const UpdatePreferencesInput = builder.inputType('UpdatePreferencesInput', {
       type: 'JSONObject',
       required: true,
       constraints: { maxBytes: bounds.json.maxBytes },
-      description: 'Top-level keys are merged; a key set to null is dropped.',
+      description: 'Top-level keys are merged. A key set to `null` is removed.',
     }),
   }),
 });
@@ -204,27 +216,27 @@ const UpdatePreferencesInput = builder.inputType('UpdatePreferencesInput', {
 builder.mutationFields((t) => ({
   createUser: t.field({
     type: User,
-    description: 'Makes an account, which the current organization of the session then manages.',
+    description: 'Creates an account that the current organization of the session manages.',
     authorize: { service: 'user:create' },
     args: inputArg(CreateUserInput, 'The account.'),
     resolve: (_root, { input }, { actor, services }) => services.users.create(actor, input),
   }),
   updateUser: t.field({
     type: User,
-    description: 'Changes the own profile, or an account that the caller administers.',
+    description: "Changes the caller's own profile, or an account that the caller administers.",
     authorize: { service: 'user:update' },
     args: { ...idArg('The user.'), ...inputArg(UpdateUserInput), ...versionArg() },
     resolve: (_root, { id, input }, { actor, services }) => services.users.update(actor, id, input),
   }),
   updatePreferences: t.field({
     type: User,
-    description: "Merges the caller's preferences.",
+    description: "Merges the given keys into the caller's preferences.",
     authorize: { service: 'user:update' },
     args: { ...inputArg(UpdatePreferencesInput, 'The preferences.'), ...versionArg() },
     resolve: (_root, { input }, { actor, services }) => services.users.updatePreferences(actor, input.preferences),
   }),
   deleteUser: t.boolean({
-    description: 'Deactivates an account at once; its personal data is purged after 30 days.',
+    description: 'Deactivates an account at once. Its personal data is purged after 30 days.',
     authorize: { service: 'user:delete' },
     args: { ...idArg('The user.'), ...versionArg() },
     resolve: async (_root, { id }, { actor, services }) => {

@@ -12,8 +12,8 @@ const shownNames = words(
 );
 
 /**
- * A user as others and the user may see it: without the password, and within an organization that gives `roles` their
- * meaning.
+ * A user as the user and others may see them: without the password, and in the context of an organization, which
+ * `roles` refer to.
  */
 export interface UserView extends Pick<UserRow, (typeof shownNames)[number]> {
   hasPassword: boolean;
@@ -36,7 +36,7 @@ export interface OwnOrganization {
 
 const shown = { ...columnsOf(shownNames), hasPassword: 't.password_hash is not null' };
 
-/** How users are read as members of something, from a table `m` of memberships. */
+/** Reads users as members, from a table `m` of memberships. */
 const members = {
   kind: 'user',
   columns: { ...shown, contextOrgId: 'm.org_id' },
@@ -53,7 +53,7 @@ export const colleagues = {
   always: ['t.is_active'],
 } as const;
 
-/** The members of a workspace whose accounts are not deleted, newest accounts first. */
+/** The members of a workspace, newest accounts first, without deleted accounts. */
 export const workspaceUsers = {
   ...members,
   name: 'users',
@@ -65,7 +65,7 @@ export const workspaceUsers = {
   }),
 } as const;
 
-/** `%text%` with its metacharacters taken literally. */
+/** `%text%`, with the metacharacters of `like` escaped. */
 const containing = (text: string) => `%${text.replaceAll(/[\\%_]/g, (c) => `\\${c}`)}%`;
 
 export class UserReads {
@@ -75,7 +75,7 @@ export class UserReads {
     this.#deps = deps;
   }
 
-  /** A user whose account is not deleted, perhaps suspended; `null` when there is none. */
+  /** A user whose account is not deleted, but perhaps suspended. `null` when there is none. */
   async find(id: string, contextOrgId: string | null): Promise<UserView | null> {
     const [row] = await this.#deps.sql.read<UserView>(
       `select ${selectList(shown)} from users t where t.id = $1 and t.deactivated_at is null`,
@@ -84,7 +84,7 @@ export class UserReads {
     return row ? { ...row, contextOrgId } : null;
   }
 
-  /** The organization of a workspace that is not deleted. */
+  /** The organization of a workspace; `null` when the workspace is deleted or does not exist. */
   async organizationOf(workspaceId: string): Promise<string | null> {
     const [row] = await this.#deps.sql.read<{ orgId: string }>(
       'select org_id as "orgId" from workspaces where id = $1 and deleted_at is null',
@@ -94,8 +94,8 @@ export class UserReads {
   }
 
   /**
-   * An organization that both belong to, the preferred one first, for a token only its own; `null` when they share
-   * none.
+   * An organization that both users belong to: the preferred one first, for a token only its own. `null` when they
+   * share none.
    */
   async sharedOrganization(actor: Actor, userId: string): Promise<string | null> {
     const [row] = await this.#deps.sql.read<{ orgId: string }>(
@@ -109,7 +109,7 @@ export class UserReads {
   }
 
   /**
-   * Loads the organizations of users, oldest membership first, many at once; it keeps nothing, because a request may
+   * Loads the organizations of many users at once, oldest membership first. It caches nothing, because a request may
    * change them.
    */
   organizationsLoader(): DataLoader<string, OwnOrganization[]> {
@@ -126,7 +126,7 @@ export class UserReads {
     );
   }
 
-  /** Whether a user is a member of any other organization than this one. */
+  /** Whether a user is a member of any other organization. */
   async belongsElsewhere(userId: string, orgId: string): Promise<boolean> {
     const rows = await this.#deps.sql.read<object>(
       `select 1 from organization_members m join organizations o on o.id = m.org_id
@@ -136,7 +136,7 @@ export class UserReads {
     return rows.length > 0;
   }
 
-  /** Loads roles of users within organizations, many at once. */
+  /** Loads the roles of many users in organizations at once. */
   roleLoader(): DataLoader<{ userId: string; orgId: string }, Role | null, string> {
     return new DataLoader(
       async (keys) => {

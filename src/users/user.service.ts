@@ -24,7 +24,7 @@ import { colleagues, type UserListArgs, UserReads, type UserView, workspaceUsers
 type Profile = 'username' | 'fullName' | 'avatarUrl' | 'bio' | 'timezone' | 'locale' | 'defaultWorkspaceId';
 
 interface UpdateUser extends Given<User, Profile | 'email' | 'isActive'> {
-  /** Proves who asks for a new address. */
+  /** Proves who asks for the new address. */
   currentPassword?: string | null;
 }
 
@@ -35,9 +35,9 @@ export interface UserDeps extends ServiceDeps {
   emailChange: EmailChange;
 }
 
-/** Users in a workspace's context (spec, Users). */
+/** Users, in the context of a workspace (spec, Users). */
 export class UserService {
-  /** What is personal of a deleted account; its id stays, because content refers to it. */
+  /** Purges the personal data of a deleted account. Its id stays, because content refers to it. */
   readonly retention = [
     `update users set email = 'deleted-' || id || '@invalid', email_key = lower('deleted-' || id || '@invalid'),
        username = id, username_key = lower(id), full_name = null, avatar_url = null, bio = null, timezone = null,
@@ -61,12 +61,15 @@ export class UserService {
   /** The caller. */
   async me(actor: Actor): Promise<UserView> {
     const user = await this.reads.find(actor.principal.userId, actor.principal.orgId);
-    // deleted on another node a moment ago: nobody is signed in any more
+    // deleted on another node a moment ago: the session is no longer valid
     if (!user) throw unauthenticated();
     return user;
   }
 
-  /** A user by id, whoever asks: for callers that have checked. @throws RESOURCE_NOT_FOUND */
+  /**
+   * A user by id. Not scoped to a tenant: the caller must authorize.
+   * @throws RESOURCE_NOT_FOUND
+   */
   async view(id: string, contextOrgId: string | null): Promise<UserView> {
     const user = await this.reads.find(id, contextOrgId);
     if (!user) throw notFound('user', id);
@@ -74,21 +77,22 @@ export class UserService {
   }
 
   /**
-   * The organization of a workspace that the actor may see users of.
-   * @throws FORBIDDEN `user:read`, whether or not it exists
+   * The organization of a workspace whose users the actor may see.
+   * @throws FORBIDDEN `user:read`, whether or not the workspace exists
    */
   async contextOf(actor: Actor, workspaceId: string): Promise<string> {
     const orgId = await this.reads.organizationOf(workspaceId);
     const role = orgId ? await this.#deps.access.workspaceRole(actor, orgId, workspaceId) : null;
-    // one answer for no such workspace, a foreign one and one without membership
+    // the same answer for a missing workspace, one of another organization, and one without a membership
     if (!orgId || !role) throw forbidden('user:read');
     await this.#deps.access.requireWorkspace(actor, orgId, workspaceId, 'user:read');
     return orgId;
   }
 
   /**
-   * Oneself, a user of the workspace's organization, or of any organization that both share. A token must grant
-   * `user:read` for any of them. @throws RESOURCE_NOT_FOUND, FORBIDDEN `user:read`
+   * The caller, a user of the workspace's organization, or a user who shares any organization with the caller. A token
+   * must grant `user:read` for all of them.
+   * @throws RESOURCE_NOT_FOUND, FORBIDDEN `user:read`
    */
   async get(actor: Actor, id: string, workspaceId?: string | null): Promise<UserView> {
     const { token } = actor.principal;
@@ -104,7 +108,7 @@ export class UserService {
     return this.view(id, shared);
   }
 
-  /** Makes an account in the organization that the caller's session works in. */
+  /** Creates an account in the organization that the caller's session works in. */
   async create(actor: Actor, input: NewAccount & { role?: Role | null }): Promise<UserView> {
     const orgId = this.#currentOrganization(actor, 'user:create');
     await this.#deps.access.requireOrganization(actor, orgId, 'user:create');
@@ -116,9 +120,9 @@ export class UserService {
     return this.view(id, orgId);
   }
 
-  /** Changes what is given: one's own profile, or that of an account which the caller's organization manages. */
+  /** Changes the given fields of the caller's own profile, or of an account that the caller's organization manages. */
   async update(actor: Actor, id: string, input: UpdateUser): Promise<UserView> {
-    // whoever changes how an account signs in could enter everything else with it
+    // whoever changes how an account signs in could reach everything else with it, so tokens may not
     if (id === actor.principal.userId && (input.email || input.username)) sessionOf(actor, 'user:update');
     const contextOrgId = await this.#mayManage(actor, id, 'user:update');
     const isSelf = id === actor.principal.userId;
@@ -134,7 +138,7 @@ export class UserService {
     return this.view(id, contextOrgId);
   }
 
-  /** Merges top-level keys into the caller's preferences; a key set to null is dropped. */
+  /** Merges top-level keys into the caller's preferences. A key set to `null` is removed. */
   async updatePreferences(actor: Actor, preferences: Record<string, unknown>): Promise<UserView> {
     const { userId, orgId } = actor.principal;
     await this.#deps.changes.run(actor, async (tx) => {
@@ -163,11 +167,11 @@ export class UserService {
   }
 
   /**
-   * Deactivates an account: its sessions end at once, its personal data is purged after 30 days.
+   * Deactivates an account. Its sessions end at once; its personal data is purged after 30 days.
    * @throws RESOURCE_CONFLICT `last_owner`
    */
   async delete(actor: Actor, id: string): Promise<void> {
-    // the account is more than what the token's organization has of it
+    // the account reaches beyond the organization of the token
     if (id === actor.principal.userId) sessionOf(actor, 'user:delete');
     const contextOrgId = await this.#mayManage(actor, id, 'user:delete');
     await this.#deps.changes.run(actor, async (tx) => {
@@ -192,15 +196,16 @@ export class UserService {
   }
 
   /**
-   * Oneself always; another account only for administrators of the organization that manages it, not above their own
-   * role, and only while it belongs to no other organization: else an administrator of one organization could enter
-   * another through the account.
-   * @returns the organization in whose context that is
+   * Checks that the caller may manage an account: always their own; another account only as an administrator of the
+   * organization that manages it, not above their own role, and only while the account belongs to no other
+   * organization. Otherwise an administrator of one organization could enter another through the account.
+   * @returns the organization that is the context of the change
    */
   async #mayManage(actor: Actor, id: string, permission: Permission): Promise<string | null> {
     if (id === actor.principal.userId) return actor.principal.orgId;
     const [target] = await this.#deps.sql.read<{ homeOrgId: string | null; isPlatformAdmin: boolean }>(
-      'select home_org_id as "homeOrgId", is_platform_admin as "isPlatformAdmin" from users where id = $1 and deactivated_at is null',
+      `select home_org_id as "homeOrgId", is_platform_admin as "isPlatformAdmin" from users
+        where id = $1 and deactivated_at is null`,
       [id],
     );
     const shared = target ? await this.reads.sharedOrganization(actor, id) : null;
@@ -211,7 +216,7 @@ export class UserService {
       throw forbidden(permission, 'Only administrators of the organization that manages this account may change it.');
     await this.#deps.access.requireOrganization(actor, homeOrgId, permission);
     const theirs = await this.#roleIn(homeOrgId, id);
-    // one who left is nobody's to manage any more
+    // no organization manages the account of a member who left
     if (!theirs || !atLeast(own, theirs))
       throw forbidden(permission, 'You cannot change an account whose role is above your own.');
     if (await this.reads.belongsElsewhere(id, homeOrgId))
@@ -221,7 +226,10 @@ export class UserService {
     return homeOrgId;
   }
 
-  /** The address to change to, where it is another one. @throws as `EmailChange.prepare` */
+  /**
+   * The new address, if it differs from the current one.
+   * @throws as `EmailChange.prepare`
+   */
   async #newEmail(actor: Actor, id: string, { email, currentPassword }: UpdateUser): Promise<string | null> {
     if (!email || email === (await this.view(id, null)).email) return null;
     await this.#deps.emailChange.prepare(actor, id, { email, currentPassword });
@@ -263,7 +271,7 @@ export class UserService {
     tx.afterCommit(() => this.#deps.authentication.sessionsChanged());
   }
 
-  /** Sessions and tokens: nobody acts for the account any more. */
+  /** Ends sessions and tokens, so that nobody acts for the account any more. */
   async #endSessions(tx: Tx, id: string, reason: string): Promise<void> {
     this.#deps.sessions.revokeAll(tx, id, reason);
     await revokeTokens(tx, this.#deps.authentication, { userId: id }, 'owner_deactivated');
@@ -283,13 +291,14 @@ export class UserService {
 
 const MAX_PREFERENCES_BYTES = 256 * 1024;
 
-/** Tells the streams of the organizations and workspaces that the user is no member of theirs any more. */
+/** Tells the streams of organizations and workspaces that the user is no longer a member. */
 async function emitGone(tx: Tx, userId: string): Promise<void> {
   const memberships = await tx.query<{ orgId: string; workspaceId: string | null }>(statement`
     select m.org_id as "orgId", m.workspace_id as "workspaceId" from (
       select org_id, null as workspace_id from organization_members where user_id = ${userId}
       union all
-      select m.org_id, m.workspace_id from workspace_members m join workspaces w on w.id = m.workspace_id and w.deleted_at is null
+      select m.org_id, m.workspace_id from workspace_members m
+      join workspaces w on w.id = m.workspace_id and w.deleted_at is null
       where m.user_id = ${userId}) m
     join organizations o on o.id = m.org_id and o.deleted_at is null`);
   for (const { orgId, workspaceId } of memberships) {

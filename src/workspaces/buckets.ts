@@ -12,19 +12,19 @@ const BATCH = 500;
 const AT_ONCE = 16;
 
 const PENDING = `from workspaces where bucket_status = 'pending' and deleted_at is null`;
-// each waits as long again as it has been failing, so the waits double: from ten seconds up to an hour
+// each waits as long again as it has been failing, so the waits double, from ten seconds up to an hour
 const FAILED_AND_DUE = `from workspaces where bucket_status = 'failed' and deleted_at is null
   and updated_at < now() - least(interval '1 hour', greatest(interval '10 seconds', updated_at - created_at))`;
 
 const LONG_DELETED = `select w.storage_bucket as bucket from workspaces w join organizations o on o.id = w.org_id
   where least(w.deleted_at, o.deleted_at) < now() - interval '30 days'`;
 
-/** Workspaces `from …` to another state. Those that a change holds are left for the next time. */
+/** Moves the workspaces `from …` to another status. Rows locked by another change are left for the next time. */
 const move = (from: string) => `update workspaces set bucket_status = $1, updated_at = now() where id in (
     select id ${from} order by id limit ${BATCH} for update skip locked)
   returning id, org_id as "orgId"`;
 
-/** Makes the place where a workspace keeps its files: a folder below `DATA_DIR/files`. */
+/** Creates the folder where a workspace keeps its files, below `DATA_DIR/files`. */
 export class Buckets {
   readonly tasks = [
     scheduled('buckets', { everySeconds: 1, ifAny: `select 1 ${PENDING}` }, () => this.provisionPending()),
@@ -41,8 +41,8 @@ export class Buckets {
   }
 
   /**
-   * Moves workspaces from `pending` to `ready`, or to `failed` where the folder cannot be made. @returns how many were
-   * pending
+   * Moves workspaces from `pending` to `ready`, or to `failed` if the folder cannot be created.
+   * @returns how many were pending
    */
   async provisionPending(): Promise<number> {
     let last = '';
@@ -64,7 +64,10 @@ export class Buckets {
     });
   }
 
-  /** Moves workspaces whose folder could not be made back to `pending`, once they have waited. @returns how many */
+  /**
+   * Moves workspaces whose folder could not be created back to `pending` once they have waited.
+   * @returns how many
+   */
   async retryFailed(): Promise<number> {
     return inBatches(BATCH, () => this.#move('pending', FAILED_AND_DUE));
   }
@@ -78,7 +81,10 @@ export class Buckets {
     });
   }
 
-  /** Removes the folders of workspaces that were deleted 30 days ago, before their rows go. @returns how many */
+  /**
+   * Removes the folders of workspaces that were deleted 30 days ago, before their rows are deleted.
+   * @returns how many
+   */
   async removeFiles(): Promise<number> {
     const gone = await this.#sql.read<{ bucket: string }>(LONG_DELETED, []);
     for (const { bucket } of gone) await rm(path.join(this.#filesDir, bucket), { recursive: true, force: true });
@@ -90,7 +96,7 @@ export class Buckets {
       await mkdir(path.join(this.#filesDir, bucket), { recursive: true, mode: 0o700 });
       return 'ready';
     } catch (error) {
-      if (error instanceof Error && 'code' in error) return 'failed'; // the disk's answer, not a fault of ours
+      if (error instanceof Error && 'code' in error) return 'failed'; // an error of the disk, not a bug
       throw error;
     }
   }

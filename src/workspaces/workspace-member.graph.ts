@@ -11,7 +11,7 @@ import { Workspace } from './workspace.graph.ts';
 import type { WorkspaceMember as WorkspaceMemberRow } from './workspace-member.service.ts';
 
 export const WorkspaceMember = builder.objectRef<WorkspaceMemberRow>('WorkspaceMember').implement({
-  description: 'A user as a member of a workspace.',
+  description: 'A user who is a member of a workspace.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
     workspaceId: t.exposeID('workspaceId', { description: 'The workspace.' }),
@@ -31,7 +31,7 @@ readable(WorkspaceMember, {
 
 const AddWorkspaceMemberInput = addMemberInput(
   'AddWorkspaceMemberInput',
-  'The user; one from outside also becomes a member of the organization.',
+  'The user. A user from outside the organization also becomes a member of it.',
 );
 const UpdateWorkspaceMemberInput = updateMemberInput('UpdateWorkspaceMemberInput');
 
@@ -42,7 +42,7 @@ builder.mutationFields((t) => ({
     type: WorkspaceMember,
     description: 'Adds a user to a workspace.',
     authorize: { workspace: 'workspace_member:create' },
-    args: { ...workspaceArgs(), ...inputArg(AddWorkspaceMemberInput, 'Who to add.') },
+    args: { ...workspaceArgs(), ...inputArg(AddWorkspaceMemberInput, 'The member to add.') },
     resolve: ({ workspace }, { input: { userId, role } }, { actor, services }) =>
       services.workspaceMembers.add(actor, workspace, userId, role ?? undefined),
   }),
@@ -55,7 +55,7 @@ builder.mutationFields((t) => ({
       services.workspaceMembers.changeRole(actor, workspace, userId, input.role),
   }),
   removeWorkspaceMember: t.boolean({
-    description: 'Removes a member; everyone may remove themselves. The last owner cannot leave.',
+    description: 'Removes a member from a workspace. All members may remove themselves. The last owner cannot leave.',
     authorize: { workspace: 'workspace:read', service: 'workspace_member:delete' },
     args: { ...target(), ...versionArg() },
     resolve: async ({ workspace }, { userId }, { actor, services }) => {

@@ -11,10 +11,10 @@ import { type WorkspaceMember as MemberRow, Prisma } from '../generated/prisma/c
 import { joinOrganization, lockOrganization } from '../organizations/membership.ts';
 import { Memberships, type ShownUser, shownMembers } from '../organizations/memberships.ts';
 
-/** A membership with what lists show of its user. */
+/** A membership with the user's fields for lists. */
 export type WorkspaceMember = MemberRow & ShownUser;
 
-/** Who belongs to a workspace, and as what. */
+/** The members of a workspace and their roles. */
 export class WorkspaceMemberService {
   readonly reads: Reads<WorkspaceMember, WorkspacePlace>;
   readonly #deps: ServiceDeps;
@@ -29,7 +29,10 @@ export class WorkspaceMemberService {
     });
   }
 
-  /** Adds a user, who also becomes a member of the organization if need be. @throws RESOURCE_ALREADY_EXISTS */
+  /**
+   * Adds a user, who becomes a member of the organization too if necessary.
+   * @throws RESOURCE_ALREADY_EXISTS
+   */
   async add(
     actor: Actor,
     place: Checked<WorkspacePlace>,
@@ -53,13 +56,13 @@ export class WorkspaceMemberService {
     return this.reads.get(unkept, place, userId);
   }
 
-  /** @throws FORBIDDEN for a role above one's own, RESOURCE_CONFLICT `last_owner` */
+  /** @throws FORBIDDEN for a role above the caller's own, RESOURCE_CONFLICT `last_owner` */
   async changeRole(actor: Actor, place: Checked<WorkspacePlace>, userId: string, role: Role): Promise<WorkspaceMember> {
     await this.#members.changeRole(actor, place, userId, role);
     return this.reads.get(unkept, place, userId);
   }
 
-  /** Removes a member; leaving oneself is always allowed, unless one is the last owner. */
+  /** Removes a member. Members may always remove themselves, except the last owner. */
   async remove(actor: Actor, place: Checked<WorkspacePlace>, userId: string): Promise<void> {
     await this.#members.remove(actor, place, userId);
   }

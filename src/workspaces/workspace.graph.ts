@@ -10,30 +10,32 @@ import { Versioned, versionArg } from '../graphql/versions.ts';
 import { isSelf, User } from '../users/user.graph.ts';
 
 export const Workspace = builder.prismaObject('Workspace', {
-  description: 'A workspace: where an organization keeps namespaces, apps and everything in them.',
+  description: 'A part of an organization. Contains namespaces, apps and everything in them.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `ws_…`.' }),
-    orgId: t.exposeID('orgId', { description: 'The organization it belongs to.' }),
-    name: t.exposeString('name', { description: 'A label; names may repeat.' }),
+    orgId: t.exposeID('orgId', { description: 'The organization that the workspace belongs to.' }),
+    name: t.exposeString('name', { description: 'Display name. It need not be unique.' }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
     ownerId: t.exposeID('ownerId', {
       nullable: true,
-      description: 'The user who owns it; null after that account is gone.',
+      description: 'The user who owns the workspace. `null` once that account is gone.',
     }),
-    subscriptionPlanId: t.exposeString('subscriptionPlanId', { description: 'The plan it is billed under.' }),
-    region: t.exposeString('region', { description: 'Where it is hosted.' }),
-    storageBucket: t.exposeString('storageBucket', { description: 'Where its files are kept.' }),
+    subscriptionPlanId: t.exposeString('subscriptionPlanId', {
+      description: 'The plan that the workspace is billed under.',
+    }),
+    region: t.exposeString('region', { description: 'The region that hosts the workspace.' }),
+    storageBucket: t.exposeString('storageBucket', { description: "The bucket that stores the workspace's files." }),
     bucketStatus: t.exposeString('bucketStatus', { description: '`pending`, `ready`, `failed` or `deleting`.' }),
-    isActive: t.exposeBoolean('isActive', { description: 'Whether it is in use.' }),
-    tags: t.exposeStringList('tags', { description: 'Labels to find it by.' }),
-    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was made.' }),
-    updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When it last changed.' }),
+    isActive: t.exposeBoolean('isActive', { description: 'Whether the workspace is in use.' }),
+    tags: t.exposeStringList('tags', { description: 'Labels to find the workspace by.' }),
+    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When the workspace was created.' }),
+    updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When the workspace last changed.' }),
   }),
 });
 
 refersTo(Workspace, {
-  orgId: { kind: 'organization', required: true, description: 'The organization that it belongs to.' },
+  orgId: { kind: 'organization', required: true, description: 'The organization that the workspace belongs to.' },
   ownerId: 'user',
 });
 
@@ -52,7 +54,8 @@ builder.objectField(User, 'workspaces', (t) =>
     type: WorkspaceConnection,
     nullable: true,
     description:
-      'The workspaces of the user in the current organization, newest first. Empty for others; null, with an error, for tokens that may not read workspaces.',
+      "The user's workspaces in the current organization, newest first. Empty unless the user is the caller. `null`, " +
+      'with an error, for tokens that may not read workspaces.',
     authorize: { service: 'workspace:read' },
     args: pageArgs(),
     resolve: async (user, args, context) => {
@@ -70,7 +73,7 @@ builder.queryFields((t) => ({
     description: 'A workspace by its identifier.',
     authorize: { workspace: 'workspace:read', by: 'id' },
     args: {
-      orgId: t.arg.id({ required: true, description: 'Its organization.' }),
+      orgId: t.arg.id({ required: true, description: 'The organization.' }),
       id: t.arg.id({ required: true, description: 'The workspace.' }),
     },
     resolve: ({ organization }, { id }, context) => context.services.workspaces.reads.get(context, organization, id),
@@ -83,7 +86,7 @@ builder.queryFields((t) => ({
       orgId: t.arg.id({ required: true, description: 'The organization.' }),
       organizationId: t.arg.id({
         constraints: { sameAs: 'orgId' },
-        description: 'Must be the same organization where it is given.',
+        description: 'If given, must be the same organization.',
       }),
       ...pageArgs(),
     },
@@ -97,36 +100,39 @@ const CreateWorkspaceInput = builder.inputType('CreateWorkspaceInput', {
     organizationId: t.id({
       required: true,
       constraints: { ...bounds.id, sameAs: 'orgId' },
-      description: 'The organization; the same as the one it is made in.',
+      description: 'The organization. Must be the one that the workspace is created in.',
     }),
-    name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
+    name: t.string({ required: true, constraints: bounds.name, description: 'Display name. It need not be unique.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
-    region: t.string({ constraints: bounds.open, description: 'Where it is hosted; `default` unless told.' }),
+    region: t.string({
+      constraints: bounds.open,
+      description: 'The region that hosts the workspace. Default `default`.',
+    }),
     subscriptionPlanId: t.string({
       constraints: bounds.open,
-      description: 'The plan it is billed under; `community` unless told.',
+      description: 'The plan that the workspace is billed under. Default `community`.',
     }),
     tags: t.stringList({
       constraints: { ...bounds.tags, notNull: false },
-      description: 'At most 50 labels of 64 characters.',
+      description: 'At most 50 labels of up to 64 characters each.',
     }),
   }),
 });
 
 const UpdateWorkspaceInput = builder.inputType('UpdateWorkspaceInput', {
-  description: 'What to change; what is left out stays, null clears.',
+  description: 'The fields to change. Omitted fields stay as they are; `null` clears a field.',
   fields: (t) => ({
-    name: t.string({ constraints: bounds.keptName, description: 'A label; names may repeat.' }),
+    name: t.string({ constraints: bounds.keptName, description: 'Display name. It need not be unique.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
-    isActive: t.boolean({ constraints: { notNull: true }, description: 'Whether it is in use.' }),
-    tags: t.stringList({ constraints: bounds.tags, description: 'Replaces all labels.' }),
+    isActive: t.boolean({ constraints: { notNull: true }, description: 'Whether the workspace is in use.' }),
+    tags: t.stringList({ constraints: bounds.tags, description: 'The new labels. They replace the old ones.' }),
   }),
 });
 
 builder.mutationFields((t) => ({
   createWorkspace: t.field({
     type: Workspace,
-    description: 'Makes a workspace with a namespace `default`; the caller becomes its owner.',
+    description: 'Creates a workspace with the namespace `default`. The caller becomes its owner.',
     authorize: { organization: 'workspace:create' },
     args: {
       orgId: t.arg.id({ required: true, description: 'The organization.' }),
@@ -139,7 +145,7 @@ builder.mutationFields((t) => ({
     description: 'Changes a workspace.',
     authorize: { workspace: 'workspace:update', by: 'id' },
     args: {
-      orgId: t.arg.id({ required: true, description: 'Its organization.' }),
+      orgId: t.arg.id({ required: true, description: 'The organization.' }),
       id: t.arg.id({ required: true, description: 'The workspace.' }),
       input: t.arg({ type: UpdateWorkspaceInput, required: true, description: 'The changes.' }),
       ...versionArg(),
@@ -149,10 +155,10 @@ builder.mutationFields((t) => ({
   deleteWorkspace: t.field({
     type: MessageResult,
     description:
-      'Deletes a workspace. It can be restored by an operator for 30 days; its content is unreachable at once.',
+      'Deletes a workspace. Its content becomes unreachable at once. An operator can restore it for 30 days.',
     authorize: { workspace: 'workspace:delete', by: 'id' },
     args: {
-      orgId: t.arg.id({ required: true, description: 'Its organization.' }),
+      orgId: t.arg.id({ required: true, description: 'The organization.' }),
       id: t.arg.id({ required: true, description: 'The workspace.' }),
       ...versionArg(),
     },

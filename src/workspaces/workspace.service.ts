@@ -39,10 +39,10 @@ const workspaces: ReadsOptions<Workspace, OrganizationPlace, PageArgs> = {
   always: ['t.deleted_at is null'],
 };
 
-/** Workspaces: the rules. Permissions are declared on the fields and asked before these run. */
+/** The rules for workspaces. Permissions are declared on the fields and checked before these methods run. */
 export class WorkspaceService {
   readonly retention = [`delete from workspaces where deleted_at < now() - interval '30 days'`];
-  /** All workspaces of an organization, for those who administer it. */
+  /** All workspaces of an organization, for its administrators. */
   readonly reads: Reads<Workspace, OrganizationPlace>;
   /** The workspaces of an organization that the caller is a member of. */
   readonly own: Reads<Workspace, OrganizationPlace>;
@@ -73,13 +73,14 @@ export class WorkspaceService {
   async create(actor: Actor, orgId: string, input: CreateWorkspace): Promise<Workspace> {
     const ownerId = actor.principal.userId;
     return this.#deps.changes.run(actor, async (tx) => {
-      // whoever removes the owner or deletes the account waits, or was first: a workspace without an owner is nobody's
+      // a concurrent removal of the owner or deletion of the account waits, or has already happened: no workspace is
+      // left without an owner
       demandMember(tx, orgId, ownerId, () => forbidden('organization:access'));
       return insertWorkspace(tx, { ...input, id: newId('workspace'), orgId, ownerId });
     });
   }
 
-  /** Changes what is given; what is left out stays. */
+  /** Changes the given fields. Omitted fields stay as they are. */
   async update(actor: Actor, orgId: string, id: string, input: UpdateWorkspace): Promise<Workspace> {
     return this.#deps.changes.run(actor, async (tx) => {
       await tx.expectVersion({ table: 'workspaces', key: { id } });
@@ -94,7 +95,7 @@ export class WorkspaceService {
     });
   }
 
-  /** Soft: kept for 30 days, with its children unreachable at once. */
+  /** A soft delete. The workspace is kept for 30 days; everything in it becomes unreachable at once. */
   async delete(actor: Actor, orgId: string, id: string): Promise<{ message: string }> {
     await this.#deps.changes.run(actor, async (tx) => {
       tx.demand('workspaces', { id, orgId, deletedAt: null }, 'update', () => notFound('workspace', id));
@@ -109,8 +110,8 @@ export class WorkspaceService {
 }
 
 /**
- * Locks the workspace, alone with `update`, or beside others who add what refers to it.
- * @throws RESOURCE_NOT_FOUND when it is not there or deleted
+ * Locks the workspace: exclusively with `update`, or together with others who add rows that refer to it.
+ * @throws RESOURCE_NOT_FOUND when it does not exist or is deleted
  */
 export async function lockWorkspace(
   tx: Tx,
@@ -121,8 +122,8 @@ export async function lockWorkspace(
 }
 
 /**
- * A new workspace with its owner's membership and its `default` namespace. Its bucket is `pending`: a background task
- * makes it.
+ * Inserts a workspace with its owner's membership and its `default` namespace. Its bucket is `pending`: a background
+ * task creates it.
  */
 export function insertWorkspace(
   tx: Tx,

@@ -30,7 +30,7 @@ const file = () => path.join(dir, 'jwt.json');
 const later = (seconds: number) => vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + seconds * 1_000 });
 
 describe('a rotation', () => {
-  it('goes by unnoticed: old tokens stay valid, new ones are signed by the new key, the key set shows both', async () => {
+  it('goes unnoticed: old tokens stay valid, the new key signs new ones, the key set shows both', async () => {
     const app = await startTestApp({ env: { KEYS_DIR: dir } });
     try {
       const { get, post } = callsOf(app);

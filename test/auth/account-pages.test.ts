@@ -23,7 +23,8 @@ describe.each(pages)('%s', (page) => {
     expect(answer.statusCode).toBe(200);
     expect(answer.headers['content-type']).toBe('text/html; charset=utf-8');
     expect(answer.headers['content-security-policy']).toBe(
-      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
+      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'none'; " +
+        "base-uri 'none'; frame-ancestors 'none'",
     );
     expect(answer.body).not.toMatch(/<script(?![^>]*\bsrc=)|<style|\bon\w+=|style=|javascript:/);
   });

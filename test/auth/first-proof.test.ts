@@ -49,7 +49,7 @@ async function reset(more: object = {}): Promise<string> {
 }
 
 describe('the first proof of an address', () => {
-  it('by a reset ends all sessions and tokens: an address registered by somebody else comes back to its owner alone', async () => {
+  it('by a reset ends all sessions and tokens: an address registered by another returns to its owner', async () => {
     expect(await living()).toEqual([true, true]);
     await reset();
     expectUnauthenticated(await api.get('/v1/auth/me', user.headers));
@@ -94,7 +94,7 @@ describe('the first proof of an address', () => {
   it('is told in the mail with the link, which names the account', () => {
     const { text } = mailTo('Confirm your e-mail address');
     expect(text).toContain(`the account '${user.username}'`);
-    expect(text).toContain('API tokens that were made before stop working');
+    expect(text).toContain('API tokens that were created before stop working');
   });
 });
 

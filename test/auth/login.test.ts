@@ -255,7 +255,7 @@ describe('the lock of an account', () => {
     expect((await login(user.username, user.password)).statusCode).toBe(200);
   });
 
-  it('leaves 40 guesses at once with ten answers, and the right one among them with no more than the others', async () => {
+  it('answers ten of 40 guesses at once, and the right one among them learns no more than the others', async () => {
     const user = await register(app);
     const answers = await Promise.all(
       Array.from({ length: 40 }, (_, index) => login(user.username, index === 39 ? user.password : `guess ${index}`)),

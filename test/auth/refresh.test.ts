@@ -141,7 +141,7 @@ describe('a refresh token that was replaced', () => {
     );
   });
 
-  it('does not strand who got a successor that was used already: it can be used once more, and gives the newest', async () => {
+  it('does not strand who gets an already used successor: it works once more, and gives the newest', async () => {
     const second = await next(user.refreshToken);
     const third = await next(second.refresh_token);
     const fourth = await next(third.refresh_token);

@@ -46,7 +46,8 @@ describe('the answer of a registration', () => {
     const body = answer.json();
     expect(Object.keys(body)).toEqual(['access_token', 'refresh_token', 'token_type', 'expires_in', 'user']);
     expect(Object.keys(body.user).join(' ')).toBe(
-      'user_id email username full_name auth_provider avatar_url bio timezone locale default_workspace_id is_active is_verified roles preferences settings created_at updated_at last_login',
+      'user_id email username full_name auth_provider avatar_url bio timezone locale default_workspace_id is_active ' +
+        'is_verified roles preferences settings created_at updated_at last_login',
     );
     expect(body).toMatchObject({ token_type: 'bearer', expires_in: 1800 });
     expect(body.user).toMatchObject({
@@ -279,7 +280,7 @@ describe('a closed instance', () => {
 });
 
 describe('an invitation', () => {
-  it('makes a verified member of the organization and workspace that invited, without an organization of its own', async () => {
+  it('makes a verified member of the inviting organization and workspace, with no own organization', async () => {
     const invite_token = await invite('guest@example.test', { role: 'editor', workspaceId: first.workspaceId });
     const { user } = (await api.post('/v1/auth/register', { ...account('guest'), invite_token })).json();
     expect(user).toMatchObject({ is_verified: true, roles: ['editor'], default_workspace_id: first.workspaceId });

@@ -30,7 +30,7 @@ describe('health', () => {
     ]);
   });
 
-  it('says that the database cannot be reached, and answers requests with 503 in the shape of every error', async () => {
+  it('reports an unreachable database, and answers requests with 503 in the shape of every error', async () => {
     const lonely = await startTestApp();
     const account = await register(lonely);
     const authorization = account.headers;
@@ -63,8 +63,9 @@ describe('metrics', () => {
   it('counts requests by route template and status, and shows pool, queues and event loop', async () => {
     await get(`/v1/orgs/${owner.orgId}/workspaces`);
     const text = (await app.server.inject('/metrics')).body;
+    const route = String.raw`\/v1\/orgs\/\{org_id\}\/workspaces`;
     expect(text).toMatch(
-      /http_request_duration_seconds_count\{method="GET",route="\/v1\/orgs\/\{org_id\}\/workspaces",status="200"\} [1-9]/,
+      new RegExp(String.raw`http_request_duration_seconds_count\{method="GET",route="${route}",status="200"\} [1-9]`),
     );
     for (const name of [
       'nodejs_eventloop_lag_p99_seconds',
@@ -254,7 +255,7 @@ describe('configuration', () => {
 });
 
 describe('totals', () => {
-  it('are the number of workspaces that are not deleted, through creates, deletes and restores at the same time', async () => {
+  it('equal the number of workspaces that are not deleted, through creates, deletes and restores at once', async () => {
     const account = await register(app);
     const create = () =>
       app.server.inject({

@@ -46,7 +46,9 @@ it('GraphQL shows the version, and a mutation with the current one does what it 
   const place = `orgId: "${ann.orgId}", workspaceId: "${ann.workspaceId}", namespaceId: "default", id: "${id}"`;
   const change = (title: string, version: number) =>
     ann.ask(
-      `mutation { updateThread(${place}, expectedVersion: ${version}, input: { title: "${title}" }) { title resourceVersion } }`,
+      `mutation { updateThread(${place}, expectedVersion: ${version}, input: { title: "${title}" }) {
+        title resourceVersion
+      } }`,
     );
   expect((await change('Two', 1)).data).toEqual({ updateThread: { title: 'Two', resourceVersion: 2 } });
   expect(await change('Three', 1)).toMatchObject({
@@ -65,7 +67,9 @@ it('of several mutations in one document each has its own expectation, or none',
     a: updateThread(${place}, expectedVersion: 1, input: { title: "a" }) { resourceVersion }
     b: updateThread(${place}, input: { title: "b" }) { resourceVersion }
     c: updateThread(${place}, expectedVersion: 3, input: { title: "c" }) { resourceVersion }
-    d: createThread(orgId: "${ann.orgId}", workspaceId: "${ann.workspaceId}", namespaceId: "default", input: {}) { resourceVersion }
+    d: createThread(orgId: "${ann.orgId}", workspaceId: "${ann.workspaceId}", namespaceId: "default", input: {}) {
+      resourceVersion
+    }
   }`);
   expect(errors).toBeUndefined();
   expect(data).toEqual({
@@ -192,7 +196,7 @@ it('what the service counts and notes by itself leaves the version as it is', as
   expect(await etag(`${ann.home}/apps/${appId}`)).toBe('"1"');
 });
 
-it('how requests to a model fare leaves model, account and entitlement as they are; what an administrator changes does not', async () => {
+it('usage reports keep the versions of model, account and entitlement; an administrator changes them', async () => {
   const account = await newAccount(app, ann, {}, 'pending');
   const accountUrl = `${accountsOf(ann)}/${account}`;
   const model = await newModel(ann, {}, [account]);
@@ -201,8 +205,11 @@ it('how requests to a model fare leaves model, account and entitlement as they a
   const entitlement = `${entitlementsOf(ann)}/${model.logical_model_id}`;
   const urls = [accountUrl, url, entitlement];
   const before = await Promise.all(urls.map((each) => etag(each)));
-  const report = `mutation { reportModelUsage(orgId: "${ann.orgId}", workspaceId: "${ann.workspaceId}", logicalModelId: "${model.logical_model_id}",
-    input: { providerAccountId: "${account}", modelName: "target-0", outcome: FAILURE, inputTokens: 5 }) { consecutiveFailures } }`;
+  const report = `mutation { reportModelUsage(orgId: "${ann.orgId}", workspaceId: "${ann.workspaceId}",
+    logicalModelId: "${model.logical_model_id}",
+    input: { providerAccountId: "${account}", modelName: "target-0", outcome: FAILURE, inputTokens: 5 }) {
+      consecutiveFailures
+    } }`;
   for (let i = 1; i <= 3; i++)
     expect((await ann.ask(report)).data).toEqual({ reportModelUsage: { consecutiveFailures: i } });
   expect((await send(ann, 'GET', url)).json().status).toBe('unavailable');
@@ -292,7 +299,8 @@ it('the successor of a token begins with a version of its own', async () => {
 
 it('takes expectedVersion as a variable; null expects nothing', async () => {
   const { id } = await newThread();
-  const query = `mutation ($v: Int) { deleteThread(orgId: "${ann.orgId}", workspaceId: "${ann.workspaceId}", namespaceId: "default", id: "${id}", expectedVersion: $v) }`;
+  const query = `mutation ($v: Int) { deleteThread(orgId: "${ann.orgId}", workspaceId: "${ann.workspaceId}",
+    namespaceId: "default", id: "${id}", expectedVersion: $v) }`;
   const asked = async (v: number | null) =>
     (await app.server.inject(graphqlRequest(query, { v }, `Bearer ${ann.accessToken}`))).json().data;
   expect(await asked(2)).toBeNull();

@@ -62,7 +62,7 @@ test('a deleted user leaves every member list and count, at once', async () => {
   expect(await membersSeenBy(owner)).toEqual(Array(6).fill({ total: 1, ids: [owner.userId] }));
 });
 
-test('a deleted user is no member that could be read by id, changed or removed: 404, as for one who never was', async () => {
+test('a deleted user is no member to read by id, change or remove: 404, as for one who never was', async () => {
   const owner = await register(app, { name: 'owner' });
   const somebody = await managed(owner);
   const memberships = await owner.ask<Record<string, { nodes: { id: string; userId: string }[] }>>(

@@ -75,7 +75,7 @@ test('mails a link, keeps only the hash of its token, and never shows it', async
   ]);
 });
 
-test('a new user registers with the link and belongs to the organization and workspace with the invited roles', async () => {
+test('a new user registers with the link and joins organization and workspace with the invited roles', async () => {
   const ann = await register(app, { name: 'ann' });
   const invitation = await invite(ann, {
     email: 'zoe@example.test',

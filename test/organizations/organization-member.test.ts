@@ -98,7 +98,7 @@ test('a changed role acts at once', async () => {
   expect((await admin.call('PUT', url, { name: 'mine' })).status).toBe(403);
 });
 
-test('a removed member is out of the organization and all its workspaces at once, and keeps everything else', async () => {
+test('a removed member loses the organization and all its workspaces at once, and keeps everything else', async () => {
   const owner = await register(app, { name: 'owner' });
   const member = await colleague(app, owner, 'member');
   expect((await member.call('GET', owner.home)).status).toBe(200);

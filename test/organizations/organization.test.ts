@@ -15,7 +15,7 @@ type Organization = RestBody<OrganizationFragment>;
 const make = async (owner: Person, payload: object = { name: 'Second' }) =>
   (await owner.call<Organization>('POST', '/v1/orgs', payload)).body;
 
-test('any user makes an organization, owns it, and finds a default workspace with a default namespace in it', async () => {
+test('any user creates an organization, owns it, and finds a default workspace and namespace in it', async () => {
   const ann = await register(app, { name: 'ann' });
   const { status, body } = await ann.call<Organization>('POST', '/v1/orgs', { name: 'Ann & Co', description: 'Ours' });
   expect(status).toBe(201);
@@ -139,7 +139,7 @@ test('an organization of others answers like one that does not exist', async () 
   }
 });
 
-test('a deleted organization is gone at once with its workspaces; its sessions go on in other organizations', async () => {
+test('a deleted organization is gone at once with its workspaces; its sessions continue in other ones', async () => {
   const fay = await register(app, { name: 'fay' });
   const gus = await colleague(app, fay, 'member');
   const { org_id } = await make(fay);

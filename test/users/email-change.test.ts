@@ -192,7 +192,7 @@ describe('who asks for a new e-mail address proves it', () => {
     expect((await ask({ email: newEmail })).statusCode).toBe(200);
   });
 
-  it('an administrator proves it by the own password, and the address of the account has to be confirmed too', async () => {
+  it('an administrator gives their own password, and the address of the account has to be confirmed too', async () => {
     const member = await createUser(app, user, { username: `member-of-${user.username}` });
     const address = `new-${member.email}`;
     await minutesSinceSignIn(60);

@@ -70,7 +70,7 @@ test('an account that was there before it was added is not managed by who added 
   await expectOutOfReach(mallory, bob);
 });
 
-test('an account that belongs to nothing but the organization that made it is managed by its administrators', async () => {
+test('an account that belongs only to the organization that made it is managed by its administrators', async () => {
   const ann = await register(app, { name: 'ann' });
   const registered = await invited(ann);
   const made = await ann.call<{ user_id: string }>('POST', '/v1/users', {

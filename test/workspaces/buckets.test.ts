@@ -59,12 +59,13 @@ it('tries a bucket that failed again, after ever longer waits, and says so in ev
   expect(await told()).toEqual(['failed', 'pending', 'failed', 'pending', 'ready']);
 });
 
-it('makes the buckets of several batches once, when two nodes do it at once and a change holds one batch', async () => {
+it('makes the buckets of several batches once, when two nodes work at once and a change locks a batch', async () => {
   const there = await app.another();
   const { pool } = app.database;
   const made = await pool.query<{ id: string }>(
     `insert into workspaces (id, org_id, name, storage_bucket, bucket_status, updated_at)
-     select 'ws_many' || n, $1, 'Many', 'ws_many' || n, 'ready', now() from generate_series(10000, 11100) n returning id`,
+     select 'ws_many' || n, $1, 'Many', 'ws_many' || n, 'ready', now()
+     from generate_series(10000, 11100) n returning id`,
     [owner.orgId],
   );
   const ids = made.rows.map(({ id }) => id);

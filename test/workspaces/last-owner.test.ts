@@ -118,7 +118,8 @@ async function whileHeld<T>({ workspaceId }: Person, waiting: number, work: () =
     const result = work();
     const waiters = async () => {
       const { rows } = await holder.query<{ n: number }>(
-        `select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+        `select count(*)::int as n from pg_stat_activity
+         where datname = current_database() and wait_event_type = 'Lock'`,
       );
       return rows[0]!.n;
     };
@@ -158,7 +159,8 @@ describe('who becomes an owner while the account goes', () => {
       const waits = async () =>
         (
           await holder.query<{ n: number }>(
-            `select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+            `select count(*)::int as n from pg_stat_activity
+             where datname = current_database() and wait_event_type = 'Lock'`,
           )
         ).rows[0]!.n;
       await expect.poll(waits, { timeout: 5_000, interval: 10 }).toBe(1);
@@ -214,8 +216,10 @@ it('a workspace that is made while its maker is removed is not made: it would be
   const removal = await app.database.pool.connect();
   await removal.query('begin');
   await removal.query('select 1 from organizations where id = $1 for no key update', [ann.orgId]);
-  const making = bob.call('POST', `/v1/orgs/${ann.orgId}/workspaces`, { organization_id: ann.orgId, name: 'Nobody’s' });
-  const waiting = `select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+  const input = { organization_id: ann.orgId, name: 'Nobody’s' };
+  const making = bob.call('POST', `/v1/orgs/${ann.orgId}/workspaces`, input);
+  const waiting = `select count(*)::int as n from pg_stat_activity
+    where wait_event_type = 'Lock' and datname = current_database()`;
   await expect.poll(async () => (await app.database.pool.query<{ n: number }>(waiting)).rows[0]!.n).toBe(1);
   await removal.query('delete from organization_members where org_id = $1 and user_id = $2', [ann.orgId, bob.userId]);
   await removal.query('commit');

@@ -81,7 +81,7 @@ test('many role changes at once get through a small pool, although caches run co
   }
 });
 
-test('who is removed from the workspace and from its organization at once is gone, and neither answer is a fault', async () => {
+test('a member removed from workspace and organization at once is gone, and neither answer is a fault', async () => {
   const owner = await register(app, { name: 'owner' });
   const people = await Promise.all(Array.from({ length: 24 }, () => colleague(app, owner, 'member')));
   const pairs = await Promise.all(

@@ -34,7 +34,7 @@ const create = async (more: object = {}) =>
   (await send('POST', url(), { organization_id: owner.orgId, name: 'A workspace', ...more })).json<Body>();
 
 describe('a workspace', () => {
-  it('is made with every field that was given, its owner as a member, a default namespace, a record and an event', async () => {
+  it('is made with every given field, its owner as a member, a default namespace, a record and an event', async () => {
     const answer = await send('POST', url(), {
       organization_id: owner.orgId,
       name: 'Research',
@@ -99,7 +99,7 @@ describe('a workspace', () => {
     expect(await app.database.prisma.workspace.count()).toBe(before);
   });
 
-  it('keeps what an update leaves out, clears what it sets to null, and refuses null where there must be a value', async () => {
+  it('keeps what an update omits, clears what it sets to null, and refuses null for required values', async () => {
     const { workspace_id: id } = await create({ description: 'kept', tags: ['x'] });
     expect((await send('PUT', url(id), {})).json()).toMatchObject({
       name: 'A workspace',
@@ -190,7 +190,7 @@ describe('the list', () => {
 });
 
 describe('permissions', () => {
-  it('a member of the organization who is none of the workspace gets the same 403 whether or not it exists', async () => {
+  it('an organization member outside the workspace gets the same 403 whether or not it exists', async () => {
     const { workspace_id: id } = await create();
     const hidden = await send('GET', url(id), undefined, member);
     const missing = await send('GET', url('ws_00000000000000000000000000'), undefined, member);
