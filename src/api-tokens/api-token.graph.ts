@@ -11,7 +11,7 @@ import { Organization } from '../organizations/organization.graph.ts';
 import type { ApiToken as ApiTokenRow } from './api-token.reads.ts';
 import type { IssuedToken } from './api-token.service.ts';
 
-/** The places of a kind that a token may be restricted to. */
+/** Maximum number of places of one kind that a token can be restricted to. */
 const MAX_PLACES = 100;
 
 export const ApiToken = builder.objectRef<ApiTokenRow>('ApiToken').implement({
@@ -110,8 +110,8 @@ builder.objectField(Organization, 'apiTokens', (t) =>
   }),
 );
 
-// at most so many at once, as the spec's envelope has no cursor; the caps on live tokens and the bound of revoked ones
-// keep lists below it
+// The spec's envelope has no cursor, hence a high maximum. The caps on live tokens and the bound on revoked ones keep
+// lists below it.
 const listArgs = () => ({ ...organizationArgs(), ...pageArgs({ min: 1, max: 10_000 }) });
 
 builder.queryFields((t) => ({

@@ -108,7 +108,7 @@ const allowed = { maxItems: 100, item: { minLength: 1, maxLength: 255 } } as con
 
 const WorkspaceLimitsInput = builder.inputType('WorkspaceLimitsInput', {
   description: 'How much a workspace may use a model. Omitted limits do not apply.',
-  // in REST they stand beside the others
+  // In REST they are on the same level as the other limits.
   extensions: { unknownKeys: 'more' },
   fields: (t) => ({
     maxTokensPerMonth: t.field({

@@ -2,10 +2,10 @@ import type { Constraints } from '../core/constraints.ts';
 import { builder } from '../graphql/builder.ts';
 import { bounds } from '../graphql/inputs.ts';
 
-/** An identifier of a model; `.` and `..` are none, because clients drop them from paths. */
+/** An identifier of a model. `.` and `..` are not allowed, because clients drop them from paths. */
 export const modelIdBounds = { pattern: '(?!\\.{1,2}$)[A-Za-z0-9._:/-]{1,128}' } as const satisfies Constraints;
 
-/** The argument that names a model, beside its place. */
+/** The argument that names a model, next to its place. */
 export const modelArg = () =>
   builder.args((t) => ({ logicalModelId: t.id({ required: true, description: 'The model.' }) }));
 
@@ -46,7 +46,7 @@ const ModelTargetInput = builder.inputType('ModelTargetInput', {
   }),
 });
 
-/** A decimal number as text, so that no cent is lost. */
+/** A decimal number as text, for exact amounts. */
 export const costBounds = { pattern: '\\d{1,12}(?:\\.\\d{1,12})?' } as const satisfies Constraints;
 
 const ModelConstraintsInput = builder.inputType('ModelConstraintsInput', {
@@ -77,7 +77,7 @@ const ModelConstraintsInput = builder.inputType('ModelConstraintsInput', {
 });
 
 const targets = { maxItems: 50 } as const satisfies Constraints;
-/** Models of a fallback chain. */
+/** Maximum number of models in a fallback chain. */
 export const MAX_FALLBACKS = 5;
 const chain = { maxItems: MAX_FALLBACKS, item: modelIdBounds } as const satisfies Constraints;
 const capabilities = { maxItems: 100 } as const satisfies Constraints;

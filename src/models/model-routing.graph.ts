@@ -48,7 +48,7 @@ refersTo(RouteLimit, { resourceId: { kind: 'node', anywhere: true } });
 
 const retryAfter = 'Whole seconds until this may change. `null` if somebody has to change something first.';
 
-/** Why, in words: `message`, `limit` and `retryAfterSeconds`. */
+/** Adds the explanation of a finding: `message`, `limit` and `retryAfterSeconds`. */
 const explained = (type: ObjectRef<typeof builder.$inferSchemaTypes, Finding>) =>
   builder.objectFields(type, (t) => ({
     message: t.exposeString('message', { description: 'The reason in words.' }),
@@ -169,7 +169,7 @@ builder.queryField('routeModel', (t) =>
       "model's own targets come first, by priority and weight, then those of its fallback chain. Each model " +
       'needs its own entitlement. Nothing is sent or counted: report the result with `reportModelUsage`.',
     authorize: { workspace: 'model:execute' },
-    // the report of the try that follows is the execution
+    // The later report of the try is the execution.
     activity: { action: 'read', resourceType: 'model' },
     args: {
       ...workspaceArgs(),

@@ -48,7 +48,7 @@ refersTo(ModelUsageSummary, {
   logicalModelId: { kind: 'model', name: 'model' },
 });
 
-/** What one request can use: a wrong report must not use up a month for everybody. */
+/** Maximum for one request: a wrong report must not use up a month for everybody. */
 const reportedTokens = { min: 0, max: 100_000_000 } as const satisfies Constraints;
 
 const ReportModelUsageInput = builder.inputType('ReportModelUsageInput', {

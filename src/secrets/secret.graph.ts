@@ -118,7 +118,7 @@ const SecretHistory = builder.objectRef<History>('SecretHistory').implement({
 refersTo(SecretVersion, { createdBy: 'user' });
 refersTo(SecretHistory, { secretId: 'secret' });
 
-/** Usable in a path segment and behind `secret://`. */
+/** Usable in a path segment and after `secret://`. */
 const nameBounds = {
   minLength: 1,
   maxLength: 255,
