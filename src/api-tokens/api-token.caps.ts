@@ -13,9 +13,9 @@ interface Live {
 }
 
 /**
- * Locks an organization's number of live tokens until the transaction ends, and checks that one more fits: of those
- * that its owner (a user in the organization, or an app) has, and of all. An expired token counts as long as it can be
- * refreshed. Call it before any row is locked: whoever waits here has locked nothing that others wait for.
+ * Locks an organization's count of live tokens until the transaction ends and checks that one more is allowed, for the
+ * owner (a user in the organization, or an app) and for the organization. An expired token counts as long as it can be
+ * refreshed. Call it before locking any row, so that a waiting caller holds no locks that others need.
  * @throws RESOURCE_CONFLICT `limit_reached` with the `limit`
  */
 export async function lockTokenCaps(
@@ -25,7 +25,7 @@ export async function lockTokenCaps(
 ): Promise<void> {
   if (maxTokensPerOwner === 0 && maxTokensPerOrganization === 0) return;
   await tx.query(statement`select pg_advisory_xact_lock(hashtextextended(${`tokens of ${orgId}`}, 0))`);
-  // a statement of its own: it sees what was committed while it waited
+  // A separate statement sees what was committed while the lock was awaited.
   const [live] = (await tx.query<Live>(statement`
     select count(*)::int as "ofOrganization",
       count(*) filter (where case when ${appId}::text is null then token_type = 'pat' and created_by_user_id = ${userId}

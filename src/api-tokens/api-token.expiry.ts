@@ -5,18 +5,18 @@ import type { TokenInput } from './api-token.rules.ts';
 const DAY_MS = 86_400_000;
 const DEFAULT_DAYS = 90;
 const MAX_DAYS = 365;
-/** A token that has expired can be refreshed for so much longer. */
+/** How much longer an expired token can be refreshed. */
 const REFRESH_DAYS = 30;
 
 /**
- * When the token expires that a token is asked for by; `null` for never. What it makes never lives past that, however
+ * Expiry of the token that asks for a new one; `null` never expires. No token that it creates outlives it, however
  * often it is refreshed.
  */
 export interface ParentLimits {
   expiresAt: Date | null;
 }
 
-/** The end of a new token; `null` for never. @throws InputError */
+/** Expiry of a new token; `null` never expires. @throws InputError */
 export function expiryOf(
   { expiresInDays, expiresAt }: TokenInput,
   now: Date,
@@ -25,7 +25,7 @@ export function expiryOf(
   const refuse = (field: string, message: string) => invalidInput(['input', field], message);
   const last = parent?.expiresAt ?? null;
   const days = (count: number) => new Date(now.getTime() + count * DAY_MS);
-  // null is a wish of its own: never
+  // An explicit null asks for a token that never expires.
   const isTwice = expiresAt !== undefined && expiresInDays !== undefined;
   if (isTwice && (expiresAt || expiresInDays)) throw refuse('expiresAt', 'give either expires_at or expires_in_days');
   if (expiresAt === undefined && expiresInDays === undefined) return earlier(days(DEFAULT_DAYS), last);
@@ -44,23 +44,23 @@ function earlier(a: Date | null, b: Date | null): Date | null {
   return a < b ? a : b;
 }
 
-/** Until when a token can be refreshed; `null` for ever. @param endsBy the end of its family, where it has one */
+/** End of the refresh period; `null` never ends. @param endsBy the end of the token's family, if it has one */
 export const refreshExpiryOf = (expiresAt: Date | null, endsBy: Date | null): Date | null =>
   earlier(expiresAt && new Date(expiresAt.getTime() + REFRESH_DAYS * DAY_MS), endsBy);
 
-/** The end of a successor, which lives as long as the token before it, but never past the end of its family. */
+/** Expiry of a successor: it lives as long as the token before it, but not past the end of its family. */
 export const successorExpiry = (
   { issuedAt, expiresAt, endsBy }: { issuedAt: Date; expiresAt: Date | null; endsBy: Date | null },
   now: Date,
 ): Date | null => earlier(expiresAt && new Date(now.getTime() + expiresAt.getTime() - issuedAt.getTime()), endsBy);
 
-/** The rate that a token has by what it sets: without a burst that is twice its rate, see `CallerLimit`. */
+/** The effective rate of a token. Default burst: twice the rate, see `CallerLimit`. */
 const rateOf = ({ rateLimitRps, rateLimitBurst }: Pick<TokenInput, 'rateLimitRps' | 'rateLimitBurst'>) => ({
   rateLimitRps: rateLimitRps ?? null,
   rateLimitBurst: rateLimitBurst ?? (rateLimitRps ? 2 * rateLimitRps : null),
 });
 
-/** A token makes no faster ones. @throws InputError */
+/** A token cannot create a token with a higher rate limit. @throws InputError */
 export function checkRates({ principal: { token } }: Actor, input: TokenInput): void {
   if (!token) return;
   const issues: InputIssue[] = [];

@@ -2,22 +2,22 @@ import { forbidden, notFound, unauthenticated } from '../core/errors.ts';
 import type { Tx } from '../data/changes.ts';
 import { statement } from '../data/writes.ts';
 
-/** Whose token it is, and where it works. */
+/** The owner of a token and where the token works. */
 export interface TokenMaker {
   orgId: string;
   userId: string;
-  /** Of an app's token: the app. */
+  /** The app, for an app token. */
   appId: string | null;
 }
 
-/** What is no more that a token needs. */
+/** What a token needs and has lost. */
 type Lost = 'user' | 'membership' | 'app';
 
 /**
- * Locks what a new token lives by: its organization, the membership, its user, its app. Whoever deactivates the user,
- * removes the member or deletes the app either waits, and then finds the new token, or was first, and then it is not
- * made.
- * @param orElse the error when one of them is gone
+ * Locks what a new token depends on: its organization, membership, user and app. A concurrent deactivation of the user,
+ * removal of the member or deletion of the app either waits and then finds the new token, or comes first, and the token
+ * is not created.
+ * @param orElse the error if one of them is gone
  */
 export function demandMaker(tx: Tx, { orgId, userId, appId }: TokenMaker, orElse: (lost: Lost) => Error): void {
   tx.demand('organizations', { id: orgId, deletedAt: null }, 'share', () => orElse('membership'));
@@ -27,10 +27,10 @@ export function demandMaker(tx: Tx, { orgId, userId, appId }: TokenMaker, orElse
 }
 
 /**
- * The same for minting, with the token that asks, where it is one: it must be alive by the clock of the database.
- * @throws AUTHENTICATION_FAILED when the user or the asking token is no more, FORBIDDEN `organization:access` after
- * leaving,
- *   RESOURCE_NOT_FOUND `app`
+ * Does the same for a new token, and also locks the token that asks for it, if any: it must be alive by the clock of
+ * the database.
+ * @throws AUTHENTICATION_FAILED if the user or the asking token is gone, FORBIDDEN `organization:access` if the user
+ * left, RESOURCE_NOT_FOUND `app`
  */
 export async function lockForMinting(tx: Tx, maker: TokenMaker, askingTokenId: string | null): Promise<void> {
   demandMaker(tx, maker, (lost) => {

@@ -4,7 +4,7 @@ import { Notices } from '../data/notices.ts';
 import { emitChange } from '../data/record-change.ts';
 import { resourceOf } from './api-token.revocation.ts';
 
-/** A token whose next notice is due, with its maker. */
+/** A token with a due notice, and its creator. */
 interface DueToken {
   id: string;
   orgId: string;
@@ -19,7 +19,7 @@ interface DueToken {
   username: string;
 }
 
-// the most urgent step that has come and was not told; what expired more than a day ago is not told any more
+// The most urgent step that was reached and not yet announced. Tokens that expired more than a day ago get no notice.
 const DUE = `select t.id, t.org_id as "orgId", t.workspace_id as "workspaceId", t.app_id as "appId",
     t.token_type as "tokenType", t.name, t.prefix, t.expires_at as "expiresAt", s.days, u.email, u.username
   from api_tokens t join users u on u.id = t.created_by_user_id and u.is_active
@@ -33,8 +33,9 @@ const DUE = `select t.id, t.org_id as "orgId", t.workspace_id as "workspaceId", 
   order by t.id`;
 
 /**
- * Tells of tokens that expire (defaults §3): 14 and 3 days before the end, and at the end, while they can still be
- * refreshed. A token that lives no longer than a step does not get it. The step is written with the event.
+ * Announces expiring tokens (defaults §3): 14 and 3 days before the end, and at the end, while they can still be
+ * refreshed. A token whose lifetime is not longer than a step skips that step. The step is stored together with the
+ * event.
  */
 export const apiTokenNotices = ({ changes, mail }: { changes: Changes; mail: AccountMail }) =>
   new Notices<DueToken>({

@@ -9,24 +9,24 @@ const columns = columnsOf(
   ),
 );
 
-/** A token as lists show it: neither its text nor a hash of it (spec, API token). */
+/** A token as lists show it: without its text and without a hash of it (spec, API token). */
 export type ApiToken = Pick<ApiTokenRow, keyof typeof columns>;
 
-/** API tokens and tokens of apps alike. */
+/** API tokens and app tokens. */
 export const tokens = { kind: 'api_token', from: 'api_tokens', columns } as const;
 
-// of the revoked ones the newest are shown, for 90 days (defaults §3): a program that refreshes every minute must not
-// hide what is alive
+// Lists show the newest revoked tokens, for 90 days (defaults §3): a program that refreshes every minute must not push
+// live tokens out of the list.
 const MOST_REVOKED = 5_000;
 
-/** What a list of tokens shows. @param whose the condition on `r`, a token of the list */
+/** Conditions of a token list. @param whose the condition on `r`, a token of the list */
 export const shown = (whose: string): string[] => [
   `(t.revoked_at is null or t.revoked_at > now() - interval '90 days')`,
   `(t.revoked_at is null or t.id > coalesce((select r.id from api_tokens r
     where ${whose} and r.revoked_at is not null order by r.id desc offset ${MOST_REVOKED} limit 1), ''))`,
 ];
 
-/** A list of the tokens of a type that the caller's user made in an organization. */
+/** The tokens of a type that the caller's user created in an organization. */
 export const ownTokens = (type: 'pat' | 'app') =>
   ({
     ...tokens,

@@ -18,11 +18,9 @@ import { demandMaker } from './api-token.locks.ts';
 import { resourceOf, revokeTokens } from './api-token.revocation.ts';
 import type { IssuedToken } from './api-token.service.ts';
 
-/** For so long the answer to a refresh can be had again: it may have been lost on its way. */
+/** How long a refresh can be repeated: its answer may have been lost on the way. */
 const REPEAT_MS = 60_000;
-/**
- * For so long a token that was given out twice may come back late: its other holder asks again when its own copy ends.
- */
+/** How long a token that was issued twice may come back late: its other holder refreshes when its own copy expires. */
 const OWED_MS = 3_600_000;
 const DEFAULT_GRACE_SECONDS = 300;
 
@@ -39,13 +37,13 @@ interface Pair {
   refreshToken: string;
 }
 
-/** `dead`: it cannot be used. `reused`: somebody else has used it. */
+/** `dead`: the refresh token cannot be used. `reused`: somebody else has used it. */
 type Outcome = IssuedToken | 'dead' | 'reused';
 
-/** A token, locked until the transaction ends, and the time by the clock of the database. */
+/** A locked token and the current time by the clock of the database. */
 type Held = ApiTokenRow & { now: Date };
 
-/** Whether it was given out twice, so that its other holder may still come late. */
+/** Whether the token was issued twice, so that its other holder may still come late. */
 const isOwed = ({ reissuedAt, refreshExpiresAt, now }: Held): boolean =>
   reissuedAt !== null &&
   now.getTime() - reissuedAt.getTime() < OWED_MS &&
@@ -60,12 +58,12 @@ export class ApiTokenRefresh {
   }
 
   /**
-   * Exchanges a refresh token for the next pair, which inherits everything of the token, the length of its life
-   * included. The token before it works on for its grace. Repeating within a minute gives the very same pair, whatever
-   * became of it meanwhile; a refresh token that comes back later revokes the whole family, because somebody else has
-   * it. Only who was given a pair by a repetition may be that late once, within an hour, and gets the newest pair of
-   * the family, which owes them nothing more.
-   * @throws AUTHENTICATION_FAILED for whatever is wrong with the refresh token
+   * Exchanges a refresh token for the next pair. The pair inherits everything from the token, including its lifetime.
+   * The previous token keeps working during its grace period. A repetition within a minute returns the very same pair,
+   * whatever happened to it meanwhile. A refresh token that comes back later revokes the whole family, because somebody
+   * else has it. One exception: whoever got a pair through a repetition may be late once, within an hour, and then gets
+   * the newest pair of the family; after that no further late use is allowed.
+   * @throws AUTHENTICATION_FAILED for anything wrong with the refresh token
    */
   async refresh(
     caller: Caller,
@@ -83,7 +81,8 @@ export class ApiTokenRefresh {
     if (!known) throw unauthenticated();
     const { createdBy, ...row } = known;
     const pair = successorPair(kindOf(row.tokenType), refreshToken, secret);
-    // the refresh token is the credential: what is done is done by its token, whoever else the request is from
+    // The refresh token is the credential: the audit record names its token as the actor, whoever else sent the
+    // request.
     const bearer: Caller = { ...caller, principal: principalOf(row, createdBy) };
     const outcome = await changes.run(bearer, (tx) => this.#exchange(tx, row, pair, graceSeconds));
     if (outcome === 'reused') await this.#reused(bearer, row);
@@ -94,7 +93,7 @@ export class ApiTokenRefresh {
   async #exchange(tx: Tx, known: ApiTokenRow, pair: Pair, graceSeconds: number): Promise<Outcome> {
     const held = await lockToken(tx, known);
     if (held.rotatedAt) return this.#repeat(tx, held, pair);
-    // its user, still a member, was asked for with the lock; an expired token may be refreshed, a revoked one never
+    // The lock has checked that the user is still a member. An expired token can be refreshed, a revoked one cannot.
     if (held.revokedAt || (held.refreshExpiresAt && held.refreshExpiresAt <= held.now)) return 'dead';
     const successor = await this.#succeed(tx, held, pair);
     const graceEnd = new Date(held.now.getTime() + graceSeconds * 1000);
@@ -105,14 +104,14 @@ export class ApiTokenRefresh {
     return issued(successor, pair);
   }
 
-  /** A refresh token that was used already: a repetition, or theft. */
+  /** Handles a refresh token that was used before: a repetition, or theft. */
   async #repeat(tx: Tx, held: Held, pair: Pair): Promise<Outcome> {
     if (held.revokedReason !== 'rotated') return 'dead';
     const isInGrace = held.now.getTime() - held.rotatedAt!.getTime() <= REPEAT_MS;
     if (!isInGrace) {
       if (!isOwed(held)) return 'reused';
-      // what is owed ends with the minute of this answer, which may be lost too; nothing is owed for the pair that it
-      // holds
+      // The late exchange stays possible for a minute after this answer, which may be lost too. The pair in this answer
+      // allows no late exchange.
       const left = new Date(Math.min(held.reissuedAt!.getTime(), held.now.getTime() - OWED_MS + REPEAT_MS));
       tx.update('api_tokens', { id: held.id }, { reissuedAt: left });
       return this.#newest(tx, held, pair);
@@ -124,7 +123,7 @@ export class ApiTokenRefresh {
     return issued(successor, pair);
   }
 
-  /** The one pair of the family that was not refreshed: it comes of the other by so many steps. */
+  /** Finds the one pair of the family that was not refreshed, by deriving successors from the given pair. */
   async #newest(tx: Tx, { familyId, tokenType, now }: Held, pair: Pair): Promise<Outcome> {
     const family = await tx.query<ApiTokenRow>(selectOf('api_tokens', { familyId }));
     const newest = family.find(({ rotatedAt }) => !rotatedAt);
@@ -160,7 +159,7 @@ export class ApiTokenRefresh {
     return successor;
   }
 
-  /** Ends the family. The service does that by itself: whoever sent the token is not known. */
+  /** Revokes the family. The service is the actor, because the sender of the token is unknown. */
   async #reused(bearer: Caller, { id, orgId, workspaceId, appId, familyId, tokenType }: ApiTokenRow): Promise<void> {
     const { changes, authentication, activity } = this.#deps;
     const system = systemCaller('refresh token reuse');
@@ -186,9 +185,9 @@ export class ApiTokenRefresh {
 }
 
 /**
- * Locks a token whose user is active and a member still: of many refreshes at once, the first rotates and the others
+ * Locks a token whose user is active and still a member. Of many concurrent refreshes the first rotates and the others
  * wait for it.
- * @throws AUTHENTICATION_FAILED for what is no more
+ * @throws AUTHENTICATION_FAILED if any of them is gone
  */
 async function lockToken(tx: Tx, { id, orgId, createdByUserId: userId, appId }: ApiTokenRow): Promise<Held> {
   demandMaker(tx, { orgId, userId, appId }, unauthenticated);

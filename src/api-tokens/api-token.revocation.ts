@@ -3,7 +3,7 @@ import type { Tx } from '../data/changes.ts';
 import { recordChange } from '../data/record-change.ts';
 import { Prisma } from '../generated/prisma/client.ts';
 
-/** Why a token was revoked, as its record says. `rotated`: it was refreshed. */
+/** Why a token was revoked, as its audit record says. */
 export type RevocationReason =
   | 'revoked_by_user'
   | 'revoked_by_admin'
@@ -15,11 +15,11 @@ export type RevocationReason =
   | 'address_confirmed'
   | 'refresh_token_reuse';
 
-/** Which tokens. */
+/** The tokens to revoke. */
 export type RevocationTarget =
   | { id: string }
   | { familyId: string }
-  /** Those that a user made: in one organization, or in all. */
+  /** The tokens that a user created, in one organization or in all. */
   | { userId: string; orgId?: string };
 
 interface Revoked {
@@ -33,10 +33,10 @@ interface Revoked {
 }
 
 /**
- * Revokes tokens from now on with their whole families: what they were refreshed from and is in its grace, and what
- * they were refreshed to. Refused at once on this node, within a second on every other. Each leaves its record and
- * event. Families of tokens that they made go with them (`maker_revoked`): whoever stole one must not keep what it
- * made. What is revoked already stays as it is.
+ * Revokes tokens immediately, with their whole families: predecessors in their grace period and successors. This node
+ * refuses them at once, every other node within a second. Each gets its own audit record and event. The families of
+ * tokens that they created are revoked too (`maker_revoked`): whoever stole a token must not keep the tokens created
+ * with it. Tokens that are already revoked stay unchanged.
  * @returns how many were still alive
  */
 export async function revokeTokens(
@@ -50,22 +50,23 @@ export async function revokeTokens(
   if (ids.length === 0) return 0;
   const revoked = await tx.query<Revoked>(Prisma.sql`
     update api_tokens set revoked_at = date_trunc('milliseconds', clock_timestamp()),
-      revoked_reason = case when family_id in (select family_id from api_tokens where ${condition}) then ${reason} else 'maker_revoked' end
+      revoked_reason = case when family_id in (select family_id from api_tokens where ${condition})
+        then ${reason} else 'maker_revoked' end
     where id = any(${ids}) and ${ALIVE}
-    returning id, org_id as "orgId", app_id as "appId", workspace_id as "workspaceId", token_type as "tokenType", token_hash as "tokenHash",
-      revoked_reason as reason`);
+    returning id, org_id as "orgId", app_id as "appId", workspace_id as "workspaceId", token_type as "tokenType",
+      token_hash as "tokenHash", revoked_reason as reason`);
   for (const row of revoked) recordChange(tx, 'revoke', resourceOf(row), row, { reason: row.reason });
   tx.afterCommit(() => authentication.apiTokensRevoked(revoked.map(({ tokenHash }) => tokenHash)));
   return revoked.length;
 }
 
-/** Also one that has expired: it can be refreshed. */
+/** Includes expired tokens, because they can be refreshed. */
 const ALIVE = Prisma.sql`(revoked_at is null or revoked_at > clock_timestamp())`;
 
 /**
- * Locks all live tokens of the families and of what they made. Who is refreshing or minting with one of them locks it,
- * so it is waited for, and what came of it is found by the next look: until a look finds nothing that was not locked
- * before.
+ * Locks all live tokens of the families and of the tokens they created. A concurrent refresh or creation holds a lock
+ * on its token, so this waits for it and finds the result in the next pass. It repeats until a pass finds no token that
+ * was not locked before.
  */
 async function lockLineage(tx: Tx, condition: Prisma.Sql): Promise<string[]> {
   for (let held: string[] = []; ; ) {
@@ -91,6 +92,6 @@ function conditionOf(target: RevocationTarget): Prisma.Sql {
     : Prisma.sql`created_by_user_id = ${userId}`;
 }
 
-/** The resource word of a token: of its permissions, events and records. */
+/** The resource word of a token in permissions, events and audit records. */
 export const resourceOf = ({ tokenType }: { tokenType: string }): 'api_token' | 'app_token' =>
   tokenType === 'app' ? 'app_token' : 'api_token';

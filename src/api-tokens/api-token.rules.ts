@@ -11,11 +11,11 @@ import type { ApiToken } from '../generated/prisma/client.ts';
 const LISTS = ['scopes', 'permissions', 'workspaceIds', 'namespaceIds', 'environmentIds', 'endpointPaths'] as const;
 type ListName = (typeof LISTS)[number];
 
-/** What a new token is restricted to, and how it is called. Lists that are left out or null are empty. */
+/** Name and restrictions of a new token. Omitted or null lists are empty. */
 export interface TokenInput
   extends Given<ApiToken, ListName | 'description' | 'rateLimitRps' | 'rateLimitBurst' | 'expiresAt'> {
   name: string;
-  /** `null`, here or in `expiresAt`: never, where the operator allows it. */
+  /** `null`, here or in `expiresAt`, never expires; only where the operator allows it. */
   expiresInDays?: number | null;
 }
 
@@ -25,16 +25,16 @@ export type TokenLists = Record<ListName, string[]>;
 export const listsOf = (input: TokenInput): TokenLists =>
   Object.fromEntries(LISTS.map((list) => [list, [...new Set(input[list] ?? [])]])) as TokenLists;
 
-/** Where a new token belongs: to an organization, or to an app in a workspace of it. */
+/** Where a new token belongs: an organization, or an app in one of its workspaces. */
 export interface TokenHome {
   orgId: string;
   workspaceId: string | null;
 }
 
 /**
- * Holds what a new token asks for against what its maker may do: names that mean something and are granted somewhere,
- * places that the maker can see, paths that can match; and where the maker is a token itself, nothing beyond that token
- * (defaults §3).
+ * Checks what a new token asks for against the permissions of its creator: names must be known and granted somewhere,
+ * places must be visible to the creator, paths must be able to match. If the creator is itself a token, nothing may
+ * exceed that token (defaults §3).
  * @throws InputError naming every item that is wrong
  */
 export async function checkTokenLists(
@@ -52,7 +52,7 @@ export async function checkTokenLists(
   if (issues.length > 0) throw new InputError(issues);
 }
 
-/** An app's token is in the app's workspace without saying so. */
+/** An app token is implicitly restricted to the workspace of its app. */
 const within = ({ workspaceId }: TokenHome, lists: TokenLists): TokenLists =>
   workspaceId && lists.workspaceIds.length === 0 ? { ...lists, workspaceIds: [workspaceId] } : lists;
 
@@ -132,12 +132,13 @@ const pathIssues = (lists: TokenLists): InputIssue[] =>
   eachOf(lists, 'endpointPaths', (path) =>
     parseEndpointPattern(path)
       ? null
-      : "must be a path like '/v1/orgs/org_1/secrets', in which '*' may stand for a segment and '**' at the end for any rest",
+      : "must be a path like '/v1/orgs/org_1/secrets', in which '*' may stand for a segment " +
+        "and '**' at the end for any rest",
   );
 
 const RESTRICTED = 'the token that asks is restricted here: name what of it';
 
-/** What a token asks for a new one beyond itself. */
+/** The issues of a new token that asks for more than the token that creates it. */
 function beyondIssues(own: TokenGrant, lists: TokenLists): InputIssue[] {
   const isWithin = (permissions: Iterable<Permission>) => [...permissions].every((p) => own.permissions.has(p));
   const beyond = 'it is beyond the token that asks for it';
@@ -152,7 +153,8 @@ function beyondIssues(own: TokenGrant, lists: TokenLists): InputIssue[] {
     namespaceIds: own.namespaceIds,
     environmentIds: own.environmentIds,
   };
-  // changes are allowed within either of the two: where there is one, the other is a way out of it
+  // A change is allowed within either of the two. If one list is restricted, an unrestricted other list would be a
+  // way out.
   const isInParts = own.namespaceIds.length + own.environmentIds.length > 0;
   for (const [list, allowed] of Object.entries(restrictions) as [keyof typeof restrictions, readonly string[]][]) {
     if (allowed.length === 0 && !(isInParts && list !== 'workspaceIds')) continue;

@@ -25,10 +25,10 @@ import { checkTokenLists, listsOf, type TokenInput } from './api-token.rules.ts'
 
 type OfApp = Pick<AppPlace, 'orgId' | 'appId'>;
 
-/** Whose a new token is, and where it works. */
+/** The owner of a new token and where the token works. */
 type TokenOwner = Pick<ApiTokenRow, 'orgId' | 'tokenType' | 'ownerType' | 'ownerId' | 'appId' | 'workspaceId'>;
 
-/** What issuing and refreshing hand out: the only time that the plaintexts are seen. */
+/** Result of issuing and refreshing: the only time that the plaintexts are shown. */
 export interface IssuedToken {
   token: ApiToken;
   plaintextToken: string;
@@ -42,9 +42,9 @@ export interface ApiTokenDeps extends ServiceDeps {
   config: Pick<Config, 'allowNonExpiringTokens'> & TokenCaps;
 }
 
-/** API tokens of users and tokens of apps (spec, API tokens and app tokens). */
+/** API tokens of users and app tokens (spec, API tokens and app tokens). */
 export class ApiTokenService {
-  /** Revoked ones stay in lists for 90 days; expired ones can be refreshed for 30 days. */
+  /** Revoked tokens stay listed for 90 days. Expired ones can be refreshed for 30 days. */
   readonly retention = [
     `delete from api_tokens where revoked_at < now() - interval '90 days'
        or refresh_expires_at < now() - interval '90 days'`,
@@ -55,7 +55,7 @@ export class ApiTokenService {
   readonly ofApp: Reads<ApiToken, OfApp>;
   /** The caller's own API tokens. */
   readonly own: Reads<ApiToken, OrganizationPlace>;
-  /** The tokens of apps that the caller made. */
+  /** The app tokens that the caller created. */
   readonly ownOfApps: Reads<ApiToken, OrganizationPlace, PageArgs & { appId?: string }>;
   readonly #deps: ApiTokenDeps;
 
@@ -76,10 +76,7 @@ export class ApiTokenService {
     });
   }
 
-  /**
-   * The caller's own. A token of an app sees those that its user made for this app, itself among them, and no other of
-   * the user's.
-   */
+  /** The caller's own tokens. An app token sees only the tokens that its user created for its app, itself included. */
   async list(
     context: ActorContext,
     place: Checked<OrganizationPlace>,
@@ -91,7 +88,7 @@ export class ApiTokenService {
       : this.own.list(context, place, { first, after });
   }
 
-  /** A token by its id alone, for its owner and for those who may manage it. @throws FORBIDDEN for everybody else */
+  /** A token by its id alone, for its owner and for those who may manage it. @throws FORBIDDEN for everyone else */
   async find(context: ActorContext, id: string): Promise<ApiToken | null> {
     const { actor } = context;
     const token = await this.all.findUnscoped(context, id);
@@ -107,8 +104,8 @@ export class ApiTokenService {
   }
 
   /**
-   * Issues a token with which programs act as the caller, never with more rights.
-   * @throws InputError naming what would be beyond; RESOURCE_CONFLICT `limit_reached`
+   * Issues a token with which a program acts as the caller, never with more permissions.
+   * @throws InputError naming each excess; RESOURCE_CONFLICT `limit_reached`
    */
   async create(actor: Actor, { orgId }: OrganizationPlace, input: TokenInput): Promise<IssuedToken> {
     const { token: parent, userId } = actor.principal;
@@ -120,7 +117,7 @@ export class ApiTokenService {
   }
 
   /**
-   * Issues a token of an app: it acts for the caller within the app.
+   * Issues an app token: it acts for the caller within the app.
    * @throws RESOURCE_NOT_FOUND `app`, FORBIDDEN, InputError, RESOURCE_CONFLICT `limit_reached`
    */
   async createForApp(
@@ -135,8 +132,8 @@ export class ApiTokenService {
   }
 
   /**
-   * Revokes one of the caller's own with its family; a second time changes nothing.
-   * @throws RESOURCE_NOT_FOUND `api_token`, also for another's
+   * Revokes one of the caller's own tokens with its family. Repeating it changes nothing.
+   * @throws RESOURCE_NOT_FOUND `api_token`, also for another user's token
    */
   async revoke(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<boolean> {
     const token = await this.all.get(unkept, place, id);
@@ -221,11 +218,11 @@ export class ApiTokenService {
     return { token: row, plaintextToken, refreshTokenPlaintext };
   }
 
-  /** The end of the token that asks for a new one. */
+  /** Limits set by the token that asks for a new one. */
   async #parentOf({ principal: { token } }: Actor): Promise<ParentLimits | null> {
     if (!token) return null;
     const row = await findRow(this.#deps.sql, 'api_tokens', { id: token.id });
-    if (!row) throw unauthenticated(); // deleted with its app at this moment
+    if (!row) throw unauthenticated(); // deleted with its app just now
     return row;
   }
 }

@@ -11,7 +11,7 @@ builder.objectField(App, 'tokens', (t) =>
   t.field({
     type: ApiTokenConnection,
     nullable: true,
-    description: 'Its tokens, newest first; null, with an error, for those who may not read them.',
+    description: 'The tokens of the app, newest first. `null` with an error if the caller may not read them.',
     authorize: { workspace: 'app_token:read' },
     args: pageArgs(),
     resolve: (app, args, context) => context.services.apiTokens.ofApp.list(context, inside.app(app), args),
@@ -26,7 +26,8 @@ const appArgs = () => ({
 builder.queryFields((t) => ({
   appTokens: t.field({
     type: ApiTokenConnection,
-    description: 'The tokens of an app, newest first; revoked ones for 90 days, the newest 5,000 of them.',
+    description:
+      'The tokens of an app, newest first. Revoked tokens stay listed for 90 days, at most the newest 5,000.',
     authorize: { organization: 'organization:access', service: 'app_token:read' },
     args: { ...appArgs(), ...pageArgs({ min: 1, max: 10_000 }) },
     resolve: async ({ organization }, { appId, ...args }, context) => {
@@ -40,14 +41,16 @@ builder.queryFields((t) => ({
 builder.mutationFields((t) => ({
   createAppToken: t.field({
     type: IssuedApiToken,
-    description: 'Issues a token of an app: with it a program acts for the caller, in this app and its workspace only.',
+    description: 'Issues an app token. A program that uses it acts for the caller, only in this app and its workspace.',
     authorize: { organization: 'organization:access', service: 'app_token:create' },
     args: { ...appArgs(), ...inputArg(CreateApiTokenInput, 'The token.') },
     resolve: ({ organization }, { appId, input }, { actor, services }) =>
       services.apiTokens.createForApp(actor, organization, appId, input),
   }),
   revokeAppToken: t.boolean({
-    description: 'Revokes a token of an app at once, with what it was refreshed from and to, and what they made.',
+    description:
+      'Revokes a token of an app immediately, together with the tokens it was refreshed from and to and all ' +
+      'tokens that these created.',
     authorize: { organization: 'organization:access', service: 'app_token:revoke' },
     args: { ...appArgs(), ...idArg('The token.'), ...versionArg() },
     resolve: ({ organization }, { appId, id }, { actor, services }) =>

@@ -7,11 +7,11 @@ export interface LivingToken {
   prefix: string;
   organization: string;
   lastUsedAt: Date | null;
-  /** It can be refreshed for some time after that. */
+  /** The token can still be refreshed for some time afterwards. */
   expiresAt: Date | null;
 }
 
-/** The newest, and how many there are in all. */
+/** The newest tokens and the total number. */
 export interface LivingTokens {
   tokens: readonly LivingToken[];
   total: number;
@@ -19,10 +19,10 @@ export interface LivingTokens {
 
 export const NO_TOKENS: LivingTokens = { tokens: [], total: 0 };
 
-/** More than anybody reads in a mail. */
+/** More than anybody reads in an e-mail. */
 const MOST = 50;
 
-/** The tokens that a user made and that work, or can be refreshed to work again. */
+/** The tokens that a user created and that work, or can be refreshed. */
 export async function livingTokensOf(tx: Tx, userId: string): Promise<LivingTokens> {
   const rows = await tx.query<LivingToken & { total: number }>(statement`
     select t.name, t.prefix, o.name as organization, t.last_used_at as "lastUsedAt", t.expires_at as "expiresAt",

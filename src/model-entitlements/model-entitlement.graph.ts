@@ -14,49 +14,66 @@ import type { ModelEntitlement as ModelEntitlementRow } from './model-entitlemen
 import { limitsByName, type WorkspaceLimits as WorkspaceLimitsRow } from './workspace-limits.ts';
 
 const WorkspaceLimits = builder.objectRef<WorkspaceLimitsRow>('WorkspaceLimits').implement({
-  description: 'What a workspace may use of a model; null is no limit. Months, days and minutes are those of UTC.',
+  description: 'How much a workspace may use a model. `null` is no limit. Months, days and minutes are in UTC.',
   fields: (t) => ({
-    maxTokensPerMonth: t.expose('maxTokensPerMonth', { type: 'Int53', nullable: true, description: 'Tokens.' }),
-    maxRequestsPerDay: t.expose('maxRequestsPerDay', { type: 'Int53', nullable: true, description: 'Requests.' }),
-    requestsPerMinute: t.expose('requestsPerMinute', { type: 'Int53', nullable: true, description: 'Requests.' }),
-    tokensPerMinute: t.expose('tokensPerMinute', { type: 'Int53', nullable: true, description: 'Tokens.' }),
+    maxTokensPerMonth: t.expose('maxTokensPerMonth', {
+      type: 'Int53',
+      nullable: true,
+      description: 'Input and output tokens per month.',
+    }),
+    maxRequestsPerDay: t.expose('maxRequestsPerDay', {
+      type: 'Int53',
+      nullable: true,
+      description: 'Requests per day.',
+    }),
+    requestsPerMinute: t.expose('requestsPerMinute', {
+      type: 'Int53',
+      nullable: true,
+      description: 'Requests per minute.',
+    }),
+    tokensPerMinute: t.expose('tokensPerMinute', {
+      type: 'Int53',
+      nullable: true,
+      description: 'Input and output tokens per minute.',
+    }),
     more: t.field({
       type: 'JSONObject',
       authorize: 'inherited',
-      description:
-        'Other limits that were given. They are kept for whoever reads them; the service does not apply them.',
+      description: 'Other given limits. The service keeps them for clients to read, but does not apply them.',
       resolve: ({ more }) => more ?? {},
     }),
   }),
 });
 
 export const ModelEntitlement = builder.objectRef<ModelEntitlementRow>('ModelEntitlement').implement({
-  description: 'The grant of a model to a workspace, with its limits and what was used.',
+  description: 'Grants a model to a workspace, with limits and usage.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
     workspaceId: t.exposeID('workspaceId', { description: 'The workspace.' }),
-    logicalModelId: t.exposeID('logicalModelId', { description: 'The model; each once per workspace.' }),
+    logicalModelId: t.exposeID('logicalModelId', {
+      description: 'The model. A workspace has at most one entitlement per model.',
+    }),
     workspaceLimits: t.expose('workspaceLimits', {
       type: WorkspaceLimits,
       authorize: 'inherited',
-      description: 'What the workspace may use of it.',
+      description: 'How much the workspace may use the model.',
     }),
     limits: t.field({
       type: 'JSONObject',
       authorize: 'inherited',
-      description: 'The same as one object with only those that are set, by their names in REST.',
+      description: 'The same limits as one object: only those that are set, by their REST names.',
       resolve: ({ workspaceLimits }) => limitsByName(workspaceLimits),
     }),
-    allowedStepTypes: t.exposeStringList('allowedStepTypes', { description: 'Empty: all.' }),
-    allowedEndpoints: t.exposeStringList('allowedEndpoints', { description: 'Empty: all.' }),
-    allowedPurposes: t.exposeStringList('allowedPurposes', { description: 'Empty: all.' }),
-    enabled: t.exposeBoolean('enabled', { description: 'Whether it is in force.' }),
-    requestCount: t.expose('requestCount', { type: 'Int53', description: 'Requests that were reported.' }),
-    totalTokens: t.expose('totalTokens', { type: 'Int53', description: 'Tokens that were reported.' }),
+    allowedStepTypes: t.exposeStringList('allowedStepTypes', { description: 'Allowed step types. Empty allows all.' }),
+    allowedEndpoints: t.exposeStringList('allowedEndpoints', { description: 'Allowed endpoints. Empty allows all.' }),
+    allowedPurposes: t.exposeStringList('allowedPurposes', { description: 'Allowed purposes. Empty allows all.' }),
+    enabled: t.exposeBoolean('enabled', { description: 'Whether the entitlement is in force.' }),
+    requestCount: t.expose('requestCount', { type: 'Int53', description: 'Number of reported requests.' }),
+    totalTokens: t.expose('totalTokens', { type: 'Int53', description: 'Number of reported tokens.' }),
     lastUsedAt: t.expose('lastUsedAt', optionalTime('When a request was last reported.')),
-    grantedBy: t.exposeID('grantedBy', { nullable: true, description: 'Who granted it.' }),
-    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was granted.' }),
-    updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When it last changed.' }),
+    grantedBy: t.exposeID('grantedBy', { nullable: true, description: 'The user who granted the model.' }),
+    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When the model was granted.' }),
+    updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When the entitlement last changed.' }),
   }),
 });
 
@@ -72,12 +89,16 @@ readable(ModelEntitlement, {
   reads: ({ modelEntitlements }) => modelEntitlements.reads,
   filters: () =>
     builder.args((t) => ({
-      enabledOnly: t.boolean({ required: true, defaultValue: false, description: 'Only those that are in force.' }),
+      enabledOnly: t.boolean({ required: true, defaultValue: false, description: 'Only entitlements in force.' }),
     })),
   page: () => pageArgs({ min: 1, max: 100 }),
-  one: { description: 'What a workspace may use of a model.', arg: 'logicalModelId', argDescription: 'The model.' },
+  one: {
+    description: 'The entitlement of a workspace to a model.',
+    arg: 'logicalModelId',
+    argDescription: 'The model.',
+  },
   list: { description: 'The models that a workspace may use, newest grant first.' },
-  nested: { description: 'The models that it may use, newest grant first.' },
+  nested: { description: 'The models that the workspace may use, newest grant first.' },
 });
 
 const target = () => ({ ...workspaceArgs(), ...modelArg() });
@@ -86,46 +107,59 @@ const limit = { min: 1, max: Number.MAX_SAFE_INTEGER } as const satisfies Constr
 const allowed = { maxItems: 100, item: { minLength: 1, maxLength: 255 } } as const satisfies Constraints;
 
 const WorkspaceLimitsInput = builder.inputType('WorkspaceLimitsInput', {
-  description: 'What a workspace may use of a model. What is left out is not limited.',
-  // in REST they stand beside the others
+  description: 'How much a workspace may use a model. Omitted limits do not apply.',
+  // In REST they are on the same level as the other limits.
   extensions: { unknownKeys: 'more' },
   fields: (t) => ({
-    maxTokensPerMonth: t.field({ type: 'Int53', constraints: limit, description: 'Tokens, input and output.' }),
-    maxRequestsPerDay: t.field({ type: 'Int53', constraints: limit, description: 'Requests.' }),
-    requestsPerMinute: t.field({ type: 'Int53', constraints: limit, description: 'Requests.' }),
-    tokensPerMinute: t.field({ type: 'Int53', constraints: limit, description: 'Tokens, input and output.' }),
+    maxTokensPerMonth: t.field({
+      type: 'Int53',
+      constraints: limit,
+      description: 'Input and output tokens per month.',
+    }),
+    maxRequestsPerDay: t.field({ type: 'Int53', constraints: limit, description: 'Requests per day.' }),
+    requestsPerMinute: t.field({ type: 'Int53', constraints: limit, description: 'Requests per minute.' }),
+    tokensPerMinute: t.field({ type: 'Int53', constraints: limit, description: 'Input and output tokens per minute.' }),
     more: t.field({
       type: 'JSONObject',
       constraints: { maxBytes: bounds.json.maxBytes },
-      description: 'Other limits, kept as they are. The service does not apply them.',
+      description: 'Other limits. The service keeps them as they are, but does not apply them.',
     }),
   }),
 });
 
 const CreateModelEntitlementInput = builder.inputType('CreateModelEntitlementInput', {
-  description: 'A grant of a model to a workspace.',
+  description: 'Grants a model to a workspace.',
   fields: (t) => ({
     logicalModelId: t.string({
       required: true,
       constraints: modelIdBounds,
       description: 'A model of the organization.',
     }),
-    workspaceLimits: t.field({ type: WorkspaceLimitsInput, description: 'What the workspace may use of it.' }),
-    allowedStepTypes: t.stringList({ constraints: allowed, description: 'Empty: all.' }),
-    allowedEndpoints: t.stringList({ constraints: allowed, description: 'Empty: all.' }),
-    allowedPurposes: t.stringList({ constraints: allowed, description: 'Empty: all.' }),
-    enabled: t.boolean({ description: 'Whether it is in force; true unless told.' }),
+    workspaceLimits: t.field({ type: WorkspaceLimitsInput, description: 'How much the workspace may use the model.' }),
+    allowedStepTypes: t.stringList({ constraints: allowed, description: 'Allowed step types. Empty allows all.' }),
+    allowedEndpoints: t.stringList({ constraints: allowed, description: 'Allowed endpoints. Empty allows all.' }),
+    allowedPurposes: t.stringList({ constraints: allowed, description: 'Allowed purposes. Empty allows all.' }),
+    enabled: t.boolean({ description: 'Whether the entitlement is in force. Default true.' }),
   }),
 });
 
 const UpdateModelEntitlementInput = builder.inputType('UpdateModelEntitlementInput', {
-  description: 'What to change; what is left out stays.',
+  description: 'What to change. Omitted fields stay the same.',
   fields: (t) => ({
-    workspaceLimits: t.field({ type: WorkspaceLimitsInput, description: 'Replaces all; null limits nothing.' }),
-    allowedStepTypes: t.stringList({ constraints: { ...allowed, notNull: true }, description: 'Replaces all.' }),
-    allowedEndpoints: t.stringList({ constraints: { ...allowed, notNull: true }, description: 'Replaces all.' }),
-    allowedPurposes: t.stringList({ constraints: { ...allowed, notNull: true }, description: 'Replaces all.' }),
-    enabled: t.boolean({ constraints: { notNull: true }, description: 'Whether it is in force.' }),
+    workspaceLimits: t.field({ type: WorkspaceLimitsInput, description: 'Replaces all limits. `null` removes them.' }),
+    allowedStepTypes: t.stringList({
+      constraints: { ...allowed, notNull: true },
+      description: 'Replaces all allowed step types.',
+    }),
+    allowedEndpoints: t.stringList({
+      constraints: { ...allowed, notNull: true },
+      description: 'Replaces all allowed endpoints.',
+    }),
+    allowedPurposes: t.stringList({
+      constraints: { ...allowed, notNull: true },
+      description: 'Replaces all allowed purposes.',
+    }),
+    enabled: t.boolean({ constraints: { notNull: true }, description: 'Whether the entitlement is in force.' }),
   }),
 });
 
@@ -140,14 +174,14 @@ builder.mutationFields((t) => ({
   }),
   updateModelEntitlement: t.field({
     type: ModelEntitlement,
-    description: 'Changes what a workspace may use of a model.',
+    description: 'Changes how much and for what a workspace may use a model.',
     authorize: { workspace: 'model_entitlement:update' },
     args: { ...target(), ...inputArg(UpdateModelEntitlementInput), ...versionArg() },
     resolve: ({ workspace }, { logicalModelId, input }, { actor, services }) =>
       services.modelEntitlements.update(actor, workspace, logicalModelId, input),
   }),
   deleteModelEntitlement: t.boolean({
-    description: 'Takes a model from a workspace, with what was counted of its use.',
+    description: 'Removes a model from a workspace, with its usage counts.',
     authorize: { workspace: 'model_entitlement:delete' },
     args: { ...target(), ...versionArg() },
     resolve: ({ workspace }, { logicalModelId }, { actor, services }) =>

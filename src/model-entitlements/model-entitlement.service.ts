@@ -21,7 +21,7 @@ const plain = columnsOf(
   ),
 );
 
-/** An entitlement as it is shown. */
+/** An entitlement as callers see it. */
 export interface ModelEntitlement extends Omit<Pick<EntitlementRow, keyof typeof plain>, 'workspaceLimits'> {
   workspaceLimits: WorkspaceLimits;
   requestCount: number;
@@ -32,7 +32,7 @@ export interface ModelEntitlement extends Omit<Pick<EntitlementRow, keyof typeof
 type Lists = 'allowedStepTypes' | 'allowedEndpoints' | 'allowedPurposes';
 
 interface UpdateModelEntitlement extends Given<EntitlementRow, Lists | 'enabled'> {
-  /** Replaced whole; null takes all limits away. */
+  /** Replaces all limits. `null` removes them. */
   workspaceLimits?: WorkspaceLimitsInput | null;
 }
 
@@ -43,7 +43,9 @@ type EntitlementArgs = PageArgs & { enabledOnly?: boolean | null };
 const limitsJson = ({ workspaceLimits }: UpdateModelEntitlement) =>
   ({ ...storedLimits(workspaceLimits) }) as Prisma.InputJsonObject;
 
-/** Which workspaces may use which models, and how much. An entitlement is known by its model within the workspace. */
+/**
+ * Which workspaces may use which models, and how much. An entitlement is identified by its model within the workspace.
+ */
 export class ModelEntitlementService {
   readonly reads: Reads<ModelEntitlement, WorkspacePlace, EntitlementArgs>;
   readonly #deps: ServiceDeps;
@@ -60,12 +62,13 @@ export class ModelEntitlementService {
     });
   }
 
-  /** @throws RESOURCE_NOT_FOUND `model`, RESOURCE_ALREADY_EXISTS for a model that the workspace may use already */
+  /** @throws RESOURCE_NOT_FOUND `model`, RESOURCE_ALREADY_EXISTS if the workspace already has the model */
   async create(actor: Actor, place: Checked<WorkspacePlace>, input: CreateModelEntitlement): Promise<ModelEntitlement> {
     const { orgId, workspaceId } = place;
     const { logicalModelId } = input;
     await this.#deps.changes.run(actor, async (tx) => {
-      // locked: of two grants at the same time the second finds the first, and the model is not deleted meanwhile
+      // The lock makes the second of two concurrent grants find the first, and keeps the model from being deleted
+      // meanwhile.
       const model = await tx.lock('logical_models', { orgId, logicalModelId }, 'no key update', () =>
         notFound('model', logicalModelId),
       );
@@ -90,7 +93,7 @@ export class ModelEntitlementService {
     return this.reads.get(unkept, place, logicalModelId);
   }
 
-  /** Changes what is given; what is left out stays. @throws RESOURCE_NOT_FOUND */
+  /** Changes the given fields. @throws RESOURCE_NOT_FOUND */
   async update(
     actor: Actor,
     place: Checked<WorkspacePlace>,
@@ -113,7 +116,7 @@ export class ModelEntitlementService {
     return this.reads.get(unkept, place, logicalModelId);
   }
 
-  /** Takes the model from the workspace, with what was counted of its use. @throws RESOURCE_NOT_FOUND */
+  /** Removes the model from the workspace, with its usage counts. @throws RESOURCE_NOT_FOUND */
   async delete(actor: Actor, place: Checked<WorkspacePlace>, logicalModelId: string): Promise<boolean> {
     return this.#deps.changes.run(actor, async (tx) => {
       const { id } = await lockEntitlement(tx, place, logicalModelId);
@@ -124,7 +127,7 @@ export class ModelEntitlementService {
   }
 }
 
-/** An entitlement that is about to be changed, at the version that is expected. @throws RESOURCE_NOT_FOUND */
+/** Locks an entitlement for a change, at the expected version. @throws RESOURCE_NOT_FOUND */
 async function lockEntitlement(tx: Tx, place: WorkspacePlace, logicalModelId: string): Promise<EntitlementRow> {
   const key = { orgId: place.orgId, workspaceId: place.workspaceId, logicalModelId };
   await tx.expectVersion({ table: 'model_entitlements', key });

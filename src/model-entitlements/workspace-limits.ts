@@ -10,15 +10,15 @@ const noLimits = {
   tokensPerMinute: null as Limit,
 };
 
-/** What a workspace may use of a model; null is no limit. Periods are those of UTC. */
+/** How much a workspace may use a model; null is no limit. Periods are in UTC. */
 export type WorkspaceLimits = typeof noLimits & {
-  /** Keys that the service does not know, as they were given. */
+  /** Keys that the service does not know, as given. */
   more?: Record<string, unknown>;
 };
 
 export type WorkspaceLimitsInput = { [Key in keyof WorkspaceLimits]?: WorkspaceLimits[Key] | null };
 
-/** All limits, as they are stored. @throws InputError for a limit that hides among the others */
+/** All limits as they are stored. @throws InputError if `more` contains a limit that has its own field */
 export function storedLimits(input: WorkspaceLimitsInput | null | undefined): WorkspaceLimits {
   const more = input?.more ?? {};
   for (const key of Object.keys(noLimits).map(snakeCase)) {
@@ -28,7 +28,7 @@ export function storedLimits(input: WorkspaceLimitsInput | null | undefined): Wo
   return { ...noLimits, ...withoutNull(input), more };
 }
 
-/** Those that are set, by their names in REST. */
+/** The limits that are set, by their REST names. */
 export function limitsByName({ more, ...known }: WorkspaceLimits): Record<string, unknown> {
   const set = Object.entries(known).filter(([, limit]) => limit !== null);
   return { ...Object.fromEntries(set.map(([key, limit]) => [snakeCase(key), limit])), ...more };

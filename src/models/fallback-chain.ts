@@ -3,17 +3,17 @@ import type { Tx } from '../data/changes.ts';
 import { statement } from '../data/writes.ts';
 
 /**
- * Locks the models of an organization until the transaction ends, for whoever changes what they say of one another: two
- * changes that are fine alone must not close a circle together.
+ * Locks the models of an organization until the transaction ends, for changes of fallback chains: two changes that are
+ * valid alone must not form a cycle together.
  */
 export async function lockModels(tx: Tx, orgId: string): Promise<void> {
   await tx.query(statement`select pg_advisory_xact_lock(hashtextextended(${`models of ${orgId}`}, 0))`);
 }
 
 /**
- * A chain names other models of the organization, each once, and leads nowhere back to the model itself. The models are
- * locked.
- * @throws InputError at the item that is wrong
+ * Checks a chain: it names other models of the organization, each once, and does not lead back to the model itself. The
+ * models must be locked.
+ * @throws InputError at each wrong item
  */
 export async function checkFallbackChain(
   tx: Tx,
@@ -49,7 +49,7 @@ function problemOf(id: string, index: number, { logicalModelId, chain, chains }:
   return way ? `it leads back to '${logicalModelId}': ${way.join(' → ')}` : null;
 }
 
-/** The shortest way from one model to another along the chains; `null` when there is none. */
+/** The shortest path from one model to another along the chains; `null` if there is none. */
 function wayBack(from: string, to: string, chains: ReadonlyMap<string, readonly string[]>): string[] | null {
   const cameFrom = new Map<string, string | null>([[from, null]]);
   for (const id of cameFrom.keys()) {
@@ -58,7 +58,7 @@ function wayBack(from: string, to: string, chains: ReadonlyMap<string, readonly 
       for (let step: string | null = id; step !== null; step = cameFrom.get(step) ?? null) way.unshift(step);
       return way;
     }
-    // keys that are added while walking are walked too: breadth first, each model once
+    // The loop also visits keys that are added during iteration: breadth first, each model once.
     for (const next of chains.get(id) ?? []) if (!cameFrom.has(next)) cameFrom.set(next, id);
   }
   return null;

@@ -16,25 +16,25 @@ import type {
 } from './logical-model.source.ts';
 
 const ModelTarget = builder.objectRef<ModelTargetRow>('ModelTarget').implement({
-  description: 'Where requests to a model may go, and how it went.',
+  description: 'A destination for requests to a model, and its health.',
   fields: (t) => ({
-    providerAccountId: t.exposeID('providerAccountId', { description: 'The account.' }),
+    providerAccountId: t.exposeID('providerAccountId', { description: 'The provider account.' }),
     modelName: t.exposeString('modelName', { description: "The model's name at the provider." }),
     weight: t.exposeInt('weight', { description: 'Share of the requests among targets of the same priority.' }),
-    priority: t.exposeInt('priority', { description: 'The lowest is tried first.' }),
-    enabled: t.exposeBoolean('enabled', { description: 'Whether it is in use.' }),
+    priority: t.exposeInt('priority', { description: 'The lowest number is tried first.' }),
+    enabled: t.exposeBoolean('enabled', { description: 'Whether the target is in use.' }),
     consecutiveFailures: t.exposeInt('consecutiveFailures', {
-      description: 'Requests in a row that failed; three make the target unhealthy.',
+      description: 'Failed requests in a row. Three make the target unhealthy.',
     }),
     lastFailure: t.expose('lastFailure', optionalTime('When a request last failed.')),
     lastSuccess: t.expose('lastSuccess', optionalTime('When a request last succeeded.')),
     temperatureOverride: t.exposeFloat('temperatureOverride', {
       nullable: true,
-      description: "Stands in for the model's temperature.",
+      description: "Replaces the model's default temperature.",
     }),
     maxTokensOverride: t.exposeInt('maxTokensOverride', {
       nullable: true,
-      description: "Stands in for the model's maximum of tokens.",
+      description: "Replaces the model's default maximum number of tokens.",
     }),
   }),
 });
@@ -42,38 +42,45 @@ const ModelTarget = builder.objectRef<ModelTargetRow>('ModelTarget').implement({
 refersTo(ModelTarget, { providerAccountId: { kind: 'provider_account', name: 'account' } });
 
 const ModelConstraints = builder.objectRef<ModelConstraintsRow>('ModelConstraints').implement({
-  description: 'What a model demands of the accounts that serve it.',
+  description: 'What a model requires of the accounts that serve it.',
   fields: (t) => ({
-    dataResidency: t.exposeStringList('dataResidency', { description: 'Where data may be kept; empty: anywhere.' }),
-    requireAuditLog: t.exposeBoolean('requireAuditLog', { description: 'Every use has to be recorded.' }),
-    maxCostPer1kTokens: t.exposeString('maxCostPer1kTokens', { nullable: true, description: 'A decimal number.' }),
-    maxLatencyMs: t.exposeInt('maxLatencyMs', { nullable: true, description: 'Milliseconds.' }),
-    allowCaching: t.exposeBoolean('allowCaching', { nullable: true, description: 'Whether answers may be kept.' }),
-    cacheTtlSeconds: t.exposeInt('cacheTtlSeconds', { nullable: true, description: 'For how many seconds.' }),
+    dataResidency: t.exposeStringList('dataResidency', { description: 'Where data may be kept. Empty: anywhere.' }),
+    requireAuditLog: t.exposeBoolean('requireAuditLog', { description: 'Whether every use must be recorded.' }),
+    maxCostPer1kTokens: t.exposeString('maxCostPer1kTokens', {
+      nullable: true,
+      description: 'Highest cost per 1,000 tokens, a decimal number.',
+    }),
+    maxLatencyMs: t.exposeInt('maxLatencyMs', { nullable: true, description: 'Highest latency in milliseconds.' }),
+    allowCaching: t.exposeBoolean('allowCaching', { nullable: true, description: 'Whether answers may be cached.' }),
+    cacheTtlSeconds: t.exposeInt('cacheTtlSeconds', {
+      nullable: true,
+      description: 'How long answers may be cached, in seconds.',
+    }),
   }),
 });
 
 export const LogicalModel = builder.objectRef<LogicalModelRow>('LogicalModel').implement({
-  description: 'A model as workspaces know it, routed to targets at provider accounts.',
+  description: 'A model that workspaces use. Requests to it are routed to targets at provider accounts.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
     logicalModelId: t.exposeID('logicalModelId', {
-      description: 'The identifier that the organization knows it by; unique there.',
+      description: 'The identifier that the organization gave the model. Unique in the organization.',
     }),
     name: t.exposeString('name', { description: 'A label; names may repeat.' }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
     modelType: t.exposeString('modelType', { description: '`chat`, `embedding`, … or another word.' }),
     status: t.exposeString('status', {
       description:
-        'From its targets: `active` (all are healthy, or there are none), `degraded` (some), `unavailable` (none); or `deprecated`, `disabled` where it was set by hand.',
+        'Derived from the targets: `active` (all are healthy, or there are none), `degraded` (some are healthy) ' +
+        'or `unavailable` (none is healthy). `deprecated` or `disabled` if set by hand.',
     }),
-    statusReason: t.exposeString('statusReason', { nullable: true, description: 'Why it is not active.' }),
-    capabilities: t.expose('capabilities', { type: 'BooleanMap', description: 'What it can do, by word.' }),
+    statusReason: t.exposeString('statusReason', { nullable: true, description: 'Why the model is not active.' }),
+    capabilities: t.expose('capabilities', { type: 'BooleanMap', description: 'What the model can do, by name.' }),
     defaultTemperature: t.exposeFloat('defaultTemperature', { nullable: true, description: 'From 0 to 2.' }),
     defaultTopP: t.exposeFloat('defaultTopP', { nullable: true, description: 'From 0 to 1.' }),
     defaultMaxTokens: t.exposeInt('defaultMaxTokens', {
       nullable: true,
-      description: 'At most so many tokens in an answer.',
+      description: 'Maximum number of tokens in an answer.',
     }),
     fallbackChain: t.exposeStringList('fallbackChain', {
       description: 'Identifiers of models to try after this one, in order.',
@@ -81,20 +88,21 @@ export const LogicalModel = builder.objectRef<LogicalModelRow>('LogicalModel').i
     constraints: t.expose('constraints', {
       type: ModelConstraints,
       authorize: 'inherited',
-      description: 'What it demands of the accounts that serve it.',
+      description: 'What the model requires of the accounts that serve it.',
     }),
-    enabled: t.exposeBoolean('enabled', { description: 'Whether it is in use.' }),
+    enabled: t.exposeBoolean('enabled', { description: 'Whether the model is in use.' }),
     tags: t.expose('tags', { type: 'StringMap', description: 'Labels by key.' }),
     targets: t.expose('targets', {
       type: [ModelTarget],
       authorize: 'inherited',
-      description: 'Where requests to it may go, in the order in which they were given.',
+      description: 'Where requests to the model may go, in the order in which they were given.',
     }),
     healthyTargetsCount: t.exposeInt('healthyTargetsCount', {
       description:
-        'Targets that are enabled, at an enabled and active account, and failed less than three times in a row.',
+        'Number of targets that are enabled, at an enabled and active account, and failed fewer than three times ' +
+        'in a row.',
     }),
-    totalTargetsCount: t.exposeInt('totalTargetsCount', { description: 'All targets.' }),
+    totalTargetsCount: t.exposeInt('totalTargetsCount', { description: 'Number of all targets.' }),
   }),
 });
 
@@ -107,22 +115,22 @@ readable(LogicalModel, {
   reads: ({ models }) => models.reads,
   filters: () =>
     builder.args((t) => ({
-      modelType: t.string({ constraints: bounds.open, description: 'Only those of this type.' }),
-      status: t.string({ constraints: bounds.open, description: 'Only those with this status, as it is shown.' }),
+      modelType: t.string({ constraints: bounds.open, description: 'Only models of this type.' }),
+      status: t.string({ constraints: bounds.open, description: 'Only models with this status, as shown.' }),
       enabledOnly: t.boolean({
         required: true,
         defaultValue: false,
-        description: 'Only those that are enabled, healthy or not.',
+        description: 'Only enabled models, healthy or not.',
       }),
     })),
   page: () => pageArgs({ min: 1, max: 100 }),
   one: {
-    description: 'A model by the identifier that its organization knows it by.',
+    description: 'A model by the identifier that its organization gave it.',
     arg: 'logicalModelId',
     argDescription: 'The model.',
   },
   list: { description: 'The models of an organization, newest first.' },
-  nested: { name: 'models', description: 'Its models, newest first.' },
+  nested: { name: 'models', description: 'The models of the organization, newest first.' },
 });
 
 const target = () => ({ ...organizationArgs(), ...modelArg() });
@@ -137,14 +145,14 @@ builder.mutationFields((t) => ({
   }),
   updateLogicalModel: t.field({
     type: LogicalModel,
-    description: 'Changes a model. Targets and constraints are replaced whole where they are given.',
+    description: 'Changes a model. Given targets or constraints replace all previous ones.',
     authorize: { organization: 'model:update' },
     args: { ...target(), ...inputArg(UpdateLogicalModelInput), ...versionArg() },
     resolve: ({ organization }, { logicalModelId, input }, { actor, services }) =>
       services.models.update(actor, organization, logicalModelId, input),
   }),
   deleteLogicalModel: t.boolean({
-    description: 'Deletes a model, its entitlements and its place in fallback chains.',
+    description: 'Deletes a model and its entitlements, and removes it from fallback chains.',
     authorize: { organization: 'model:delete' },
     args: { ...target(), ...versionArg() },
     resolve: ({ organization }, { logicalModelId }, { actor, services }) =>

@@ -7,9 +7,9 @@ const STATUSES = `select t.logical_model_id as id, ${STATUS} as status from ${MO
   where t.id in (select model_id from model_targets where provider_account_id = $1) order by t.id`;
 
 /**
- * Runs a change of an account or of the health of its targets, and tells of each model whose derived status moved with
- * it: the event `model.updated` with the new status. The models are locked until the transaction ends: lock the account
- * before, its targets after.
+ * Runs a change of an account or of the health of its targets, and emits the event `model.updated` with the new status
+ * for each model whose derived status changed. Locks the models until the transaction ends: lock the account before,
+ * its targets after.
  */
 export async function tellingOfModels<T>(
   tx: Tx,
@@ -17,8 +17,8 @@ export async function tellingOfModels<T>(
   change: () => Promise<T>,
 ): Promise<T> {
   const read = () => tx.query<{ id: string; status: string }>({ text: STATUSES, values: [id] });
-  // of two changes at two accounts of one model, the later sees what the earlier did: only so none of them misses that
-  // the status moved
+  // Of two changes at two accounts of one model, the later must see the effect of the earlier: otherwise both could
+  // miss that the status changed.
   const atAccount = statement`t.id in (select model_id from model_targets where provider_account_id = ${id})`;
   await tx.lockAll('logical_models', atAccount, 'no key update');
   const before = new Map((await read()).map((model) => [model.id, model.status]));

@@ -23,7 +23,7 @@ type Changeable = Words<
 >;
 
 interface UpdateLogicalModel extends Given<ModelRow, Changeable> {
-  /** `deprecated` or `disabled` by hand; `active` and null give the status back to the targets. */
+  /** `deprecated` or `disabled` override the derived status; `active` and null return to it. */
   status?: string | null;
   targets?: TargetInput[] | null;
   constraints?: Given<ModelConstraints, keyof ModelConstraints> | null;
@@ -31,7 +31,7 @@ interface UpdateLogicalModel extends Given<ModelRow, Changeable> {
 
 type CreateLogicalModel = Omit<UpdateLogicalModel, 'status'> & Pick<ModelRow, 'logicalModelId' | 'name'>;
 
-/** The catalogue of models of an organization. A model is known by the identifier that its organization gave it. */
+/** The model catalogue of an organization. A model is identified by the identifier that its organization gave it. */
 export class LogicalModelService {
   readonly reads: Reads<LogicalModel, OrganizationPlace, PageArgs & ModelFilters>;
   readonly #deps: ServiceDeps;
@@ -41,7 +41,7 @@ export class LogicalModelService {
     this.reads = new Reads(deps, models);
   }
 
-  /** @throws RESOURCE_ALREADY_EXISTS, InputError for targets and fallbacks that are not of the organization */
+  /** @throws RESOURCE_ALREADY_EXISTS, InputError for targets and fallbacks that do not belong to the organization */
   async create(actor: Actor, place: Checked<OrganizationPlace>, input: CreateLogicalModel): Promise<LogicalModel> {
     const { orgId } = place;
     const { logicalModelId } = input;
@@ -76,7 +76,7 @@ export class LogicalModelService {
     return this.reads.get(unkept, place, logicalModelId);
   }
 
-  /** Changes what is given; what is left out stays. @throws RESOURCE_NOT_FOUND, InputError as {@link create} */
+  /** Changes the given fields. @throws RESOURCE_NOT_FOUND, InputError like {@link create} */
   async update(
     actor: Actor,
     place: Checked<OrganizationPlace>,
@@ -118,12 +118,14 @@ export class LogicalModelService {
   }
 
   /**
-   * Its entitlements go with it, and no fallback chain names it any more: all of it at once, with an event for each.
+   * Deletes a model with its entitlements and removes it from all fallback chains, in one transaction and with an event
+   * for each.
    */
   async delete(actor: Actor, { orgId }: Checked<OrganizationPlace>, logicalModelId: string): Promise<boolean> {
     return this.#deps.changes.run(actor, async (tx) => {
       await lockModels(tx, orgId);
-      // before the model itself: a usage report locks an entitlement first, then the model and a target
+      // Locks the entitlements before the model: a usage report locks an entitlement first, then the model and a
+      // target.
       await tx.lockAll(
         'model_entitlements',
         statement`t.org_id = ${orgId} and t.logical_model_id = ${logicalModelId}`,
@@ -147,7 +149,7 @@ export class LogicalModelService {
 
 const missing = (id: string) => () => notFound('model', id);
 
-/** @returns the models whose fallback chains named it */
+/** Removes a model from all fallback chains. @returns the models whose chains named it */
 async function leaveChains(tx: Tx, orgId: string, logicalModelId: string): Promise<string[]> {
   const rows = await tx.query<{ id: string }>(statement`
     update logical_models set fallback_chain = array_remove(fallback_chain, ${logicalModelId}), updated_at = now()
@@ -164,7 +166,7 @@ const nothingDemanded: ModelConstraints = {
   cacheTtlSeconds: null,
 };
 
-/** All keys, as they are stored and shown. */
+/** All keys, as stored and shown. */
 const constraintsOf = (input: UpdateLogicalModel['constraints']): object => ({
   ...nothingDemanded,
   ...withoutNull(input),

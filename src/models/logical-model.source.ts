@@ -19,11 +19,11 @@ export interface ModelTarget extends Pick<TargetRow, keyof typeof ofTarget> {
   lastSuccess: string | null;
 }
 
-/** What a model demands of the accounts that serve it; all keys are always there. */
+/** What a model requires of the accounts that serve it. All keys are always present. */
 export interface ModelConstraints {
   dataResidency: string[];
   requireAuditLog: boolean;
-  /** A decimal number as text, so that no cent is lost. */
+  /** A decimal number as text, for exact amounts. */
   maxCostPer1kTokens: string | null;
   maxLatencyMs: number | null;
   allowCaching: boolean | null;
@@ -37,7 +37,7 @@ const ofModel = columnsOf(
   ),
 );
 
-/** A model as it is shown: its status is derived from its targets unless it was set by hand (defaults §8). */
+/** A model as callers see it. Its status is derived from its targets unless it was set by hand (defaults §8). */
 export interface LogicalModel extends Omit<Pick<ModelRow, keyof typeof ofModel>, 'constraints'> {
   capabilities: Record<string, boolean>;
   tags: Record<string, string>;
@@ -51,13 +51,13 @@ export interface LogicalModel extends Omit<Pick<ModelRow, keyof typeof ofModel>,
 
 export interface ModelFilters {
   modelType?: string | null;
-  /** The status that is shown, derived or set by hand. */
+  /** The visible status, derived or set by hand. */
   status?: string | null;
-  /** Those that are enabled, healthy or not (defaults §8). */
+  /** Only enabled models, healthy or not (defaults §8). */
   enabledOnly?: boolean | null;
 }
 
-/** So many failures in a row make a target unhealthy (defaults §8). */
+/** Number of failures in a row that make a target unhealthy (defaults §8). */
 export const FAILURES_ALLOWED = 3;
 
 const time = (column: string) => `to_char(${column} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
@@ -73,8 +73,8 @@ const target = jsonOf({
 });
 
 /**
- * The targets of `t` in one value, and how many of them are healthy: in the same statement as the row, however many
- * rows there are.
+ * The targets of `t` as one value, and how many of them are healthy. Read in the same statement as the row, however
+ * many rows there are.
  */
 const targets = `lateral (select count(*)::int as total,
     count(*) filter (where m.enabled and not (${away}) and not (${failing}))::int as healthy,
@@ -84,25 +84,27 @@ const targets = `lateral (select count(*)::int as total,
     coalesce(json_agg(${target} order by m.position), '[]') as targets
   from model_targets m join provider_accounts a on a.id = m.provider_account_id where m.model_id = t.id) g`;
 
-/** Rows `t` of models with `g`, what their targets give. */
+/** Rows `t` of models, with `g`, the values derived from their targets. */
 export const MODELS = `logical_models t cross join ${targets}`;
 
-/** The status that is shown: it is filtered by the same words. */
-export const STATUS = `case when t.status_by_hand is not null then t.status_by_hand when g.healthy = g.total then 'active'
+/** The visible status. Filters use the same expression. */
+export const STATUS = `case when t.status_by_hand is not null then t.status_by_hand
+  when g.healthy = g.total then 'active'
   when g.healthy = 0 then 'unavailable' else 'degraded' end`;
 
 const REASON = `case when t.status_by_hand is not null then format('Set to %s by an administrator.', t.status_by_hand)
-  when g.healthy < g.total then format('%s of %s targets %s healthy: %s.', g.healthy, g.total, case when g.healthy = 1 then 'is' else 'are' end,
+  when g.healthy < g.total then format('%s of %s targets %s healthy: %s.', g.healthy, g.total,
+    case when g.healthy = 1 then 'is' else 'are' end,
     concat_ws(', ', case when g.disabled > 0 then g.disabled || ' disabled' end,
       case when g.away > 0 then g.away || ' at an account that is not active' end,
       case when g.failing > 0 then g.failing || ' failing' end)) end`;
 
-/** The models of an organization. Each is known by the identifier that its organization gave it. */
+/** The models of an organization. Each is identified by the identifier that its organization gave it. */
 export const models: ReadsOptions<LogicalModel, OrganizationPlace, PageArgs & ModelFilters> = {
   kind: 'model',
   name: 'logical_models',
   from: MODELS,
-  // who only counts needs no targets
+  // Counting needs no targets.
   countFrom: 'logical_models t',
   below: ['orgId'],
   knownBy: 'logicalModelId',

@@ -1,10 +1,7 @@
 /** A number from 0 (inclusive) to 1 (exclusive), like `Math.random`. */
 export type RandomSource = () => number;
 
-/**
- * A source that gives the same numbers for the same seed (mulberry32). For answers that can be had again, not for
- * secrets.
- */
+/** A source that returns the same numbers for the same seed (mulberry32). For reproducible answers, not for secrets. */
 export function seededRandom(seed: number): RandomSource {
   let state = seed >>> 0;
   return () => {
@@ -16,15 +13,17 @@ export function seededRandom(seed: number): RandomSource {
 }
 
 /**
- * The items in a random order, drawn one after the other without putting back: each draw takes an item with a chance of
- * its weight among those that are left. Items of weight 0 come last, in any order. Weights are not negative.
+ * The items in a weighted random order, drawn without replacement: each draw picks an item with a probability
+ * proportional to its weight among the remaining items. Items of weight 0 come last, in any order. Weights are not
+ * negative.
  */
 export function weightedOrder<Item>(
   items: readonly Item[],
   weightOf: (item: Item) => number,
   random: RandomSource,
 ): Item[] {
-  // an exponential race: of several clocks that ring at their own rates, which one is first has the chance of its rate
+  // An exponential race: among clocks that ring at their own rates, each is first with a probability proportional to
+  // its rate.
   return items
     .map((item) => ({ item, rate: weightOf(item), wait: -Math.log1p(-random()) }))
     .map(({ item, rate, wait }) => ({ item, isLast: rate === 0, at: rate === 0 ? wait : wait / rate }))
@@ -32,7 +31,7 @@ export function weightedOrder<Item>(
     .map(({ item }) => item);
 }
 
-/** Lower priorities first; within one, the weighted random order. */
+/** Lower priority numbers first; within one priority, the weighted random order. */
 export function routingOrder<Item extends { priority: number; weight: number }>(
   items: readonly Item[],
   random: RandomSource,

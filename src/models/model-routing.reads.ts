@@ -31,14 +31,14 @@ export interface RoutedTarget
   extends Pick<TargetRow, keyof typeof ofTarget>,
     Pick<AccountRow, keyof typeof ofAccount>,
     Omit<QuotaPolicy, 'usagePeriod'> {
-  /** Seconds since it last failed; `null`: never. */
+  /** Seconds since the last failure; `null`: never. */
   failedAgo: number | null;
-  /** How many seconds ago reports told of its latency and its cost. */
+  /** Seconds since a report last gave its latency and its cost. */
   latencyAgo: number | null;
   costAgo: number | null;
   accountEnabled: boolean;
   accountStatus: string;
-  /** Seconds since a report last told of the account's health; `null`: never. */
+  /** Seconds since a report last changed the account's health; `null`: never. */
   accountCheckedAgo: number | null;
 }
 
@@ -47,7 +47,7 @@ interface Used {
   tokens: number;
 }
 
-/** What the workspace was granted of a model, and what it used in the running periods. */
+/** The workspace's grant of a model, and its usage in the current periods. */
 export interface RoutedEntitlement extends Pick<EntitlementRow, keyof typeof ofEntitlement> {
   limits: WorkspaceLimits;
   usage: { month?: Used; day?: Used; minute?: Used };
@@ -56,13 +56,13 @@ export interface RoutedEntitlement extends Pick<EntitlementRow, keyof typeof ofE
 export interface RoutedModel extends Omit<Pick<ModelRow, keyof typeof ofModel>, 'constraints'> {
   constraints: ModelConstraints;
   targets: RoutedTarget[];
-  /** `null`: the workspace has none. */
+  /** `null` if the workspace has none. */
   entitlement: RoutedEntitlement | null;
-  /** The database's clock, by which all of this was judged. */
+  /** The time by the clock of the database, to which all ages refer. */
   now: Date;
 }
 
-/** What names the period of a window that is running at `clock`: `2026-11`, `2026-11-21`, `2026-11-21T10:31`. */
+/** The name of a window's period at `clock`: `2026-11`, `2026-11-21`, `2026-11-21T10:31`. */
 export const periodAt = (clock: string, window: string) =>
   `to_char(${clock} at time zone 'utc',
     case ${window} when 'month' then 'YYYY-MM' when 'day' then 'YYYY-MM-DD' else 'YYYY-MM-DD"T"HH24:MI' end)`;
@@ -98,8 +98,8 @@ const ROUTED = `select ${selectList(ofModel)}, statement_timestamp() as now,
   from logical_models t where t.org_id = $1 and t.logical_model_id = any($3::text[])`;
 
 /**
- * Models of an organization with what decides about routing to them for a workspace, by their identifiers, in one
- * statement.
+ * Reads models of an organization with everything that decides about routing to them for a workspace, by identifier and
+ * in one statement.
  */
 export async function readRoutedModels(
   sql: Sql,

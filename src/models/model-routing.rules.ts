@@ -2,7 +2,7 @@ import type { TokenGrant } from '../access/token-grant.ts';
 import { FAILURES_ALLOWED } from './logical-model.source.ts';
 import type { RoutedEntitlement, RoutedModel, RoutedTarget } from './model-routing.reads.ts';
 
-/** Why something is not tried. */
+/** Why a request is refused, or a model or target is not tried. */
 export const routeReasons = {
   NOT_ENTITLED: 'The workspace has no entitlement for the model.',
   ENTITLEMENT_DISABLED: 'The entitlement of the workspace is not in force.',
@@ -14,43 +14,43 @@ export const routeReasons = {
   MODEL_WITHOUT_TARGETS: 'The model has no targets.',
   TARGET_DISABLED: 'The target is not enabled.',
   ACCOUNT_DISABLED: 'The account is not enabled.',
-  DATA_RESIDENCY: 'The account keeps data where the model does not allow it, or does not say where.',
-  COST: 'The target costs more than the model allows, by what was reported.',
-  LATENCY: 'The target takes longer than the model allows, by what was reported.',
+  DATA_RESIDENCY: 'The account keeps data where the model does not allow it, or does not say where it keeps data.',
+  COST: 'The reported cost of the target is higher than the model allows.',
+  LATENCY: 'The reported latency of the target is higher than the model allows.',
   ACCOUNT_QUOTA: 'The quota of the account is used up.',
   ACCOUNT_ERROR: 'The provider refuses the credentials of the account.',
   TARGET_FAILING: 'The target failed too often in a row.',
-  TOO_MANY_MODELS: 'The fallback chains name more models than are looked at for one request.',
-  WEIGHT_ZERO: 'The target has the weight 0, and there are others.',
+  TOO_MANY_MODELS: 'The fallback chains name more models than the service considers for one request.',
+  WEIGHT_ZERO: 'The target has weight 0, and there are others.',
   NOTHING_LEFT: 'Everything that could be tried was left out.',
 } as const;
 
 export type RouteReason = keyof typeof routeReasons;
 
-/** A limit that a request would break. */
+/** A limit that a request would exceed. */
 export interface RouteLimit {
-  /** Whose limit it is. */
+  /** What the limit belongs to. */
   scope: 'ENTITLEMENT' | 'PROVIDER_ACCOUNT' | 'TOKEN';
   /** The entitlement, the account or the API token. */
   resourceId: string;
   /** Its name in the REST API: `max_tokens_per_month`. */
   name: string;
-  /** `null` for an account's, whose use by other workspaces is not for everybody to see. */
+  /** `null` for an account, because not everybody may see its use by other workspaces. */
   maximum: number | null;
-  /** `null` for an account's and for a token's, which the rate limit counts. */
+  /** `null` for an account, and for a token, whose requests the rate limit counts. */
   used: number | null;
 }
 
-/** Why something is not tried, and when it may be worth asking again. */
+/** Why something is not tried, and when to ask again. */
 export interface Finding {
   reason: RouteReason;
   message: string;
-  /** Whole seconds until it may be different; `null` where somebody has to change something first. */
+  /** Whole seconds until this may change; `null` if somebody has to change something first. */
   retryAfterSeconds: number | null;
   limit: RouteLimit | null;
 }
 
-/** What is asked for. */
+/** Properties of the request to route. */
 export interface RouteRequest {
   purpose?: string | null;
   stepType?: string | null;
@@ -59,11 +59,11 @@ export interface RouteRequest {
   estimatedTokens?: number | null;
 }
 
-/** A target that failed is left alone for so long; one whose credentials were refused for longer. */
+/** How long a failed target rests. A target with refused credentials rests longer. */
 export const COOL_DOWN_SECONDS = 30;
 export const CREDENTIALS_COOL_DOWN_SECONDS = 300;
 
-/** For so long the reported figures of a target are believed; then it is tried again. */
+/** How long the reported figures of a target are valid. Then the target is tried again. */
 export const LATENCY_BELIEVED_SECONDS = 300;
 export const COST_BELIEVED_SECONDS = 3_600;
 
@@ -75,7 +75,7 @@ const finding = (reason: RouteReason, message: string, more: Partial<Finding> = 
   ...more,
 });
 
-/** Why the entitlement does not let the request through; `null` where it does. */
+/** Why the entitlement refuses the request; `null` if it allows it. */
 export function entitlementFinding(model: RoutedModel, request: RouteRequest): Finding | null {
   const { logicalModelId, entitlement, now } = model;
   if (!entitlement)
@@ -93,14 +93,14 @@ function allowListFinding(id: string, entitlement: RoutedEntitlement, request: R
   ] as const;
   for (const [reason, word, allowed, given] of lists) {
     if (allowed.length === 0 || (given && allowed.includes(given))) continue;
-    // a list that can be passed by saying nothing would be none
+    // A request without a value must not bypass the list.
     const what = given ? `the ${word} '${given}'` : `requests that name no ${word}`;
     return finding(reason, `The entitlement for the model '${id}' does not allow ${what}.`);
   }
   return null;
 }
 
-/** Of several limits that are used up, the one that lasts longest: it is the one that decides. */
+/** Of several exceeded limits, the one that lasts longest decides. */
 function limitFinding(entitlement: RoutedEntitlement, request: RouteRequest, now: Date): Finding | null {
   const { id, limits, usage } = entitlement;
   const tokens = Math.max(1, request.estimatedTokens ?? 0);
@@ -120,10 +120,7 @@ function limitFinding(entitlement: RoutedEntitlement, request: RouteRequest, now
   return null;
 }
 
-/**
- * The stricter of the rates that the caller's requests are held to, the entitlement's and the token's own; `null` where
- * neither sets one.
- */
+/** The stricter of the entitlement's rate and the token's own rate; `null` if neither is set. */
 export function strictestRate(entitlement: RoutedEntitlement | null, token: TokenGrant | null): RouteLimit | null {
   const rates: { perMinute: number; limit: RouteLimit }[] = [];
   const maximum = entitlement?.limits.requestsPerMinute ?? null;
@@ -146,7 +143,7 @@ export function strictestRate(entitlement: RoutedEntitlement | null, token: Toke
   return rates.sort((a, b) => a.perMinute - b.perMinute)[0]?.limit ?? null;
 }
 
-/** Why none of the model's own targets is tried; `null` where they are looked at one by one. */
+/** Why none of the model's own targets is tried; `null` if each target is checked separately. */
 export function modelFinding({ logicalModelId, enabled, statusByHand, targets }: RoutedModel): Finding | null {
   if (!enabled) return finding('MODEL_DISABLED', `The model '${logicalModelId}' is not enabled.`);
   if (statusByHand === 'disabled')
@@ -157,8 +154,8 @@ export function modelFinding({ logicalModelId, enabled, statusByHand, targets }:
 }
 
 /**
- * What a target may be used for now: `ready`; `probe`, where it failed and rested long enough that one may try it
- * again; or why it is not tried.
+ * How a target may be used now: `ready`; `probe` if it failed and has rested long enough to be tried again; else the
+ * reason why it is not tried.
  */
 export function judgeTarget(
   target: RoutedTarget,
@@ -185,7 +182,7 @@ export function judgeTarget(
 
 function residencyFinding(target: RoutedTarget, allowed: readonly string[]): Finding | null {
   if (allowed.length === 0) return null;
-  // an account that does not say where it keeps data keeps it where it is served
+  // The region is the fallback for an account without data residency.
   const place = target.dataResidency ?? target.region;
   if (place && allowed.some((one) => one.toLowerCase() === place.toLowerCase())) return null;
   const where = place ? `keeps data in '${place}'` : 'does not say where it keeps data';
@@ -194,8 +191,8 @@ function residencyFinding(target: RoutedTarget, allowed: readonly string[]): Fin
 }
 
 /**
- * Whether the reported figures of a target are within what the model allows. What nobody reported yet is: only trying
- * tells. Above it, the target is left alone for as long as the figure is believed, and is a probe from then on.
+ * Checks the reported figures of a target against what the model allows. A target without reports passes, because only
+ * a try gives figures. A target above the limit rests as long as its figure is valid and is a probe afterwards.
  */
 function figuresVerdict(target: RoutedTarget, { constraints }: RoutedModel): 'ready' | 'probe' | Finding {
   const maxCost = constraints.maxCostPer1kTokens === null ? null : Number(constraints.maxCostPer1kTokens);
@@ -215,7 +212,9 @@ function figuresVerdict(target: RoutedTarget, { constraints }: RoutedModel): 're
   for (const [reason, verb, unit, figure, maximum, secondsAgo, believedSeconds] of checks) {
     if (figure === null || maximum === null || figure <= maximum) continue;
     const rest = believedSeconds - (secondsAgo ?? Infinity);
-    const message = `The target '${target.modelName}' ${verb} ${+figure.toPrecision(6)}${unit}; the model allows ${maximum}${unit}.`;
+    const message =
+      `The target '${target.modelName}' ${verb} ${+figure.toPrecision(6)}${unit}; ` +
+      `the model allows ${maximum}${unit}.`;
     if (rest > 0) return finding(reason, message, { retryAfterSeconds: Math.ceil(rest) });
     verdict = 'probe';
   }
@@ -238,15 +237,15 @@ function quotaFinding(target: RoutedTarget, now: Date, request: RouteRequest): F
   return null;
 }
 
-/** That a model of a fallback chain is not looked at, because so many were. */
+/** A model of a fallback chain that is skipped because the chains name too many models. */
 export const tooManyModels = (logicalModelId: string): Finding =>
   finding('TOO_MANY_MODELS', `The model '${logicalModelId}' is too far down the fallback chains.`);
 
-/** That a target has no share of the requests while others have. */
+/** A target that gets no share of the requests while other targets do. */
 export const weightZero = ({ modelName }: RoutedTarget): Finding =>
   finding('WEIGHT_ZERO', `The target '${modelName}' has the weight 0, and the model has others that can be tried.`);
 
-/** Whole seconds until the running month, day and minute (UTC) end. */
+/** Whole seconds until the current month, day and minute (UTC) end. */
 export function endsOf(now: Date): { month: number; day: number; minute: number } {
   const seconds = (end: number) => Math.max(1, Math.ceil((end - now.getTime()) / 1000));
   const [year, month, day] = [now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate()];
@@ -258,7 +257,7 @@ export function endsOf(now: Date): { month: number; day: number; minute: number 
 }
 
 /**
- * Why nothing is left to try: the limit that is free again first, where limits alone are the reason; else everything
+ * Why nothing is left to try. If only limits are the reason, the limit that is free again first; else all reasons
  * together.
  */
 export function nothingLeft(logicalModelId: string, leftOut: readonly Finding[]): Finding {

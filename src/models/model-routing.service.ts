@@ -29,7 +29,7 @@ export interface RouteTarget extends RoutedTarget {
   maxTokens: number | null;
 }
 
-/** What is not tried: a target, or (without an account) a whole model. */
+/** Something that is not tried: a target, or (without an account) a whole model. */
 export interface LeftOut extends Finding {
   orgId: string;
   logicalModelId: string;
@@ -42,9 +42,9 @@ export interface ModelRoute {
   logicalModelId: string;
   targets: RouteTarget[];
   leftOut: LeftOut[];
-  /** Why there is nothing to try; `null` where there is something. */
+  /** Why there is nothing to try; `null` if there is a target to try. */
   refusal: Finding | null;
-  /** Of the rates that the caller's requests are held to, the strictest. */
+  /** The strictest rate limit on the caller's requests. */
   strictestRate: RouteLimit | null;
 }
 
@@ -53,17 +53,15 @@ export interface RouteModel extends RouteRequest {
   seed?: number | null;
 }
 
-/**
- * A chain has 5 models at most, and their own chains follow: no more than so many models are looked at for one request.
- */
+/** Maximum number of models per request: a chain has at most 5 models, and their own chains follow. */
 const MAX_MODELS = 16;
 
-/** Of so many requests one tries a rested target first: otherwise nobody would ever find out that it works again. */
+/** Share of requests that try a rested target first: otherwise nobody would find out that it works again. */
 const PROBE_CHANCE = 0.1;
 
 /**
- * Says which targets a request to a model may try now, in which order, and why it may not try the others. It sends
- * nothing itself.
+ * Decides which targets a request to a model may try now, in which order, and why it may not try the others. It sends
+ * no requests itself.
  */
 export class ModelRoutingService {
   readonly #deps: ServiceDeps & { activity: ActivityRecorder };
@@ -73,8 +71,8 @@ export class ModelRoutingService {
   }
 
   /**
-   * Where a request may go. A model that requires an audit log, or one of its fallbacks that does, is told of only when
-   * the record of that is written.
+   * Where a request may go. If the model or one of its fallbacks requires an audit log, the route is returned only
+   * after its audit record is written.
    * @throws RESOURCE_NOT_FOUND
    */
   async route(actor: Actor, place: WorkspacePlace, logicalModelId: string, request: RouteModel): Promise<ModelRoute> {
@@ -95,8 +93,8 @@ export class ModelRoutingService {
   }
 
   /**
-   * The model's own targets first, then those of its fallback chain, then those of the chains of these; no model twice.
-   * Each model needs its own entitlement; without one for the model that was asked for the whole request is refused.
+   * The model's own targets first, then those of its fallback chain, then those of their chains; no model twice. Each
+   * model needs its own entitlement. Without one for the requested model the whole request is refused.
    */
   async #find(
     { principal }: Actor,
@@ -116,7 +114,7 @@ export class ModelRoutingService {
         const model = models.get(id);
         const isFallback = id !== logicalModelId;
         if (!model && !isFallback) throw notFound('model', id);
-        if (!model) continue; // deleted a moment ago
+        if (!model) continue; // deleted just now
         if (model.constraints.requireAuditLog) audited.push(id);
         if (!isFallback) route.strictestRate = strictestRate(model.entitlement, principal.token);
         const refused = entitlementFinding(model, request);
@@ -140,7 +138,7 @@ export class ModelRoutingService {
 const leaveModelOut = ({ orgId, leftOut }: ModelRoute, logicalModelId: string, found: Finding) =>
   leftOut.push({ ...found, orgId, logicalModelId, providerAccountId: null, modelName: null });
 
-/** Adds the targets of one model in the order in which they are to be tried, and those that are not. */
+/** Adds the targets of one model, in the order to try them, and the excluded ones. */
 function addTargets(
   route: ModelRoute,
   model: RoutedModel,

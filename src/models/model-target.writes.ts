@@ -2,7 +2,7 @@ import { InputError, type InputIssue } from '../core/errors.ts';
 import type { Tx } from '../data/changes.ts';
 import { statement } from '../data/writes.ts';
 
-/** A target as a caller gives it; what is left out or null is the default. */
+/** A target as a caller gives it. Omitted or null fields get their default. */
 export interface TargetInput {
   providerAccountId: string;
   modelName: string;
@@ -13,20 +13,20 @@ export interface TargetInput {
   maxTokensOverride?: number | null;
 }
 
-const REPLACE = `insert into model_targets (model_id, position, provider_account_id, model_name, weight, priority, enabled,
-    temperature_override, max_tokens_override)
-  select $1, r.* from jsonb_to_recordset($2::jsonb) as r(position int, "providerAccountId" text, "modelName" text, weight int, priority int,
-    enabled boolean, "temperatureOverride" float8, "maxTokensOverride" int)
-  on conflict (model_id, provider_account_id, model_name) do update set position = excluded.position, weight = excluded.weight,
-    priority = excluded.priority, enabled = excluded.enabled, temperature_override = excluded.temperature_override,
-    max_tokens_override = excluded.max_tokens_override`;
+const REPLACE = `insert into model_targets (model_id, position, provider_account_id, model_name, weight, priority,
+    enabled, temperature_override, max_tokens_override)
+  select $1, r.* from jsonb_to_recordset($2::jsonb) as r(position int, "providerAccountId" text, "modelName" text,
+    weight int, priority int, enabled boolean, "temperatureOverride" float8, "maxTokensOverride" int)
+  on conflict (model_id, provider_account_id, model_name) do update set position = excluded.position,
+    weight = excluded.weight, priority = excluded.priority, enabled = excluded.enabled,
+    temperature_override = excluded.temperature_override, max_tokens_override = excluded.max_tokens_override`;
 const REMOVE = `delete from model_targets m where m.model_id = $1 and not exists (
   select 1 from jsonb_to_recordset($2::jsonb) as r("providerAccountId" text, "modelName" text)
   where r."providerAccountId" = m.provider_account_id and r."modelName" = m.model_name)`;
 
 /**
- * Replaces the targets of a model, whose accounts are locked. One that stays, by account and model name, keeps its
- * failures and successes.
+ * Replaces the targets of a model. Their accounts must be locked. A target with the same account and model name keeps
+ * its failures and successes.
  */
 export function replaceTargets(tx: Tx, modelId: string, targets: readonly TargetInput[]): void {
   const rows = JSON.stringify(
@@ -43,9 +43,8 @@ export function replaceTargets(tx: Tx, modelId: string, targets: readonly Target
 }
 
 /**
- * Locks the accounts of targets, so that none can be deleted meanwhile: before the model, whose locks come later.
- * @returns looks at the targets @throws (the look) InputError at each target with an unknown account, and at each that
- * is there twice
+ * Locks the accounts of targets, so that none is deleted meanwhile. Call it before locking the model.
+ * @returns a check of the targets, which throws InputError for each unknown account and each duplicate target
  */
 export async function lockTargets(tx: Tx, orgId: string, targets: readonly TargetInput[]): Promise<() => void> {
   if (targets.length === 0) return () => undefined;

@@ -29,7 +29,7 @@ export interface UsageReport {
   inputTokens?: number | null;
   outputTokens?: number | null;
   latencyMs?: number | null;
-  /** What it cost: a decimal number, in the unit of the model's `max_cost_per_1k_tokens`. */
+  /** Cost: a decimal number, in the unit of the model's `max_cost_per_1k_tokens`. */
   cost?: string | null;
   purpose?: string | null;
   executionId?: string | null;
@@ -46,7 +46,7 @@ export interface UsageSummary {
   requestsToday: number;
   requestsThisMinute: number;
   tokensThisMinute: number;
-  /** Failures in a row of the target; `null` where the model has that target no more. */
+  /** Failures of the target in a row; `null` if the model no longer has that target. */
   consecutiveFailures: number | null;
 }
 
@@ -64,12 +64,12 @@ interface LockedEntitlement {
 }
 
 /**
- * Takes reports of how requests to models went. Each moves the counters of the entitlement, its windows and the
- * account, and the health of account and target, at once or not at all. Reports wait for one another, and none is lost.
+ * Handles reports about requests to models. Each report updates the counters of the entitlement, its windows and the
+ * account, and the health of account and target, all or nothing. Reports wait for one another, and none is lost.
  *
- * Whoever may use a model may report, but not take it from others. That the credentials of an account were refused,
- * what a target costs and how long it takes is believed of editors of the workspace and above. From others refused
- * credentials count as any other failure, from which target and account recover by themselves.
+ * Whoever may use a model may report, but must not be able to block it for others. Refused credentials, cost and
+ * latency count only from editors of the workspace and above. From others, refused credentials count as any other
+ * failure, from which target and account recover by themselves.
  */
 export class ModelUsageService {
   readonly #deps: ServiceDeps;
@@ -79,10 +79,9 @@ export class ModelUsageService {
   }
 
   /**
-   * A report under a disabled entitlement, or of a target that is not, or no longer, one of the model's, counts for the
-   * entitlement alone: whoever may use one model must not move what serves others.
-   * @throws RESOURCE_NOT_FOUND `model` or `model_entitlement`, InputError for an account that is not of the
-   * organization
+   * A report under a disabled entitlement, or about a target that the model does not have (any more), counts for the
+   * entitlement alone: whoever may use one model must not affect what serves others.
+   * @throws RESOURCE_NOT_FOUND `model` or `model_entitlement`, InputError for an account outside the organization
    */
   async report(actor: Actor, place: Place, logicalModelId: string, report: UsageReport): Promise<UsageSummary> {
     const input = report.inputTokens ?? 0;
@@ -99,7 +98,7 @@ export class ModelUsageService {
         invalidInput(['input', 'providerAccountId'], `there is no provider account '${id}' in the organization`),
       );
       const target = { modelId: entitlement.modelId, providerAccountId: account.id, modelName: report.modelName };
-      // what may not be used has nothing to say of the health of others
+      // A disabled entitlement must not affect the health that others see.
       const consecutiveFailures = entitlement.enabled
         ? await moveHealth(tx, account, target, believed(report, isTrusted), tokens)
         : null;
@@ -125,7 +124,7 @@ export class ModelUsageService {
   }
 }
 
-/** Counts, and holds the entitlement until the transaction ends. */
+/** Counts the report, and locks the entitlement until the transaction ends. */
 async function countEntitlement(
   tx: Tx,
   { orgId, workspaceId }: Place,
@@ -136,7 +135,8 @@ async function countEntitlement(
     update model_entitlements set request_count = request_count + 1, total_tokens = total_tokens + ${tokens}::bigint,
       last_used_at = greatest(last_used_at, statement_timestamp())
     where org_id = ${orgId} and workspace_id = ${workspaceId} and logical_model_id = ${logicalModelId}
-    returning id, model_id as "modelId", enabled, request_count::float8 as "requestCount", total_tokens::float8 as "totalTokens"`);
+    returning id, model_id as "modelId", enabled, request_count::float8 as "requestCount",
+      total_tokens::float8 as "totalTokens"`);
   if (row) return row;
   const model = await findRow(tx, 'logical_models', { orgId, logicalModelId });
   throw notFound(model ? 'model_entitlement' : 'model', logicalModelId);
@@ -144,11 +144,11 @@ async function countEntitlement(
 
 const kept = (counter: string) =>
   `case when model_usage.period = excluded.period then model_usage.${counter} else 0 end + excluded.${counter}`;
-// the statement's clock is read when the entitlement is already held: of two reports the later one never sees an
-// earlier period
+// The statement reads its clock while the entitlement is locked: of two reports the later never sees an earlier period.
 const COUNT_WINDOWS = `insert into model_usage (entitlement_id, "window", period, requests, tokens)
   select $1, w, ${periodAt('statement_timestamp()', 'w')}, 1, $2::bigint from unnest(array['day', 'minute', 'month']) w
-  on conflict (entitlement_id, "window") do update set period = excluded.period, requests = ${kept('requests')}, tokens = ${kept('tokens')}
+  on conflict (entitlement_id, "window") do update set period = excluded.period,
+    requests = ${kept('requests')}, tokens = ${kept('tokens')}
   returning "window", requests::float8 as requests, tokens::float8 as tokens`;
 
 type Windows = Pick<UsageSummary, 'tokensThisMonth' | 'requestsToday' | 'requestsThisMinute' | 'tokensThisMinute'>;
@@ -174,7 +174,7 @@ interface Target {
   modelName: string;
 }
 
-/** What a report tells of health and figures, as far as its sender is believed. */
+/** The health and figures of a report, as far as its sender is trusted. */
 interface Told {
   outcome: Outcome;
   latencyMs: number | null;
@@ -183,14 +183,14 @@ interface Told {
 
 function believed({ outcome, latencyMs, cost }: UsageReport, isTrusted: boolean): Told {
   if (!isTrusted) return { outcome: outcome === 'AUTH_FAILURE' ? 'FAILURE' : outcome, latencyMs: null, cost: null };
-  // how soon a request was refused says nothing of how long an answer takes
+  // How fast a request was refused says nothing about how long an answer takes.
   const isTimed = outcome === 'SUCCESS' || outcome === 'TIMEOUT';
   return { outcome, latencyMs: isTimed ? (latencyMs ?? null) : null, cost: cost ? Number(cost) : null };
 }
 
 /**
- * Moves what the report tells of account and target. @returns the target's failures in a row; `null` where the model
- * has no such target
+ * Updates account and target from the report.
+ * @returns the target's failures in a row; `null` if the model has no such target
  */
 async function moveHealth(
   tx: Tx,
@@ -199,13 +199,13 @@ async function moveHealth(
   { outcome, latencyMs, cost }: Told,
   tokens: number,
 ): Promise<number | null> {
-  // its failures move only under the account, which is held: they stay what they are
+  // Failures change only while the account is locked, so this value stays current.
   const failures = (await findRow(tx, 'model_targets', target))?.consecutiveFailures;
   if (failures === undefined) return null;
   const after = accountAfter(account, outcome);
   const failuresAfter = targetFailuresAfter(failures, outcome);
   const move = async () => {
-    // perhaps it was taken from the model meanwhile
+    // The target may have been removed from the model meanwhile.
     if (!(await tx.lock('model_targets', target, 'no key update'))) return null;
     writeAccount(tx, account.id, after, outcome, tokens);
     if (isTelling(outcome)) tx.update('model_targets', target, outcomeOf(failuresAfter, outcome));
@@ -222,12 +222,13 @@ async function moveHealth(
   return moved;
 }
 
-/** Share of a new figure in the average; what is older than it is believed for counts no more. */
+/** Moving average: a new figure counts one fifth. An outdated average is replaced. */
 const averaged = (column: string, at: string, figure: string, seconds: number) =>
   `${column} = case when ${figure} is null then ${column}
-     when ${at} > statement_timestamp() - interval '${seconds} seconds' then ${column} * 0.8 + ${figure} * 0.2 else ${figure} end,
+     when ${at} > statement_timestamp() - interval '${seconds} seconds'
+       then ${column} * 0.8 + ${figure} * 0.2 else ${figure} end,
    ${at} = case when ${figure} is null then ${at} else statement_timestamp() end`;
-/** Reports of fewer tokens say nothing of what 1,000 cost. */
+/** Reports of fewer tokens say nothing about the cost of 1,000. */
 const MIN_PRICED_TOKENS = 100;
 const WRITE_FIGURES = `update model_targets set
   ${averaged('average_latency_ms', 'latency_at', '$4::float8', LATENCY_BELIEVED_SECONDS)},
@@ -239,15 +240,16 @@ function writeFigures(
   { modelId, providerAccountId, modelName }: Target,
   { latencyMs, cost, tokens }: { latencyMs: number | null; cost: number | null; tokens: number },
 ): void {
-  // of a few tokens the smallest amount that a provider counts says more than its price
+  // For a few tokens, the cost reflects the smallest amount that a provider bills rather than the price.
   const costPer1k = cost === null || tokens < MIN_PRICED_TOKENS ? null : (cost * 1_000) / tokens;
   tx.write({ text: WRITE_FIGURES, values: [modelId, providerAccountId, modelName, latencyMs, costPer1k] });
 }
 
 const counted = (counter: string, more: string) =>
   `${counter} = case when usage_period = ${MONTH} then ${counter} else 0 end + ${more}`;
-// the row is held already, so that no later report can have begun a month that this statement's clock does not know
-const WRITE_ACCOUNT = `update provider_accounts set status = $2, status_reason = $3, consecutive_failures = $4, auth_failures = $5,
+// The row is already locked, so no later report can have started a month that is unknown to this statement's clock.
+const WRITE_ACCOUNT = `update provider_accounts set status = $2, status_reason = $3, consecutive_failures = $4,
+  auth_failures = $5,
   last_health_check = case when $6 then statement_timestamp() else last_health_check end,
   ${counted('current_month_tokens', '$7::bigint')}, ${counted('current_month_requests', '1')}, usage_period = ${MONTH}
   where id = $1`;

@@ -15,61 +15,63 @@ import type {
 } from './provider-account.source.ts';
 
 const QuotaPolicy = builder.objectRef<QuotaPolicyRow>('QuotaPolicy').implement({
-  description: 'What an account may use in a month (UTC), and what it used of it in the running one.',
+  description: 'Monthly limits of an account (UTC), and its usage in the current month.',
   fields: (t) => ({
     maxTokensPerMonth: t.expose('maxTokensPerMonth', {
       type: 'Int53',
       nullable: true,
-      description: 'Tokens, input and output; null is no limit.',
+      description: 'Input and output tokens. `null` is no limit.',
     }),
     maxRequestsPerMonth: t.expose('maxRequestsPerMonth', {
       type: 'Int53',
       nullable: true,
-      description: 'Requests; null is no limit.',
+      description: 'Requests. `null` is no limit.',
     }),
-    currentMonthTokens: t.expose('currentMonthTokens', { type: 'Int53', description: 'Tokens in the running month.' }),
+    currentMonthTokens: t.expose('currentMonthTokens', { type: 'Int53', description: 'Tokens in the current month.' }),
     currentMonthRequests: t.expose('currentMonthRequests', {
       type: 'Int53',
-      description: 'Requests in the running month.',
+      description: 'Requests in the current month.',
     }),
-    usagePeriod: t.exposeString('usagePeriod', { description: 'The running month, `2026-11`.' }),
+    usagePeriod: t.exposeString('usagePeriod', { description: 'The current month, for example `2026-11`.' }),
   }),
 });
 
 const RateLimitPolicy = builder.objectRef<RateLimitPolicyRow>('RateLimitPolicy').implement({
   description:
-    'How requests to an account are to be paced. It is told to whoever sends them; the service itself sends none.',
+    'How clients should pace requests to an account. The service passes these limits to the clients; it ' +
+    'sends no requests itself.',
   fields: (t) => ({
-    requestsPerSecond: t.exposeInt('requestsPerSecond', { description: 'Requests.' }),
-    requestsPerMinute: t.exposeInt('requestsPerMinute', { description: 'Requests.' }),
-    inputTokensPerMinute: t.exposeInt('inputTokensPerMinute', { description: 'Tokens of the requests.' }),
-    outputTokensPerMinute: t.exposeInt('outputTokensPerMinute', { description: 'Tokens of the answers.' }),
+    requestsPerSecond: t.exposeInt('requestsPerSecond', { description: 'Requests per second.' }),
+    requestsPerMinute: t.exposeInt('requestsPerMinute', { description: 'Requests per minute.' }),
+    inputTokensPerMinute: t.exposeInt('inputTokensPerMinute', { description: 'Input tokens per minute.' }),
+    outputTokensPerMinute: t.exposeInt('outputTokensPerMinute', { description: 'Output tokens per minute.' }),
     maxConcurrency: t.exposeInt('maxConcurrency', { description: 'Requests at the same time.' }),
-    burstSize: t.exposeInt('burstSize', { description: 'Requests that may come at once after a rest.' }),
+    burstSize: t.exposeInt('burstSize', { description: 'Requests allowed at once after a pause.' }),
     queuePolicy: t.exposeString('queuePolicy', {
       description: 'What happens to a request above the limits: `wait` or `reject`.',
     }),
-    queueTimeoutSeconds: t.exposeInt('queueTimeoutSeconds', { description: 'For how long a request waits.' }),
+    queueTimeoutSeconds: t.exposeInt('queueTimeoutSeconds', { description: 'How long a request waits, in seconds.' }),
   }),
 });
 
 export const ProviderAccount = builder.objectRef<ProviderAccountRow>('ProviderAccount').implement({
-  description: 'An account at a provider of models. Its credentials are a reference, never the credentials.',
+  description: 'An account at a model provider. It stores a reference to the credentials, never the credentials.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
     name: t.exposeString('name', { description: 'A label; names may repeat.' }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
     providerType: t.exposeString('providerType', { description: '`openai`, `anthropic`, … or another word.' }),
-    region: t.exposeString('region', { nullable: true, description: 'Where it is served.' }),
-    dataResidency: t.exposeString('dataResidency', { nullable: true, description: 'Where its data is kept.' }),
+    region: t.exposeString('region', { nullable: true, description: 'Where the account is served.' }),
+    dataResidency: t.exposeString('dataResidency', { nullable: true, description: 'Where the account keeps data.' }),
     credentialsRef: t.exposeString('credentialsRef', { description: 'A reference to the credentials.' }),
     status: t.exposeString('status', {
       description:
-        '`pending` until a first request succeeded, then `active`; `degraded` after failures, `error` after three refused credentials; `disabled` while it is not enabled.',
+        '`pending` until the first request succeeds, then `active`. `degraded` after failures, `error` after ' +
+        'three refused credentials. `disabled` while the account is not enabled.',
     }),
-    statusReason: t.exposeString('statusReason', { nullable: true, description: 'Why it is not active.' }),
+    statusReason: t.exposeString('statusReason', { nullable: true, description: 'Why the account is not active.' }),
     routingMode: t.exposeString('routingMode', { description: '`direct` or `bridge`.' }),
-    bridgeId: t.exposeString('bridgeId', { nullable: true, description: 'The bridge, where one is used.' }),
+    bridgeId: t.exposeString('bridgeId', { nullable: true, description: 'The bridge, if one is used.' }),
     bridgeEndpointName: t.exposeString('bridgeEndpointName', {
       nullable: true,
       description: 'The endpoint of the bridge.',
@@ -77,19 +79,19 @@ export const ProviderAccount = builder.objectRef<ProviderAccountRow>('ProviderAc
     quotaPolicy: t.field({
       type: QuotaPolicy,
       authorize: 'inherited',
-      description: 'What it may use in a month, and what it used.',
+      description: 'Monthly limits and usage.',
       resolve: (account) => account,
     }),
     rateLimitPolicy: t.expose('rateLimitPolicy', {
       type: RateLimitPolicy,
       authorize: 'inherited',
-      description: 'How requests to it are to be paced.',
+      description: 'How clients should pace requests to the account.',
     }),
-    enabled: t.exposeBoolean('enabled', { description: 'Whether it is in use.' }),
+    enabled: t.exposeBoolean('enabled', { description: 'Whether the account is in use.' }),
     tags: t.expose('tags', { type: 'StringMap', description: 'Labels by key.' }),
     lastHealthCheck: t.expose(
       'lastHealthCheck',
-      optionalTime('When the outcome of a request last told of its health.'),
+      optionalTime('When a request last showed whether the account is healthy.'),
     ),
   }),
 });
@@ -102,19 +104,21 @@ readable(ProviderAccount, {
   reads: ({ providerAccounts }) => providerAccounts.reads,
   filters: () =>
     builder.args((t) => ({
-      providerType: t.string({ constraints: bounds.open, description: 'Only those at this provider.' }),
-      status: t.string({ constraints: bounds.open, description: 'Only those with this status, as it is shown.' }),
+      providerType: t.string({ constraints: bounds.open, description: 'Only accounts at this provider.' }),
+      status: t.string({ constraints: bounds.open, description: 'Only accounts with this status, as shown.' }),
       enabledOnly: t.boolean({
         required: true,
         defaultValue: false,
-        description: 'Only those that are enabled, whatever their health.',
+        description: 'Only enabled accounts, whatever their health.',
       }),
     })),
   page: () => pageArgs({ min: 1, max: 100 }),
-  one: { organization: 'Its organization.', argDescription: 'The account.' },
+  one: { organization: 'The organization of the account.', argDescription: 'The account.' },
   nested: {
     nullable: true,
-    description: 'Its provider accounts, newest first; null, with an error, for those who may not read them.',
+    description:
+      'The provider accounts of the organization, newest first. `null` with an error if the caller may not ' +
+      'read them.',
   },
 });
 
@@ -123,7 +127,7 @@ const target = () => ({ ...organizationArgs(), ...idArg('The account.') });
 builder.mutationFields((t) => ({
   createProviderAccount: t.field({
     type: ProviderAccount,
-    description: 'Adds an account at a provider. It is `pending` until a first request through it succeeded.',
+    description: 'Adds an account at a provider. It is `pending` until the first request through it succeeds.',
     authorize: { organization: 'provider_account:create' },
     args: { ...organizationArgs(), ...inputArg(CreateProviderAccountInput, 'The account.') },
     resolve: ({ organization }, { input }, { actor, services }) =>
@@ -131,14 +135,14 @@ builder.mutationFields((t) => ({
   }),
   updateProviderAccount: t.field({
     type: ProviderAccount,
-    description: 'Changes an account. Its policies are replaced whole where they are given.',
+    description: 'Changes an account. A given policy replaces the whole previous one.',
     authorize: { organization: 'provider_account:update' },
     args: { ...target(), ...inputArg(UpdateProviderAccountInput), ...versionArg() },
     resolve: ({ organization }, { id, input }, { actor, services }) =>
       services.providerAccounts.update(actor, organization, id, input),
   }),
   deleteProviderAccount: t.boolean({
-    description: 'Deletes an account that no model has a target at.',
+    description: 'Deletes an account. Fails while a target of a model uses it.',
     authorize: { organization: 'provider_account:delete' },
     args: { ...target(), ...versionArg() },
     resolve: ({ organization }, { id }, { actor, services }) =>

@@ -1,9 +1,9 @@
 /** How a request through an account ended, as its sender reports it. */
 export type Outcome = 'SUCCESS' | 'FAILURE' | 'TIMEOUT' | 'RATE_LIMITED' | 'AUTH_FAILURE' | 'INVALID_REQUEST';
 
-/** What an account's status is made from (defaults §13). */
+/** The inputs of an account's status (defaults §13). */
 export interface AccountHealth {
-  /** `pending`, `active`, `degraded` or `error`; whether the account is enabled does not matter here. */
+  /** `pending`, `active`, `degraded` or `error`. Whether the account is enabled does not matter here. */
   status: string;
   statusReason: string | null;
   /** Requests in a row that failed. */
@@ -12,22 +12,25 @@ export interface AccountHealth {
   authFailures: number;
 }
 
-/** So many failures in a row make an active account degraded; so many refused credentials put any account in error. */
+/**
+ * Number of failures in a row that make an active account degraded, and of refused credentials that put any account in
+ * error.
+ */
 const TOLERATED = 3;
 
-/** Whether the outcome tells anything of the health of who was asked: a request that was wrong in itself does not. */
+/** Whether the outcome says something about health. A request that was itself wrong does not. */
 export const isTelling = (outcome: Outcome): boolean => outcome !== 'INVALID_REQUEST';
 
 /**
  * The health of an account after one more request: `pending → active` at the first success, `active ⇄ degraded`,
- * `→ error` after three refused credentials, `→ active` at the next success from anywhere.
+ * `→ error` after three refused credentials, `→ active` at the next success from any state.
  */
 export function accountAfter(before: AccountHealth, outcome: Outcome): AccountHealth {
   if (!isTelling(outcome)) return before;
   if (outcome === 'SUCCESS') return { status: 'active', statusReason: null, consecutiveFailures: 0, authFailures: 0 };
   const consecutiveFailures = before.consecutiveFailures + 1;
   const isRefused = outcome === 'AUTH_FAILURE';
-  // another failure says nothing of the credentials: only a success forgives
+  // Another failure says nothing about the credentials: only a success resets this count.
   const authFailures = before.authFailures + (isRefused ? 1 : 0);
   const counted = { ...before, consecutiveFailures, authFailures };
   if (authFailures >= TOLERATED)
@@ -45,8 +48,8 @@ export function accountAfter(before: AccountHealth, outcome: Outcome): AccountHe
 }
 
 /**
- * Failures in a row of a target after one more request. Refused credentials are the account's matter: what is repaired
- * there must not leave its targets failing.
+ * Failures in a row of a target after one more request. Refused credentials count for the account only: after a repair
+ * there, its targets must not be left failing.
  */
 export function targetFailuresAfter(before: number, outcome: Outcome): number {
   if (outcome === 'SUCCESS') return 0;

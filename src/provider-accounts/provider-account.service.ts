@@ -24,9 +24,9 @@ import {
 } from './provider-account.source.ts';
 
 export interface UpdateProviderAccount extends Given<AccountRow, Changeable> {
-  /** Replaced whole; null takes the limits away. */
+  /** Replaces all limits. `null` removes them. */
   quotaPolicy?: Given<QuotaPolicy, 'maxTokensPerMonth' | 'maxRequestsPerMonth'> | null;
-  /** Replaced whole; null and what is left out of it are the defaults. */
+  /** Replaces the whole policy. `null` and omitted fields restore the defaults. */
   rateLimitPolicy?: Given<RateLimitPolicy, keyof RateLimitPolicy> | null;
 }
 
@@ -36,7 +36,7 @@ type Changeable =
 
 type CreateProviderAccount = UpdateProviderAccount & Pick<AccountRow, 'name' | 'providerType' | 'credentialsRef'>;
 
-/** Accounts at providers of models. Their credentials are references, never the credentials. */
+/** Accounts at model providers. They store references to credentials, never the credentials. */
 export class ProviderAccountService {
   readonly secretReferences = [
     { resource: 'provider_account', table: 'provider_accounts', column: 'credentials_ref' },
@@ -50,8 +50,8 @@ export class ProviderAccountService {
   }
 
   /**
-   * It is `pending` until a first request through it succeeded.
-   * @throws InputError for credentials that name a secret which the organization does not have, and a bridge that is
+   * Creates an account. It is `pending` until the first request through it succeeds.
+   * @throws InputError if the credentials name a secret that the organization does not have, or if the bridge is
    * missing
    */
   async create(
@@ -90,9 +90,8 @@ export class ProviderAccountService {
   }
 
   /**
-   * Changes what is given; what is left out stays. New credentials give an account in `error` another chance: it is
-   * `pending` again.
-   * @throws RESOURCE_NOT_FOUND, InputError as {@link create}
+   * Changes the given fields. New credentials set an account in `error` back to `pending`.
+   * @throws RESOURCE_NOT_FOUND, InputError like {@link create}
    */
   async update(
     actor: Actor,
@@ -102,7 +101,7 @@ export class ProviderAccountService {
   ): Promise<ProviderAccount> {
     await this.#deps.changes.run(actor, async (tx) => {
       const missing = () => notFound('provider_account', id);
-      // others may put new targets at it meanwhile
+      // This lock lets others add new targets at the account meanwhile.
       const account = await tx.lock('provider_accounts', { id, orgId: place.orgId }, 'no key update', missing);
       await tx.expectVersion({ table: 'provider_accounts', key: { id } });
       const { routingMode, bridgeId } = { ...account, ...withoutNull({ routingMode: input.routingMode }) };
@@ -139,11 +138,10 @@ export class ProviderAccountService {
     return this.reads.get(unkept, place, id);
   }
 
-  /** @throws RESOURCE_NOT_FOUND, RESOURCE_CONFLICT `in_use` with the models that have a target at it */
+  /** @throws RESOURCE_NOT_FOUND, RESOURCE_CONFLICT `in_use` with the models that have a target at the account */
   async delete(actor: Actor, { orgId }: Checked<OrganizationPlace>, id: string): Promise<boolean> {
     return this.#deps.changes.run(actor, async (tx) => {
-      // whoever writes a target holds its account: of a new target and a deletion at the same time, one waits for the
-      // other
+      // Writing a target locks its account, so a new target and a deletion at the same time wait for each other.
       await tx.lock('provider_accounts', { id, orgId }, 'update', () => notFound('provider_account', id));
       await tx.expectVersion({ table: 'provider_accounts', key: { id } });
       const models = await tx.query<{ id: string }>(statement`

@@ -4,7 +4,7 @@ import { columnsOf, words } from '../data/pages.ts';
 import type { ReadsOptions } from '../data/reads.ts';
 import type { ProviderAccount as AccountRow } from '../generated/prisma/client.ts';
 
-/** How requests to an account are paced unless it says so itself: the numbers that the spec shows. */
+/** Default pace of requests to an account: the numbers that the spec shows. */
 export const defaultRateLimits = {
   requestsPerSecond: 1,
   requestsPerMinute: 1,
@@ -16,16 +16,16 @@ export const defaultRateLimits = {
   queueTimeoutSeconds: 300,
 };
 
-/** How requests to an account are to be paced. It is told to whoever sends them; the service itself sends none. */
+/** How clients should pace requests to an account. The service passes this on to them; it sends no requests itself. */
 export type RateLimitPolicy = typeof defaultRateLimits;
 
-/** What an account may use in a month (UTC), and what it used of it in the running one. */
+/** Monthly limits of an account (UTC), and its usage in the current month. */
 export interface QuotaPolicy {
   maxTokensPerMonth: number | null;
   maxRequestsPerMonth: number | null;
   currentMonthTokens: number;
   currentMonthRequests: number;
-  /** The running month, `2026-11`. */
+  /** The current month, for example `2026-11`. */
   usagePeriod: string;
 }
 
@@ -36,7 +36,7 @@ const plain = columnsOf(
   ),
 );
 
-/** An account as it is shown: `disabled` while it is not enabled, its counters those of the running month. */
+/** An account as callers see it: `disabled` while it is not enabled, with the counters of the current month. */
 export interface ProviderAccount extends Pick<AccountRow, keyof typeof plain>, QuotaPolicy {
   status: string;
   statusReason: string | null;
@@ -48,14 +48,14 @@ export interface AccountFilters {
   providerType?: string | null;
   /** The status that is shown. */
   status?: string | null;
-  /** Those that are enabled, whatever their health (defaults §8). */
+  /** Only enabled accounts, whatever their health (defaults §8). */
   enabledOnly?: boolean | null;
 }
 
-/** The running month in UTC, as the counters name it; by the clock of the statement, not of its transaction. */
+/** The current month in UTC, as the counters name it. Uses the clock of the statement, not of its transaction. */
 export const MONTH = `to_char(statement_timestamp() at time zone 'utc', 'YYYY-MM')`;
 
-/** A counter of the month: what an earlier month left behind counts as nothing. */
+/** A counter of the current month. A count left from an earlier month is 0. */
 export const ofThisMonth = (alias: string, counter: string) =>
   `(case when ${alias}.usage_period = ${MONTH} then ${alias}.${counter} else 0 end)::float8`;
 

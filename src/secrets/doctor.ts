@@ -4,16 +4,16 @@ import { attempt, openValue, unwrapKey } from './envelope.ts';
 
 const BATCH = 100;
 
-/** Something that does not open. */
+/** Something that cannot be opened. */
 export interface Finding {
   secretId: string;
   orgId: string;
-  /** Null: the data key, and with it every version. */
+  /** Null for the data key, and with it every version. */
   version: number | null;
   reason: string;
 }
 
-/** What was looked at. */
+/** What was examined. */
 export interface Examined {
   secrets: number;
   versions: number;
@@ -22,8 +22,8 @@ export interface Examined {
 const BATCH_TIMEOUT_MS = 120_000;
 
 /**
- * Opens every value of the vault, deleted secrets' too, and tells of each that does not open. Nothing of a value is
- * told. Services may go on meanwhile: what they do is seen whole or not at all.
+ * Opens every value of the vault, including deleted secrets, and reports each one that cannot be opened. Reports
+ * contain nothing of a value. The services may keep running: each of their changes is seen completely or not at all.
  */
 export async function examine(
   prisma: PrismaClient,
@@ -33,8 +33,8 @@ export async function examine(
   const examined = { secrets: 0, versions: 0 };
   for (let after: string | null = ''; after !== null; ) {
     const from: string = after;
-    // a secret and its versions are read one after the other, because many values would not fit in memory: one snapshot
-    // for both
+    // One snapshot for a secret and its versions: they are read separately, because many values would not fit in
+    // memory.
     const batch = await prisma.$transaction((db) => examineBatch(db, rootKeys, from), {
       isolationLevel: 'RepeatableRead',
       timeout: BATCH_TIMEOUT_MS,
@@ -49,7 +49,7 @@ export async function examine(
 
 interface Batch extends Examined {
   findings: Finding[];
-  /** Id of the last secret that was looked at; null when there was none left. */
+  /** Id of the last examined secret; null if none was left. */
   last: string | null;
 }
 
@@ -71,7 +71,7 @@ async function examineBatch(db: Prisma.TransactionClient, rootKeys: RootKeys, af
     );
     const versions = await db.secretVersion.findMany({ where: { secretId: secret.id }, orderBy: { version: 'asc' } });
     for (const { version, ciphertext } of versions) {
-      if (!ciphertext) continue; // older than the values that are kept
+      if (!ciphertext) continue; // destroyed: only the newest values are kept
       values++;
       if (dataKey)
         attempt(

@@ -3,31 +3,31 @@ import { open, seal } from '../platform/keys/aead.ts';
 import type { RootKeys } from '../platform/keys/root-keys.ts';
 import type { NamedKey } from '../setting.ts';
 
-/** What a secret holds: names with JSON scalars or objects. */
+/** The value of a secret: names with JSON scalars or objects. */
 export type SecretValue = Record<string, unknown>;
 
-/** Whose a data key is. */
+/** The secret that a data key belongs to. */
 export interface SecretIdentity {
   orgId: string;
   id: string;
 }
 
-/** A data key as it is kept: wrapped by a root key. */
+/** A stored data key, wrapped by a root key. */
 export interface WrappedKey extends SecretIdentity {
   rootKeyId: string;
   wrappedKey: Uint8Array;
 }
 
-/** A value as it is kept. `ciphertext` is null once the version was destroyed. */
+/** A stored value. `ciphertext` is null once the version was destroyed. */
 export interface SealedVersion {
   version: number;
   ciphertext: Uint8Array | null;
 }
 
 /**
- * Something of the vault does not open: altered, moved from another row, or sealed with a key that is not there. A
- * fault, never the caller's: it is logged, and who asked is told that the value is unreadable. The message says what
- * and why, and holds nothing of a value.
+ * A part of the vault cannot be opened: it was altered, moved from another row, or sealed with a missing key. This is
+ * never the caller's fault: the service logs it and answers that the value is unreadable. The message says what failed
+ * and why, and contains nothing of a value.
  */
 export class VaultFault extends Error {
   override readonly name = 'VaultFault';
@@ -38,7 +38,7 @@ export class VaultFault extends Error {
   }
 }
 
-/** What `work` opens; `null` where it does not open, which is told. */
+/** The result of `work`; `null` after a fault, which goes to `onFault`. */
 export function attempt<T>(work: () => T, onFault: (fault: VaultFault) => void): T | null {
   try {
     return work();
@@ -49,11 +49,11 @@ export function attempt<T>(work: () => T, onFault: (fault: VaultFault) => void):
   }
 }
 
-// associated data: a key opens for its own secret only, a value for its own version only
+// Associated data: a key opens only for its own secret, a value only for its own version.
 const keyContext = ({ orgId, id }: SecretIdentity) => `key|${orgId}|${id}`;
 const valueContext = ({ orgId, id }: SecretIdentity, version: number) => `value|${orgId}|${id}|${version}`;
 
-/** A new data key: each secret has one of its own. */
+/** A new data key. Each secret has its own. */
 export const newDataKey = (): Buffer => randomBytes(32);
 
 /** Wraps a data key for its secret. */
@@ -69,7 +69,7 @@ export function unwrapKey(rootKeys: RootKeys, secret: WrappedKey): Buffer {
   try {
     return open(root.key, secret.wrappedKey, keyContext(secret));
   } catch {
-    // the cause says no more than that it does not fit
+    // The cause only says that the key does not fit.
     throw new VaultFault(secret, 'the data key', `does not open with the root key '${secret.rootKeyId}'`);
   }
 }

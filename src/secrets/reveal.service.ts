@@ -21,7 +21,7 @@ import { masked } from './secret-value.ts';
 import { type OnFault, openFor } from './unreadable.ts';
 import { ciphertextOf } from './vault.ts';
 
-/** The values that a secret has and had, newest first. */
+/** The current and former values of a secret, newest first. */
 export interface SecretHistory {
   orgId: string;
   secretId: string;
@@ -29,10 +29,10 @@ export interface SecretHistory {
   versions: SecretHistoryEntry[];
 }
 
-/** What is left of a version's value. `UNREADABLE`: what is stored does not open. */
+/** State of a version's value. `UNREADABLE`: the stored value cannot be decrypted. */
 export type SecretVersionState = 'READABLE' | 'DESTROYED' | 'UNREADABLE';
 
-/** `value` is masked for those who may not see it, and null where it is not readable. */
+/** `value` is masked for callers who may not see it, and null if it is not readable. */
 export interface SecretHistoryEntry {
   orgId: string;
   version: number;
@@ -49,25 +49,26 @@ export interface RevealDeps extends ServiceDeps {
   onFault: OnFault;
 }
 
-/** Newest versions that a history lists. */
+/** Maximum number of versions in a history, newest first. */
 const LISTED_VERSIONS = 1_000;
 
-/** What a reveal reads: the secret as it is shown, and what is needed to open its newest version. */
+/** What a reveal reads: the visible secret, and what is needed to open its newest version. */
 interface Revealed extends ListedSecret {
   rootKeyId: string;
   wrappedKey: Uint8Array;
   ciphertext: Uint8Array | null;
 }
 
-// what the row says of its last update stays as it is: nothing that callers set has changed
+// The columns of the last update stay unchanged: a reveal changes nothing that callers set.
 const REVEAL = `update secrets t set access_count = t.access_count + 1, last_accessed_at = now()
   where t.org_id = $1 and t.id = $2 and t.status <> 'deleted'
   returning ${selectList(secretColumns)}, t.root_key_id as "rootKeyId", t.wrapped_key as "wrappedKey",
-    (select v.ciphertext from secret_versions v where v.secret_id = t.id and v.version = t.vault_version) as ciphertext`;
+    (select v.ciphertext from secret_versions v
+      where v.secret_id = t.id and v.version = t.vault_version) as ciphertext`;
 
 /**
- * Reads of secrets that may show values. A reveal is counted and recorded in one statement, and only after its commit
- * is the value opened: what was not recorded is not shown.
+ * Reads of secrets that may show values. One statement counts and records a reveal; the value is opened only after its
+ * commit. An unrecorded value is never shown.
  */
 export class RevealService {
   readonly #deps: RevealDeps;
@@ -77,15 +78,15 @@ export class RevealService {
   }
 
   /**
-   * @throws RESOURCE_NOT_FOUND, FORBIDDEN `secret:read`; when the value is asked for `secret:reveal`, RESOURCE_CONFLICT
-   *   `secret_unreadable`
+   * @throws RESOURCE_NOT_FOUND, FORBIDDEN `secret:read`; if the value is requested, FORBIDDEN `secret:reveal` and
+   * RESOURCE_CONFLICT `secret_unreadable`
    */
   async get(actor: Actor, place: Checked<OrganizationPlace>, id: string, withValue: boolean): Promise<Secret> {
     const secret = await this.#deps.reads.get(actor, place, id, 'secret:read');
     return withValue ? this.#withValue(actor, secret) : secret;
   }
 
-  /** @throws as `get`, and RESOURCE_CONFLICT `ambiguous_name` */
+  /** @throws like `get`, and RESOURCE_CONFLICT `ambiguous_name` */
   async getByName(
     context: ActorContext,
     place: Checked<OrganizationPlace>,
@@ -98,8 +99,8 @@ export class RevealService {
   }
 
   /**
-   * With the values for those who may see them, which is one reveal; with masked ones for others. A version that does
-   * not open is told as such.
+   * Shows the values to callers who may see them, which counts as one reveal; others get masked values. A version that
+   * cannot be opened is marked as such.
    */
   async history(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<SecretHistory> {
     const { reads, prisma } = this.#deps;
@@ -117,7 +118,7 @@ export class RevealService {
     const { ciphertext, rootKeyId, wrappedKey, ...secret } = await this.#reveal(actor, listed, {});
     const { id, vaultVersion: version } = secret;
     const { rootKeys, sql, onFault } = this.#deps;
-    // a statement that waited for a rotation knows the new version's number, but not its value
+    // A statement that waited for a rotation sees the number of the new version, but not its value.
     const sealed = { version, ciphertext: ciphertext ?? (await ciphertextOf(sql, id, version)) };
     const value = openFor(id, onFault, () =>
       openValue(unwrapKey(rootKeys, { ...secret, rootKeyId, wrappedKey }), secret, sealed),
@@ -127,7 +128,7 @@ export class RevealService {
 
   /**
    * Counts and records a reveal in one statement.
-   * @throws FORBIDDEN `secret:reveal`; RESOURCE_NOT_FOUND when it was deleted meanwhile
+   * @throws FORBIDDEN `secret:reveal`; RESOURCE_NOT_FOUND if the secret was deleted meanwhile
    */
   async #reveal(actor: Actor, listed: ListedSecret, metadata: Record<string, unknown>): Promise<Revealed> {
     const { id, orgId, workspaceId } = listed;
@@ -164,7 +165,7 @@ export class RevealService {
   }
 }
 
-/** The versions up to the one that is known to be the newest, newest first. */
+/** The versions up to the newest known one, newest first. */
 const versionsOf = (prisma: PrismaClient, { id, vaultVersion }: { id: string; vaultVersion: number }) =>
   prisma.secretVersion.findMany({
     where: { secretId: id, version: { lte: vaultVersion } },

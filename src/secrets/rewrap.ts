@@ -6,34 +6,34 @@ import { attempt, unwrapKey, type VaultFault, type WrappedKey, wrapKey } from '.
 
 const BATCH = 100;
 /**
- * Secrets that are held by others are passed over and tried again; a node that goes on using an older key must not keep
- * us forever.
+ * Passes over the secrets. A pass skips secrets that others have locked, and the next pass tries them again. The limit
+ * ends the run even if a node keeps using an older key.
  */
 const PASSES = 50;
 const PAUSE_MS = 100;
 
-/** How far a rewrap is. */
+/** Progress of a rewrap. */
 export interface RewrapProgress {
   done: number;
   total: number;
 }
 
-/** How a rewrap ended. */
+/** Result of a rewrap. */
 export interface RewrapResult {
-  /** The root key that wraps now. */
+  /** The root key that now wraps all data keys. */
   rootKeyId: string;
   rewrapped: number;
-  /** Data keys that do not open: they stay as they are. */
+  /** Data keys that cannot be opened. They stay unchanged. */
   faults: VaultFault[];
-  /** Older root keys that nothing needs any more. */
+  /** Older root keys that are no longer needed. */
   retired: string[];
   /** Older root keys that are still needed. */
   needed: string[];
 }
 
 /**
- * Wraps the data keys of all secrets, deleted ones too, with the newest root key, while services read and write. A
- * batch commits by itself: after a kill the next run goes on with the rest. Values are not touched.
+ * Wraps the data keys of all secrets, including deleted ones, with the newest root key while services read and write.
+ * Each batch commits separately: after a crash the next run continues with the rest. Values stay unchanged.
  */
 export async function rewrap(
   prisma: PrismaClient,
@@ -49,7 +49,7 @@ export async function rewrap(
     for await (const batch of walk(prisma, rootKeys, root)) {
       faults.push(...batch.faults);
       progress.done += batch.rewrapped;
-      // what services wrap with an older key meanwhile comes on top
+      // Services may still wrap secrets with an older key; these come on top.
       onProgress({ ...progress, total: Math.max(progress.total, progress.done) });
     }
     if ((await prisma.secret.count({ where: isOld })) <= faults.length) break;
@@ -60,7 +60,7 @@ export async function rewrap(
 }
 
 interface Batch {
-  /** Id of the last secret that was looked at; null when there was none left. */
+  /** Id of the last examined secret; null if none was left. */
   last: string | null;
   rewrapped: number;
   faults: VaultFault[];
@@ -105,7 +105,7 @@ async function rewrapBatch(
   return { last: secrets.at(-1)?.id ?? null, rewrapped: ids.length, faults };
 }
 
-/** Forgets the root keys that nothing is wrapped with. One that a service begins to use again at this moment stays. */
+/** Removes the root keys that wrap nothing. A key that a service starts to use again at this moment stays. */
 async function retireOthers(prisma: PrismaClient, newest: string): Promise<Pick<RewrapResult, 'retired' | 'needed'>> {
   const others = await prisma.rootKey.findMany({ where: { id: { not: newest } }, orderBy: { id: 'asc' } });
   const retired: string[] = [];

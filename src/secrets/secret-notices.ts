@@ -16,7 +16,7 @@ interface Due {
   name: string;
   createdBy: string | null;
   expiresAt: Date | null;
-  /** The step before its expiry that has come: 14, 3 or 0 days; `null`: none that is news. */
+  /** The expiry step that was reached: 14, 3 or 0 days; `null` if there is nothing new. */
   daysLeft: 14 | 3 | 0 | null;
   needsRotation: boolean;
 }
@@ -28,27 +28,29 @@ interface Recipient {
 
 const DUE_FOR_ROTATION = `s.status = 'active' and s.rotation_reminder_days is not null and s.rotation_noticed_at is null
   and coalesce(s.last_rotated_at, s.created_at) + s.rotation_reminder_days * interval '1 day' <= now()`;
-// the bounds of the index `secrets_expiring`
+// The bounds of the index `secrets_expiring`.
 const MAY_EXPIRE = `s.status <> 'deleted' and s.expires_at <= now() + interval '14 days'
   and (s.expiry_noticed_at is null or s.expiry_noticed_at < s.expires_at)`;
-// a step is news when it came after the last notice. One that came before the secret was made is none.
-const STEP = `select min(step)::int as days from unnest(array[14, 3, 0]) step, lateral (select s.expires_at - make_interval(days => step) as at) reached
+// A step counts if it was reached after the last notice. A step from before the creation of the secret does not count.
+const STEP = `select min(step)::int as days from unnest(array[14, 3, 0]) step,
+  lateral (select s.expires_at - make_interval(days => step) as at) reached
   where ${MAY_EXPIRE} and reached.at <= now() and (step = 0 or reached.at > s.created_at)
     and (s.expiry_noticed_at is null or s.expiry_noticed_at < reached.at)`;
 
 const DUE = `select s.id, s.org_id as "orgId", s.workspace_id as "workspaceId", s.namespace_id as "namespaceId",
-    s.environment_id as "environmentId", s.name, s.created_by as "createdBy", s.expires_at as "expiresAt", due.days as "daysLeft",
-    (${DUE_FOR_ROTATION}) is true as "needsRotation"
+    s.environment_id as "environmentId", s.name, s.created_by as "createdBy", s.expires_at as "expiresAt",
+    due.days as "daysLeft", (${DUE_FOR_ROTATION}) is true as "needsRotation"
   from secrets s cross join lateral (${STEP}) due
   where ((${MAY_EXPIRE}) or (${DUE_FOR_ROTATION})) and (due.days is not null or (${DUE_FOR_ROTATION}))
     and exists (select 1 from organizations o where o.id = s.org_id and o.deleted_at is null)
-    and (s.workspace_id is null or exists (select 1 from workspaces w where w.id = s.workspace_id and w.deleted_at is null))
+    and (s.workspace_id is null
+      or exists (select 1 from workspaces w where w.id = s.workspace_id and w.deleted_at is null))
   order by s.id`;
 
 /**
- * Tells of secrets that expire, 14 and 3 days before and when they have, and of those that should be rotated: once
- * each, by mail to whoever made it, or else to the owners. An expiry is an event too, `secret.expiring` with
- * `days_left`; a rotation that is due is none (defaults §10).
+ * Announces secrets that expire (14 and 3 days before, and at the end) and secrets that should be rotated. Each notice
+ * is sent once, by mail to the creator or else to the owners. An expiry is also an event, `secret.expiring` with
+ * `days_left`; a due rotation is not (defaults §10).
  */
 export const secretNotices = ({ changes, mail }: { changes: Changes; mail: AccountMail }) =>
   new Notices<Due>({
@@ -60,7 +62,7 @@ export const secretNotices = ({ changes, mail }: { changes: Changes; mail: Accou
     async tell(tx, secret) {
       const { id, daysLeft, expiresAt, needsRotation } = secret;
       const isExpiring = daysLeft !== null;
-      // by the one clock that steps are judged by
+      // Uses the same clock that decides about the steps.
       await tx.query(statement`update secrets set
         expiry_noticed_at = case when ${isExpiring} then now() else expiry_noticed_at end,
         rotation_noticed_at = case when ${needsRotation} then now() else rotation_noticed_at end where id = ${id}`);
@@ -95,11 +97,12 @@ function expiryNotice(secret: Due): Notice {
   const [day, time] = expiresAt!.toISOString().split('T') as [string, string];
   return [
     `A secret expires on ${day}`,
-    `${name} expires on ${day} ${time.slice(0, 5)} UTC: the service does not use it from then on. Rotate it and give it a new date.`,
+    `${name} expires on ${day} ${time.slice(0, 5)} UTC: the service does not use it from then on. ` +
+      'Rotate it and give it a new date.',
   ];
 }
 
-/** Whoever made it, while that is somebody who may read it; else the owners of the organization. */
+/** The creator, if still active and allowed to read the secret; else the owners of the organization. */
 async function recipientsOf(tx: Tx, { orgId, workspaceId, createdBy }: Due): Promise<Recipient[]> {
   const creators = await tx.query<Recipient & { organizationRole: Role; workspaceRole: Role | null }>(
     statement`select u.email, u.username, m.role as "organizationRole",

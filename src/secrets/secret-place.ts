@@ -9,21 +9,21 @@ import type { Secret } from '../generated/prisma/client.ts';
 
 type PlaceIds = 'workspaceId' | 'namespaceId' | 'environmentId';
 
-/** Where a secret is asked to live; the namespace by its identifier, or as `default`. */
+/** The requested place of a secret. The namespace is given by its identifier or as `default`. */
 export type PlaceInput = Given<Secret, PlaceIds>;
 
 /**
  * Where a secret lives. `scope` is the most specific of the identifiers; a name is unique there. A namespace or
- * environment comes with its workspace. A secret of an environment may name a namespace of the same workspace too: then
- * it belongs to both, and whoever is restricted to some of either must be let into both.
+ * environment comes with its workspace. A secret of an environment may also name a namespace of the same workspace. It
+ * then belongs to both: a token restricted to some namespaces or environments needs access to each.
  */
 export interface SecretPlace extends Pick<Secret, PlaceIds> {
   scope: 'organization' | 'workspace' | 'namespace' | 'environment';
 }
 
 /**
- * Finds a place, and asks for a permission there. Each identifier must fit the others: a namespace or environment of
- * another workspace is as missing as an unknown one, and so is one of a workspace that the actor cannot see.
+ * Finds a place and requires a permission there. The identifiers must fit together: a namespace or environment of
+ * another workspace counts as missing, like an unknown one, and so does one of a workspace that the actor cannot see.
  * @param path of the identifiers in the field's arguments, for errors: `['input']`
  * @throws RESOURCE_NOT_FOUND, FORBIDDEN, InputError for `default` without a workspace
  */
@@ -45,7 +45,8 @@ export async function findPlace(
     const table = `${kind}s`;
     const key = kind === 'namespace' && id === DEFAULT_NAMESPACE ? 'slug' : 'id';
     const [row] = await sql.read<{ id: string; workspaceId: string }>(
-      `select id, workspace_id as "workspaceId" from ${table} where org_id = $1 and ${key} = $2 and workspace_id = coalesce($3, workspace_id)`,
+      `select id, workspace_id as "workspaceId" from ${table}
+       where org_id = $1 and ${key} = $2 and workspace_id = coalesce($3, workspace_id)`,
       [orgId, id, workspaceId],
     );
     if (!row || !(await access.workspaceRole(actor, orgId, row.workspaceId))) throw notFound(kind, id);
@@ -61,8 +62,8 @@ export async function findPlace(
 }
 
 /**
- * Locks the place until the transaction ends, so that it is not deleted while a secret is put there: the change fails
- * when it is gone.
+ * Locks the place until the transaction ends, so that nobody deletes it while a secret is put there. The change fails
+ * if the place is gone.
  */
 export function demandPlace(
   tx: Tx,

@@ -5,9 +5,9 @@ const MAX_KEY_LENGTH = 255;
 const MASK = '********';
 
 /**
- * A value is an object with at least one key; keys have 1 to 255 characters, what they hold is a JSON scalar or an
- * object. A number must be one that comes back as it was sent: `1e400` and `12345678901234567890` would not.
- * @throws InputError, which never repeats what is inside
+ * Checks a value: an object with at least one key, keys of 1 to 255 characters, each with a JSON scalar or an object.
+ * Numbers must survive a round trip: `1e400` and `12345678901234567890` would not.
+ * @throws InputError, which never repeats the content
  */
 export function checkValue(value: SecretValue, path: readonly string[]): void {
   const issues: InputIssue[] = [];
@@ -25,7 +25,7 @@ export function checkValue(value: SecretValue, path: readonly string[]): void {
     const length = [...key].length;
     if (length === 0 || length > MAX_KEY_LENGTH) {
       refuse([], `keys must have 1 to ${MAX_KEY_LENGTH} characters`);
-      break; // such a key is not repeated either
+      break; // the error must not repeat such a key either
     }
     if (Array.isArray(held)) refuse([key], 'it must be a string, a number, a boolean, null or an object');
     const inexact = inexactNumber(held);
@@ -34,9 +34,7 @@ export function checkValue(value: SecretValue, path: readonly string[]): void {
   if (issues.length > 0) throw new InputError(issues);
 }
 
-/**
- * Where the first number is that JSON does not keep as it was sent; null when there is none. Depth was bounded before.
- */
+/** Path of the first number that JSON does not keep exactly; null if there is none. The depth was limited before. */
 function inexactNumber(held: unknown): (string | number)[] | null {
   if (typeof held === 'number') {
     const isExact = Number.isFinite(held) && (!Number.isInteger(held) || Number.isSafeInteger(held));
@@ -50,6 +48,6 @@ function inexactNumber(held: unknown): (string | number)[] | null {
   return null;
 }
 
-/** The same keys, and nothing of what they hold. */
+/** The same keys with masked values. */
 export const masked = (value: SecretValue): SecretValue =>
   Object.fromEntries(Object.keys(value).map((key) => [key, MASK]));

@@ -19,36 +19,37 @@ const Secret = builder.objectRef<SecretRow>('Secret').implement({
   description: 'A vaulted secret. Lists and changes never show its value.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
-    id: t.exposeID('id', { description: 'Identifier, `sec_…`; as such it may be referred to.' }),
+    id: t.exposeID('id', { description: 'Identifier, `sec_…`. Also works as a reference to the secret.' }),
     orgId: t.exposeID('orgId', { description: 'The organization.' }),
     scope: t.exposeString('scope', {
-      description: 'Where it lives: `organization`, `workspace`, `namespace` or `environment`.',
+      description: 'Where the secret lives: `organization`, `workspace`, `namespace` or `environment`.',
     }),
-    workspaceId: t.exposeID('workspaceId', { nullable: true, description: 'Its workspace.' }),
-    namespaceId: t.exposeID('namespaceId', { nullable: true, description: 'Its namespace.' }),
-    environmentId: t.exposeID('environmentId', { nullable: true, description: 'Its environment.' }),
+    workspaceId: t.exposeID('workspaceId', { nullable: true, description: 'The workspace of the secret.' }),
+    namespaceId: t.exposeID('namespaceId', { nullable: true, description: 'The namespace of the secret.' }),
+    environmentId: t.exposeID('environmentId', { nullable: true, description: 'The environment of the secret.' }),
     name: t.exposeString('name', {
-      description: 'Unique where it lives; a secret of the organization itself may be referred to as `secret://name`.',
+      description: 'Unique where the secret lives. `secret://name` refers to a secret of the organization itself.',
     }),
-    secretType: t.exposeString('secretType', { description: 'What kind of thing it holds: `token`, `api_key`, ….' }),
+    secretType: t.exposeString('secretType', { description: 'Kind of value: `token`, `api_key`, ….' }),
     status: t.exposeString('status', {
-      description: '`active`, `disabled` (it can be read, but the service does not use it) or `deleted`.',
+      description: '`active`, `disabled` (readable, but the service does not use it) or `deleted`.',
     }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
-    vaultVersion: t.exposeInt('vaultVersion', { description: 'The current version of the value; counts from 1.' }),
-    expiresAt: t.expose('expiresAt', optionalTime('From when on the service does not use it any more.')),
+    vaultVersion: t.exposeInt('vaultVersion', { description: 'Current version of the value, counted from 1.' }),
+    expiresAt: t.expose('expiresAt', optionalTime('Expiry time. The service stops using the secret from then on.')),
     isExpired: t.boolean({
       authorize: 'inherited',
-      description: 'Whether that time has come.',
+      description: 'Whether the expiry time has passed.',
       resolve: ({ expiresAt }) => isPast(expiresAt),
     }),
     rotationReminderDays: t.exposeInt('rotationReminderDays', {
       nullable: true,
-      description: 'It should be rotated every so many days.',
+      description: 'Days after which the secret should be rotated.',
     }),
     needsRotation: t.boolean({
       authorize: 'inherited',
-      description: 'Whether so many days have passed since it was rotated, or made.',
+      description:
+        'Whether rotation is due: `rotationReminderDays` have passed since the last rotation, or since creation.',
       resolve: ({ rotationReminderDays: days, lastRotatedAt, createdAt }) =>
         days !== null && isPast(new Date((lastRotatedAt ?? createdAt).getTime() + days * DAY_MS)),
     }),
@@ -58,7 +59,7 @@ const Secret = builder.objectRef<SecretRow>('Secret').implement({
     value: t.expose('value', {
       type: 'JSONObject',
       nullable: true,
-      description: 'The value; null unless it was asked for with `includeValue`.',
+      description: 'The value. `null` unless requested with `includeValue`.',
     }),
   }),
 });
@@ -76,35 +77,36 @@ const SecretConnection = pageType('Secret', Secret);
 registerNode('secret', Secret, (context, id) => context.services.secretReads.node(context, id));
 
 const SecretVersionState = builder.enumType('SecretVersionState', {
-  description: "What is left of a version's value.",
+  description: "State of a version's value.",
   values: {
-    READABLE: { description: 'It can be read, by those who may.' },
-    DESTROYED: { description: 'It was destroyed: the newest 20 are kept.' },
-    UNREADABLE: { description: 'What is stored does not open: altered, or sealed with a key that is not there.' },
+    READABLE: { description: 'Callers with permission can read the value.' },
+    DESTROYED: { description: 'The value was destroyed. Only the newest 20 are kept.' },
+    UNREADABLE: { description: 'The stored value cannot be decrypted: it was altered, or its key is missing.' },
   } as const,
 });
 
 const SecretVersion = builder.objectRef<SecretHistoryEntry>('SecretVersion').implement({
-  description: 'A value that a secret has or had.',
+  description: 'A current or former value of a secret.',
   fields: (t) => ({
-    version: t.exposeInt('version', { description: 'Counts from 1.' }),
-    createdBy: t.exposeID('createdBy', { nullable: true, description: 'Who stored it.' }),
-    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was stored.' }),
+    version: t.exposeInt('version', { description: 'Version number, counted from 1.' }),
+    createdBy: t.exposeID('createdBy', { nullable: true, description: 'The user who stored the value.' }),
+    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When the value was stored.' }),
     value: t.expose('value', {
       type: 'JSONObject',
       nullable: true,
       description:
-        'The value; with `********` behind each key for those without `secret:reveal`. Null where it is destroyed or unreadable, see `state`.',
+        'The value. Callers without `secret:reveal` see `********` for each key. `null` if it is destroyed or ' +
+        'unreadable, see `state`.',
     }),
-    state: t.expose('state', { type: SecretVersionState, description: 'What is left of the value.' }),
+    state: t.expose('state', { type: SecretVersionState, description: 'State of the value.' }),
   }),
 });
 
 const SecretHistory = builder.objectRef<History>('SecretHistory').implement({
-  description: 'The values that a secret has and had.',
+  description: 'The current and former values of a secret.',
   fields: (t) => ({
     secretId: t.exposeID('secretId', { description: 'The secret.' }),
-    currentVersion: t.exposeInt('currentVersion', { description: 'The version that is in use.' }),
+    currentVersion: t.exposeInt('currentVersion', { description: 'The version in use.' }),
     versions: t.expose('versions', {
       type: [SecretVersion],
       authorize: 'inherited',
@@ -116,31 +118,32 @@ const SecretHistory = builder.objectRef<History>('SecretHistory').implement({
 refersTo(SecretVersion, { createdBy: 'user' });
 refersTo(SecretHistory, { secretId: 'secret' });
 
-/** Usable in a path segment and behind `secret://`. */
+/** Usable in a path segment and after `secret://`. */
 const nameBounds = {
   minLength: 1,
   maxLength: 255,
   pattern: String.raw`(?!\.{1,2}$)(?! )(?!.*[/\\?#%])[\p{L}\p{M}\p{N}\p{P}\p{S} ]+(?<! )`,
 } as const;
-const NAME =
-  'Letters, digits, marks and single blanks, but no slash, backslash, `?`, `#` or `%`, and neither `.` nor `..`.';
+const NAME = 'Letters, digits, marks and spaces; no slash, backslash, `?`, `#` or `%`. Not `.` or `..`.';
 const reminderBounds = { min: 1, max: 3_650 } as const;
 const newValue = {
   type: 'JSONObject',
   required: true,
   constraints: { maxBytes: 64 * 1024, sensitive: true },
   description:
-    'At least one key, each with a JSON scalar or an object; at most 64 KiB. Integers beyond 2^53 are to be sent as strings.',
+    'At least one key, each with a JSON scalar or an object. At most 64 KiB. Send integers beyond 2^53 as ' +
+    'strings.',
 } as const;
 
 const listArgs = () => ({
   ...builder.args((t) => ({
-    secretType: t.string({ constraints: bounds.open, description: 'Only those of this kind.' }),
+    secretType: t.string({ constraints: bounds.open, description: 'Only secrets of this type.' }),
     status: t.string({
       constraints: bounds.open,
-      description: 'Only those with this status: `active`, `disabled` or `deleted`. Default: all but deleted ones.',
+      description:
+        'Only secrets with this status: `active`, `disabled` or `deleted`. Default: all except deleted ones.',
     }),
-    includeExpired: t.boolean({ required: true, defaultValue: true, description: 'Whether expired ones are listed.' }),
+    includeExpired: t.boolean({ required: true, defaultValue: true, description: 'Whether to list expired secrets.' }),
   })),
   ...pageArgs(),
 });
@@ -150,7 +153,7 @@ builder.objectField(Organization, 'secrets', (t) =>
     type: SecretConnection,
     nullable: true,
     description:
-      'The secrets that the caller may read, newest first; null, with an error, for those who may read none.',
+      'The secrets that the caller may read, newest first. `null` with an error if the caller may read none.',
     authorize: { organization: 'organization:access', service: 'secret:read' },
     args: listArgs(),
     resolve: (row, args, context) => context.services.secretReads.list(context, inside.organization(row), args),
@@ -162,7 +165,8 @@ builder.objectField(Workspace, 'secrets', (t) =>
     type: SecretConnection,
     nullable: true,
     description:
-      'The secrets of the workspace, its namespaces and environments, newest first; null, with an error, for those who may not read them.',
+      'The secrets of the workspace, its namespaces and environments, newest first. `null` with an error if ' +
+      'the caller may not read them.',
     authorize: { workspace: 'secret:read' },
     args: listArgs(),
     resolve: (row, args, context) =>
@@ -176,7 +180,7 @@ const valueArgs = () =>
     includeValue: t.boolean({
       required: true,
       defaultValue: false,
-      description: 'Shows the value too: needs `secret:reveal`, is counted and recorded.',
+      description: 'Also returns the value. Needs `secret:reveal`. The access is counted and recorded.',
     }),
   }));
 
@@ -193,7 +197,9 @@ builder.queryFields((t) => ({
   secretByName: t.field({
     type: Secret,
     description:
-      'A secret by its name. With a place: the one that lives exactly there, in the most specific of what is given, else the one of the organization itself. Without: the one of the organization itself, else the only one that the caller may read; several are a conflict, `ambiguous_name`.',
+      'A secret by its name. If a place is given: the secret that lives exactly in the most specific given ' +
+      'place, else the secret of the organization itself. If no place is given: the secret of the organization ' +
+      'itself, else the only one that the caller may read. Several matches are a conflict, `ambiguous_name`.',
     authorize: { organization: 'organization:access', service: 'secret:read' },
     mayFail: ['RESOURCE_CONFLICT'],
     args: {
@@ -201,11 +207,11 @@ builder.queryFields((t) => ({
       name: t.arg.string({ required: true, description: 'The name.' }),
       workspaceId: t.arg.id({
         constraints: bounds.id,
-        description: 'A workspace to look in, not in its namespaces and environments.',
+        description: 'A workspace to look in, without its namespaces and environments.',
       }),
       namespaceId: t.arg.id({
         constraints: bounds.id,
-        description: 'A namespace to look in; `default` too where the workspace is given.',
+        description: 'A namespace to look in. `default` also works if the workspace is given.',
       }),
       environmentId: t.arg.id({ constraints: bounds.id, description: 'An environment to look in.' }),
       ...valueArgs(),
@@ -219,7 +225,7 @@ builder.queryFields((t) => ({
     authorize: { organization: 'organization:access', service: 'secret:read' },
     args: {
       ...organizationArgs(),
-      workspaceId: t.arg.id({ description: 'Only those of this workspace.' }),
+      workspaceId: t.arg.id({ description: 'Only secrets of this workspace.' }),
       ...listArgs(),
     },
     resolve: ({ organization }, args, context) => context.services.secretReads.list(context, organization, args),
@@ -227,7 +233,8 @@ builder.queryFields((t) => ({
   secretVersions: t.field({
     type: SecretHistory,
     description:
-      'The values that a secret has and had: shown, which is one reveal, to holders of `secret:reveal`; masked for others.',
+      'The current and former values of a secret. Callers with `secret:reveal` see the values, which counts as ' +
+      'one reveal. Others see masked values.',
     authorize: { organization: 'organization:access', service: 'secret:read' },
     args: target(),
     resolve: ({ organization }, { id }, { actor, services }) => services.reveals.history(actor, organization, id),
@@ -236,42 +243,61 @@ builder.queryFields((t) => ({
 
 const CreateSecretInput = builder.inputType('CreateSecretInput', {
   description:
-    'A new secret. It lives in the most specific of the places that are given (environment, namespace, workspace), else in the organization. It is deleted with any of them.',
+    'A new secret. It lives in the most specific given place (environment, namespace, workspace), else in ' +
+    'the organization. When any of these places is deleted, the secret is deleted too.',
   fields: (t) => ({
-    name: t.string({ required: true, constraints: nameBounds, description: `Unique where it lives. ${NAME}` }),
+    name: t.string({ required: true, constraints: nameBounds, description: `Unique where the secret lives. ${NAME}` }),
     secretType: t.string({
       required: true,
       constraints: bounds.open,
       description:
-        'An open set: `token`, `api_key`, `password`, `basic_auth`, `oauth2`, `certificate`, `ssh_key`, `connection_string`, `webhook_secret`, `json`, `custom`.',
+        'Kind of value, an open set: `token`, `api_key`, `password`, `basic_auth`, `oauth2`, `certificate`, ' +
+        '`ssh_key`, `connection_string`, `webhook_secret`, `json`, `custom`.',
     }),
     value: t.field(newValue),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
-    expiresAt: t.field({ type: 'DateTime', description: 'From when on the service does not use it any more.' }),
-    rotationReminderDays: t.int({ constraints: reminderBounds, description: 'Remind after so many days.' }),
-    workspaceId: t.id({ constraints: bounds.id, description: 'A workspace to live in.' }),
+    expiresAt: t.field({
+      type: 'DateTime',
+      description: 'Expiry time. The service stops using the secret from then on.',
+    }),
+    rotationReminderDays: t.int({
+      constraints: reminderBounds,
+      description: 'Days until the rotation reminder.',
+    }),
+    workspaceId: t.id({ constraints: bounds.id, description: 'The workspace that the secret lives in.' }),
     namespaceId: t.id({
       constraints: bounds.id,
-      description: 'A namespace to live in; `default` too where the workspace is given.',
+      description: 'The namespace that the secret lives in. `default` also works if the workspace is given.',
     }),
     environmentId: t.id({
       constraints: bounds.id,
-      description: 'An environment to live in. With a namespace of the same workspace, the secret belongs to both.',
+      description:
+        'The environment that the secret lives in. If a namespace of the same workspace is also given, the ' +
+        'secret belongs to both.',
     }),
   }),
 });
 
 const UpdateSecretInput = builder.inputType('UpdateSecretInput', {
-  description: 'What to change; what is left out stays, null clears. The value is changed by rotating.',
+  description: 'What to change. Omitted fields stay the same, `null` clears. To change the value, rotate the secret.',
   fields: (t) => ({
-    name: t.string({ constraints: { ...nameBounds, notNull: true }, description: `Unique where it lives. ${NAME}` }),
+    name: t.string({
+      constraints: { ...nameBounds, notNull: true },
+      description: `Unique where the secret lives. ${NAME}`,
+    }),
     status: t.string({
       constraints: { oneOf: ['active', 'disabled'], notNull: true },
-      description: '`disabled`: it can be read, but the service does not use it.',
+      description: '`disabled`: the secret is readable, but the service does not use it.',
     }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
-    expiresAt: t.field({ type: 'DateTime', description: 'From when on the service does not use it any more.' }),
-    rotationReminderDays: t.int({ constraints: reminderBounds, description: 'Remind after so many days.' }),
+    expiresAt: t.field({
+      type: 'DateTime',
+      description: 'Expiry time. The service stops using the secret from then on.',
+    }),
+    rotationReminderDays: t.int({
+      constraints: reminderBounds,
+      description: 'Days until the rotation reminder.',
+    }),
   }),
 });
 
@@ -281,11 +307,11 @@ const RotateSecretInput = builder.inputType('RotateSecretInput', {
     value: t.field(newValue),
     expectedVersion: t.int({
       constraints: { min: 1 },
-      description: 'The version that must be the current one; else nothing is changed.',
+      description: 'The expected current version. If it differs, nothing changes.',
     }),
     expiresAt: t.field({
       type: 'DateTime',
-      description: 'From when on the service does not use it any more; as before unless told.',
+      description: 'Expiry time. The service stops using the secret from then on. Default: unchanged.',
     }),
   }),
 });
@@ -301,7 +327,8 @@ builder.mutationFields((t) => ({
   updateSecret: t.field({
     type: Secret,
     description:
-      'Changes what is known of a secret, not its value. The name stays while something refers to it: `in_use`.',
+      'Changes the properties of a secret, not its value. The name cannot change while something refers to it: ' +
+      '`in_use`.',
     authorize: { organization: 'organization:access', service: 'secret:update' },
     args: { ...target(), ...inputArg(UpdateSecretInput, 'What to change.'), ...versionArg() },
     resolve: ({ organization }, { id, input }, { actor, services }) =>
@@ -317,14 +344,16 @@ builder.mutationFields((t) => ({
   }),
   deleteSecret: t.boolean({
     description:
-      'Deletes a secret: it can be restored for 30 days, as long as the namespace or environment that it lives in is there, and its name is free at once. What refers to it finds nothing meanwhile.',
+      'Deletes a secret. It can be restored for 30 days, as long as the namespace or environment that it lives ' +
+      'in exists. Its name is free at once. References to it find nothing until it is restored.',
     authorize: { organization: 'organization:access', service: 'secret:delete' },
     args: {
       ...target(),
       permanent: t.arg.boolean({
         required: true,
         defaultValue: false,
-        description: 'At once and for good, with all its values; needs `secret:destroy`, and nothing may refer to it.',
+        description:
+          'Deletes the secret and all its values permanently. Needs `secret:destroy`. Nothing may refer to the secret.',
       }),
       ...versionArg(),
     },
@@ -335,7 +364,7 @@ builder.mutationFields((t) => ({
   }),
   restoreSecret: t.field({
     type: Secret,
-    description: 'Takes a deletion back, if the name is still free and the place that it lived in is still there.',
+    description: 'Restores a deleted secret, if its name is still free and the place that it lived in still exists.',
     authorize: { organization: 'organization:access', service: 'secret:delete' },
     activity: { action: 'restore', resourceType: 'secret' },
     args: { ...target(), ...versionArg() },

@@ -13,7 +13,7 @@ import type { Secret as SecretRow } from '../generated/prisma/client.ts';
 import type { SecretValue } from './envelope.ts';
 import { findPlace, type PlaceInput, type SecretPlace } from './secret-place.ts';
 
-/** The columns of a secret that may be shown: neither key material nor what the service notes for itself. */
+/** The columns of a secret that callers may see: no key material and no internal notes of the service. */
 export const secretColumns = columnsOf(
   words(
     'id orgId scope workspaceId namespaceId environmentId name secretType status description vaultVersion expiresAt',
@@ -22,35 +22,35 @@ export const secretColumns = columnsOf(
   ),
 );
 
-/** A secret without its value: what lists hold. */
+/** A secret without its value, as in lists. */
 export type ListedSecret = Pick<SecretRow, keyof typeof secretColumns>;
 
-/** A secret as callers see it. `value` is there only when it was asked for and revealed. */
+/** A secret as callers see it. `value` is set only if it was requested and revealed. */
 export interface Secret extends ListedSecret {
   value?: SecretValue;
 }
 
-/** What of a row may be shown. */
+/** The part of a row that callers may see. */
 export const withoutKeys = (row: SecretRow): Secret =>
   Object.fromEntries(Object.entries(row).filter(([property]) => property in secretColumns)) as unknown as Secret;
 
-/** What narrows a list of secrets. */
+/** Filters of a list of secrets. */
 interface SecretArgs extends PageArgs {
   secretType?: string | null;
-  /** Without one, all but deleted secrets. */
+  /** Default: all except deleted secrets. */
   status?: string | null;
   includeExpired?: boolean | null;
   workspaceId?: string | null;
   name?: string;
-  /** Those that live exactly there, and the organization's own. */
+  /** Only secrets that live exactly there, and the organization's own. */
   livingIn?: SecretPlace | null;
   scope?: SecretPlace['scope'];
 }
 
-/** What tells whose matter a secret is. */
+/** What identifies a secret and its place. */
 type Owned = Pick<ListedSecret, 'id' | 'orgId' | 'workspaceId' | 'namespaceId' | 'environmentId'>;
 
-/** What is nobody's but a place's: its most specific identifier; the unique index has it. */
+/** Key of the place: its most specific identifier. The unique index uses the same expression. */
 const PLACE_KEY = `coalesce(t.environment_id, t.namespace_id, t.workspace_id, '')`;
 const keyOfPlace = ({ environmentId, namespaceId, workspaceId }: SecretPlace) =>
   environmentId ?? namespaceId ?? workspaceId ?? '';
@@ -67,7 +67,7 @@ const secrets = {
     't.secret_type = ?': secretType,
     't.workspace_id = ?': workspaceId,
     [status ? 't.status = ?' : 't.status <> ?']: status ?? 'deleted',
-    // the value is a constant: it is part of what cursors are made for
+    // The value is a constant, because cursors are bound to it.
     'coalesce(t.expires_at <= now(), false) = ?': includeExpired === false ? false : null,
     't.name = ?': name,
     't.scope = ?': scope,
@@ -87,14 +87,14 @@ const MAY_READ = `case when t.workspace_id is null
     where m.workspace_id = t.workspace_id and m.user_id = $me and m.role in (${READERS})) end`;
 
 /**
- * Reads of secrets, and who may do what with one: it is judged where the secret lives. Which secrets there are is known
- * to those who may read them: to all others one that is there answers like one that is missing. Whoever may nowhere do
- * what was asked for is told that first, and nothing of the secret.
+ * Reads of secrets and their permissions, which are checked where the secret lives. Only callers who may read a secret
+ * learn that it exists; for all others it answers like a missing one. A caller who has the requested permission nowhere
+ * gets FORBIDDEN first and learns nothing about the secret.
  */
 export class SecretReads {
   /** All secrets of an organization, for those who administer it. */
   readonly all: Reads<ListedSecret, OrganizationPlace, SecretArgs>;
-  /** Those that others may read. */
+  /** The secrets that other callers may read. */
   readonly readable: Reads<ListedSecret, OrganizationPlace, SecretArgs>;
   /** The secrets of a workspace, of its namespaces and environments, for those who may read them. */
   readonly inWorkspace: Reads<ListedSecret, WorkspacePlace, SecretArgs>;
@@ -111,7 +111,7 @@ export class SecretReads {
 
   /**
    * The secrets of an organization that the actor may read, newest first.
-   * @throws FORBIDDEN `secret:read` for those who may read none
+   * @throws FORBIDDEN `secret:read` if the actor may read none
    */
   async list(context: ActorContext, place: Checked<OrganizationPlace>, args: SecretArgs): Promise<Page<ListedSecret>> {
     const { actor } = context;
@@ -122,7 +122,9 @@ export class SecretReads {
     return (await this.#listed(actor, orgId)).list(context, place, args);
   }
 
-  /** A secret that the actor has the permission for. @throws as {@link demand}, RESOURCE_NOT_FOUND for a deleted one */
+  /**
+   * A secret that the actor has the permission for. @throws like {@link demand}, RESOURCE_NOT_FOUND for a deleted one
+   */
   async get(
     actor: Actor,
     place: Checked<OrganizationPlace>,
@@ -134,7 +136,7 @@ export class SecretReads {
     return secret;
   }
 
-  /** The same, of a soft-deleted one as well. */
+  /** Like {@link get}, but also returns soft-deleted secrets. */
   async getDeletedToo(
     actor: Actor,
     place: Checked<OrganizationPlace>,
@@ -156,10 +158,10 @@ export class SecretReads {
   }
 
   /**
-   * A secret by its name. With a place: the one that lives exactly there, in the most specific of its identifiers, else
-   * the organization's own. Without: the organization's own, else the only one that the actor may read.
-   * @throws RESOURCE_NOT_FOUND for a name that leads nowhere, and for a place that is not there; FORBIDDEN
-   *   `secret:read`; RESOURCE_CONFLICT `ambiguous_name`
+   * A secret by its name. With a place: the secret that lives exactly in its most specific identifier, else the
+   * organization's own. Without a place: the organization's own, else the only one that the actor may read.
+   * @throws RESOURCE_NOT_FOUND for an unknown name or place; FORBIDDEN `secret:read`; RESOURCE_CONFLICT
+   * `ambiguous_name`
    */
   async getByName(
     context: ActorContext,
@@ -179,7 +181,7 @@ export class SecretReads {
     const preferred = livingIn?.scope ?? 'organization';
     const named = await called({ livingIn });
     let secret = named.find(({ scope }) => scope === preferred);
-    // in a place there is one of a name; without a place, two may hide the organization's own
+    // In a place a name is unique. Without a place, two others may hide the organization's own.
     if (!secret && named.length > 1) [secret] = await called({ scope: preferred });
     if (!secret && named.length > 1) throw ambiguous(name);
     secret ??= named[0];
@@ -189,9 +191,8 @@ export class SecretReads {
   }
 
   /**
-   * Asks for a permission where the secret lives: in its workspace, or in the organization.
-   * @throws FORBIDDEN with the permission for those who have it nowhere, or who may read this secret; else
-   *   RESOURCE_NOT_FOUND
+   * Requires a permission where the secret lives: in its workspace, or in the organization.
+   * @throws FORBIDDEN with the permission if the actor has it nowhere or may read this secret; else RESOURCE_NOT_FOUND
    */
   async demand(actor: Actor, secret: Owned, permission: Permission): Promise<void> {
     if (await this.may(actor, secret, permission)) return;
@@ -213,12 +214,14 @@ export class SecretReads {
     }
   }
 
-  /** What the actor is told of a secret that is missing or hidden. */
+  /** The error for a missing or hidden secret. */
   async #refusal(actor: Actor, orgId: string, permission: Permission, missing: ApiError): Promise<ApiError> {
     return (await this.#maySomewhere(actor, orgId, permission)) ? missing : forbidden(permission);
   }
 
-  /** A viewer of the organization, say, may be more than that in one of its workspaces. */
+  /**
+   * Whether the actor has the permission anywhere: a viewer of the organization may have a higher role in a workspace.
+   */
   async #maySomewhere(actor: Actor, orgId: string, permission: Permission): Promise<boolean> {
     const role = await this.#access.organizationRole(actor, orgId);
     if (role && granted(role, permission) !== 'none') return true;

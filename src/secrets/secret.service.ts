@@ -36,10 +36,10 @@ export interface SecretDeps extends ServiceDeps {
   onFault: OnFault;
 }
 
-/** Versions whose values are kept; of older ones only that they were there (defaults §2). */
+/** Number of versions whose values are kept. Older versions stay listed without a value (defaults §2). */
 const KEPT_VERSIONS = 20;
 
-/** Changes of secrets. What each one leaves behind (records, events) never holds a value. */
+/** Changes of secrets. Audit records and events never contain a value. */
 export class SecretService {
   readonly retention = [`delete from secrets where status = 'deleted' and deleted_at < now() - interval '30 days'`];
   readonly reads: SecretReads;
@@ -51,8 +51,8 @@ export class SecretService {
   }
 
   /**
-   * @throws RESOURCE_ALREADY_EXISTS for a name that is taken in the same place, RESOURCE_NOT_FOUND for a place that is
-   * not there
+   * @throws RESOURCE_ALREADY_EXISTS if the name is taken in the same place, RESOURCE_NOT_FOUND if the place does not
+   * exist
    */
   async create(actor: Actor, { orgId }: OrganizationPlace, { value, ...input }: CreateSecret): Promise<Secret> {
     checkValue(value, ['input', 'value']);
@@ -87,10 +87,9 @@ export class SecretService {
   }
 
   /**
-   * Changes what is given; what is left out stays. The value is changed by {@link rotate} alone.
-   * @throws RESOURCE_ALREADY_EXISTS for a name that is taken in the same place; RESOURCE_CONFLICT `in_use` with
-   * `references` for a new
-   *   name while something refers to it by the old one
+   * Changes the given fields. Only {@link rotate} changes the value.
+   * @throws RESOURCE_ALREADY_EXISTS if the name is taken in the same place; RESOURCE_CONFLICT `in_use` with
+   * `references` for a new name while something refers to the secret by the old one
    */
   async update(actor: Actor, place: Checked<OrganizationPlace>, id: string, input: UpdateSecret): Promise<Secret> {
     const before = await this.reads.get(actor, place, id, 'secret:update');
@@ -113,10 +112,10 @@ export class SecretService {
   }
 
   /**
-   * Stores a new version of the value. The secret is locked meanwhile, so that versions have no holes, however many
-   * come at once.
-   * @throws RESOURCE_CONFLICT `secret_deleted`, or `secret_unreadable` where the data key does not open;
-   * PRECONDITION_FAILED when the current version is not the expected one
+   * Stores a new version of the value. Locks the secret meanwhile, so that versions have no gaps under concurrent
+   * rotations.
+   * @throws RESOURCE_CONFLICT `secret_deleted`, or `secret_unreadable` if the data key cannot be opened;
+   * PRECONDITION_FAILED if the current version is not the expected one
    */
   async rotate(
     actor: Actor,
@@ -159,8 +158,8 @@ export class SecretService {
   }
 
   /**
-   * Soft: it can be restored for 30 days, if the place it lives in is still there, and its name is free at once. For
-   * that reason nobody is asked who refers to it: what does finds nothing until it is restored.
+   * Soft-deletes a secret: it can be restored for 30 days if its place still exists, and its name is free at once.
+   * References are therefore not checked: they find nothing until the secret is restored.
    * @throws RESOURCE_NOT_FOUND
    */
   async delete(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<void> {
@@ -175,9 +174,9 @@ export class SecretService {
   }
 
   /**
-   * For good: the row goes, and with it the data key and all values. Of a soft-deleted one nothing is asked but the
-   * permission: what refers to it finds nothing already.
-   * @throws RESOURCE_CONFLICT `in_use` with `references` while something names it
+   * Deletes the row permanently, with the data key and all values. A soft-deleted secret needs only the permission:
+   * references to it already find nothing.
+   * @throws RESOURCE_CONFLICT `in_use` with `references` while something refers to it
    */
   async destroy(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<void> {
     await this.reads.getDeletedToo(actor, place, id, 'secret:destroy');
@@ -192,10 +191,9 @@ export class SecretService {
   }
 
   /**
-   * Takes a soft deletion back; one that is not deleted stays as it is.
-   * @throws RESOURCE_ALREADY_EXISTS when its name was taken; RESOURCE_NOT_FOUND `namespace` or `environment` when that
-   * is gone: what was
-   *   in it does not come back
+   * Restores a soft-deleted secret. A secret that is not deleted stays unchanged.
+   * @throws RESOURCE_ALREADY_EXISTS if its name was taken; RESOURCE_NOT_FOUND `namespace` or `environment` if that is
+   * gone: its secrets cannot be restored
    */
   async restore(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<Secret> {
     const before = await this.reads.getDeletedToo(actor, place, id, 'secret:delete');
@@ -213,15 +211,16 @@ export class SecretService {
   }
 
   /**
-   * A namespace or environment is deleted: its secrets are soft-deleted with it, until they are gone after 30 days, and
-   * cannot be restored. Call it in that transaction once the place's row is deleted, and before the change is recorded:
-   * a secret that is being put there has been committed by then and is found, and a later one finds no place.
+   * Soft-deletes the secrets of a deleted namespace or environment. They cannot be restored and are removed after 30
+   * days. Call it in the transaction of the deletion, after the row of the place is deleted and before the change is
+   * recorded: a secret created concurrently is committed by then and is found, and a later one finds no place.
    */
   async placeDeleted(tx: Tx, place: { namespaceId: string } | { environmentId: string }): Promise<void> {
     const [column, id] =
       'namespaceId' in place ? ['namespace_id', place.namespaceId] : ['environment_id', place.environmentId];
     const secrets = await tx.query<Pick<Secret, 'id' | 'orgId' | 'workspaceId' | 'namespaceId' | 'environmentId'>>({
-      text: `update secrets set status = 'deleted', deleted_at = $2, updated_at = $2 where ${column} = $1 and status <> 'deleted'
+      text: `update secrets set status = 'deleted', deleted_at = $2, updated_at = $2
+        where ${column} = $1 and status <> 'deleted'
         returning id, org_id as "orgId", workspace_id as "workspaceId", namespace_id as "namespaceId",
           environment_id as "environmentId"`,
       values: [id, new Date()],
@@ -231,7 +230,7 @@ export class SecretService {
     for (const secret of secrets) emitChange(tx, 'deleted', 'secret', secret);
     const { orgId, workspaceId } = first;
     const metadata = { secret_ids: secrets.map(({ id }) => id) };
-    // one record for all of them: it names none
+    // One audit record for all secrets, so it has no resource id.
     tx.audit({ action: 'delete', resourceType: 'secret', resourceId: null, orgId, workspaceId, metadata });
   }
 
@@ -245,7 +244,8 @@ export class SecretService {
       if (!brokenUnique(error)) throw error;
       const { orgId, workspaceId, namespaceId, environmentId, name } = place;
       const [other] = await this.#deps.sql.read<{ id: string }>(
-        `select id from secrets where org_id = $1 and coalesce(environment_id, namespace_id, workspace_id, '') = $2 and name = $3
+        `select id from secrets
+         where org_id = $1 and coalesce(environment_id, namespace_id, workspace_id, '') = $2 and name = $3
            and status <> 'deleted'`,
         [orgId, environmentId ?? namespaceId ?? workspaceId ?? '', name],
       );
@@ -254,7 +254,7 @@ export class SecretService {
   }
 }
 
-/** Locks the newest root key. One that was looked at before is locked together with what else the change writes. */
+/** Locks the newest root key. A key that was verified before is locked together with the other writes of the change. */
 async function lockRootKey(tx: Tx, rootKeys: RootKeys): Promise<RootKeys['newest']> {
   const root = rootKeys.newest;
   const canary = rootKeys.canaryOf(root);
@@ -271,7 +271,7 @@ const inUse = (id: string, advice: string, references: SecretUse[]) =>
 
 type Dates = Pick<UpdateSecret, 'expiresAt' | 'rotationReminderDays'>;
 
-/** The new dates; only other ones than before are told of anew. */
+/** The new dates. Notices are sent again only if a date changes. */
 function noticed(held: SecretRow, { expiresAt, rotationReminderDays }: Dates): Columns<'secrets'> {
   const isNewExpiry = expiresAt !== undefined && expiresAt?.getTime() !== held.expiresAt?.getTime();
   const isNewReminder = rotationReminderDays !== undefined && rotationReminderDays !== held.rotationReminderDays;
@@ -282,8 +282,8 @@ function noticed(held: SecretRow, { expiresAt, rotationReminderDays }: Dates): C
 }
 
 /**
- * The secret as it is now; with `update` nobody changes, destroys or refers to it until the transaction ends. @throws
- * RESOURCE_NOT_FOUND when it is gone
+ * Locks and returns the secret. With `update`, nobody changes, destroys or refers to it until the transaction ends.
+ * @throws RESOURCE_NOT_FOUND if it is gone
  */
 async function lockSecret(tx: Tx, id: string, strength: LockStrength = 'update'): Promise<SecretRow> {
   return tx.lock('secrets', { id }, strength, () => notFound('secret', id));

@@ -9,16 +9,16 @@ import { Prisma, type Secret } from '../generated/prisma/client.ts';
 import type { RootKeys } from '../platform/keys/root-keys.ts';
 import { openValue, type SecretIdentity, type SecretValue, unwrapKey, type WrappedKey } from './envelope.ts';
 
-/** Something that names a secret. */
+/** A resource that refers to a secret. */
 export interface SecretUse {
   resource_type: string;
   resource_id: string;
 }
 
-/** What a reference means: a secret; something outside, which the vault does not know; or nothing. */
+/** Meaning of a reference: a secret, something external that the vault does not know, or nothing. */
 export type Resolution = { kind: 'secret'; id: string } | { kind: 'external' } | { kind: 'missing'; why: string };
 
-/** Of each column that refers to secrets, so many uses of one are listed. */
+/** Maximum number of listed uses per column that refers to secrets. */
 const MAX_USES = 100;
 const BY_NAME = 'secret://';
 const BY_ID = 'sec_';
@@ -36,14 +36,14 @@ interface Referable extends SecretIdentity {
 }
 
 /**
- * What the rest of the service knows of secrets: references to them. `sec_…` is a secret by its id, wherever it lives;
- * `secret://name` is the organization's own secret of that name. Every other text refers to something outside (defaults
- * §1).
+ * References to secrets, for the rest of the service. `sec_…` is a secret by its id, wherever it lives;
+ * `secret://name` is the organization's own secret of that name. Any other text refers to something external
+ * (defaults §1).
  *
- * A name never reaches into a workspace: what refers to secrets belongs to the organization, and if the only secret of
- * a name were meant, one that is made later under the same name could take its place unnoticed. A name that something
- * refers to stays: only a deletion, which can be taken back, lets it go, and then whoever may create secrets of the
- * organization may give it to another one.
+ * A name never reaches into a workspace: references belong to the organization. If a name could mean the only secret
+ * with it, a later secret of the same name could take its place unnoticed. A name that is referred to cannot change.
+ * Only a deletion, which can be undone, frees it; then anyone who may create secrets of the organization can give it to
+ * another secret.
  */
 export class Vault {
   readonly #deps: VaultDeps;
@@ -53,7 +53,7 @@ export class Vault {
     this.#deps = deps;
   }
 
-  /** Has these columns asked before a secret is destroyed or renamed. */
+  /** Registers the columns to check before a secret is destroyed or renamed. */
   declare(references: readonly SecretReference[]): void {
     this.#uses = references
       .map(
@@ -63,7 +63,7 @@ export class Vault {
       .join(' union all ');
   }
 
-  /** What a reference means in an organization. Deleted secrets, and those of deleted workspaces, are not there. */
+  /** What a reference means in an organization. Deleted secrets, and those of deleted workspaces, count as missing. */
   async resolve(db: Asked, orgId: string, reference: string): Promise<Resolution> {
     const wanted = wantedBy(reference);
     if (!wanted) return { kind: 'external' };
@@ -74,35 +74,35 @@ export class Vault {
   }
 
   /**
-   * Checks a reference where it is stored, and locks the secret until the transaction ends, so that it is not destroyed
-   * or renamed meanwhile.
+   * Checks a reference before it is stored, and locks the secret until the transaction ends, so that nobody destroys or
+   * renames it meanwhile.
    * @param path of the field in the argument's names, for the error: `['input', 'credentialsRef']`
-   * @throws InputError there, when it names a secret that this organization does not have
+   * @throws InputError at that path if the reference names a secret that this organization does not have
    */
   async ensureReference(tx: Tx, orgId: string, reference: string, path: (string | number)[]): Promise<Resolution> {
     const found = await this.resolve(tx, orgId, reference);
     if (found.kind === 'missing') throw invalidInput(path, found.why);
     if (found.kind === 'external') return found;
-    // what changed while it was waited for is looked at again: the reference must still mean it
+    // The secret may have changed while waiting for the lock: the reference must still mean it.
     const secret = await tx.lock('secrets', { id: found.id }, 'key share');
     if (!secret || secret.status === 'deleted' || !isMeant(secret, reference))
       throw invalidInput(path, missing(reference));
     return found;
   }
 
-  /** Everything that names a secret, which the caller has locked. */
+  /** Everything that refers to a secret. The caller must have locked it. */
   async usesOf(db: Asked, secret: Referable): Promise<SecretUse[]> {
     return this.#find(db, secret.orgId, [secret.id, ...namesOf(secret)]);
   }
 
-  /** Everything that names a secret, which the caller has locked, by its name. */
+  /** Everything that refers to a secret by its name. The caller must have locked it. */
   async usesOfName(db: Asked, secret: Referable): Promise<SecretUse[]> {
     return this.#find(db, secret.orgId, namesOf(secret));
   }
 
   /**
-   * The value that a reference stands for, for the service's own use on behalf of `caller`; the access is counted
-   * before it is opened.
+   * The value of a referenced secret, for the service's own use on behalf of `caller`. The access is counted before the
+   * value is opened.
    * @throws RESOURCE_NOT_FOUND, RESOURCE_CONFLICT `secret_disabled` or `secret_expired`, VaultFault
    */
   async open(caller: Caller, orgId: string, reference: string): Promise<SecretValue> {
@@ -113,7 +113,8 @@ export class Vault {
       const [secret] = await tx.query<WrappedKey & { version: number }>(statement`
         update secrets set access_count = access_count + 1, last_accessed_at = now()
         where id = ${found.id} and status = 'active' and coalesce(expires_at > now(), true)
-        returning id, org_id as "orgId", root_key_id as "rootKeyId", wrapped_key as "wrappedKey", vault_version as version`);
+        returning id, org_id as "orgId", root_key_id as "rootKeyId", wrapped_key as "wrappedKey",
+          vault_version as version`);
       if (secret) return { ...secret, ciphertext: await ciphertextOf(tx, secret.id, secret.version) };
       const row = await findRow(tx, 'secrets', { id: found.id });
       if (!row || row.status === 'deleted') throw notFound('secret', reference);
@@ -128,14 +129,14 @@ export class Vault {
   }
 }
 
-/** The condition on a secret `s` that a reference stands for; null for one to something outside. */
+/** The condition on the secret `s` that a reference means; null for an external reference. */
 function wantedBy(reference: string): Prisma.Sql | null {
   if (reference.startsWith(BY_NAME))
     return Prisma.sql`(s.scope = 'organization' and s.name = ${reference.slice(BY_NAME.length)})`;
   return reference.startsWith(BY_ID) ? Prisma.sql`s.id = ${reference}` : null;
 }
 
-/** The same, of a secret that was read. */
+/** Whether a reference means a secret that was already read. */
 const isMeant = ({ id, scope, name }: Secret, reference: string): boolean =>
   reference.startsWith(BY_NAME) ? scope === 'organization' && BY_NAME + name === reference : id === reference;
 
@@ -149,7 +150,7 @@ const namesOf = ({ scope, name }: Referable): string[] => (scope === 'organizati
 const unusable = (id: string, state: string) =>
   conflict('secret', id, `secret_${state}`, `The secret '${id}' is ${state}: its value is not used.`);
 
-/** The sealed value of a version; null when it was destroyed or is not there. */
+/** The sealed value of a version; null if it was destroyed or does not exist. */
 export async function ciphertextOf(db: Asked, secretId: string, version: number): Promise<Uint8Array | null> {
   const row = await findRow(db, 'secret_versions', { secretId, version });
   return row?.ciphertext ?? null;

@@ -307,7 +307,8 @@ describe('a token', () => {
     await callsOf(app).delete(`/v1/orgs/${owner.orgId}`, headers);
     await app.services.activity.flush();
     const rows = await sql(
-      `select principal_type, principal_id, user_id, token_id, token_type, action from activity where token_id = $1 order by id`,
+      `select principal_type, principal_id, user_id, token_id, token_type, action from activity
+       where token_id = $1 order by id`,
       [id],
     );
     const who = {

@@ -33,7 +33,8 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 const subscription = () =>
-  `subscription { workspaceEvents(orgId: "${owner.orgId}", workspaceId: "${owner.workspaceId}") { cursor type resourceId namespaceId environmentId appId } }`;
+  `subscription { workspaceEvents(orgId: "${owner.orgId}", workspaceId: "${owner.workspaceId}") {
+    cursor type resourceId namespaceId environmentId appId } }`;
 const streams = (count: number) =>
   vi.waitFor(() => expect(app.services.tail.size).toBe(count), { timeout: 10_000, interval: 5 });
 
@@ -149,7 +150,8 @@ describe('a stream of a token that is confined', () => {
     socket.send({ id: '1', type: 'subscribe', payload: { query: subscription() } });
     await streams(1);
     await app.database.pool.query(
-      `insert into events (id, org_id, workspace_id, type, actor, resource_type, resource_id) values ('evt_old', $1, $2, 'thread.created', '{}', 'thread', 'thr_old')`,
+      `insert into events (id, org_id, workspace_id, type, actor, resource_type, resource_id)
+       values ('evt_old', $1, $2, 'thread.created', '{}', 'thread', 'thr_old')`,
       [owner.orgId, owner.workspaceId],
     );
     await callsOf(app).put(home(), { description: 'after it' }, owner.headers);
@@ -159,7 +161,7 @@ describe('a stream of a token that is confined', () => {
     await streams(0);
   });
 
-  it('tells it nothing of others when it comes back either: the same of what it missed as of what it would have heard', async () => {
+  it('after a reconnect gets exactly those missed events that it would have received live', async () => {
     const everything = await openAcknowledged(url, owner.headers.authorization);
     everything.send({ id: '1', type: 'subscribe', payload: { query: subscription() } });
     await streams(1);

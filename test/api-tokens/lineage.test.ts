@@ -80,8 +80,10 @@ describe('what a token made', () => {
   /** As if `days` had gone by since all tokens were issued. */
   const pass = (days: number) =>
     sql(
-      `update api_tokens set issued_at = issued_at - make_interval(days => $1), expires_at = expires_at - make_interval(days => $1),
-         refresh_expires_at = refresh_expires_at - make_interval(days => $1), ends_by = ends_by - make_interval(days => $1)`,
+      `update api_tokens set issued_at = issued_at - make_interval(days => $1),
+         expires_at = expires_at - make_interval(days => $1),
+         refresh_expires_at = refresh_expires_at - make_interval(days => $1),
+         ends_by = ends_by - make_interval(days => $1)`,
       [days],
     );
 

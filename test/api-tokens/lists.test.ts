@@ -22,10 +22,11 @@ describe('a list of tokens', () => {
     const oldest = await issueToken(app, owner);
     // as a program leaves behind that refreshes its token all the time
     await app.database.pool.query(
-      `insert into api_tokens (id, org_id, family_id, token_type, owner_type, owner_id, created_by_user_id, name, prefix, token_hash,
-         refresh_hash, issued_at, expires_at, revoked_at, revoked_reason)
-       select 'tok_Z' || lpad(n::text, 25, '0'), org_id, family_id, token_type, owner_type, owner_id, created_by_user_id, name, prefix,
-         token_hash || n, refresh_hash || n, issued_at, expires_at, now() - interval '1 day', 'rotated'
+      `insert into api_tokens (id, org_id, family_id, token_type, owner_type, owner_id,
+         created_by_user_id, name, prefix, token_hash, refresh_hash, issued_at, expires_at, revoked_at, revoked_reason)
+       select 'tok_Z' || lpad(n::text, 25, '0'), org_id, family_id, token_type, owner_type, owner_id,
+         created_by_user_id, name, prefix, token_hash || n, refresh_hash || n, issued_at, expires_at,
+         now() - interval '1 day', 'rotated'
        from api_tokens, generate_series(1, 10100) n where id = $1`,
       [oldest.id],
     );
@@ -37,7 +38,8 @@ describe('a list of tokens', () => {
     }
     const { data } = (
       await callsOf(app).graphql(
-        `{ apiTokens(orgId: "${owner.orgId}", first: 1) { totalCount } organization(id: "${owner.orgId}") { apiTokens(first: 1) { totalCount } } }`,
+        `{ apiTokens(orgId: "${owner.orgId}", first: 1) { totalCount }
+           organization(id: "${owner.orgId}") { apiTokens(first: 1) { totalCount } } }`,
         {},
         owner.headers,
       )
@@ -67,7 +69,8 @@ describe('a list of tokens', () => {
     expect((await listed('api-tokens', owner, first.headers)).map(({ token_id }) => token_id)).toEqual(expected);
     const { data, errors } = (
       await callsOf(app).graphql(
-        `{ organization(id: "${owner.orgId}") { apiTokens { totalCount nodes { id } } } node(id: "${mine.id}") { id } }`,
+        `{ organization(id: "${owner.orgId}") { apiTokens { totalCount nodes { id } } }
+           node(id: "${mine.id}") { id } }`,
         {},
         first.headers,
       )

@@ -26,7 +26,8 @@ beforeEach(async () => {
  */
 const leave = (id: string, left: string) =>
   here.database.pool.query(
-    `update api_tokens set issued_at = now() + $2::interval - interval '1 s' - (expires_at - issued_at), expires_at = now() + $2::interval - interval '1 s'
+    `update api_tokens set issued_at = now() + $2::interval - interval '1 s' - (expires_at - issued_at),
+       expires_at = now() + $2::interval - interval '1 s'
      where id = $1`,
     [id, left],
   );
@@ -38,7 +39,8 @@ const send = async (node = here) => {
 const eventsOf = async (id: string) =>
   (
     await here.database.pool.query(
-      `select type, data->'days_left' as days, actor->>'principal_type' as by from events where resource_id = $1 and type like '%expiring' order by seq`,
+      `select type, data->'days_left' as days, actor->>'principal_type' as by from events
+       where resource_id = $1 and type like '%expiring' order by seq`,
       [id],
     )
   ).rows;

@@ -102,7 +102,8 @@ it('revoking waits for whoever makes something of the token, and finds what came
     await client.query('begin');
     await client.query('select 1 from api_tokens where id = $1 for update', [of]);
     await client.query(
-      `insert into api_tokens select (jsonb_populate_record(t, jsonb_build_object('id', $2::text, 'token_hash', $2::text, 'refresh_hash', $2::text))).*
+      `insert into api_tokens select (jsonb_populate_record(t, jsonb_build_object(
+         'id', $2::text, 'token_hash', $2::text, 'refresh_hash', $2::text))).*
        from api_tokens t where id = $1`,
       [of, id],
     );

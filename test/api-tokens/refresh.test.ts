@@ -109,7 +109,8 @@ describe('refreshing', () => {
     let { refresh_token_plaintext } = token;
     for (let i = 0; i < 3; i++) ({ refresh_token_plaintext } = await refreshed(refresh_token_plaintext));
     const answer = await callsOf(app).graphql(
-      'mutation ($org: ID!, $input: RefreshApiTokenInput!) { refreshApiToken(orgId: $org, input: $input) { plaintextToken token { id } } }',
+      `mutation ($org: ID!, $input: RefreshApiTokenInput!) {
+        refreshApiToken(orgId: $org, input: $input) { plaintextToken token { id } } }`,
       { org: owner.orgId, input: { refreshToken: refresh_token_plaintext } },
     );
     expect(await works(answer.json().data.refreshApiToken.plaintextToken)).toBe(true);
@@ -118,7 +119,8 @@ describe('refreshing', () => {
   it('is done by the token: its record and event say so', async () => {
     const next = await refreshed(token.refresh_token_plaintext);
     const [record] = await sql(
-      `select principal_type, principal_id, token_id, user_id, resource_type, metadata from activity where action = 'refresh' and resource_id = $1`,
+      `select principal_type, principal_id, token_id, user_id, resource_type, metadata from activity
+       where action = 'refresh' and resource_id = $1`,
       [next.token.token_id],
     );
     expect(record).toEqual({
@@ -227,7 +229,8 @@ describe('a refresh token that was used', () => {
     ]);
     await app.services.activity.flush();
     const records = await sql(
-      `select action, principal_type, success, metadata from activity where resource_id = any($1) and metadata::text like '%reuse%' order by success`,
+      `select action, principal_type, success, metadata from activity
+       where resource_id = any($1) and metadata::text like '%reuse%' order by success`,
       [ids],
     );
     expect(records).toEqual([
@@ -252,7 +255,7 @@ describe('a refresh token that was used', () => {
     expect(await works((await refreshed(third.refresh_token_plaintext)).plaintext_token)).toBe(true);
   });
 
-  it('does not strand who got a pair that was refreshed already: it can be refreshed once more, and gives the newest', async () => {
+  it('lets the late holder of an already refreshed pair refresh it once more, and gives the newest', async () => {
     const second = await refreshed(token.refresh_token_plaintext);
     const third = await refreshed(second.refresh_token_plaintext);
     const fourth = await refreshed(third.refresh_token_plaintext);

@@ -26,7 +26,7 @@ const me = async (node: TestApp, headers: { authorization: string }) =>
   (await callsOf(node).get('/v1/auth/me', headers)).statusCode;
 const both = (headers: { authorization: string }) => Promise.all([me(here, headers), me(there, headers)]);
 
-describe('a token that is revoked on one of two nodes is refused there at once, and within a second on the other', () => {
+describe('a token revoked on one of two nodes is refused there at once, on the other within a second', () => {
   const ways: [string, (user: Person, id: string) => Promise<{ statusCode: number }>][] = [
     ['by its owner', (user, id) => callsOf(here).delete(`/v1/orgs/${owner.orgId}/api-tokens/${id}`, user.headers)],
     [

@@ -102,9 +102,10 @@ describe('scopes and permissions', () => {
 
   it('`write` is `read` and everything that creates or updates, but people and tokens', () => {
     const reads = all.filter((name) => name.endsWith(':read'));
-    const written = `organization:update workspace:create workspace:update namespace:create namespace:update app:create app:update
-      release:create thread:create thread:update secret:create secret:update environment:create environment:update deployment:create
-      model:create model:update provider_account:create provider_account:update model_entitlement:create model_entitlement:update`;
+    const written = `organization:update workspace:create workspace:update namespace:create namespace:update
+      app:create app:update release:create thread:create thread:update secret:create secret:update
+      environment:create environment:update deployment:create model:create model:update provider_account:create
+      provider_account:update model_entitlement:create model_entitlement:update`;
     const people = `user:create user:update workspace_member:create workspace_member:update organization_member:create
       organization_member:update invitation:create invitation:update api_token:create app_token:create`;
     expect([...expandScope('write')].sort()).toEqual([...reads, ...written.split(/\s+/)].sort());

@@ -203,7 +203,7 @@ describe('who may grant', () => {
   });
 });
 
-test('lists show those in force where only they are asked for; GraphQL leads from workspace to model and back', async () => {
+test('lists can show only entitlements in force; GraphQL leads from workspace to model and back', async () => {
   const ann = await register(app, { name: 'ann' });
   const ids: string[] = [];
   for (let i = 0; i < 3; i++) {

@@ -124,8 +124,10 @@ test('GraphQL gives the same, with the accounts of the targets for those who may
   const ann = await register(app, { name: 'ann' });
   const account = await newAccount(app, ann, { name: 'At the provider' });
   const { logical_model_id: logicalModelId } = await newModel(ann, { tags: { a: 'b' } }, [account]);
-  const query = `query ($orgId: ID!, $logicalModelId: ID!) { logicalModel(orgId: $orgId, logicalModelId: $logicalModelId) {
-    id logicalModelId modelType tags capabilities constraints { dataResidency maxCostPer1kTokens } targets { modelName account { name status } } } }`;
+  const query = `query ($orgId: ID!, $logicalModelId: ID!) {
+    logicalModel(orgId: $orgId, logicalModelId: $logicalModelId) {
+      id logicalModelId modelType tags capabilities constraints { dataResidency maxCostPer1kTokens }
+      targets { modelName account { name status } } } }`;
   const variables = { orgId: ann.orgId, logicalModelId };
   const model = {
     id: expect.stringMatching(/^mdl_/),
@@ -524,7 +526,8 @@ test('lists are filtered by type, by the status that is shown and by enabled; pa
   expect(await walk('')).toHaveLength(13);
   const data = (
     await ann.ask<{ organization: { models: { totalCount: number; nodes: { status: string }[] } } }>(
-      'query ($id: ID!) { organization(id: $id) { models(first: 1, status: "degraded") { totalCount nodes { status } } } }',
+      `query ($id: ID!) { organization(id: $id) {
+        models(first: 1, status: "degraded") { totalCount nodes { status } } } }`,
       { id: ann.orgId },
     )
   ).data;

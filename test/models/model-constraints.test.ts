@@ -73,7 +73,8 @@ async function setting(constraints: object) {
 /** As if the figures of the first target had been told so many seconds earlier. */
 const age = (id: string, seconds: number) =>
   app.database.pool.query(
-    `update model_targets set latency_at = latency_at - $2 * interval '1 second', cost_at = cost_at - $2 * interval '1 second'
+    `update model_targets set latency_at = latency_at - $2 * interval '1 second',
+       cost_at = cost_at - $2 * interval '1 second'
      where model_id = (select id from logical_models where logical_model_id = $1)`,
     [id, seconds],
   );
@@ -123,7 +124,7 @@ describe('a target that reports tell to be beyond what the model allows', () => 
     expect(await names()).toContain('target-0');
   });
 
-  test('stays, where the model allows everything, where nothing was told, and where a plain member told it', async () => {
+  test('stays if the model allows everything, nothing was reported, or a plain member reported it', async () => {
     const free = await setting({});
     await report(free.ann, free.ann, free.id, free.first, { latencyMs: 100_000, cost: '1000', inputTokens: 1 });
     expect(await free.names()).toEqual(['target-0', 'target-1']);
@@ -168,10 +169,12 @@ describe('a model that requires an audit log', () => {
     const { ann, id } = await setting({ require_audit_log: true });
     const { pool } = app.database;
     await pool.query(
-      `create function refuse_read() returns trigger language plpgsql as $$ begin raise 'the audit trail is full'; end $$`,
+      `create function refuse_read() returns trigger language plpgsql as $$
+       begin raise 'the audit trail is full'; end $$`,
     );
     await pool.query(
-      `create trigger refuse_read before insert on activity for each row when (new.metadata ? 'require_audit_log') execute function refuse_read()`,
+      `create trigger refuse_read before insert on activity for each row
+       when (new.metadata ? 'require_audit_log') execute function refuse_read()`,
     );
     try {
       const answer = await ann.call('GET', `${ann.home}/models/${id}/route`);

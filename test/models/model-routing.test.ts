@@ -205,7 +205,7 @@ test('weights of 0 are used where nothing else is left', async () => {
   expect(reasonsOf(answer)).toEqual([['usual', 'account_disabled']]);
 });
 
-test('a target that failed and rested is tried again: behind the others, in one of ten answers before them', async () => {
+test('a failed target that has rested is tried again: after the others, one time in ten before them', async () => {
   const ann = await register(app, { name: 'ann' });
   const [good, bad, refused] = [
     await newAccount(app, ann),
@@ -386,7 +386,7 @@ describe('the whole request is refused, with the limit that won', () => {
 });
 
 describe('the fallback chain', () => {
-  test('follows behind the model, and then the chains of its models; each once, each by its own entitlement', async () => {
+  test('comes after the model, then the chains of its models; each model once, with its own entitlement', async () => {
     const ann = await register(app, { name: 'ann' });
     const account = await newAccount(app, ann);
     const add = async (id: string, fallback_chain: string[], isEntitled = true) => {
@@ -464,7 +464,8 @@ test('members may ask, viewers may not; strangers learn nothing; an unknown mode
       body: { details: { resource_type: 'model' } },
     });
   const { data } = await ann.ask<{ routeModel: object }>(
-    `query ($orgId: ID!, $workspaceId: ID!, $logicalModelId: ID!) { routeModel(orgId: $orgId, workspaceId: $workspaceId, logicalModelId: $logicalModelId, purpose: "x") {
+    `query ($orgId: ID!, $workspaceId: ID!, $logicalModelId: ID!) {
+      routeModel(orgId: $orgId, workspaceId: $workspaceId, logicalModelId: $logicalModelId, purpose: "x") {
       targets { modelName } leftOut { reason } refusal { code limit { scope } } } }`,
     { orgId: ann.orgId, workspaceId: ann.workspaceId, logicalModelId: id },
   );

@@ -19,7 +19,7 @@ async function fewest(work: () => Promise<unknown>): Promise<number> {
   return Math.min(...runs);
 }
 
-test('targets, their accounts and the models of entitlements are read in as many statements for twenty models as for one', async () => {
+test('targets, accounts and the models of entitlements take as many statements for 20 models as for one', async () => {
   const ann = await register(app, { name: 'ann' });
   for (let i = 0; i < 20; i++) {
     const accounts = [await newAccount(app, ann), await newAccount(app, ann)];
@@ -37,7 +37,8 @@ test('targets, their accounts and the models of entitlements are read in as many
     const { data, errors } = await ann.ask<{ organization: { models: { nodes: unknown[] } } }>(
       `query ($id: ID!, $workspaceId: ID!, $first: Int!) {
         organization(id: $id) { models(first: $first) { nodes { targets { account { id name } } } } }
-        workspace(orgId: $id, id: $workspaceId) { modelEntitlements(first: $first) { nodes { model { targets { modelName } } } } } }`,
+        workspace(orgId: $id, id: $workspaceId) {
+          modelEntitlements(first: $first) { nodes { model { targets { modelName } } } } } }`,
       { id: ann.orgId, workspaceId: ann.workspaceId, first },
     );
     expect(errors).toBeUndefined();

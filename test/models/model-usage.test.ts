@@ -47,7 +47,7 @@ async function setting(status = 'active'): Promise<Setting> {
   };
 }
 
-test('a report moves the counters of entitlement, windows and account, the health of the target, and is recorded', async () => {
+test('a report updates the counters of entitlement, windows and account and the health, and is recorded', async () => {
   const { ann, account, id, report, accountNow, modelNow } = await setting();
   const sent = { input_tokens: 100, output_tokens: 23, latency_ms: 850, purpose: 'chat', execution_id: 'exec-1' };
   const { status, body } = await report('SUCCESS', sent);
@@ -175,7 +175,7 @@ test('reports of several models at one account at the same time: none is lost th
   expect(await eventsOf(app, account)).toEqual(['provider_account.created', 'provider_account.degraded']);
 });
 
-test('reports, changes of targets and a deletion of the model at the same time: no fault reaches a caller', async () => {
+test('reports, target changes and a deletion of the model at the same time: no fault reaches a caller', async () => {
   for (let round = 0; round < 5; round++) {
     const { ann, account, id, report } = await setting();
     const answers = await Promise.all([
@@ -195,7 +195,7 @@ test('reports, changes of targets and a deletion of the model at the same time: 
 });
 
 describe('health', () => {
-  test('three failures in a row make a target unhealthy, one success heals it; events tell of each change once', async () => {
+  test('three failures in a row make a target unhealthy, one success heals it; one event for each change', async () => {
     const { ann, account, id, report, accountNow, modelNow } = await setting('pending');
     expect(await modelNow()).toMatchObject({ status: 'unavailable' });
     await report('SUCCESS');
@@ -274,8 +274,9 @@ test('a plain member cannot take an account from others: refused credentials cou
   const reportAs = async (role: 'member' | 'editor') => {
     const reporter = await colleague(app, ann, role);
     const { errors } = await reporter.ask(
-      `mutation ($input: ReportModelUsageInput!) { reportModelUsage(orgId: "${ann.orgId}", workspaceId: "${ann.workspaceId}",
-        logicalModelId: "${id}", input: $input) { consecutiveFailures } }`,
+      `mutation ($input: ReportModelUsageInput!) {
+        reportModelUsage(orgId: "${ann.orgId}", workspaceId: "${ann.workspaceId}", logicalModelId: "${id}",
+          input: $input) { consecutiveFailures } }`,
       { input: { providerAccountId: account, modelName: 'target-0', outcome: 'AUTH_FAILURE' } },
     );
     expect(errors).toBeUndefined();
@@ -306,8 +307,9 @@ test('of failures at two accounts of a model at the same time none misses that i
     });
     const ask = (workspaceId: string, index: number) =>
       ann.ask(
-        `mutation ($input: ReportModelUsageInput!) { reportModelUsage(orgId: "${ann.orgId}", workspaceId: "${workspaceId}",
-          logicalModelId: "${id}", input: $input) { consecutiveFailures } }`,
+        `mutation ($input: ReportModelUsageInput!) {
+          reportModelUsage(orgId: "${ann.orgId}", workspaceId: "${workspaceId}", logicalModelId: "${id}",
+            input: $input) { consecutiveFailures } }`,
         { input: { providerAccountId: accounts[index], modelName: `target-${index}`, outcome: 'FAILURE' } },
       );
     await Promise.all([ask(ann.workspaceId, 0), ask(other.body.workspace_id, 1)]);

@@ -70,7 +70,9 @@ test('name, provider and credentials are enough; the defaults are those that the
   ]);
   const data = (
     await ann.ask(
-      'query ($orgId: ID!, $id: ID!) { providerAccount(orgId: $orgId, id: $id) { quotaPolicy { usagePeriod } rateLimitPolicy { queueTimeoutSeconds } } node(id: $id) { __typename id } }',
+      `query ($orgId: ID!, $id: ID!) {
+        providerAccount(orgId: $orgId, id: $id) { quotaPolicy { usagePeriod } rateLimitPolicy { queueTimeoutSeconds } }
+        node(id: $id) { __typename id } }`,
       { orgId: ann.orgId, id: body.provider_account_id },
     )
   ).data;

@@ -82,7 +82,8 @@ const plantings: Record<string, Planting> = {
       for (const path of ['', `?limit=5`, '?status=deleted']) await send(owner, 'GET', url + path);
 
       const create =
-        'mutation ($orgId: ID!, $input: CreateSecretInput!) { createSecret(orgId: $orgId, input: $input) { id value } }';
+        'mutation ($orgId: ID!, $input: CreateSecretInput!) ' +
+        '{ createSecret(orgId: $orgId, input: $input) { id value } }';
       const { orgId } = owner;
       const good = { name: 'from GraphQL', secretType: 'token', value };
       for (const input of [
@@ -102,15 +103,18 @@ const plantings: Record<string, Planting> = {
       await ask(owner, create.replace('($orgId: ID!', '($orgId: Int!'), { orgId: marker, input: good });
       await ask(
         owner,
-        `mutation { createSecret(orgId: "${orgId}", input: { name: "n", secretType: "t", value: "${marker}" }) { id } }`,
+        `mutation { createSecret(orgId: "${orgId}",
+          input: { name: "n", secretType: "t", value: "${marker}" }) { id } }`,
       );
       await ask(
         owner,
-        `mutation { createSecret(orgId: "${orgId}", input: { name: 5, secretType: "t", value: { a: "${marker}" } }) { id } }`,
+        `mutation { createSecret(orgId: "${orgId}",
+          input: { name: 5, secretType: "t", value: { a: "${marker}" } }) { id } }`,
       );
       await ask(
         owner,
-        `mutation { createSecret(orgId: "${orgId}", input: { name: "lit", secretType: "t", value: { a: "${marker}" } }) { id value } }`,
+        `mutation { createSecret(orgId: "${orgId}",
+          input: { name: "lit", secretType: "t", value: { a: "${marker}" } }) { id value } }`,
       );
       await ask(owner, `mutation { createSecret(orgId: "${orgId}", input: { value: { a: "${marker}" } `);
       await ask(member, create, { orgId, input: { ...good, name: 'never' } });
@@ -193,7 +197,8 @@ async function filesWith(text: string): Promise<string[]> {
   // the server may remove a file of its log while we look
   const { rows } = await pool.query<{ path: string }>(
     `select f.path from (
-       select format('base/%s/%s', d.oid, n) as path from pg_database d cross join lateral pg_ls_dir(format('base/%s', d.oid)) n
+       select format('base/%s/%s', d.oid, n) as path
+         from pg_database d cross join lateral pg_ls_dir(format('base/%s', d.oid)) n
          where d.datname = current_database()
        union all select format('pg_wal/%s', w.name) from pg_ls_waldir() w
      ) f cross join lateral pg_read_binary_file(f.path, 0, 1000000000, true) bytes

@@ -14,7 +14,7 @@ afterAll(() => app.close());
 
 const MASKED = { user: '********', password: '********' };
 
-test('the history shows values to those who may reveal, which is one counted reveal, and masked ones to others', async () => {
+test('the history shows values to those who may reveal, as one counted reveal, and masked ones to others', async () => {
   const ann = await register(app, { name: 'ann' });
   const { url, secret_id } = await newSecret(ann);
   await ann.call('POST', `${url}/rotate`, { value: { nested: { token: 'x' }, n: 1 } });
@@ -57,7 +57,8 @@ test('a reveal that cannot be recorded shows nothing and is not counted', async 
     `create function refuse() returns trigger language plpgsql as $$ begin raise 'the audit trail is full'; end $$`,
   );
   await pool.query(
-    `create trigger refuse before insert on activity for each row when (new.action = 'reveal') execute function refuse()`,
+    `create trigger refuse before insert on activity for each row
+       when (new.action = 'reveal') execute function refuse()`,
   );
   try {
     const query = `{ secret(orgId: "${ann.orgId}", id: "${url.split('/').at(-1)!}", includeValue: true) { value } }`;
@@ -139,7 +140,8 @@ const swaps: Record<string, (a: string, b: string) => [string, string[]]> = {
     [a, b],
   ],
   'a flipped bit': (a) => [
-    'update secret_versions set ciphertext = set_bit(ciphertext, 100, 1 - get_bit(ciphertext, 100)) where secret_id = $1 and version = 2',
+    `update secret_versions set ciphertext = set_bit(ciphertext, 100, 1 - get_bit(ciphertext, 100))
+     where secret_id = $1 and version = 2`,
     [a],
   ],
   'a cut end': (a) => [
@@ -147,7 +149,8 @@ const swaps: Record<string, (a: string, b: string) => [string, string[]]> = {
     [a],
   ],
   'a shorter tag': (a) => [
-    'update secret_versions set ciphertext = substring(ciphertext for octet_length(ciphertext) - 8) where secret_id = $1 and version = 2',
+    `update secret_versions set ciphertext = substring(ciphertext for octet_length(ciphertext) - 8)
+     where secret_id = $1 and version = 2`,
     [a],
   ],
   'no ciphertext': (a) => ['update secret_versions set ciphertext = null where secret_id = $1 and version = 2', [a]],

@@ -136,7 +136,8 @@ const idOf = (file: string) => file.slice('root-'.length, -'.key'.length);
 const rootKeysInUse = async () =>
   (
     await sql.query<{ id: string; n: number }>(
-      'select r.id, count(s.id)::int as n from root_keys r left join secrets s on s.root_key_id = r.id group by 1 order by 1',
+      `select r.id, count(s.id)::int as n from root_keys r left join secrets s on s.root_key_id = r.id
+       group by 1 order by 1`,
     )
   ).rows.map(({ id, n }) => [id, n]);
 const key = () => randomBytes(32).toString('base64');
@@ -156,7 +157,7 @@ describe('a start', () => {
     expect(await keyFiles()).toEqual(files);
   }, 60_000);
 
-  it('without a key, with another one, or with an unreadable one is refused in one sentence; no key is made in its place', async () => {
+  it('with a missing, another or an unreadable key is refused in one sentence, and makes no new key', async () => {
     const first = start();
     await (await signUp(await first.url())).create({ k: 1 });
     await stop(first);
@@ -165,19 +166,23 @@ describe('a start', () => {
 
     await rm(path.join(keysDir, file));
     expect(await refusal()).toBe(
-      `The service could not start. Secrets of this database are sealed with the root key '${idOf(file)}', which this service does not have. Put the files root-<id>.key back into ${keysDir}.`,
+      `The service could not start. Secrets of this database are sealed with the root key '${idOf(file)}', ` +
+        `which this service does not have. Put the files root-<id>.key back into ${keysDir}.`,
     );
     expect(await keyFiles()).toEqual([]);
     // the other ways to be wrong, without a process each
     await expect(openKeys({ ROOT_KEYS: `other:${key()}` })).rejects.toThrow(
-      `Secrets of this database are sealed with the root key '${idOf(file)}', which this service does not have. Name them in ROOT_KEYS.`,
+      `Secrets of this database are sealed with the root key '${idOf(file)}', ` +
+        'which this service does not have. Name them in ROOT_KEYS.',
     );
     await writeFile(path.join(keysDir, file), randomBytes(32).toString('base64url'));
     await expect(openKeys()).rejects.toThrow(
-      `The root key '${idOf(file)}' of ${keysDir} cannot open what this database has sealed under that id: it is another key.`,
+      `The root key '${idOf(file)}' of ${keysDir} cannot open what this database has sealed under that id: ` +
+        'it is another key.',
     );
     await expect(openKeys({ ROOT_KEYS: `${idOf(file)}:${key()}` })).rejects.toThrow(
-      `The root key '${idOf(file)}' of ROOT_KEYS cannot open what this database has sealed under that id: it is another key.`,
+      `The root key '${idOf(file)}' of ROOT_KEYS cannot open what this database has sealed under that id: ` +
+        'it is another key.',
     );
     await writeFile(path.join(keysDir, file), whole.slice(0, 20));
     await expect(openKeys()).rejects.toThrow(
@@ -189,7 +194,7 @@ describe('a start', () => {
     await moved.url();
   }, 120_000);
 
-  it('of nodes with different keys at the same time lets one win; the others leave nothing behind, and the winner starts again', async () => {
+  it('of nodes with different keys at once: one wins and starts again, the others leave no trace', async () => {
     const folders = ['a', 'b', 'c', 'd'].map((name) => ({ KEYS_DIR: path.join(base, name) }));
     const starts = await Promise.allSettled(folders.map(openKeys));
     const won = starts.findIndex(({ status }) => status === 'fulfilled');
@@ -199,7 +204,8 @@ describe('a start', () => {
     for (const [index, start] of starts.entries())
       if (start.status === 'rejected')
         expect(String(start.reason)).toBe(
-          `Error: Secrets of this database are sealed with the root key '${id}', which this service does not have. Put the files root-<id>.key back into ${folders[index]!.KEYS_DIR}.`,
+          `Error: Secrets of this database are sealed with the root key '${id}', ` +
+            `which this service does not have. Put the files root-<id>.key back into ${folders[index]!.KEYS_DIR}.`,
         );
     expect((await openKeys(folders[won])).newest.id).toBe(id);
     await expect(openKeys(folders[(won + 1) % 4])).rejects.toThrow(
@@ -252,7 +258,8 @@ async function fill(count: number, env: Record<string, string> = {}): Promise<vo
     const { orgId } = await prisma.secret.findFirstOrThrow();
     const made = Array.from({ length: ${count} }, (_, n) => ({ orgId, id: newId('secret'), n, dataKey: newDataKey() }));
     await prisma.secret.createMany({ data: made.map(({ id, n, dataKey }) => (
-      { id, orgId, name: 'filled-' + n, secretType: 'token', rootKeyId: root.id, wrappedKey: wrapKey(root, { orgId, id }, dataKey) })) });
+      { id, orgId, name: 'filled-' + n, secretType: 'token', rootKeyId: root.id,
+        wrappedKey: wrapKey(root, { orgId, id }, dataKey) })) });
     await prisma.secretVersion.createMany({ data: made.map(({ id, n, dataKey }) => (
       { secretId: id, version: 1, ciphertext: sealValue(dataKey, { orgId, id }, 1, { n }) })) });
     await close();`;
@@ -268,7 +275,7 @@ async function fill(count: number, env: Record<string, string> = {}): Promise<vo
 }
 
 describe('npm run vault', () => {
-  it('moves every secret to a new key while the service reads and writes; then the old key can be taken away', async () => {
+  it('moves every secret to a new key while the service reads and writes; the old key can then go', async () => {
     const service = start();
     const ann = await signUp(await service.url());
     const ids = await Promise.all(Array.from({ length: 10 }, (_, n) => ann.create({ n })));
@@ -376,7 +383,8 @@ describe('npm run vault', () => {
     ];
     await ann.rotate(a, { marker: 'plain-a2' });
     await sql.query(
-      'update secret_versions set ciphertext = set_bit(ciphertext, 0, 1 - get_bit(ciphertext, 0)) where (secret_id, version) = ($1, 1)',
+      `update secret_versions set ciphertext = set_bit(ciphertext, 0, 1 - get_bit(ciphertext, 0))
+       where (secret_id, version) = ($1, 1)`,
       [a],
     );
     await sql.query('update secrets set wrapped_key = (select wrapped_key from secrets where id = $2) where id = $1', [

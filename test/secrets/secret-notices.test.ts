@@ -12,7 +12,8 @@ afterAll(() => app.close());
 /** As if it were made so many days earlier. */
 const age = (id: string, days: number) =>
   app.database.pool.query(
-    `update secrets set created_at = created_at - $2 * interval '1 day', last_rotated_at = last_rotated_at - $2 * interval '1 day' where id = $1`,
+    `update secrets set created_at = created_at - $2 * interval '1 day',
+       last_rotated_at = last_rotated_at - $2 * interval '1 day' where id = $1`,
     [id, days],
   );
 
@@ -30,7 +31,7 @@ async function sent(): Promise<string[]> {
 
 const PAST = '2020-01-01T00:00:00Z';
 
-test('tells once that a secret has expired or is due for rotation: a mail to its maker, and an event of the former', async () => {
+test('announces an expiry by mail and event and a due rotation by mail, each once, to the creator', async () => {
   const ann = await register(app, { name: 'ann' });
   const editor = await colleague(app, ann, 'editor');
   const [due, expired, fine] = [
@@ -100,7 +101,7 @@ test('tells of an expiry 14 days and 3 days before, and when it has come: once e
   for (const text of texts) expect(text).toContain(`'ledger key' (${id})`);
 });
 
-test('gives the most urgent step alone when several have come, and none that came before the secret was made', async () => {
+test('sends only the most urgent of several reached steps, and none from before the secret was created', async () => {
   const ann = await register(app, { name: 'ann' });
   const old = await newSecret(ann);
   await leave(old.secret_id, '2 days');

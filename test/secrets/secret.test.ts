@@ -140,7 +140,7 @@ test('lists what filters ask for, newest first, page by page', async () => {
   expect((await ann.call<Secret>('GET', `${b.url}?include_value=true`)).body.value).toEqual(VALUE);
 });
 
-test('a changed field changes, one that is left out stays, null clears; a value in the body is not looked at', async () => {
+test('a given field changes, an omitted one stays, null clears; a value in the body is ignored', async () => {
   const ann = await register(app, { name: 'ann' });
   const made = await newSecret(ann, {
     description: 'one',
@@ -233,7 +233,8 @@ test.each([
     expect(answer.json().detail).toMatchObject([{ loc: ['body', 'value', ...place], input: '[redacted]' }]);
   }
   const literal = value.replaceAll(/"(\w+)":/g, '$1:');
-  const mutation = `mutation { rotateSecret(orgId: "${ann.orgId}", id: "${secret_id}", input: { value: ${literal} }) { id } }`;
+  const mutation = `mutation {
+    rotateSecret(orgId: "${ann.orgId}", id: "${secret_id}", input: { value: ${literal} }) { id } }`;
   expect((await ann.ask(mutation)).errors).toMatchObject([{ extensions: { code: 'VALIDATION_ERROR' } }]);
   expect((await ann.call<Secret>('GET', url)).body.vault_version).toBe(1);
 });
@@ -291,7 +292,8 @@ test('rotating stores a version, keeps the twenty newest values and the rows of 
     })),
   });
   const { rows } = await app.database.pool.query<{ kept: string[] }>(
-    'select array_agg(version order by version) as kept from secret_versions where secret_id = $1 and ciphertext is not null',
+    `select array_agg(version order by version) as kept from secret_versions
+     where secret_id = $1 and ciphertext is not null`,
     [secret_id],
   );
   expect(rows[0]!.kept).toEqual(Array.from({ length: 20 }, (_, index) => index + 3));
@@ -299,7 +301,7 @@ test('rotating stores a version, keeps the twenty newest values and the rows of 
   expect(secret).toMatchObject({ value: { n: 22 }, last_rotated_at: expect.any(String), access_count: 2 });
 });
 
-test('twenty rotations at once give the versions 2 to 21, without holes, and each value is the one that was sent', async () => {
+test('twenty concurrent rotations give the versions 2 to 21 without gaps, each with its own value', async () => {
   const ann = await register(app, { name: 'ann' });
   const { url } = await newSecret(ann, { value: { n: 'first' } });
   const answers = await Promise.all(
@@ -430,7 +432,7 @@ test('the most specific place that is given is the scope; places that do not fit
   expect(await refused({ environment_id: environment, namespace_id: theirs })).toEqual([404, 'namespace']);
 });
 
-test('a secret of an environment that names a namespace lives in both: a restricted token must be let into each', async () => {
+test('a secret of an environment and a namespace lives in both: a restricted token needs both', async () => {
   const ann = await register(app, { name: 'ann' });
   const [inside, outside, environment, elsewhere] = [
     await newPlace(ann, 'namespace'),
@@ -502,8 +504,10 @@ test('a name is unique in a place, however the place is said', async () => {
     });
     // the place itself decides, whatever the wider identifiers of a row say
     const { pool } = app.database;
-    const copy = `insert into secrets (id, org_id, scope, workspace_id, namespace_id, environment_id, name, secret_type, root_key_id, wrapped_key)
-      select id || 'x', org_id, scope, null, namespace_id, environment_id, name, secret_type, root_key_id, wrapped_key from secrets where id = $1`;
+    const copy = `insert into secrets (id, org_id, scope, workspace_id, namespace_id, environment_id, name,
+        secret_type, root_key_id, wrapped_key)
+      select id || 'x', org_id, scope, null, namespace_id, environment_id, name, secret_type,
+        root_key_id, wrapped_key from secrets where id = $1`;
     await expect(pool.query(copy, [first.secret_id])).rejects.toThrow('secrets_name');
   }
 });
@@ -547,7 +551,7 @@ test('by name: exactly the place that is asked for, else the organization; witho
   expect(await find('KEY', `workspace_id=${other}`)).toEqual([404, 'secret']);
 });
 
-test('whoever may read no secret learns nothing of which there are; a hidden one is as missing as an unknown one', async () => {
+test('callers who may read no secret cannot tell which exist; a hidden one answers like a missing one', async () => {
   const owner = await register(app, { name: 'owner' });
   const environment = await newPlace(owner, 'environment');
   const top = await newSecret(owner, { name: 'top' });

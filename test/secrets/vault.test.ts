@@ -59,7 +59,7 @@ async function opened({ orgId }: Person, reference: string): Promise<unknown> {
   }
 }
 
-test('a reference is an identifier, a name, or something outside; one that means nothing here is refused where it is stored', async () => {
+test('a reference is an identifier, a name or something external; an unknown one is refused when stored', async () => {
   const [ann, eve] = [await register(app, { name: 'ann' }), await register(app, { name: 'eve' })];
   const { secret_id, url } = await newSecret(ann, { name: 'db (prod)' });
   expect(await ensured(ann, secret_id)).toBe(secret_id);
@@ -152,7 +152,7 @@ test('what is named by something is not destroyed; a soft deletion may go before
   expect((await ann.call('DELETE', `${byId.url}?permanent=true`)).status).toBe(204);
 });
 
-test('what is named by its name keeps the name: else the secret could be destroyed, and another one take its place', async () => {
+test('a secret referred to by name keeps it: else it could be destroyed and another take its place', async () => {
   const ann = await register(app, { name: 'ann' });
   const { url, secret_id } = await newSecret(ann, { name: 'provider' });
   const inner = await newSecret(ann, { name: 'provider', workspace_id: ann.workspaceId });
@@ -180,7 +180,7 @@ test('what is named by its name keeps the name: else the secret could be destroy
   expect((await rename(url, 'other')).status).toBe(200);
 });
 
-test('a name that is being referred to is held: a renaming waits for it, and then finds it; and the other way round', async () => {
+test('a renaming and a new reference to the name wait for each other, and the later sees the earlier', async () => {
   const ann = await register(app, { name: 'ann' });
   const { url } = await newSecret(ann, { name: 'held' });
   let renamed: Promise<{ status: number }> | undefined;
