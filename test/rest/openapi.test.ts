@@ -242,7 +242,7 @@ describe('the OpenAPI document', () => {
   it('states the status of success and what it carries', () => {
     expect(Object.keys(operation('/v1/items', 'post').responses)).toContain('201');
     expect(operation('/v1/items/{item_id}', 'delete').responses['204']).toEqual({
-      description: 'Done; there is no body.',
+      description: 'Success without a body.',
     });
     expect(operation('/v1/items/{item_id}/touch', 'post').responses['200']).toMatchObject({
       content: { 'application/json': { schema: { type: 'null' } } },
