@@ -60,7 +60,8 @@ async function throughput(env: Record<string, string>): Promise<void> {
     const prisma = await started('prisma', [...TSX, 'bench/servers/prisma.ts']);
     await setTimeout(SETTLING_MS);
     console.log(
-      `start: ${product.startMs.toFixed(0)} ms to listening, ${product.residentMiB().toFixed(0)} MiB resident when idle ` +
+      `start: ${product.startMs.toFixed(0)} ms to listening, ` +
+        `${product.residentMiB().toFixed(0)} MiB resident when idle ` +
         `(hand-written pg: ${pg.residentMiB().toFixed(0)} MiB)`,
     );
     console.log(`each: ${rounds.count} rounds of ${rounds.seconds} s, 32 connections`);

@@ -4,7 +4,8 @@ import pg from 'pg';
 const BATCH = 100_000;
 
 /**
- * Gives an organization `count` more workspaces, with one statement per 100,000, and runs `vacuum analyze` on the tables.
+ * Gives an organization `count` more workspaces, with one statement per 100,000, and runs `vacuum analyze` on the
+ * tables.
  */
 export async function seedWorkspaces(
   url: string,

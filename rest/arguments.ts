@@ -17,8 +17,8 @@ type Values = Record<string, unknown>;
 type Reader = (variables: Values) => unknown;
 
 /**
- * Compiles the checks that compare arguments of a request with each other. `document` is the executed document, with one
- * root field.
+ * Compiles the checks that compare arguments of a request with each other. `document` is the executed document, with
+ * one root field.
  */
 export function comparison(
   schema: GraphQLSchema,

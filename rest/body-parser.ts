@@ -76,8 +76,8 @@ const tooDeep = () =>
   item('recursion_loop', `JSON should be nested at most ${MAX_JSON_DEPTH} levels deep`, { max_depth: MAX_JSON_DEPTH });
 
 /**
- * Finds what is dangerous anywhere in a parsed body: nesting that overflows the stack of later code, and keys that reach
- * a prototype. Iterative, because the body may be ten thousand levels deep.
+ * Finds what is dangerous anywhere in a parsed body: nesting that overflows the stack of later code, and keys that
+ * reach a prototype. Iterative, because the body may be ten thousand levels deep.
  */
 function hostility(body: unknown): ValidationItem | null {
   if (typeof body !== 'object' || body === null) return null;

@@ -17,8 +17,8 @@ import { fieldOfUnknownKeys, restFields, restValues } from './names.ts';
 import { readScalar } from './scalars.ts';
 
 /**
- * Reads one present value into the form that graphql-js takes for a variable. Adds failures to `issues`; the result must
- * not be used then.
+ * Reads one present value into the form that graphql-js takes for a variable. Adds failures to `issues`; the result
+ * must not be used then.
  */
 export type Reader = (value: unknown, where: At, issues: Issues) => unknown;
 

@@ -25,7 +25,8 @@ const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
 
 /**
  * Finds the first fault of a text that `JSON.parse` refused. The engine's message names a position only for some texts,
- * and quotes the text, which may contain a password. Not recursive, because a hostile text may be deeper than the stack.
+ * and quotes the text, which may contain a password. Not recursive, because a hostile text may be deeper than the
+ * stack.
  */
 export function jsonFault(text: string): JsonFault {
   const open: ('{' | '[')[] = [];

@@ -54,12 +54,13 @@ export interface RestOptions {
    */
   operationsDir: string;
   /**
-   * Identifies the caller; `null` when there is none. Called once per request, after the body was parsed. Must not throw
-   * for bad tokens.
+   * Identifies the caller; `null` when there is none. Called once per request, after the body was parsed. Must not
+   * throw for bad tokens.
    */
   principal(request: FastifyRequest): unknown;
   /**
-   * The GraphQL context of this request. `versions` are the resource versions that `If-Match` allows; `null` allows any.
+   * The GraphQL context of this request. `versions` are the resource versions that `If-Match` allows; `null` allows
+   * any.
    */
   context(
     request: FastifyRequest,

@@ -23,8 +23,8 @@ const anywhere: ErrorCode[] = [
 ];
 
 /**
- * Every failure status that an operation can answer, in ascending order: those that follow from its form, those that its
- * field declares (`mayFail`) and those that the spec's error set lists.
+ * Every failure status that an operation can answer, in ascending order: those that follow from its form, those that
+ * its field declares (`mayFail`) and those that the spec's error set lists.
  */
 export function failureStatuses(operation: CompiledOperation): number[] {
   const { isPublic, method, parameters, body, type, mayFail } = operation;

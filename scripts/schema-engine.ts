@@ -98,8 +98,8 @@ export function readSchema(dir: string): SchemaFile[] {
 }
 
 /**
- * The SQL that migrates the database to the schema; empty when nothing is missing. What Prisma cannot express (triggers,
- * functions, partial and expression indexes, checks) is not compared.
+ * The SQL that migrates the database to the schema; empty when nothing is missing. What Prisma cannot express
+ * (triggers, functions, partial and expression indexes, checks) is not compared.
  */
 export async function diffToSchema(url: string, files: SchemaFile[]): Promise<string> {
   load();

@@ -1,6 +1,6 @@
 // Starts the built service on the newest even-numbered Node that npm's `node` package offers, uses it, and runs some of
-// the tests there: `npm run smoke`. That Node is installed outside the project and does not change it. The last line has
-// the totals.
+// the tests there: `npm run smoke`. That Node is installed outside the project and does not change it. The last line
+// has the totals.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
-// Writes a dump of the current schema, which `test/upgrade` upgrades from then on: `npm run upgrade:dump`. It starts the
-// service on an empty database, seeds it through the API, records the answers of the API, and writes both to
+// Writes a dump of the current schema, which `test/upgrade` upgrades from then on: `npm run upgrade:dump`. It starts
+// the service on an empty database, seeds it through the API, records the answers of the API, and writes both to
 // `test/upgrade/dumps/<newest migration>`. `npm run upgrade:dump -- DIR` does so with the checkout of another commit,
 // in which `npm ci` has run.
 import { execFileSync } from 'node:child_process';

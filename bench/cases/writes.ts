@@ -8,7 +8,8 @@ const RENAMED = 64;
 const CONNECTIONS = 16;
 
 /**
- * Changes, each compared with a hand-written transaction of the same rows. `BENCH_ONLY=writes npm run bench` runs these alone.
+ * Changes, each compared with a hand-written transaction of the same rows. `BENCH_ONLY=writes npm run bench` runs these
+ * alone.
  */
 export async function writes(
   servers: readonly ServerProcess[],

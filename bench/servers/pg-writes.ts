@@ -5,8 +5,8 @@ import { newId } from '../../src/core/ids.ts';
 import type { RootKeys } from '../../src/platform/keys/root-keys.ts';
 import { newDataKey, type SecretValue, sealValue, wrapKey } from '../../src/secrets/envelope.ts';
 
-const SHOWN = `id as workspace_id, name, description, owner_id, subscription_plan_id, region, storage_bucket, bucket_status,
-  is_active, tags, created_at, updated_at`;
+const SHOWN = `id as workspace_id, name, description, owner_id, subscription_plan_id, region, storage_bucket,
+  bucket_status, is_active, tags, created_at, updated_at`;
 const WORKSPACE = `insert into workspaces (id, org_id, name, description, owner_id, storage_bucket, tags)
   values ($1, $2, $3, $4, $5, $6, $7) returning ${SHOWN}`;
 const MEMBER = `insert into workspace_members (id, org_id, workspace_id, user_id, role, added_by)
@@ -20,8 +20,8 @@ const SECRET = `insert into secrets (id, org_id, name, secret_type, root_key_id,
   returning id as secret_id, org_id as organization_id, scope, name, secret_type, status, description, vault_version,
     expires_at, last_rotated_at, access_count, created_by, created_at, updated_at`;
 const VERSION = 'insert into secret_versions (secret_id, version, ciphertext, created_by) values ($1, 1, $2, $3)';
-const RECORD = `insert into activity (id, timestamp, trace_id, org_id, user_id, workspace_id, principal_type, principal_id, method,
-  path, resource_type, resource_id, action, status_code, success)
+const RECORD = `insert into activity (id, timestamp, trace_id, org_id, user_id, workspace_id,
+  principal_type, principal_id, method, path, resource_type, resource_id, action, status_code, success)
   values ($1, now(), $2, $3, $4, $5, 'user', $4, $6, $7, $8, $9, $10, $11, true)`;
 const EVENT = `insert into events (id, org_id, workspace_id, type, actor, resource_type, resource_id, trace_id)
   values ($1, $2, $3, $4, $5, $6, $7, $8)`;
@@ -65,7 +65,9 @@ async function inTransaction<T>(pool: Pool, work: (client: PoolClient) => Promis
   }
 }
 
-/** Hand-written changes: one transaction of prepared statements, with the same rows, record and event as the product's. */
+/**
+ * Hand-written changes: one transaction of prepared statements, with the same rows, record and event as the product's.
+ */
 export function addWrites(
   server: FastifyInstance,
   pool: Pool,

@@ -9,8 +9,8 @@ import { addWrites } from './pg-writes.ts';
 
 const { database, rootKeys, authentication } = await openBaseline();
 const { pool } = database;
-const COLUMNS = `id as workspace_id, name, description, owner_id, subscription_plan_id, region, storage_bucket, bucket_status,
-  is_active, tags, created_at, updated_at`;
+const COLUMNS = `id as workspace_id, name, description, owner_id, subscription_plan_id, region, storage_bucket,
+  bucket_status, is_active, tags, created_at, updated_at`;
 const PAGE = `select ${COLUMNS} from workspaces where org_id = $1 and deleted_at is null order by id desc limit $2`;
 const TOTAL = `select coalesce(sum(n), 0)::int as n from resource_counts where org_id = $1 and resource = 'workspace'`;
 const ONE = `select ${COLUMNS} from workspaces where org_id = $1 and id = $2 and deleted_at is null`;

@@ -1,5 +1,6 @@
 // Not TypeScript: a second schema builder would share Pothos' global types with the product's. The usual first
-// implementation with the same libraries: graphql-yoga, Pothos and its Prisma plugin, with Prisma's relations for what is nested.
+// implementation with the same libraries: graphql-yoga, Pothos and its Prisma plugin, with Prisma's relations for what
+// is nested.
 import SchemaBuilder from '@pothos/core';
 import PrismaPlugin, { queryFromInfo } from '@pothos/plugin-prisma';
 import Fastify from 'fastify';
