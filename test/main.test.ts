@@ -72,7 +72,8 @@ async function registered(
 
 async function waitingForLocks(client: pg.Client): Promise<number> {
   const { rows } = await client.query<{ n: number }>(
-    `select count(*)::int as n from pg_locks where not granted and database = (select oid from pg_database where datname = current_database())`,
+    `select count(*)::int as n from pg_locks where not granted
+      and database = (select oid from pg_database where datname = current_database())`,
   );
   return rows[0]!.n;
 }
@@ -92,7 +93,7 @@ async function isRefused(url: string): Promise<boolean> {
 }
 
 describe('the process', () => {
-  it('starts from nothing, prints its real URLs, answers, and ends with 0 and without its database on SIGTERM', async () => {
+  it('starts from nothing, prints its URLs, answers, and on SIGTERM stops with 0 and stops its database', async () => {
     const service = start();
     const url = await service.url();
     expect(service.output()).toContain(`GraphQL    ${url}/graphql`);
@@ -128,13 +129,14 @@ describe('the process', () => {
     }
   });
 
-  it('ends event streams and sockets on SIGTERM with the reason, and without waiting for the time of grace', async () => {
+  it('ends streams and sockets on SIGTERM with the reason, without waiting for the grace period', async () => {
     const database = await createTestDatabase();
     const service = start({ DATABASE_URL: database.url, SHUTDOWN_TIMEOUT_SECONDS: '600' });
     const url = await service.url();
     const { token, orgId, workspaceId } = await registered(url, 'listener');
     const authorization = `Bearer ${token}`;
-    const query = `subscription { workspaceEvents(orgId: "${orgId}", workspaceId: "${workspaceId}", types: ["workspace.deleted"]) { type data } }`;
+    const query = `subscription {
+      workspaceEvents(orgId: "${orgId}", workspaceId: "${workspaceId}", types: ["workspace.deleted"]) { type data } }`;
     const stream = await openEvents(`${url}/graphql`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', accept: 'text/event-stream', authorization },

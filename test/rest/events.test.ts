@@ -6,7 +6,8 @@ import type { ToyServer } from './toy.ts';
 import { removeFolders, toyServer } from './toy.ts';
 
 const documents = `
-  subscription Stream($item_id: ID!, $last: Int, $after: String @lastEventId) @rest(method: GET, path: "/v1/items/{item_id}/stream") {
+  subscription Stream($item_id: ID!, $last: Int, $after: String @lastEventId)
+    @rest(method: GET, path: "/v1/items/{item_id}/stream") {
     events(itemId: $item_id, last: $last, after: $after) @body { id type itemId data cursor @eventId }
   }
 `;
@@ -59,7 +60,7 @@ async function listen(subscribe: () => AsyncGenerator<unknown> | Source): Promis
 const headers = { authorization: 'me' };
 
 describe('an event stream', () => {
-  it('sends the events of the subscription, named and with the id that the document chose, and ends with it', async () => {
+  it('sends the events of the subscription with their names and ids, and ends with the subscription', async () => {
     const url = await listen(async function* () {
       yield { id: '1', cursor: '7-1', type: 'item.created', itemId: 'i1', data: { aB: 1 } };
       yield { id: '2', cursor: null, type: 'item.deleted', itemId: null, data: null };

@@ -99,9 +99,11 @@ const limits: [what: string, refused: () => string, accepted: () => string][] = 
   [
     'rows, by the default of a variable',
     () =>
-      `query ($n: Int! = 10000) { workspaces(orgId: "${world.ids.org_id}", first: 200) { nodes { members(first: $n) { nodes { id } } } } }`,
+      `query ($n: Int! = 10000) { workspaces(orgId: "${world.ids.org_id}", first: 200) { nodes { members(first: $n) {
+        nodes { id } } } } }`,
     () =>
-      `query ($n: Int! = 3) { workspaces(orgId: "${world.ids.org_id}", first: 2) { nodes { members(first: $n) { nodes { id } } } } }`,
+      `query ($n: Int! = 3) { workspaces(orgId: "${world.ids.org_id}", first: 2) { nodes { members(first: $n) { nodes {
+        id } } } } }`,
   ],
   [
     'credentials, by aliases',
@@ -112,7 +114,9 @@ const limits: [what: string, refused: () => string, accepted: () => string][] = 
   [
     'credentials, by a fragment',
     () =>
-      `mutation { ...F login(input: ${credentials()}) { tokenType } } fragment F on Mutation { b: login(input: ${credentials()}) { tokenType } ... on Mutation { forgotPassword(input: { email: "a@example.test" }) } }`,
+      `mutation { ...F login(input: ${credentials()}) { tokenType } } fragment F on Mutation {
+        b: login(input: ${credentials()}) { tokenType } ... on Mutation { forgotPassword(input: {
+        email: "a@example.test" }) } }`,
     () => `mutation { ...F } fragment F on Mutation { login(input: ${credentials()}) { tokenType } }`,
   ],
 ];
@@ -137,7 +141,8 @@ describe.each(Object.keys(transports))('limits over %s', (transport) => {
 describe.each(['POST', 'WebSocket'])('the size of pages within pages over %s', (transport) => {
   const send = (query: string, variables?: Record<string, unknown>) => transports[transport]!(query, variables);
   const lists = (first: string) =>
-    `{ organizations(first: ${first}) { nodes { id workspaces(first: ${first}) { nodes { id members(first: ${first}) { nodes { userId } } } } } } }`;
+    `{ organizations(first: ${first}) { nodes { id workspaces(first: ${first}) { nodes { id members(first: ${first}) {
+      nodes { userId } } } } } } }`;
 
   test.each<[how: string, query: string, variables?: Record<string, unknown>]>([
     ['as literals', lists('50')],
@@ -163,7 +168,8 @@ describe.each(['POST', 'WebSocket'])('the size of pages within pages over %s', (
     expect(fields.length).toBeGreaterThan(8);
     const names = fields.map(({ name }) => name).join(' ');
     const { data, errors } = await send(
-      `{ workspaces(orgId: "${world.ids.org_id}", first: 50) { totalCount pageInfo { hasNextPage endCursor } nodes { ${names} } } }`,
+      `{ workspaces(orgId: "${world.ids.org_id}", first: 50) { totalCount pageInfo { hasNextPage endCursor } nodes {
+        ${names} } } }`,
     );
     expect(errors).toBeUndefined();
     expect(data).toMatchObject({ workspaces: { totalCount: 1, nodes: [{ id: world.ids.workspace_id }] } });
@@ -310,7 +316,8 @@ describe('close codes of the socket', () => {
       id: 'same',
       type: 'subscribe',
       payload: {
-        query: `subscription { workspaceEvents(orgId: "${world.ids.org_id}", workspaceId: "${world.ids.workspace_id}") { id } }`,
+        query: `subscription {
+          workspaceEvents(orgId: "${world.ids.org_id}", workspaceId: "${world.ids.workspace_id}") { id } }`,
       },
     };
     socket.send(open);
@@ -334,7 +341,8 @@ describe('close codes of the socket', () => {
     shouted.mockRestore();
     const socket = await openAcknowledged(url, world.as('owner').authorization);
     for (let i = 0; i < 25; i++) {
-      const events = `subscription { workspaceEvents(orgId: "${world.ids.org_id}", workspaceId: "${world.ids.workspace_id}") { id } }`;
+      const events = `subscription {
+        workspaceEvents(orgId: "${world.ids.org_id}", workspaceId: "${world.ids.workspace_id}") { id } }`;
       socket.send({ id: `s${i}`, type: 'subscribe', payload: { query: events } });
     }
     // each of the others is refused, by the limit of streams or by that of the socket's operations

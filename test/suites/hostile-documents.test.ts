@@ -24,7 +24,8 @@ interface Answer {
 }
 
 const jsonOf = ({ query, variables = '{}', operationName }: HostileDocument) =>
-  `{"query":${JSON.stringify(query)},"variables":${variables},"operationName":${JSON.stringify(operationName ?? null)}}`;
+  `{"query":${JSON.stringify(query)},"variables":${variables},` +
+  `"operationName":${JSON.stringify(operationName ?? null)}}`;
 
 /** One operation over each transport. What a URL or a message cannot carry is refused as such. */
 const transports: Record<string, (document: HostileDocument) => Promise<Answer>> = {

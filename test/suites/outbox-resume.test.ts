@@ -104,7 +104,7 @@ async function naiveReader({ tail }: Node, last: () => string): Promise<string[]
   return seen;
 }
 
-test('readers that leave and come back at random, to two nodes, while twelve writers commit late: each event once, in one order for all; a naive reader loses or repeats some', async () => {
+test('readers reconnect at random to two nodes during twelve late writers: each event once, in one order for all', async () => {
   let isNaiveWrong = false;
   for (let round = 0; round < ROUNDS && !isNaiveWrong; round++) {
     await pool.query('truncate events');

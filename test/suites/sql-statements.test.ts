@@ -123,7 +123,8 @@ function nestedQuery({ root, field }: NestedCase, given: object, first: number, 
   const { type, args } = (nodes as GraphQLObjectType).getFields()[field]!;
   const page = args.some(({ name }) => name === 'first') ? `(first: ${inner})` : '';
   return `query${declared.length > 0 ? ` (${declared.join(', ')})` : ''} {
-    ${root.name}(${[...passed, `first: ${first}`].join(', ')}) { nodes { ${field}${page} ${selectionOf(type, page ? 3 : 2)} } } }`;
+    ${root.name}(${[...passed, `first: ${first}`].join(', ')}) {
+      nodes { ${field}${page} ${selectionOf(type, page ? 3 : 2)} } } }`;
 }
 
 interface NestedAnswer {

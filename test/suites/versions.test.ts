@@ -91,7 +91,8 @@ test('each route answers a single resource with its ETag, be it in an envelope o
 
 test('a trigger raises the version in each table that has one', async () => {
   const { rows } = await app.database.pool.query<{ name: string; triggers: string[] }>(
-    `select c.table_name as name, array(select tgname::text from pg_trigger g where g.tgrelid = c.table_name::regclass and g.tgname = 'resource_version') as triggers
+    `select c.table_name as name, array(select tgname::text from pg_trigger g where g.tgrelid = c.table_name::regclass
+      and g.tgname = 'resource_version') as triggers
      from information_schema.columns c where c.table_schema = 'public' and c.column_name = 'resource_version'`,
   );
   expect(rows.length).toBe(schema.getPossibleTypes(versioned as never).length);
