@@ -229,7 +229,7 @@ describe('one resync, and then what happens', () => {
     await open(0);
   });
 
-  test('for a reader that missed more than 10,000 events; after exactly 10,000 it gets each once, in order', async () => {
+  test('for a reader that missed over 10,000 events; after exactly 10,000 it gets each once, in order', async () => {
     const after = await newCursor(own);
     const { org_id, workspace_id } = own.ids;
     const flood = (count: number) =>

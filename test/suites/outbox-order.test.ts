@@ -41,7 +41,7 @@ async function naiveReader(isOver: () => boolean): Promise<string[]> {
   return seen;
 }
 
-test('twelve late writers: the tail delivers each event once, in transaction order; a naive reader loses some', async () => {
+test('twelve late writers: the tail delivers each event once, in order; a naive reader loses some', async () => {
   let lostByNaive = 0;
   for (let round = 0; round < ROUNDS && lostByNaive === 0; round++) {
     const faults: unknown[] = [];

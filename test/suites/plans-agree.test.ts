@@ -10,7 +10,8 @@ import { createWorld, type World } from '../support/world.ts';
 import { writtenRequest } from '../support/written.ts';
 
 /*
- * What a client asks for the first time is executed by graphql-js, the same document later by its plan: both must answer alike, byte for byte.
+ * graphql-js executes a document that a client sends for the first time; later its plan does. Both must give the same
+ * answer, byte for byte.
  */
 let app: TestApp;
 let world: World;
@@ -121,8 +122,8 @@ const forms: [what: string, query: () => string, variables?: () => Record<string
   [
     'conditions',
     () =>
-      'query ($a: Boolean!, $b: Boolean = true) { me { id @skip(if: $a) username @include(if: $b) ...F @include(if: $a) ...F } } ' +
-      'fragment F on User { email }',
+      'query ($a: Boolean!, $b: Boolean = true) { me { id @skip(if: $a) username @include(if: $b) ' +
+      '...F @include(if: $a) ...F } } fragment F on User { email }',
     () => ({ a: true }),
   ],
   [
