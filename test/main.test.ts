@@ -214,7 +214,7 @@ describe('the process', () => {
     expect(await isHealthy(url)).toBe(true);
   });
 
-  it('says what is wrong with every variable, and ends with 1', async () => {
+  it('reports every invalid variable, and exits with 1', async () => {
     const service = start({ PORT: 'abc', LOG_LEVEL: 'loud' });
     expect(await service.exited()).toBe(1);
     expect(service.output().trim().split('\n')).toEqual([

@@ -8,7 +8,7 @@ const compile = (documents: string | Record<string, string>) => compileOperation
 const rest = '@rest(method: GET, path: "/v1/x")';
 
 describe('compileOperations', () => {
-  it('reads operations and shared fragments from every folder, and tells additions apart', () => {
+  it('reads operations and shared fragments from every folder, and marks additions', () => {
     const operations = compile({
       'items.graphql':
         '# One item.\n# With its owner.\n' +

@@ -158,7 +158,7 @@ describe('strangers', () => {
     expect((await toy.send({ url: '/v1/health', as: null })).status).toBe(200);
   });
 
-  it('learn nothing of what is wrong with their input', async () => {
+  it('do not learn what is wrong with their input', async () => {
     expect((await toy.send({ url: '/v1/shops/1/items?limit=x', as: null })).status).toBe(401);
   });
 });
@@ -242,7 +242,7 @@ describe('routes', () => {
   });
 });
 
-describe('what is no HTTP', () => {
+describe('malformed HTTP', () => {
   const raw = async (text: string) => {
     const socket = connect((toy.server.server.address() as AddressInfo).port, '127.0.0.1');
     socket.write(text);

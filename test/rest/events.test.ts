@@ -110,7 +110,7 @@ describe('an event stream', () => {
     });
   });
 
-  it('lets go of its source as soon as the client is gone', async () => {
+  it('closes its source as soon as the client disconnects', async () => {
     const source = new Source();
     const url = await listen(() => source);
     const client = new AbortController();
@@ -130,7 +130,7 @@ describe('an event stream', () => {
     await source.ended;
   });
 
-  it('lets a source that knows of the end say its last word', async () => {
+  it('lets a source that knows of the shutdown send its closing event', async () => {
     const source = new Source();
     const url = await listen(() => source);
     const text = (await fetch(url, { headers })).text();
@@ -208,7 +208,7 @@ describe('EventStream', () => {
     }
   });
 
-  it('writes one frame per event, and lets no value break out of its line', () => {
+  it('writes one frame per event, and no value can break out of its line', () => {
     expect(frameOf({ at: 'a\nevent: x', type: 'b\r\n', id: 1 }, 'at')).toBe(
       'id: a event: x\nevent: b  \ndata: {"type":"b\\r\\n","id":1}\n\n',
     );

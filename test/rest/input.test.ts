@@ -570,7 +570,7 @@ describe('bodies', () => {
     expect(Object.keys(items[1] ?? {})).toEqual(['type', 'loc', 'msg', 'input', 'ctx']);
   });
 
-  it('do not echo what is huge', async () => {
+  it('do not echo huge values', async () => {
     const huge = {
       display_name: 'x'.repeat(1_000_000),
       tags: Array.from({ length: 50_000 }, () => 'a'),
@@ -642,7 +642,7 @@ describe('absent and null', () => {
   });
 });
 
-describe('whatever is sent', () => {
+describe('any input', () => {
   const keys = [
     'display_name',
     'max_cost_per_1k_tokens',

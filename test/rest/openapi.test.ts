@@ -159,7 +159,7 @@ describe('the OpenAPI document', () => {
     ).toHaveLength(1);
   });
 
-  it('states bodies in the names of REST, with constraints, nullability and what is required', () => {
+  it('states bodies with REST names, constraints, nullability and required fields', () => {
     expect(operation('/v1/items', 'post').requestBody).toEqual({
       required: true,
       content: {
@@ -300,7 +300,7 @@ describe('the OpenAPI document', () => {
     expect(JSON.stringify(document.components.parameters)).not.toContain('maxLength');
   });
 
-  it('tells additions and public operations apart', () => {
+  it('marks additions and public operations', () => {
     expect(operation('/v1/health', 'get')).toMatchObject({ 'x-addition': true });
     expect(operation('/v1/items', 'post')).not.toHaveProperty('x-addition');
     expect(operation('/v1/items', 'post')).not.toHaveProperty('security');

@@ -132,7 +132,7 @@ describe('a reader that comes back', () => {
     await open(0);
   });
 
-  test('is told at its place that its cursor is none, over both transports, and holds no stream', async () => {
+  test('gets an error for an invalid cursor, over both transports, and opens no stream', async () => {
     const socket = await openAcknowledged(url, own.as('viewer').authorization);
     const max = '9'.repeat(19);
     for (const [index, after] of [
@@ -165,7 +165,7 @@ describe('a reader that comes back', () => {
     socket.close();
   });
 
-  test('sees nothing of another tenant, whatever its cursor', async () => {
+  test('sees nothing of another tenant, with any cursor', async () => {
     const after = await newCursor(foreign);
     await several(foreign, 2);
     const socket = await openWs(own, after);

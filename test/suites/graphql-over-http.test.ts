@@ -273,7 +273,7 @@ describe('close codes of the socket', () => {
     payload: { query: `subscription { workspaceEvents(orgId: "${''}", workspaceId: "") { id } }` },
   };
 
-  test('4400 for what is no message', async () => {
+  test('4400 for an invalid message', async () => {
     for (const message of ['no json', '{}', '{"type":"unknown"}', '[]', 'null', '{"type":"subscribe"}']) {
       const socket = await openSocket(url);
       socket.send(message);
@@ -298,7 +298,7 @@ describe('close codes of the socket', () => {
     expect(socket.messages).toEqual([]);
   });
 
-  test('the header of the upgrade lets in, too', async () => {
+  test('the header of the upgrade request authenticates, too', async () => {
     const socket = await openSocket(url, world.as('owner'));
     socket.send({ type: 'connection_init' });
     await socket.next(({ type }) => type === 'connection_ack');
@@ -332,7 +332,7 @@ describe('close codes of the socket', () => {
     expect(await socket.closed()).toBe(4429);
   });
 
-  test('1009 for a message past 64 KiB, and only as many streams as a user may hold', async () => {
+  test('1009 for a message past 64 KiB, and no more streams than a user may open', async () => {
     const shouted = vi.spyOn(console, 'error').mockReturnValue(undefined);
     const huge = await openAcknowledged(url, world.as('owner').authorization);
     huge.send({ id: '1', type: 'subscribe', payload: { query: `{ me { id } } # ${'x'.repeat(70_000)}` } });

@@ -179,7 +179,7 @@ test('a reader that is ahead of the node it comes back to sees nothing again', a
   for (const tail of [ahead.tail, behind.tail, slow]) tail.close();
 });
 
-test('what is missed is read as fast as it is taken, and a reader that falls behind meanwhile is told so', async () => {
+test('missed events are read as fast as the reader takes them; a reader that falls behind gets a notice', async () => {
   const { tail, service } = node([]);
   const actor = { principal: { userId: 'usr_slow', token: null } } as never;
   const stream = (await service.subscribe(actor, PLACE, {}))[Symbol.asyncIterator]();

@@ -183,7 +183,7 @@ describe('the shapes of the spec', () => {
     payload?: object,
   ) => expectOk<Body>(app, { method, url, headers: world.as('owner'), ...(payload ? { payload } : {}) });
 
-  test('User, with has_password only in the profile; what is private is empty for others', async () => {
+  test('User, with has_password only in the profile; private fields are empty for others', async () => {
     for (const url of ['/v1/auth/me', '/v1/users/me', `/v1/users/${world.accounts.owner.userId}`])
       hasShape(await get(url), 'User');
     const profile = await get('/v1/auth/me/profile');
@@ -418,7 +418,7 @@ describe('the shapes of the spec', () => {
     hasShape(all.tokens[0], 'Token');
   });
 
-  test('Logical model, provider account and entitlement, with what is nested in them', async () => {
+  test('Logical model, provider account and entitlement, with nested objects', async () => {
     const url = `/v1/orgs/${world.ids.org_id}`;
     const account = await send('POST', `${url}/provider-accounts`, {
       name: 'Account',
@@ -469,7 +469,7 @@ describe('the shapes of the spec', () => {
     hasShape(list.entitlements[0], 'Entitlement');
   });
 
-  test('what is untyped answers the text null', async () => {
+  test('untyped operations answer the text null', async () => {
     for (const [url, payload] of [
       ['/v1/auth/resend-verification', { email: 'nobody@example.test' }],
       ['/v1/auth/forgot-password', { email: 'nobody@example.test' }],

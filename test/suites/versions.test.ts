@@ -66,7 +66,7 @@ test('every mutation takes the version of its resource, but those that are liste
   expect(without.map(({ name }) => name).sort()).toEqual(Object.keys(withoutVersion).sort());
 });
 
-test('everything that has an identifier of its own has a version, but what is never changed', () => {
+test('every type with its own identifier has a version, except those that never change', () => {
   const node = schema.getType('Node');
   if (!isInterfaceType(node)) throw new Error('Node is no interface.');
   const without = schema.getPossibleTypes(node).filter((type) => !isVersioned(type));
@@ -206,7 +206,7 @@ test('PUT, PATCH and DELETE all take If-Match', () => {
 });
 
 describe.each(takers.map((operation) => [routeOf(operation), operation] as const))('%s', (_title, operation) => {
-  test('refuses what is no version of the resource, and changes nothing', async () => {
+  test('refuses a version that is not the current one, and changes nothing', async () => {
     const source = await prepared(operation);
     const was = await databaseChecksums(app.database.pool);
     const current = versionOf(await send(operation, source, '"999999999"'));
@@ -217,7 +217,7 @@ describe.each(takers.map((operation) => [routeOf(operation), operation] as const
     if (before[routeOf(operation)] !== newInvitation) expect(await databaseChecksums(app.database.pool)).toEqual(was);
   });
 
-  test('refuses what is no list of entity tags', async () => {
+  test('refuses a header that is not a list of entity tags', async () => {
     const source = await prepared(operation);
     const was = await databaseChecksums(app.database.pool);
     for (const header of ['1', '', '"1', 'W/', '*, "1"', '"1" "2"', 'w/"1"', '"a b"']) {
