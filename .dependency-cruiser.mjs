@@ -1,8 +1,8 @@
 /**
- * The arrows of the house: who may import whom. `npm run arrows` holds them.
+ * The import rules: which modules may import which. `npm run arrows` checks them.
  *
- * `imports` counts every import, of types too, and reads the sources. `runtime` counts what is left when types are erased, and reads the
- * build: the parser that understands TypeScript 7's sources does not tell the two apart.
+ * `imports` counts every import, type imports included, and reads the sources. `runtime` counts the imports that remain
+ * when types are erased, and reads the build: the parser for TypeScript 7's sources does not distinguish the two.
  */
 
 /** What declares GraphQL types: it delegates to services and holds no rules. */
@@ -127,7 +127,8 @@ export const runtime = [
 
 /** @type {import('dependency-cruiser').ICruiseOptions} */
 export const options = {
-  parser: 'swc', // the default parser needs an API that TypeScript 7 lacks: it would read nothing and find nothing wrong
+  // the default parser needs an API that TypeScript 7 lacks: it would read nothing and report nothing
+  parser: 'swc',
   doNotFollow: { path: '^node_modules' },
   exclude: { path: '^(src|rest)/generated/' },
   enhancedResolveOptions: {

@@ -5,7 +5,7 @@ import { AccessTokens } from '../src/access/access-tokens.ts';
 import { SigningKeys } from '../src/access/signing-keys.ts';
 import type { Account } from './api.ts';
 
-/** Somebody who is signed in, and the workspace that they may read. */
+/** A signed-in user, and the workspace that they may read. */
 export interface Listener {
   token: string;
   workspaceId: string;
@@ -20,7 +20,8 @@ const MAKE = `with made as (
   members as (insert into organization_members (id, org_id, user_id, role)
     select 'om_' || $1 || lpad(n::text, 12, '0'), $3, user_id, 'viewer' from made)
   insert into workspace_members (id, org_id, workspace_id, user_id, role)
-    select 'wm_' || $1 || lpad(n::text, 12, '0'), $3, ($4::text[])[1 + n % array_length($4::text[], 1)], user_id, 'viewer' from made
+    select 'wm_' || $1 || lpad(n::text, 12, '0'), $3, ($4::text[])[1 + n % array_length($4::text[], 1)], user_id,
+      'viewer' from made
     returning user_id as "userId", workspace_id as "workspaceId"`;
 
 /** People of the account's organization, each a viewer of one of the workspaces. */

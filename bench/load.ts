@@ -7,17 +7,17 @@ export interface Sample {
   p99Ms: number;
 }
 
-/** How often, and how long each time. */
+/** The number of rounds, and the duration of each. */
 export interface Rounds {
   count: number;
   seconds: number;
-  /** 32 unless told. */
+  /** Default 32. */
   connections?: number;
 }
 
 const CONNECTIONS = 32;
 
-/** What is asked: a path, or a request with a body. */
+/** A request: a path, or a request with a body. */
 export type Question = string | { method: 'POST' | 'PUT'; path: string; body: string | (() => object) };
 
 const HEADERS = { 'content-type': 'application/json', accept: 'application/json' };
@@ -30,7 +30,7 @@ function requestOf(question: Question): autocannon.Request {
   return { ...rest, setupRequest, headers: HEADERS };
 }
 
-/** One closed-loop round against one server, through the questions in turn; every answer must be 2xx. */
+/** One closed-loop round against one server, which sends the questions in turn. Every answer must be 2xx. */
 export async function load(
   server: ServerProcess,
   questions: Question | readonly Question[],
@@ -43,7 +43,7 @@ export async function load(
   const before = server.cpuSeconds();
   const result = await autocannon({
     url: server.url,
-    // each connection begins elsewhere, so that they do not all ask for the same at once
+    // each connection starts at a different question, so that they do not all send the same one at once
     setupClient: (client) => client.setRequests(rotated(asked, clients++).map(requestOf)),
     connections,
     duration: seconds,
@@ -62,14 +62,14 @@ const rotated = <T>(list: readonly T[], by: number): T[] => {
   return [...list.slice(at), ...list.slice(0, at)];
 };
 
-/** The middle one. */
+/** The middle value. */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = Math.floor(sorted.length / 2);
   return sorted.length % 2 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
 
-/** Rounds in rotating order; the first is dropped, because everything is still warming up. */
+/** Runs the rounds in rotating order. Drops the first one, which is for warming up. */
 export async function compare(
   servers: readonly ServerProcess[],
   questions: Question | readonly Question[],

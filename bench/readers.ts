@@ -1,7 +1,7 @@
 import { get, type IncomingMessage, request } from 'node:http';
 import { WebSocket } from 'ws';
 
-/** An open stream: it counts what arrives and keeps nothing but the last text. */
+/** An open stream. Counts what arrives and keeps only the last text. */
 export interface Reader {
   count: number;
   last: string;
@@ -20,7 +20,7 @@ export async function openAll(opens: readonly Open[]): Promise<Reader[]> {
   return readers;
 }
 
-/** A subscription over WebSocket; it counts the `next` messages. */
+/** A subscription over WebSocket. Counts the `next` messages. */
 export const subscribeWs = (url: string, token: string, query: string, id: string): Open =>
   reader(
     `${url.replace('http', 'ws')}/graphql`,
@@ -34,7 +34,7 @@ export const subscribeWs = (url: string, token: string, query: string, id: strin
     (socket) => socket.send(JSON.stringify({ type: 'connection_init', payload: { authorization: `Bearer ${token}` } })),
   );
 
-/** A bare WebSocket; it counts every message. */
+/** A bare WebSocket. Counts every message. */
 export const listenWs = (url: string): Open =>
   reader(
     `${url.replace('http', 'ws')}/websocket`,
@@ -66,7 +66,7 @@ function reader(
     });
 }
 
-/** A subscription over SSE; it counts the `next` events. */
+/** A subscription over SSE. Counts the `next` events. */
 export const subscribeSse = (url: string, token: string, query: string): Open =>
   sse(
     (onAnswer) =>
@@ -86,7 +86,7 @@ export const subscribeSse = (url: string, token: string, query: string): Open =>
     'event: next',
   );
 
-/** A bare SSE connection; it counts what the product counts. */
+/** A bare SSE connection. Counts the same as for the product. */
 export const listenSse = (url: string): Open =>
   sse((onAnswer) => get(`${url}/sse`, { agent: false }, onAnswer), 'event: next');
 

@@ -25,7 +25,7 @@ const rounds: Rounds = {
   count: Number(process.env.BENCH_ROUNDS ?? 5),
   seconds: Number(process.env.BENCH_SECONDS ?? 3),
 };
-/** What a start loads a moment later belongs to what an idle process holds. */
+/** Modules loaded shortly after the start count as memory of an idle process. */
 const SETTLING_MS = 5_000;
 const TSX = ['--import', 'tsx'];
 const YOGA = [...TSX, 'bench/servers/yoga.mjs'];
@@ -40,7 +40,7 @@ async function throughput(env: Record<string, string>): Promise<void> {
     return server;
   };
   try {
-    // the product first: it makes the keys
+    // the product first: it creates the keys
     const product = await started('product', ['dist/src/main.js']);
     const url = env.DATABASE_URL!;
     if (only === 'hostile') return await hostile(product, await register(product));
@@ -60,7 +60,9 @@ async function throughput(env: Record<string, string>): Promise<void> {
     const prisma = await started('prisma', [...TSX, 'bench/servers/prisma.ts']);
     await setTimeout(SETTLING_MS);
     console.log(
-      `start: ${product.startMs.toFixed(0)} ms to listening, ${product.residentMiB().toFixed(0)} MiB resident when idle (hand-written pg: ${pg.residentMiB().toFixed(0)} MiB)`,
+      `start: ${product.startMs.toFixed(0)} ms to listening, ` +
+        `${product.residentMiB().toFixed(0)} MiB resident when idle ` +
+        `(hand-written pg: ${pg.residentMiB().toFixed(0)} MiB)`,
     );
     console.log(`each: ${rounds.count} rounds of ${rounds.seconds} s, 32 connections`);
     const account = await register(product);

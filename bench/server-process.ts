@@ -2,13 +2,13 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
-const TICKS_PER_SECOND = 100; // of /proc, on every Linux of today
+const TICKS_PER_SECOND = 100; // in /proc, on all current Linux systems
 
-/** A server under load, in a process of its own. */
+/** A server under load, in its own process. */
 export class ServerProcess {
   readonly name: string;
   readonly url: string;
-  /** Milliseconds from the start of the process to its first answerable moment. */
+  /** Milliseconds from the start of the process until it can answer. */
   readonly startMs: number;
   readonly #child: ChildProcess;
 
@@ -19,7 +19,7 @@ export class ServerProcess {
     this.#child = child;
   }
 
-  /** Starts it and waits until it says where it listens. */
+  /** Starts it and waits until it prints its address. */
   static async start(name: string, args: string[], env: Record<string, string>): Promise<ServerProcess> {
     const started = performance.now();
     const child = spawn(process.execPath, args, {

@@ -17,7 +17,8 @@ type Values = Record<string, unknown>;
 type Reader = (variables: Values) => unknown;
 
 /**
- * What compares the values of a request with each other. `document` is the executed one, and has one field of the root.
+ * Compiles the checks that compare arguments of a request with each other. `document` is the executed document, with
+ * one root field.
  */
 export function comparison(
   schema: GraphQLSchema,
@@ -57,8 +58,8 @@ function argumentReaders(
 }
 
 /**
- * Gives `undefined` for what cannot be read. An input object stays as it was read of the body, which may be wrong in
- * parts.
+ * Gives `undefined` for values that cannot be read. An input object stays as read from the body, and parts of it may be
+ * invalid.
  */
 function readerOf(
   { type, defaultValue }: GraphQLArgument,

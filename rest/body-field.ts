@@ -16,9 +16,9 @@ import { resultKey } from './selection.ts';
 export interface BodyField {
   node: FieldNode;
   type: GraphQLOutputType;
-  /** From the root to the field: key in the result and type of each step. */
+  /** The path from the root to the field: key in the result and type of each step. */
   path: { key: string; type: GraphQLOutputType }[];
-  /** The root field on the way. */
+  /** The root field of that path. */
   root: GraphQLField<unknown, unknown>;
 }
 
@@ -82,7 +82,7 @@ function search(
   }
 }
 
-/** `@body`, `@empty`, `@nothing` and `@eventId` inside of a fragment would mean another operation at each use. */
+/** `@body`, `@empty`, `@nothing` and `@eventId` inside a fragment would mean a different operation at each use. */
 export function misplaced(node: FieldNode): string[] {
   return ['body', 'empty', 'nothing', 'eventId'].flatMap((name) => {
     const directive = directiveNode(node, name);

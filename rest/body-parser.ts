@@ -11,7 +11,7 @@ const JSON_TYPE = /^application\/(?:[\w!#$&^.+-]+\+)?json(?:\s*;|$)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^";\s]+)/i;
 
 /**
- * For routes with a body: only JSON in UTF-8 is read, and everything that is wrong with it has the shape of the spec.
+ * For routes with a body: accepts only JSON in UTF-8, and reports every fault in the shape of the spec.
  */
 export function acceptJson(server: FastifyInstance): void {
   server.removeAllContentTypeParsers();
@@ -24,7 +24,7 @@ export function acceptJson(server: FastifyInstance): void {
   });
 }
 
-/** For routes without one: whatever is sent stays unread. */
+/** For routes without a body: ignores any body that is sent. */
 export function ignoreBody(server: FastifyInstance): void {
   server.removeAllContentTypeParsers();
   server.addContentTypeParser('*', (_request, _payload, done) => done(null));
@@ -69,14 +69,14 @@ const item = (type: string, msg: string, ctx?: Record<string, unknown>): Validat
   ...(ctx ? { ctx } : {}),
 });
 
-/** What is deeper is not even parsed: that alone would take too long. */
+/** Deeper bodies are not parsed: parsing alone would take too long. */
 const MAX_PARSED_DEPTH = 1_000;
 
 const tooDeep = () =>
   item('recursion_loop', `JSON should be nested at most ${MAX_JSON_DEPTH} levels deep`, { max_depth: MAX_JSON_DEPTH });
 
 /**
- * What makes a parsed body dangerous wherever it stands: nesting that overflows the stacks behind us, and keys that
+ * Finds what is dangerous anywhere in a parsed body: nesting that overflows the stack of later code, and keys that
  * reach a prototype. Iterative, because the body may be ten thousand levels deep.
  */
 function hostility(body: unknown): ValidationItem | null {

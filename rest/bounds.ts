@@ -6,7 +6,7 @@ import { oneOfOf, rangeOf } from './directives.ts';
 /** Receives a mistake in a document. */
 export type Report = (message: string) => void;
 
-/** The bounds that `@range` and `@oneOf` state on a variable whose type, or item type, is `item`. */
+/** The bounds that `@range` and `@oneOf` set on a variable whose type, or item type, is `item`. */
 export function ownConstraints(node: VariableDefinitionNode, item: GraphQLInputType, problem: Report): Constraints {
   const range = rangeOf(node);
   const oneOf = oneOfOf(node);
@@ -38,7 +38,7 @@ export function checkDefault(value: unknown, own: Constraints, problem: Report):
   }
 }
 
-/** Both sets of bounds at once. */
+/** Combines both sets of bounds. */
 export function tightest(a: Constraints, b: Constraints): Constraints {
   const both: Constraints = { ...a, ...b };
   const lower = (key: 'min' | 'minLength' | 'minItems') =>

@@ -8,12 +8,12 @@ const known: Record<string, [status: number, reason: string]> = {
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'request_timeout'],
 };
 
-/** The start of a request, as far as it tells what is asked of which path. */
+/** The start of a request: its method and path. */
 const REQUEST_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}) (\S{1,8192}) HTTP\/1\.[01]\r?\n/;
 
-/** For the Fastify constructor: answers what is no HTTP request at all in the shape of every other error. */
+/** For the Fastify constructor: answers malformed HTTP in the same shape as every other error. */
 export function clientErrorHandler(this: FastifyInstance, error: ConnectionError, socket: Socket): void {
-  // nobody is there to read an answer
+  // no client is left to read an answer
   if (error.code === 'ECONNRESET' || socket.destroyed) return;
   const [, method, url] = (error.code === 'HPE_INVALID_METHOD' && REQUEST_LINE.exec(textOf(error))) || [];
   const [status, reason] = known[error.code ?? ''] ?? [400, 'malformed_http'];
@@ -21,6 +21,6 @@ export function clientErrorHandler(this: FastifyInstance, error: ConnectionError
   writeAnswer(socket, (method && url && answerUnrouted(this, { method, url })) || malformed);
 }
 
-/** The bytes that could not be read; the framework's type says what they look like as JSON. */
+/** The bytes that could not be parsed. The framework's type describes them as JSON, but they are a buffer. */
 const textOf = ({ rawPacket }: ConnectionError): string =>
   Buffer.from(rawPacket as unknown as Uint8Array).toString('latin1');

@@ -17,15 +17,15 @@ import { fieldOfUnknownKeys, restFields, restValues } from './names.ts';
 import { readScalar } from './scalars.ts';
 
 /**
- * Reads one present value into the form that graphql-js takes for a variable. Failures go to `issues`; the result is
- * then of no use.
+ * Reads one present value into the form that graphql-js takes for a variable. Adds failures to `issues`; the result
+ * must not be used then.
  */
 export type Reader = (value: unknown, where: At, issues: Issues) => unknown;
 
-/** The reader of a type. Texts of the URL and values of a body are read alike: pydantic's lax mode. */
+/** The reader of a type. It reads texts of the URL and values of a body alike: pydantic's lax mode. */
 export function readerOf(type: GraphQLInputType, constraints: Constraints): Reader {
   const read = nonNullReaderOf(getNullableType(type), constraints);
-  // a null for a non-null type, or for what cannot be cleared, fails as a wrong type
+  // a null for a non-null type, or for a field that cannot be cleared, fails as a wrong type
   return isNonNullType(type) || constraints.notNull
     ? read
     : (value, where, issues) => (value === null ? null : read(value, where, issues));
@@ -40,7 +40,7 @@ function nonNullReaderOf(type: GraphQLInputType, constraints: Constraints): Read
 }
 
 /**
- * What neither the type nor the database can hold is out of bounds: of GraphQL's Int, and of counters that JSON keeps
+ * Bounds that the type and the database impose: the range of GraphQL's Int, and the range of counters that JSON keeps
  * exact.
  */
 export function withinType(type: GraphQLInputType, constraints: Constraints): Constraints {
@@ -49,15 +49,15 @@ export function withinType(type: GraphQLInputType, constraints: Constraints): Co
   return isInt53 ? { min: Number.MIN_SAFE_INTEGER, max: Number.MAX_SAFE_INTEGER, ...constraints } : constraints;
 }
 
-/** Applies the schema's constraints to what the reader gives, in the order of pydantic: type first, then bounds. */
+/** Applies the schema's constraints to the value that the reader returns, in pydantic's order: type, then bounds. */
 function bounded(read: Reader, constraints: Constraints): Reader {
   return (value, where, issues) => {
     const before = issues.items.length;
     const result = read(value, where, issues);
     if (issues.items.length > before) return undefined;
     for (const issue of checkConstraints(result, constraints)) {
-      // shown as it was sent: "0", not 0. Deeper in, checkConstraints has the better view (it may stand in for the
-      // value)
+      // shown as it was sent: "0", not 0. Below the top level, the input of checkConstraints is more precise (it may
+      // replace the value)
       const input = issue.path.length === 0 && typeof value !== 'object' ? value : issue.input;
       issues.add(where, issue.type, issue.msg, input, issue.ctx, issue.path);
     }
@@ -83,7 +83,7 @@ function listReader(item: Reader, { minItems, maxItems }: Constraints): Reader {
       return undefined;
     }
     if (isBounded) {
-      // the items are the item reader's matter
+      // the item reader checks the items
       const [wrong] = checkConstraints(value, { minItems, maxItems }).filter((issue) => issue.path.length === 0);
       if (wrong) {
         issues.add(where, wrong.type, wrong.msg, value, wrong.ctx);
@@ -117,7 +117,7 @@ function objectReader(type: GraphQLInputObjectType): Reader {
     const given = value as Record<string, unknown>;
     const result: Record<string, unknown> = {};
     for (const { key, name, isRequired, read } of fields) {
-      // what is left out stays left out: a resolver must be able to tell it from null
+      // an omitted field stays omitted: a resolver must be able to distinguish it from null
       if (Object.hasOwn(given, key)) result[name] = read(given[key], at(where, key), issues);
       else if (isRequired) issues.add(at(where, key), 'missing', 'Field required', value);
     }

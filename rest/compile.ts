@@ -65,7 +65,7 @@ export function compileOperations(schema: GraphQLSchema, dir: string): CompiledO
 function fragmentProblems(facade: GraphQLSchema, fragments: Fragments): string[] {
   const definitions = [...fragments.values()];
   const problems: string[] = [];
-  // variables are known only together with the operation
+  // variables can only be checked together with the operation
   const rules = specifiedRules.filter((rule) => rule !== NoUnusedFragmentsRule);
   if (definitions.length > 0)
     problems.push(...validate(facade, { kind: Kind.DOCUMENT, definitions }, rules).map(problemOf));
@@ -79,7 +79,7 @@ function fragmentProblems(facade: GraphQLSchema, fragments: Fragments): string[]
   return problems;
 }
 
-/** The operation with the fragments that it uses, directly or not. */
+/** The operation with the fragments that it uses, directly or indirectly. */
 function documentOf({ node }: OperationSource, fragments: Fragments): DocumentNode {
   const used = new Set<FragmentDefinitionNode>();
   const follow = (from: OperationSource['node'] | FragmentDefinitionNode) =>
@@ -123,7 +123,7 @@ function compileOperation(
   const etag = bodyField && !isStream ? etagReader(schemas.product, fragments, bodyField, problems) : null;
   if (response) problems.push(...resumeProblems(node, response));
   const document = rewrite(written, etag !== null);
-  // names that REST makes equal
+  // different names that are equal in REST
   if (problems.length === 0)
     problems.push(...validate(schemas.product, document, [OverlappingFieldsCanBeMergedRule]).map(problemOf));
   if (problems.length > 0 || !bodyField || !response) {
@@ -167,7 +167,7 @@ function compileOperation(
   };
 }
 
-/** Whether the root field takes the version of its resource, and the document leaves it to the header. */
+/** Whether the root field takes `expectedVersion` and the document does not set it: then `If-Match` does. */
 const takesVersion = ({ extensions }: BodyField['root'], operation: OperationDefinitionNode): boolean =>
   extensions.versionArgument !== undefined &&
   operation.selectionSet.selections.every(

@@ -27,13 +27,13 @@ const text = { type: new GraphQLNonNull(GraphQLString) };
 
 const rest = new GraphQLDirective({
   name: 'rest',
-  description: 'The route that this operation is.',
+  description: 'The route of this operation.',
   locations: [QUERY, MUTATION, SUBSCRIPTION],
   args: {
     method: { type: new GraphQLNonNull(enumOf('RestMethod', methods)) },
     path: { ...text, description: 'Path template: `/v1/orgs/{org_id}`. Each `{name}` is a variable of the operation.' },
     errors: { type: enumOf('RestErrorSet', errorSets), defaultValue: 'B', description: 'Error set of the spec.' },
-    status: { type: GraphQLInt, description: 'Status of success; 204 answers without a body. Default 200.' },
+    status: { type: GraphQLInt, description: 'Status of success. 204 answers without a body. Default 200.' },
   },
 });
 const body = new GraphQLDirective({
@@ -61,12 +61,12 @@ const header = new GraphQLDirective({
 });
 const commaList = new GraphQLDirective({
   name: 'commaList',
-  description: 'The list is one query parameter with commas instead of a repeated one.',
+  description: 'The list is one query parameter, separated by commas, instead of a repeated parameter.',
   locations: [VARIABLE_DEFINITION],
 });
 const flatten = new GraphQLDirective({
   name: 'flatten',
-  description: 'Lifts the fields of the nested object into its parent; a null object gives null fields.',
+  description: 'Lifts the fields of the nested object into its parent. A null object gives null fields.',
   locations: [FIELD],
 });
 const empty = new GraphQLDirective({
@@ -76,13 +76,14 @@ const empty = new GraphQLDirective({
 });
 const nothing = new GraphQLDirective({
   name: 'nothing',
-  description: 'On the `@body` field: the response body is the JSON text `null`, whatever the field says.',
+  description: 'On the `@body` field: the response body is always the JSON text `null`.',
   locations: [FIELD],
 });
 const eventId = new GraphQLDirective({
   name: 'eventId',
   description:
-    'On a field of the `@body` of a subscription: its value is the `id` of the frame and no part of `data`. A client that comes back sends it to the variable with `@lastEventId`.',
+    'On a field of the `@body` of a subscription: its value becomes the `id` of the frame and is not part of `data`. ' +
+    'A client that reconnects sends it in the variable with `@lastEventId`.',
   locations: [FIELD],
 });
 const lastEventId = new GraphQLDirective({
@@ -94,7 +95,8 @@ const lastEventId = new GraphQLDirective({
 const etag = new GraphQLDirective({
   name: 'etag',
   description:
-    'On a plain field: the version of its object, which is the header `ETag` and not shown. On an object in the `@body` field: the ETag is that of this object.',
+    'On a plain field: the version of its object, sent as the header `ETag` and not shown in the body. ' +
+    'On an object in the `@body` field: the `ETag` is the version of this object.',
   locations: [FIELD],
 });
 
@@ -115,9 +117,9 @@ export const facadeDirectives: readonly GraphQLDirective[] = [
 ];
 const facadeNames = new Set(facadeDirectives.map((directive) => directive.name));
 
-/** The schema against which façade documents are written: the product's schema plus {@link facadeDirectives}. */
+/** The schema that façade documents are written for: the product's schema plus {@link facadeDirectives}. */
 export function facadeSchema(schema: GraphQLSchema): GraphQLSchema {
-  // graphql-js has an `@oneOf` of its own, for input object definitions only; documents cannot mean that one
+  // graphql-js has its own `@oneOf`, for input object definitions only; documents cannot use that one
   const others = schema.getDirectives().filter((directive) => !facadeNames.has(directive.name));
   return new GraphQLSchema({ ...schema.toConfig(), directives: [...others, ...facadeDirectives] });
 }
@@ -141,7 +143,7 @@ export const headerOf = (node: Directed) =>
 
 type PlainDirective = 'body' | 'commaList' | 'flatten' | 'empty' | 'nothing' | 'etag' | 'eventId' | 'lastEventId';
 
-/** Whether a directive without arguments stands on the node. */
+/** Whether the node has a directive without arguments. */
 export const has = (node: Directed, name: PlainDirective): boolean =>
   node.directives?.some((directive) => directive.name.value === name) ?? false;
 

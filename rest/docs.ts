@@ -7,7 +7,7 @@ export interface DocsOptions {
   document: OpenApiDocument;
 }
 
-/** The product's mark, also with its name beside it. */
+/** The product's logo, and the logo with its name beside it. */
 const mark =
   '<rect width="40" height="40" rx="9" fill="#0b5cad"/><path d="M20 7 33 14 20 21 7 14Z" fill="#fff"/>' +
   '<path d="M7 20l13 7 13-7M7 26l13 7 13-7" fill="none" stroke="#9cc9ff" stroke-width="2.6" stroke-linejoin="round"/>';
@@ -18,10 +18,11 @@ const wordmark = 'font-family="system-ui, sans-serif" font-size="20" font-weight
 const logo = (title: string) =>
   svg(
     56 + title.length * 11,
-    `${mark}<text x="52" y="27" textLength="${title.length * 11}" lengthAdjust="spacingAndGlyphs" ${wordmark}>${escaped(title)}</text>`,
+    `${mark}<text x="52" y="27" textLength="${title.length * 11}" lengthAdjust="spacingAndGlyphs" ${wordmark}>` +
+      `${escaped(title)}</text>`,
   );
 
-/** Long paths wrap, so that a phone shows them whole. */
+/** Long paths wrap, so that a phone shows all of them. */
 const css = `
 .swagger-ui .topbar { background: #10273d; }
 .swagger-ui .opblock-summary-path { word-break: break-word; }
@@ -34,7 +35,7 @@ const css = `
 }
 `;
 
-/** Serves `/openapi.json`, serialised once, and the API reference at `/docs`, with nothing from outside. */
+/** Serves `/openapi.json`, serialised once, and the API reference at `/docs`, which loads nothing from other hosts. */
 export const docsPlugin: FastifyPluginAsync<DocsOptions> = async (server, { document }) => {
   const text = JSON.stringify(document);
   server.get('/openapi.json', { config: { isPublic: true } }, async (_request, reply) =>
@@ -51,7 +52,7 @@ export const docsPlugin: FastifyPluginAsync<DocsOptions> = async (server, { docu
       css: [{ filename: 'reference.css', content: css }],
     },
     staticCSP: true,
-    // its own policy lets other hosts in, and would break plain HTTP
+    // its own policy allows other hosts, and would break plain HTTP
     transformStaticCSP: (policy) =>
       policy.replace(/ (?:https:|validator\.swagger\.io)(?=[ ;])/g, '').replace(/ ?upgrade-insecure-requests;/, ''),
   });

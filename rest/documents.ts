@@ -3,7 +3,7 @@ import { join, relative, sep } from 'node:path';
 import type { ASTNode, DocumentNode, FragmentDefinitionNode, OperationDefinitionNode } from 'graphql';
 import { GraphQLError, getLocation, Kind, parse, Source } from 'graphql';
 
-/** Mistakes in the operation documents. The message has one line per mistake: `file:line:column message`. */
+/** Mistakes in the operation documents. The message has one line for each: `file:line:column message`. */
 export class CompileError extends Error {
   override readonly name = 'CompileError';
   readonly problems: readonly string[];
@@ -31,7 +31,7 @@ export function problemOf(error: GraphQLError): string {
 export interface OperationSource {
   node: OperationDefinitionNode;
   name: string;
-  /** Path of the file, below the folder that was read, with `/`. */
+  /** Path of the file relative to the folder that was read, separated by `/`. */
   file: string;
   /** 1-based line of the operation. */
   line: number;
@@ -45,7 +45,7 @@ export interface Documents {
   problems: string[];
 }
 
-/** Reads every `*.graphql` below `dir`. Syntax errors and names used twice are returned as `problems`. */
+/** Reads every `*.graphql` below `dir`. Returns syntax errors and duplicate names as `problems`. */
 export function readDocuments(dir: string): Documents {
   const found: Documents = { operations: [], fragments: new Map(), problems: [] };
   const names = new Map<string, OperationSource>();

@@ -9,17 +9,17 @@ import { allowedMethods, rememberRoutes } from './routes.ts';
 
 declare module 'fastify' {
   interface FastifyReply {
-    /** The code of the error that was answered; `VALIDATION_ERROR` for invalid input. */
+    /** The error code of the answer; `VALIDATION_ERROR` for invalid input. */
     errorCode?: ErrorCode;
   }
 }
 
-/** The spec's standard error, keys in the order of the wire. */
+/** The spec's standard error, with its keys in wire order. */
 export interface ErrorBody {
   error: ErrorCode;
   message: string;
   details: ErrorDetails;
-  /** ISO 8601 without a zone (it is UTC), with microseconds. */
+  /** ISO 8601 in UTC with microseconds, without a zone suffix. */
   timestamp: string;
   status_code: number;
 }
@@ -60,7 +60,7 @@ export interface ErrorAnswer {
   body: ErrorBody | { detail: readonly ValidationItem[] };
 }
 
-/** The answer to an error of the catalogue; `null` for everything else, which is a fault of ours. */
+/** The answer to an error of the catalogue. `null` for any other error, which is an internal one. */
 export function answerOf(error: unknown): ErrorAnswer | null {
   if (error instanceof ValidationFailure) return { status: 422, headers: {}, body: { detail: error.detail } };
   if (typeof error !== 'object' || error === null) return null;
@@ -73,7 +73,7 @@ export function answerOf(error: unknown): ErrorAnswer | null {
   return catalogueAnswer(code, message, extensions?.details);
 }
 
-/** An internal error that names itself so is masked like any other; what is wrong with an input was told before. */
+/** An explicit internal error is masked like any other. Invalid input is handled before. */
 const UNANSWERED: ReadonlySet<ErrorCode> = new Set([
   'INTERNAL_SERVER_ERROR',
   'VALIDATION_ERROR',
@@ -93,7 +93,7 @@ function catalogueAnswer(code: ErrorCode, message?: string, details: ErrorDetail
   return { status: errorCatalogue[code].status, headers, body: errorBody(code, message, details) };
 }
 
-/** What Fastify itself refuses, in words of the catalogue; `null` for what is no refusal of a request. */
+/** Maps a refusal by Fastify itself to the catalogue. `null` if the error is not a refusal of a request. */
 function refusalOf(error: unknown, request: FastifyRequest): ApiError | null {
   const { code, statusCode } = error as { code?: string; statusCode?: number };
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE')
@@ -107,7 +107,7 @@ function refusalOf(error: unknown, request: FastifyRequest): ApiError | null {
 
 const MAX_ROUTE_TEXT = 256;
 
-/** 404 for a path that no route has. */
+/** 404 for a path without a route. */
 export function unknownRoute({ method, url }: { method: string; url: string }): ApiError {
   const [path = ''] = url.split('?', 1);
   const route = `${method} ${path}`.slice(0, MAX_ROUTE_TEXT);
@@ -118,21 +118,21 @@ export function unknownRoute({ method, url }: { method: string; url: string }): 
   );
 }
 
-/** The answer where no route was found: 405 when the path has other methods, else 404. */
+/** The answer when no route was found: 405 when the path has other methods, else 404. */
 function routeError(server: FastifyInstance, request: { method: string; url: string }): ApiError {
   const allowed = allowedMethods(server, request.url);
-  // a path of the request's own method was found and then turned down, as a folder does for a file that it lacks
+  // a route of this method matched and then declined, as a static folder does for a missing file
   const isOther = allowed.length > 0 && !allowed.includes(request.method);
   return isOther ? new ApiError('METHOD_NOT_ALLOWED', { allowed }) : unknownRoute(request);
 }
 
-/** The same for requests that no hook sees: methods that Node's parser does not know, and CONNECT. */
+/** The same for requests that reach no hook: methods that Node's parser does not know, and CONNECT. */
 export const answerUnrouted = (server: FastifyInstance, request: { method: string; url: string }): ErrorAnswer | null =>
   answerOf(routeError(server, request));
 
 export type OnFault = (error: unknown, request: FastifyRequest) => void;
 
-/** Answers an error of any kind. What is not of the catalogue goes to `onFault` and is masked. */
+/** Answers any error. An error outside the catalogue is passed to `onFault` and masked. */
 export function sendError(
   error: unknown,
   request: FastifyRequest,
@@ -147,13 +147,13 @@ export function sendError(
 }
 
 /**
- * Gives every answer of the server that is an error the shapes of the spec: thrown errors, unknown routes (404) and
- * known paths with another method (405). Call it before any route is registered.
+ * Gives every error answer of the server the spec's shapes: thrown errors, unknown routes (404) and known paths with
+ * another method (405). Call it before any route is registered.
  */
 export function registerErrorShapes(server: FastifyInstance, { onFault }: { onFault: OnFault }): void {
   rememberRoutes(server);
   server.setErrorHandler((error, request, reply) => sendError(error, request, reply, onFault));
-  // before the framework looks at a body that nobody wants
+  // before the framework looks at a body that no route reads
   server.addHook('preParsing', async (request) => {
     if (request.is404) throw routeError(server, request);
   });
@@ -165,8 +165,8 @@ export function registerErrorShapes(server: FastifyInstance, { onFault }: { onFa
 }
 
 /**
- * For the Fastify constructor: what the router refuses before any hook runs (a bad escape in the path, a parameter too
- * long).
+ * For the Fastify constructor: answers requests that the router refuses before any hook runs (a bad escape in the path,
+ * a parameter that is too long).
  */
 export function frameworkErrors(error: Error, request: FastifyRequest, reply: FastifyReply): void {
   const refusal = refusalOf(error, request) ?? new ApiError('INVALID_REQUEST', { reason: 'unreadable' });

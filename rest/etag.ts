@@ -14,16 +14,16 @@ import { ETAG_KEY, isVersion, resultKey } from './selection.ts';
 
 type Json = Record<string, unknown>;
 
-/** A version in an answer: the keys that lead to its object. */
+/** A version in an answer. `path` leads to its object. */
 interface Found {
   path: string[];
-  /** It is that of the body, or of an object in it that is marked so. */
+  /** It belongs to the body, or to an object in the body marked with `@etag`. */
   isOwn: boolean;
 }
 
 /**
- * Compiles what takes the version out of a result: that of the body itself, or of the object in it that is marked with
- * `@etag`. `null` where there is none, as in lists.
+ * Compiles the function that takes the version out of a result: that of the body, or of the object in it marked with
+ * `@etag`. `null` when there is none, as in lists.
  */
 export function etagReader(
   schema: GraphQLSchema,
@@ -53,7 +53,7 @@ export function etagReader(
   if (isSingle && node.selectionSet) search(node.selectionSet, named, { path: [], isOwn: true });
   const [own, ...more] = found.filter(({ isOwn }) => isOwn);
   if (!own) return null;
-  // what is not taken out would be shown
+  // a version that is not removed would be shown
   if (more.length > 0 || found.length > 1)
     problems.push(problemAt(node, 'The answer has more versions than one @etag.'));
   const keys = [...path.map(({ key }) => key), ...own.path];
@@ -65,6 +65,6 @@ function take(data: unknown, path: readonly string[]): string | null {
   for (const key of path) object = object?.[key] as Json | null | undefined;
   const version = object?.[ETAG_KEY];
   if (!object || typeof version !== 'number') return null;
-  object[ETAG_KEY] = undefined; // JSON leaves it out
+  object[ETAG_KEY] = undefined; // JSON omits it
   return etagOf(version);
 }

@@ -3,21 +3,21 @@ import { callbackify } from 'node:util';
 import type { ExecutionResult } from 'graphql';
 import { Wheel } from '../src/core/wheel.ts';
 
-/** A comment goes out this often, so that proxies do not close an idle stream. */
+/** Interval of comments, which keep proxies from closing an idle stream. */
 const pings = new Wheel(15_000);
 
 interface EventSourceOptions {
   /** The value of the `@body` field of one result. Throws when the result has errors. */
   valueOf(result: ExecutionResult): unknown;
-  /** Key of the value's field that is the `id` of the frame, instead of a part of its data. */
+  /** Key of the field that becomes the `id` of the frame and is not part of its data. */
   eventId: string | null;
   /** The text that ends a stream whose source failed after the first byte. */
   farewell(error: unknown): string;
 }
 
 /**
- * Server-sent events from a GraphQL subscription. It asks the source for the next event only while the client takes
- * them (16 KiB may wait here), and lets go of the source as soon as the client is gone.
+ * Server-sent events from a GraphQL subscription. Asks the source for the next event only while the client reads (up to
+ * 16 KiB are buffered), and closes the source as soon as the client disconnects.
  */
 export class EventStream extends Readable {
   readonly #source: AsyncIterator<ExecutionResult, void, void>;
@@ -30,7 +30,7 @@ export class EventStream extends Readable {
     super();
     this.#source = source;
     this.#options = options;
-    // a client that does not read gets no pings either: they would only pile up
+    // a client that does not read gets no pings: they would only accumulate
     this.#endPings = pings.add(() => {
       if (this.readableLength === 0 && !this.#isOver) this.push(': ping\n\n');
     });
@@ -52,7 +52,7 @@ export class EventStream extends Readable {
     release((failure) => done(error ?? failure));
   }
 
-  /** Ends the stream in good order, after what is already on its way. */
+  /** Ends the stream after everything that is already buffered. */
   close(): void {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -85,7 +85,7 @@ export class EventStream extends Readable {
   }
 }
 
-/** One event. `eventId` is the key of the frame's own id; the key `type`, where the value has it, names the event. */
+/** One event. `eventId` is the key of the frame's id. A key `type` in the value names the event. */
 export function frameOf(value: unknown, eventId: string | null): string {
   const isObject = typeof value === 'object' && value !== null;
   const { [eventId ?? '']: id, ...rest } = (isObject ? value : {}) as Record<string, unknown>;

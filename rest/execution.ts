@@ -5,7 +5,7 @@ import { Plan } from '../src/core/execution/plan.ts';
 import { operationOf } from './documents.ts';
 import type { CompiledOperation, Run } from './operation.ts';
 
-/** How an operation is executed: a query by a plan, anything else by graphql-js. */
+/** Executes a query by a plan, any other operation by graphql-js. */
 export function executionOf(
   schema: GraphQLSchema,
   document: DocumentNode,
@@ -21,18 +21,18 @@ export function executionOf(
   };
 }
 
-/** Public means: every field that is asked of the root may be asked by a stranger. */
+/** Public: every selected root field is open to callers without a principal. */
 export const isPublic = (fields: readonly RootField[]): boolean =>
   fields.every((field) => field?.extensions.access === 'public');
 
-/** What the root fields declare of their failures, beyond those that an operation's form tells. */
+/** The failures that root fields declare, beyond those that follow from the form of the operation. */
 export const declaredFailures = (fields: readonly RootField[]): ErrorCode[] => [
   ...new Set(fields.flatMap((field) => (field?.extensions.mayFail as ErrorCode[] | undefined) ?? [])),
 ];
 
 type RootField = GraphQLField<unknown, unknown> | undefined;
 
-/** The fields that a document asks of the root. */
+/** The root fields that a document selects. */
 export function rootFieldsOf(schema: GraphQLSchema, document: DocumentNode, type: OperationTypeNode): RootField[] {
   const fields = schema.getRootType(type)?.getFields() ?? {};
   const names: string[] = [];

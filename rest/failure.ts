@@ -8,8 +8,8 @@ import { Issues } from './issues.ts';
 import type { Locator } from './locate.ts';
 
 /**
- * What to throw for the errors of an execution: a REST answer never carries partial data. The first error by path order
- * wins, and when it is about the input, all that are about the input are collected.
+ * The error to throw for the errors of an execution: a REST answer never carries partial data. The first error in path
+ * order wins. If it concerns the input, all errors that concern the input are collected.
  */
 export function failureOf(
   errors: readonly GraphQLError[],
@@ -29,7 +29,7 @@ export function failureOf(
   return new ValidationFailure(issues.items);
 }
 
-/** graphql-js refused a variable that the façade had accepted: no field was reached. */
+/** graphql-js refused a variable that the façade had accepted; no field was executed. */
 const refusedVariable = (error: GraphQLError): string | undefined => {
   const node = error.path ? undefined : error.nodes?.[0];
   return node?.kind === Kind.VARIABLE_DEFINITION ? node.variable.name.value : undefined;
@@ -47,7 +47,7 @@ function issuesOf(error: GraphQLError, locator: Locator): InputIssue[] {
   ];
 }
 
-/** The error that was thrown, below what graphql wrapped around it. */
+/** The error as thrown, without the errors that graphql-js wrapped around it. */
 function causeOf(error: GraphQLError): unknown {
   let cause: Error & { originalError?: Error | undefined } = error;
   while (cause.originalError) cause = cause.originalError;

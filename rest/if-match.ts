@@ -9,9 +9,9 @@ const VERSION = /^[1-9]\d{0,9}$/;
 export const etagOf = (version: number): string => `"${version}"`;
 
 /**
- * The versions that `If-Match` names; `null` where it asks for none: it is absent or `*`. A tag that is weak, or that
- * this service never gave, matches no version (RFC 9110, 13.1.1).
- * @throws ApiError INVALID_REQUEST for what is no list of tags
+ * The versions that `If-Match` names; `null` when it is absent or `*`. A weak tag, or one that this service never
+ * issued, matches no version (RFC 9110, 13.1.1).
+ * @throws ApiError INVALID_REQUEST when the header is not a list of tags
  */
 export function versionsOf(header: string | string[] | undefined): readonly number[] | null {
   if (header === undefined) return null;

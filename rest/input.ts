@@ -7,7 +7,7 @@ import type { Echo } from './issues.ts';
 import { at, echoOf, Issues } from './issues.ts';
 import type { Parameter, Parameters } from './parameters.ts';
 
-/** The parts of a request that an operation reads. `body` is `undefined` when there was none. */
+/** The parts of a request that an operation reads. `body` is `undefined` when none was sent. */
 export interface RequestParts {
   params: unknown;
   query: unknown;
@@ -17,7 +17,7 @@ export interface RequestParts {
 
 export interface Input {
   variables: Record<string, unknown>;
-  /** Everything that is wrong, in the order path, query, header, body; empty when the variables may be used. */
+  /** All failures, in the order path, query, header, body. The variables may be used only when it is empty. */
   issues: Issues;
 }
 
@@ -26,7 +26,7 @@ type Step = (request: RequestParts, variables: Values, issues: Issues) => void;
 
 /**
  * Compiles the variables of an operation into one function that reads and validates a request. `echo` prepares values
- * for errors that come later, under the same rules.
+ * for later errors by the same rules.
  */
 export function inputReader({ parameters, body }: Parameters): { read: (request: RequestParts) => Input; echo: Echo } {
   const echo = echoOf(sensitiveNames({ parameters, body }));
@@ -64,7 +64,7 @@ function parameterStep(parameter: Parameter): Step {
   };
 }
 
-/** A parameter sent several times is a list where a list is wanted; else the last one counts. */
+/** A repeated parameter is a list where a list is expected; otherwise the last value counts. */
 function textOf({ type, isCommaList }: Parameter): (raw: string | string[]) => unknown {
   const last = (raw: string | string[]) => (Array.isArray(raw) ? raw.at(-1) : raw);
   if (!isListType(getNullableType(type))) return last;
@@ -75,7 +75,7 @@ function textOf({ type, isCommaList }: Parameter): (raw: string | string[]) => u
   };
 }
 
-/** Names of the values that the schema marks as never to be shown. */
+/** Names of the values that the schema marks as sensitive. */
 function sensitiveNames({ parameters, body }: Parameters): string[] {
   const own = parameters.filter((parameter) => parameter.constraints.sensitive).map((parameter) => parameter.wireName);
   return body ? [...own, ...sensitiveFields(body.type)] : own;

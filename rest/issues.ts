@@ -1,7 +1,7 @@
-/** Where a value stands in the request: `["body", "tags", 3]`. */
+/** The location of a value in the request: `["body", "tags", 3]`. */
 export type Location = readonly (string | number)[];
 
-/** One item of a validation error, keys in the order of the wire. */
+/** One item of a validation error, with its keys in wire order. */
 export interface ValidationItem {
   type: string;
   loc: (string | number)[];
@@ -10,7 +10,7 @@ export interface ValidationItem {
   ctx?: Record<string, unknown>;
 }
 
-/** A location as a chain, so that the happy path builds no arrays. */
+/** A location as a linked list, so that valid input builds no arrays. */
 export interface At {
   readonly up: At | null;
   readonly key: string | number;
@@ -26,7 +26,7 @@ function locationOf(where: At | null): (string | number)[] {
 
 const MAX_ITEMS = 100;
 
-/** Collects what is wrong with one request. It keeps the first hundred failures: a hostile list may have a million. */
+/** Collects the failures of one request. Keeps the first hundred: a hostile list may have a million. */
 export class Issues {
   readonly items: ValidationItem[] = [];
   readonly #echo: Echo;
@@ -41,13 +41,13 @@ export class Issues {
 
   addAt(loc: (string | number)[], type: string, msg: string, input: unknown, ctx?: Record<string, unknown>): void {
     if (this.items.length >= MAX_ITEMS) return;
-    // what is shown of a missing value is the object that lacks it: that is no secret, though it may hold some
+    // for a missing value the enclosing object is shown: it is not a secret itself, but may contain some
     const shown = this.#echo(input, type === 'missing' ? loc.slice(0, -1) : loc);
     this.items.push({ type, loc, msg, input: shown, ...(ctx ? { ctx } : {}) });
   }
 }
 
-/** The form of an input that may be shown to the caller. */
+/** Gives the form of an input that may be shown to the caller. */
 export type Echo = (input: unknown, loc: Location) => unknown;
 
 /** Names whose values are never shown (defaults §0.2). */
@@ -58,13 +58,13 @@ const MAX_NODES = 200;
 const MAX_DEPTH = 6;
 
 /**
- * Makes the function that prepares `input` for an answer: secrets are redacted, also inside of a shown object, and what
- * is long, wide or deep is cut short. `sensitive` are further names, those that the schema marks.
+ * Returns the function that prepares `input` for an answer: it redacts secrets, also inside objects, and shortens long,
+ * wide or deep values. `sensitive` has further names, which the schema marks.
  */
 export function echoOf(sensitive: Iterable<string> = []): Echo {
   const secret = new Set<string | number>([...SECRET, ...sensitive]);
   return (input, loc) => {
-    // null tells nothing, and the caller should see that it was null
+    // null reveals nothing, and the caller should see that it was null
     if (input === null || input === undefined) return null;
     return loc.slice(1).some((part) => secret.has(part))
       ? REDACTED
@@ -94,7 +94,7 @@ function copy(value: unknown, budget: { nodes: number }, depth: number, secret: 
   return Array.isArray(value) ? list : shown;
 }
 
-/** Cut, and well-formed: half of a surrogate pair is no text to the client's parser. */
+/** Shortened and well-formed: the client's parser would refuse half of a surrogate pair. */
 function shorten(text: string): string {
   return (text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text).toWellFormed();
 }

@@ -1,5 +1,6 @@
 /**
- * Why and where a text is not JSON. Positions are 0-based, in UTF-16 code units; reasons are those of Python's parser.
+ * Why and where a text is not JSON. Positions are 0-based, in UTF-16 code units. The reasons are those of Python's
+ * parser.
  */
 export interface JsonFault {
   position: number;
@@ -23,8 +24,8 @@ const PLAIN = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
 
 /**
- * Finds the first fault of a text that `JSON.parse` refused. The engine's own message names a position only for some
- * texts, and quotes the text, which may hold a password. Not recursive, because a hostile text may be deeper than the
+ * Finds the first fault of a text that `JSON.parse` refused. The engine's message names a position only for some texts,
+ * and quotes the text, which may contain a password. Not recursive, because a hostile text may be deeper than the
  * stack.
  */
 export function jsonFault(text: string): JsonFault {

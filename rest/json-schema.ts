@@ -23,25 +23,25 @@ const byJsonType: Record<JsonType, JsonSchema> = {
   any: {},
 };
 
-/** What a scalar is on the wire; a map says in `extensions.jsonValues` what its values are. */
+/** The schema of a scalar on the wire. A map declares the schema of its values in `extensions.jsonValues`. */
 function scalarSchema(scalar: GraphQLScalarType): JsonSchema {
   const values = scalar.extensions.jsonValues;
   const schema = byJsonType[jsonTypeOf(scalar)];
   return values ? { ...schema, additionalProperties: { type: values } } : { ...schema };
 }
 
-/** Text without NUL. That half of a surrogate pair is refused too cannot be said in a pattern that all tools read. */
+/** Text without NUL. Lone surrogates are refused too, but no pattern that all tools read can express that. */
 const TEXT = '^[^\\x00]*$';
-/** A key of a body: no NUL, and nothing that reaches a prototype. */
+/** A key of a body: no NUL, and no name that reaches a prototype. */
 const KEY = '^(?!__proto__$)[^\\x00]*$';
 
 /**
- * What a free JSON value of a request may be; the same as {@link scalarSchema} says of answers, with what is refused
- * left out.
+ * The schema of a free JSON value in a request: like {@link scalarSchema} for answers, without the values that are
+ * refused.
  */
 const freeValue = {
   JsonValue: {
-    description: 'Any JSON value, at most 64 levels deep. Texts and keys hold no NUL and no lone surrogate.',
+    description: 'Any JSON value, at most 64 levels deep. Texts and keys contain no NUL and no lone surrogate.',
     anyOf: [
       { type: 'string', pattern: TEXT },
       { type: ['number', 'boolean', 'null'] },
@@ -51,7 +51,7 @@ const freeValue = {
   },
 } satisfies Record<string, JsonSchema>;
 
-/** The same schema, `null` allowed too. */
+/** The same schema, with `null` allowed. */
 export function nullable(schema: JsonSchema): JsonSchema {
   if (Array.isArray(schema.enum))
     return {
@@ -63,18 +63,18 @@ export function nullable(schema: JsonSchema): JsonSchema {
   return schema.$ref ? { anyOf: [schema, { type: 'null' }] } : schema;
 }
 
-/** The same for what a client sends: tools that make up requests forget the format of a text that may also be null. */
+/** The same for requests: tools that generate requests ignore the format of a text that may also be null. */
 const orNull = (schema: JsonSchema): JsonSchema =>
   schema.type === 'string' && schema.format !== undefined ? { anyOf: [schema, { type: 'null' }] } : nullable(schema);
 
 const described = (schema: JsonSchema, description: string | null | undefined): JsonSchema =>
   description ? { ...schema, description } : schema;
 
-/** Collects the named schemas of a document while it builds the ones that refer to them. */
+/** Builds schemas, and collects the named ones that they refer to. */
 export class Schemas {
   readonly components: Record<string, JsonSchema> = {};
 
-  /** Schema of an input as a client sends it. `isText`: it comes in the URL or a header, where there is no null. */
+  /** Schema of an input as a client sends it. `isText`: it is sent in the URL or a header, which have no null. */
   input(type: GraphQLInputType, constraints: Constraints, isText = false): JsonSchema {
     const schema = this.#nonNullInput(getNullableType(type), constraints, isText);
     return isNonNullType(type) || isText || constraints.notNull ? schema : orNull(schema);
@@ -122,7 +122,7 @@ export class Schemas {
     return reference(type.name);
   }
 
-  /** Schema of a field of a response, from its type and, for objects, what was selected of them. */
+  /** Schema of a response field, from its type and, for objects, the selected fields. */
   output(type: GraphQLOutputType, shape: ObjectShape | null): JsonSchema {
     const schema = this.#nonNullOutput(getNullableType(type) as GraphQLOutputType, shape);
     return isNonNullType(type) ? schema : nullable(schema);
@@ -136,9 +136,9 @@ export class Schemas {
     return shape.fragment === null ? this.#object(shape) : this.#fragment(shape.fragment, shape);
   }
 
-  /** A fragment that is a whole selection becomes a component of its name. */
+  /** A fragment that is the whole selection becomes a component with its name. */
   #fragment(fragment: string, shape: ObjectShape): JsonSchema {
-    // an input type may have the name already
+    // an input type may already have the name
     const name = fragment in this.components && !this.#fragments.has(fragment) ? `${fragment}Output` : fragment;
     if (!this.#fragments.has(fragment)) {
       this.#fragments.set(fragment, name);
@@ -176,7 +176,7 @@ export class Schemas {
   }
 }
 
-/** The keywords of the constraints that say something of a scalar's schema. */
+/** JSON Schema keywords for the constraints of a scalar. */
 function keywords(schema: JsonSchema, c: Constraints): JsonSchema {
   if (schema.type === undefined) return { ...freeKeywords(c), ...reference('JsonValue') };
   if (schema.type === 'object') return { ...mapKeywords(schema, c), ...freeKeywords(c) };
@@ -196,7 +196,7 @@ function patternOf({ pattern, oneOf, format }: Constraints): string | undefined 
   return oneOf || format ? undefined : TEXT;
 }
 
-/** Keys of a map of one type of value are bounded, those of a free object are not. */
+/** Bounds the keys of a map with values of one type. Keys of a free object are not bounded. */
 function mapKeywords({ additionalProperties: values }: JsonSchema, c: Constraints): JsonSchema {
   const isFree = values === true;
   const item = { ...(values as JsonSchema), ...(isFree ? {} : keywords(values as JsonSchema, c.item ?? {})) };
@@ -207,7 +207,7 @@ function mapKeywords({ additionalProperties: values }: JsonSchema, c: Constraint
   });
 }
 
-/** No keyword of JSON Schema bounds bytes. */
+/** JSON Schema has no keyword that bounds bytes. */
 const freeKeywords = ({ maxBytes }: Constraints): JsonSchema => bounds({ 'x-max-bytes': maxBytes });
 
 const bounds = (all: JsonSchema): JsonSchema =>

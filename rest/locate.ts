@@ -30,11 +30,11 @@ type Path = readonly (string | number)[];
 interface Found {
   node: FieldNode;
   field: GraphQLField<unknown, unknown> | undefined;
-  /** Position of each step of the error's path in the document: the order of answers. */
+  /** Position in the document of each step of the error's path. It gives the order of the answers. */
   rank: number[];
 }
 
-/** An invalid input as REST shows it: where, and the value that the client sent there. */
+/** An invalid input as REST shows it: its location, and the value that the client sent. */
 export interface LocatedIssue extends InputIssue {
   loc: (string | number)[];
 }
@@ -45,7 +45,7 @@ export const byPlace = (a: { loc: Path }, b: { loc: Path }): number =>
   places.indexOf(String(a.loc[0])) - places.indexOf(String(b.loc[0]));
 const container = { path: 'params', query: 'query', header: 'headers', body: 'body' } as const;
 
-/** Finds, for errors of an execution, the places of the document and of the request that they speak of. */
+/** Finds the places in the document and in the request that errors of an execution refer to. */
 export class Locator {
   readonly #schema: GraphQLSchema;
   readonly #operation: OperationDefinitionNode;
@@ -53,7 +53,7 @@ export class Locator {
   readonly #fragments: ReadonlyMap<string, FragmentDefinitionNode>;
   readonly #parameters: Parameters;
 
-  /** `document` is the executed one: with the REST names as aliases. */
+  /** `document` is the executed document, with the REST names as aliases. */
   constructor(
     schema: GraphQLSchema,
     document: DocumentNode,
@@ -73,13 +73,13 @@ export class Locator {
     this.#parameters = parameters;
   }
 
-  /** The errors in the order of their paths: by the document, and by the index within a list. */
+  /** The errors in the order of their paths: by position in the document, and by index within a list. */
   sort(errors: readonly GraphQLError[]): GraphQLError[] {
     const ranked = errors.map((error) => ({ error, rank: this.#find(error.path ?? [])?.rank ?? [] }));
     return ranked.sort((a, b) => compare(a.rank, b.rank)).map(({ error }) => error);
   }
 
-  /** Where in the request the issues of one error stand, in the order path, query, header, body. */
+  /** Locations in the request of the issues of one error, in the order path, query, header, body. */
   locate(error: Pick<GraphQLError, 'path'>, issues: readonly InputIssue[], request: RequestParts): LocatedIssue[] {
     const found = this.#find(error.path ?? []);
     const located = issues.map((issue) => {
@@ -89,7 +89,7 @@ export class Locator {
     return located.sort(byPlace);
   }
 
-  /** The place in the request of a variable, with the rest of a path in GraphQL names. */
+  /** The location of a variable in the request. `rest` is the remaining path, in GraphQL names. */
   variable(name: string, rest: Path, type?: GraphQLInputType): (string | number)[] | null {
     const { parameters, body } = this.#parameters;
     if (body?.name === name) return ['body', ...renamed(rest, body.type)];
@@ -116,7 +116,7 @@ export class Locator {
     return item && isListType(nullable) ? this.#value(item, nullable.ofType as GraphQLInputType, more) : null;
   }
 
-  /** For an issue that names no argument of the field: the parameter of that name, else the body. */
+  /** For an issue that names no argument of the field: the parameter with that name, else the body. */
   #guess(path: Path): (string | number)[] {
     const names = path.map((part) => (typeof part === 'string' ? snakeCase(part) : part));
     const parameter = this.#parameters.parameters.find((candidate) => candidate.wireName === names[0]);
@@ -170,7 +170,7 @@ function compare(a: readonly number[], b: readonly number[]): number {
   return a.length - b.length;
 }
 
-/** Field names of input objects get their REST names; keys of free JSON values stay. */
+/** Translates field names of input objects to REST names. Keys of free JSON values stay as they are. */
 function renamed([step, ...rest]: Path, type: GraphQLInputType): (string | number)[] {
   if (step === undefined) return [];
   const nullable = getNullableType(type);

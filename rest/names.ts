@@ -1,7 +1,7 @@
 import type { GraphQLEnumType } from 'graphql';
 import { snakeCase } from '../src/core/snake-case.ts';
 
-/** What names and fields of a type are read from. */
+/** A type with fields. */
 interface Owner<Field> {
   name: string;
   extensions?: Readonly<Record<string, unknown>>;
@@ -9,8 +9,8 @@ interface Owner<Field> {
 }
 
 /**
- * The field that takes the keys which an input type does not know, where it says so in `extensions.unknownKeys`; else
- * they are ignored.
+ * The field that receives the unknown keys of an input type, as declared in `extensions.unknownKeys`. Without it they
+ * are ignored.
  */
 export function fieldOfUnknownKeys<Field>(owner: Owner<Field>): Field | null {
   const name = owner.extensions?.unknownKeys;
@@ -18,7 +18,7 @@ export function fieldOfUnknownKeys<Field>(owner: Owner<Field>): Field | null {
 }
 
 /**
- * REST name -> field, in declaration order, without the field of unknown keys. Throws when two fields would share one
+ * REST name -> field, in declaration order, without the field for unknown keys. Throws when two fields have the same
  * REST name.
  */
 export function restFields<Field extends { name: string }>(owner: Owner<Field>): Map<string, Field> {
@@ -35,7 +35,7 @@ export function restFields<Field extends { name: string }>(owner: Owner<Field>):
 }
 
 /**
- * REST name -> value of an enum: `RATE_LIMITED` is `rate_limited`. Throws when two values would share one REST name.
+ * REST name -> value of an enum: `RATE_LIMITED` is `rate_limited`. Throws when two values have the same REST name.
  */
 export function restValues(type: GraphQLEnumType): Map<string, string> {
   const byRestName = new Map(type.getValues().map(({ name }) => [snakeCase(name), name]));

@@ -8,7 +8,7 @@ import { failureResponse, failureStatuses } from './statuses.ts';
 
 export interface OpenApiOptions {
   info: { title: string; version: string; description: string };
-  /** Where clients reach the service; without it the document's own origin. */
+  /** URL under which clients reach the service. Without it, the origin of the document. */
   publicUrl?: string | undefined;
 }
 
@@ -32,17 +32,17 @@ const errorSchemas: Record<string, JsonSchema> = {
     type: 'object',
     description: 'Every error except invalid input.',
     properties: {
-      error: { type: 'string', description: 'Machine code.' },
-      message: { type: 'string', description: 'Human text.' },
-      details: { type: 'object', additionalProperties: true, description: 'Content by code, may be empty.' },
-      timestamp: { type: 'string', description: 'ISO 8601 without a zone suffix (UTC), microseconds.' },
+      error: { type: 'string', description: 'Error code for programs.' },
+      message: { type: 'string', description: 'Error message for people.' },
+      details: { type: 'object', additionalProperties: true, description: 'Depends on the error code. May be empty.' },
+      timestamp: { type: 'string', description: 'ISO 8601 in UTC with microseconds, without a zone suffix.' },
       status_code: { type: 'integer', description: 'The HTTP status.' },
     },
     required: ['error', 'message', 'details', 'timestamp', 'status_code'],
   },
   ValidationError: {
     type: 'object',
-    description: 'Invalid parameters or body: all failures at once.',
+    description: 'Invalid parameters or body. Lists all failures at once.',
     properties: {
       detail: {
         type: 'array',
@@ -53,10 +53,10 @@ const errorSchemas: Record<string, JsonSchema> = {
             loc: {
               type: 'array',
               items: { type: ['string', 'integer'] },
-              description: 'Path to the value; starts with path, query, header or body.',
+              description: 'Path to the value. Starts with path, query, header or body.',
             },
             msg: { type: 'string' },
-            input: { description: 'The value, where it may be shown.' },
+            input: { description: 'The value as sent, with secrets redacted and long values shortened.' },
             ctx: { type: 'object', additionalProperties: true },
           },
           required: ['type', 'loc', 'msg', 'input'],
@@ -80,23 +80,24 @@ const headers: Record<string, Json> = {
     in: 'header',
     required: false,
     description:
-      'Correlates logs and activity records; echoed in the answer. 1 to 128 of `A-Z a-z 0-9 . _ -`; anything else is replaced.',
+      'Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; ' +
+      'any other value is replaced.',
     schema: { type: ['string', 'null'] },
   },
 };
 
-/** Of operations whose resource can be asked to have a certain version. */
+/** Header of operations that can require a certain version of their resource. */
 const ifMatch: Json = {
   name: 'if-match',
   in: 'header',
   required: false,
-  description: 'The `ETag` of an earlier answer, several of them, or `*`: without a match nothing is changed.',
+  description: 'One or more `ETag` values of earlier answers, or `*`. Nothing changes unless one of them matches.',
   schema: { type: 'string', pattern: '^(?:\\*|(?:W/)?"[!#-~]*"(?:, *(?:W/)?"[!#-~]*")*)$' },
 };
 
 const etagHeader: Json = {
   description:
-    'The version of the resource, for `If-Match`. Counters and what the service notes by itself do not raise it.',
+    'The version of the resource, for `If-Match`. Counters and values that the service maintains do not raise it.',
   schema: { type: 'string' },
 };
 
@@ -177,7 +178,7 @@ function sharedResponse(status: number): [string, Json] {
   return [name, { description, content: { 'application/json': { schema, examples: shown } } }];
 }
 
-/** The headers that every operation takes, unless one of its own variables is that header. */
+/** The headers that every operation takes, except those that one of its own variables reads. */
 function headersOf({ parameters, takesIfMatch }: CompiledOperation): Json[] {
   const own = new Set(parameters.map((parameter) => parameter.wireName));
   return Object.entries(takesIfMatch ? { ...headers, IfMatch: ifMatch } : headers).flatMap(([key, { name }]) =>
@@ -197,19 +198,19 @@ function parameterObject(parameter: Parameter, schemas: Schemas): Json {
   };
 }
 
-/** The shape of an event without what is the `id` of its frame. */
+/** The shape of an event, without the field that becomes the `id` of its frame. */
 const dataOf = ({ shape, eventId }: ResponseBody): ObjectShape | null =>
   shape && { ...shape, fields: shape.fields.filter(({ key }) => key !== eventId) };
 
 function success({ response }: CompiledOperation, schemas: Schemas): Json {
   switch (response.kind) {
     case 'empty':
-      return { description: 'Done; there is no body.' };
+      return { description: 'Success without a body.' };
     case 'nothing':
-      return { description: 'Done; the body is `null`.', content: json({ type: 'null' }) };
+      return { description: 'Success. The body is `null`.', content: json({ type: 'null' }) };
     case 'events':
       return {
-        description: 'A stream of server-sent events; the schema is that of `data`.',
+        description: 'A stream of server-sent events. The schema describes `data`.',
         content: { 'text/event-stream': { schema: schemas.output(response.type, dataOf(response)) } },
       };
     case 'value':

@@ -5,24 +5,24 @@ import type { Input, RequestParts } from './input.ts';
 import type { BodyParameter, Parameter } from './parameters.ts';
 import type { ObjectShape } from './selection.ts';
 
-/** What a success answers. */
+/** The success response. */
 export interface ResponseBody {
   /**
-   * `empty`: no body (204). `nothing`: the JSON text `null`. `events`: a stream of server-sent events of this value.
+   * `empty`: no body (204). `nothing`: the JSON text `null`. `events`: a stream of server-sent events with this value.
    */
   kind: 'value' | 'empty' | 'nothing' | 'events';
   /** Type of the `@body` field. */
   type: GraphQLOutputType;
   /** Shape of its (innermost) object; `null` for leaves. */
   shape: ObjectShape | null;
-  /** Key of the field that is the `id` of a frame, and no part of its data; `null` for none. */
+  /** Key of the field that becomes the `id` of a frame and is not part of its data; `null` for none. */
   eventId: string | null;
 }
 
-/** Argument -> where its value stands in a request. */
+/** Argument -> location of its value in a request. */
 export type RootArguments = Readonly<Record<string, { in: 'params' | 'query'; name: string }>>;
 
-/** Runs an operation. An error in the variables comes back as errors, like one of a resolver. */
+/** Runs an operation. Errors in the variables are returned like errors of a resolver. */
 export type Run = (context: object, variables: Record<string, unknown>) => Promise<ExecutionResult> | ExecutionResult;
 
 /** One route of the REST API, compiled from one operation document. */
@@ -41,34 +41,33 @@ export interface CompiledOperation {
   errors: ErrorSet;
   /** Status of success. */
   status: number;
-  /** Every root field may be used without a principal. */
+  /** All root fields may be used without a principal. */
   isPublic: boolean;
-  /** Not part of the spec: the document lies below `additions/`. */
+  /** Not part of the spec: the document is below `additions/`. */
   isAddition: boolean;
   /** In the order path, query, header. */
   parameters: Parameter[];
   body: BodyParameter | null;
   response: ResponseBody;
-  /** Descriptions of the root field that leads to the body, from the schema. */
+  /** The schema's description of the root field that leads to the body. */
   description: string;
-  /** Errors that its root fields declare beyond those that the form of an operation tells. */
+  /** Errors that its root fields declare, beyond those that follow from the form of the operation. */
   mayFail: readonly ErrorCode[];
-  /** The schema's root field that the operation asks for; its first, where it asks for several. */
+  /** The root field that the operation selects; the first, if there are several. */
   rootField: string;
-  /** Which parameter of the path or the query feeds which argument of the root field. */
+  /** The path or query parameter behind each argument of the root field. */
   rootArguments: RootArguments;
-  /** The header `If-Match` names the versions that the resource may have: the root field takes `expectedVersion`. */
+  /** The route accepts `If-Match`, because the root field takes `expectedVersion`. */
   takesIfMatch: boolean;
-  /** Takes the `ETag` out of a result, before {@link bodyOf}; `null` where the body is no single resource. */
+  /** Takes the `ETag` out of a result, before {@link bodyOf}; `null` when the body is not a single resource. */
   etag: ((result: ExecutionResult) => string | null) | null;
-  /** The executed document: façade directives gone, REST names as aliases. */
+  /** The executed document: without façade directives, with REST names as aliases. */
   document: DocumentNode;
 
   /** Reads and validates the variables of a request. */
   read(request: RequestParts): Input;
   /**
-   * Adds to what was read what is wrong with its values in the light of each other, as the schema tells it from the
-   * input alone.
+   * Adds the failures of values that contradict each other, as far as the schema can find them from the input alone.
    */
   compare(context: object, input: Input, request: RequestParts): void;
   /** Executes a query (compiled) or a mutation. */

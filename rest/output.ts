@@ -8,9 +8,8 @@ type Json = Record<string, unknown>;
 type Reshape = (value: unknown) => unknown;
 
 /**
- * What remains to be done to a result after execution: lifting the fields of `@flatten`, and the names of enum values.
- * `null` when nothing does, which is the rule: names of fields are already right, because the executed document has
- * aliases.
+ * Compiles the changes that a result needs after execution: lifting the fields of `@flatten`, and renaming enum values.
+ * `null` when none is needed, the usual case: field names are already right, because the executed document has aliases.
  */
 export function reshapeOf(type: GraphQLOutputType | null, shape: ObjectShape | null): Reshape | null {
   if (!shape) return renameOf(getNamedType(type ?? undefined));
@@ -18,7 +17,7 @@ export function reshapeOf(type: GraphQLOutputType | null, shape: ObjectShape | n
   return object && ((value) => each(value, object));
 }
 
-/** Gives enum values their REST names; `null` where they have them. */
+/** Gives enum values their REST names; `null` when they already have them. */
 function renameOf(type: GraphQLNamedType | undefined): Reshape | null {
   if (!isEnumType(type)) return null;
   const names = new Map([...restValues(type)].map(([rest, name]) => [name, rest]));
@@ -32,7 +31,7 @@ function each(value: unknown, reshape: (object: Json) => Json): unknown {
   return value === null || value === undefined ? value : reshape(value as Json);
 }
 
-/** No own field is flattened: only the fields that hold something flattened are replaced, in place. */
+/** For an object without flattened fields: replaces, in place, only the fields that contain flattened ones. */
 function touch(fields: readonly FieldShape[]): ((object: Json) => Json) | null {
   const steps = fields.flatMap(({ key, type, object }) => {
     const reshape = reshapeOf(type, object);
@@ -47,7 +46,7 @@ function touch(fields: readonly FieldShape[]): ((object: Json) => Json) | null {
 
 type Step = (from: Json, to: Json) => void;
 
-/** A new object with the lifted fields in their place. */
+/** Builds a new object, with the lifted fields in place of the flattened object. */
 function rebuild(fields: readonly FieldShape[]): (object: Json) => Json {
   const steps = fields.map(stepOf);
   return (from) => {

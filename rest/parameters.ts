@@ -30,12 +30,12 @@ export interface Parameter {
   /** The variable. */
   name: string;
   in: 'path' | 'query' | 'header';
-  /** Name in the request; a header's in lower case. */
+  /** Name in the request. Headers are in lower case. */
   wireName: string;
   type: GraphQLInputType;
   isRequired: boolean;
   isCommaList: boolean;
-  /** External form of the default: the variable's, else the argument's it feeds. `undefined` without one. */
+  /** The default in REST form: that of the variable, else of the argument it feeds. `undefined` without one. */
   defaultValue: unknown;
   constraints: Constraints;
   description: string;
@@ -61,8 +61,8 @@ export const templateVariables = (path: string): string[] =>
   [...path.matchAll(/\{([^}]*)\}/g)].map(([, name = '']) => name);
 
 /**
- * Where each variable of an operation comes from and what bounds it. `document` is the operation with its fragments,
- * valid against `schema`. Mistakes are added to `problems`.
+ * The source and the bounds of each variable of an operation. `document` is the operation with its fragments, valid
+ * against `schema`. Mistakes are added to `problems`.
  */
 export function parametersOf(
   schema: GraphQLSchema,
@@ -119,7 +119,7 @@ function bodyOf(
 }
 
 /**
- * Input types must not contain themselves (their readers would not end) and their fields must have distinct REST names.
+ * Input types must not contain themselves (reading them would not end), and their fields must have distinct REST names.
  */
 function checkInputObject(type: GraphQLInputObjectType, above: GraphQLInputObjectType[], problem: Report): void {
   if (above.includes(type)) {

@@ -26,18 +26,18 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Name of the operation document behind the route. */
     operation?: string;
-    /** The schema's root field that the operation asks for. */
+    /** The root field that the operation selects. */
     rootField?: string;
-    /** Where the values of its arguments stand in the request. */
+    /** Location of each of its arguments in the request. */
     rootArguments?: RootArguments;
-    /** The route answers strangers. */
+    /** The route needs no authentication. */
     isPublic?: boolean;
     /** Path template as in the spec. */
     template?: string;
   }
 }
 
-/** What `context` is told of the operation. */
+/** What `context` receives about the operation. */
 export interface OperationFacts {
   name: string;
   method: string;
@@ -50,15 +50,16 @@ export interface OperationFacts {
 export interface RestOptions {
   schema: GraphQLSchema;
   /**
-   * Folder of `*.graphql` documents, read recursively; what lies below `additions/` is marked `x-addition` in OpenAPI.
+   * Folder of `*.graphql` documents, read recursively. Those below `additions/` are marked `x-addition` in OpenAPI.
    */
   operationsDir: string;
   /**
-   * Who calls; `null` is a stranger. Called once per request, after the body was parsed. Must not throw for bad tokens.
+   * Identifies the caller; `null` when there is none. Called once per request, after the body was parsed. Must not
+   * throw for bad tokens.
    */
   principal(request: FastifyRequest): unknown;
   /**
-   * The GraphQL context of this request. `versions` are those that its resource may have, by `If-Match`; `null` for
+   * The GraphQL context of this request. `versions` are the resource versions that `If-Match` allows; `null` allows
    * any.
    */
   context(
@@ -70,38 +71,38 @@ export interface RestOptions {
   /** For the OpenAPI document, which this plugin serves at `/openapi.json`, with an API reference at `/docs`. */
   info: OpenApiOptions['info'];
   publicUrl?: string | undefined;
-  /** Told of every error that is not of the catalogue; the caller sees a masked 500. */
+  /** Called for every error outside the catalogue. The client gets a masked 500. */
   onFault: OnFault;
 }
 
-/** The options of the Fastify constructor that the façade's promises rest on. */
+/** The options of the Fastify constructor that the façade depends on. */
 export const fastifyOptions = {
   routerOptions: { ignoreTrailingSlash: true, maxParamLength: 1024 },
   bodyLimit: 2 * 1024 * 1024,
   onProtoPoisoning: 'error',
   onConstructorPoisoning: 'error',
-  // a stop ends idle connections; requests in flight are finished, and streams end themselves
+  // on close: idle connections end, requests in flight finish, and streams end themselves
   forceCloseConnections: 'idle',
-  // the framework's own refusal while closing would not have the shape of an error
+  // the framework's own 503 while closing would not have the spec's error shape
   return503OnClosing: false,
   frameworkErrors,
   clientErrorHandler,
 } satisfies FastifyServerOptions;
 
-/** How long event streams may take to end by themselves when the server closes. */
+/** Time that event streams have to end by themselves when the server closes. */
 const CLOSING_MS = 500;
 
 /**
  * Registers one route per operation document, and the OpenAPI document with its reference page.
- * The server must have been made with {@link fastifyOptions}, and `registerErrorShapes` be called on it before.
- * @throws CompileError when a document has a mistake: the service does not start
+ * The server must have been created with {@link fastifyOptions}, and `registerErrorShapes` called on it before.
+ * @throws CompileError when a document has a mistake; the service then does not start
  */
 export const restPlugin: FastifyPluginAsync<RestOptions> = async (server, options) => {
   const streams = new Set<EventStream>();
   const operations = compileOperations(options.schema, options.operationsDir);
   server.setErrorHandler((error, request, reply) => sendError(error, request, reply, options.onFault));
   server.addHook('preClose', async () => {
-    // a source that was told of the end says its last word itself
+    // a source that knows of the shutdown sends its closing event itself
     const ended = Promise.all([...streams].map((stream) => new Promise((resolve) => stream.once('close', resolve))));
     await Promise.race([ended, setTimeout(CLOSING_MS, undefined, { ref: false })]);
     for (const stream of streams) stream.close();
@@ -147,7 +148,7 @@ function addRoute(
       isPublic,
       template: path,
     },
-    // a HEAD would open a stream that nobody reads
+    // a HEAD request would open a stream without a reader
     exposeHeadRoute: method === 'GET' && type !== 'subscription',
     handler:
       type === 'subscription' ? streamHandler(operation, options, admit, streams) : valueHandler(operation, admit),

@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { ErrorAnswer } from './errors.ts';
 
-/** Writes an answer to a connection that has no request behind it, and ends it. */
+/** Writes an answer to a connection without a parsed request, and ends the connection. */
 export function writeAnswer(socket: Duplex, { status, headers, body }: ErrorAnswer): void {
   if (!socket.writable) {
     socket.destroy();

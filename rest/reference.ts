@@ -3,20 +3,20 @@ import { join } from 'node:path';
 import { CompileError } from './documents.ts';
 import type { CompiledOperation } from './operation.ts';
 
-/** What the API reference calls the operations of one file. */
+/** The group of one file's operations in the API reference. */
 export interface Group {
-  /** Name of the file, without folder and ending. */
+  /** Name of the file, without folder and extension. */
   file: string;
   name: string;
   description?: string;
 }
 
 /**
- * What the documents do not say themselves: the groups of the reference in their order, and an example for each body.
+ * What the documents do not contain: the groups of the reference in their order, and an example for each body.
  */
 export interface Reference {
   groups: readonly Group[];
-  /** REST body by name of the operation. `{name}` stands for something that exists, like an identifier. */
+  /** REST body by operation name. `{name}` is a placeholder for an existing value, such as an id. */
   examples: Readonly<Record<string, unknown>>;
 }
 
@@ -24,9 +24,9 @@ export const fileOf = ({ file }: Pick<CompiledOperation, 'file'>): string =>
   (file.split('/').at(-1) ?? file).replace(/\.graphql$/, '');
 
 /**
- * Reads `groups.json` and `examples.json` beside the documents, where they are. Files that no group names come last, by
- * their own name.
- * @throws CompileError when one of them names what does not exist
+ * Reads `groups.json` and `examples.json` beside the documents, if they exist. Files without a group come last, under
+ * their file name.
+ * @throws CompileError when one of them names a file or an operation that does not exist
  */
 export function readReference(dir: string, operations: readonly CompiledOperation[]): Reference {
   const named = readJson<Group[]>(join(dir, 'groups.json')) ?? [];
@@ -49,8 +49,7 @@ const readJson = <Content>(file: string): Content | null =>
   existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Content) : null;
 
 /**
- * In the order in which a reader looks for them: by group, the spec's own before additions, then as they stand in their
- * file.
+ * In reading order: by group, operations of the spec before additions, then by position in their file.
  */
 export function inReadingOrder(operations: readonly CompiledOperation[], { groups }: Reference): CompiledOperation[] {
   const rank = new Map(groups.map(({ file }, index) => [file, index]));

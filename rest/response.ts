@@ -11,7 +11,7 @@ import { reshapeOf } from './output.ts';
 import type { Parameter } from './parameters.ts';
 import { type ObjectShape, SelectionReader } from './selection.ts';
 
-/** What the operation answers. Mistakes are added to `problems`. */
+/** The response of the operation. Mistakes are added to `problems`. */
 export function responseOf(
   schema: GraphQLSchema,
   fragments: ReadonlyMap<string, FragmentDefinitionNode>,
@@ -39,7 +39,7 @@ export function responseOf(
 const eventIdOf = (shape: ObjectShape | null): string | null =>
   shape?.fields.find(({ node, object }) => has(node, 'eventId') && !object)?.key ?? null;
 
-/** Compiles the way from the result of an execution to the response body; see {@link CompiledOperation.bodyOf}. */
+/** Compiles the function from an execution result to the response body; see {@link CompiledOperation.bodyOf}. */
 export function bodyReader(
   field: BodyField,
   response: ResponseBody,

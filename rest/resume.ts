@@ -3,7 +3,7 @@ import { has } from './directives.ts';
 import { problemAt } from './documents.ts';
 import type { ResponseBody } from './operation.ts';
 
-/** Mistakes of `@eventId` and `@lastEventId`: a stream has both or none, in their places. */
+/** Mistakes in `@eventId` and `@lastEventId`: a stream has both, in the right places, or neither. */
 export function resumeProblems(operation: OperationDefinitionNode, { eventId }: ResponseBody): string[] {
   const ids: FieldNode[] = [];
   const last: VariableDefinitionNode[] = [];

@@ -2,17 +2,17 @@ import type { FastifyInstance } from 'fastify';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Only a page for browsers: whoever asks for anything else finds nothing here, by any method. */
+    /** The route serves only a page to browsers. For other requests the path does not exist, with any method. */
     isPage?: boolean;
   }
 }
 
-/** Method -> what it answers, per route pattern, for the `Allow` header. */
+/** Route patterns with their methods, for the `Allow` header. */
 type Routes = { matches: (segments: readonly string[]) => boolean; methods: Set<string> }[];
 
 const routesOf = new WeakMap<object, Routes>();
 
-/** Notes every route that is registered from now on, in this scope and those below. */
+/** Records every route that is registered from now on, in this scope and its child scopes. */
 export function rememberRoutes(server: FastifyInstance): void {
   const routes: Routes = [];
   routesOf.set(server, routes);
@@ -22,7 +22,7 @@ export function rememberRoutes(server: FastifyInstance): void {
   });
 }
 
-/** A slash at the end does not count. */
+/** Ignores a trailing slash. */
 const segmentsOf = (path: string): string[] => path.replace(/^\/|\/$/g, '').split('/');
 
 function matcherOf(pattern: string): (segments: readonly string[]) => boolean {
@@ -34,7 +34,7 @@ function matcherOf(pattern: string): (segments: readonly string[]) => boolean {
   };
 }
 
-/** The methods that some route of the server has for this URL, sorted; `[]` when the path is unknown. */
+/** The methods of all routes for this URL, sorted; `[]` when the path is unknown. */
 export function allowedMethods(server: FastifyInstance, url: string): string[] {
   const [path = ''] = url.split('?', 1);
   const segments = segmentsOf(path);

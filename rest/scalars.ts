@@ -116,11 +116,11 @@ function dateTimeReader(type: GraphQLScalarType): Reader {
   };
 }
 
-/** Lets a scalar of the schema judge the value. The value itself goes on: graphql-js parses it once more. */
+/** Checks the value with a scalar of the schema. Passes on the raw value: graphql-js parses it again. */
 function parsed(type: GraphQLScalarType, value: unknown, where: At, issues: Issues): unknown {
   if (value === undefined) return undefined;
   if (value === null) {
-    // only a free JSON value may be null where null is not the absence of a value
+    // only a free JSON value may be null where null does not mean that the value is absent
     issues.add(where, 'value_error', 'Value error, null is not allowed', null, { error: 'null is not allowed' });
     return undefined;
   }

@@ -27,7 +27,7 @@ import { problemAt } from './documents.ts';
 
 /** A field of a response as REST shows it. */
 export interface FieldShape {
-  /** Key in the result of the execution. For a flattened field it never reaches the client. */
+  /** Key in the execution result. The key of a flattened field never reaches the client. */
   key: string;
   node: FieldNode;
   /** `null` for `__typename`. */
@@ -36,24 +36,24 @@ export interface FieldShape {
   /** Shape of the (innermost) object, `null` for leaves. */
   object: ObjectShape | null;
   isFlattened: boolean;
-  /** May be missing: it stands under a narrower type condition, `@include` or `@skip`. */
+  /** May be missing: it is under a narrower type condition, `@include` or `@skip`. */
   isOptional: boolean;
 }
 
 export interface ObjectShape {
   type: GraphQLCompositeType;
   fields: FieldShape[];
-  /** The fragment that is the whole selection, if it is exactly one. */
+  /** The fragment, if the selection is exactly one fragment. */
   fragment: string | null;
 }
 
-/** Key of the version that becomes the `ETag`, in the result of the execution. */
+/** Key in the execution result of the version that becomes the `ETag`. */
 export const ETAG_KEY = '_etag';
 
-/** Whether a field is the version of its object: it is no part of a body. */
+/** Whether a field is the version of its object, which is not part of a body. */
 export const isVersion = (node: FieldNode): boolean => has(node, 'etag') && !node.selectionSet;
 
-/** Key of a field in the result of the execution, once {@link rewrite} was applied. */
+/** Key of a field in the execution result, after {@link rewrite}. */
 export function resultKey(node: FieldNode): string {
   if (isVersion(node)) return ETAG_KEY;
   const key = node.alias?.value ?? snakeCase(node.name.value);
@@ -64,8 +64,8 @@ const kept = (directives: readonly DirectiveNode[] | undefined) =>
   directives?.filter((directive) => !isFacadeDirective(directive));
 
 /**
- * The executable form: every field gets its REST name as alias, façade directives are gone. Locations stay. Versions
- * are asked for only where they become the `ETag`.
+ * The executable form: every field has its REST name as alias, façade directives are removed. Source locations stay.
+ * Versions are selected only where they become the `ETag`.
  */
 export function rewrite<Node extends ASTNode>(node: Node, hasETag: boolean): Node {
   return visit(node, {
@@ -88,7 +88,7 @@ interface Collected {
   isOptional: boolean;
 }
 
-/** Reads selections against the schema. Mistakes that only the façade knows of are added to `problems`. */
+/** Reads selections against the schema. Mistakes specific to the façade are added to `problems`. */
 export class SelectionReader {
   readonly #schema: GraphQLSchema;
   readonly #fragments: ReadonlyMap<string, FragmentDefinitionNode>;
@@ -100,7 +100,7 @@ export class SelectionReader {
     this.#problems = problems;
   }
 
-  /** The shape that the (valid) selections of one object give in REST. */
+  /** The REST shape of the (valid) selections of one object. */
   shapeOf(type: GraphQLCompositeType, sets: readonly SelectionSetNode[]): ObjectShape {
     const collected = new Map<string, Collected>();
     for (const set of sets) this.#collect(type, type, set, false, collected);
@@ -134,7 +134,7 @@ export class SelectionReader {
       if (!fragment) continue; // reported by graphql-js
       const condition = fragment.typeCondition ? typeFromAST(this.#schema, fragment.typeCondition) : type;
       if (!isCompositeType(condition)) continue; // likewise
-      // documents are valid, so a condition on an object is that object or something it belongs to
+      // documents are valid, so a condition on an object type is this type or an abstract type of it
       const alwaysHolds =
         condition === owner ||
         isObjectType(owner) ||
@@ -177,7 +177,7 @@ export class SelectionReader {
   }
 }
 
-/** The fields as the client sees them: those of flattened objects stand in place of the object. */
+/** The fields as the client sees them: those of a flattened object replace the object. */
 export function lift(fields: readonly FieldShape[]): FieldShape[] {
   return fields.flatMap((field) => (field.isFlattened && field.object ? lift(field.object.fields) : field));
 }

@@ -4,7 +4,7 @@ import { type ErrorCode, errorCatalogue } from '../src/core/errors.ts';
 import type { ErrorSet } from './directives.ts';
 import type { CompiledOperation } from './operation.ts';
 
-/** The bodies that each error set of the spec lists. */
+/** The statuses that each error set of the spec lists. */
 const errorSets: Record<ErrorSet, readonly number[]> = {
   A: [401, 403, 422, 429, 500],
   A0: [401, 403, 429, 500],
@@ -14,7 +14,7 @@ const errorSets: Record<ErrorSet, readonly number[]> = {
   S0: [429],
 };
 
-/** Whatever is asked for: an unreadable request, one too many, a fault of ours, a database that is away. */
+/** Any operation: an unreadable request, too many requests, an internal error, an unavailable database. */
 const anywhere: ErrorCode[] = [
   'INVALID_REQUEST',
   'RATE_LIMIT_EXCEEDED',
@@ -23,8 +23,8 @@ const anywhere: ErrorCode[] = [
 ];
 
 /**
- * Every status other than success that an operation can answer, in ascending order: what its form tells, what its field
- * declares (`mayFail`) and what the spec's error set lists.
+ * Every failure status that an operation can answer, in ascending order: those that follow from its form, those that
+ * its field declares (`mayFail`) and those that the spec's error set lists.
  */
 export function failureStatuses(operation: CompiledOperation): number[] {
   const { isPublic, method, parameters, body, type, mayFail } = operation;
@@ -35,7 +35,7 @@ export function failureStatuses(operation: CompiledOperation): number[] {
   if (type === 'mutation') failures.add('RESOURCE_CONFLICT');
   if (expectsVersion(operation)) failures.add('PRECONDITION_FAILED');
   if (body) failures.add('PAYLOAD_TOO_LARGE');
-  // where no body is wanted too: what comes with one must have a type that can be read
+  // also without a declared body: a body that is sent anyway must have a readable type
   if (method !== 'GET') failures.add('UNSUPPORTED_MEDIA_TYPE');
   const statuses = new Set([
     ...[...failures].map((code) => errorCatalogue[code].status),
@@ -44,12 +44,12 @@ export function failureStatuses(operation: CompiledOperation): number[] {
   return [...statuses].sort((a, b) => a - b);
 }
 
-/** A variable of the path, or an identifier anywhere in the input. */
+/** Whether it has a path variable, or an identifier anywhere in the input. */
 const namesResource = ({ parameters, body }: CompiledOperation): boolean =>
   parameters.some((parameter) => parameter.in === 'path' || getNamedType(parameter.type) === GraphQLID) ||
   (body !== null && hasField(body.type, (_name, type) => getNamedType(type) === GraphQLID));
 
-/** `If-Match`, or the version in the input. */
+/** Whether it takes `If-Match`, or a version in the input. */
 const expectsVersion = ({ takesIfMatch, body }: CompiledOperation): boolean =>
   takesIfMatch || (body !== null && hasField(body.type, (name) => name === 'expectedVersion'));
 
@@ -61,25 +61,27 @@ function hasField(type: GraphQLInputType, matches: (name: string, type: GraphQLI
   );
 }
 
-/** What a status says, beyond the message of its first code. */
+/** Description of each status, beyond the message of its first code. */
 const descriptions: Record<number, string> = {
-  400: 'The request cannot be read; `details.reason` says why.',
+  400: 'The request cannot be read. `details.reason` says why.',
   401: 'Authentication is missing or invalid.',
   403: 'The caller lacks the permission in `details.required_permission`.',
   404: 'The resource does not exist or is hidden from the caller.',
-  409: 'Something with this value exists, the state of the resource does not allow this, or the `Idempotency-Key` is in use.',
-  412: 'The resource was changed since it was read; `details.current_version` is its version now.',
-  413: 'The body has more than `details.limit_bytes` bytes.',
-  415: 'The body is not of the type in `details.expected`.',
-  422: 'Invalid parameters or body: all failures at once.',
-  429: 'Too many requests; `details.retry_after` says for how many seconds to wait.',
-  500: 'A fault of the service.',
+  409:
+    'A resource with this value already exists, the state of the resource does not allow the change, ' +
+    'or the `Idempotency-Key` is in use.',
+  412: 'The resource has changed since it was read. `details.current_version` is its current version.',
+  413: 'The body is larger than `details.limit_bytes` bytes.',
+  415: 'The content type of the body is not the one in `details.expected`.',
+  422: 'Invalid parameters or body. Lists all failures at once.',
+  429: 'Too many requests. Retry after `details.retry_after` seconds.',
+  500: 'Internal error of the service.',
   502: 'The service in `details.upstream` failed.',
-  503: 'The service cannot answer now; `details.retry_after` says for how many seconds to wait.',
+  503: 'The service cannot answer now. Retry after `details.retry_after` seconds.',
   504: 'The service in `details.upstream` did not answer in time.',
 };
 
-/** Content of `details`, where the code has some, as the examples of the document show it. */
+/** `details` of each code that has some, as shown in the document's examples. */
 const details: Partial<Record<ErrorCode, Record<string, unknown>>> = {
   INVALID_REQUEST: { reason: 'idempotency_key' },
   FORBIDDEN: { required_permission: 'workspace:create' },
@@ -104,11 +106,11 @@ export interface FailureResponse {
   /** Name of the shared response. */
   name: string;
   description: string;
-  /** One body by code. */
+  /** One example body per code. */
   examples: Record<string, unknown>;
 }
 
-/** What routes answer: their documents are never too large. */
+/** Codes that routes answer. The operation of a route is never too large. */
 const codes = (Object.keys(errorCatalogue) as ErrorCode[]).filter((code) => code !== 'OPERATION_TOO_LARGE');
 const names: Record<number, string> = {
   404: 'NotFound',
@@ -120,7 +122,7 @@ const names: Record<number, string> = {
 const pascal = (code: string) =>
   code.toLowerCase().replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
-/** What a failure with this status looks like. */
+/** The shared response of a failure status. */
 export function failureResponse(status: number): FailureResponse {
   const own = codes.filter((code) => errorCatalogue[code].status === status);
   const example = (code: ErrorCode) => ({

@@ -13,14 +13,14 @@ import {
 import { type Constraints, constraintsOf } from '../src/core/constraints.ts';
 import { snakeCase } from '../src/core/snake-case.ts';
 
-/** What the schema says of the argument or input field that a variable feeds. */
+/** The schema's data on the argument or input field that a variable feeds. */
 export interface Target {
   constraints: Constraints;
   description: string;
   defaultValue: unknown;
 }
 
-/** What each variable feeds, through arguments, object literals and list literals. */
+/** The targets of each variable, through arguments, object literals and list literals. */
 export function targetsOf(schema: GraphQLSchema, document: DocumentNode): Map<string, Target[]> {
   const targets = new Map<string, Target[]>();
   const info = new TypeInfo(schema);
@@ -70,7 +70,7 @@ function targetOf(element: Element): Target {
   };
 }
 
-/** A schema element's default in the form in which a client would send it; `undefined` without one. */
+/** The default of a schema element in the form that a client would send; `undefined` without one. */
 export function externalDefault({ type, defaultValue }: Element): unknown {
   return defaultValue === undefined ? undefined : external(defaultValue, type);
 }
@@ -102,7 +102,7 @@ export function plain(node: ValueNode): unknown {
     case Kind.OBJECT:
       return Object.fromEntries(node.fields.map((field) => [field.name.value, plain(field.value)]));
     case Kind.NULL:
-    case Kind.VARIABLE: // never inside of a default
+    case Kind.VARIABLE: // never inside a default
       return null;
   }
 }

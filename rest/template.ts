@@ -5,7 +5,7 @@ import { templateVariables } from './parameters.ts';
 
 const SEGMENT = /^(?:[A-Za-z0-9._~-]+|\{[a-z][a-z0-9_]*\})$/;
 
-/** What is wrong with the path template of an operation, given its variables. */
+/** Mistakes in the path template of an operation, given its variables. */
 export function pathProblems(node: OperationDefinitionNode, path: string): string[] {
   const where = directiveNode(node, 'rest') ?? node;
   const problems: string[] = [];
@@ -32,8 +32,8 @@ export function pathProblems(node: OperationDefinitionNode, path: string): strin
   return problems;
 }
 
-/** The template as Fastify writes it. */
+/** The template in Fastify's syntax. */
 export const toUrl = (path: string): string => path.replace(/\{([^}]*)\}/g, ':$1');
 
-/** Two routes with one key cannot be told apart by a router: the names of variables do not count. */
+/** A router cannot distinguish two routes with the same key: names of variables do not matter. */
 export const routeKey = (method: string, path: string): string => `${method} ${path.replace(/\{[^}]*\}/g, '{}')}`;

@@ -5,7 +5,7 @@ import { generateIfChanged } from './generate.mjs';
 import { makeIfChanged, root } from './stamp.mjs';
 
 /**
- * Generates what is generated and compiles `src` and `rest` to `dist`, unless nothing changed.
+ * Runs the generators and compiles `src` and `rest` to `dist`, unless nothing changed.
  * @returns {boolean} whether it compiled
  */
 export function buildIfChanged() {
@@ -21,7 +21,7 @@ export function buildIfChanged() {
 function compile() {
   const tsc = path.join(root, 'node_modules', '.bin', 'tsc');
   if (!existsSync(tsc)) throw new Error('The compiler is not installed. Run `npm ci --include=dev`.');
-  rmSync(path.join(root, 'dist'), { recursive: true, force: true }); // modules of sources that are gone
+  rmSync(path.join(root, 'dist'), { recursive: true, force: true }); // it may have modules of deleted sources
   const run = spawnSync(tsc, ['-p', 'tsconfig.build.json'], {
     cwd: root,
     encoding: 'utf8',

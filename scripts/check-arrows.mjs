@@ -1,19 +1,18 @@
-// Fails when a module imports what `.dependency-cruiser.mjs` forbids, or when the check read too little to mean
-// anything.
+// Fails when a module imports what `.dependency-cruiser.mjs` forbids, or when the check did not read all modules.
 import path from 'node:path';
 import { cruise } from 'dependency-cruiser';
 import { imports, options, runtime } from '../.dependency-cruiser.mjs';
 import { buildIfChanged } from './build.mjs';
 import { filesBelow, root } from './stamp.mjs';
 
-/** Files in a circle of imports, types included. */
+/** Most files in an import cycle, type imports included. */
 const LONGEST_CIRCLE = 2;
 
 /**
  * @param {string[]} folders
- * @param {string} extension of the modules that have to be read
+ * @param {string} extension of the modules that must be read
  * @param {typeof imports} forbidden
- * @returns {Promise<string[]>} what is wrong
+ * @returns {Promise<string[]>} the problems found
  */
 async function check(folders, extension, forbidden) {
   const { output } = await cruise(folders, { ...options, ruleSet: { forbidden }, validate: true, baseDir: root });

@@ -1,4 +1,4 @@
-// Fails when the migrations do not give what prisma/schema says.
+// Fails when the migrations do not produce the schema in prisma/schema.
 import path from 'node:path';
 import { migrationsDir, projectRoot } from '../src/paths.ts';
 import { migrate } from '../src/platform/postgres/migrate.ts';

@@ -31,7 +31,7 @@ function prismaGenerate() {
   const run = spawnSync(process.execPath, [cli, 'generate', '--no-hints'], {
     cwd: root,
     encoding: 'utf8',
-    // Generating needs no schema engine, but the CLI would download one; any executable keeps it from that.
+    // Generating needs no schema engine, but the CLI would download one. Naming any executable prevents that.
     env: {
       ...process.env,
       PATH: [path.join(root, 'node_modules', '.bin'), process.env.PATH].join(path.delimiter),

@@ -1,5 +1,5 @@
-// Puts a new signing key in front. Running services notice by themselves; tokens that older keys signed stay valid
-// until they expire.
+// Makes a new signing key the active one. Running services notice it; tokens signed by older keys stay valid until they
+// expire.
 import { SigningKeys } from '../src/access/signing-keys.ts';
 import { loadConfig } from '../src/config.ts';
 

@@ -1,4 +1,4 @@
-// Writes the next migration: what is missing between the migrations and prisma/schema. `npm run migrate:new NAME`
+// Writes the next migration: the difference between the migrations and prisma/schema. `npm run migrate:new NAME`
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { migrationsDir, projectRoot } from '../src/paths.ts';
@@ -28,5 +28,6 @@ const file = path.join(migrationsDir, `${stamp}_${name}`, 'migration.sql');
 mkdirSync(path.dirname(file), { recursive: true });
 writeFileSync(file, `${sql}\n`);
 console.log(
-  `Wrote ${path.relative(projectRoot, file)}. Read it, and complete it by hand where Prisma cannot express what you mean.`,
+  `Wrote ${path.relative(projectRoot, file)}. Read it, and complete it by hand ` +
+    'where Prisma cannot express what you mean.',
 );

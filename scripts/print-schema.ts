@@ -1,4 +1,4 @@
-// Writes schema.graphql from the schema in src/; sorted, so that its diff shows what changed and nothing else.
+// Writes schema.graphql from the schema in src/, sorted so that its diff shows only real changes.
 // With --check it writes nothing and fails when the file is stale.
 import path from 'node:path';
 import { lexicographicSortSchema, printSchema } from 'graphql';

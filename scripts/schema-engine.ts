@@ -29,7 +29,7 @@ class EngineAdapter extends PrismaPg {
   }
 }
 
-/** The adapter cuts scripts at every semicolon, even inside a string, and cannot read PostgreSQL's catalogue. */
+/** Prisma's adapter splits scripts at every semicolon, even in strings, and cannot read PostgreSQL's catalogue. */
 function mend(adapter: Adapter): Adapter {
   const inner = adapter as unknown as { performIO(query: SqlQuery): Promise<{ fields?: { dataTypeID: number }[] }> };
   const performIO = inner.performIO.bind(adapter);
@@ -67,7 +67,7 @@ function asAdapterError(error: unknown): unknown {
   return new DriverAdapterError({ kind: 'postgres', code, severity, message, detail, column, hint });
 }
 
-/** What Node's global has and its types of this version lack. */
+/** Globals of Node that its types of this version lack. */
 interface WebAssemblyApi {
   Module: new (bytes: Uint8Array) => object;
   Instance: new (module: object, imports: Record<string, object>) => { exports: { __wbindgen_start(): void } };
@@ -75,7 +75,7 @@ interface WebAssemblyApi {
 
 let isLoaded = false;
 
-/** The package expects a bundler to load its WebAssembly, and somebody to take the message of a panic. */
+/** The package expects a bundler to load its WebAssembly, and a registry that receives panic messages. */
 function load(): void {
   if (isLoaded) return;
   const { WebAssembly } = globalThis as unknown as { WebAssembly: WebAssemblyApi };
@@ -98,8 +98,8 @@ export function readSchema(dir: string): SchemaFile[] {
 }
 
 /**
- * SQL that brings the database to the schema: empty when it is there. What Prisma cannot express (triggers, functions,
- * partial and expression indexes, checks) is not compared.
+ * The SQL that migrates the database to the schema; empty when nothing is missing. What Prisma cannot express
+ * (triggers, functions, partial and expression indexes, checks) is not compared.
  */
 export async function diffToSchema(url: string, files: SchemaFile[]): Promise<string> {
   load();

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { createLogger } from '../src/platform/logger.ts';
 import { startEmbeddedPostgres } from '../src/platform/postgres/postgres-embedded.ts';
 
-/** Gives the work an empty PostgreSQL of its own, and removes it afterwards. */
+/** Runs the work with its own empty PostgreSQL, and removes the database afterwards. */
 export async function withScratchDatabase<T>(work: (url: string) => Promise<T>): Promise<T> {
   const dir = await mkdtemp(path.join(tmpdir(), 'scratch-'));
   try {

@@ -1,6 +1,6 @@
-// Starts the built service on the newest Node with an even number that npm's `node` package offers, uses it, and runs a
-// part of the tests there: `npm run smoke`. That Node is installed beside the project and changes nothing of it. The
-// last line has the totals.
+// Starts the built service on the newest even-numbered Node that npm's `node` package offers, uses it, and runs some of
+// the tests there: `npm run smoke`. That Node is installed outside the project and does not change it. The last line
+// has the totals.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ import { startService } from '../test/support/service.ts';
 import { buildIfChanged } from './build.mjs';
 
 /**
- * What reaches most of what differs between versions of Node: sockets, streams, processes, cryptography, native code.
+ * Tests of the areas in which versions of Node differ most: sockets, streams, processes, cryptography, native code.
  */
 const SUITES = [
   'test/auth/refresh.test.ts',
@@ -43,7 +43,7 @@ function newestEvenNode(): string {
   return newest;
 }
 
-/** @returns its executable */
+/** @returns the path of its executable */
 function installNode(version: string): string {
   const platform = process.platform === 'win32' ? 'win' : process.platform;
   const name = `node-${platform}-${process.arch}`;
@@ -59,7 +59,7 @@ function ensure(isTrue: boolean, promise: string): void {
   checks++;
 }
 
-/** What a first user does, over every face of the service. @throws Error when something is not as it should be */
+/** Does what a first user does, over every API of the service. @throws Error when an answer is not as expected */
 async function use(url: string): Promise<void> {
   const anyone = new Client(url);
   const credentials = { username: 'smoke', password: 'the password of a smoke test' };
@@ -91,7 +91,7 @@ async function use(url: string): Promise<void> {
   ensure(JSON.stringify(event).includes('workspace.updated'), 'sends an event over a WebSocket');
 }
 
-/** The first event of a subscription; `change` is made as soon as it is open. */
+/** The first event of a subscription. Calls `change` until it arrives. */
 async function nextEvent(url: string, token: string, query: string, change: () => Promise<unknown>): Promise<unknown> {
   const client = createClient({
     url: `${url.replace('http', 'ws')}/graphql`,
@@ -102,7 +102,7 @@ async function nextEvent(url: string, token: string, query: string, change: () =
   const events = client.iterate({ query });
   try {
     const first = events.next();
-    const changing = setInterval(() => void change(), 200); // the stream says nothing when it opens
+    const changing = setInterval(() => void change(), 200); // the stream sends nothing when it opens
     const event: { value: unknown } = await first.finally(() => clearInterval(changing));
     return event.value;
   } finally {

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 export const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 
 /**
- * All files below a path, or the path itself if it is a file; nothing if it does not exist. Sorted.
+ * All files below a path, sorted; the path itself if it is a file; nothing if it does not exist.
  * @param {string} start
  * @returns {string[]}
  */
@@ -49,7 +49,7 @@ export function makeIfChanged({ name, inputs, outputs, make }) {
     readFileSync(stamp, 'utf8') === hash &&
     outputs.every((output) => existsSync(path.join(root, output)));
   if (isCurrent) return false;
-  rmSync(stamp, { force: true }); // a make that fails half-way is never taken for done
+  rmSync(stamp, { force: true }); // so that a `make` that fails half-way never counts as done
   make();
   mkdirSync(path.dirname(stamp), { recursive: true });
   writeFileSync(stamp, hash);

@@ -1,4 +1,4 @@
-// `npm start`: builds what changed, then runs the service in this same process, which so receives its signals.
+// `npm start`: builds what changed, then runs the service in the same process, so that it receives signals directly.
 import { buildIfChanged } from './build.mjs';
 
 try {

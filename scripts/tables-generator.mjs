@@ -1,4 +1,4 @@
-// A generator of Prisma: prints `src/generated/tables.ts`, the tables as the write path knows them.
+// A Prisma generator: writes `src/generated/tables.ts`, the tables as the write path uses them.
 import { writeFile } from 'node:fs/promises';
 import generatorHelper from '@prisma/generator-helper';
 
@@ -20,7 +20,7 @@ const TYPES = {
 };
 
 /**
- * Columns that PostgreSQL alone fills, such as a transaction's number, are not among Prisma's fields.
+ * Columns that only PostgreSQL fills, such as a transaction's number, are not among Prisma's fields.
  * @param {Model} model
  */
 const columnsOf = (model) => model.fields.filter((field) => field.kind === 'scalar');

@@ -1,4 +1,4 @@
-// Prints the totals of a test run, alone on a line: `test-totals.mjs RESULTS.json`. Fails when the run left no results,
+// Prints the totals of a test run on one line: `test-totals.mjs RESULTS.json`. Fails when the run left no results,
 // or no test ran.
 import { existsSync, readFileSync } from 'node:fs';
 
@@ -8,18 +8,17 @@ if (!existsSync(file)) {
   process.exit(1);
 }
 /**
- * What is used of the runner's JSON report.
+ * The parts of the runner's JSON report that are used here.
  * @typedef {{ status: string, assertionResults: unknown[] }} TestFile
  * @typedef {{ numPassedTests: number, numFailedTests: number, numPendingTests: number, numTodoTests: number,
  * testResults: TestFile[] }} Report
  */
 const results = /** @type {Report} */ (JSON.parse(readFileSync(file, 'utf8')));
-// a file that could not even be loaded has no test to fail
+// a file that could not be loaded has no tests that could fail
 const broken = results.testResults.filter(
   ({ status, assertionResults }) => status === 'failed' && assertionResults.length === 0,
 ).length;
 const skipped = results.numPendingTests + results.numTodoTests;
-console.log(
-  `${results.numPassedTests} passed, ${results.numFailedTests + broken} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`,
-);
+const ending = skipped > 0 ? `, ${skipped} skipped` : '';
+console.log(`${results.numPassedTests} passed, ${results.numFailedTests + broken} failed${ending}`);
 process.exit(results.numPassedTests > 0 ? 0 : 1);

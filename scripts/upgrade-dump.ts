@@ -1,7 +1,7 @@
-// Writes the dump of a schema that landed, from which `test/upgrade` upgrades ever after: `npm run upgrade:dump`. It
-// starts the service on an empty database, seeds it through the API, records what the API answers, and writes both to
+// Writes a dump of the current schema, which `test/upgrade` upgrades from then on: `npm run upgrade:dump`. It starts
+// the service on an empty database, seeds it through the API, records the answers of the API, and writes both to
 // `test/upgrade/dumps/<newest migration>`. `npm run upgrade:dump -- DIR` does so with the checkout of another commit,
-// where `npm ci` ran.
+// in which `npm ci` has run.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -36,7 +36,7 @@ await withScratchDatabase(async (url) => {
 });
 console.log(`Wrote ${path.relative(process.cwd(), target)}.`);
 
-/** What the service answers when it has been seeded; it has stopped, and written everything, when this returns. */
+/** The answers of the seeded service. When this returns, the service has written everything and stopped. */
 async function askService(url: string, db: pg.Client): Promise<Recording> {
   const dataDir = mkdtempSync(path.join(tmpdir(), 'upgrade-'));
   const service = startService({ ...SERVICE, DATABASE_URL: url, DATA_DIR: dataDir }, { root });
@@ -52,7 +52,7 @@ async function askService(url: string, db: pg.Client): Promise<Recording> {
   }
 }
 
-/** The refresh token of the seed is left unused, for the test. */
+/** Leaves the refresh token of the seed unused, for the test. */
 async function asAnn(
   anyone: Client,
   { username, password, ...rest }: Seeded,

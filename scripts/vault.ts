@@ -1,5 +1,5 @@
-// The vault's keys, beside a running service or without one: `rewrap` moves every secret to the newest root key,
-// `doctor` lists what does not open, `new-key` makes a root key.
+// Manages the vault's keys, with or without a running service: `rewrap` moves every secret to the newest root key,
+// `doctor` lists secrets that cannot be decrypted, `new-key` creates a root key.
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { type Config, loadConfig } from '../src/config.ts';
@@ -17,7 +17,7 @@ const USAGE = `Usage: npm run vault -- COMMAND
 
 const logger = createLogger({ logLevel: 'error' });
 
-/** Its own connections to the service's database: given, run by the service, or started for the moment. */
+/** Connects to the service's database: the configured one, or the embedded one, which is started if needed. */
 async function withDatabase<T>(config: Config, work: (database: Database) => Promise<T>): Promise<T> {
   const dir = path.join(config.dataDir, 'postgres');
   const known = config.databaseUrl ?? runningPostgresUrl(dir);
@@ -38,7 +38,7 @@ async function withDatabase<T>(config: Config, work: (database: Database) => Pro
 const BAR_WIDTH = 30;
 const LINE_EVERY_MS = 1_000;
 
-/** A bar that moves on a terminal; elsewhere a line a second. */
+/** Shows a progress bar on a terminal, elsewhere one line per second. */
 function progressWriter(): (progress: RewrapProgress) => void {
   let lastLine = Number.NEGATIVE_INFINITY;
   return ({ done, total }) => {
@@ -88,11 +88,13 @@ async function runDoctor(config: Config): Promise<void> {
 function runNewKey({ rootKeys, keysDir }: Config): void {
   if (rootKeys)
     throw new Error(
-      'ROOT_KEYS is set, so files are not read. Make a key with `openssl rand -base64 32`, and put `id:key` with a new id in front of ROOT_KEYS.',
+      'ROOT_KEYS is set, so files are not read. Make a key with `openssl rand -base64 32`, ' +
+        'and put `id:key` with a new id in front of ROOT_KEYS.',
     );
   const id = makeRootKeyFile(keysDir);
   console.log(
-    `The root key '${id}' is in ${path.join(keysDir, `root-${id}.key`)}: keep a copy apart from the database. Now run rewrap.`,
+    `The root key '${id}' is in ${path.join(keysDir, `root-${id}.key`)}: keep a copy apart from the database. ` +
+      'Now run rewrap.',
   );
 }
 

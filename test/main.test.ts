@@ -72,8 +72,8 @@ async function registered(
 
 async function waitingForLocks(client: pg.Client): Promise<number> {
   const { rows } = await client.query<{ n: number }>(
-    'select count(*)::int as n from pg_locks where not granted and database = (select oid from pg_database ' +
-      'where datname = current_database())',
+    `select count(*)::int as n from pg_locks where not granted
+      and database = (select oid from pg_database where datname = current_database())`,
   );
   return rows[0]!.n;
 }
@@ -93,7 +93,7 @@ async function isRefused(url: string): Promise<boolean> {
 }
 
 describe('the process', () => {
-  it('starts from nothing, prints its URLs, answers, and on SIGTERM stops its database and exits with 0', async () => {
+  it('starts from nothing, prints its URLs, answers, and on SIGTERM stops with 0 and stops its database', async () => {
     const service = start();
     const url = await service.url();
     expect(service.output()).toContain(`GraphQL    ${url}/graphql`);
@@ -129,15 +129,14 @@ describe('the process', () => {
     }
   });
 
-  it('ends event streams and sockets on SIGTERM with the reason, without waiting for the grace period', async () => {
+  it('ends streams and sockets on SIGTERM with the reason, without waiting for the grace period', async () => {
     const database = await createTestDatabase();
     const service = start({ DATABASE_URL: database.url, SHUTDOWN_TIMEOUT_SECONDS: '600' });
     const url = await service.url();
     const { token, orgId, workspaceId } = await registered(url, 'listener');
     const authorization = `Bearer ${token}`;
-    const query =
-      `subscription { workspaceEvents(orgId: "${orgId}", workspaceId: "${workspaceId}", ` +
-      'types: ["workspace.deleted"]) { type data } }';
+    const query = `subscription {
+      workspaceEvents(orgId: "${orgId}", workspaceId: "${workspaceId}", types: ["workspace.deleted"]) { type data } }`;
     const stream = await openEvents(`${url}/graphql`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', accept: 'text/event-stream', authorization },
@@ -215,7 +214,7 @@ describe('the process', () => {
     expect(await isHealthy(url)).toBe(true);
   });
 
-  it('says what is wrong with every variable, and ends with 1', async () => {
+  it('reports every invalid variable, and exits with 1', async () => {
     const service = start({ PORT: 'abc', LOG_LEVEL: 'loud' });
     expect(await service.exited()).toBe(1);
     expect(service.output().trim().split('\n')).toEqual([

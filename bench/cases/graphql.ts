@@ -4,7 +4,8 @@ import { print } from '../report.ts';
 import type { ServerProcess } from '../server-process.ts';
 import { newest } from './workspaces.ts';
 
-const FIELDS = `id name description ownerId subscriptionPlanId region storageBucket bucketStatus isActive tags createdAt updatedAt`;
+const FIELDS = `id name description ownerId subscriptionPlanId region storageBucket bucketStatus isActive tags
+  createdAt updatedAt`;
 
 /** The same documents to a server of graphql-yoga, Pothos and its Prisma plugin, and to the product's `/graphql`. */
 export async function graphql(
@@ -42,7 +43,7 @@ export async function graphql(
   }
 }
 
-/** What is not the same work must not be compared. Cursors differ: the product's are sealed. */
+/** Only equal work may be compared. Cursors differ, because the product's are sealed. */
 async function sameAnswer(
   servers: readonly ServerProcess[],
   { token }: Account,

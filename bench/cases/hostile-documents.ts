@@ -3,13 +3,13 @@ import type { Account } from '../api.ts';
 import { median } from '../load.ts';
 import type { ServerProcess } from '../server-process.ts';
 
-/** Each document is sent so often in a row: the clock of a process counts in hundredths of a second. */
+/** Number of times each document is sent in a row: the clock of a process counts in hundredths of a second. */
 const REPEATS = 20;
 const DISTINCT = 2_000;
 
 /**
- * What the documents of the hostile corpus cost in CPU, when they are answered and when they are refused, and what is
- * left of them.
+ * The CPU cost of the documents of the hostile corpus, answered and refused, and the memory that remains in use
+ * afterwards.
  */
 export async function hostile(product: ServerProcess, account: Account): Promise<void> {
   const costs: { what: string; ms: number; isAnswered: boolean }[] = [];
@@ -18,7 +18,8 @@ export async function hostile(product: ServerProcess, account: Account): Promise
       post(
         product,
         account,
-        `{"query":${JSON.stringify(`${query} #${mark}`)},"variables":${variables},"operationName":${JSON.stringify(operationName)}}`,
+        `{"query":${JSON.stringify(`${query} #${mark}`)},"variables":${variables},` +
+          `"operationName":${JSON.stringify(operationName)}}`,
       );
     const { isAnswered } = await send(0);
     const rounds: number[] = [];

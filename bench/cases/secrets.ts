@@ -3,10 +3,10 @@ import { compare, type Rounds } from '../load.ts';
 import { print } from '../report.ts';
 import type { ServerProcess } from '../server-process.ts';
 
-/** Secrets that are revealed in turn: the readers of one would wait for one another at its counter. */
+/** Number of secrets revealed in turn: readers of a single one would wait for one another at its counter. */
 const SECRETS = 64;
 
-/** A reveal by id: unwrapped, decrypted, counted and audited before it leaves. */
+/** A reveal by id: unwrapped, decrypted, counted and audited before it is returned. */
 export async function secrets(
   servers: readonly ServerProcess[],
   product: ServerProcess,

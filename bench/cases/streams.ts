@@ -28,7 +28,7 @@ interface Streams {
   rounds: number;
 }
 
-/** What an event costs for each of 200 streams, and what 4,000 streams cost that hear nothing. */
+/** The cost of an event for each of 200 streams, and the cost of 4,000 streams that receive nothing. */
 export async function streams(options: Streams): Promise<void> {
   console.log(`\nstreams`);
   for (const transport of TRANSPORTS) await deliveries(options, transport);
@@ -37,7 +37,8 @@ export async function streams(options: Streams): Promise<void> {
 }
 
 const query = ({ orgId }: Account, { workspaceId }: Listener) =>
-  `subscription { workspaceEvents(orgId: "${orgId}", workspaceId: "${workspaceId}") { id cursor type resourceType resourceId data timestamp actor { principalType principalId username } } }`;
+  `subscription { workspaceEvents(orgId: "${orgId}", workspaceId: "${workspaceId}") {
+    id cursor type resourceType resourceId data timestamp actor { principalType principalId username } } }`;
 
 function opener({ product, account }: Streams, transport: Transport): (listener: Listener, at: number) => Open {
   return (listener, at) =>
@@ -73,8 +74,9 @@ async function deliveries(options: Streams, transport: Transport): Promise<void>
     const emit = () =>
       client.query(
         `insert into events (id, org_id, workspace_id, type, actor, resource_type, resource_id, data)
-         values ('evt_' || gen_random_uuid(), $1, $2, 'thread.created', '{"principal_type":"user","principal_id":"usr_1","username":"somebody"}',
-           'thread', 'thr_01JD0000000000000000000000', '{"title":"A title of a usual length","status":"open"}')`,
+         values ('evt_' || gen_random_uuid(), $1, $2, 'thread.created',
+           '{"principal_type":"user","principal_id":"usr_1","username":"somebody"}', 'thread',
+            'thr_01JD0000000000000000000000', '{"title":"A title of a usual length","status":"open"}')`,
         [account.orgId, account.workspaceId],
       );
     await emit();
@@ -96,7 +98,9 @@ async function deliveries(options: Streams, transport: Transport): Promise<void>
       ratios.push(cost / base);
     }
     console.log(
-      `  ${transport.padEnd(9)} ${median(own).toFixed(1)} us of CPU a delivery to ${LISTENING} streams (${Math.min(...own).toFixed(1)}-${Math.max(...own).toFixed(1)}), ${median(ratios).toFixed(2)} times a bare loop's, ${text.length} bytes`,
+      `  ${transport.padEnd(9)} ${median(own).toFixed(1)} us of CPU a delivery to ${LISTENING} streams ` +
+        `(${Math.min(...own).toFixed(1)}-${Math.max(...own).toFixed(1)}), ` +
+        `${median(ratios).toFixed(2)} times a bare loop's, ${text.length} bytes`,
     );
   } finally {
     await client.end();
@@ -141,7 +145,9 @@ async function silence(options: Streams, transport: Transport, users: number): P
   const busy = await load(product, QUIET_SECONDS);
   const each = (server: ServerProcess, before: number) => ((server.residentMiB() - before) * 1024) / SILENT;
   console.log(
-    `  ${transport.padEnd(9)} ${SILENT} silent streams of ${users} people: ${(100 * (busy - quiet)).toFixed(2)} % of a core (${(100 * quiet).toFixed(2)} % without), ${each(product, own).toFixed(1)} KiB resident each (bare ${each(bare, base).toFixed(1)})`,
+    `  ${transport.padEnd(9)} ${SILENT} silent streams of ${users} people: ` +
+      `${(100 * (busy - quiet)).toFixed(2)} % of a core (${(100 * quiet).toFixed(2)} % without), ` +
+      `${each(product, own).toFixed(1)} KiB resident each (bare ${each(bare, base).toFixed(1)})`,
   );
   await closeAll([...readers, ...bareReaders]);
 }

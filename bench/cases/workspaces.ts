@@ -32,7 +32,7 @@ export async function newest(product: ServerProcess, account: Account): Promise<
   return page.workspaces[0]!.workspace_id;
 }
 
-/** What a page costs at 10,000 and at many rows in one tenant: the first one, and one in the middle. */
+/** The cost of the first page and of a middle page, with 10,000 and with many rows in one tenant. */
 export async function growth(
   product: ServerProcess,
   account: Account,
@@ -59,12 +59,13 @@ export async function growth(
       if (round > 0) ratios.push(a.rps / b.rps);
     }
     console.log(
-      `  ${name}: a page of the large tenant costs ${median(ratios).toFixed(2)} (${Math.min(...ratios).toFixed(2)}-${Math.max(...ratios).toFixed(2)}) times one of the small tenant`,
+      `  ${name}: a page of the large tenant costs ${median(ratios).toFixed(2)} ` +
+        `(${Math.min(...ratios).toFixed(2)}-${Math.max(...ratios).toFixed(2)}) times one of the small tenant`,
     );
   }
 }
 
-/** The list's URL with the cursor of its middle, walked to in pages of 200. */
+/** The list's URL with the cursor of its middle, reached in pages of 200. */
 async function middleOf(product: ServerProcess, account: Account, count: number): Promise<string> {
   const list = listOf(account);
   let cursor: string | null = null;

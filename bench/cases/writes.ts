@@ -3,12 +3,13 @@ import { compare, type Question, type Rounds } from '../load.ts';
 import { print } from '../report.ts';
 import type { ServerProcess } from '../server-process.ts';
 
-/** Workspaces that are renamed in turn: the writers of one would wait for one another at its row. */
+/** Number of workspaces renamed in turn: writers of a single one would wait for one another at its row. */
 const RENAMED = 64;
 const CONNECTIONS = 16;
 
 /**
- * Changes, each beside a transaction by hand of the very same rows. `BENCH_ONLY=writes npm run bench` runs these alone.
+ * Changes, each compared with a hand-written transaction of the same rows. `BENCH_ONLY=writes npm run bench` runs these
+ * alone.
  */
 export async function writes(
   servers: readonly ServerProcess[],

@@ -10,8 +10,7 @@ import { createLogger } from '../../src/platform/logger.ts';
 import { type Database, openDatabase } from '../../src/platform/postgres/database.ts';
 
 /**
- * What a hand-written server shares with the product: the database, the keys, and the very same check of the access
- * token.
+ * What a hand-written server shares with the product: the database, the keys, and the same check of the access token.
  */
 interface Baseline {
   database: Database;
@@ -35,13 +34,13 @@ export async function openBaseline(): Promise<Baseline> {
   return { database, rootKeys: await RootKeys.open(config, database), authentication };
 }
 
-/** Listens on a free port and says which. */
+/** Listens on a free port and prints its address. */
 export async function serve(server: FastifyInstance): Promise<void> {
   const url = await server.listen({ host: '127.0.0.1', port: 0 });
   console.log(`listening ${url}`);
 }
 
-/** The body of a page, as the product answers it. `rows` may hold one more than the page does. */
+/** The body of a page, as the product answers it. `rows` may have one row more than the page. */
 export function pageOf(name: string, rows: object[], limit: number, total: number, cursor: string | null): object {
   const hasMore = rows.length > limit;
   return { total, has_more: hasMore, next_cursor: cursor, [name]: hasMore ? rows.slice(0, limit) : rows };

@@ -7,8 +7,9 @@ import { openValue, unwrapKey } from '../../src/secrets/envelope.ts';
 const COUNT = `update secrets s set access_count = access_count + 1, last_accessed_at = now() from secret_versions v
   where s.org_id = $1 and s.id = $2 and s.status <> 'deleted' and v.secret_id = s.id and v.version = s.vault_version
   returning s.*, v.ciphertext`;
-const RECORD = `insert into activity (id, trace_id, org_id, user_id, principal_type, principal_id, method, path, resource_type, resource_id, action,
-  status_code, success, metadata) values ($1, $2, $3, $4, 'user', $4, 'GET', $5, 'secret', $6, 'reveal', 200, true, $7)`;
+const RECORD = `insert into activity (id, trace_id, org_id, user_id, principal_type, principal_id, method, path,
+  resource_type, resource_id, action, status_code, success, metadata)
+  values ($1, $2, $3, $4, 'user', $4, 'GET', $5, 'secret', $6, 'reveal', 200, true, $7)`;
 
 interface SecretRow {
   id: string;
@@ -20,7 +21,7 @@ interface SecretRow {
   ciphertext: Uint8Array;
 }
 
-/** A reveal by hand: counted and recorded in one transaction, opened after it with the very same envelope. */
+/** A hand-written reveal: counted and recorded in one transaction, then decrypted with the same envelope. */
 export function addSecrets(
   server: FastifyInstance,
   pool: Pool,

@@ -5,20 +5,26 @@ import { newId } from '../../src/core/ids.ts';
 import type { RootKeys } from '../../src/platform/keys/root-keys.ts';
 import { newDataKey, type SecretValue, sealValue, wrapKey } from '../../src/secrets/envelope.ts';
 
-const SHOWN = `id as workspace_id, name, description, owner_id, subscription_plan_id, region, storage_bucket, bucket_status, is_active, tags,
-  created_at, updated_at`;
-const WORKSPACE = `insert into workspaces (id, org_id, name, description, owner_id, storage_bucket, tags) values ($1, $2, $3, $4, $5, $6, $7)
-  returning ${SHOWN}`;
-const MEMBER = `insert into workspace_members (id, org_id, workspace_id, user_id, role, added_by) values ($1, $2, $3, $4, 'owner', $4)`;
-const NAMESPACE = `insert into namespaces (id, org_id, workspace_id, name, slug, created_by) values ($1, $2, $3, 'Default', 'default', $4)`;
-const UPDATE = `update workspaces set name = $3, updated_at = now() where org_id = $1 and id = $2 and deleted_at is null returning ${SHOWN}`;
-const SECRET = `insert into secrets (id, org_id, name, secret_type, root_key_id, wrapped_key, created_by) values ($1, $2, $3, $4, $5, $6, $7)
-  returning id as secret_id, org_id as organization_id, scope, name, secret_type, status, description, vault_version, expires_at, last_rotated_at,
-    access_count, created_by, created_at, updated_at`;
+const SHOWN = `id as workspace_id, name, description, owner_id, subscription_plan_id, region, storage_bucket,
+  bucket_status, is_active, tags, created_at, updated_at`;
+const WORKSPACE = `insert into workspaces (id, org_id, name, description, owner_id, storage_bucket, tags)
+  values ($1, $2, $3, $4, $5, $6, $7) returning ${SHOWN}`;
+const MEMBER = `insert into workspace_members (id, org_id, workspace_id, user_id, role, added_by)
+  values ($1, $2, $3, $4, 'owner', $4)`;
+const NAMESPACE = `insert into namespaces (id, org_id, workspace_id, name, slug, created_by)
+  values ($1, $2, $3, 'Default', 'default', $4)`;
+const UPDATE = `update workspaces set name = $3, updated_at = now()
+  where org_id = $1 and id = $2 and deleted_at is null returning ${SHOWN}`;
+const SECRET = `insert into secrets (id, org_id, name, secret_type, root_key_id, wrapped_key, created_by)
+  values ($1, $2, $3, $4, $5, $6, $7)
+  returning id as secret_id, org_id as organization_id, scope, name, secret_type, status, description, vault_version,
+    expires_at, last_rotated_at, access_count, created_by, created_at, updated_at`;
 const VERSION = 'insert into secret_versions (secret_id, version, ciphertext, created_by) values ($1, 1, $2, $3)';
-const RECORD = `insert into activity (id, timestamp, trace_id, org_id, user_id, workspace_id, principal_type, principal_id, method, path,
-  resource_type, resource_id, action, status_code, success) values ($1, now(), $2, $3, $4, $5, 'user', $4, $6, $7, $8, $9, $10, $11, true)`;
-const EVENT = `insert into events (id, org_id, workspace_id, type, actor, resource_type, resource_id, trace_id) values ($1, $2, $3, $4, $5, $6, $7, $8)`;
+const RECORD = `insert into activity (id, timestamp, trace_id, org_id, user_id, workspace_id,
+  principal_type, principal_id, method, path, resource_type, resource_id, action, status_code, success)
+  values ($1, now(), $2, $3, $4, $5, 'user', $4, $6, $7, $8, $9, $10, $11, true)`;
+const EVENT = `insert into events (id, org_id, workspace_id, type, actor, resource_type, resource_id, trace_id)
+  values ($1, $2, $3, $4, $5, $6, $7, $8)`;
 
 interface Done {
   orgId: string;
@@ -33,7 +39,7 @@ interface Done {
   status: number;
 }
 
-/** The record and the event of a change, as one writes them: each by a statement of its own. */
+/** Writes the record and the event of a change in the usual way: each with its own statement. */
 async function recorded(client: PoolClient, done: Done): Promise<void> {
   const { orgId, userId, workspaceId, method, path, kind, id, action, event, status } = done;
   const trace = randomUUID();
@@ -59,7 +65,9 @@ async function inTransaction<T>(pool: Pool, work: (client: PoolClient) => Promis
   }
 }
 
-/** Changes by hand: one transaction of prepared statements, with the same rows, record and event as the product's. */
+/**
+ * Hand-written changes: one transaction of prepared statements, with the same rows, record and event as the product's.
+ */
 export function addWrites(
   server: FastifyInstance,
   pool: Pool,

@@ -9,16 +9,18 @@ import { addWrites } from './pg-writes.ts';
 
 const { database, rootKeys, authentication } = await openBaseline();
 const { pool } = database;
-const COLUMNS = `id as workspace_id, name, description, owner_id, subscription_plan_id, region, storage_bucket, bucket_status, is_active, tags,
-  created_at, updated_at`;
+const COLUMNS = `id as workspace_id, name, description, owner_id, subscription_plan_id, region, storage_bucket,
+  bucket_status, is_active, tags, created_at, updated_at`;
 const PAGE = `select ${COLUMNS} from workspaces where org_id = $1 and deleted_at is null order by id desc limit $2`;
 const TOTAL = `select coalesce(sum(n), 0)::int as n from resource_counts where org_id = $1 and resource = 'workspace'`;
 const ONE = `select ${COLUMNS} from workspaces where org_id = $1 and id = $2 and deleted_at is null`;
 
 const server = Fastify();
-// a token is looked up each time, which is what one writes first
-const TOKEN = `select t.id, t.org_id, t.workspace_ids, t.permissions, u.id as "userId" from api_tokens t join users u on u.id = t.created_by_user_id
-  where t.token_hash = $1 and u.is_active and (t.expires_at is null or t.expires_at > now()) and (t.revoked_at is null or t.revoked_at > now())`;
+// looks up the token at each request: the usual first implementation
+const TOKEN = `select t.id, t.org_id, t.workspace_ids, t.permissions, u.id as "userId"
+  from api_tokens t join users u on u.id = t.created_by_user_id
+  where t.token_hash = $1 and u.is_active and (t.expires_at is null or t.expires_at > now())
+    and (t.revoked_at is null or t.revoked_at > now())`;
 
 const callers = new WeakMap<object, { userId: string }>();
 async function callerOf(header: string | undefined): Promise<{ userId: string } | null> {

@@ -1,4 +1,4 @@
-// What streams cost at the least: a loop that writes the same bytes to every WebSocket or SSE connection.
+// The lowest possible cost of streams: a loop that writes the same bytes to every WebSocket or SSE connection.
 import type { ServerResponse } from 'node:http';
 import websocket from '@fastify/websocket';
 import Fastify from 'fastify';

@@ -1,5 +1,6 @@
-// Not TypeScript: a second schema builder would share Pothos' global types with the product's. What one writes first
-// with the same libraries: graphql-yoga, Pothos and its Prisma plugin, with Prisma's relations for what is nested.
+// Not TypeScript: a second schema builder would share Pothos' global types with the product's. The usual first
+// implementation with the same libraries: graphql-yoga, Pothos and its Prisma plugin, with Prisma's relations for what
+// is nested.
 import SchemaBuilder from '@pothos/core';
 import PrismaPlugin, { queryFromInfo } from '@pothos/plugin-prisma';
 import Fastify from 'fastify';
@@ -153,7 +154,7 @@ const yoga = createYoga({
   logging: false,
   graphiql: false,
 });
-// the way in that yoga's documentation shows for Fastify
+// the integration that yoga's documentation shows for Fastify
 server.addContentTypeParser('multipart/form-data', {}, (_request, _payload, done) => done(null));
 server.route({
   url: yoga.graphqlEndpoint,

@@ -1,6 +1,6 @@
-// The pages behind the links in mails. Addresses are relative, so that the service may live below a path of its host.
+// The pages behind the links in mails. URLs are relative, so that the service may run below a path of its host.
 
-/** @typedef {Record<string, string>} Fields texts by the name of an input */
+/** @typedef {Record<string, string>} Fields text by name of an input */
 /**
  * @typedef {{ error?: string, message?: string, details?: { field?: string, retry_after?: number }, detail?: { loc:
  * string[], msg: string }[] }} Problem
@@ -9,9 +9,9 @@
 const token = new URLSearchParams(location.search).get('token') ?? '';
 const status = byId('status');
 
-const LINK_IS_DEAD = 'This link is not valid any more: it was used, has expired, or a newer one was sent.';
+const LINK_IS_DEAD = 'This link is no longer valid: it was used, has expired, or a newer one was sent.';
 
-/** An answer that is no success; `fields` has a text for each input that is wrong. */
+/** A failed answer. `fields` has a text for each invalid input. */
 class Refusal extends Error {
   /**
    * @param {string} message
@@ -71,7 +71,7 @@ function refusalOf(statusCode, { message, details, detail }) {
     return new Refusal('', statusCode, { username: 'This user name is taken.' });
   }
   if (statusCode === 409 && details?.field === 'email') {
-    return new Refusal('There is an account with this e-mail address already: sign in with it below.', statusCode);
+    return new Refusal('There is already an account with this e-mail address: sign in with it below.', statusCode);
   }
   if (statusCode === 429) {
     return new Refusal(`Too many tries. Try again in ${details?.retry_after ?? 60} seconds.`, statusCode);
@@ -115,7 +115,7 @@ function hideForms(isHidden) {
 }
 
 /**
- * On submit: does `work` with the values of the form, once at a time. `explain` may word a refusal.
+ * On submit: runs `work` with the values of the form, one run at a time. `explain` may replace the text of a refusal.
  * @param {string} id
  * @param {(values: Fields) => Promise<unknown>} work
  * @param {(refusal: Refusal) => string | undefined} [explain]
@@ -131,7 +131,7 @@ function onSubmit(id, work, explain = () => undefined) {
     try {
       await work(/** @type {Fields} */ (Object.fromEntries(new FormData(form))));
       hideForms(true);
-      // a token that was used up is worth nothing, but it need not stay in the history
+      // a used token is worthless, but it should not stay in the history either
       history.replaceState(null, '', location.pathname);
       show(form.dataset.done ?? '', 'done');
     } catch (error) {
@@ -149,7 +149,7 @@ function onSubmit(id, work, explain = () => undefined) {
 }
 
 /**
- * Signs in for as long as `work` takes: the page leaves no session behind.
+ * Signs in only while `work` runs: the page leaves no session behind.
  * @param {Promise<unknown>} signIn
  * @param {(accessToken: string) => Promise<unknown>} work
  */
@@ -158,7 +158,7 @@ async function within(signIn, work) {
   try {
     await work(accessToken);
   } finally {
-    // what was asked for is done or refused already: a session that could not be ended expires by itself
+    // the work is already done or refused: a session that could not be ended expires by itself
     await call('POST', 'auth/logout', { accessToken }).catch(() => undefined);
   }
 }

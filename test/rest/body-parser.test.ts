@@ -8,9 +8,12 @@ let toy: ToyServer;
 beforeAll(async () => {
   toy = await toyServer(
     `
-    mutation Update($item_id: ID!, $body: UpdateItemInput! @body) @rest(method: PUT, path: "/v1/items/{item_id}") { updateItem(id: $item_id, input: $body) @body }
-    mutation Remove($item_id: ID!) @rest(method: DELETE, path: "/v1/items/{item_id}", status: 204) { removeItem(id: $item_id) @body }
-    mutation Post($item_id: ID!) @rest(method: POST, path: "/v1/items/{item_id}/touch") { removeItem(id: $item_id) @body @nothing }
+    mutation Update($item_id: ID!, $body: UpdateItemInput! @body)
+      @rest(method: PUT, path: "/v1/items/{item_id}") { updateItem(id: $item_id, input: $body) @body }
+    mutation Remove($item_id: ID!)
+      @rest(method: DELETE, path: "/v1/items/{item_id}", status: 204) { removeItem(id: $item_id) @body }
+    mutation Post($item_id: ID!)
+      @rest(method: POST, path: "/v1/items/{item_id}/touch") { removeItem(id: $item_id) @body @nothing }
     query Get($item_id: ID!) @rest(method: GET, path: "/v1/items/{item_id}") { echo(ids: [$item_id]) @body }
   `,
     {
@@ -152,7 +155,8 @@ describe('an operation without a body', () => {
     const request = (extra: string) =>
       `POST /v1/items/1/touch HTTP/1.1\r\nhost: x\r\nauthorization: me\r\n${extra}\r\n`;
     socket.write(
-      `${request(`content-type: text/plain\r\ncontent-length: ${body.length}\r\n`)}${body}${request('content-length: 0\r\nconnection: close\r\n')}`,
+      `${request(`content-type: text/plain\r\ncontent-length: ${body.length}\r\n`)}${body}` +
+        request('content-length: 0\r\nconnection: close\r\n'),
     );
     let answers = '';
     for await (const chunk of socket) answers += String(chunk);

@@ -8,10 +8,12 @@ const compile = (documents: string | Record<string, string>) => compileOperation
 const rest = '@rest(method: GET, path: "/v1/x")';
 
 describe('compileOperations', () => {
-  it('reads operations and shared fragments from every folder, and tells additions apart', () => {
+  it('reads operations and shared fragments from every folder, and marks additions', () => {
     const operations = compile({
       'items.graphql':
-        '# One item.\n# With its owner.\nquery Item($item_id: ID!) @rest(method: GET, path: "/v1/items/{item_id}", errors: A) { item(id: $item_id) @body { ...Item } }',
+        '# One item.\n# With its owner.\n' +
+        'query Item($item_id: ID!) @rest(method: GET, path: "/v1/items/{item_id}", errors: A) ' +
+        '{ item(id: $item_id) @body { ...Item } }',
       'fragments/item.graphql': 'fragment Item on Item { item_id: id name }',
       'additions/health.graphql': 'query Health @rest(method: GET, path: "/v1/health") { health @body }',
     });
@@ -64,7 +66,8 @@ describe('compileOperations', () => {
 
   it('orders parameters path first, in the order of the template, then query, then header', () => {
     const [operation] = compile(`
-      query Echo($count: Int, $trace: String @header(name: "X-Trace-Id"), $b: String!, $a: ID!) @rest(method: GET, path: "/v1/{a}/{b}") {
+      query Echo($count: Int, $trace: String @header(name: "X-Trace-Id"), $b: String!, $a: ID!)
+        @rest(method: GET, path: "/v1/{a}/{b}") {
         echo(text: $b, ids: [$a], header: $trace, count: $count) @body
       }
     `);
@@ -87,10 +90,12 @@ describe('compileOperations', () => {
     const [items, search] = compileOperations(
       schema,
       folderOf(`
-        query Items($limit: Int @range(min: 5, max: 500), $tags: [String!] @oneOf(values: ["a"])) @rest(method: GET, path: "/v1/x") {
+        query Items($limit: Int @range(min: 5, max: 500), $tags: [String!] @oneOf(values: ["a"]))
+          @rest(method: GET, path: "/v1/x") {
           shop(id: "1") { items(first: $limit, tags: $tags) @body { totalCount } }
         }
-        query Search($least: Int! @range(min: 1)) @rest(method: GET, path: "/v1/y") { search(filter: { minCount: $least }) @body }
+        query Search($least: Int! @range(min: 1))
+          @rest(method: GET, path: "/v1/y") { search(filter: { minCount: $least }) @body }
       `),
     );
     expect(items?.parameters.map((parameter) => parameter.constraints)).toEqual([
@@ -177,7 +182,8 @@ describe('a mistake in the documents stops the start, naming file, line and colu
     ],
     [
       'two routes that differ in the name of a variable only',
-      'query A($a: ID!) @rest(method: GET, path: "/v1/{a}") { item(id: $a) @body { id } }\nquery B($b: ID!) @rest(method: GET, path: "/v1/{b}") { item(id: $b) @body { name } }',
+      'query A($a: ID!) @rest(method: GET, path: "/v1/{a}") { item(id: $a) @body { id } }\n' +
+        'query B($b: ID!) @rest(method: GET, path: "/v1/{b}") { item(id: $b) @body { name } }',
       /shop\.graphql:2:1 The route GET/,
     ],
     [
@@ -323,17 +329,20 @@ describe('a mistake in the documents stops the start, naming file, line and colu
     ],
     [
       'two ids of a frame',
-      `subscription A($a: String @lastEventId) ${rest} { events(itemId: "1", after: $a) @body { id @eventId type @eventId } }`,
+      `subscription A($a: String @lastEventId) ${rest} { events(itemId: "1", after: $a) @body {
+        id @eventId type @eventId } }`,
       /A frame has one id/,
     ],
     [
       'the id of a frame below its object',
-      `subscription A($a: String @lastEventId) ${rest} { events(itemId: "1", after: $a) @body { type owner { id @eventId } } }`,
+      `subscription A($a: String @lastEventId) ${rest} { events(itemId: "1", after: $a) @body { type owner {
+        id @eventId } } }`,
       /@eventId stands on a plain field of the @body object/,
     ],
     [
       'the id of a frame in a fragment',
-      `subscription A($a: String @lastEventId) ${rest} { events(itemId: "1", after: $a) @body { ...E } } fragment E on Event { id @eventId }`,
+      `subscription A($a: String @lastEventId) ${rest} { events(itemId: "1", after: $a) @body { ...E }
+        } fragment E on Event { id @eventId }`,
       /@eventId cannot stand in a fragment/,
     ],
     [
@@ -343,7 +352,8 @@ describe('a mistake in the documents stops the start, naming file, line and colu
     ],
     [
       '@lastEventId together with @header',
-      `subscription A($a: String @lastEventId @header(name: "x")) ${rest} { events(itemId: "1", after: $a) @body { id @eventId } }`,
+      `subscription A($a: String @lastEventId @header(name: "x")) ${rest} { events(itemId: "1", after: $a) @body {
+        id @eventId } }`,
       /@header and @lastEventId exclude each other/,
     ],
   ];

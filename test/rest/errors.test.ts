@@ -30,17 +30,22 @@ beforeAll(async () => {
     `
     query Fault @rest(method: GET, path: "/v1/fault") { fault @body }
     query Health @rest(method: GET, path: "/v1/health") { health @body }
-    query Item($item_id: ID!) @rest(method: GET, path: "/v1/items/{item_id}") { item(id: $item_id) @body { name others { id fullName } } }
+    query Item($item_id: ID!)
+      @rest(method: GET, path: "/v1/items/{item_id}") { item(id: $item_id) @body { name others { id fullName } } }
     query Several @rest(method: GET, path: "/v1/several") { several @body { first second third } }
-    query Search($org_id: ID!, $owner: ID, $least: Int, $more: [ID!]) @rest(method: GET, path: "/v1/orgs/{org_id}/search") {
+    query Search($org_id: ID!, $owner: ID, $least: Int, $more: [ID!])
+      @rest(method: GET, path: "/v1/orgs/{org_id}/search") {
       search(filter: { ownerId: $owner, minCount: $least }, ids: $more) @body
       item(id: $org_id) { name }
     }
-    query List($limit: Int, $shop_id: ID!, $cursor: String @header(name: "x-cursor")) @rest(method: GET, path: "/v1/shops/{shop_id}/items") {
+    query List($limit: Int, $shop_id: ID!, $cursor: String @header(name: "x-cursor"))
+      @rest(method: GET, path: "/v1/shops/{shop_id}/items") {
       shop(id: $shop_id) { items(first: $limit, after: $cursor) @body { items: nodes { name } } }
     }
-    mutation Create($body: ItemInput! @body) @rest(method: POST, path: "/v1/items") { createItem(input: $body) @body { name } }
-    mutation Remove($item_id: ID!) @rest(method: DELETE, path: "/v1/items/{item_id}", status: 204) { removeItem(id: $item_id) @body }
+    mutation Create($body: ItemInput! @body)
+      @rest(method: POST, path: "/v1/items") { createItem(input: $body) @body { name } }
+    mutation Remove($item_id: ID!)
+      @rest(method: DELETE, path: "/v1/items/{item_id}", status: 204) { removeItem(id: $item_id) @body }
   `,
     {
       resolvers: {
@@ -153,7 +158,7 @@ describe('strangers', () => {
     expect((await toy.send({ url: '/v1/health', as: null })).status).toBe(200);
   });
 
-  it('learn nothing of what is wrong with their input', async () => {
+  it('do not learn what is wrong with their input', async () => {
     expect((await toy.send({ url: '/v1/shops/1/items?limit=x', as: null })).status).toBe(401);
   });
 });
@@ -237,7 +242,7 @@ describe('routes', () => {
   });
 });
 
-describe('what is no HTTP', () => {
+describe('malformed HTTP', () => {
   const raw = async (text: string) => {
     const socket = connect((toy.server.server.address() as AddressInfo).port, '127.0.0.1');
     socket.write(text);

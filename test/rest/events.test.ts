@@ -6,7 +6,8 @@ import type { ToyServer } from './toy.ts';
 import { removeFolders, toyServer } from './toy.ts';
 
 const documents = `
-  subscription Stream($item_id: ID!, $last: Int, $after: String @lastEventId) @rest(method: GET, path: "/v1/items/{item_id}/stream") {
+  subscription Stream($item_id: ID!, $last: Int, $after: String @lastEventId)
+    @rest(method: GET, path: "/v1/items/{item_id}/stream") {
     events(itemId: $item_id, last: $last, after: $after) @body { id type itemId data cursor @eventId }
   }
 `;
@@ -59,7 +60,7 @@ async function listen(subscribe: () => AsyncGenerator<unknown> | Source): Promis
 const headers = { authorization: 'me' };
 
 describe('an event stream', () => {
-  it('sends the events of the subscription, named and with the id that the document chose, and ends with it', async () => {
+  it('sends the events of the subscription with their names and ids, and ends with the subscription', async () => {
     const url = await listen(async function* () {
       yield { id: '1', cursor: '7-1', type: 'item.created', itemId: 'i1', data: { aB: 1 } };
       yield { id: '2', cursor: null, type: 'item.deleted', itemId: null, data: null };
@@ -109,7 +110,7 @@ describe('an event stream', () => {
     });
   });
 
-  it('lets go of its source as soon as the client is gone', async () => {
+  it('closes its source as soon as the client disconnects', async () => {
     const source = new Source();
     const url = await listen(() => source);
     const client = new AbortController();
@@ -129,7 +130,7 @@ describe('an event stream', () => {
     await source.ended;
   });
 
-  it('lets a source that knows of the end say its last word', async () => {
+  it('lets a source that knows of the shutdown send its closing event', async () => {
     const source = new Source();
     const url = await listen(() => source);
     const text = (await fetch(url, { headers })).text();
@@ -207,7 +208,7 @@ describe('EventStream', () => {
     }
   });
 
-  it('writes one frame per event, and lets no value break out of its line', () => {
+  it('writes one frame per event, and no value can break out of its line', () => {
     expect(frameOf({ at: 'a\nevent: x', type: 'b\r\n', id: 1 }, 'at')).toBe(
       'id: a event: x\nevent: b  \ndata: {"type":"b\\r\\n","id":1}\n\n',
     );

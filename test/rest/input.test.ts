@@ -9,17 +9,26 @@ import { removeFolders, toyServer } from './toy.ts';
 afterAll(removeFolders);
 
 const documents = `
-  query Echo($count: Int! = 7 @range(min: 1, max: 9), $text: String, $ratio: Float, $flag: Boolean, $ids: [ID!], $on: DateTime) @rest(method: GET, path: "/v1/echo") {
+  query Echo(
+    $count: Int! = 7 @range(min: 1, max: 9), $text: String, $ratio: Float, $flag: Boolean, $ids: [ID!], $on: DateTime
+  ) @rest(method: GET, path: "/v1/echo") {
     echo(count: $count, text: $text, ratio: $ratio, flag: $flag, ids: $ids, on: $on) @body
   }
-  query Path($id: ID!, $n: Int!, $word: String! @oneOf(values: ["a", "b", "c"]), $token: String!) @rest(method: GET, path: "/v1/p/{id}/{n}") {
+  query Path($id: ID!, $n: Int!, $word: String! @oneOf(values: ["a", "b", "c"]), $token: String!)
+    @rest(method: GET, path: "/v1/p/{id}/{n}") {
     echo(text: $word, count: $n, header: $token, ids: [$id]) @body
   }
   query Comma($ids: [ID!] @commaList) @rest(method: GET, path: "/v1/comma") { echo(ids: $ids) @body }
-  query Header($last: Int @header(name: "Last-Event-ID")) @rest(method: GET, path: "/v1/header") { echo(count: 1, text: "x", ratio: 0.5) @body shop(id: "1") { items(first: $last) { totalCount } } }
-  query Bounded($tags: [String!], $colour: Colour) @rest(method: GET, path: "/v1/bounded") { shop(id: "1") { items(tags: $tags, colour: $colour) @body { total: totalCount } } }
-  mutation Create($body: ItemInput! @body) @rest(method: POST, path: "/v1/items") { createItem(input: $body) @body { name } }
-  mutation Update($item_id: ID!, $body: UpdateItemInput! @body) @rest(method: PUT, path: "/v1/items/{item_id}") { updateItem(id: $item_id, input: $body) @body }
+  query Header($last: Int @header(name: "Last-Event-ID"))
+    @rest(method: GET, path: "/v1/header") { echo(count: 1, text: "x", ratio: 0.5) @body shop(id: "1") {
+      items(first: $last) { totalCount } } }
+  query Bounded($tags: [String!], $colour: Colour)
+    @rest(method: GET, path: "/v1/bounded") { shop(id: "1") {
+      items(tags: $tags, colour: $colour) @body { total: totalCount } } }
+  mutation Create($body: ItemInput! @body)
+    @rest(method: POST, path: "/v1/items") { createItem(input: $body) @body { name } }
+  mutation Update($item_id: ID!, $body: UpdateItemInput! @body)
+    @rest(method: PUT, path: "/v1/items/{item_id}") { updateItem(id: $item_id, input: $body) @body }
   mutation Rename($item_id: ID!, $name: String, $note: String) @rest(method: POST, path: "/v1/items/{item_id}/rename") {
     renameItem(id: $item_id, input: { displayName: $name, description: $note }) @body
   }
@@ -285,7 +294,7 @@ const refused = async (input: unknown) => {
 const name = { display_name: 'abc' };
 
 describe('bodies', () => {
-  it('reach the schema in its own names, free JSON untouched, defaults filled in, unknown fields left out', async () => {
+  it('reach the schema in its names, with free JSON untouched, defaults set and unknown fields dropped', async () => {
     const metadata = { camelCase: { snake_case: [1, null, { aB: 'c' }] } };
     expect(
       await created({
@@ -561,7 +570,7 @@ describe('bodies', () => {
     expect(Object.keys(items[1] ?? {})).toEqual(['type', 'loc', 'msg', 'input', 'ctx']);
   });
 
-  it('do not echo what is huge', async () => {
+  it('do not echo huge values', async () => {
     const huge = {
       display_name: 'x'.repeat(1_000_000),
       tags: Array.from({ length: 50_000 }, () => 'a'),
@@ -633,7 +642,7 @@ describe('absent and null', () => {
   });
 });
 
-describe('whatever is sent', () => {
+describe('any input', () => {
   const keys = [
     'display_name',
     'max_cost_per_1k_tokens',

@@ -27,29 +27,41 @@ beforeAll(() => {
   });
   const dir = folderOf({
     'items.graphql': `
-      query ListItems($shop_id: ID!, $limit: Int @range(max: 100), $cursor: String, $colour: Colour, $tags: [String!]) @rest(method: GET, path: "/v1/shops/{shop_id}/items", errors: B) {
-        shop(id: $shop_id) { items(first: $limit, after: $cursor, colour: $colour, tags: $tags) @body { items: nodes { ...Item } ...Page } }
+      query ListItems($shop_id: ID!, $limit: Int @range(max: 100), $cursor: String, $colour: Colour, $tags: [String!])
+        @rest(method: GET, path: "/v1/shops/{shop_id}/items", errors: B) {
+        shop(id: $shop_id) {
+          items(first: $limit, after: $cursor, colour: $colour, tags: $tags) @body {
+            items: nodes { ...Item } ...Page } }
       }
       # Makes an item.
       # It is yours.
-      mutation CreateItem($body: ItemInput! @body) @rest(method: POST, path: "/v1/items", errors: A, status: 201) { createItem(input: $body) @body { ...Item } }
-      mutation UpdateItem($item_id: ID!, $body: UpdateItemInput! @body) @rest(method: PUT, path: "/v1/items/{item_id}", errors: C) { updateItem(id: $item_id, input: $body) @body }
-      mutation RemoveItem($item_id: ID!) @rest(method: DELETE, path: "/v1/items/{item_id}", status: 204, errors: S) { removeItem(id: $item_id) @body }
-      mutation TouchItem($item_id: ID!) @rest(method: POST, path: "/v1/items/{item_id}/touch", errors: S0) { removeItem(id: $item_id) @body @nothing }
-      subscription Stream($item_id: ID!, $trace: Int @header(name: "x-trace-id")) @rest(method: GET, path: "/v1/items/{item_id}/stream", errors: A0) {
+      mutation CreateItem($body: ItemInput! @body)
+        @rest(method: POST, path: "/v1/items", errors: A, status: 201) { createItem(input: $body) @body { ...Item } }
+      mutation UpdateItem($item_id: ID!, $body: UpdateItemInput! @body)
+        @rest(method: PUT, path: "/v1/items/{item_id}", errors: C) { updateItem(id: $item_id, input: $body) @body }
+      mutation RemoveItem($item_id: ID!)
+        @rest(method: DELETE, path: "/v1/items/{item_id}", status: 204, errors: S) { removeItem(id: $item_id) @body }
+      mutation TouchItem($item_id: ID!)
+        @rest(method: POST, path: "/v1/items/{item_id}/touch", errors: S0) { removeItem(id: $item_id) @body @nothing }
+      subscription Stream($item_id: ID!, $trace: Int @header(name: "x-trace-id"))
+        @rest(method: GET, path: "/v1/items/{item_id}/stream", errors: A0) {
         events(itemId: $item_id, last: $trace) @body { id type }
       }
-      subscription Resumable($item_id: ID!, $seen: String @lastEventId) @rest(method: GET, path: "/v1/items/{item_id}/resumable") {
+      subscription Resumable($item_id: ID!, $seen: String @lastEventId)
+        @rest(method: GET, path: "/v1/items/{item_id}/resumable") {
         events(itemId: $item_id, after: $seen) @body { cursor @eventId type }
       }
-      fragment Item on Item { item_id: id name ownerId colour tags metadata createdAt owner @flatten { owner_name: name } others { ...Owner } owner { ...Owner } }
+      fragment Item on Item { item_id: id name ownerId colour tags metadata createdAt owner @flatten {
+        owner_name: name } others { ...Owner } owner { ...Owner } }
       fragment Owner on Owner { name }
-      fragment Page on ItemConnection { total: totalCount pageInfo @flatten { has_more: hasNextPage next_cursor: endCursor } }
+      fragment Page on ItemConnection { total: totalCount pageInfo @flatten {
+        has_more: hasNextPage next_cursor: endCursor } }
     `,
     'groups.json': '[{ "file": "items", "name": "Items", "description": "Things to sell." }]',
     'examples.json': '{ "CreateItem": { "display_name": "hat" } }',
     'additions/health.graphql':
-      'query Health($word: String! = "a", $ids: [ID!] @commaList) @rest(method: GET, path: "/v1/health") { health @body echo(text: $word, ids: $ids) }',
+      'query Health($word: String! = "a", $ids: [ID!] @commaList) @rest(method: GET, path: "/v1/health") ' +
+      '{ health @body echo(text: $word, ids: $ids) }',
   });
   const { echo } = schema.getQueryType()!.getFields();
   Object.assign(echo!.extensions, { mayFail: ['RESOURCE_CONFLICT', 'UPSTREAM_ERROR'] });
@@ -108,7 +120,7 @@ describe('the OpenAPI document', () => {
     expect(operation('/v1/shops/{shop_id}/items', 'get')).toMatchObject({ summary: 'A shop', description: 'A shop.' });
   });
 
-  it('states parameters with bounds, defaults, enumerations and descriptions, and the headers of every operation', () => {
+  it('states parameters with bounds, defaults, enums and descriptions, and the headers of each operation', () => {
     expect(operation('/v1/shops/{shop_id}/items', 'get').parameters).toEqual([
       { name: 'shop_id', in: 'path', required: true, schema: { type: 'string', pattern: TEXT } },
       {
@@ -147,7 +159,7 @@ describe('the OpenAPI document', () => {
     ).toHaveLength(1);
   });
 
-  it('states bodies in the names of REST, with constraints, nullability and what is required', () => {
+  it('states bodies with REST names, constraints, nullability and required fields', () => {
     expect(operation('/v1/items', 'post').requestBody).toEqual({
       required: true,
       content: {
@@ -242,7 +254,7 @@ describe('the OpenAPI document', () => {
   it('states the status of success and what it carries', () => {
     expect(Object.keys(operation('/v1/items', 'post').responses)).toContain('201');
     expect(operation('/v1/items/{item_id}', 'delete').responses['204']).toEqual({
-      description: 'Done; there is no body.',
+      description: 'Success without a body.',
     });
     expect(operation('/v1/items/{item_id}/touch', 'post').responses['200']).toMatchObject({
       content: { 'application/json': { schema: { type: 'null' } } },
@@ -288,7 +300,7 @@ describe('the OpenAPI document', () => {
     expect(JSON.stringify(document.components.parameters)).not.toContain('maxLength');
   });
 
-  it('tells additions and public operations apart', () => {
+  it('marks additions and public operations', () => {
     expect(operation('/v1/health', 'get')).toMatchObject({ 'x-addition': true });
     expect(operation('/v1/items', 'post')).not.toHaveProperty('x-addition');
     expect(operation('/v1/items', 'post')).not.toHaveProperty('security');

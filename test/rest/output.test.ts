@@ -18,24 +18,41 @@ beforeAll(async () => {
   toy = await toyServer(
     `
     query Items($shop_id: ID!) @rest(method: GET, path: "/v1/shops/{shop_id}/items") {
-      shop(id: $shop_id) { items @body { ...Page items: nodes { ...Item owner @flatten { owner_name: name owner_full_name: fullName } others { ...Named } } } }
+      shop(id: $shop_id) {
+        items @body {
+          ...Page items: nodes { ...Item owner @flatten { owner_name: name owner_full_name: fullName } others {
+            ...Named } } } }
     }
-    query Item($shop_id: ID!, $item_id: ID!) @rest(method: GET, path: "/v1/shops/{shop_id}/items/{item_id}") { item(id: $item_id) @body { ...Item } shop(id: $shop_id) { id } }
-    query Owners($item_id: ID!) @rest(method: GET, path: "/v1/items/{item_id}/owners") { item(id: $item_id) { others @body { ...Named } } }
-    query Colour($item_id: ID!) @rest(method: GET, path: "/v1/items/{item_id}/colour") { item(id: $item_id) { colour @body } }
+    query Item($shop_id: ID!, $item_id: ID!)
+      @rest(method: GET, path: "/v1/shops/{shop_id}/items/{item_id}") {
+        item(id: $item_id) @body { ...Item } shop(id: $shop_id) { id } }
+    query Owners($item_id: ID!)
+      @rest(method: GET, path: "/v1/items/{item_id}/owners") { item(id: $item_id) { others @body { ...Named } } }
+    query Colour($item_id: ID!)
+      @rest(method: GET, path: "/v1/items/{item_id}/colour") { item(id: $item_id) { colour @body } }
     query Nested($item_id: ID!) @rest(method: GET, path: "/v1/items/{item_id}/nested") {
       item(id: $item_id) @body { outer: owner { name } owner @flatten { owner_id: id } }
     }
-    query Things @rest(method: GET, path: "/v1/things") { things @body { __typename ... on Item { item_id: id owner @flatten { owner_name: name } } ... on Owner { fullName } } }
-    mutation Create($body: ItemInput! @body) @rest(method: POST, path: "/v1/items", status: 201) { createItem(input: $body) @body { ...Item } }
-    mutation Update($item_id: ID!, $body: UpdateItemInput! @body) @rest(method: PUT, path: "/v1/items/{item_id}") { updateItem(id: $item_id, input: $body) @body }
-    mutation Remove($item_id: ID!) @rest(method: DELETE, path: "/v1/items/{item_id}", status: 204) { removeItem(id: $item_id) @body }
-    mutation Archive($item_id: ID!) @rest(method: DELETE, path: "/v1/archive/{item_id}") { removeItem(id: $item_id) @body @empty }
-    mutation Logout($item_id: ID!) @rest(method: POST, path: "/v1/items/{item_id}/logout") { removeItem(id: $item_id) @body @nothing }
-    mutation Flag($item_id: ID!) @rest(method: POST, path: "/v1/items/{item_id}/flag") { removeItem(id: $item_id) @body }
+    query Things
+      @rest(method: GET, path: "/v1/things") {
+        things @body {
+          __typename ... on Item { item_id: id owner @flatten { owner_name: name } } ... on Owner { fullName } } }
+    mutation Create($body: ItemInput! @body)
+      @rest(method: POST, path: "/v1/items", status: 201) { createItem(input: $body) @body { ...Item } }
+    mutation Update($item_id: ID!, $body: UpdateItemInput! @body)
+      @rest(method: PUT, path: "/v1/items/{item_id}") { updateItem(id: $item_id, input: $body) @body }
+    mutation Remove($item_id: ID!)
+      @rest(method: DELETE, path: "/v1/items/{item_id}", status: 204) { removeItem(id: $item_id) @body }
+    mutation Archive($item_id: ID!)
+      @rest(method: DELETE, path: "/v1/archive/{item_id}") { removeItem(id: $item_id) @body @empty }
+    mutation Logout($item_id: ID!)
+      @rest(method: POST, path: "/v1/items/{item_id}/logout") { removeItem(id: $item_id) @body @nothing }
+    mutation Flag($item_id: ID!)
+      @rest(method: POST, path: "/v1/items/{item_id}/flag") { removeItem(id: $item_id) @body }
     fragment Item on Item { item_id: id name ownerId maxCostPer1kTokens colour tags metadata createdAt }
     fragment Named on Named { name }
-    fragment Page on ItemConnection { total: totalCount pageInfo @flatten { has_more: hasNextPage next_cursor: endCursor } }
+    fragment Page on ItemConnection { total: totalCount pageInfo @flatten {
+      has_more: hasNextPage next_cursor: endCursor } }
   `,
     {
       resolvers: {

@@ -35,7 +35,11 @@ const sdl = /* GraphQL */ `
   }
   type PageInfo { hasNextPage: Boolean! endCursor: String }
   type ItemConnection { nodes: [Item!]! pageInfo: PageInfo! totalCount: Int! }
-  type Shop { id: ID! "The items, newest first." items("How many." first: Int = 20, after: String, colour: Colour, tags: [String!]): ItemConnection! }
+  type Shop {
+    id: ID!
+    "The items, newest first."
+    items("How many." first: Int = 20, after: String, colour: Colour, tags: [String!]): ItemConnection!
+  }
   union Anything = Item | Owner
   type Event { id: ID! cursor: String type: String! itemId: ID data: JSON owner: Owner }
 

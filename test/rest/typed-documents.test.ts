@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-it('the operations of the façade are typed documents for GraphQL clients, with the very values that REST answers', async () => {
+it('operations of the façade are typed documents for GraphQL clients, with the values that REST answers', async () => {
   const { orgId, headers } = owner;
   const { createWorkspace } = await ask(app, headers, CreateWorkspaceDocument, {
     org_id: orgId,

@@ -26,7 +26,8 @@ const schema = [
 
 // what Prisma has no words for, and migrations write by hand
 const HAND_WRITTEN = `
-  create function touch() returns trigger language plpgsql as $$ begin new.email := lower(new.email); return new; end; $$;
+  create function touch() returns trigger language plpgsql as $$
+    begin new.email := lower(new.email); return new; end; $$;
   create trigger touch before insert on events for each row execute function touch();
   create unique index events_email on events (lower(email));
   create index events_open on events (id) where email is null;

@@ -14,8 +14,8 @@ import { createWorld, findKey, makeOne, type World } from '../support/world.ts';
 import { askWritten, restBodyOf } from '../support/written.ts';
 
 /*
- * One world in two databases, a copy of each other: every change is asked for over REST in the one and over GraphQL in the other. What is
- * answered, what is in the rows, in the audit trail and in the outbox, and what is mailed must be the same.
+ * One world in two databases that are copies of each other: every change runs over REST in one and over GraphQL in the
+ * other. Answers, rows, audit trail, outbox and mails must be the same.
  */
 const mutations = gentlestFirst(operations.filter(({ type }) => type === 'mutation'));
 

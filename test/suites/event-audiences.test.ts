@@ -128,7 +128,8 @@ const follow = (authorization: string) =>
     method: 'POST',
     headers: { 'content-type': 'application/json', accept: 'text/event-stream', authorization },
     body: JSON.stringify({
-      query: `subscription { workspaceEvents(orgId: "${world.ids.org_id}", workspaceId: "${world.ids.workspace_id}") { resourceId } }`,
+      query: `subscription { workspaceEvents(orgId: "${world.ids.org_id}", workspaceId: "${world.ids.workspace_id}") {
+        resourceId } }`,
     }),
   });
 
@@ -159,7 +160,8 @@ async function emit(placed: readonly Placed[]): Promise<void> {
     resource_id: id,
   }));
   await app.database.pool.query(
-    `insert into events (id, org_id, workspace_id, namespace_id, environment_id, app_id, type, actor, resource_type, resource_id, data)
+    `insert into events (id, org_id, workspace_id, namespace_id, environment_id, app_id, type, actor, resource_type,
+      resource_id, data)
      select r.id, r.org_id, r.workspace_id, r.namespace_id, r.environment_id, r.app_id, r.type,
        '{"principal_type": "system", "principal_id": null, "username": null}', r.resource_type, r.resource_id, '{}'
      from jsonb_populate_recordset(null::events, $1) with ordinality r order by r.ordinality`,

@@ -132,7 +132,7 @@ describe('a reader that comes back', () => {
     await open(0);
   });
 
-  test('is told at its place that its cursor is none, over both transports, and holds no stream', async () => {
+  test('gets an error for an invalid cursor, over both transports, and opens no stream', async () => {
     const socket = await openAcknowledged(url, own.as('viewer').authorization);
     const max = '9'.repeat(19);
     for (const [index, after] of [
@@ -165,7 +165,7 @@ describe('a reader that comes back', () => {
     socket.close();
   });
 
-  test('sees nothing of another tenant, whatever its cursor', async () => {
+  test('sees nothing of another tenant, with any cursor', async () => {
     const after = await newCursor(foreign);
     await several(foreign, 2);
     const socket = await openWs(own, after);
@@ -229,13 +229,14 @@ describe('one resync, and then what happens', () => {
     await open(0);
   });
 
-  test('for a reader that missed more than 10,000 events; one that missed as many gets each of them once and in order', async () => {
+  test('for a reader that missed over 10,000 events; after exactly 10,000 it gets each once, in order', async () => {
     const after = await newCursor(own);
     const { org_id, workspace_id } = own.ids;
     const flood = (count: number) =>
       events(
         `insert into events (id, org_id, workspace_id, type, actor, resource_type, resource_id, data)
-         select 'evt_' || gen_random_uuid(), $1, $2, 'order.created', '{}', 'order', 'ord_' || n, '{}' from generate_series(1, $3::int) n`,
+         select 'evt_' || gen_random_uuid(), $1, $2, 'order.created', '{}', 'order', 'ord_' || n, '{}'
+           from generate_series(1, $3::int) n`,
         [org_id, workspace_id, count],
       );
     await flood(10_000);
@@ -257,11 +258,13 @@ test('the index serves what was missed, in a table where other workspaces have m
     await client.query('begin');
     await client.query(
       `insert into events (id, org_id, workspace_id, type, actor, resource_type, resource_id, data)
-       select 'evt_p' || n, 'org_p', 'ws_p' || n % 7, 'order.created', '{}', 'order', 'o', '{}' from generate_series(1, 20000) n`,
+       select 'evt_p' || n, 'org_p', 'ws_p' || n % 7, 'order.created', '{}', 'order', 'o', '{}'
+         from generate_series(1, 20000) n`,
     );
     await client.query('analyze events');
     await client.query('set local plan_cache_mode = force_generic_plan');
-    await client.query(`prepare missed(text, text, xid8, bigint, xid8, bigint) as select id from events e where e.org_id = $1 and e.workspace_id = $2
+    await client.query(`prepare missed(text, text, xid8, bigint, xid8, bigint) as select id from events e
+      where e.org_id = $1 and e.workspace_id = $2
       and (e.xid, e.seq) > ($3, $4) and (e.xid, e.seq) <= ($5, $6) order by e.xid, e.seq limit 200`);
     const { rows } = await client.query<{ 'QUERY PLAN': string }>(
       `explain execute missed('org_p', 'ws_p1', '1', 1, '9999999', 9999999)`,

@@ -23,7 +23,8 @@ afterAll(() => app.close());
 
 type Streamed = Pick<World, 'ids'>;
 const subscription = ({ ids }: Streamed) =>
-  `subscription { workspaceEvents(orgId: "${ids.org_id}", workspaceId: "${ids.workspace_id}") { id type workspaceId resourceId data } }`;
+  `subscription { workspaceEvents(orgId: "${ids.org_id}", workspaceId: "${ids.workspace_id}") {
+    id type workspaceId resourceId data } }`;
 const openSse = (world: Streamed, authorization: string): Promise<EventSource> =>
   openEvents(`${url}/graphql`, {
     method: 'POST',
@@ -212,7 +213,7 @@ describe('a stream ends, and says why', () => {
     await open(0);
   });
 
-  test('when the workspace is deleted: that is the last event, also where another transaction holds it back', async () => {
+  test('when the workspace is deleted: that is the last event, even if another transaction delays it', async () => {
     const made = await expectOk<{ workspace_id: string }>(app, {
       method: 'POST',
       url: `/v1/orgs/${own.ids.org_id}/workspaces`,
@@ -247,7 +248,7 @@ describe('a stream ends, and says why', () => {
   });
 });
 
-test('a stream leaves one record of its start, whatever the transport, and one of its refusal; none of its events', async () => {
+test('a stream leaves one record of its start or refusal, over any transport, and none of its events', async () => {
   const records = async () => {
     await app.services.activity.flush();
     const { rows } = await app.database.pool.query(
@@ -336,7 +337,7 @@ test('streams that ended leave no timer behind', async () => {
   await vi.waitFor(() => expect(timers()).toBeLessThanOrEqual(before + 4), { timeout: 5_000 });
 });
 
-test('a user holds ten streams at a time, over whatever transport: the eleventh is refused until one is closed', async () => {
+test('a user may open ten streams over all transports: the eleventh is refused until one is closed', async () => {
   const { authorization } = own.as('editor');
   const socket = await openAcknowledged(url, authorization);
   socket.send({ id: 'first', type: 'subscribe', payload: { query: subscription(own) } });

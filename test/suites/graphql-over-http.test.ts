@@ -99,9 +99,11 @@ const limits: [what: string, refused: () => string, accepted: () => string][] = 
   [
     'rows, by the default of a variable',
     () =>
-      `query ($n: Int! = 10000) { workspaces(orgId: "${world.ids.org_id}", first: 200) { nodes { members(first: $n) { nodes { id } } } } }`,
+      `query ($n: Int! = 10000) { workspaces(orgId: "${world.ids.org_id}", first: 200) { nodes { members(first: $n) {
+        nodes { id } } } } }`,
     () =>
-      `query ($n: Int! = 3) { workspaces(orgId: "${world.ids.org_id}", first: 2) { nodes { members(first: $n) { nodes { id } } } } }`,
+      `query ($n: Int! = 3) { workspaces(orgId: "${world.ids.org_id}", first: 2) { nodes { members(first: $n) { nodes {
+        id } } } } }`,
   ],
   [
     'credentials, by aliases',
@@ -112,7 +114,9 @@ const limits: [what: string, refused: () => string, accepted: () => string][] = 
   [
     'credentials, by a fragment',
     () =>
-      `mutation { ...F login(input: ${credentials()}) { tokenType } } fragment F on Mutation { b: login(input: ${credentials()}) { tokenType } ... on Mutation { forgotPassword(input: { email: "a@example.test" }) } }`,
+      `mutation { ...F login(input: ${credentials()}) { tokenType } } fragment F on Mutation {
+        b: login(input: ${credentials()}) { tokenType } ... on Mutation { forgotPassword(input: {
+        email: "a@example.test" }) } }`,
     () => `mutation { ...F } fragment F on Mutation { login(input: ${credentials()}) { tokenType } }`,
   ],
 ];
@@ -137,7 +141,8 @@ describe.each(Object.keys(transports))('limits over %s', (transport) => {
 describe.each(['POST', 'WebSocket'])('the size of pages within pages over %s', (transport) => {
   const send = (query: string, variables?: Record<string, unknown>) => transports[transport]!(query, variables);
   const lists = (first: string) =>
-    `{ organizations(first: ${first}) { nodes { id workspaces(first: ${first}) { nodes { id members(first: ${first}) { nodes { userId } } } } } } }`;
+    `{ organizations(first: ${first}) { nodes { id workspaces(first: ${first}) { nodes { id members(first: ${first}) {
+      nodes { userId } } } } } } }`;
 
   test.each<[how: string, query: string, variables?: Record<string, unknown>]>([
     ['as literals', lists('50')],
@@ -163,7 +168,8 @@ describe.each(['POST', 'WebSocket'])('the size of pages within pages over %s', (
     expect(fields.length).toBeGreaterThan(8);
     const names = fields.map(({ name }) => name).join(' ');
     const { data, errors } = await send(
-      `{ workspaces(orgId: "${world.ids.org_id}", first: 50) { totalCount pageInfo { hasNextPage endCursor } nodes { ${names} } } }`,
+      `{ workspaces(orgId: "${world.ids.org_id}", first: 50) { totalCount pageInfo { hasNextPage endCursor } nodes {
+        ${names} } } }`,
     );
     expect(errors).toBeUndefined();
     expect(data).toMatchObject({ workspaces: { totalCount: 1, nodes: [{ id: world.ids.workspace_id }] } });
@@ -267,7 +273,7 @@ describe('close codes of the socket', () => {
     payload: { query: `subscription { workspaceEvents(orgId: "${''}", workspaceId: "") { id } }` },
   };
 
-  test('4400 for what is no message', async () => {
+  test('4400 for an invalid message', async () => {
     for (const message of ['no json', '{}', '{"type":"unknown"}', '[]', 'null', '{"type":"subscribe"}']) {
       const socket = await openSocket(url);
       socket.send(message);
@@ -292,7 +298,7 @@ describe('close codes of the socket', () => {
     expect(socket.messages).toEqual([]);
   });
 
-  test('the header of the upgrade lets in, too', async () => {
+  test('the header of the upgrade request authenticates, too', async () => {
     const socket = await openSocket(url, world.as('owner'));
     socket.send({ type: 'connection_init' });
     await socket.next(({ type }) => type === 'connection_ack');
@@ -310,7 +316,8 @@ describe('close codes of the socket', () => {
       id: 'same',
       type: 'subscribe',
       payload: {
-        query: `subscription { workspaceEvents(orgId: "${world.ids.org_id}", workspaceId: "${world.ids.workspace_id}") { id } }`,
+        query: `subscription {
+          workspaceEvents(orgId: "${world.ids.org_id}", workspaceId: "${world.ids.workspace_id}") { id } }`,
       },
     };
     socket.send(open);
@@ -325,7 +332,7 @@ describe('close codes of the socket', () => {
     expect(await socket.closed()).toBe(4429);
   });
 
-  test('1009 for a message past 64 KiB, and only as many streams as a user may hold', async () => {
+  test('1009 for a message past 64 KiB, and no more streams than a user may open', async () => {
     const shouted = vi.spyOn(console, 'error').mockReturnValue(undefined);
     const huge = await openAcknowledged(url, world.as('owner').authorization);
     huge.send({ id: '1', type: 'subscribe', payload: { query: `{ me { id } } # ${'x'.repeat(70_000)}` } });
@@ -334,7 +341,8 @@ describe('close codes of the socket', () => {
     shouted.mockRestore();
     const socket = await openAcknowledged(url, world.as('owner').authorization);
     for (let i = 0; i < 25; i++) {
-      const events = `subscription { workspaceEvents(orgId: "${world.ids.org_id}", workspaceId: "${world.ids.workspace_id}") { id } }`;
+      const events = `subscription {
+        workspaceEvents(orgId: "${world.ids.org_id}", workspaceId: "${world.ids.workspace_id}") { id } }`;
       socket.send({ id: `s${i}`, type: 'subscribe', payload: { query: events } });
     }
     // each of the others is refused, by the limit of streams or by that of the socket's operations

@@ -24,7 +24,8 @@ interface Answer {
 }
 
 const jsonOf = ({ query, variables = '{}', operationName }: HostileDocument) =>
-  `{"query":${JSON.stringify(query)},"variables":${variables},"operationName":${JSON.stringify(operationName ?? null)}}`;
+  `{"query":${JSON.stringify(query)},"variables":${variables},` +
+  `"operationName":${JSON.stringify(operationName ?? null)}}`;
 
 /** One operation over each transport. What a URL or a message cannot carry is refused as such. */
 const transports: Record<string, (document: HostileDocument) => Promise<Answer>> = {
@@ -87,7 +88,7 @@ test('the corpus is worth its name', () => {
 describe('the measure of a document', () => {
   const limits = { maxDepth: 12, maxAliases: 30 };
 
-  it('looks at each selection and value once, whatever spreads it', () => {
+  it('visits each selection and value once, however often it is spread', () => {
     for (const { query, what } of hostileDocuments) {
       if (query.length > 64 * 1024) continue;
       const document = parsed(query);
@@ -135,7 +136,7 @@ describe('a document of more than 64 KiB', () => {
   });
 });
 
-describe('what is wrong with a document', () => {
+describe('mistakes in a document', () => {
   it('is said with its place in the text, for the first few', async () => {
     const { text } = await transports.POST!({ what: '', query: '{\n  me {\n    id\n    nothing\n  }\n}' });
     expect(JSON.parse(text)).toMatchObject({

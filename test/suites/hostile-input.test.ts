@@ -266,7 +266,10 @@ describe('over GraphQL: never an internal error, never a hang', () => {
     for (const [name, value] of Object.entries(given)) {
       const others = Object.entries(given).filter(([other]) => other !== name);
       const withValue = (json: string) =>
-        `{${[...others.map(([key, kept]) => `${JSON.stringify(key)}:${JSON.stringify(kept)}`), `${JSON.stringify(name)}:${json}`].join()}}`;
+        `{${[
+          ...others.map(([key, kept]) => `${JSON.stringify(key)}:${JSON.stringify(kept)}`),
+          `${JSON.stringify(name)}:${json}`,
+        ].join()}}`;
       if (typeof value !== 'object' || value === null) {
         for (const [what, json] of values()) await ask(`${name}: ${what}`, withValue(json));
         continue;

@@ -59,7 +59,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-test('whatever holds an id in an answer is one of those', async () => {
+test('every field with an id in an answer is one of those', async () => {
   const bare = new Set<string>();
   const seen = new Set<string>();
   const walk = (type: GraphQLObjectType, value: Record<string, unknown>) => {

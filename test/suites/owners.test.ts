@@ -34,7 +34,7 @@ async function columns(pattern: string): Promise<string[]> {
 }
 
 describe('references to secrets', () => {
-  it('are declared to the vault, each column of the database that may hold them', async () => {
+  it('are declared to the vault, with each database column that may contain them', async () => {
     const declared = references().map(({ table, column }) => `${table}.${column}`);
     expect(declared).not.toEqual([]);
     const found = await columns('(_ref|secret_id|secret)$');

@@ -10,7 +10,8 @@ import { createWorld, type World } from '../support/world.ts';
 import { writtenRequest } from '../support/written.ts';
 
 /*
- * What a client asks for the first time is executed by graphql-js, the same document later by its plan: both must answer alike, byte for byte.
+ * graphql-js executes a document that a client sends for the first time; later its plan does. Both must give the same
+ * answer, byte for byte.
  */
 let app: TestApp;
 let world: World;
@@ -97,7 +98,9 @@ test.each(hostileDocuments.map((document) => [document.what, document] as const)
     const request = graphqlRequest(query, {}, world.as('owner').authorization);
     await expectAgreement({
       ...request,
-      payload: `{"query":${JSON.stringify(fresh(query))},"variables":${variables},"operationName":${JSON.stringify(operationName)}}`,
+      payload:
+        `{"query":${JSON.stringify(fresh(query))},"variables":${variables},` +
+        `"operationName":${JSON.stringify(operationName)}}`,
     });
   },
   60_000,
@@ -111,14 +114,16 @@ const forms: [what: string, query: () => string, variables?: () => Record<string
   [
     'node of two types',
     () =>
-      `{ a: node(id: "${id()}") { id __typename ...W } b: node(id: "${org()}") { ...W ... on Organization { name workspaces(first: 1) { nodes { ...W } } } } } fragment W on Workspace { id name organization { id } }`,
+      `{ a: node(id: "${id()}") { id __typename ...W } b: node(id: "${org()}") { ...W ... on Organization {
+        name workspaces(first: 1) { nodes { ...W } } } } } fragment W on Workspace { id name organization { id } }`,
   ],
   ['node of a type that nothing was asked of', () => `{ node(id: "${id()}") { ... on Secret { name } } }`],
   ['node that is not there', () => `{ node(id: "ws_01HZZZZZZZZZZZZZZZZZZZZZZZ") { id } me { id } }`],
   [
     'conditions',
     () =>
-      'query ($a: Boolean!, $b: Boolean = true) { me { id @skip(if: $a) username @include(if: $b) ...F @include(if: $a) ...F } } fragment F on User { email }',
+      'query ($a: Boolean!, $b: Boolean = true) { me { id @skip(if: $a) username @include(if: $b) ' +
+      '...F @include(if: $a) ...F } } fragment F on User { email }',
     () => ({ a: true }),
   ],
   [
@@ -129,7 +134,8 @@ const forms: [what: string, query: () => string, variables?: () => Record<string
   [
     'fields that merge',
     () =>
-      `{ workspace(orgId: "${org()}", id: "${id()}") { members(first: 2) { nodes { userId } } } workspace(orgId: "${org()}", id: "${id()}") { members(first: 2) { totalCount nodes { role } } } }`,
+      `{ workspace(orgId: "${org()}", id: "${id()}") { members(first: 2) { nodes { userId } } }
+        workspace(orgId: "${org()}", id: "${id()}") { members(first: 2) { totalCount nodes { role } } } }`,
   ],
   [
     'a list that may not be read beside one that may',
@@ -151,7 +157,8 @@ test('records are made of both', async () => {
   const count = async () => {
     await app.services.activity.flush();
     const { rows } = await app.database.pool.query<{ n: number }>(
-      `select count(*)::int as n from activity where resource_type = 'workspace' and action = 'read' and resource_id = $1`,
+      `select count(*)::int as n from activity where resource_type = 'workspace' and action = 'read'
+        and resource_id = $1`,
       [id()],
     );
     return rows[0]!.n;

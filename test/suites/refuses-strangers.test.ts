@@ -103,7 +103,7 @@ async function strangersOf(testApp: TestApp, { accounts }: World): Promise<typeo
   };
 }
 
-test('the list of what strangers may call is closed', () => {
+test('the list of operations open to strangers is closed', () => {
   expect(
     operations
       .filter((operation) => operation.isPublic)
@@ -166,7 +166,7 @@ test('nothing was written by any of it', async () => {
   expect(await databaseChecksums(app.database.pool)).toEqual(before);
 });
 
-test('invalid input tells a stranger nothing: the token is asked for first', async () => {
+test('a stranger learns nothing from invalid input: authentication comes first', async () => {
   for (const operation of operations.filter((candidate) => !candidate.isPublic && candidate.body)) {
     const answer = await app.server.inject({ ...requestOf(operation, world), payload: '{"unknown":1}' });
     expectUnauthenticated(answer);

@@ -182,7 +182,7 @@ describe.each(kinds)('a token restricted to one %s', (kind) => {
     forgetful.mockRestore();
   });
 
-  test('node(id) finds what is in it, and nothing of another', async () => {
+  test('node(id) finds objects inside its scope, and none outside', async () => {
     const idOf = async (id: string, as: string) => {
       const { body } = await app.server.inject(graphqlRequest(NODE, { id }, `Bearer ${as}`));
       return (JSON.parse(body) as { data: { node: { id: string } | null } }).data.node?.id;

@@ -216,7 +216,7 @@ test('what only its maker may do of the members, its maker may', async () => {
   }
 });
 
-test('an admin of the workspace who is a plain member of the organization may not delete it, an admin of the organization may', async () => {
+test('a workspace admin who is only a member of the organization may not delete it, its admin may', async () => {
   const maker = operationAt('POST', '/v1/orgs/{org_id}/workspaces');
   const made = (await makeOne(app, world, maker)) as { workspace_id: string };
   const url = `/v1/orgs/${world.ids.org_id}/workspaces/${made.workspace_id}`;

@@ -50,17 +50,21 @@ async function vary(): Promise<void> {
     `update workspaces set deleted_at = now() where ${last('workspaces', 1)}`,
     `insert into workspace_members (id, org_id, workspace_id, user_id, role)
        select 'wm_of_gone', org_id, id, '${ids.editor}', 'editor' from workspaces where ${gone}`,
-    `update secrets set scope = 'workspace', workspace_id = (select id from workspaces where ${gone}) where ${last('secrets', 3)}`,
+    `update secrets set scope = 'workspace', workspace_id = (select id from workspaces where ${gone})
+      where ${last('secrets', 3)}`,
     `update secrets set status = 'deleted', deleted_at = now() where ${last('secrets', 1)}`,
     `update secrets set scope = 'workspace', workspace_id = '${ids.workspace_id}' where ${last('secrets', 2)}`,
     `update invitations set expires_at = now() - interval '1 day' where ${last('invitations', 1)}`,
     `update api_tokens set revoked_at = now() - interval '91 days' where ${last('api_tokens', 1)}`,
     `update provider_accounts set enabled = false where ${last('provider_accounts', 1)}`,
-    `update provider_accounts set usage_period = '2020-01', current_month_tokens = 7 where ${last('provider_accounts', 2)}`,
-    `update provider_accounts set usage_period = to_char(now() at time zone 'utc', 'YYYY-MM'), current_month_tokens = 7, max_requests_per_month = null where ${last('provider_accounts', 3)}`,
+    `update provider_accounts set usage_period = '2020-01', current_month_tokens = 7
+      where ${last('provider_accounts', 2)}`,
+    `update provider_accounts set usage_period = to_char(now() at time zone 'utc', 'YYYY-MM'),
+      current_month_tokens = 7, max_requests_per_month = null where ${last('provider_accounts', 3)}`,
     `update model_targets set consecutive_failures = 3, last_failure = now() where model_id = '${ids.model_id}'`,
     `update logical_models set status_by_hand = 'degraded' where ${last('logical_models', 1)}`,
-    `update model_entitlements set request_count = 5, total_tokens = 4000000000, last_used_at = now() where ${last('model_entitlements', 1)}`,
+    `update model_entitlements set request_count = 5, total_tokens = 4000000000, last_used_at = now()
+      where ${last('model_entitlements', 1)}`,
     `update environment_slots set release_id = null where environment_id = '${ids.from_environment_id}'`,
   ])
     expect((await pool.query(statement)).rowCount, statement).toBeGreaterThan(0);

@@ -99,9 +99,12 @@ test('an addition takes no path of the spec', () => {
 
 /** The fields of the spec, in any order. Copied by hand. */
 const shapes = {
-  User: 'user_id email username full_name auth_provider avatar_url bio timezone locale default_workspace_id is_active is_verified roles preferences settings created_at updated_at last_login',
+  User:
+    'user_id email username full_name auth_provider avatar_url bio timezone locale default_workspace_id ' +
+    'is_active is_verified roles preferences settings created_at updated_at last_login',
   Workspace:
-    'workspace_id name description owner_id subscription_plan_id region storage_bucket bucket_status is_active tags created_at updated_at',
+    'workspace_id name description owner_id subscription_plan_id region storage_bucket bucket_status ' +
+    'is_active tags created_at updated_at',
   Member: 'workspace_id user_id org_id role username email full_name avatar_url added_by created_at updated_at',
   TokenPair: 'access_token refresh_token token_type expires_in user',
   Refreshed: 'access_token refresh_token token_type expires_in',
@@ -112,7 +115,8 @@ const shapes = {
   Workspaces: 'total has_more next_cursor workspaces',
   Members: 'members total',
   Environment:
-    'environment_id workspace_id org_id name slug description created_by created_at updated_at is_default active_deployments status',
+    'environment_id workspace_id org_id name slug description created_by created_at updated_at ' +
+    'is_default active_deployments status',
   Environments: 'total has_more next_cursor environments',
   EnvironmentChanged: 'message environment',
   Deployment: 'deployment_id environment_id app_id release_id previous_release_id action deployed_by deployed_at',
@@ -120,29 +124,41 @@ const shapes = {
   Deployed: 'message deployment_id environment_id app_id release_id',
   Undeployed: 'message deployment_id',
   Secret:
-    'secret_id scope workspace_id organization_id namespace_id environment_id name secret_type status description expires_at last_rotated_at last_accessed_at created_by created_at updated_at vault_version rotation_reminder_days access_count is_expired needs_rotation',
+    'secret_id scope workspace_id organization_id namespace_id environment_id name secret_type status ' +
+    'description expires_at last_rotated_at last_accessed_at created_by created_at updated_at ' +
+    'vault_version rotation_reminder_days access_count is_expired needs_rotation',
   Secrets: 'total has_more next_cursor secrets',
   SecretVersions: 'secret_id current_version versions',
   SecretVersion: 'version created_at value',
   Token:
-    'token_id token_type owner_type owner_id org_id name description prefix created_by_user_id issued_at expires_at last_used_at revoked_at revoked_reason scopes permissions workspace_ids namespace_ids environment_ids endpoint_paths rate_limit_rps rate_limit_burst',
+    'token_id token_type owner_type owner_id org_id name description prefix created_by_user_id issued_at ' +
+    'expires_at last_used_at revoked_at revoked_reason scopes permissions workspace_ids namespace_ids ' +
+    'environment_ids endpoint_paths rate_limit_rps rate_limit_burst',
   Tokens: 'tokens',
   IssuedToken: 'token plaintext_token refresh_token_plaintext',
   Model:
-    'logical_model_id org_id name description model_type status status_reason created_by created_at updated_at capabilities default_temperature default_top_p default_max_tokens fallback_chain enabled healthy_targets_count total_targets_count tags targets constraints',
+    'logical_model_id org_id name description model_type status status_reason created_by created_at ' +
+    'updated_at capabilities default_temperature default_top_p default_max_tokens fallback_chain enabled ' +
+    'healthy_targets_count total_targets_count tags targets constraints',
   ModelTarget:
-    'provider_account_id model_name last_failure last_success weight priority enabled consecutive_failures temperature_override max_tokens_override',
+    'provider_account_id model_name last_failure last_success weight priority enabled ' +
+    'consecutive_failures temperature_override max_tokens_override',
   ModelConstraints:
     'data_residency require_audit_log max_cost_per_1k_tokens max_latency_ms allow_caching cache_ttl_seconds',
   Models: 'total has_more next_cursor models',
   ProviderAccount:
-    'provider_account_id org_id name description provider_type region data_residency credentials_ref status status_reason routing_mode bridge_id bridge_endpoint_name last_health_check created_by created_at updated_at enabled tags quota_policy rate_limit_policy',
+    'provider_account_id org_id name description provider_type region data_residency credentials_ref ' +
+    'status status_reason routing_mode bridge_id bridge_endpoint_name last_health_check created_by ' +
+    'created_at updated_at enabled tags quota_policy rate_limit_policy',
   QuotaPolicy: 'max_tokens_per_month max_requests_per_month current_month_tokens current_month_requests usage_period',
   RateLimitPolicy:
-    'requests_per_second requests_per_minute input_tokens_per_minute output_tokens_per_minute max_concurrency burst_size queue_policy queue_timeout_seconds',
+    'requests_per_second requests_per_minute input_tokens_per_minute output_tokens_per_minute ' +
+    'max_concurrency burst_size queue_policy queue_timeout_seconds',
   ProviderAccounts: 'total has_more next_cursor accounts',
   Entitlement:
-    'entitlement_id workspace_id org_id logical_model_id last_used_at granted_by created_at updated_at workspace_limits allowed_step_types allowed_endpoints allowed_purposes enabled request_count total_tokens',
+    'entitlement_id workspace_id org_id logical_model_id last_used_at granted_by created_at updated_at ' +
+    'workspace_limits allowed_step_types allowed_endpoints allowed_purposes enabled request_count ' +
+    'total_tokens',
   Entitlements: 'total has_more next_cursor entitlements',
   Message: 'message',
 };
@@ -167,7 +183,7 @@ describe('the shapes of the spec', () => {
     payload?: object,
   ) => expectOk<Body>(app, { method, url, headers: world.as('owner'), ...(payload ? { payload } : {}) });
 
-  test('User, with has_password only in the profile; what is private is empty for others', async () => {
+  test('User, with has_password only in the profile; private fields are empty for others', async () => {
     for (const url of ['/v1/auth/me', '/v1/users/me', `/v1/users/${world.accounts.owner.userId}`])
       hasShape(await get(url), 'User');
     const profile = await get('/v1/auth/me/profile');
@@ -402,7 +418,7 @@ describe('the shapes of the spec', () => {
     hasShape(all.tokens[0], 'Token');
   });
 
-  test('Logical model, provider account and entitlement, with what is nested in them', async () => {
+  test('Logical model, provider account and entitlement, with nested objects', async () => {
     const url = `/v1/orgs/${world.ids.org_id}`;
     const account = await send('POST', `${url}/provider-accounts`, {
       name: 'Account',
@@ -453,7 +469,7 @@ describe('the shapes of the spec', () => {
     hasShape(list.entitlements[0], 'Entitlement');
   });
 
-  test('what is untyped answers the text null', async () => {
+  test('untyped operations answer the text null', async () => {
     for (const [url, payload] of [
       ['/v1/auth/resend-verification', { email: 'nobody@example.test' }],
       ['/v1/auth/forgot-password', { email: 'nobody@example.test' }],

@@ -59,7 +59,7 @@ const countShown = (title: string) => shown.set(title, (shown.get(title) ?? 0) +
 const seen = ({ isToken }: Looker, field: string, asked: number) => (isToken && field === 'organizations' ? 1 : asked);
 
 describe.each(listRoutes.map((list) => [routeOf(list.operation), list] as const))('%s', (_title, list) => {
-  test('as many statements for twenty rows as for one, whoever looks', async () => {
+  test('as many statements for twenty rows as for one, with any role', async () => {
     const { operation, isPaged, array } = list;
     for (const looker of lookers) {
       const parts = partsOf(operation, looker.world, { token: looker.world.accounts.owner.accessToken });
@@ -123,7 +123,8 @@ function nestedQuery({ root, field }: NestedCase, given: object, first: number, 
   const { type, args } = (nodes as GraphQLObjectType).getFields()[field]!;
   const page = args.some(({ name }) => name === 'first') ? `(first: ${inner})` : '';
   return `query${declared.length > 0 ? ` (${declared.join(', ')})` : ''} {
-    ${root.name}(${[...passed, `first: ${first}`].join(', ')}) { nodes { ${field}${page} ${selectionOf(type, page ? 3 : 2)} } } }`;
+    ${root.name}(${[...passed, `first: ${first}`].join(', ')}) {
+      nodes { ${field}${page} ${selectionOf(type, page ? 3 : 2)} } } }`;
 }
 
 interface NestedAnswer {

@@ -66,7 +66,7 @@ test('every mutation takes the version of its resource, but those that are liste
   expect(without.map(({ name }) => name).sort()).toEqual(Object.keys(withoutVersion).sort());
 });
 
-test('everything that has an identifier of its own has a version, but what is never changed', () => {
+test('every type with its own identifier has a version, except those that never change', () => {
   const node = schema.getType('Node');
   if (!isInterfaceType(node)) throw new Error('Node is no interface.');
   const without = schema.getPossibleTypes(node).filter((type) => !isVersioned(type));
@@ -91,7 +91,8 @@ test('each route answers a single resource with its ETag, be it in an envelope o
 
 test('a trigger raises the version in each table that has one', async () => {
   const { rows } = await app.database.pool.query<{ name: string; triggers: string[] }>(
-    `select c.table_name as name, array(select tgname::text from pg_trigger g where g.tgrelid = c.table_name::regclass and g.tgname = 'resource_version') as triggers
+    `select c.table_name as name, array(select tgname::text from pg_trigger g where g.tgrelid = c.table_name::regclass
+      and g.tgname = 'resource_version') as triggers
      from information_schema.columns c where c.table_schema = 'public' and c.column_name = 'resource_version'`,
   );
   expect(rows.length).toBe(schema.getPossibleTypes(versioned as never).length);
@@ -205,7 +206,7 @@ test('PUT, PATCH and DELETE all take If-Match', () => {
 });
 
 describe.each(takers.map((operation) => [routeOf(operation), operation] as const))('%s', (_title, operation) => {
-  test('refuses what is no version of the resource, and changes nothing', async () => {
+  test('refuses a version that is not the current one, and changes nothing', async () => {
     const source = await prepared(operation);
     const was = await databaseChecksums(app.database.pool);
     const current = versionOf(await send(operation, source, '"999999999"'));
@@ -216,7 +217,7 @@ describe.each(takers.map((operation) => [routeOf(operation), operation] as const
     if (before[routeOf(operation)] !== newInvitation) expect(await databaseChecksums(app.database.pool)).toEqual(was);
   });
 
-  test('refuses what is no list of entity tags', async () => {
+  test('refuses a header that is not a list of entity tags', async () => {
     const source = await prepared(operation);
     const was = await databaseChecksums(app.database.pool);
     for (const header of ['1', '', '"1', 'W/', '*, "1"', '"1" "2"', 'w/"1"', '"a b"']) {

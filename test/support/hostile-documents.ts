@@ -16,7 +16,8 @@ const nested = (levels: number, open: string, inside: string, close = '}') =>
   `${open.repeat(levels)}${inside}${close.repeat(levels)}`;
 /** Fragments that each spread the next one so many times. */
 const fragments = (levels: number, spreads: number, on: string, inside: string) =>
-  `${times(levels, (i) => `fragment F${i} on ${on} { ${times(spreads, () => `...F${i + 1}`)} }`)} fragment F${levels} on ${on} { ${inside} }`;
+  `${times(levels, (i) => `fragment F${i} on ${on} { ${times(spreads, () => `...F${i + 1}`)} }`)} ` +
+  `fragment F${levels} on ${on} { ${inside} }`;
 const whole = getIntrospectionQuery({
   descriptions: true,
   specifiedByUrl: true,
@@ -27,7 +28,8 @@ const whole = getIntrospectionQuery({
 });
 const [wholeBody = ''] = /\{[\s\S]*?\n {4}\}/.exec(whole) ?? [];
 const lists = (first: string, inside = 'id name description region createdAt updatedAt') =>
-  `{ organizations(first: ${first}) { nodes { id name workspaces(first: ${first}) { nodes { ${inside} members(first: ${first}) { nodes { userId } } } } } } }`;
+  `{ organizations(first: ${first}) { nodes { id name workspaces(first: ${first}) { nodes {
+    ${inside} members(first: ${first}) { nodes { userId } } } } } } }`;
 
 /** Documents about fragments: small texts that are large when they are written out. */
 const spread: HostileDocument[] = [
@@ -46,12 +48,14 @@ const spread: HostileDocument[] = [
   { what: 'a fragment that spreads itself', query: '{ me { ...F } } fragment F on User { id ...F }' },
   {
     what: 'cycles through a hundred fragments',
-    query: `{ me { ...F0 } } ${times(100, (i) => `fragment F${i} on User { ...F${i + 1} ...F0 }`)} fragment F100 on User { id }`,
+    query: `{ me { ...F0 } }
+      ${times(100, (i) => `fragment F${i} on User { ...F${i + 1} ...F0 }`)} fragment F100 on User { id }`,
   },
   { what: '280 unused fragments', query: `{ me { id } } ${times(280, (i) => `fragment F${i} on User { id }`)}` },
   {
     what: 'lists in fragments in lists',
-    query: `{ organizations(first: 50) { nodes { ...A ...A } } } fragment A on Organization { workspaces(first: 50) { nodes { ...B ...B } } } fragment B on Workspace { members(first: 50) { nodes { userId } } }`,
+    query: `{ organizations(first: 50) { nodes { ...A ...A } } } fragment A on Organization { workspaces(first: 50) {
+      nodes { ...B ...B } } } fragment B on Workspace { members(first: 50) { nodes { userId } } }`,
   },
   {
     what: 'a chain of fragments as long as it may be',
@@ -71,7 +75,8 @@ const repeated: HostileDocument[] = [
   },
   {
     what: 'spreads that are compared with one another',
-    query: `{ ${times(30, () => `me { ${times(8, (i) => `...F${i}`)} }`)} } ${times(8, (i) => `fragment F${i} on User { id username }`)}`,
+    query: `{ ${times(30, () => `me { ${times(8, (i) => `...F${i}`)} }`)} }
+      ${times(8, (i) => `fragment F${i} on User { id username }`)}`,
     isAnswered: true,
   },
   { what: '31 aliases of a scalar', query: `{ me { ${times(31, (i) => `a${i}: id`)} } }` },
@@ -146,7 +151,10 @@ const introspective: HostileDocument[] = [
   },
   {
     what: 'one large type 30 times',
-    query: `{ ${times(30, (i) => `a${i}: __type(name: "Mutation") { fields { description args { description type { description } } } }`)} }`,
+    query: `{ ${times(
+      30,
+      (i) => `a${i}: __type(name: "Mutation") { fields { description args { description type { description } } } }`,
+    )} }`,
   },
   {
     what: 'fields of types of fields',

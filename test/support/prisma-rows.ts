@@ -1,8 +1,8 @@
 import type { PrismaClient } from '../../src/generated/prisma/client.ts';
 
 /*
- * What the hand-written reads show, made from Prisma's rows: all columns of the table, but those that are named here, and what is computed.
- * A new column is expected of every read by itself.
+ * The expected results of the hand-written reads, built from Prisma's rows: all columns of the table except those named
+ * here, and computed values. A new column is expected of every read automatically.
  */
 
 const without = <Row extends object, Key extends keyof Row>(row: Row, keys: readonly Key[]): Omit<Row, Key> =>

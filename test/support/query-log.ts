@@ -6,8 +6,21 @@ export interface QueryLog {
   during(work: () => Promise<unknown>): Promise<string[]>;
 }
 
-const BACKGROUND =
-  /^insert into activity|update api_tokens t set last_used_at|from events e where|pg_snapshot_xmin|^set |resource_counts.*delete|where .*"?bucket_status"? = |\bjobs"?\./i;
+const BACKGROUND = new RegExp(
+  [
+    /^insert into activity/,
+    /update api_tokens t set last_used_at/,
+    /from events e where/,
+    /pg_snapshot_xmin/,
+    /^set /,
+    /resource_counts.*delete/,
+    /where .*"?bucket_status"? = /,
+    /\bjobs"?\./,
+  ]
+    .map(({ source }) => source)
+    .join('|'),
+  'i',
+);
 
 /**
  * Writes down every statement that goes through a pool, whoever sends it: hand-written SQL and Prisma share the pool.

@@ -76,7 +76,8 @@ function argumentOf(root: RootField, argument: GraphQLArgument, source: SampleSo
     const id = meaning === 'id' && root.name === 'node' ? source.ids.workspace_id : source.ids[meaning];
     if (id === undefined)
       throw new Error(
-        `The suites do not know what 'id' of ${titleOf(root)} means: add it to idMeanings in test/support/root-fields.ts.`,
+        `The suites do not know what 'id' of ${titleOf(root)} means: ` +
+          'add it to idMeanings in test/support/root-fields.ts.',
       );
     return id;
   }
@@ -94,7 +95,8 @@ export function documentOf(
   const used = field.args.filter((argument) => argument.name in given);
   const declared = used.map((argument) => `$${argument.name}: ${argument.type.toString()}`).join(', ');
   const passed = used.map((argument) => `${argument.name}: $${argument.name}`).join(', ');
-  return `${kind} ${declared ? `(${declared}) ` : ''}{ ${name}${passed ? `(${passed})` : ''} ${selectionOf(field.type, depth)} }`;
+  const call = `${name}${passed ? `(${passed})` : ''}`;
+  return `${kind} ${declared ? `(${declared}) ` : ''}{ ${call} ${selectionOf(field.type, depth)} }`;
 }
 
 /** `{ id name owner { id } }`: all plain fields of a type, and of the objects that it leads to. Empty for scalars. */

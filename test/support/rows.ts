@@ -10,8 +10,10 @@ interface UniqueColumn {
   parent: string | null;
 }
 
-const UNIQUE = `select i.indexrelid::text as index, a.attname as column, k.position, format_type(a.atttypid, null) as type,
-    (select c.confrelid::regclass::text from pg_constraint c where c.contype = 'f' and c.conrelid = i.indrelid and c.conkey = array[a.attnum]) as parent
+const UNIQUE = `select i.indexrelid::text as index, a.attname as column, k.position,
+    format_type(a.atttypid, null) as type,
+    (select c.confrelid::regclass::text from pg_constraint c where c.contype = 'f' and c.conrelid = i.indrelid
+      and c.conkey = array[a.attnum]) as parent
   from pg_index i cross join lateral unnest(i.indkey::int[]) with ordinality k(attnum, position)
   join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.attnum
   where i.indrelid = $1::regclass and i.indisunique and not i.indisprimary order by 1, k.position desc`;
@@ -63,13 +65,15 @@ export async function cloneRows(
   // the service numbers releases by a counter of their app: it goes on behind those that were added
   if (table === 'releases')
     await db.query(
-      `update apps a set last_release = greatest(a.last_release, (select max(r.number) from releases r where r.app_id = a.id)) where a.id = $1`,
+      `update apps a set last_release = greatest(a.last_release, (select max(r.number) from releases r
+        where r.app_id = a.id)) where a.id = $1`,
       [original.app_id],
     );
   // and deployments by a counter of their slot
   if (table === 'deployments')
     await db.query(
-      `update environment_slots s set last_number = (select max(d.number) from deployments d where d.environment_id = s.environment_id and d.app_id = s.app_id)
+      `update environment_slots s set last_number = (select max(d.number) from deployments d
+        where d.environment_id = s.environment_id and d.app_id = s.app_id)
        where s.environment_id = $1 and s.app_id = $2`,
       [original.environment_id, original.app_id],
     );
@@ -78,7 +82,8 @@ export async function cloneRows(
     for (const id of ids) {
       const [model] = await cloneRows(db, 'logical_models', 1, { where: 'id = $1', values: [original.model_id] });
       await db.query(
-        'update model_entitlements e set model_id = m.id, logical_model_id = m.logical_model_id from logical_models m where m.id = $1 and e.id = $2',
+        `update model_entitlements e set model_id = m.id, logical_model_id = m.logical_model_id
+         from logical_models m where m.id = $1 and e.id = $2`,
         [model, id],
       );
     }
@@ -142,7 +147,8 @@ export async function checksums(pool: pg.Pool, orgId: string): Promise<Record<st
           : null;
     if (!condition) continue;
     const { rows } = await pool.query<{ sum: string }>(
-      `select count(*) || ' ' || md5(coalesce(string_agg(t::text, E'\\n' order by t::text), '')) as sum from ${name} t where ${condition}`,
+      `select count(*) || ' ' || md5(coalesce(string_agg(t::text, E'\\n' order by t::text), '')) as sum from ${name} t
+        where ${condition}`,
       [orgId],
     );
     sums[name] = rows[0]!.sum;

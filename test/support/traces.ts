@@ -24,7 +24,8 @@ export async function snapshotOf(pool: pg.Pool): Promise<Snapshot> {
   );
   const parts = tables.map(
     ({ name }) =>
-      `select '${name}' as name, coalesce((select jsonb_agg(to_jsonb(t)) from ${summed[name] ?? name} t), '[]') as rows`,
+      `select '${name}' as name, coalesce((select jsonb_agg(to_jsonb(t))
+        from ${summed[name] ?? name} t), '[]') as rows`,
   );
   const { rows } = await pool.query<{ name: string; rows: Row[] }>(parts.join(' union all '));
   return new Map(

@@ -28,12 +28,15 @@ const LOGS = ['activity', 'events', 'idempotency_keys', '_prisma_migrations'];
 const PLACES = ['workspace_id', 'namespace_id', 'environment_id', 'app_id'];
 
 const TABLES = `select t.relname as name,
-    array(select a.attname::text from pg_attribute a where a.attrelid = t.oid and a.attnum > 0 and (a.attname = any($1) or exists (
-      select 1 from pg_constraint c where c.conrelid = t.oid and c.contype = 'f' and c.confdeltype = 'c' and c.conkey = array[a.attnum]))) as within,
+    array(select a.attname::text from pg_attribute a where a.attrelid = t.oid and a.attnum > 0
+      and (a.attname = any($1) or exists (
+      select 1 from pg_constraint c where c.conrelid = t.oid and c.contype = 'f' and c.confdeltype = 'c'
+        and c.conkey = array[a.attnum]))) as within,
     array(select distinct r.relname::text from pg_constraint c join pg_class r on r.oid = c.confrelid
       where c.conrelid = t.oid and c.contype = 'f' and c.confrelid <> t.oid) as "refersTo",
     array(select jsonb_agg(a.attname) from pg_index i cross join lateral unnest(i.indkey::int[]) k(attnum)
-      join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.attnum and a.atttypid = 'text'::regtype and a.attname not like '%\\_id'
+      join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.attnum and a.atttypid = 'text'::regtype
+        and a.attname not like '%\\_id'
       where i.indrelid = t.oid and i.indisunique and not i.indisprimary group by i.indexrelid) as unique
   from pg_class t join pg_namespace s on s.oid = t.relnamespace and s.nspname = 'public'
   where t.relkind in ('r', 'p') and not t.relispartition and t.relname <> all($2)`;

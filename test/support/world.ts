@@ -145,7 +145,8 @@ async function makeId(app: TestApp, world: World, variable: string): Promise<voi
   const maker = makerOf(variable);
   if (!maker) {
     throw new Error(
-      `The suites do not know an id for the path variable '{${variable}}': no route POST makes one. Set ids.${variable} in createWorld (test/support/world.ts).`,
+      `The suites do not know an id for the path variable '{${variable}}': no route POST makes one. ` +
+        `Set ids.${variable} in createWorld (test/support/world.ts).`,
     );
   }
   for (const outer of pathVariables(maker.path)) await makeId(app, world, outer);
@@ -153,7 +154,8 @@ async function makeId(app: TestApp, world: World, variable: string): Promise<voi
   const id = findKey(body, [variable, `${variable.replace(/_id$/, '')}_id`, 'id']);
   if (id === undefined)
     throw new Error(
-      `The answer of ${routeOf(maker)} has no '${variable}': set ids.${variable} in createWorld (test/support/world.ts).`,
+      `The answer of ${routeOf(maker)} has no '${variable}': ` +
+        `set ids.${variable} in createWorld (test/support/world.ts).`,
     );
   ids[variable] = id;
 }

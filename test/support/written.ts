@@ -26,8 +26,8 @@ import { snakeCase } from './names.ts';
 import { graphqlRequest, type Parts, toGraphQL } from './requests.ts';
 
 /*
- * The documents once more, read here without the façade's own code: parsed, freed of its directives, asked over /graphql, and the
- * answer renamed and flattened. What comes out must be what REST answers.
+ * A second reading of the documents, without the façade's code: parse them, remove its directives, send them to
+ * /graphql, then rename and flatten the answer. The result must equal the answer of REST.
  */
 const sources = readdirSync(operationsDir, { recursive: true, encoding: 'utf8' })
   .filter((file) => file.endsWith('.graphql'))
