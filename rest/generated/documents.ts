@@ -4,53 +4,53 @@ type Exact<T extends { [key: string]: unknown }> = { [K in keyof T]: T[K] };
 /** Internal type. DO NOT USE DIRECTLY. */
 export type Incremental<T> = T | { [P in keyof T]?: P extends ' $fragmentName' | '__typename' ? T[P] : never };
 import type { TypedDocumentNode as DocumentNode } from '@graphql-typed-document-node/core';
-/** The token of the mailed link. */
+/** The token from the mailed link. */
 export type AcceptInvitationInput = {
-  /** The token; it works once. */
+  /** The token. It works once. */
   readonly token: string;
 };
 
-/** Who to add. */
+/** The user to add, and the role. */
 export type AddOrganizationMemberInput = {
-  /** The role; `member` unless told, never above the own. */
+  /** The role. Default `member`. Never above the caller's own role. */
   readonly role?: string | null | undefined;
-  /** A user who has an account; invite others by e-mail. */
+  /** A user who already has an account. Invite others by e-mail. */
   readonly userId: string;
 };
 
-/** Who to add. */
+/** The user to add, and the role. */
 export type AddWorkspaceMemberInput = {
-  /** The role; `member` unless told, never above the own. */
+  /** The role. Default `member`. Never above the caller's own role. */
   readonly role?: string | null | undefined;
-  /** The user; one from outside also becomes a member of the organization. */
+  /** The user. A user from outside the organization also becomes a member of it. */
   readonly userId: string;
 };
 
-/** A new token. Without scopes and permissions it may do what its maker may, but what is sensitive: tokens, members, invitations, users, deleting the organization, revealing and destroying secrets must be named. */
+/** A new token. Without scopes and permissions it has the permissions of its creator, except sensitive ones. These must be named: permissions for tokens, members, invitations and users, and permissions to delete the organization and to reveal or destroy secrets. */
 export type CreateApiTokenInput = {
   /** Free text. */
   readonly description?: string | null | undefined;
-  /** Restricts it to these REST paths: a prefix like `/v1/orgs/org_1/secrets`, or with `*` for a segment and `**` at the end for any rest. `/graphql` must be listed to be open. */
+  /** Restricts the token to these REST paths. A path is a prefix like `/v1/orgs/org_1/secrets`, or a pattern: `*` matches one segment, `**` at the end matches any rest. The token may use `/graphql` only if it is listed. */
   readonly endpointPaths?: ReadonlyArray<string> | null | undefined;
-  /** Restricts it to these environments. */
+  /** Restricts the token to these environments. */
   readonly environmentIds?: ReadonlyArray<string> | null | undefined;
-  /** Instead of `expiresInDays`: within 365 days. `null` never expires; only where the operator allows it. */
+  /** Use it instead of `expiresInDays`. At most 365 days ahead. `null` never expires; only where the operator allows it. */
   readonly expiresAt?: string | null | undefined;
   /** Default 90. `null` never expires; only where the operator allows it. */
   readonly expiresInDays?: number | null | undefined;
   /** A label; names may repeat. */
   readonly name: string;
-  /** Restricts it to these namespaces. */
+  /** Restricts the token to these namespaces. */
   readonly namespaceIds?: ReadonlyArray<string> | null | undefined;
-  /** Names like `secret:read`, which the maker has. */
+  /** Names like `secret:read`. The creator must have these permissions. */
   readonly permissions?: ReadonlyArray<string> | null | undefined;
-  /** Requests at once. */
+  /** Requests allowed at once. */
   readonly rateLimitBurst?: number | null | undefined;
   /** Requests per second. */
   readonly rateLimitRps?: number | null | undefined;
-  /** `read`, `write` (read, create, update), `admin`, a resource like `secret` for all its actions, `secret:*`, `*:read`. */
+  /** `read`, `write` (read, create, update), `admin`, a resource like `secret` for all its actions, `secret:*` or `*:read`. */
   readonly scopes?: ReadonlyArray<string> | null | undefined;
-  /** Restricts it to these workspaces. */
+  /** Restricts the token to these workspaces. */
   readonly workspaceIds?: ReadonlyArray<string> | null | undefined;
 };
 
@@ -58,7 +58,7 @@ export type CreateApiTokenInput = {
 export type CreateAppInput = {
   /** Free text. */
   readonly description?: string | null | undefined;
-  /** Free data. */
+  /** Free-form data. */
   readonly metadata?: Record<string, unknown> | null | undefined;
   /** A label; names may repeat. */
   readonly name: string;
@@ -68,7 +68,7 @@ export type CreateAppInput = {
 export type CreateEnvironmentInput = {
   /** Free text. */
   readonly description?: string | null | undefined;
-  /** Makes it the default one of the workspace, instead of the one that is. The first one always is. */
+  /** Makes it the default environment of the workspace, in place of the current one. The first environment is always the default. */
   readonly isDefault?: boolean | null | undefined;
   /** A label; names may repeat. */
   readonly name: string;
@@ -76,25 +76,25 @@ export type CreateEnvironmentInput = {
   readonly slug: string;
 };
 
-/** Whom to invite, and as what. */
+/** Who to invite, and with which roles. */
 export type CreateInvitationInput = {
   /** The address that the link is mailed to. */
   readonly email: string;
-  /** The role in the organization; `member` unless told, never above the own. */
+  /** The role in the organization. Default `member`. Never above the caller's own role. */
   readonly role?: string | null | undefined;
-  /** A workspace to join too. */
+  /** A workspace that the invited user joins too. */
   readonly workspaceId?: string | null | undefined;
-  /** The role in that workspace; `member` unless told, never above the own. */
+  /** The role in that workspace. Default `member`. Never above the caller's own role. */
   readonly workspaceRole?: string | null | undefined;
 };
 
 /** A new model. */
 export type CreateLogicalModelInput = {
-  /** What it can do, by word: `{"vision": true}`. */
+  /** What the model can do, by name: `{"vision": true}`. */
   readonly capabilities?: Record<string, boolean> | null | undefined;
-  /** What it demands of the accounts that serve it. */
+  /** What the model requires of the accounts that serve it. */
   readonly constraints?: ModelConstraintsInput | null | undefined;
-  /** At most so many tokens in an answer. */
+  /** Maximum number of tokens in an answer. */
   readonly defaultMaxTokens?: number | null | undefined;
   /** From 0 to 2. */
   readonly defaultTemperature?: number | null | undefined;
@@ -102,35 +102,35 @@ export type CreateLogicalModelInput = {
   readonly defaultTopP?: number | null | undefined;
   /** Free text. */
   readonly description?: string | null | undefined;
-  /** Whether it is in use; true unless told. */
+  /** Whether the model is in use. Default true. */
   readonly enabled?: boolean | null | undefined;
-  /** Identifiers of models to try after this one, in order; at most 5, without circles. */
+  /** Identifiers of models to try after this one, in order. At most 5, without cycles. */
   readonly fallbackChain?: ReadonlyArray<string> | null | undefined;
-  /** The identifier that the organization knows it by; unique there, and it does not change. */
+  /** The identifier that the organization gives the model. Unique in the organization. It cannot change. */
   readonly logicalModelId: string;
-  /** What it does: `chat` (unless told), `completion`, `embedding`, `rerank`, `image`, `transcription`, `speech`, `moderation`, `realtime` or another word. */
+  /** What the model does: `chat`, `completion`, `embedding`, `rerank`, `image`, `transcription`, `speech`, `moderation`, `realtime` or another word. Default `chat`. */
   readonly modelType?: string | null | undefined;
   /** A label; names may repeat. */
   readonly name: string;
   /** Labels by key. */
   readonly tags?: Record<string, string> | null | undefined;
-  /** Where requests to it may go; at most 50. */
+  /** Where requests to the model may go. At most 50. */
   readonly targets?: ReadonlyArray<ModelTargetInput> | null | undefined;
 };
 
-/** A grant of a model to a workspace. */
+/** Grants a model to a workspace. */
 export type CreateModelEntitlementInput = {
-  /** Empty: all. */
+  /** Allowed endpoints. Empty allows all. */
   readonly allowedEndpoints?: ReadonlyArray<string> | null | undefined;
-  /** Empty: all. */
+  /** Allowed purposes. Empty allows all. */
   readonly allowedPurposes?: ReadonlyArray<string> | null | undefined;
-  /** Empty: all. */
+  /** Allowed step types. Empty allows all. */
   readonly allowedStepTypes?: ReadonlyArray<string> | null | undefined;
-  /** Whether it is in force; true unless told. */
+  /** Whether the entitlement is in force. Default true. */
   readonly enabled?: boolean | null | undefined;
   /** A model of the organization. */
   readonly logicalModelId: string;
-  /** What the workspace may use of it. */
+  /** How much the workspace may use the model. */
   readonly workspaceLimits?: WorkspaceLimitsInput | null | undefined;
 };
 
@@ -140,7 +140,7 @@ export type CreateNamespaceInput = {
   readonly description?: string | null | undefined;
   /** A label; names may repeat. */
   readonly name: string;
-  /** A short name, unique in the workspace; made from the name unless told. */
+  /** A short name, unique in the workspace. Default: derived from the name. */
   readonly slug?: string | null | undefined;
 };
 
@@ -148,33 +148,33 @@ export type CreateNamespaceInput = {
 export type CreateOrganizationInput = {
   /** Free text. */
   readonly description?: string | null | undefined;
-  /** A label; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name: string;
 };
 
-/** A new account at a provider of models. */
+/** A new account at a model provider. */
 export type CreateProviderAccountInput = {
   /** The endpoint of the bridge. */
   readonly bridgeEndpointName?: string | null | undefined;
-  /** Required where the routing mode is `bridge`. */
+  /** Required if the routing mode is `bridge`. */
   readonly bridgeId?: string | null | undefined;
-  /** A reference to the credentials, never the credentials: `secret://name` for a secret of the organization itself, `sec_…` for any secret in it, or any text that whoever sends the requests understands. */
+  /** A reference to the credentials, never the credentials: `secret://name` for a secret of the organization itself, `sec_…` for any secret in the organization, or any text that the client sending the requests understands. */
   readonly credentialsRef: string;
-  /** Where its data is kept. */
+  /** Where the account keeps data. */
   readonly dataResidency?: string | null | undefined;
   /** Free text. */
   readonly description?: string | null | undefined;
-  /** Whether it is in use; true unless told. */
+  /** Whether the account is in use. Default true. */
   readonly enabled?: boolean | null | undefined;
   /** A label; names may repeat. */
   readonly name: string;
   /** `openai`, `azure_openai`, `anthropic`, `google`, `vertex_ai`, `bedrock`, `mistral`, `cohere`, `groq`, `together`, `huggingface`, `ollama`, `vllm`, `openai_compatible`, `custom` or another word. */
   readonly providerType: string;
-  /** What it may use in a month. */
+  /** Monthly limits. */
   readonly quotaPolicy?: QuotaPolicyInput | null | undefined;
-  /** How requests to it are to be paced. */
+  /** How clients should pace requests to the account. */
   readonly rateLimitPolicy?: RateLimitPolicyInput | null | undefined;
-  /** Where it is served. */
+  /** Where the account is served. */
   readonly region?: string | null | undefined;
   /** `direct` (default), `bridge` through the bridge `bridgeId`, or another word. */
   readonly routingMode?: string | null | undefined;
@@ -184,55 +184,55 @@ export type CreateProviderAccountInput = {
 
 /** A new release. */
 export type CreateReleaseInput = {
-  /** Free data. */
+  /** Free-form data. */
   readonly metadata?: Record<string, unknown> | null | undefined;
-  /** What is new. */
+  /** Release notes: what is new. */
   readonly notes?: string | null | undefined;
-  /** A label, unique in the app; the number unless told. */
+  /** A label, unique in the app. Default: the number of the release. */
   readonly version?: string | null | undefined;
 };
 
-/** A new secret. It lives in the most specific of the places that are given (environment, namespace, workspace), else in the organization. It is deleted with any of them. */
+/** A new secret. It lives in the most specific given place (environment, namespace, workspace), else in the organization. When any of these places is deleted, the secret is deleted too. */
 export type CreateSecretInput = {
   /** Free text. */
   readonly description?: string | null | undefined;
-  /** An environment to live in. With a namespace of the same workspace, the secret belongs to both. */
+  /** The environment that the secret lives in. If a namespace of the same workspace is also given, the secret belongs to both. */
   readonly environmentId?: string | null | undefined;
-  /** From when on the service does not use it any more. */
+  /** Expiry time. The service stops using the secret from then on. */
   readonly expiresAt?: string | null | undefined;
-  /** Unique where it lives. Letters, digits, marks and single blanks, but no slash, backslash, `?`, `#` or `%`, and neither `.` nor `..`. */
+  /** Unique where the secret lives. Letters, digits, marks and spaces; no slash, backslash, `?`, `#` or `%`. Not `.` or `..`. */
   readonly name: string;
-  /** A namespace to live in; `default` too where the workspace is given. */
+  /** The namespace that the secret lives in. `default` also works if the workspace is given. */
   readonly namespaceId?: string | null | undefined;
-  /** Remind after so many days. */
+  /** Days until the rotation reminder. */
   readonly rotationReminderDays?: number | null | undefined;
-  /** An open set: `token`, `api_key`, `password`, `basic_auth`, `oauth2`, `certificate`, `ssh_key`, `connection_string`, `webhook_secret`, `json`, `custom`. */
+  /** Kind of value, an open set: `token`, `api_key`, `password`, `basic_auth`, `oauth2`, `certificate`, `ssh_key`, `connection_string`, `webhook_secret`, `json`, `custom`. */
   readonly secretType: string;
-  /** At least one key, each with a JSON scalar or an object; at most 64 KiB. Integers beyond 2^53 are to be sent as strings. */
+  /** At least one key, each with a JSON scalar or an object. At most 64 KiB. Send integers beyond 2^53 as strings. */
   readonly value: Record<string, unknown>;
-  /** A workspace to live in. */
+  /** The workspace that the secret lives in. */
   readonly workspaceId?: string | null | undefined;
 };
 
 /** A new thread. */
 export type CreateThreadInput = {
-  /** Free data. */
+  /** Free-form data. */
   readonly metadata?: Record<string, unknown> | null | undefined;
-  /** What it is about. */
+  /** What the thread is about. */
   readonly title?: string | null | undefined;
 };
 
 /** A new account in the organization that the session works in. */
 export type CreateUserInput = {
-  /** E-mail address; a verification link is sent there. */
+  /** E-mail address. A verification link is sent to it. */
   readonly email: string;
-  /** Name to show. */
+  /** Display name. */
   readonly fullName?: string | null | undefined;
-  /** 8 to 128 characters. */
+  /** The password: 8 to 128 characters. */
   readonly password: string;
-  /** Role in the organization; `member` unless told, never above the own. */
+  /** The role in the organization. Default `member`. Never above the caller's own role. */
   readonly role?: string | null | undefined;
-  /** Name to sign in with, unique ignoring case. */
+  /** Name to sign in with. Unique, ignoring case. */
   readonly username: string;
 };
 
@@ -240,15 +240,15 @@ export type CreateUserInput = {
 export type CreateWorkspaceInput = {
   /** Free text. */
   readonly description?: string | null | undefined;
-  /** A label; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name: string;
-  /** The organization; the same as the one it is made in. */
+  /** The organization. Must be the one that the workspace is created in. */
   readonly organizationId: string;
-  /** Where it is hosted; `default` unless told. */
+  /** The region that hosts the workspace. Default `default`. */
   readonly region?: string | null | undefined;
-  /** The plan it is billed under; `community` unless told. */
+  /** The plan that the workspace is billed under. Default `community`. */
   readonly subscriptionPlanId?: string | null | undefined;
-  /** At most 50 labels of 64 characters. */
+  /** At most 50 labels of up to 64 characters each. */
   readonly tags?: ReadonlyArray<string> | null | undefined;
 };
 
@@ -262,11 +262,11 @@ export type DeployReleaseInput = {
 
 /** An e-mail address. */
 export type EmailInput = {
-  /** The address of the account. */
+  /** The account's e-mail address. */
   readonly email: string;
 };
 
-/** Who signs in. */
+/** A user name or e-mail address, and a password. */
 export type LoginInput = {
   /** The password. */
   readonly password: string;
@@ -274,19 +274,19 @@ export type LoginInput = {
   readonly username: string;
 };
 
-/** What a model demands of the accounts that serve it. What is left out is not demanded. */
+/** What a model requires of the accounts that serve it. Omitted fields require nothing. */
 export type ModelConstraintsInput = {
-  /** Whether answers may be kept; nothing is said unless told. */
+  /** Whether answers may be cached. Default: not specified. */
   readonly allowCaching?: boolean | null | undefined;
-  /** For how many seconds. */
+  /** How long answers may be cached, in seconds. */
   readonly cacheTtlSeconds?: number | null | undefined;
-  /** Where data may be kept: of the accounts, or of their regions where they say nothing of it. Empty: anywhere. */
+  /** Where data may be kept: the data residency of the account, or its region if the account does not set one. Empty: anywhere. */
   readonly dataResidency?: ReadonlyArray<string> | null | undefined;
-  /** A decimal number. A target whose reported cost is above it is not tried for a day. */
+  /** A decimal number. A target with a higher reported cost is not tried for a day. */
   readonly maxCostPer1kTokens?: string | null | undefined;
-  /** Milliseconds. A target whose reported latency is above it on average is not tried for 5 minutes. */
+  /** Milliseconds. A target with a higher average reported latency is not tried for 5 minutes. */
   readonly maxLatencyMs?: number | null | undefined;
-  /** Every use has to be recorded: a route is answered only when its record is written. Default false. */
+  /** Whether every use must be recorded: the service returns a route only after its record is written. Default false. */
   readonly requireAuditLog?: boolean | null | undefined;
 };
 
@@ -294,74 +294,74 @@ export type ModelConstraintsInput = {
 export type ModelOutcome =
   /** The provider refused the credentials. */
   | 'AUTH_FAILURE'
-  /** The provider failed, or could not be reached. */
+  /** The provider failed or could not be reached. */
   | 'FAILURE'
-  /** The request was wrong in itself: it says nothing of the health of the target. */
+  /** The request itself was wrong. This says nothing about the health of the target. */
   | 'INVALID_REQUEST'
-  /** The provider refused it as one too many. */
+  /** The provider refused the request because there were too many. */
   | 'RATE_LIMITED'
-  /** It was answered. */
+  /** The provider answered. */
   | 'SUCCESS'
   /** The provider did not answer in time. */
   | 'TIMEOUT';
 
-/** Where requests to a model may go. Its failures and successes are counted by the service. */
+/** A destination for requests to a model. The service counts its failures and successes. */
 export type ModelTargetInput = {
-  /** Whether it is in use; true unless told. */
+  /** Whether the target is in use. Default true. */
   readonly enabled?: boolean | null | undefined;
-  /** Stands in for the model's maximum of tokens. */
+  /** Replaces the model's default maximum number of tokens. */
   readonly maxTokensOverride?: number | null | undefined;
-  /** The model's name at the provider; each account and name once per model. */
+  /** The model's name at the provider. A model has each account and name at most once. */
   readonly modelName: string;
-  /** The lowest is tried first; 1 unless told. */
+  /** The lowest number is tried first. Default 1. */
   readonly priority?: number | null | undefined;
   /** An account of the same organization. */
   readonly providerAccountId: string;
-  /** Stands in for the model's temperature. */
+  /** Replaces the model's default temperature. */
   readonly temperatureOverride?: number | null | undefined;
-  /** Share of the requests among targets of the same priority; 100 unless told. 0: only where nothing else is left. */
+  /** Share of the requests among targets of the same priority. Default 100. A target with 0 is tried only if nothing else is left. */
   readonly weight?: number | null | undefined;
 };
 
-/** What to deploy, and where it is deployed already. */
+/** The app to deploy, and the environment to take its release from. */
 export type PromoteReleaseInput = {
   /** The app. */
   readonly appId: string;
-  /** Another environment of the workspace: what it has of the app is deployed. */
+  /** Another environment of the workspace. The release of the app that is deployed there is used. */
   readonly fromEnvironmentId: string;
 };
 
-/** What an account may use in a month (UTC). What is left out is not limited. */
+/** Monthly limits of an account (UTC). Omitted limits do not apply. */
 export type QuotaPolicyInput = {
   /** Requests. */
   readonly maxRequestsPerMonth?: number | null | undefined;
-  /** Tokens, input and output. */
+  /** Input and output tokens. */
   readonly maxTokensPerMonth?: number | null | undefined;
 };
 
-/** How requests to an account are to be paced. What is left out is the default. */
+/** How clients should pace requests to an account. Omitted fields get their default. */
 export type RateLimitPolicyInput = {
-  /** 10 unless told. */
+  /** Requests allowed at once after a pause. Default 10. */
   readonly burstSize?: number | null | undefined;
-  /** 1 unless told. */
+  /** Input tokens per minute. Default 1. */
   readonly inputTokensPerMinute?: number | null | undefined;
-  /** Requests at the same time; 10 unless told. */
+  /** Requests at the same time. Default 10. */
   readonly maxConcurrency?: number | null | undefined;
-  /** 1 unless told. */
+  /** Output tokens per minute. Default 1. */
   readonly outputTokensPerMinute?: number | null | undefined;
   /** What happens to a request above the limits: `wait` (default), `reject` or another word. */
   readonly queuePolicy?: string | null | undefined;
-  /** For how long a request waits; 300 unless told. */
+  /** How long a request waits, in seconds. Default 300. */
   readonly queueTimeoutSeconds?: number | null | undefined;
-  /** 1 unless told. */
+  /** Requests per minute. Default 1. */
   readonly requestsPerMinute?: number | null | undefined;
-  /** 1 unless told. */
+  /** Requests per second. Default 1. */
   readonly requestsPerSecond?: number | null | undefined;
 };
 
 /** A refresh token. */
 export type RefreshApiTokenInput = {
-  /** For how long the token before works on; 300 unless told. */
+  /** How long the previous token still works, in seconds. Default 300. */
   readonly gracePeriodSeconds?: number | null | undefined;
   /** The plaintext of the refresh token. */
   readonly refreshToken: string;
@@ -375,70 +375,70 @@ export type RefreshInput = {
 
 /** A new account. */
 export type RegisterInput = {
-  /** E-mail address; a verification link is sent there. */
+  /** E-mail address. A verification link is sent to it. */
   readonly email: string;
-  /** Name to show. */
+  /** Display name. */
   readonly fullName?: string | null | undefined;
-  /** The token of an invitation link. */
+  /** The token from an invitation link. */
   readonly inviteToken?: string | null | undefined;
-  /** 8 to 128 characters. */
+  /** The password: 8 to 128 characters. */
   readonly password: string;
-  /** Name to sign in with, unique ignoring case. */
+  /** Name to sign in with. Unique, ignoring case. */
   readonly username: string;
 };
 
 /** How one request to a target ended. */
 export type ReportModelUsageInput = {
-  /** What it cost: a decimal number, in the unit of the model's `maxCostPer1kTokens`. */
+  /** What the request cost: a decimal number, in the unit of the model's `maxCostPer1kTokens`. */
   readonly cost?: string | null | undefined;
-  /** What it was part of; kept in the activity record. */
+  /** What the request was part of. Kept in the activity record. */
   readonly executionId?: string | null | undefined;
-  /** Tokens of the request; 0 unless told. */
+  /** Tokens of the request. Default 0. */
   readonly inputTokens?: number | null | undefined;
-  /** How long it took. */
+  /** How long the request took, in milliseconds. */
   readonly latencyMs?: number | null | undefined;
-  /** The target's name at the provider. */
+  /** The model's name at the provider. */
   readonly modelName: string;
-  /** How it ended. */
+  /** How the request ended. */
   readonly outcome: ModelOutcome;
-  /** Tokens of the answer; 0 unless told. */
+  /** Tokens of the answer. Default 0. */
   readonly outputTokens?: number | null | undefined;
   /** The account of the target. */
   readonly providerAccountId: string;
-  /** What it was for. */
+  /** What the request was for. */
   readonly purpose?: string | null | undefined;
 };
 
-/** A new password, proven by a mailed token. */
+/** A new password and the token from the mailed link. */
 export type ResetPasswordInput = {
-  /** 8 to 128 characters. */
+  /** The new password: 8 to 128 characters. */
   readonly newPassword: string;
-  /** Also revokes the API tokens of the user. Default false. */
+  /** Whether to revoke the user's API tokens too. Default `false`. */
   readonly revokeTokens?: boolean | null | undefined;
-  /** The token of the link. */
+  /** The token from the link. */
   readonly token: string;
 };
 
 /** The next version of a secret. */
 export type RotateSecretInput = {
-  /** The version that must be the current one; else nothing is changed. */
+  /** The expected current version. If it differs, nothing changes. */
   readonly expectedVersion?: number | null | undefined;
-  /** From when on the service does not use it any more; as before unless told. */
+  /** Expiry time. The service stops using the secret from then on. Default: unchanged. */
   readonly expiresAt?: string | null | undefined;
-  /** At least one key, each with a JSON scalar or an object; at most 64 KiB. Integers beyond 2^53 are to be sent as strings. */
+  /** At least one key, each with a JSON scalar or an object. At most 64 KiB. Send integers beyond 2^53 as strings. */
   readonly value: Record<string, unknown>;
 };
 
-/** Whose limit it is. */
+/** What the limit belongs to. */
 export type RouteLimitScope =
   /** The workspace's entitlement for the model. */
   | 'ENTITLEMENT'
   /** The account at the provider. */
   | 'PROVIDER_ACCOUNT'
-  /** The API token or app token that asks. */
+  /** The caller's API token or app token. */
   | 'TOKEN';
 
-/** Why something is not tried. */
+/** Why a request is refused, or a model or target is not tried. */
 export type RouteReason =
   /** The account is not enabled. */
   | 'ACCOUNT_DISABLED'
@@ -446,9 +446,9 @@ export type RouteReason =
   | 'ACCOUNT_ERROR'
   /** The quota of the account is used up. */
   | 'ACCOUNT_QUOTA'
-  /** The target costs more than the model allows, by what was reported. */
+  /** The reported cost of the target is higher than the model allows. */
   | 'COST'
-  /** The account keeps data where the model does not allow it, or does not say where. */
+  /** The account keeps data where the model does not allow it, or does not say where it keeps data. */
   | 'DATA_RESIDENCY'
   /** The entitlement does not allow the endpoint. */
   | 'ENDPOINT_NOT_ALLOWED'
@@ -456,7 +456,7 @@ export type RouteReason =
   | 'ENTITLEMENT_DISABLED'
   /** A limit of the entitlement is used up. */
   | 'ENTITLEMENT_LIMIT'
-  /** The target takes longer than the model allows, by what was reported. */
+  /** The reported latency of the target is higher than the model allows. */
   | 'LATENCY'
   /** The model is not enabled, or was set to disabled. */
   | 'MODEL_DISABLED'
@@ -474,54 +474,54 @@ export type RouteReason =
   | 'TARGET_DISABLED'
   /** The target failed too often in a row. */
   | 'TARGET_FAILING'
-  /** The fallback chains name more models than are looked at for one request. */
+  /** The fallback chains name more models than the service considers for one request. */
   | 'TOO_MANY_MODELS'
-  /** The target has the weight 0, and there are others. */
+  /** The target has weight 0, and there are others. */
   | 'WEIGHT_ZERO';
 
-/** Where to work. */
+/** The organization to switch to. */
 export type SwitchOrganizationInput = {
-  /** An organization of the caller. */
+  /** An organization that the caller is a member of. */
   readonly orgId: string;
 };
 
-/** A token that was mailed. */
+/** A token from a mailed link. */
 export type TokenInput = {
-  /** The token of the link. */
+  /** The token from the link. */
   readonly token: string;
 };
 
-/** What to change; what is left out stays, null clears. */
+/** The fields to change. Omitted fields stay as they are; `null` clears a field. */
 export type UpdateAppInput = {
   /** Free text. */
   readonly description?: string | null | undefined;
-  /** Replaces the free data. */
+  /** Replaces the free-form data. */
   readonly metadata?: Record<string, unknown> | null | undefined;
   /** A label; names may repeat. */
   readonly name?: string | null | undefined;
 };
 
-/** What to change; what is left out stays, null clears. */
+/** The fields to change. Omitted fields stay as they are; `null` clears a field. */
 export type UpdateEnvironmentInput = {
   /** Free text. */
   readonly description?: string | null | undefined;
-  /** Makes it the default one of the workspace; to end that, make another one the default. */
+  /** Makes it the default environment of the workspace. To change this, make another environment the default. */
   readonly isDefault?: boolean | null | undefined;
   /** A label; names may repeat. */
   readonly name?: string | null | undefined;
   /** A short name, unique in the workspace: lower-case letters and digits in groups joined by `-`. */
   readonly slug?: string | null | undefined;
-  /** `archived` only when nothing is deployed; an archived one becomes `active` first. */
+  /** `archived` is accepted only while nothing is deployed. An archived environment must become `active` before any other change. */
   readonly status?: string | null | undefined;
 };
 
-/** What to change; what is left out stays, null clears. */
+/** What to change. Omitted fields stay the same, `null` clears. */
 export type UpdateLogicalModelInput = {
-  /** Replaces all. */
+  /** Replaces all capabilities. */
   readonly capabilities?: Record<string, boolean> | null | undefined;
-  /** Replaces all; null demands nothing. */
+  /** Replaces all constraints. `null` removes them. */
   readonly constraints?: ModelConstraintsInput | null | undefined;
-  /** At most so many tokens in an answer. */
+  /** Maximum number of tokens in an answer. */
   readonly defaultMaxTokens?: number | null | undefined;
   /** From 0 to 2. */
   readonly defaultTemperature?: number | null | undefined;
@@ -529,133 +529,133 @@ export type UpdateLogicalModelInput = {
   readonly defaultTopP?: number | null | undefined;
   /** Free text. */
   readonly description?: string | null | undefined;
-  /** Whether it is in use. */
+  /** Whether the model is in use. */
   readonly enabled?: boolean | null | undefined;
   /** Replaces the whole chain. */
   readonly fallbackChain?: ReadonlyArray<string> | null | undefined;
-  /** What it does. */
+  /** What the model does. */
   readonly modelType?: string | null | undefined;
   /** A label; names may repeat. */
   readonly name?: string | null | undefined;
-  /** `deprecated` or `disabled` by hand, whatever the targets say; `active` and null give the status back to the targets. */
+  /** `deprecated` and `disabled` override the status derived from the targets. `active` and `null` return to the derived status. */
   readonly status?: string | null | undefined;
-  /** Replaces all. */
+  /** Replaces all tags. */
   readonly tags?: Record<string, string> | null | undefined;
-  /** Replaces all; a target that stays, by account and name, keeps its failures and successes. */
+  /** Replaces all targets. A target with the same account and model name keeps its failures and successes. */
   readonly targets?: ReadonlyArray<ModelTargetInput> | null | undefined;
 };
 
-/** What to change; what is left out stays. */
+/** What to change. Omitted fields stay the same. */
 export type UpdateModelEntitlementInput = {
-  /** Replaces all. */
+  /** Replaces all allowed endpoints. */
   readonly allowedEndpoints?: ReadonlyArray<string> | null | undefined;
-  /** Replaces all. */
+  /** Replaces all allowed purposes. */
   readonly allowedPurposes?: ReadonlyArray<string> | null | undefined;
-  /** Replaces all. */
+  /** Replaces all allowed step types. */
   readonly allowedStepTypes?: ReadonlyArray<string> | null | undefined;
-  /** Whether it is in force. */
+  /** Whether the entitlement is in force. */
   readonly enabled?: boolean | null | undefined;
-  /** Replaces all; null limits nothing. */
+  /** Replaces all limits. `null` removes them. */
   readonly workspaceLimits?: WorkspaceLimitsInput | null | undefined;
 };
 
-/** What to change; what is left out stays, null clears. */
+/** The fields to change. Omitted fields stay as they are; `null` clears a field. */
 export type UpdateNamespaceInput = {
   /** Free text. */
   readonly description?: string | null | undefined;
   /** A label; names may repeat. */
   readonly name?: string | null | undefined;
-  /** A short name, unique in the workspace; `default` stays. */
+  /** A short name, unique in the workspace. The slug `default` cannot be changed. */
   readonly slug?: string | null | undefined;
 };
 
-/** What to change; what is left out stays, null clears. */
+/** The fields to change. Omitted fields stay as they are; `null` clears a field. */
 export type UpdateOrganizationInput = {
   /** Free text. */
   readonly description?: string | null | undefined;
-  /** A label; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name?: string | null | undefined;
 };
 
 /** The new role. */
 export type UpdateOrganizationMemberInput = {
-  /** The role; never above the own. */
+  /** The new role. Never above the caller's own role. */
   readonly role: string;
 };
 
 /** Preferences to merge. */
 export type UpdatePreferencesInput = {
-  /** Top-level keys are merged; a key set to null is dropped. */
+  /** Top-level keys are merged. A key set to `null` is removed. */
   readonly preferences: Record<string, unknown>;
 };
 
-/** What to change; what is left out stays, null clears. */
+/** What to change. Omitted fields stay the same, `null` clears. */
 export type UpdateProviderAccountInput = {
   /** The endpoint of the bridge. */
   readonly bridgeEndpointName?: string | null | undefined;
-  /** Required where the routing mode is `bridge`. */
+  /** Required if the routing mode is `bridge`. */
   readonly bridgeId?: string | null | undefined;
   /** A reference to the credentials. New ones give an account in `error` another chance. */
   readonly credentialsRef?: string | null | undefined;
-  /** Where its data is kept. */
+  /** Where the account keeps data. */
   readonly dataResidency?: string | null | undefined;
   /** Free text. */
   readonly description?: string | null | undefined;
-  /** Whether it is in use. */
+  /** Whether the account is in use. */
   readonly enabled?: boolean | null | undefined;
   /** A label; names may repeat. */
   readonly name?: string | null | undefined;
-  /** Which provider it is at. */
+  /** The provider of the account. */
   readonly providerType?: string | null | undefined;
-  /** Replaces all; null limits nothing. */
+  /** Replaces all limits. `null` removes them. */
   readonly quotaPolicy?: QuotaPolicyInput | null | undefined;
-  /** Replaces all; null is the defaults. */
+  /** Replaces the whole policy. `null` restores the defaults. */
   readonly rateLimitPolicy?: RateLimitPolicyInput | null | undefined;
-  /** Where it is served. */
+  /** Where the account is served. */
   readonly region?: string | null | undefined;
   /** `direct`, `bridge` or another word. */
   readonly routingMode?: string | null | undefined;
-  /** Replaces all. */
+  /** Replaces all tags. */
   readonly tags?: Record<string, string> | null | undefined;
 };
 
-/** What to change; what is left out stays, null clears. The value is changed by rotating. */
+/** What to change. Omitted fields stay the same, `null` clears. To change the value, rotate the secret. */
 export type UpdateSecretInput = {
   /** Free text. */
   readonly description?: string | null | undefined;
-  /** From when on the service does not use it any more. */
+  /** Expiry time. The service stops using the secret from then on. */
   readonly expiresAt?: string | null | undefined;
-  /** Unique where it lives. Letters, digits, marks and single blanks, but no slash, backslash, `?`, `#` or `%`, and neither `.` nor `..`. */
+  /** Unique where the secret lives. Letters, digits, marks and spaces; no slash, backslash, `?`, `#` or `%`. Not `.` or `..`. */
   readonly name?: string | null | undefined;
-  /** Remind after so many days. */
+  /** Days until the rotation reminder. */
   readonly rotationReminderDays?: number | null | undefined;
-  /** `disabled`: it can be read, but the service does not use it. */
+  /** `disabled`: the secret is readable, but the service does not use it. */
   readonly status?: string | null | undefined;
 };
 
-/** What to change; what is left out stays, null clears. */
+/** The fields to change. Omitted fields stay as they are; `null` clears a field. */
 export type UpdateThreadInput = {
-  /** Replaces the free data. */
+  /** Replaces the free-form data. */
   readonly metadata?: Record<string, unknown> | null | undefined;
-  /** What it is about. */
+  /** What the thread is about. */
   readonly title?: string | null | undefined;
 };
 
-/** What to change; what is left out stays, null clears. */
+/** The fields to change. Omitted fields stay as they are; `null` clears a field. */
 export type UpdateUserInput = {
-  /** Picture. */
+  /** URL of the picture. */
   readonly avatarUrl?: string | null | undefined;
   /** About the user. */
   readonly bio?: string | null | undefined;
-  /** The caller's own password; needed for a new address only. */
+  /** The caller's own password. Needed only for a new e-mail address. */
   readonly currentPassword?: string | null | undefined;
-  /** Where the user starts. */
+  /** The workspace that the user starts in. */
   readonly defaultWorkspaceId?: string | null | undefined;
-  /** The address stays until the new one is confirmed by the link that is mailed there. Takes `currentPassword` or a sign-in of the last 10 minutes. */
+  /** The new e-mail address. The old one stays until the link mailed to the new one is used. Requires `currentPassword` or a sign-in within the last 10 minutes. */
   readonly email?: string | null | undefined;
-  /** Name to show. */
+  /** Display name. */
   readonly fullName?: string | null | undefined;
-  /** Whether the account can sign in; for administrators. */
+  /** Whether the account can sign in. Only administrators may change it. */
   readonly isActive?: boolean | null | undefined;
   /** BCP 47 language tag. */
   readonly locale?: string | null | undefined;
@@ -665,35 +665,35 @@ export type UpdateUserInput = {
   readonly username?: string | null | undefined;
 };
 
-/** What to change; what is left out stays, null clears. */
+/** The fields to change. Omitted fields stay as they are; `null` clears a field. */
 export type UpdateWorkspaceInput = {
   /** Free text. */
   readonly description?: string | null | undefined;
-  /** Whether it is in use. */
+  /** Whether the workspace is in use. */
   readonly isActive?: boolean | null | undefined;
-  /** A label; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name?: string | null | undefined;
-  /** Replaces all labels. */
+  /** The new labels. They replace the old ones. */
   readonly tags?: ReadonlyArray<string> | null | undefined;
 };
 
 /** The new role. */
 export type UpdateWorkspaceMemberInput = {
-  /** The role; never above the own. */
+  /** The new role. Never above the caller's own role. */
   readonly role: string;
 };
 
-/** What a workspace may use of a model. What is left out is not limited. */
+/** How much a workspace may use a model. Omitted limits do not apply. */
 export type WorkspaceLimitsInput = {
-  /** Requests. */
+  /** Requests per day. */
   readonly maxRequestsPerDay?: number | null | undefined;
-  /** Tokens, input and output. */
+  /** Input and output tokens per month. */
   readonly maxTokensPerMonth?: number | null | undefined;
-  /** Other limits, kept as they are. The service does not apply them. */
+  /** Other limits. The service keeps them as they are, but does not apply them. */
   readonly more?: Record<string, unknown> | null | undefined;
-  /** Requests. */
+  /** Requests per minute. */
   readonly requestsPerMinute?: number | null | undefined;
-  /** Tokens, input and output. */
+  /** Input and output tokens per minute. */
   readonly tokensPerMinute?: number | null | undefined;
 };
 
