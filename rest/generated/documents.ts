@@ -282,7 +282,7 @@ export type ModelConstraintsInput = {
   readonly cacheTtlSeconds?: number | null | undefined;
   /** Where data may be kept: the data residency of the account, or its region if the account does not set one. Empty: anywhere. */
   readonly dataResidency?: ReadonlyArray<string> | null | undefined;
-  /** A decimal number. A target with a higher reported cost is not tried for a day. */
+  /** A decimal number. A target with a higher reported cost is not tried for an hour. */
   readonly maxCostPer1kTokens?: string | null | undefined;
   /** Milliseconds. A target with a higher average reported latency is not tried for 5 minutes. */
   readonly maxLatencyMs?: number | null | undefined;
@@ -515,7 +515,7 @@ export type UpdateEnvironmentInput = {
   readonly status?: string | null | undefined;
 };
 
-/** What to change. Omitted fields stay the same, `null` clears. */
+/** The fields to change. Omitted fields stay as they are; `null` clears a field. */
 export type UpdateLogicalModelInput = {
   /** Replaces all capabilities. */
   readonly capabilities?: Record<string, boolean> | null | undefined;
@@ -545,7 +545,7 @@ export type UpdateLogicalModelInput = {
   readonly targets?: ReadonlyArray<ModelTargetInput> | null | undefined;
 };
 
-/** What to change. Omitted fields stay the same. */
+/** The fields to change. Omitted fields stay as they are. */
 export type UpdateModelEntitlementInput = {
   /** Replaces all allowed endpoints. */
   readonly allowedEndpoints?: ReadonlyArray<string> | null | undefined;
@@ -589,7 +589,7 @@ export type UpdatePreferencesInput = {
   readonly preferences: Record<string, unknown>;
 };
 
-/** What to change. Omitted fields stay the same, `null` clears. */
+/** The fields to change. Omitted fields stay as they are; `null` clears a field. */
 export type UpdateProviderAccountInput = {
   /** The endpoint of the bridge. */
   readonly bridgeEndpointName?: string | null | undefined;
@@ -619,7 +619,7 @@ export type UpdateProviderAccountInput = {
   readonly tags?: Record<string, string> | null | undefined;
 };
 
-/** What to change. Omitted fields stay the same, `null` clears. To change the value, rotate the secret. */
+/** The fields to change. Omitted fields stay as they are; `null` clears a field. To change the value, rotate the secret. */
 export type UpdateSecretInput = {
   /** Free text. */
   readonly description?: string | null | undefined;

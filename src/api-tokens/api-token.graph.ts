@@ -66,8 +66,8 @@ export const ApiToken = builder.objectRef<ApiTokenRow>('ApiToken').implement({
     revokedReason: t.exposeString('revokedReason', {
       nullable: true,
       description:
-        '`revoked_by_user`, `revoked_by_admin`, `owner_deactivated`, `owner_left`, `maker_revoked`, `rotated` or ' +
-        '`refresh_token_reuse`.',
+        '`revoked_by_user`, `revoked_by_admin`, `owner_deactivated`, `owner_left`, `maker_revoked`, ' +
+        '`password_reset`, `password_changed`, `address_confirmed`, `rotated` or `refresh_token_reuse`.',
     }),
   }),
 });

@@ -39,10 +39,29 @@ const rowTypes: pg.CustomTypesConfig = {
     oid === INT8 ? BigInt : types.getTypeParser!(oid, format as 'text')) as typeof pg.types.getTypeParser,
 };
 
-/** `2026-11-21 06:46:00.379+00` as a date. The driver parses every other form. */
+const digit = (text: string, at: number): number => text.charCodeAt(at) - 48;
+const twoDigits = (text: string, at: number): number => digit(text, at) * 10 + digit(text, at + 1);
+
+let knownDay = '';
+let knownMidnight = Number.NaN;
+
+/**
+ * `2026-11-21 06:46:00.379+00` as a date, at a quarter of the cost of `Date.parse`: rows of a page often share their
+ * day. The driver parses every other form.
+ */
 function readTimestamptz(text: string): Date {
   if (text[4] !== '-' || text[10] !== ' ' || !text.endsWith('+00')) return parseTimestamptz(text);
-  return new Date(`${text.slice(0, 10)}T${text.slice(11, -3)}Z`);
+  const day = text.slice(0, 10);
+  if (day !== knownDay) {
+    knownMidnight = Date.parse(`${day}T00:00:00Z`);
+    knownDay = day;
+  }
+  const seconds = (twoDigits(text, 11) * 60 + twoDigits(text, 14)) * 60 + twoDigits(text, 17);
+  // PostgreSQL prints up to six digits of a fraction, and a date keeps three
+  let ms = 0;
+  for (let at = 20, unit = 100; unit >= 1 && at < text.length - '+00'.length; at += 1, unit /= 10)
+    ms += digit(text, at) * unit;
+  return new Date(knownMidnight + seconds * 1_000 + ms);
 }
 
 // the connection was closed (57P01..03, 08xxx), or a migration made the plan stale (0A000): the read can be repeated

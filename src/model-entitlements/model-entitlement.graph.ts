@@ -144,7 +144,7 @@ const CreateModelEntitlementInput = builder.inputType('CreateModelEntitlementInp
 });
 
 const UpdateModelEntitlementInput = builder.inputType('UpdateModelEntitlementInput', {
-  description: 'What to change. Omitted fields stay the same.',
+  description: 'The fields to change. Omitted fields stay as they are.',
   fields: (t) => ({
     workspaceLimits: t.field({ type: WorkspaceLimitsInput, description: 'Replaces all limits. `null` removes them.' }),
     allowedStepTypes: t.stringList({

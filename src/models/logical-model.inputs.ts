@@ -65,7 +65,7 @@ const ModelConstraintsInput = builder.inputType('ModelConstraintsInput', {
     }),
     maxCostPer1kTokens: t.string({
       constraints: costBounds,
-      description: 'A decimal number. A target with a higher reported cost is not tried for a day.',
+      description: 'A decimal number. A target with a higher reported cost is not tried for an hour.',
     }),
     maxLatencyMs: t.int({
       constraints: { min: 1 },
@@ -128,7 +128,7 @@ export const CreateLogicalModelInput = builder.inputType('CreateLogicalModelInpu
 });
 
 export const UpdateLogicalModelInput = builder.inputType('UpdateLogicalModelInput', {
-  description: 'What to change. Omitted fields stay the same, `null` clears.',
+  description: 'The fields to change. Omitted fields stay as they are; `null` clears a field.',
   fields: (t) => ({
     name: t.string({ constraints: bounds.keptName, description: 'A label; names may repeat.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),

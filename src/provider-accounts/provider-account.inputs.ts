@@ -75,7 +75,7 @@ export const CreateProviderAccountInput = builder.inputType('CreateProviderAccou
 });
 
 export const UpdateProviderAccountInput = builder.inputType('UpdateProviderAccountInput', {
-  description: 'What to change. Omitted fields stay the same, `null` clears.',
+  description: 'The fields to change. Omitted fields stay as they are; `null` clears a field.',
   fields: (t) => ({
     name: t.string({ constraints: bounds.keptName, description: 'A label; names may repeat.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),

@@ -279,7 +279,9 @@ const CreateSecretInput = builder.inputType('CreateSecretInput', {
 });
 
 const UpdateSecretInput = builder.inputType('UpdateSecretInput', {
-  description: 'What to change. Omitted fields stay the same, `null` clears. To change the value, rotate the secret.',
+  description:
+    'The fields to change. Omitted fields stay as they are; `null` clears a field. ' +
+    'To change the value, rotate the secret.',
   fields: (t) => ({
     name: t.string({
       constraints: { ...nameBounds, notNull: true },
@@ -330,7 +332,7 @@ builder.mutationFields((t) => ({
       'Changes the properties of a secret, not its value. The name cannot change while something refers to it: ' +
       '`in_use`.',
     authorize: { organization: 'organization:access', service: 'secret:update' },
-    args: { ...target(), ...inputArg(UpdateSecretInput, 'What to change.'), ...versionArg() },
+    args: { ...target(), ...inputArg(UpdateSecretInput, 'The fields to change.'), ...versionArg() },
     resolve: ({ organization }, { id, input }, { actor, services }) =>
       services.secrets.update(actor, organization, id, input),
   }),

@@ -105,7 +105,7 @@ describe('a target that reports tell to be beyond what the model allows', () => 
     expect(await names()).toEqual(['target-0', 'target-1']);
   });
 
-  test('in cost for 1,000 tokens: is left out for a day', async () => {
+  test('in cost for 1,000 tokens: is left out for an hour', async () => {
     const { ann, id, first, names } = await setting({ max_cost_per_1k_tokens: '0.02' });
     await report(ann, ann, id, first, { cost: '0.06', inputTokens: 1_000, outputTokens: 2_000 });
     expect(await names()).toEqual(['target-0', 'target-1']);
