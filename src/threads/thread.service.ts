@@ -36,7 +36,7 @@ export class ThreadService {
     });
   }
 
-  /** Changes the given fields; omitted ones stay. @throws RESOURCE_NOT_FOUND; FORBIDDEN to members for others' threads */
+  /** Changes the given fields; omitted ones stay. @throws RESOURCE_NOT_FOUND; FORBIDDEN for a thread of others */
   async update(actor: Actor, place: Checked<NamespacePlace>, id: string, input: ThreadInput): Promise<Thread> {
     await this.reads.own(actor, place, id);
     const set = { ...input, metadata: input.metadata ?? undefined };
