@@ -100,7 +100,7 @@ export interface ChangesDeps {
   database: Pick<Database, 'transaction'>;
   sql: Sql;
   jobs: JobQueue;
-  /** Whether a lock out of order fails the change: in development and tests, not in production. */
+  /** Whether a lock out of order fails the change: in tests, which set `NODE_ENV=test`. */
   assertsLockOrder: boolean;
   onCommit: () => void;
 }

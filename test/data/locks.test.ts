@@ -18,14 +18,14 @@ afterAll(() => app.close());
 const caller = systemCaller('a test');
 const missing = () => new Error('it is not there');
 
-/** Runs work as a development service does, or as one in production. */
+/** Runs work as the service does in tests, or in the field. */
 function run<T>(work: (tx: Tx) => Promise<T>, assertsLockOrder = true): Promise<T> {
   const { sql, jobQueue: jobs } = app.services;
   const changes = new Changes({ database: app.database, sql, jobs, assertsLockOrder, onCommit: () => undefined });
   return changes.run(caller, work);
 }
 
-test('a lock out of order fails the change, each way of taking it, but not in production', async () => {
+test('a lock out of order fails the change, each way of taking it, where it is asserted', async () => {
   const { orgId, workspaceId } = owner;
   const ways: ((tx: Tx) => unknown)[] = [
     (tx) => tx.lock('organizations', { id: orgId }, 'share'),

@@ -54,6 +54,7 @@ export async function startTestApp({
 }: TestAppOptions = {}): Promise<TestApp> {
   const dataDir = env.DATA_DIR ?? mkdtempSync(path.join(os.tmpdir(), 'platform-test-'));
   const config = loadConfig({
+    NODE_ENV: 'test',
     DATA_DIR: dataDir,
     ROOT_KEYS,
     RATE_LIMIT_RPS: '0',

@@ -31,7 +31,7 @@ export function startService(
   const main = isBuilt ? ['dist/src/main.js'] : ['--import', 'tsx', path.join(root, 'src', 'main.ts')];
   const child = spawn(node, main, {
     cwd: root,
-    env: { PATH: process.env.PATH, PORT: '0', ...env },
+    env: { PATH: process.env.PATH, PORT: '0', NODE_ENV: 'test', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';
