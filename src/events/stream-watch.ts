@@ -123,5 +123,5 @@ export class StreamWatch {
 function tell(group: Group, reason: CloseReason | null): void {
   if (!reason && !group.isRefused) return;
   group.isRefused = reason !== null;
-  for (const stream of [...group.streams]) stream.found(reason);
+  for (const stream of group.streams) stream.found(reason);
 }

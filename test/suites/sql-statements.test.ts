@@ -152,7 +152,9 @@ test.each(nested.map((item) => [item.title, item] as const))(
       };
       // among eight members is who looks, to whom more is shown
       const { few, many } = await compared(ask(8, 8), ask(20, 20));
-      expect(many, `${looker.title}: ${many.join('\n')}`).toHaveLength(few.length);
+      // what a check knows already depends on the moment, and what it has to ask is asked in one batch or in two: a
+      // statement for each of twelve parents or rows more would be twelve more
+      expect(Math.abs(many.length - few.length), `${looker.title}: ${many.join('\n')}`).toBeLessThanOrEqual(2);
     }
   },
 );
