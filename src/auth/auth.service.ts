@@ -63,7 +63,7 @@ export class AuthService {
     const user = await findByName(prisma, username.toLowerCase());
     const lockKey = user?.id ?? `name:${tokenHash(username.toLowerCase())}`;
     await this.#lockout.check(lockKey);
-    const isRight = await passwords.verify(user?.isActive ? user.passwordHash : null, password);
+    const isRight = await passwords.verify(user?.isActive && !user.deactivatedAt ? user.passwordHash : null, password);
     if (!user || !isRight) throw await this.#refusal(caller, lockKey, user);
     // among many simultaneous guesses, the right one must reveal no more than the wrong ones that locked the account
     await this.#failuresByAddress.check(ip);

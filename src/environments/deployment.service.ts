@@ -54,7 +54,7 @@ export class DeploymentService {
 
   constructor(deps: ServiceDeps) {
     this.#deps = deps;
-    this.reads = new Reads(deps, { ...records, below: ['orgId', 'workspaceId'] });
+    this.reads = new Reads(deps, { ...records, name: 'deployments of workspace', below: ['orgId', 'workspaceId'] });
     this.history = new Reads(deps, {
       ...records,
       below: ['orgId', 'workspaceId', 'environmentId'],

@@ -98,7 +98,7 @@ async function ownedBy(tx: Tx, userId: string, scope: OwnerScope): Promise<Owned
 function ownedOrganizations(userId: string, scope: OwnerScope): Prisma.Sql {
   const where = scope !== 'everywhere' && 'orgId' in scope ? Prisma.sql`and m.org_id = ${scope.orgId}` : Prisma.empty;
   return Prisma.sql`select o.id, null as "orgId", o.name, not exists (
-      select 1 from organization_members x join users u on u.id = x.user_id and u.is_active
+      select 1 from organization_members x join users u on u.id = x.user_id and u.is_active and u.deactivated_at is null
       where x.org_id = o.id and x.role = 'owner' and x.user_id <> m.user_id) as "isLast"
     from organization_members m join organizations o on o.id = m.org_id and o.deleted_at is null
     where m.user_id = ${userId} and m.role = 'owner' ${where}`;
@@ -112,7 +112,7 @@ function ownedWorkspaces(userId: string, scope: OwnerScope): Prisma.Sql {
         ? Prisma.sql`and m.org_id = ${scope.orgId}`
         : Prisma.sql`and m.workspace_id = ${scope.workspaceId}`;
   return Prisma.sql`select w.id, w.org_id as "orgId", w.name, not exists (
-      select 1 from workspace_members x join users u on u.id = x.user_id and u.is_active
+      select 1 from workspace_members x join users u on u.id = x.user_id and u.is_active and u.deactivated_at is null
       where x.workspace_id = w.id and x.role = 'owner' and x.user_id <> m.user_id) as "isLast"
     from workspace_members m join workspaces w on w.id = m.workspace_id and w.deleted_at is null
     join organizations o on o.id = w.org_id and o.deleted_at is null

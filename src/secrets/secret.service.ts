@@ -199,7 +199,8 @@ export class SecretService {
     const before = await this.reads.getDeletedToo(actor, place, id, 'secret:delete');
     const restored = await this.#unique(before, () =>
       this.#deps.changes.run(actor, async (tx) => {
-        if (before.status === 'deleted') demandPlace(tx, before);
+        // also for a secret that was not deleted when it was read: its place may have been deleted with it since
+        demandPlace(tx, before);
         const secret = await lockSecret(tx, id);
         await tx.expectVersion({ table: 'secrets', key: { id } });
         if (secret.status !== 'deleted') return secret;

@@ -10,7 +10,7 @@ import type { Sessions } from '../auth/sessions.ts';
 import { alreadyExists, forbidden, invalidInput, notFound, unauthenticated } from '../core/errors.ts';
 import type { Permission } from '../core/resources.ts';
 import { atLeast, type Role, roles } from '../core/roles.ts';
-import { brokenUnique, type Tx } from '../data/changes.ts';
+import { brokenUnique, TryAgain, type Tx } from '../data/changes.ts';
 import { findRow } from '../data/find-row.ts';
 import type { Given } from '../data/given.ts';
 import { Reads } from '../data/reads.ts';
@@ -177,7 +177,8 @@ export class UserService {
     await this.#deps.changes.run(actor, async (tx) => {
       await ensureMayDeactivate(tx, id);
       await tx.expectVersion({ table: 'users', key: { id } });
-      tx.update('users', { id }, { isActive: false, deactivatedAt: new Date() });
+      const gone = { isActive: false, deactivatedAt: new Date() };
+      tx.change('users', { id, deactivatedAt: null }, gone, () => notFound('user', id));
       await this.#endSessions(tx, id, 'user_deleted');
       await emitGone(tx, id);
       tx.audit({ action: 'delete', resourceType: 'user', resourceId: id, orgId: contextOrgId });
@@ -242,10 +243,12 @@ export class UserService {
     input: UpdateUser,
     { newEmail, contextOrgId }: { newEmail: string | null; contextOrgId: string | null },
   ): Promise<void> {
-    const before = await findRow(tx, 'users', { id });
-    if (!before || before.deactivatedAt) throw notFound('user', id);
+    const mayDeactivate = input.isActive === false && (await findRow(tx, 'users', { id }))?.isActive === true;
+    if (mayDeactivate) await ensureMayDeactivate(tx, id);
+    // locked: an account that is being deleted must not become active again
+    const before = await tx.lock('users', { id, deactivatedAt: null }, 'no key update', () => notFound('user', id));
     const isDeactivated = input.isActive === false && before.isActive;
-    if (isDeactivated) await ensureMayDeactivate(tx, id);
+    if (isDeactivated && !mayDeactivate) throw new TryAgain(`'${id}' has just been activated`);
     await tx.expectVersion({ table: 'users', key: { id } });
     const set = {
       username: input.username ?? undefined,

@@ -322,6 +322,31 @@ describe('deleting an account', () => {
     expect((await update(user, { is_active: true }, owner)).statusCode).toBe(404);
   });
 
+  it('happens once, and is not undone by a change that comes at the same moment', async () => {
+    const user = await colleague();
+    const other = new pg.Client({ connectionString: app.database.url });
+    await other.connect();
+    try {
+      await other.query('begin');
+      await other.query('select 1 from users where id = $1 for update', [user.userId]);
+      const deleting = [0, 1].map(() => api.delete(`/v1/users/${user.userId}`, owner.headers));
+      await expect.poll(waitingForLocks, { timeout: 10_000 }).toBe(2);
+      const activating = update(user, { is_active: true, bio: 'back again' }, owner);
+      await expect.poll(waitingForLocks, { timeout: 10_000 }).toBe(3);
+      await other.query('commit');
+      const statuses = (await Promise.all(deleting)).map(({ statusCode }) => statusCode);
+      expect(statuses.toSorted()).toEqual([204, 404]);
+      expect((await activating).statusCode).toBe(404);
+    } finally {
+      await other.end();
+    }
+    expect(await row(user)).toMatchObject({ isActive: false, bio: null, deactivatedAt: expect.any(Date) });
+    const records = await app.database.prisma.activity.findMany({
+      where: { resourceId: user.userId, action: 'delete', success: true },
+    });
+    expect(records).toHaveLength(1);
+  });
+
   it('is allowed to oneself', async () => {
     const user = await colleague();
     expect((await api.delete(`/v1/users/${user.userId}`, user.headers)).statusCode).toBe(204);
