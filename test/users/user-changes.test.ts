@@ -335,7 +335,7 @@ describe('deleting an account', () => {
       await expect.poll(waitingForLocks, { timeout: 10_000 }).toBe(3);
       await other.query('commit');
       const statuses = (await Promise.all(deleting)).map(({ statusCode }) => statusCode);
-      expect(statuses.toSorted()).toEqual([204, 404]);
+      expect(new Set(statuses)).toEqual(new Set([204, 404]));
       expect((await activating).statusCode).toBe(404);
     } finally {
       await other.end();
