@@ -168,7 +168,7 @@ export function createServices(process: ProcessDeps) {
     namespaces: new NamespaceService({ ...deps, secrets }),
     threads: new ThreadService(deps),
     apps,
-    apiTokens: new ApiTokenService({ ...deps, prisma, authentication, apps, config }),
+    apiTokens: new ApiTokenService({ ...deps, authentication, apps, config }),
     apiTokenRefresh: new ApiTokenRefresh({ prisma, changes, authentication, activity, secret: process.appSecret }),
     apiTokenNotices: apiTokenNotices({ changes, mail }),
     releases: new ReleaseService(deps),

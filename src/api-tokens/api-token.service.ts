@@ -15,7 +15,7 @@ import { Reads } from '../data/reads.ts';
 import { recordChange } from '../data/record-change.ts';
 import { type ActorContext, unkept } from '../data/request-cache.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
-import type { ApiToken as ApiTokenRow, App, PrismaClient } from '../generated/prisma/client.ts';
+import type { ApiToken as ApiTokenRow, App } from '../generated/prisma/client.ts';
 import { lockTokenCaps, type TokenCaps } from './api-token.caps.ts';
 import { checkRates, expiryOf, type ParentLimits, refreshExpiryOf } from './api-token.expiry.ts';
 import { lockForMinting } from './api-token.locks.ts';
@@ -36,7 +36,6 @@ export interface IssuedToken {
 }
 
 export interface ApiTokenDeps extends ServiceDeps {
-  prisma: PrismaClient;
   authentication: Authentication;
   apps: AppService;
   config: Pick<Config, 'allowNonExpiringTokens'> & TokenCaps;

@@ -54,16 +54,16 @@ export function write({ text, values }: Statement): Write {
   return { shape: text, text: () => text, values, does: 'other', table: null };
 }
 
-/** Inserts one row. @param ifNew whether an existing row is left as it is */
+/** Inserts one row. */
 export function insert<Name extends TableName>(
   name: Name,
   row: NewRow<Name>,
-  { ifNew = false, into }: { ifNew?: boolean; into?: Written<Row<Name>> | undefined } = {},
+  { into }: Pick<Found<Name>, 'into'> = {},
 ): Write {
   const table = tableOf(name);
   const given = givenOf(table, row);
   const columns = given.columns.join(', ');
-  const tail = `${ifNew ? ' on conflict do nothing' : ''}${into ? ` returning ${table.selected}` : ''}`;
+  const tail = into ? ` returning ${table.selected}` : '';
   return {
     shape: `insert ${name} ${columns}${tail}`,
     text: (first, when) => {
@@ -113,19 +113,16 @@ export function update<Name extends TableName>(
 }
 
 /** Removes the selected rows. */
-export function remove<Name extends TableName>(name: Name, { where, orElse, into }: Found<Name>): Write {
-  const table = tableOf(name);
-  const found = conditionOf(table, where);
-  const returned = into ? table.selected : '1';
+export function remove<Name extends TableName>(name: Name, { where, orElse }: Omit<Found<Name>, 'into'>): Write {
+  const found = conditionOf(tableOf(name), where);
   return {
-    shape: `delete ${name} ${found.shape} ${returned}`,
+    shape: `delete ${name} ${found.shape}`,
     text: (first, when) =>
-      `delete from ${name} t where ${[found.text(first), ...(when ? [when] : [])].join(' and ')} returning ${returned}`,
+      `delete from ${name} t where ${[found.text(first), ...(when ? [when] : [])].join(' and ')} returning 1`,
     values: found.values,
     does: 'delete',
     table: name,
     orElse,
-    settle: settling(table, into),
   };
 }
 

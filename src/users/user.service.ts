@@ -132,7 +132,7 @@ export class UserService {
     const newEmail = await this.#newEmail(actor, id, input);
     await this.#deps.changes
       .run(actor, (tx) => this.#write(tx, id, input, { newEmail, contextOrgId }))
-      .catch(async (error: unknown) => {
+      .catch((error: unknown) => {
         throw brokenUnique(error) ? alreadyExists('user', 'username', input.username ?? '') : error;
       });
     return this.view(id, contextOrgId);
@@ -191,9 +191,7 @@ export class UserService {
   }
 
   async #roleIn(orgId: string, userId: string): Promise<Role | null> {
-    const [key] = await this.reads.roleLoader().loadMany([{ orgId, userId }]);
-    if (key instanceof Error) throw key;
-    return key ?? null;
+    return this.reads.roleLoader().load({ orgId, userId });
   }
 
   /**
