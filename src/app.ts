@@ -44,6 +44,7 @@ import { RootKeys } from './platform/keys/root-keys.ts';
 import { Seal } from './platform/keys/seal.ts';
 import { type Logger, requestLogger } from './platform/logger.ts';
 import type { Mailer } from './platform/mail/mail.ts';
+import { Outbound } from './platform/outbound/outbound.ts';
 import type { Database } from './platform/postgres/database.ts';
 import { OutageLog } from './platform/postgres/outage-log.ts';
 import { createServices, type Runtime, type Services } from './services.ts';
@@ -74,8 +75,10 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const server = createServer(config, logger);
   const outages = new OutageLog(logger);
   const logFault = (error: unknown, what: string) => outages.fault(error, what);
+  const outbound = new Outbound({ config, logger });
   const services = createServices({
     ...deps,
+    outbound,
     keys,
     rootKeys,
     appSecret: secret,
@@ -128,7 +131,9 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   );
   const stop = async (): Promise<void> => {
     services.tail.close();
+    // jobs first: a call that is cut off in the middle may have changed something at its target
     await Promise.all([jobs.stop(), endLagWatch()]);
+    await outbound.close();
     await services.activity.flush();
     await services.tokenUses.flush();
   };

@@ -40,6 +40,7 @@ import { OrganizationMemberService } from './organizations/organization-member.s
 import type { RootKeys } from './platform/keys/root-keys.ts';
 import { Seal } from './platform/keys/seal.ts';
 import type { Mailer } from './platform/mail/mail.ts';
+import type { Outbound } from './platform/outbound/outbound.ts';
 import type { Database } from './platform/postgres/database.ts';
 import { ProviderAccountService } from './provider-accounts/provider-account.service.ts';
 import { ReleaseService } from './releases/release.service.ts';
@@ -59,6 +60,7 @@ export interface ProcessDeps {
   config: Config;
   database: Database;
   mailer: Mailer;
+  outbound: Outbound;
   keys: SigningKeys;
   rootKeys: RootKeys;
   appSecret: Buffer;
@@ -71,14 +73,24 @@ export interface ProcessDeps {
 export type Runtime = ReturnType<typeof createServices>;
 
 /** Infrastructure of the database and the process, which resolvers must not reach. */
-type Machinery = 'sql' | 'tail' | 'jobQueue' | 'buckets' | 'tokenUses' | 'passwords' | 'sessions' | 'mail' | 'vault';
+type Machinery =
+  | 'sql'
+  | 'tail'
+  | 'jobQueue'
+  | 'outbound'
+  | 'buckets'
+  | 'tokenUses'
+  | 'passwords'
+  | 'sessions'
+  | 'mail'
+  | 'vault';
 
 /** What resolvers see: the services of each resource, and what authorization and activity records of fields need. */
 export type Services = Omit<Runtime, Machinery>;
 
 /** The services of each resource, created once per process. */
 export function createServices(process: ProcessDeps) {
-  const { config, mailer, publicUrl, onFault } = process;
+  const { config, mailer, outbound, publicUrl, onFault } = process;
   const { pool, prisma } = process.database;
   const sql = new Sql(pool);
   const access = new Access(sql, config);
@@ -134,6 +146,7 @@ export function createServices(process: ProcessDeps) {
     onFault,
     tail,
     jobQueue,
+    outbound,
     buckets: new Buckets({ sql, changes, dataDir: config.dataDir }),
     events: new EventService({ tail, missed: new MissedEvents(sql), sql, access, authentication, onFault }),
     auth: new AuthService(auth),

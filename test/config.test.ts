@@ -52,6 +52,48 @@ describe('loadConfig', () => {
     expect(problemsOf({ PORT })).toEqual([`PORT must be an integer from 0 to 65535, not '${PORT}'.`]);
   });
 
+  it.each([
+    'http://idp.internal',
+    '10.0.0.0/33',
+    '127.1',
+    'idp.internal:0',
+    'idp.internal.',
+    '[idp.internal]',
+    '*',
+    '169.254.169.254',
+    '169.254.0.0/16',
+    '169.254.169.254:80',
+    'metadata.google.internal',
+    '[fd00:ec2::254]:80',
+    '0.0.0.0',
+    'ff02::/16',
+  ])('does not open %s to outbound calls', (target) => {
+    expect(problemsOf({ OUTBOUND_ALLOW: `10.0.0.0/8, ${target}` })).toEqual([
+      'OUTBOUND_ALLOW must be hosts, addresses or CIDR ranges between commas, each with a port if wanted, and no ' +
+        `metadata, link-local, multicast or unspecified address, not '10.0.0.0/8, ${target}'.`,
+    ]);
+  });
+
+  it('reads targets and DNS servers of outbound calls', () => {
+    const { outboundAllow, outboundDns } = loadConfig({
+      OUTBOUND_ALLOW: 'IdP.internal, idp.internal:8080,10.0.0.0/8,127.0.0.1:9000,::1,[::1]:80,fd00::/8',
+      OUTBOUND_DNS: '192.0.2.53, 192.0.2.53:5353, ::1, [::1]:53',
+    });
+    expect(outboundAllow).toEqual([
+      { kind: 'name', value: 'idp.internal', port: null },
+      { kind: 'name', value: 'idp.internal', port: 8080 },
+      { kind: 'range', value: '10.0.0.0/8', port: null },
+      { kind: 'range', value: '127.0.0.1', port: 9000 },
+      { kind: 'range', value: '::1', port: null },
+      { kind: 'range', value: '::1', port: 80 },
+      { kind: 'range', value: 'fd00::/8', port: null },
+    ]);
+    expect(outboundDns).toEqual(['192.0.2.53', '192.0.2.53:5353', '::1', '[::1]:53']);
+    expect(problemsOf({ OUTBOUND_DNS: 'dns.test' })).toEqual([
+      "OUTBOUND_DNS must be addresses of DNS servers between commas, each with a port if wanted, not 'dns.test'.",
+    ]);
+  });
+
   it('never repeats a secret', () => {
     expect(
       problemsOf({ APP_SECRET: 'hunter2', DATABASE_URL: 'mysql://u:hunter2@h/d', SMTP_URL: 'http://u:hunter2@h' }),

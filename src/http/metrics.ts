@@ -46,6 +46,19 @@ export function addMetrics(server: FastifyInstance, { services, pool, eventLag, 
     },
   });
   addJobMetrics(registry, jobs);
+  const { outbound } = services;
+  gauge('outbound_calls_running', 'Outbound calls that run.', () => outbound.running);
+  gauge('outbound_calls_waiting', 'Outbound calls that wait until others have ended.', () => outbound.waiting);
+  new Counter({
+    name: 'outbound_calls_total',
+    help: 'Outbound calls that ended: `answered` with any status, or by the reason why there was no answer.',
+    labelNames: ['outcome'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [outcome, count] of outbound.outcomes) this.inc({ outcome }, count);
+    },
+  });
   gauge('password_queue_depth', 'Password hashes that wait.', () => services.passwords.queueDepth);
   gauge('event_streams', 'Open event streams.', () => services.tail.size);
   // without the database, the other figures matter all the more

@@ -73,6 +73,8 @@ describe('metrics', () => {
       'activity_queue_depth',
       'event_streams',
       'password_queue_depth',
+      'outbound_calls_running',
+      'outbound_calls_waiting',
     ]) {
       expect(text).toContain(`\n${name} `);
     }

@@ -1,0 +1,83 @@
+import { OutboundError } from './outbound-error.ts';
+
+/** How many calls run and wait at most. */
+export interface SlotLimits {
+  total: number;
+  perOwner: number;
+  waiting: number;
+}
+
+interface Waiter {
+  owner: string;
+  start: () => void;
+}
+
+/**
+ * Limits how many calls run at once, in all and per owner, so that slow targets of one tenant do not hold up the
+ * others. Further calls wait in order.
+ */
+export class CallSlots {
+  readonly #limits: SlotLimits;
+  readonly #running = new Map<string, number>();
+  readonly #waiters: Waiter[] = [];
+  #total = 0;
+
+  constructor(limits: SlotLimits) {
+    this.#limits = limits;
+  }
+
+  get running(): number {
+    return this.#total;
+  }
+
+  get waiting(): number {
+    return this.#waiters.length;
+  }
+
+  /**
+   * Waits for a slot. The caller gives it back with {@link release}.
+   * @throws OutboundError busy when too many wait; the reason of the signal when it is aborted before
+   */
+  async take(owner: string, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    if (this.#hasRoom(owner)) {
+      this.#start(owner);
+      return;
+    }
+    if (this.#waiters.length >= this.#limits.waiting) throw new OutboundError('busy');
+    await new Promise<void>((resolve, reject) => {
+      const waiter = { owner, start: resolve };
+      this.#waiters.push(waiter);
+      const leave = () => {
+        const index = this.#waiters.indexOf(waiter);
+        if (index < 0) return; // it has its slot
+        this.#waiters.splice(index, 1);
+        reject(signal.reason);
+      };
+      signal.addEventListener('abort', leave, { once: true });
+    });
+  }
+
+  /** Gives a slot back, to the first that waits and may have it. */
+  release(owner: string): void {
+    this.#total -= 1;
+    const left = (this.#running.get(owner) ?? 0) - 1;
+    if (left > 0) this.#running.set(owner, left);
+    else this.#running.delete(owner);
+    const next = this.#waiters.findIndex((waiter) => this.#hasRoom(waiter.owner));
+    if (next < 0) return;
+    for (const waiter of this.#waiters.splice(next, 1)) {
+      this.#start(waiter.owner);
+      waiter.start();
+    }
+  }
+
+  #hasRoom(owner: string): boolean {
+    return this.#total < this.#limits.total && (this.#running.get(owner) ?? 0) < this.#limits.perOwner;
+  }
+
+  #start(owner: string): void {
+    this.#total += 1;
+    this.#running.set(owner, (this.#running.get(owner) ?? 0) + 1);
+  }
+}

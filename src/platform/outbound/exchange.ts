@@ -1,0 +1,132 @@
+import type { LookupFunction } from 'node:net';
+import { promisify } from 'node:util';
+import zlib from 'node:zlib';
+import { buildConnector, Client, type Dispatcher } from 'undici';
+import { OutboundError } from './outbound-error.ts';
+
+const MAX_HEADER_BYTES = 16 * 1024;
+/** How long one address of several may take to accept a connection before the next one is tried as well. */
+const NEXT_ADDRESS_AFTER_MS = 500;
+
+/** One request over a connection of its own. */
+export interface Exchange {
+  url: URL;
+  /** Where to connect: what was checked, and nothing else. */
+  addresses: readonly string[];
+  method: string;
+  headers: Readonly<Record<string, string>>;
+  body?: string | Uint8Array | undefined;
+  /** Limit of the body, as sent and after decompression. */
+  maxBytes: number;
+  /** Certificates that are trusted instead of Node's own. */
+  ca?: string | undefined;
+  signal: AbortSignal;
+  /** Called when the connection stands. */
+  onConnected: () => void;
+}
+
+/** The answer to one request. */
+export interface RawAnswer {
+  status: number;
+  headers: Headers;
+  body: Buffer;
+}
+
+/**
+ * Sends a request to one of the addresses and reads the whole answer.
+ * @throws OutboundError for what a limit cut off; errors of the socket, of TLS and of the parser
+ */
+export async function exchange(options: Exchange): Promise<RawAnswer> {
+  const { url, method, headers, body, signal, maxBytes } = options;
+  const client = new Client(url.origin, {
+    connect: connectorTo(options),
+    maxHeaderSize: MAX_HEADER_BYTES,
+    // the signal ends the call; these would only count the pauses of a target that drips
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  });
+  try {
+    const answer = await client.request({
+      path: `${url.pathname}${url.search}`,
+      method: method as Dispatcher.HttpMethod,
+      headers: { ...headers },
+      body: body ?? null,
+      signal,
+      reset: true,
+    });
+    const received = headersOf(answer.headers);
+    const bytes = await readBody(answer.body, maxBytes);
+    return { status: answer.statusCode, headers: received, body: await decompressed(bytes, received, maxBytes) };
+  } finally {
+    await client.destroy();
+  }
+}
+
+/** Connects to the checked addresses, whatever the name means by now. */
+function connectorTo({ addresses, ca, signal, onConnected }: Exchange): buildConnector.connector {
+  const pinned = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
+  const lookup: LookupFunction = (_host, { all }, done) => {
+    const [first] = pinned;
+    if (all) done(null, pinned);
+    else done(first ? null : new Error('no address'), first?.address ?? '', first?.family);
+  };
+  const connect = buildConnector({
+    lookup,
+    autoSelectFamily: true,
+    autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_AFTER_MS,
+    maxCachedSessions: 0,
+    timeout: 0, // the signal's
+    signal,
+    ...(ca === undefined ? {} : { ca }),
+  } as buildConnector.BuildOptions);
+  return (target, done) =>
+    connect(target, (...result) => {
+      if (result[0] === null) onConnected();
+      done(...result);
+    });
+}
+
+/** Values are bytes: what is not ASCII is kept as `fetch` keeps it. */
+function headersOf(received: Dispatcher.ResponseData['headers']): Headers {
+  const headers = new Headers();
+  for (const [name, values] of Object.entries(received))
+    for (const value of [values ?? []].flat()) headers.append(name, Buffer.from(value).toString('latin1'));
+  return headers;
+}
+
+async function readBody(body: AsyncIterable<Buffer>, maxBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    size += chunk.length;
+    if (size > maxBytes) throw new OutboundError('too_large');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+const decoders: Record<string, (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>> = {
+  gzip: promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.gunzip),
+  'x-gzip': promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.gunzip),
+  deflate: promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.inflate),
+  br: promisify<Buffer, zlib.BrotliOptions, Buffer>(zlib.brotliDecompress),
+};
+
+/** The encodings that answers may have. */
+export const ACCEPT_ENCODING = 'gzip, deflate, br';
+
+/** Undoes the one encoding that an answer may have, and takes the headers away that described it. */
+async function decompressed(bytes: Buffer, headers: Headers, maxBytes: number): Promise<Buffer> {
+  const encoding = headers.get('content-encoding')?.trim().toLowerCase() ?? 'identity';
+  if (encoding === 'identity' || bytes.length === 0) return bytes;
+  const decode = Object.hasOwn(decoders, encoding) ? decoders[encoding] : undefined;
+  if (!decode) throw new OutboundError('bad_response');
+  headers.delete('content-encoding');
+  headers.delete('content-length');
+  try {
+    return await decode(bytes, { maxOutputLength: maxBytes });
+  } catch (error) {
+    const isTooLarge = error instanceof RangeError && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE';
+    throw new OutboundError(isTooLarge ? 'too_large' : 'bad_response');
+  }
+}

@@ -1,0 +1,54 @@
+/**
+ * Why an outbound call gave no answer, with the sentence for the caller. A sentence never tells what was found inside:
+ * no resolved address, no part of an answer, no difference between a closed port and a silent one.
+ */
+const reasons = {
+  invalid_url: 'The URL must be an absolute https:// URL without user name and password.',
+  invalid_request: 'The method, a header or the body of the request is not allowed.',
+  blocked_address: 'The target has an address that this service does not call.',
+  blocked_port: 'The target has a port that this service does not call.',
+  insecure_url: 'The target must be called over https.',
+  redirect: 'The target redirects to another host or too often.',
+  timeout: 'The target did not answer in time.',
+  network: 'The target could not be reached, or the connection broke.',
+  tls: 'The certificate or the encryption of the target is not accepted.',
+  too_large: 'The answer of the target is too large.',
+  bad_response: 'The target did not answer in valid HTTP.',
+  busy: 'Too many outbound calls are running. Try again later.',
+  aborted: 'The call was cancelled.',
+} as const;
+
+/** The machine-readable reason of an {@link OutboundError}. */
+export type OutboundCode = keyof typeof reasons;
+
+/** An outbound call that gave no answer. Code and message are fit for the caller. */
+export class OutboundError extends Error {
+  override readonly name = 'OutboundError';
+  readonly code: OutboundCode;
+
+  constructor(code: OutboundCode) {
+    super(reasons[code]);
+    this.code = code;
+  }
+
+  /** Whether the service refused the call and sent nothing: another try gives the same. */
+  get isRefusal(): boolean {
+    return REFUSALS.has(this.code);
+  }
+
+  /** The outbound error behind what a client library threw; null if there is none. */
+  static in(error: unknown): OutboundError | null {
+    let current = error;
+    for (let depth = 0; depth < 5 && current instanceof Error; depth++, current = current.cause)
+      if (current instanceof OutboundError) return current;
+    return null;
+  }
+}
+
+const REFUSALS: ReadonlySet<OutboundCode> = new Set<OutboundCode>([
+  'invalid_url',
+  'invalid_request',
+  'blocked_address',
+  'blocked_port',
+  'insecure_url',
+]);

@@ -1,0 +1,219 @@
+import type { Logger } from '../logger.ts';
+import type { AllowedTarget } from './allowed-targets.ts';
+import { Answer } from './answer.ts';
+import { CallSlots, type SlotLimits } from './call-slots.ts';
+import { exchange } from './exchange.ts';
+import { failureOf } from './failures.ts';
+import { type FetchInit, requestOf } from './fetch-request.ts';
+import { DnsNames, type Names } from './names.ts';
+import { type OutboundCode, OutboundError } from './outbound-error.ts';
+import { redirected, redirectOf, type Sent } from './redirects.ts';
+import { checkedHeaders, checkedMethod } from './request-head.ts';
+import { parseUrl, TargetRules, targetOf } from './target-rules.ts';
+
+/** Whole time of a call: waiting, names, redirects and the body (defaults §4). */
+const CALL_TIMEOUT_MS = 10_000;
+/** Time of that to find the addresses and to connect. */
+const CONNECT_TIMEOUT_MS = 3_000;
+const MAX_BODY_BYTES = 1024 * 1024;
+const MAX_REDIRECTS = 3;
+const SLOTS: SlotLimits = { total: 256, perOwner: 16, waiting: 1_000 };
+
+/** For whom a call is made. */
+export interface CallOrigin {
+  /** Whose share of the parallel calls it uses: the id of the organization. */
+  owner?: string;
+  /** Trace of the request that caused it, for the log. */
+  traceId?: string;
+}
+
+/** One outbound call. */
+export interface OutboundRequest extends CallOrigin {
+  /** GET (default), HEAD, POST, PUT, PATCH, DELETE or OPTIONS. */
+  method?: string | undefined;
+  /** Absolute, without credentials; https, or http to a target of `OUTBOUND_ALLOW`. */
+  url: string | URL;
+  headers?: Readonly<Record<string, string>> | undefined;
+  body?: string | Uint8Array | undefined;
+  signal?: AbortSignal | undefined;
+  /** Limit of the whole call. Default 10,000. */
+  timeoutMs?: number;
+  /** Limit of the body, both as sent and after decompression. Default 1 MiB. */
+  maxBytes?: number;
+  /**
+   * `follow` (default): up to three redirects within the host, never from https to http; another port gets none of the
+   * headers that could be credentials. `manual`: the redirect is the answer. `error`: a redirect is an error.
+   */
+  redirect?: 'follow' | 'manual' | 'error' | undefined;
+}
+
+/** What the client is made of. */
+export interface OutboundOptions {
+  config: { readonly outboundAllow: readonly AllowedTarget[]; readonly outboundDns: readonly string[] };
+  logger: Logger;
+  /** Finds addresses instead of DNS. They are checked all the same. */
+  names?: Names;
+  /** Certificates (PEM) to trust instead of Node's own. */
+  ca?: string;
+  connectTimeoutMs?: number;
+  slots?: SlotLimits;
+}
+
+/**
+ * The only way out of the service. A call finds the addresses of its target, checks all of them, connects to one that
+ * it checked, and uses this connection once: nothing can change between the check and the use. Proxies that the
+ * environment names are not used.
+ *
+ * Time, size and the number of parallel calls are limited.
+ */
+export class Outbound {
+  readonly #rules: TargetRules;
+  readonly #names: Names;
+  readonly #options: OutboundOptions;
+  readonly #slots: CallSlots;
+  readonly #calls = new Map<AbortController, Promise<Answer>>();
+  readonly #outcomes = new Map<string, number>();
+  #isClosed = false;
+
+  constructor(options: OutboundOptions) {
+    this.#rules = new TargetRules(options.config.outboundAllow);
+    this.#names = options.names ?? new DnsNames(options.config.outboundDns);
+    this.#slots = new CallSlots(options.slots ?? SLOTS);
+    this.#options = options;
+  }
+
+  /** How the calls since the start have ended: `answered`, or the code of their {@link OutboundError}. */
+  get outcomes(): ReadonlyMap<string, number> {
+    return this.#outcomes;
+  }
+
+  /** How many calls run. */
+  get running(): number {
+    return this.#slots.running;
+  }
+
+  /** How many calls wait until others have ended. */
+  get waiting(): number {
+    return this.#slots.waiting;
+  }
+
+  /**
+   * Makes one call. Every status is an answer.
+   * @throws OutboundError
+   */
+  async request(request: OutboundRequest): Promise<Answer> {
+    const call = new AbortController();
+    const answer = this.#counted(request, call);
+    this.#calls.set(call, answer);
+    try {
+      return await answer;
+    } finally {
+      this.#calls.delete(call);
+    }
+  }
+
+  /**
+   * The same as a standard `fetch`, for client libraries: a URL, and a body of text, bytes or form fields. It rejects
+   * with an {@link OutboundError}, or with the reason of its signal.
+   */
+  fetchFor(origin: CallOrigin = {}): (input: string | URL, init?: FetchInit) => Promise<Response> {
+    return async (input, init = {}) => {
+      try {
+        return (await this.request({ ...origin, ...requestOf(input, init) })).toResponse();
+      } catch (error) {
+        throw init.signal?.aborted ? init.signal.reason : error;
+      }
+    };
+  }
+
+  /** Cancels the calls that still run, and resolves when their connections are closed. Later calls fail. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const call of this.#calls.keys()) call.abort(new OutboundError('aborted'));
+    await Promise.allSettled(this.#calls.values());
+  }
+
+  async #counted(request: OutboundRequest, call: AbortController): Promise<Answer> {
+    const startedAt = performance.now();
+    try {
+      const answer = await this.#timed(request, call);
+      this.#record(request, startedAt, 'answered', answer.status);
+      return answer;
+    } catch (error) {
+      const failure = failureOf(error, call.signal);
+      this.#record(request, startedAt, failure.code, null);
+      throw failure;
+    }
+  }
+
+  async #timed(request: OutboundRequest, call: AbortController): Promise<Answer> {
+    const { signal: given, timeoutMs = CALL_TIMEOUT_MS, owner = '' } = request;
+    const sent: Sent = {
+      url: parseUrl(request.url),
+      method: checkedMethod(request.method),
+      headers: checkedHeaders(request.headers),
+      body: request.body,
+    };
+    const cancel = () => call.abort(new OutboundError('aborted'));
+    if (given?.aborted || this.#isClosed) cancel();
+    given?.addEventListener('abort', cancel, { once: true });
+    const timer = setTimeout(() => call.abort(new OutboundError('timeout')), timeoutMs);
+    try {
+      await this.#slots.take(owner, call.signal);
+      try {
+        return await this.#follow(request, sent, call);
+      } finally {
+        this.#slots.release(owner);
+      }
+    } finally {
+      clearTimeout(timer);
+      given?.removeEventListener('abort', cancel);
+    }
+  }
+
+  async #follow(request: OutboundRequest, first: Sent, call: AbortController): Promise<Answer> {
+    let sent = first;
+    for (let hops = 0; hops <= MAX_REDIRECTS; hops++) {
+      const answer = await this.#send(request, sent, call);
+      const location = request.redirect === 'manual' ? null : redirectOf(answer);
+      if (location === null) return answer;
+      if (request.redirect === 'error') break;
+      sent = redirected(sent, answer.status, location);
+    }
+    throw new OutboundError('redirect');
+  }
+
+  /** One request and its answer, with everything checked anew. */
+  async #send({ maxBytes = MAX_BODY_BYTES }: OutboundRequest, sent: Sent, call: AbortController): Promise<Answer> {
+    const { ca, connectTimeoutMs = CONNECT_TIMEOUT_MS } = this.#options;
+    const { signal } = call;
+    const timer = setTimeout(() => call.abort(new OutboundError('timeout')), connectTimeoutMs);
+    try {
+      const target = targetOf(sent.url);
+      const isListed = this.#rules.lists(target);
+      const addresses = await this.#names.addresses(target.host, { isListed, signal });
+      this.#rules.check(target, addresses);
+      const onConnected = () => clearTimeout(timer);
+      const answer = await exchange({ ...sent, addresses, maxBytes, ca, signal, onConnected });
+      return new Answer({ ...answer, url: sent.url.href });
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Path and query may be credentials themselves, so the log has neither. */
+  #record(request: OutboundRequest, startedAt: number, outcome: OutboundCode | 'answered', status: number | null) {
+    this.#outcomes.set(outcome, (this.#outcomes.get(outcome) ?? 0) + 1);
+    const fields = {
+      trace_id: request.traceId,
+      org_id: request.owner,
+      method: request.method ?? 'GET',
+      origin: URL.canParse(request.url) ? new URL(request.url).origin : undefined,
+      outcome,
+      status: status ?? undefined,
+      duration_ms: Math.round(performance.now() - startedAt),
+    };
+    if (outcome === 'answered') this.#options.logger.debug(fields, 'an outbound call was answered');
+    else this.#options.logger.warn(fields, 'an outbound call failed');
+  }
+}

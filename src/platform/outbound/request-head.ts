@@ -1,0 +1,26 @@
+import { ACCEPT_ENCODING } from './exchange.ts';
+import { OutboundError } from './outbound-error.ts';
+
+const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
+/** What the connection decides: a caller that sets it means another host or another framing than was checked. */
+const RESERVED =
+  /^(host|connection|keep-alive|content-length|transfer-encoding|te|trailer|upgrade|expect|http2-settings|proxy-.*)$/;
+const TOKEN = /^[a-z0-9!#$%&'*+.^_`|~-]+$/;
+const UNPRINTABLE = /[^\t\x20-\x7e\x80-\xff]/;
+
+const DEFAULTS = { accept: '*/*', 'accept-encoding': ACCEPT_ENCODING, 'user-agent': 'platform-management-api' };
+
+/** @throws OutboundError invalid_request */
+export function checkedMethod(method = 'GET'): string {
+  const upper = method.toUpperCase();
+  if (!METHODS.has(upper)) throw new OutboundError('invalid_request');
+  return upper;
+}
+
+/** The headers to send, names in lower case. @throws OutboundError invalid_request */
+export function checkedHeaders(given: Readonly<Record<string, string>> = {}): Record<string, string> {
+  const headers = Object.entries(given).map(([name, value]) => [name.toLowerCase(), value] as const);
+  for (const [name, value] of headers)
+    if (!TOKEN.test(name) || RESERVED.test(name) || UNPRINTABLE.test(value)) throw new OutboundError('invalid_request');
+  return { ...DEFAULTS, ...Object.fromEntries(headers) };
+}

@@ -1,0 +1,82 @@
+import type { BlockList } from 'node:net';
+import { embedded, isIn, isNeverCalled, isPublic, NEVER_NAMES, rangesOf } from './addresses.ts';
+import type { AllowedTarget } from './allowed-targets.ts';
+import { OutboundError } from './outbound-error.ts';
+
+/** Ports of public targets: https, and the other port where it is customary. */
+const PUBLIC_PORTS: ReadonlySet<number> = new Set([443, 8443]);
+
+/** Where a call goes, as its URL says. */
+export interface Target {
+  /** Name, or address without brackets; without a dot at the end. */
+  host: string;
+  port: number;
+  isSecure: boolean;
+}
+
+/**
+ * Which targets may be called (defaults §4): public addresses over https; what `OUTBOUND_ALLOW` names over http as well
+ * and on any port; metadata services never.
+ */
+export class TargetRules {
+  readonly #names: readonly AllowedTarget[];
+  readonly #ranges: readonly { list: BlockList; port: number | null }[];
+
+  constructor(allow: readonly AllowedTarget[]) {
+    this.#names = allow.filter(({ kind }) => kind === 'name');
+    this.#ranges = allow
+      .filter(({ kind }) => kind === 'range')
+      .map(({ value, port }) => ({ list: rangesOf([value]), port }));
+  }
+
+  /** Whether the operator lists the host by its name. */
+  lists({ host, port }: Target): boolean {
+    return this.#names.some((entry) => entry.value === host && (entry.port === null || entry.port === port));
+  }
+
+  /**
+   * Checks all addresses of a target: one that may not be called refuses the whole target.
+   * @throws OutboundError blocked_address, blocked_port, insecure_url
+   */
+  check(target: Target, addresses: readonly string[]): void {
+    if (NEVER_NAMES.has(target.host)) throw new OutboundError('blocked_address');
+    for (const address of addresses) this.#checkAddress(target, address);
+  }
+
+  #checkAddress(target: Target, address: string): void {
+    if (isNeverCalled(address)) throw new OutboundError('blocked_address');
+    const isOpened = (part: string) => this.lists(target) || this.#isInRange(part, target.port);
+    if (isOpened(address) && embedded(address).every((part) => isOpened(part) || isPublic(part))) return;
+    if (!isPublic(address)) throw new OutboundError('blocked_address');
+    if (!target.isSecure) throw new OutboundError('insecure_url');
+    if (!PUBLIC_PORTS.has(target.port)) throw new OutboundError('blocked_port');
+  }
+
+  #isInRange(address: string, port: number): boolean {
+    return this.#ranges.some((range) => (range.port === null || range.port === port) && isIn(range.list, address));
+  }
+}
+
+/**
+ * Where a URL leads.
+ * @throws OutboundError invalid_url unless it is an absolute http or https URL without credentials
+ */
+export function parseUrl(text: string | URL): URL {
+  if (!URL.canParse(text)) throw new OutboundError('invalid_url');
+  const url = new URL(text);
+  if (!/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '')
+    throw new OutboundError('invalid_url');
+  url.hostname = url.hostname.replace(/\.+$/, ''); // the root's dot: a certificate has none
+  url.hash = '';
+  return url;
+}
+
+/** The target of a parsed URL. */
+export function targetOf(url: URL): Target {
+  const isSecure = url.protocol === 'https:';
+  return {
+    host: url.hostname.replace(/^\[|\]$/g, ''),
+    port: url.port === '' ? (isSecure ? 443 : 80) : Number(url.port),
+    isSecure,
+  };
+}
