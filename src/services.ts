@@ -18,6 +18,7 @@ import { RegistrationService } from './auth/registration.service.ts';
 import { RequestedMails } from './auth/requested-mails.ts';
 import { Sessions } from './auth/sessions.ts';
 import type { Config } from './config.ts';
+import { oauthStates } from './connections/oauth-states.ts';
 import { ActivityRecorder } from './data/activity.ts';
 import { Changes } from './data/changes.ts';
 import { Cursors } from './data/cursors.ts';
@@ -44,6 +45,7 @@ import type { Outbound } from './platform/outbound/outbound.ts';
 import type { Database } from './platform/postgres/database.ts';
 import { ProviderAccountService } from './provider-accounts/provider-account.service.ts';
 import { ReleaseService } from './releases/release.service.ts';
+import { Credentials } from './secrets/credentials.ts';
 import { RevealService } from './secrets/reveal.service.ts';
 import { SecretReads } from './secrets/secret.reads.ts';
 import { SecretService } from './secrets/secret.service.ts';
@@ -83,7 +85,9 @@ type Machinery =
   | 'passwords'
   | 'sessions'
   | 'mail'
-  | 'vault';
+  | 'vault'
+  | 'credentials'
+  | 'oauthStates';
 
 /** What resolvers see: the services of each resource, and what authorization and activity records of fields need. */
 export type Services = Omit<Runtime, Machinery>;
@@ -174,6 +178,8 @@ export function createServices(process: ProcessDeps) {
     modelUsage: new ModelUsageService(deps),
     providerAccounts: new ProviderAccountService({ ...deps, vault }),
     vault,
+    credentials: new Credentials({ rootKeys }),
+    oauthStates,
     secretReads,
     secrets,
     reveals: new RevealService({ ...deps, prisma, rootKeys, reads: secretReads, onFault }),

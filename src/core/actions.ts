@@ -8,12 +8,26 @@ export const eventNames = {
   rotate: 'rotated',
   refresh: 'refreshed',
   revoke: 'revoked',
+  toggle: 'toggled',
+  upgrade: 'upgraded',
 } as const;
 
 /** A verb of {@link eventNames}. */
 export type ChangeVerb = keyof typeof eventNames;
 
-const others = ['read', 'list', 'execute', 'login', 'logout', 'reveal', 'deploy', 'undeploy', 'promote'] as const;
+const others = [
+  'read',
+  'list',
+  'execute',
+  'login',
+  'logout',
+  'reveal',
+  'deploy',
+  'undeploy',
+  'promote',
+  'connect',
+  'disconnect',
+] as const;
 
 /** What an activity record says was done. */
 export type Action = ChangeVerb | (typeof others)[number];

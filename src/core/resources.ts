@@ -208,11 +208,37 @@ export const resources = {
     },
     events: editable,
   },
+  tool: {
+    prefix: 'tool',
+    in: 'organization',
+    may: { read: 'viewer', create: 'admin', update: 'admin' },
+    events: ['created', 'updated'],
+  },
+  tool_instance: {
+    prefix: 'ti',
+    in: 'workspace',
+    may: {
+      read: 'viewer',
+      create: 'member',
+      update: ownOr('member', 'editor'),
+      delete: ownOr('member', 'editor'),
+      execute: 'member',
+    },
+    events: [...editable, 'toggled', 'upgraded'],
+  },
+  // a member may connect the instances that the member created
+  connection: {
+    prefix: 'conn',
+    in: 'workspace',
+    may: { read: 'viewer', create: ownOr('member', 'editor'), delete: ownOr('member', 'editor') },
+    events: [...editable, 'needs_reauth'],
+  },
   sync: { in: 'workspace', may: { subscribe: 'viewer' } },
 
   // internal to the service
   session: { prefix: 'ses', in: 'nowhere' },
   root_key: { prefix: 'rk', in: 'nowhere' },
+  credential: { prefix: 'cred', in: 'nowhere' },
   activity: { prefix: 'act', in: 'anywhere' },
   event: { prefix: 'evt', in: 'anywhere' },
   // for requests that name no resource: an identifier without a known prefix, a path without a route

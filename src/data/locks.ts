@@ -27,10 +27,15 @@ const lockOrder = [
   'releases',
   'environments',
   'environment_slots',
+  'oauth_states',
+  'tools',
+  'tool_instances',
+  'connections',
   'root_keys',
   'model_entitlements',
   'provider_accounts',
   'secrets',
+  'credentials',
   'logical_models',
   'model_targets',
   'api_tokens',
@@ -40,7 +45,10 @@ const lockOrder = [
 export type LockableTable = (typeof lockOrder)[number];
 
 /** The sort key of a table's rows, if it is not `id`. */
-const keys: { [Name in LockableTable]?: string } = { environment_slots: 't.environment_id, t.app_id' };
+const keys: { [Name in LockableTable]?: string } = {
+  environment_slots: 't.environment_id, t.app_id',
+  oauth_states: 't.hash',
+};
 
 /** Checks the locks of one transaction against {@link lockOrder}. */
 export class LockOrder {

@@ -6,6 +6,7 @@ const BATCH = 100;
 
 /** Something that cannot be opened. */
 export interface Finding {
+  /** A secret, or a credential of a tool instance or connection. */
   secretId: string;
   orgId: string;
   /** Null for the data key, and with it every version. */
@@ -13,7 +14,7 @@ export interface Finding {
   reason: string;
 }
 
-/** What was examined. */
+/** What was examined. A credential counts as a secret with one value. */
 export interface Examined {
   secrets: number;
   versions: number;
@@ -22,8 +23,9 @@ export interface Examined {
 const BATCH_TIMEOUT_MS = 120_000;
 
 /**
- * Opens every value of the vault, including deleted secrets, and reports each one that cannot be opened. Reports
- * contain nothing of a value. The services may keep running: each of their changes is seen completely or not at all.
+ * Opens every value of the vault, including deleted secrets and all credentials, and reports each one that cannot be
+ * opened. Reports contain nothing of a value. The services may keep running: each of their changes is seen completely
+ * or not at all.
  */
 export async function examine(
   prisma: PrismaClient,
@@ -31,18 +33,20 @@ export async function examine(
   onFinding: (finding: Finding) => void,
 ): Promise<Examined> {
   const examined = { secrets: 0, versions: 0 };
-  for (let after: string | null = ''; after !== null; ) {
-    const from: string = after;
-    // One snapshot for a secret and its versions: they are read separately, because many values would not fit in
-    // memory.
-    const batch = await prisma.$transaction((db) => examineBatch(db, rootKeys, from), {
-      isolationLevel: 'RepeatableRead',
-      timeout: BATCH_TIMEOUT_MS,
-    });
-    examined.secrets += batch.secrets;
-    examined.versions += batch.versions;
-    for (const finding of batch.findings) onFinding(finding);
-    after = batch.last;
+  for (const examineNext of [examineBatch, examineCredentials]) {
+    for (let after: string | null = ''; after !== null; ) {
+      const from: string = after;
+      // One snapshot for a secret and its versions: they are read separately, because many values would not fit in
+      // memory.
+      const batch = await prisma.$transaction((db) => examineNext(db, rootKeys, from), {
+        isolationLevel: 'RepeatableRead',
+        timeout: BATCH_TIMEOUT_MS,
+      });
+      examined.secrets += batch.secrets;
+      examined.versions += batch.versions;
+      for (const finding of batch.findings) onFinding(finding);
+      after = batch.last;
+    }
   }
   return examined;
 }
@@ -83,4 +87,21 @@ async function examineBatch(db: Prisma.TransactionClient, rootKeys: RootKeys, af
       report(secret.vaultVersion, 'has no ciphertext');
   }
   return { secrets: secrets.length, versions: values, findings, last: secrets.at(-1)?.id ?? null };
+}
+
+async function examineCredentials(db: Prisma.TransactionClient, rootKeys: RootKeys, after: string): Promise<Batch> {
+  const credentials = await db.credential.findMany({
+    where: { id: { gt: after } },
+    orderBy: { id: 'asc' },
+    take: BATCH,
+  });
+  const findings: Finding[] = [];
+  for (const credential of credentials) {
+    const { id, orgId } = credential;
+    attempt(
+      () => openValue(unwrapKey(rootKeys, credential), credential, credential),
+      ({ reason }) => findings.push({ secretId: id, orgId, version: null, reason }),
+    );
+  }
+  return { secrets: credentials.length, versions: credentials.length, findings, last: credentials.at(-1)?.id ?? null };
 }

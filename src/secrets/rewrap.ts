@@ -32,8 +32,9 @@ export interface RewrapResult {
 }
 
 /**
- * Wraps the data keys of all secrets, including deleted ones, with the newest root key while services read and write.
- * Each batch commits separately: after a crash the next run continues with the rest. Values stay unchanged.
+ * Wraps the data keys of all secrets, including deleted ones, and of all credentials with the newest root key while
+ * services read and write. Each batch commits separately: after a crash the next run continues with the rest. Values
+ * stay unchanged.
  */
 export async function rewrap(
   prisma: PrismaClient,
@@ -41,8 +42,7 @@ export async function rewrap(
   onProgress: (progress: RewrapProgress) => void,
 ): Promise<RewrapResult> {
   const root = rootKeys.newest;
-  const isOld = { rootKeyId: { not: root.id } };
-  const progress = { done: 0, total: await prisma.secret.count({ where: isOld }) };
+  const progress = { done: 0, total: await countOthers(prisma, root.id) };
   let faults: VaultFault[] = [];
   for (let pass = 1; pass <= PASSES; pass++) {
     faults = [];
@@ -52,7 +52,7 @@ export async function rewrap(
       // Services may still wrap secrets with an older key; these come on top.
       onProgress({ ...progress, total: Math.max(progress.total, progress.done) });
     }
-    if ((await prisma.secret.count({ where: isOld })) <= faults.length) break;
+    if ((await countOthers(prisma, root.id)) <= faults.length) break;
     await delay(PAUSE_MS);
   }
   const { retired, needed } = await retireOthers(prisma, root.id);
@@ -66,12 +66,24 @@ interface Batch {
   faults: VaultFault[];
 }
 
+/** The tables whose rows have a data key of their own. */
+const TABLES = ['secrets', 'credentials'] as const;
+type Table = (typeof TABLES)[number];
+
+/** How many data keys are wrapped by another root key. */
+async function countOthers(prisma: PrismaClient, rootKeyId: string): Promise<number> {
+  const where = { rootKeyId: { not: rootKeyId } };
+  return (await prisma.secret.count({ where })) + (await prisma.credential.count({ where }));
+}
+
 async function* walk(prisma: PrismaClient, rootKeys: RootKeys, root: NamedKey): AsyncGenerator<Batch> {
-  for (let after: string | null = ''; after !== null; ) {
-    const from: string = after;
-    const batch = await prisma.$transaction((db) => rewrapBatch(db, rootKeys, root, from));
-    after = batch.last;
-    if (after !== null) yield batch;
+  for (const table of TABLES) {
+    for (let after: string | null = ''; after !== null; ) {
+      const from: string = after;
+      const batch = await prisma.$transaction((db) => rewrapBatch(db, rootKeys, root, table, from));
+      after = batch.last;
+      if (after !== null) yield batch;
+    }
   }
 }
 
@@ -79,10 +91,11 @@ async function rewrapBatch(
   db: Prisma.TransactionClient,
   rootKeys: RootKeys,
   root: NamedKey,
+  table: Table,
   after: string,
 ): Promise<Batch> {
   const secrets = await db.$queryRaw<WrappedKey[]>`
-    select id, org_id as "orgId", root_key_id as "rootKeyId", wrapped_key as "wrappedKey" from secrets
+    select id, org_id as "orgId", root_key_id as "rootKeyId", wrapped_key as "wrappedKey" from ${Prisma.raw(table)}
     where root_key_id <> ${root.id} and id > ${after} order by id limit ${BATCH} for no key update skip locked`;
   const faults: VaultFault[] = [];
   const ids: string[] = [];
@@ -99,7 +112,7 @@ async function rewrapBatch(
   if (ids.length > 0) {
     await rootKeys.lock((text, values) => db.$queryRawUnsafe(text, ...values), root);
     await db.$executeRaw`
-      update secrets s set root_key_id = ${root.id}, wrapped_key = decode(u.key, 'base64')
+      update ${Prisma.raw(table)} s set root_key_id = ${root.id}, wrapped_key = decode(u.key, 'base64')
       from unnest(${ids}::text[], ${keys}::text[]) u(id, key) where s.id = u.id`;
   }
   return { last: secrets.at(-1)?.id ?? null, rewrapped: ids.length, faults };
@@ -112,7 +125,9 @@ async function retireOthers(prisma: PrismaClient, newest: string): Promise<Pick<
   const needed: string[] = [];
   for (const { id } of others) {
     try {
-      const { count } = await prisma.rootKey.deleteMany({ where: { id, secrets: { none: {} } } });
+      const { count } = await prisma.rootKey.deleteMany({
+        where: { id, secrets: { none: {} }, credentials: { none: {} } },
+      });
       (count > 0 ? retired : needed).push(id);
     } catch (error) {
       if (!isReferenced(error)) throw error;

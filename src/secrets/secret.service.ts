@@ -2,7 +2,7 @@ import type { Actor } from '../access/caller.ts';
 import type { Checked, OrganizationPlace } from '../access/checked-place.ts';
 import { ApiError, alreadyExists, conflict, notFound } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
-import { brokenUnique, TryAgain, type Tx } from '../data/changes.ts';
+import { brokenUnique, type Tx } from '../data/changes.ts';
 import type { Given } from '../data/given.ts';
 import type { LockStrength } from '../data/locks.ts';
 import { emitChange, recordChange } from '../data/record-change.ts';
@@ -12,6 +12,7 @@ import { statement } from '../data/writes.ts';
 import type { Secret as SecretRow } from '../generated/prisma/client.ts';
 import type { RootKeys } from '../platform/keys/root-keys.ts';
 import { newDataKey, type SecretValue, sealValue, unwrapKey, wrapKey } from './envelope.ts';
+import { lockRootKey } from './root-key-lock.ts';
 import { type Secret, type SecretReads, withoutKeys } from './secret.reads.ts';
 import { demandPlace, findPlace, type PlaceInput } from './secret-place.ts';
 import { checkValue } from './secret-value.ts';
@@ -253,18 +254,6 @@ export class SecretService {
       throw alreadyExists('secret', 'name', name, other?.id);
     }
   }
-}
-
-/** Locks the newest root key. A key that was verified before is locked together with the other writes of the change. */
-async function lockRootKey(tx: Tx, rootKeys: RootKeys): Promise<RootKeys['newest']> {
-  const root = rootKeys.newest;
-  const canary = rootKeys.canaryOf(root);
-  if (!canary) return rootKeys.lock((text, values) => tx.query({ text, values }));
-  tx.demand('root_keys', { id: root.id, canary }, 'key share', () => {
-    rootKeys.forget(root);
-    return new TryAgain('The root key is looked at again.');
-  });
-  return root;
 }
 
 const inUse = (id: string, advice: string, references: SecretUse[]) =>

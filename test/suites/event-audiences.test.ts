@@ -43,6 +43,9 @@ const liesIn: Partial<Record<ResourceWord, readonly Below[]>> = {
   model: [],
   provider_account: [],
   model_entitlement: [],
+  tool: [],
+  tool_instance: [],
+  connection: [],
 };
 
 interface Listener {

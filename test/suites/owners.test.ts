@@ -10,6 +10,7 @@ const notReferences: Record<string, string> = {
 
 /** Tables whose rows end at some time and which nothing removes by itself, with the reason. */
 const kept: Record<string, string> = {
+  connections: 'its access token ends and is refreshed; it goes with its tool instance',
   invitations: 'an expired invitation stays listed until somebody removes it, and goes with its organization',
 };
 

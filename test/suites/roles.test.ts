@@ -88,6 +88,17 @@ const matrix: Record<Permission, string> = {
   'model_entitlement:create': '- - - x x', // an admin of the workspace alone may not: below
   'model_entitlement:update': '- - - x x', // an admin of the workspace alone may not: below
   'model_entitlement:delete': '- - - x x', // an admin of the workspace alone may not: below
+  'tool:read': 'x x x x x',
+  'tool:create': '- - - x x',
+  'tool:update': '- - - x x',
+  'tool_instance:read': 'x x x x x',
+  'tool_instance:create': '- x x x x',
+  'tool_instance:update': '- o x x x',
+  'tool_instance:delete': '- o x x x',
+  'tool_instance:execute': '- x x x x',
+  'connection:read': 'x x x x x',
+  'connection:create': '- o x x x',
+  'connection:delete': '- o x x x',
   'sync:subscribe': 'x x x x x',
 };
 

