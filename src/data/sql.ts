@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import pg from 'pg';
+import { PreparedRead } from '../platform/postgres/prepared-read.ts';
 import type { Query } from '../platform/postgres/transaction.ts';
 
 /**
@@ -88,12 +89,11 @@ export class Sql {
 
   /** The rows of a read. Repeated once if its connection was lost, so never use it for a write. */
   async read<Row extends object>(text: string, values: unknown[]): Promise<Row[]> {
-    const query = this.#query(text, values);
     try {
-      return (await this.#pool.query<Row>(query)).rows;
+      return await this.#read<Row>(text, values);
     } catch (error) {
       if (!isConnectionLoss(error)) throw error;
-      return (await this.#pool.query<Row>(query)).rows;
+      return await this.#read<Row>(text, values);
     }
   }
 
@@ -115,6 +115,12 @@ export class Sql {
   /** A statement for a transaction, whose 64-bit integers are `bigint` as Prisma reads them. */
   queryOf(text: string, values: unknown[], rowMode?: 'array'): Query {
     return { ...nameOf(text), text, values, types: rowTypes, ...(rowMode && { rowMode }) };
+  }
+
+  async #read<Row extends object>(text: string, values: unknown[]): Promise<Row[]> {
+    const { name } = nameOf(text);
+    const query: pg.QueryConfig = name ? new PreparedRead(name, text, values, types) : { text, values, types };
+    return (await this.#pool.query<Row>(query)).rows;
   }
 
   #query(text: string, values: unknown[]) {

@@ -1,0 +1,121 @@
+import pg from 'pg';
+
+interface Field {
+  name: string;
+  dataTypeID: number;
+}
+
+// what the driver's types leave out
+declare module 'pg' {
+  interface Connection {
+    readonly parsedStatements: Readonly<Record<string, string | undefined>>;
+  }
+  interface Query {
+    text: string;
+    name: string;
+    values: unknown[];
+    callback: ((error: Error | null, result?: { rows: object[] }) => void) | undefined;
+    prepare(connection: Connection): void;
+  }
+}
+
+/** How the rows of a statement are made: the columns, a parser for each, and an object with their names. */
+interface RowShape {
+  names: readonly string[];
+  types: readonly number[];
+  parsers: readonly ((text: string) => unknown)[];
+  blank: Readonly<Record<string, null>>;
+}
+
+/** The shape of each statement, by name, as last seen: connections share it as long as it stays the same. */
+const latest = new Map<string, RowShape>();
+
+/** What a connection has described, which stays true as long as its prepared statements. */
+interface Described {
+  shapes: Map<string, RowShape>;
+  /** The connection, without a way to ask for a description. */
+  quiet: pg.Connection;
+}
+
+const described = new WeakMap<pg.Connection, Described>();
+
+/**
+ * A read that is prepared by name, for `query` of the driver. The driver asks the server to describe the columns with
+ * every execution, and reads the description: a tenth of the cost of one row. This asks only with the first execution
+ * on each connection. PostgreSQL itself refuses a prepared statement whose columns have changed since (`0A000`).
+ */
+export class PreparedRead extends pg.Query {
+  readonly #types: pg.CustomTypesConfig;
+  readonly #rows: object[] = [];
+  #connection: pg.Connection | null = null;
+  #shape: RowShape | null = null;
+  #failure: Error | null = null;
+
+  constructor(name: string, text: string, values: unknown[], types: pg.CustomTypesConfig) {
+    super(text);
+    this.name = name;
+    this.values = values;
+    this.#types = types;
+  }
+
+  /** Sends the statement; the driver calls it between corking and uncorking the connection. */
+  override prepare(connection: pg.Connection): void {
+    const { name } = this;
+    this.#connection = connection;
+    const known = connection.parsedStatements[name] === undefined ? undefined : described.get(connection);
+    this.#shape = known?.shapes.get(name) ?? null;
+    super.prepare(known && this.#shape ? known.quiet : connection);
+  }
+
+  handleRowDescription({ fields }: { fields: readonly Field[] }): void {
+    const { name } = this;
+    const last = latest.get(name);
+    this.#shape = last && isShapeOf(last, fields) ? last : shapeOf(fields, this.#types);
+    latest.set(name, this.#shape);
+    if (!this.#connection) return;
+    const known = described.get(this.#connection) ?? { shapes: new Map(), quiet: quietly(this.#connection) };
+    known.shapes.set(name, this.#shape);
+    described.set(this.#connection, known);
+  }
+
+  handleDataRow({ fields }: { fields: readonly (string | null)[] }): void {
+    if (this.#failure || !this.#shape) return;
+    const { names, parsers, blank } = this.#shape;
+    const row: Record<string, unknown> = { ...blank };
+    try {
+      for (let at = 0; at < fields.length; at++) {
+        const text = fields[at];
+        if (typeof text === 'string') row[names[at]!] = parsers[at]!(text);
+      }
+    } catch (error) {
+      this.#failure = error instanceof Error ? error : new Error('A column could not be parsed.', { cause: error });
+    }
+    this.#rows.push(row);
+  }
+
+  handleCommandComplete(): void {
+    // the driver's own would read the command and the number of rows
+  }
+
+  handleReadyForQuery(): void {
+    if (this.#failure) this.callback?.(this.#failure);
+    else this.callback?.(null, { rows: this.#rows });
+  }
+}
+
+const quietly = (connection: pg.Connection): pg.Connection =>
+  Object.create(connection, { describe: { value: () => undefined } }) as pg.Connection;
+
+function shapeOf(fields: readonly Field[], types: pg.CustomTypesConfig): RowShape {
+  const parserOf = types.getTypeParser as (oid: number, format: 'text') => (text: string) => unknown;
+  return {
+    names: fields.map(({ name }) => name),
+    types: fields.map(({ dataTypeID }) => dataTypeID),
+    parsers: fields.map(({ dataTypeID }) => parserOf(dataTypeID, 'text')),
+    blank: Object.fromEntries(fields.map(({ name }) => [name, null])),
+  };
+}
+
+const isShapeOf = ({ names, types }: RowShape, fields: readonly Field[]): boolean =>
+  names.length === fields.length &&
+  fields.every(({ name, dataTypeID }, at) => name === names[at] && dataTypeID === types[at]);
