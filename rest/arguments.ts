@@ -9,6 +9,7 @@ import type {
 } from 'graphql';
 import { coerceInputValue, getNullableType, isInputObjectType, Kind, valueFromAST } from 'graphql';
 import type { ArgumentIssues } from '../src/core/constraints.ts';
+import { plainCheckOf } from '../src/core/execution/values.ts';
 import { operationOf } from './documents.ts';
 import { byPlace, type Locator } from './locate.ts';
 import type { CompiledOperation } from './operation.ts';
@@ -69,9 +70,11 @@ function readerOf(
   const otherwise = fixed && fixed.kind !== Kind.VARIABLE ? valueFromAST(fixed, type) : defaultValue;
   if (variable === null) return () => otherwise;
   if (isInputObjectType(getNullableType(type))) return (variables) => variables[variable] ?? otherwise;
+  const isPlain = plainCheckOf(type);
   return (variables) => {
     const given = variables[variable];
     if (given === undefined) return otherwise;
+    if (isPlain?.(given)) return given;
     let isWrong = false;
     const value: unknown = coerceInputValue(given, type, () => {
       isWrong = true;

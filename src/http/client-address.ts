@@ -1,10 +1,24 @@
 import type { IncomingMessage } from 'node:http';
 import ipaddr from 'ipaddr.js';
+import { lruOf } from '../core/lru.ts';
 
-type Range = [ipaddr.IPv4 | ipaddr.IPv6, number];
+/** An IPv6 address with a zone, or one that ends with an IPv4 address, is the longest. */
+const MAX_ADDRESS = 64;
 
-function parse(address: string): ipaddr.IPv4 | ipaddr.IPv6 | null {
-  return ipaddr.isValid(address) ? ipaddr.process(address) : null;
+type Range = [Address, number];
+type Address = ipaddr.IPv4 | ipaddr.IPv6;
+
+/** The addresses that are seen again and again: those of proxies, and of clients that keep a connection. */
+const parsed = lruOf<{ address: Address | null }>(1_000);
+
+function parse(text: string): Address | null {
+  let known = parsed.get(text);
+  if (!known) {
+    known = { address: ipaddr.isValid(text) ? ipaddr.process(text) : null };
+    // the text of a header may be long
+    if (text.length <= MAX_ADDRESS) parsed.set(text, known);
+  }
+  return known.address;
 }
 
 /**
@@ -38,11 +52,11 @@ export class ClientAddress {
 
   /** The key for limits per client: IPv6 callers own whole networks, so all of a /64 share one key. */
   static limitKey(address: string): string {
-    const parsed = parse(address);
-    return parsed instanceof ipaddr.IPv6 ? parsed.parts.slice(0, 4).join(':') : address;
+    const known = parse(address);
+    return known instanceof ipaddr.IPv6 ? known.parts.slice(0, 4).join(':') : address;
   }
 
-  #isTrusted(address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
+  #isTrusted(address: Address): boolean {
     return this.#trusted.some(
       ([range, bits]) => range.kind() === address.kind() && address.match([range, bits] as never),
     );

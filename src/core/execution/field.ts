@@ -5,15 +5,13 @@ import {
   type GraphQLFieldResolver,
   type GraphQLLeafType,
   type GraphQLObjectType,
-  getArgumentValues,
   isLeafType,
   isNonNullType,
-  Kind,
   type SelectionSetNode,
-  type ValueNode,
 } from 'graphql';
 import { completerOf } from './completion.ts';
 import type { Complete, Field, Selection, Values } from './types.ts';
+import { argumentsReader } from './values.ts';
 
 /** Collects the selection of an object type from selection sets. */
 export type Collect = (type: GraphQLObjectType, sets: readonly SelectionSetNode[]) => Selection;
@@ -62,22 +60,3 @@ export class PlannedField implements Field {
     return known;
   }
 }
-
-/** Arguments that do not depend on variables are read once. Each call of a resolver gets its own object. */
-function argumentsReader(definition: GraphQLField<unknown, unknown>, node: FieldNode): (variables: Values) => Values {
-  if (definition.args.length === 0) return () => ({});
-  const read = (variables: Values) => getArgumentValues(definition, node, variables);
-  if (node.arguments?.some(({ value }) => usesVariable(value))) return read;
-  let known: Values | null = null;
-  return (variables) => {
-    if (known) return { ...known };
-    const values = read(variables);
-    if (Object.values(values).every((value) => typeof value !== 'object' || value === null)) known = { ...values };
-    return values;
-  };
-}
-
-const usesVariable = (node: ValueNode): boolean =>
-  node.kind === Kind.VARIABLE ||
-  (node.kind === Kind.LIST && node.values.some(usesVariable)) ||
-  (node.kind === Kind.OBJECT && node.fields.some((field) => usesVariable(field.value)));

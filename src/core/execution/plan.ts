@@ -13,6 +13,7 @@ import { conditionKey, conditionVariables } from './conditions.ts';
 import { Run } from './run.ts';
 import { Selections } from './selection.ts';
 import { isPromise, type Operation, type Selection, type Values } from './types.ts';
+import { plainVariables } from './values.ts';
 
 type MaybePromise<T> = T | Promise<T>;
 
@@ -34,6 +35,7 @@ export class Plan {
   readonly #operation: Operation;
   readonly #conditions: readonly string[];
   readonly #maxFields: number;
+  readonly #plainVariables: ReturnType<typeof plainVariables>;
   readonly #selections = new Map<string, { selections: Selections; root: Selection }>();
 
   /** @throws Error for an operation that is not a query */
@@ -51,6 +53,7 @@ export class Plan {
     this.#operation = { schema, node, fragments };
     this.#conditions = conditionVariables(document);
     this.#maxFields = maxFields;
+    this.#plainVariables = plainVariables(schema, node);
   }
 
   /** Number of fields in the plan so far. It grows with the types and conditions that occur. */
@@ -68,9 +71,12 @@ export class Plan {
   /** Errors in the variables are returned in `errors`, like those of resolvers. */
   run(contextValue: unknown, variableValues: Values): MaybePromise<ExecutionResult> {
     const { schema, node } = this.#operation;
-    const read = getVariableValues(schema, node.variableDefinitions ?? [], variableValues, { maxErrors: 50 });
-    if (read.errors) return { errors: read.errors };
-    const variables: Values = read.coerced;
+    let variables = this.#plainVariables(variableValues);
+    if (!variables) {
+      const read = getVariableValues(schema, node.variableDefinitions ?? [], variableValues, { maxErrors: 50 });
+      if (read.errors) return { errors: read.errors };
+      variables = read.coerced;
+    }
     const root = this.#rootOf(variables);
     if (!root) {
       const operationName = node.name?.value;
