@@ -7,6 +7,8 @@ export interface PageArgs {
   first: number;
   /** Cursor of the row to continue after. */
   after?: string | null;
+  /** Whether the total is asked for too: the statement of the page then counts. */
+  counted?: boolean;
 }
 
 /** A page of a list. The total is computed only when it is asked for. */

@@ -1,4 +1,5 @@
 import { snakeCase } from '../core/snake-case.ts';
+import { MARK } from '../platform/postgres/prepared-read.ts';
 import type { Sql } from './sql.ts';
 
 /** A list with keyset pagination. Column and table names come from code only. */
@@ -25,6 +26,8 @@ export interface PageRequest {
   /** Key of the last row of the previous page; `null` for the first page. */
   after: string | null;
   limit: number;
+  /** A statement that counts the rows of one parent, with the same parameters: read with the page. */
+  count?: string | undefined;
 }
 
 /** A condition that a caller may add to a list, with `?` for its value: `t.status = ?`. */
@@ -53,6 +56,8 @@ export type ParentKey = readonly string[];
 export interface Slice<Row> {
   rows: Row[];
   hasMore: boolean;
+  /** The count, if it was read with the page. */
+  total?: number;
 }
 
 /** `t.org_id as "orgId", …`: the columns of a statement, by property. */
@@ -86,17 +91,20 @@ const orderOf = <Row>({ lead, key, order }: PageSource<Row>) => `${lead ? `${lea
 export async function readPage<Row extends object>(
   sql: Sql,
   source: PageSource<Row>,
-  { values: given, after, limit }: PageRequest,
+  { values: given, after, limit, count }: PageRequest,
 ): Promise<Slice<Row>> {
   const values = [...given, ...(after === null ? [] : [after]), limit + 1];
-  const text = textOf(source, after === null ? 'first page' : 'page', () => {
+  const form = `${after === null ? 'first page' : 'page'}${count === undefined ? '' : ' with its count'}`;
+  const text = textOf(source, form, () => {
     const where = whereOf([...source.where, ...behind(source, after, given.length + 1)]);
-    return `select ${selectList(source.columns)} from ${source.from}${where}
+    const total = count === undefined ? '' : `, (${count}) as "${MARK}"`;
+    return `select ${selectList(source.columns)}${total} from ${source.from}${where}
     order by ${orderOf(source)} limit $${values.length}`;
   });
-  const rows = await sql.read<Row>(text, values);
+  const { rows, marks } = await sql.readMarked<Row, number>(text, values);
   const hasMore = rows.length > limit;
-  return { rows: hasMore ? rows.slice(0, limit) : rows, hasMore };
+  const [total] = marks;
+  return { rows: hasMore ? rows.slice(0, limit) : rows, hasMore, ...(total !== undefined && { total }) };
 }
 
 /** The columns that name the parents of a nested list: one array per column, for `unnest`. */
@@ -136,14 +144,16 @@ export async function readPages<Row extends object>(
   const text = textOf(source, after === null ? 'first pages' : 'pages', () => {
     const each = eachParent(parents, source.where);
     const where = [...each.where, ...behind(source, after, given.length + 1)];
-    return `select p.at as "$parent", r.* from ${each.from} cross join lateral (
+    const read = Object.keys(source.columns).map((property) => `r."${property}"`);
+    return `select p.at as "${MARK}", ${read.join(', ')} from ${each.from} cross join lateral (
     select ${source.key} as "$key", ${selectList(source.columns)} from ${source.from} where ${where.join(' and ')}
     order by ${orderOf(source)} limit $${values.length}) r order by p.at, r."$key" ${source.order}`;
   });
   const pages: Slice<Row>[] = parents.map(() => ({ rows: [], hasMore: false }));
-  for (const { $parent, $key: _key, ...row } of await sql.read<Row & { $parent: string; $key: string }>(text, values)) {
-    const page = pages[Number($parent) - 1]!;
-    if (page.rows.length < request.limit) page.rows.push(row as unknown as Row);
+  const { rows, marks } = await sql.readMarked<Row, string>(text, values);
+  for (const [at, row] of rows.entries()) {
+    const page = pages[Number(marks[at]) - 1]!;
+    if (page.rows.length < request.limit) page.rows.push(row);
     else page.hasMore = true;
   }
   return pages;
@@ -158,17 +168,24 @@ export async function countPages<Row>(
 ): Promise<number[]> {
   if (parents.length === 1) return [await countRows(sql, source, [...parents[0]!, ...values])];
   const each = eachParent(parents, source.where);
-  const count = `select count(*)::int from ${source.from} where ${each.where.join(' and ')}`;
-  const text = `select (${count}) as n from ${each.from} order by p.at`;
+  const text = `select (${countOf({ from: source.from, where: each.where })}) as n from ${each.from} order by p.at`;
   return (await sql.read<{ n: number }>(text, [...transposed(parents), ...values])).map((row) => row.n);
 }
 
 /** Counts the matching rows now. For lists that stay small; see `resource_counts` for the others. */
 export async function countRows<Row>(sql: Sql, source: PageSource<Row>, values: readonly unknown[]): Promise<number> {
-  const text = textOf(source, 'count', () => `select count(*)::int as n from ${source.from}${whereOf(source.where)}`);
-  const [row] = await sql.read<{ n: number }>(text, [...values]);
-  return row?.n ?? 0;
+  const text = textOf(source, 'count', () => countOf(source));
+  const [row] = await sql.read<{ count: number }>(text, [...values]);
+  return row?.count ?? 0;
 }
+
+/** The statement that counts the rows of a source. */
+export const countOf = <Row>({ from, where }: Pick<PageSource<Row>, 'from' | 'where'>): string =>
+  `select count(*)::int from ${from}${whereOf(where)}`;
+
+/** The statement that reads the stored count of a tenant, `$1`. */
+export const keptCountOf = (resource: string): string =>
+  `select coalesce(sum(n), 0)::int from resource_counts where org_id = $1 and resource = '${resource}'`;
 
 /** The stored row counts of some tenants: their cost does not grow with the table. */
 export async function keptCounts(sql: Sql, orgIds: readonly string[], resource: string): Promise<number[]> {

@@ -6,9 +6,11 @@ import { declarationOf, type IdKind } from '../core/resources.ts';
 import { type Page, type PageArgs, pageOf } from './page.ts';
 import {
   columnsOf,
+  countOf,
   countPages,
   type Filter,
   filtersOf,
+  keptCountOf,
   keptCounts,
   narrowed,
   type PageSource,
@@ -103,10 +105,12 @@ export class Reads<Row extends Identified, Place extends object, Args extends Pa
     const scope = { list: this.#name, filters: [...parent, ...filters] };
     const after = cursors.decode(scope, args.after);
     const name = `${this.#name} ${JSON.stringify(filters)}`;
-    const slice = await loaderOf(context, `${name} ${args.first} ${after ?? ''}`, (parents) =>
-      readPages(sql, source, parents, { values, after, limit: args.first }),
+    const count = args.counted ? this.#countOf(source, filters) : undefined;
+    const slice = await loaderOf(context, `${name} ${args.first} ${after ?? ''} ${count !== undefined}`, (parents) =>
+      readPages(sql, source, parents, { values, after, limit: args.first, count }),
     ).load(parent);
-    const total = () => loaderOf(context, `${name} count`, (parents) => this.#counts(parents, filters)).load(parent);
+    const total = () =>
+      slice.total ?? loaderOf(context, `${name} count`, (parents) => this.#counts(parents, filters)).load(parent);
     return pageOf(cursors, scope, slice, after, total);
   }
 
@@ -182,6 +186,13 @@ export class Reads<Row extends Identified, Place extends object, Args extends Pa
     const userId = caller.principal?.userId ?? caller.signedInAs?.userId;
     if (!userId) throw new Error(`'${this.#name}' lists what is the caller's own, but nobody is known to call.`);
     return [...this.#keyOf(place), userId];
+  }
+
+  /** The statement that counts the rows of a list for one parent. */
+  #countOf(source: PageSource<Row>, filters: readonly Filter[]): string {
+    const { keptCount, countFrom = source.from } = this.#options;
+    if (filters.length > 0) return countOf(source);
+    return keptCount ? keptCountOf(keptCount) : countOf({ ...source, from: countFrom });
   }
 
   async #counts(parents: readonly ParentKey[], filters: readonly Filter[]): Promise<number[]> {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import pg from 'pg';
-import { PreparedRead } from '../platform/postgres/prepared-read.ts';
+import { type MarkedRows, PreparedRead } from '../platform/postgres/prepared-read.ts';
 import type { Query } from '../platform/postgres/transaction.ts';
 
 /**
@@ -89,11 +89,16 @@ export class Sql {
 
   /** The rows of a read. Repeated once if its connection was lost, so never use it for a write. */
   async read<Row extends object>(text: string, values: unknown[]): Promise<Row[]> {
+    return (await this.readMarked<Row, never>(text, values)).rows;
+  }
+
+  /** The same for a statement with a column {@link MARK}, which is never null. */
+  async readMarked<Row extends object, Mark>(text: string, values: unknown[]): Promise<MarkedRows<Row, Mark>> {
     try {
-      return await this.#read<Row>(text, values);
+      return await this.#read(text, values);
     } catch (error) {
       if (!isConnectionLoss(error)) throw error;
-      return await this.#read<Row>(text, values);
+      return await this.#read(text, values);
     }
   }
 
@@ -117,10 +122,10 @@ export class Sql {
     return { ...nameOf(text), text, values, types: rowTypes, ...(rowMode && { rowMode }) };
   }
 
-  async #read<Row extends object>(text: string, values: unknown[]): Promise<Row[]> {
-    const { name } = nameOf(text);
-    const query: pg.QueryConfig = name ? new PreparedRead(name, text, values, types) : { text, values, types };
-    return (await this.#pool.query<Row>(query)).rows;
+  async #read<Row, Mark>(text: string, values: unknown[]): Promise<MarkedRows<Row, Mark>> {
+    const query = new PreparedRead(nameOf(text).name, text, values, types);
+    // the driver returns what the query calls back with, and its types know nothing of queries of other classes
+    return (await this.#pool.query(query as unknown as pg.QueryConfig)) as unknown as MarkedRows<Row, Mark>;
   }
 
   #query(text: string, values: unknown[]) {

@@ -79,7 +79,7 @@ async function statementOf(reads: AnyReads, batched: boolean): Promise<Asked> {
   const { userId } = world.accounts.owner;
   const context = new Context({ principal: { userId, token: null }, request: {} } as unknown as Actor, app.services);
   const nowhere = Object.fromEntries(Object.keys(place).map((property) => [property, 'nowhere']));
-  const read = vi.spyOn(app.services.sql, 'read');
+  const read = vi.spyOn(app.services.sql, 'readMarked');
   const places = batched ? [place, nowhere] : [place];
   const pages = await Promise.all(places.map((of) => reads.list(context, markChecked(of), { first: PAGE })));
   const [[text, values]] = read.mock.calls as [[string, unknown[]]];

@@ -4,7 +4,13 @@ import SchemaBuilder, {
   type PothosOutputFieldConfig,
   type SchemaTypes,
 } from '@pothos/core';
-import type { GraphQLFieldResolver } from 'graphql';
+import {
+  type FieldNode,
+  type GraphQLFieldResolver,
+  type GraphQLResolveInfo,
+  Kind,
+  type SelectionSetNode,
+} from 'graphql';
 import type { Page } from '../../data/page.ts';
 import type { Context } from '../context.ts';
 import { listScope } from './list-scope.ts';
@@ -46,10 +52,33 @@ export class PagesPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
       const given = args as Record<string, unknown>;
       const scope = listScope(field, info.parentType.name, parent, given);
       const inner = cursors.decode(scope, given[argument] as string | null | undefined, argument);
-      const page = (await resolver(parent, { ...args, [argument]: inner }, context, info)) as Page<unknown> | null;
+      const counted = asksForTotal(info);
+      const page = (await resolver(
+        parent,
+        { ...args, [argument]: inner, counted },
+        context,
+        info,
+      )) as Page<unknown> | null;
       return page && { ...page, cursorOf: (row: unknown) => cursors.encode(scope, page.cursorOf(row)) };
     };
   }
+}
+
+const asking = new WeakMap<FieldNode, boolean>();
+
+/** Whether the selection of a page names its total, perhaps under a condition. */
+function asksForTotal({ fieldNodes, fragments }: GraphQLResolveInfo): boolean {
+  const within = ({ selections }: SelectionSetNode): boolean =>
+    selections.some((node) => {
+      if (node.kind === Kind.FIELD) return node.name.value === 'totalCount';
+      const set = node.kind === Kind.FRAGMENT_SPREAD ? fragments[node.name.value]?.selectionSet : node.selectionSet;
+      return set !== undefined && within(set);
+    });
+  return fieldNodes.some((node) => {
+    const known = asking.get(node) ?? (node.selectionSet !== undefined && within(node.selectionSet));
+    asking.set(node, known);
+    return known;
+  });
 }
 
 SchemaBuilder.registerPlugin('pages', PagesPlugin);

@@ -12,12 +12,21 @@ declare module 'pg' {
   }
   interface Query {
     text: string;
-    name: string;
+    name: string | undefined;
     values: unknown[];
-    callback: ((error: Error | null, result?: { rows: object[] }) => void) | undefined;
+    callback: ((error: Error | null, result?: MarkedRows) => void) | undefined;
     prepare(connection: Connection): void;
   }
 }
+
+/** Rows, and what the column {@link MARK} of each contains, if the statement has one. It is no property of the row. */
+export interface MarkedRows<Row = object, Mark = unknown> {
+  rows: Row[];
+  marks: Mark[];
+}
+
+/** The column in which a statement tells something about its rows, such as the parent that a row was read for. */
+export const MARK = '$mark';
 
 /** How the rows of a statement are made: the columns, a parser for each, and an object with their names. */
 interface RowShape {
@@ -25,6 +34,8 @@ interface RowShape {
   types: readonly number[];
   parsers: readonly ((text: string) => unknown)[];
   blank: Readonly<Record<string, null>>;
+  /** Position of the column {@link MARK}; -1 for none. */
+  mark: number;
 }
 
 /** The shape of each statement, by name, as last seen: connections share it as long as it stays the same. */
@@ -47,11 +58,13 @@ const described = new WeakMap<pg.Connection, Described>();
 export class PreparedRead extends pg.Query {
   readonly #types: pg.CustomTypesConfig;
   readonly #rows: object[] = [];
+  readonly #marks: unknown[] = [];
   #connection: pg.Connection | null = null;
   #shape: RowShape | null = null;
   #failure: Error | null = null;
 
-  constructor(name: string, text: string, values: unknown[], types: pg.CustomTypesConfig) {
+  /** Without a name, the server parses and describes it each time. */
+  constructor(name: string | undefined, text: string, values: unknown[], types: pg.CustomTypesConfig) {
     super(text);
     this.name = name;
     this.values = values;
@@ -62,17 +75,18 @@ export class PreparedRead extends pg.Query {
   override prepare(connection: pg.Connection): void {
     const { name } = this;
     this.#connection = connection;
-    const known = connection.parsedStatements[name] === undefined ? undefined : described.get(connection);
-    this.#shape = known?.shapes.get(name) ?? null;
+    const isParsed = name !== undefined && connection.parsedStatements[name] !== undefined;
+    const known = isParsed ? described.get(connection) : undefined;
+    this.#shape = (name !== undefined && known?.shapes.get(name)) || null;
     super.prepare(known && this.#shape ? known.quiet : connection);
   }
 
   handleRowDescription({ fields }: { fields: readonly Field[] }): void {
     const { name } = this;
-    const last = latest.get(name);
+    const last = name === undefined ? undefined : latest.get(name);
     this.#shape = last && isShapeOf(last, fields) ? last : shapeOf(fields, this.#types);
+    if (name === undefined || !this.#connection) return;
     latest.set(name, this.#shape);
-    if (!this.#connection) return;
     const known = described.get(this.#connection) ?? { shapes: new Map(), quiet: quietly(this.#connection) };
     known.shapes.set(name, this.#shape);
     described.set(this.#connection, known);
@@ -80,12 +94,15 @@ export class PreparedRead extends pg.Query {
 
   handleDataRow({ fields }: { fields: readonly (string | null)[] }): void {
     if (this.#failure || !this.#shape) return;
-    const { names, parsers, blank } = this.#shape;
+    const { names, parsers, blank, mark } = this.#shape;
     const row: Record<string, unknown> = { ...blank };
     try {
       for (let at = 0; at < fields.length; at++) {
         const text = fields[at];
-        if (typeof text === 'string') row[names[at]!] = parsers[at]!(text);
+        if (typeof text !== 'string') continue;
+        const value = parsers[at]!(text);
+        if (at === mark) this.#marks.push(value);
+        else row[names[at]!] = value;
       }
     } catch (error) {
       this.#failure = error instanceof Error ? error : new Error('A column could not be parsed.', { cause: error });
@@ -99,7 +116,7 @@ export class PreparedRead extends pg.Query {
 
   handleReadyForQuery(): void {
     if (this.#failure) this.callback?.(this.#failure);
-    else this.callback?.(null, { rows: this.#rows });
+    else this.callback?.(null, { rows: this.#rows, marks: this.#marks });
   }
 }
 
@@ -112,7 +129,8 @@ function shapeOf(fields: readonly Field[], types: pg.CustomTypesConfig): RowShap
     names: fields.map(({ name }) => name),
     types: fields.map(({ dataTypeID }) => dataTypeID),
     parsers: fields.map(({ dataTypeID }) => parserOf(dataTypeID, 'text')),
-    blank: Object.fromEntries(fields.map(({ name }) => [name, null])),
+    blank: Object.fromEntries(fields.flatMap(({ name }) => (name === MARK ? [] : [[name, null]]))),
+    mark: fields.findIndex(({ name }) => name === MARK),
   };
 }
 
