@@ -17,8 +17,11 @@ export interface TargetServer {
 /** Answers the requests that a target gets. */
 export type Answering = (request: http.IncomingMessage, response: http.ServerResponse, body: string) => unknown;
 
-/** An HTTP server on 127.0.0.1, or with TLS and the tests' certificate. */
-export async function startTarget(answer: Answering, { isSecure = false } = {}): Promise<TargetServer> {
+/** An HTTP server on 127.0.0.1 and a free port, or elsewhere, or with TLS and the tests' certificate. */
+export async function startTarget(
+  answer: Answering,
+  { isSecure = false, host = '127.0.0.1', port = 0 } = {},
+): Promise<TargetServer> {
   const target: Omit<TargetServer, 'port' | 'close'> = { connections: 0, requests: [] };
   const receive: (...given: Parameters<http.RequestListener>) => Promise<void> = async (request, response) => {
     const chunks: Buffer[] = [];
@@ -29,7 +32,7 @@ export async function startTarget(answer: Answering, { isSecure = false } = {}):
   };
   const onRequest: http.RequestListener = (request, response) => void receive(request, response);
   const server = isSecure ? https.createServer(certificate, onRequest) : http.createServer(onRequest);
-  return listening(server, target);
+  return listening(server, target, host, port);
 }
 
 /** A server that does with each connection what the test says, below HTTP. */
@@ -41,13 +44,14 @@ async function listening(
   server: net.Server,
   target: Omit<TargetServer, 'port' | 'close'>,
   host = '127.0.0.1',
+  port = 0,
 ): Promise<TargetServer> {
   const sockets = new Set<net.Socket>();
   server.on('connection', (socket) => {
     target.connections += 1;
     sockets.add(socket.on('error', () => socket.destroy()).on('close', () => sockets.delete(socket)));
   });
-  server.listen(0, host);
+  server.listen(port, host);
   await once(server, 'listening');
   return Object.assign(target, {
     port: (server.address() as AddressInfo).port,

@@ -127,6 +127,7 @@ const CARRIERS: readonly { range: BlockList; offset: number; invert?: boolean }[
 export function embedded(address: string): string[] {
   if (isIP(address) !== 6) return [];
   const bytes = ipaddr.parse(address).toByteArray();
+  if (bytes.slice(0, 15).every((byte) => byte === 0)) return []; // `::` and `::1` are addresses of their own
   return CARRIERS.filter(({ range }) => isIn(range, address)).map(({ offset, invert }) =>
     bytes
       .slice(offset, offset + 4)

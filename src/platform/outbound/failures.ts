@@ -9,7 +9,8 @@ export function failureOf(error: unknown, signal: AbortSignal): OutboundError {
   if (error instanceof OutboundError) return error;
   if (signal.aborted) return signal.reason instanceof OutboundError ? signal.reason : new OutboundError('aborted');
   if (error instanceof errors.HeadersOverflowError) return new OutboundError('too_large');
-  if (error instanceof errors.HTTPParserError) return new OutboundError('bad_response');
+  if (error instanceof errors.HTTPParserError || error instanceof errors.ResponseContentLengthMismatchError)
+    return new OutboundError('bad_response');
   if (error instanceof errors.InvalidArgumentError) return new OutboundError('invalid_request');
   return new OutboundError(isAboutTls(error) ? 'tls' : 'network');
 }

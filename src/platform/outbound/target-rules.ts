@@ -36,20 +36,21 @@ export class TargetRules {
 
   /**
    * Checks all addresses of a target: one that may not be called refuses the whole target.
-   * @throws OutboundError blocked_address, blocked_port, insecure_url
+   * @throws OutboundError blocked_address, insecure_url or blocked_port; the first of these that holds for any address
    */
   check(target: Target, addresses: readonly string[]): void {
-    if (NEVER_NAMES.has(target.host)) throw new OutboundError('blocked_address');
-    for (const address of addresses) this.#checkAddress(target, address);
-  }
-
-  #checkAddress(target: Target, address: string): void {
-    if (isNeverCalled(address)) throw new OutboundError('blocked_address');
-    const isOpened = (part: string) => this.lists(target) || this.#isInRange(part, target.port);
-    if (isOpened(address) && embedded(address).every((part) => isOpened(part) || isPublic(part))) return;
-    if (!isPublic(address)) throw new OutboundError('blocked_address');
+    if (NEVER_NAMES.has(target.host) || addresses.some(isNeverCalled)) throw new OutboundError('blocked_address');
+    const others = addresses.filter((address) => !this.#opens(target, address));
+    if (!others.every(isPublic)) throw new OutboundError('blocked_address');
+    if (others.length === 0) return;
     if (!target.isSecure) throw new OutboundError('insecure_url');
     if (!PUBLIC_PORTS.has(target.port)) throw new OutboundError('blocked_port');
+  }
+
+  /** Whether the operator opens an address to the target, with every IPv4 address in it that is not public anyway. */
+  #opens(target: Target, address: string): boolean {
+    const isListed = (part: string) => this.lists(target) || this.#isInRange(part, target.port);
+    return isListed(address) && embedded(address).every((part) => isListed(part) || isPublic(part));
   }
 
   #isInRange(address: string, port: number): boolean {
