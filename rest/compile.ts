@@ -39,12 +39,15 @@ interface Schemas {
 export function compileOperations(schema: GraphQLSchema, dir: string): CompiledOperation[] {
   const { operations, fragments, problems } = readDocuments(dir);
   const schemas = { product: schema, facade: facadeSchema(schema) };
-  problems.push(...fragmentProblems(schemas.facade, fragments));
-  if (problems.length > 0) throw new CompileError(problems);
+  problems.push(...documentProblems(schemas.facade, operations, fragments));
+  const areValid = problems.length === 0;
   const compiled: CompiledOperation[] = [];
   const routes = new Map<string, OperationSource>();
   for (const source of operations) {
-    const operation = compileOperation(schemas, source, fragments, problems);
+    const written = documentOf(source, fragments);
+    // after a mistake in one operation, those of the others are looked for as well
+    if (!areValid && validate(schemas.facade, written).length > 0) continue;
+    const operation = compileOperation(schemas, source, written, fragments, problems);
     if (!operation) continue;
     const key = routeKey(operation.method, operation.path);
     const other = routes.get(key);
@@ -62,14 +65,17 @@ export function compileOperations(schema: GraphQLSchema, dir: string): CompiledO
   return compiled;
 }
 
-function fragmentProblems(facade: GraphQLSchema, fragments: Fragments): string[] {
-  const definitions = [...fragments.values()];
-  const problems: string[] = [];
-  // variables can only be checked together with the operation
+/** Everything is validated as one document: apart, each operation would validate its fragments again. */
+function documentProblems(
+  facade: GraphQLSchema,
+  operations: readonly OperationSource[],
+  fragments: Fragments,
+): string[] {
+  const shared = [...fragments.values()];
+  const definitions = [...shared, ...operations.map(({ node }) => node)];
   const rules = specifiedRules.filter((rule) => rule !== NoUnusedFragmentsRule);
-  if (definitions.length > 0)
-    problems.push(...validate(facade, { kind: Kind.DOCUMENT, definitions }, rules).map(problemOf));
-  for (const definition of definitions) {
+  const problems = validate(facade, { kind: Kind.DOCUMENT, definitions }, rules, { maxErrors: 1_000 }).map(problemOf);
+  for (const definition of shared) {
     visit(definition, {
       Field(node: FieldNode) {
         problems.push(...misplaced(node));
@@ -98,19 +104,17 @@ function documentOf({ node }: OperationSource, fragments: Fragments): DocumentNo
 function compileOperation(
   schemas: Schemas,
   source: OperationSource,
+  written: DocumentNode,
   fragments: Fragments,
   allProblems: string[],
 ): CompiledOperation | null {
   const { node } = source;
-  const written = documentOf(source, fragments);
-  const problems = validate(schemas.facade, written).map(problemOf);
-  const rest = problems.length === 0 ? restOf(node) : undefined;
-  if (problems.length === 0 && !rest) problems.push(problemAt(node, `Operation '${source.name}' has no @rest.`));
+  const rest = restOf(node);
   if (!rest) {
-    allProblems.push(...problems);
+    allProblems.push(problemAt(node, `Operation '${source.name}' has no @rest.`));
     return null;
   }
-  problems.push(...pathProblems(node, rest.path));
+  const problems = pathProblems(node, rest.path);
   const parameters = parametersOf(schemas.facade, written, node, rest.path, problems);
   if (parameters.body && (rest.method === 'GET' || rest.method === 'DELETE'))
     problems.push(problemAt(node, `A ${rest.method} has no body.`));

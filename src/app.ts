@@ -142,6 +142,16 @@ export async function buildApp(deps: AppDeps): Promise<App> {
 
 const MAX_HEADER_BYTES = 32 * 1024;
 
+/** No route has a schema of the framework's own: without these, it would load its two compilers at each start. */
+const noSchemas = {
+  buildValidator: () => refuseSchema,
+  buildSerializer: () => refuseSchema,
+};
+
+function refuseSchema(): never {
+  throw new Error('Requests and answers are validated by the GraphQL schema, not by schemas of a route.');
+}
+
 function createServer(config: Config, logger: Logger): FastifyInstance {
   return Fastify({
     ...fastifyOptions,
@@ -151,6 +161,7 @@ function createServer(config: Config, logger: Logger): FastifyInstance {
     childLoggerFactory: (parent, { trace_id: traceId }) => requestLogger(parent as Logger, String(traceId)),
     genReqId: (request) => traceIdOf(request.headers),
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'trace_id' }),
+    schemaController: { compilersFactory: noSchemas },
     // a request must arrive within a minute; responses may take longer, because streams do
     requestTimeout: 60_000,
     // compiling the operations takes a second, and much longer on a busy machine

@@ -2,15 +2,13 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
-import { buildApp } from './app.ts';
 import { type Config, ConfigError, loadConfig } from './config.ts';
 import { baseUrl } from './http/base-url.ts';
 import { migrationsDir } from './paths.ts';
 import { createLogger, type Logger } from './platform/logger.ts';
-import { createMailer } from './platform/mail/mail.ts';
-import { openDatabase, waitForDatabase } from './platform/postgres/database.ts';
 import { migrate } from './platform/postgres/migrate.ts';
 import { startEmbeddedPostgres } from './platform/postgres/postgres-embedded.ts';
+import { waitForDatabase } from './platform/postgres/wait-for-database.ts';
 import { Teardown } from './teardown.ts';
 
 const STEP_TIMEOUT_SECONDS = 15;
@@ -54,10 +52,18 @@ async function closeServer(server: FastifyInstance, graceSeconds: number): Promi
 }
 
 async function start(config: Config, logger: Logger, teardown: Teardown): Promise<void> {
+  // the modules of the service, most of the time of a start, load while the database starts
+  const modules = Promise.all([
+    import('./app.ts'),
+    import('./platform/postgres/database.ts'),
+    import('./platform/mail/mail.ts'),
+  ]);
+  modules.catch(() => undefined); // reported where it is awaited
   const url = await provideDatabase(config, logger, teardown);
   const applied = await migrate(url, migrationsDir);
   if (applied.length > 0) logger.info({ migrations: applied }, 'migrations applied');
 
+  const [{ buildApp }, { openDatabase }, { createMailer }] = await modules;
   const database = openDatabase({ url, poolSize: config.databasePoolSize, logger });
   teardown.add('the database connections', () => database.close(), STEP_TIMEOUT_SECONDS);
   const mailer = createMailer({ config, logger });

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { PrismaClient } from '../../generated/prisma/client.ts';
@@ -88,37 +87,3 @@ export function openDatabase({
  * the process. Its running statements and the next one fail, and these report the fault.
  */
 const toldByStatements = (): void => undefined;
-
-/** The database is starting or shutting down: a retry makes sense. */
-const AWAY = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', '57P01', '57P02', '57P03']);
-
-/**
- * Waits until the database takes connections: services and their databases are often started together.
- * @throws Error with the reason, after the timeout, or at once when waiting would not help
- */
-export async function waitForDatabase(url: string, logger: Logger, timeoutSeconds = 30): Promise<void> {
-  const deadline = Date.now() + timeoutSeconds * 1_000;
-  for (;;) {
-    const problem = await tryConnection(url);
-    if (!problem) return;
-    if (!AWAY.has(problem.code) || Date.now() > deadline)
-      throw new Error(`The database does not answer: ${problem.reason}`);
-    logger.warn({ reason: problem.reason }, 'the database does not answer yet');
-    await delay(1_000);
-  }
-}
-
-async function tryConnection(url: string): Promise<{ code: string; reason: string } | undefined> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: CONNECT_TIMEOUT_MS });
-  try {
-    await client.connect();
-    return undefined;
-  } catch (error) {
-    // `localhost` resolves to two addresses: the error is then an aggregate without a message
-    const cause: unknown = error instanceof AggregateError ? error.errors[0] : error;
-    if (!(cause instanceof Error)) throw error;
-    return { code: 'code' in cause ? String(cause.code) : '', reason: cause.message };
-  } finally {
-    await client.end();
-  }
-}

@@ -1,8 +1,9 @@
 import net from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type Database, openDatabase, waitForDatabase } from '../../../src/platform/postgres/database.ts';
+import { type Database, openDatabase } from '../../../src/platform/postgres/database.ts';
 import { callerError } from '../../../src/platform/postgres/faults.ts';
+import { waitForDatabase } from '../../../src/platform/postgres/wait-for-database.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { quietLogger } from '../../support/quiet-logger.ts';
 
