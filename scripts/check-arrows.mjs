@@ -1,9 +1,12 @@
-// Fails when a module imports what `.dependency-cruiser.mjs` forbids, or when the check did not read all modules.
+// Fails when a module imports what `.dependency-cruiser.mjs` forbids, or reaches other machines past the outbound
+// client (`ways-out.mjs`), or when the check did not read all modules.
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { cruise } from 'dependency-cruiser';
 import { imports, options, runtime } from '../.dependency-cruiser.mjs';
 import { buildIfChanged } from './build.mjs';
 import { filesBelow, root } from './stamp.mjs';
+import { forbiddenWaysOut } from './ways-out.mjs';
 
 /** Most files in an import cycle, type imports included. */
 const LONGEST_CIRCLE = 2;
@@ -43,7 +46,21 @@ async function check(folders, extension, forbidden) {
   ];
 }
 
+/** @returns {string[]} the ways out of the built modules that are not allowed */
+function checkWaysOut() {
+  const built = path.join(root, 'dist');
+  const modules = filesBelow(built)
+    .filter((file) => file.endsWith('.js') && !file.includes(`${path.sep}generated${path.sep}`))
+    .map((file) => ({ path: path.relative(built, file).replaceAll(path.sep, '/'), code: readFileSync(file, 'utf8') }));
+  console.log(`${modules.length} modules read for ways out.`);
+  return [...forbiddenWaysOut(modules), ...(modules.length === 0 ? ['no module was read for ways out'] : [])];
+}
+
 buildIfChanged();
-const problems = [...(await check(['src', 'rest'], '.ts', imports)), ...(await check(['dist'], '.js', runtime))];
+const problems = [
+  ...(await check(['src', 'rest'], '.ts', imports)),
+  ...(await check(['dist'], '.js', runtime)),
+  ...checkWaysOut(),
+];
 for (const problem of problems) console.error(problem);
 process.exitCode = problems.length > 0 ? 1 : 0;

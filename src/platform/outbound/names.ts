@@ -29,11 +29,15 @@ export class DnsNames implements Names {
 
   async addresses(host: string, { isListed, signal }: { isListed: boolean; signal: AbortSignal }): Promise<string[]> {
     if (isIP(host) !== 0) return [host];
-    if (host === 'localhost' || host.endsWith('.localhost')) return ['127.0.0.1', '::1']; // RFC 6761
-    const found =
-      isListed && this.#servers.length === 0 ? await fromSystem(host, signal) : await this.#ask(host, signal);
+    const found = await this.#find(host, isListed, signal);
     if (found.length === 0) throw new OutboundError('network');
     return found;
+  }
+
+  #find(host: string, isListed: boolean, signal: AbortSignal): Promise<string[]> {
+    if (isListed && this.#servers.length === 0) return fromSystem(host, signal);
+    if (host === 'localhost' || host.endsWith('.localhost')) return Promise.resolve(['127.0.0.1', '::1']); // RFC 6761
+    return this.#ask(host, signal);
   }
 
   async #ask(host: string, signal: AbortSignal): Promise<string[]> {

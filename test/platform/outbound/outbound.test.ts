@@ -2,7 +2,7 @@ import zlib from 'node:zlib';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { loadConfig } from '../../../src/config.ts';
 import { createLogger } from '../../../src/platform/logger.ts';
-import type { Names } from '../../../src/platform/outbound/names.ts';
+import { DnsNames, type Names } from '../../../src/platform/outbound/names.ts';
 import { Outbound, type OutboundOptions } from '../../../src/platform/outbound/outbound.ts';
 import { OutboundError } from '../../../src/platform/outbound/outbound-error.ts';
 import { certificate } from '../../support/certificate.ts';
@@ -95,6 +95,20 @@ describe('a call', () => {
     const answer = await outbound.request({ url: `https://API.good.test.:${server.port}/x` });
     expect(answer.json()).toEqual({ ok: true });
     expect(server.requests[0]?.headers.host).toBe(`api.good.test:${server.port}`);
+  });
+
+  it('finds a host that the operator lists as the system does, and asks DNS servers only for others', async () => {
+    const server = await target(ok);
+    const dns = await startDnsServer(() => []);
+    closers.push(() => dns.close());
+    const url = `http://localhost:${server.port}`;
+    expect(await codeOf(client('localhost').request({ url }))).toBe('answered');
+    const asking = new DnsNames([dns.address]);
+    const signal = new AbortController().signal;
+    await expect(asking.addresses('api.test', { isListed: true, signal })).rejects.toThrow(
+      new OutboundError('network'),
+    );
+    expect(dns.questions.map(({ name, type }) => `${name} ${type}`).sort()).toEqual(['api.test A', 'api.test AAAA']);
   });
 
   it('tries the next address when one does not answer', async () => {
