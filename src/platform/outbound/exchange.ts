@@ -1,7 +1,7 @@
 import type { LookupFunction } from 'node:net';
 import { promisify } from 'node:util';
 import zlib from 'node:zlib';
-import { buildConnector, Client, type Dispatcher } from 'undici';
+import type { buildConnector, Dispatcher } from 'undici';
 import { OutboundError } from './outbound-error.ts';
 
 const MAX_HEADER_BYTES = 16 * 1024;
@@ -38,8 +38,9 @@ export interface RawAnswer {
  */
 export async function exchange(options: Exchange): Promise<RawAnswer> {
   const { url, method, headers, body, signal, maxBytes } = options;
+  const { Client, buildConnector } = await import('undici'); // a tenth of a second that a start does not need
   const client = new Client(url.origin, {
-    connect: connectorTo(options),
+    connect: connectorTo(options, buildConnector),
     maxHeaderSize: MAX_HEADER_BYTES,
     // the signal ends the call; these would only count the pauses of a target that drips
     headersTimeout: 0,
@@ -63,14 +64,17 @@ export async function exchange(options: Exchange): Promise<RawAnswer> {
 }
 
 /** Connects to the checked addresses, whatever the name means by now. */
-function connectorTo({ addresses, ca, signal, onConnected }: Exchange): buildConnector.connector {
+function connectorTo(
+  { addresses, ca, signal, onConnected }: Exchange,
+  build: typeof buildConnector,
+): buildConnector.connector {
   const pinned = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
   const lookup: LookupFunction = (_host, { all }, done) => {
     const [first] = pinned;
     if (all) done(null, pinned);
     else done(first ? null : new Error('no address'), first?.address ?? '', first?.family);
   };
-  const connect = buildConnector({
+  const connect = build({
     lookup,
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_AFTER_MS,

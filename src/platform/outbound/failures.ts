@@ -1,5 +1,4 @@
-import { errors } from 'undici';
-import { OutboundError } from './outbound-error.ts';
+import { type OutboundCode, OutboundError } from './outbound-error.ts';
 
 /**
  * What a failure of a call is for its caller. The original error names addresses and ports, so it is not kept.
@@ -8,16 +7,20 @@ import { OutboundError } from './outbound-error.ts';
 export function failureOf(error: unknown, signal: AbortSignal): OutboundError {
   if (error instanceof OutboundError) return error;
   if (signal.aborted) return signal.reason instanceof OutboundError ? signal.reason : new OutboundError('aborted');
-  if (error instanceof errors.HeadersOverflowError) return new OutboundError('too_large');
-  if (error instanceof errors.HTTPParserError || error instanceof errors.ResponseContentLengthMismatchError)
-    return new OutboundError('bad_response');
-  if (error instanceof errors.InvalidArgumentError) return new OutboundError('invalid_request');
-  return new OutboundError(isAboutTls(error) ? 'tls' : 'network');
+  const code = codeOf(error);
+  return new OutboundError(CODES.find(([pattern]) => pattern.test(code))?.[1] ?? 'network');
 }
 
-const TLS_CODE =
-  /^(ERR_TLS_|ERR_SSL_|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERROR_IN_CERT|HOSTNAME_MISMATCH|EPROTO$)/;
-
-function isAboutTls(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' && TLS_CODE.test(error.code);
+/** The code of an error, or its name: errors of the parser lack a code. */
+function codeOf(error: unknown): string {
+  if (!(error instanceof Error)) return '';
+  return 'code' in error && typeof error.code === 'string' ? error.code : error.name;
 }
+
+/** Codes of the HTTP client, of its parser and of TLS. What is not here is trouble of the network. */
+const CODES: readonly (readonly [RegExp, OutboundCode])[] = [
+  [/^UND_ERR_HEADERS_OVERFLOW$/, 'too_large'],
+  [/^(HPE_.*|HTTPParserError|UND_ERR_RES_CONTENT_LENGTH_MISMATCH)$/, 'bad_response'],
+  [/^(UND_ERR_INVALID_ARG|UND_ERR_REQ_CONTENT_LENGTH_MISMATCH)$/, 'invalid_request'],
+  [/^(ERR_TLS_|ERR_SSL_|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERROR_IN_CERT|HOSTNAME_MISMATCH|EPROTO$)/, 'tls'],
+];
