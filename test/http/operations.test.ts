@@ -82,6 +82,16 @@ describe('metrics', () => {
   });
 });
 
+describe('outbound calls', () => {
+  it('are counted by outcome', async () => {
+    const call = app.services.outbound.request({ url: 'https://169.254.169.254/latest/meta-data' });
+    await expect(call).rejects.toMatchObject({ code: 'blocked_address' });
+    const text = (await app.server.inject('/metrics')).body;
+    expect(text).toContain('\noutbound_calls_total{outcome="blocked_address"} 1\n');
+    expect(text).toContain('\noutbound_calls_running 0\n');
+  });
+});
+
 describe('trace ids', () => {
   it('echoes a usable one and stores it with the activity record', async () => {
     const answer = await app.server.inject({
