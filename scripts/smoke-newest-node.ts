@@ -19,6 +19,7 @@ const SUITES = [
   'test/auth/refresh.test.ts',
   'test/graphql/transport/sockets.test.ts',
   'test/http/edges.test.ts',
+  'test/platform/outbound/outbound.test.ts',
   'test/secrets/envelope.test.ts',
   'test/suites/graphql-over-http.test.ts',
   'test/workspaces/workspace.test.ts',

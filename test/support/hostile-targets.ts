@@ -202,6 +202,7 @@ const odd: Record<string, OutboundCode> = {
   'http://public.test:443': 'insecure_url',
   [`http://${PUBLIC}`]: 'insecure_url',
   'https://public.test:80': 'blocked_port',
+  'https://public.test:0': 'blocked_port',
   'https://public.test:22': 'blocked_port',
   'https://public.test:25': 'blocked_port',
   'https://public.test:5432': 'blocked_port',

@@ -1,10 +1,10 @@
 import { OutboundError } from './outbound-error.ts';
 
-/** How many calls run and wait at most. */
+/** How many calls run at most, in all and per owner, and how many of an owner wait. */
 export interface SlotLimits {
   total: number;
   perOwner: number;
-  waiting: number;
+  waitingPerOwner: number;
 }
 
 interface Waiter {
@@ -36,7 +36,7 @@ export class CallSlots {
 
   /**
    * Waits for a slot. The caller gives it back with {@link release}.
-   * @throws OutboundError busy when too many wait; the reason of the signal when it is aborted before
+   * @throws OutboundError busy when too many of the owner wait; the reason of the signal when it is aborted before
    */
   async take(owner: string, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
@@ -44,7 +44,8 @@ export class CallSlots {
       this.#start(owner);
       return;
     }
-    if (this.#waiters.length >= this.#limits.waiting) throw new OutboundError('busy');
+    const waiting = this.#waiters.filter((waiter) => waiter.owner === owner).length;
+    if (waiting >= this.#limits.waitingPerOwner) throw new OutboundError('busy');
     await new Promise<void>((resolve, reject) => {
       const waiter = { owner, start: resolve };
       this.#waiters.push(waiter);

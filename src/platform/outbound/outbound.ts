@@ -3,7 +3,7 @@ import type { AllowedTarget } from './allowed-targets.ts';
 import { Answer } from './answer.ts';
 import { CallSlots, type SlotLimits } from './call-slots.ts';
 import { exchange } from './exchange.ts';
-import { failureOf } from './failures.ts';
+import { failureOf, reasonOf } from './failures.ts';
 import { type FetchInit, requestOf } from './fetch-request.ts';
 import { DnsNames, type Names } from './names.ts';
 import { type OutboundCode, OutboundError } from './outbound-error.ts';
@@ -17,7 +17,7 @@ const CALL_TIMEOUT_MS = 10_000;
 const CONNECT_TIMEOUT_MS = 3_000;
 const MAX_BODY_BYTES = 1024 * 1024;
 const MAX_REDIRECTS = 3;
-const SLOTS: SlotLimits = { total: 256, perOwner: 16, waiting: 1_000 };
+const SLOTS: SlotLimits = { total: 256, perOwner: 16, waitingPerOwner: 100 };
 
 /** For whom a call is made. */
 export interface CallOrigin {
@@ -82,7 +82,10 @@ export class Outbound {
     this.#options = options;
   }
 
-  /** How the calls since the start have ended: `answered`, or the code of their {@link OutboundError}. */
+  /**
+   * How the calls since the start have ended: `answered`, or the code of their {@link OutboundError}, or `fault` for a
+   * bug.
+   */
   get outcomes(): ReadonlyMap<string, number> {
     return this.#outcomes;
   }
@@ -141,8 +144,8 @@ export class Outbound {
       return answer;
     } catch (error) {
       const failure = failureOf(error, call.signal);
-      this.#record(request, startedAt, failure.code, null);
-      throw failure;
+      this.#record(request, startedAt, failure?.code ?? 'fault', null, reasonOf(error) ?? undefined);
+      throw failure ?? error;
     }
   }
 
@@ -202,7 +205,13 @@ export class Outbound {
   }
 
   /** Path and query may be credentials themselves, so the log has neither. */
-  #record(request: OutboundRequest, startedAt: number, outcome: OutboundCode | 'answered', status: number | null) {
+  #record(
+    request: OutboundRequest,
+    startedAt: number,
+    outcome: OutboundCode | 'answered' | 'fault',
+    status: number | null,
+    reason?: string,
+  ): void {
     this.#outcomes.set(outcome, (this.#outcomes.get(outcome) ?? 0) + 1);
     const fields = {
       trace_id: request.traceId,
@@ -210,6 +219,7 @@ export class Outbound {
       method: request.method ?? 'GET',
       origin: URL.canParse(request.url) ? new URL(request.url).origin : undefined,
       outcome,
+      reason,
       status: status ?? undefined,
       duration_ms: Math.round(performance.now() - startedAt),
     };

@@ -42,10 +42,15 @@ async function startSentinel(host: string, port = 0): Promise<Sentinel> {
   return sentinel;
 }
 
+/** Some containers have no IPv6, not even for themselves. */
+const hasIpv6 = Object.values(os.networkInterfaces()).some((entries) =>
+  entries?.some(({ address }) => address === '::1'),
+);
+
 beforeAll(async () => {
-  everywhere = await startSentinel('::');
+  everywhere = await startSentinel(hasIpv6 ? '::' : '0.0.0.0');
   const first = await startSentinel('127.0.0.1');
-  inside = [first, await startSentinel('::1', first.port)];
+  inside = hasIpv6 ? [first, await startSentinel('::1', first.port)] : [first];
 });
 
 afterAll(() => Promise.all([everywhere, ...inside].map((sentinel) => sentinel.close())));
@@ -94,12 +99,8 @@ async function outside(...given: Parameters<typeof startTarget>): Promise<Target
  */
 async function seenBySentinels(): Promise<number> {
   let seen = 0;
-  for (const [sentinel, host] of [
-    [everywhere, '127.0.0.1'],
-    [inside[0]!, '127.0.0.1'],
-    [inside[1]!, '::1'],
-  ] as const) {
-    await once(net.connect(sentinel.port, host), 'close');
+  for (const sentinel of [everywhere, ...inside]) {
+    await once(net.connect(sentinel.port, sentinel === inside[1] ? '::1' : '127.0.0.1'), 'close');
     seen += sentinel.seen - 1;
     sentinel.seen = 0;
   }
@@ -141,7 +142,7 @@ describe('hostile targets', () => {
 
   it('would be reached without the rules: each way to write loopback connects once all is opened', async () => {
     const outbound = client(await dns(zone), '0.0.0.0/0, ::/0');
-    for (const host of loopbackHosts) {
+    for (const host of loopbackHosts.filter((spelling) => hasIpv6 || !spelling.startsWith('['))) {
       await codeOf(outbound.request({ url: `http://${host}:${everywhere.port}/` }));
       expect([host, await seenBySentinels()]).toEqual([host, 1]);
     }

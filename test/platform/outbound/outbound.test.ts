@@ -250,7 +250,7 @@ describe('parallel calls', () => {
   it('are limited per owner and in all; others wait in order, and too many are refused', async () => {
     const held: (() => void)[] = [];
     const server = await target((_request, response) => held.push(() => response.end()));
-    const outbound = client('127.0.0.1', { slots: { total: 3, perOwner: 2, waiting: 3 } });
+    const outbound = client('127.0.0.1', { slots: { total: 3, perOwner: 2, waitingPerOwner: 2 } });
     const ended: string[] = [];
     const call = async (owner: string, path: string, signal?: AbortSignal) => {
       const code = await codeOf(outbound.request({ owner, url: `http://127.0.0.1:${server.port}/${path}`, signal }));
@@ -268,10 +268,10 @@ describe('parallel calls', () => {
     expect(server.requests.map(({ path }) => path).sort()).toEqual(['/a1', '/a2', '/b1']);
     calls.push(call('b', 'b2'));
     expect([outbound.running, outbound.waiting]).toEqual([3, 3]);
-    await call('c', 'c1');
+    await call('a', 'a5');
     impatient.abort();
     await vi.waitUntil(() => ended.length === 2);
-    expect(ended).toEqual(['c1 busy', 'a4 aborted']);
+    expect(ended).toEqual(['a5 busy', 'a4 aborted']);
     for (let i = 0; i < 5; i++) {
       await vi.waitUntil(() => held.length > i);
       held[i]!();
@@ -294,7 +294,7 @@ describe('parallel calls', () => {
         closed += 1;
       });
     });
-    const outbound = client('127.0.0.1', { slots: { total: 2, perOwner: 2, waiting: 5 } });
+    const outbound = client('127.0.0.1', { slots: { total: 2, perOwner: 2, waitingPerOwner: 5 } });
     const url = `http://127.0.0.1:${server.port}`;
     const calls = [1, 2, 3].map(() => codeOf(outbound.request({ url })));
     await vi.waitUntil(() => server.connections === 2);
@@ -414,6 +414,21 @@ describe('redirects', () => {
   });
 });
 
+describe('a request', () => {
+  it.each(['GET', 'PUT', 'POST'])('is sent once, even if the connection breaks: %s', async (method) => {
+    const received: string[] = [];
+    const server = await rawTarget((socket) => {
+      socket.once('data', (bytes) => {
+        received.push(bytes.toString().split(' ')[0]!);
+        socket.resetAndDestroy();
+      });
+    });
+    const call = client('127.0.0.1').request({ url: `http://127.0.0.1:${server.port}`, method });
+    expect(await codeOf(call)).toBe('network');
+    expect([received, server.connections]).toEqual([[method], 1]);
+  });
+});
+
 describe('fetch for client libraries', () => {
   it('is a standard fetch', async () => {
     const server = await target((_request, response, body) => response.writeHead(201, { 'x-a': '1' }).end(body));
@@ -501,6 +516,13 @@ describe('failures', () => {
     }
   });
 
+  it('that are bugs of ours stay what they are', async () => {
+    const bug = new TypeError('a bug');
+    const outbound = client('', { names: { addresses: () => Promise.reject(bug) } });
+    await expect(outbound.request({ url: 'https://api.test' })).rejects.toBe(bug);
+    expect(Object.fromEntries(outbound.outcomes)).toEqual({ fault: 1 });
+  });
+
   it('never tell what a target answered', async () => {
     const server = await target((_request, response) => response.end('the secret of the inside'));
     const answer = await client('127.0.0.1').request({ url: `http://127.0.0.1:${server.port}` });
@@ -539,13 +561,15 @@ describe('the log', () => {
   it('has origin, outcome and trace, and neither path nor query, headers, bodies or addresses', async () => {
     const lines: string[] = [];
     const logger = createLogger({ logLevel: 'debug' }, { write: (line) => void lines.push(line) });
-    const server = await target((_request, response) => response.end('secret-answer'));
+    const server = await startTarget((_request, response) => response.end('secret-answer'));
     const outbound = client('127.0.0.1', { logger });
     const headers = { 'x-key': 'secret-header' };
     const url = `http://127.0.0.1:${server.port}/secret-path?key=secret-query#secret-hash`;
     await outbound.request({ url, headers, method: 'POST', body: 'secret-body', traceId: 'trace-1', owner: 'org_1' });
     await codeOf(outbound.request({ url: 'https://secret-user:secret-word@api.test/secret-path', traceId: 'trace-2' }));
     await codeOf(outbound.request({ url: 'secret-text' }));
+    await server.close();
+    await codeOf(outbound.request({ url }));
     expect(lines.map((line) => ({ ...(JSON.parse(line) as object), time: '', duration_ms: 0 }))).toEqual([
       {
         level: 'debug',
@@ -574,6 +598,16 @@ describe('the log', () => {
         time: '',
         method: 'GET',
         outcome: 'invalid_url',
+        duration_ms: 0,
+        msg: 'an outbound call failed',
+      },
+      {
+        level: 'warn',
+        time: '',
+        method: 'GET',
+        origin: `http://127.0.0.1:${server.port}`,
+        outcome: 'network',
+        reason: 'ECONNREFUSED',
         duration_ms: 0,
         msg: 'an outbound call failed',
       },
