@@ -40,6 +40,7 @@ const HARMLESS_PACKAGES = new Set([
   '@pothos/core',
   '@pothos/plugin-prisma',
   '@zxcvbn-ts/language-common',
+  'ajv', // loads schemas only through a function that it is given
   'dataloader',
   'fastify',
   'graphql',

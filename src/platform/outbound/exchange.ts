@@ -32,13 +32,16 @@ export interface RawAnswer {
   body: Buffer;
 }
 
+/** Loads the HTTP client, once. It takes a tenth of a second, which a start does not need to wait for. */
+export const loadHttpClient = () => import('undici');
+
 /**
  * Sends a request to one of the addresses and reads the whole answer.
  * @throws OutboundError for what a limit cut off; errors of the socket, of TLS and of the parser
  */
 export async function exchange(options: Exchange): Promise<RawAnswer> {
   const { url, method, headers, body, signal, maxBytes } = options;
-  const { Client, buildConnector } = await import('undici'); // a tenth of a second that a start does not need
+  const { Client, buildConnector } = await loadHttpClient();
   const client = new Client(url.origin, {
     connect: connectorTo(options, buildConnector),
     maxHeaderSize: MAX_HEADER_BYTES,

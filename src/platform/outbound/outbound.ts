@@ -2,7 +2,7 @@ import type { Logger } from '../logger.ts';
 import type { AllowedTarget } from './allowed-targets.ts';
 import { Answer } from './answer.ts';
 import { CallSlots, type SlotLimits } from './call-slots.ts';
-import { exchange } from './exchange.ts';
+import { exchange, loadHttpClient } from './exchange.ts';
 import { failureOf, reasonOf } from './failures.ts';
 import { type FetchInit, requestOf } from './fetch-request.ts';
 import { DnsNames, type Names } from './names.ts';
@@ -190,6 +190,7 @@ export class Outbound {
   async #send({ maxBytes = MAX_BODY_BYTES }: OutboundRequest, sent: Sent, call: AbortController): Promise<Answer> {
     const { ca, connectTimeoutMs = CONNECT_TIMEOUT_MS } = this.#options;
     const { signal } = call;
+    await loadHttpClient(); // before the time to connect begins
     const timer = setTimeout(() => call.abort(new OutboundError('timeout')), connectTimeoutMs);
     try {
       const target = targetOf(sent.url);

@@ -239,9 +239,18 @@ describe('limits', () => {
     expect(await codeOf(byAddress.request({ url: `https://127.0.0.1:${mute.port}` }))).toBe('timeout');
   });
 
+  it('are 10 s for a call and 3 s of that to connect', async () => {
+    const timers = vi.spyOn(globalThis, 'setTimeout');
+    const server = await target(ok);
+    await client('127.0.0.1').request({ url: `http://127.0.0.1:${server.port}` });
+    const delays = timers.mock.calls.map(([, delay]) => delay);
+    timers.mockRestore();
+    expect(delays).toEqual(expect.arrayContaining([10_000, 3_000]));
+  });
+
   it('does not count the time of a connection that stands', async () => {
-    const server = await target((_request, response) => setTimeout(() => response.end(), 150));
-    const outbound = client('127.0.0.1', { connectTimeoutMs: 100 });
+    const server = await target((_request, response) => setTimeout(() => response.end(), 1_200));
+    const outbound = client('127.0.0.1', { connectTimeoutMs: 1_000 });
     expect(await codeOf(outbound.request({ url: `http://127.0.0.1:${server.port}` }))).toBe('answered');
   });
 });
