@@ -13,7 +13,7 @@ import { graphql } from './cases/graphql.ts';
 import { hostile } from './cases/hostile-documents.ts';
 import { models } from './cases/models.ts';
 import { secrets } from './cases/secrets.ts';
-import { streams } from './cases/streams.ts';
+import { type StreamServers, streams } from './cases/streams.ts';
 import { tokens } from './cases/tokens.ts';
 import { growth, SMALL, workspaces } from './cases/workspaces.ts';
 import { writes } from './cases/writes.ts';
@@ -28,6 +28,8 @@ const rounds: Rounds = {
 /** Modules loaded shortly after the start count as memory of an idle process. */
 const SETTLING_MS = 5_000;
 const TSX = ['--import', 'tsx'];
+const PRODUCT = ['dist/src/main.js'];
+const BARE = [...TSX, 'bench/servers/streams.ts'];
 const YOGA = [...TSX, 'bench/servers/yoga.mjs'];
 const only = process.env.BENCH_ONLY;
 const large = Number(process.env.BENCH_ROWS ?? 1_000_000);
@@ -41,7 +43,7 @@ async function throughput(env: Record<string, string>): Promise<void> {
   };
   try {
     // the product first: it creates the keys
-    const product = await started('product', ['dist/src/main.js']);
+    const product = await started('product', PRODUCT);
     const url = env.DATABASE_URL!;
     if (only === 'hostile') return await hostile(product, await register(product));
     if (only === 'graphql') {
@@ -50,9 +52,20 @@ async function throughput(env: Record<string, string>): Promise<void> {
       return await graphql([await started('yoga', YOGA), product], product, account, rounds);
     }
     const streamed = async () => {
-      const bare = await started('bare streams', [...TSX, 'bench/servers/streams.ts']);
+      const bare = await started('bare streams', BARE);
       const account = await register(product);
-      await streams({ product, bare, account, databaseUrl: url, dataDir: env.DATA_DIR!, rounds: rounds.count });
+      const fresh = async <T>(work: (servers: StreamServers) => Promise<T>): Promise<T> => {
+        const own = await ServerProcess.start('product', PRODUCT, env);
+        const ownBare = await ServerProcess.start('bare streams', BARE, env);
+        await setTimeout(SETTLING_MS);
+        try {
+          return await work({ product: own, bare: ownBare });
+        } finally {
+          await own.stop();
+          await ownBare.stop();
+        }
+      };
+      await streams({ product, bare, fresh, account, databaseUrl: url, dataDir: env.DATA_DIR!, rounds: rounds.count });
     };
     if (only === 'streams') return await streamed();
     const pg = await started('pg', [...TSX, 'bench/servers/pg.ts']);

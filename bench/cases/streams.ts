@@ -18,10 +18,15 @@ const QUIET_SECONDS = 20;
 type Transport = 'websocket' | 'sse';
 const TRANSPORTS: readonly Transport[] = ['websocket', 'sse'];
 
-interface Streams {
+export interface StreamServers {
   product: ServerProcess;
   /** `servers/streams.ts` */
   bare: ServerProcess;
+}
+
+interface Streams extends StreamServers {
+  /** Starts both anew: what a process used before would hide the memory of its streams. */
+  fresh<T>(work: (servers: StreamServers) => Promise<T>): Promise<T>;
   account: Account;
   databaseUrl: string;
   dataDir: string;
@@ -32,8 +37,10 @@ interface Streams {
 export async function streams(options: Streams): Promise<void> {
   console.log(`\nstreams`);
   for (const transport of TRANSPORTS) await deliveries(options, transport);
-  for (const transport of TRANSPORTS) await silence(options, transport, SILENT / STREAMS_PER_USER);
-  await silence(options, 'websocket', SILENT);
+  const silent = (transport: Transport, users: number) =>
+    options.fresh((servers) => silence({ ...options, ...servers }, transport, users));
+  for (const transport of TRANSPORTS) await silent(transport, SILENT / STREAMS_PER_USER);
+  await silent('websocket', SILENT);
 }
 
 const query = ({ orgId }: Account, { workspaceId }: Listener) =>
@@ -79,8 +86,9 @@ async function deliveries(options: Streams, transport: Transport): Promise<void>
             'thr_01JD0000000000000000000000', '{"title":"A title of a usual length","status":"open"}')`,
         [account.orgId, account.workspaceId],
       );
+    const first = readers.map(({ count }) => count + 1);
     await emit();
-    await arrived(readers, 1);
+    await arrived(readers, first);
     const text = readers[0]!.last;
     const post = () =>
       fetch(`${bare.url}/event`, {
@@ -108,11 +116,12 @@ async function deliveries(options: Streams, transport: Transport): Promise<void>
   }
 }
 
-async function arrived(readers: readonly Reader[], count: number): Promise<void> {
+/** Waits until each reader has counted so much. They differ: what happened while they were connecting, some heard. */
+async function arrived(readers: readonly Reader[], counts: readonly number[]): Promise<void> {
   const until = performance.now() + 30_000;
-  while (readers.some((reader) => reader.count < count)) {
-    if (performance.now() > until)
-      throw new Error(`${readers.filter((reader) => reader.count < count).length} streams are behind`);
+  const behind = () => readers.filter((reader, at) => reader.count < counts[at]!).length;
+  while (behind() > 0) {
+    if (performance.now() > until) throw new Error(`${behind()} streams are behind`);
     await delay(5);
   }
 }
@@ -123,12 +132,12 @@ async function perDelivery(
   readers: readonly Reader[],
   emit: () => Promise<unknown>,
 ): Promise<number> {
-  const start = readers[0]!.count;
+  const after = readers.map(({ count }) => count + EVENTS);
   const before = server.cpuSeconds();
   for (let event = 0; event < EVENTS; event++) {
     await Promise.all([emit(), delay(EVERY_MS)]);
   }
-  await arrived(readers, start + EVENTS);
+  await arrived(readers, after);
   return ((server.cpuSeconds() - before) * 1e6) / (EVENTS * readers.length);
 }
 
