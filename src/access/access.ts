@@ -45,7 +45,8 @@ const partById = (part: PlacePart) =>
   `select id from ${PART_TABLES[part]} where org_id = $1 and workspace_id = $2 and id = $3`;
 
 // the same queries for many keys at once, as for the rows of a list: one statement for all
-const ORGANIZATION_ROLES = `select (${ORGANIZATION_ROLE.replace('$1', 'k.org_id').replace('$2', 'k.user_id')}) as role
+const ORGANIZATION_ROLE_OF_KEY = ORGANIZATION_ROLE.replace('$1', 'k.org_id').replace('$2', 'k.user_id');
+const ORGANIZATION_ROLES = `select (${ORGANIZATION_ROLE_OF_KEY}) as role
   from unnest($1::text[], $2::text[]) with ordinality k(org_id, user_id, at) order by k.at`;
 const WORKSPACE_ROLE_OF_KEY = WORKSPACE_ROLE.replace('$1', 'k.org_id')
   .replace('$2', 'k.workspace_id')
@@ -55,6 +56,24 @@ const WORKSPACE_ROLES = `select r.*
   left join lateral (${WORKSPACE_ROLE_OF_KEY}) r on true order by k.at`;
 const EACH_ROLES_SOMEWHERE = `select ${ROLES_SOMEWHERE.replace('$1', 'k.org_id').replace('$2', 'k.user_id')} as roles
   from unnest($1::text[], $2::text[]) with ordinality k(org_id, user_id, at) order by k.at`;
+
+// for thousands of silent streams: nearly all facts are the known ones, and the answer is empty
+const CHANGED_FACTS = `select k.at::int - 1 as at, f.facts
+  from unnest($1::text[], $2::text[], $3::text[], $4::text[]) with ordinality
+    k(org_id, workspace_id, user_id, known, at)
+  left join lateral (${WORKSPACE_ROLE_OF_KEY}) r on true
+  cross join lateral (select concat_ws(' ', coalesce((${ORGANIZATION_ROLE_OF_KEY}), '-'), coalesce(r.role, '-'),
+    coalesce(r.exists::text, '-')) as facts) f
+  where f.facts is distinct from k.known`;
+
+/** A user in a place, and the facts about them that are known from before; `null` for none. */
+export interface KnownFacts {
+  userId: string;
+  orgId: string;
+  /** `null` for the organization itself. */
+  workspaceId: string | null;
+  facts: string | null;
+}
 
 /**
  * Decides whether a caller may do something in a place. Reads memberships live, with a cache of under a second; changes
@@ -216,20 +235,24 @@ export class Access {
     return (await this.#sql.read(WENT_WITH, [orgId, principal.userId])).length > 0;
   }
 
-  /** Reads the data that checks use for these users and places again, for all of them at once. */
-  async readAgain(asked: readonly { userId: string; orgId: string; workspaceId: string | null }[]): Promise<void> {
-    const organizations = new Map<string, string[]>();
-    const workspaces = new Map<string, string[]>();
-    for (const { userId, orgId, workspaceId } of asked) {
-      organizations.set(`${orgId} ${userId}`, [orgId, userId]);
-      if (workspaceId !== null) workspaces.set(`${orgId} ${workspaceId} ${userId}`, [orgId, workspaceId, userId]);
-    }
-    await Promise.all([
-      this.#organizations.readAgain([...organizations.keys()], () =>
-        this.#readOrganizations([...organizations.values()]),
-      ),
-      this.#workspaces.readAgain([...workspaces.keys()], () => this.#readWorkspaces([...workspaces.values()])),
+  /**
+   * The facts about these users in these places that differ from the ones known before, by position: what the checks
+   * here decide by, as a text. Everything cached about them is dropped.
+   */
+  async changesOf(asked: readonly KnownFacts[]): Promise<Map<number, string>> {
+    if (asked.length === 0) return new Map();
+    const columns = [asked.map(({ orgId }) => orgId), asked.map(({ workspaceId }) => workspaceId)];
+    const rows = await this.#sql.read<{ at: number; facts: string }>(CHANGED_FACTS, [
+      ...columns,
+      asked.map(({ userId }) => userId),
+      asked.map(({ facts }) => facts),
     ]);
+    for (const { at } of rows) {
+      const { orgId, workspaceId, userId } = asked[at]!;
+      this.organizationChanged(orgId, userId);
+      if (workspaceId !== null) this.workspaceChanged(orgId, workspaceId, userId);
+    }
+    return new Map(rows.map(({ at, facts }) => [at, facts]));
   }
 
   /** A membership of an organization changed on this node. */

@@ -22,6 +22,10 @@ const SESSION = `select s.id as "sessionId", u.id as "userId", u.username, u.is_
   from sessions s join users u on u.id = s.user_id
   where s.id = any($1) and s.revoked_at is null and s.expires_at > now() and u.is_active`;
 
+// for thousands of silent streams: nearly all sessions live, and the answer is empty
+const ENDED = `select k.id from unnest($1::text[]) k(id)
+  where not exists (${SESSION.replace('any($1)', 'k.id')})`;
+
 /** The token of an `authorization` header, and the hash that is its cache key. */
 export interface Credential {
   token: string;
@@ -124,17 +128,17 @@ export class Authentication {
     return session instanceof Promise ? session.then(isAlive) : isAlive(session);
   }
 
-  /** Reads the data that `lives` and `renew` use again, for all of them at once. */
-  async readAgain(known: readonly Principal[]): Promise<void> {
-    const sessionIds = new Set<string>();
-    const hashes = new Set<string>();
-    for (const principal of known)
-      if (principal.token) hashes.add(principal.token.hash);
-      else sessionIds.add(principal.sessionId);
-    await Promise.all([
-      this.#apiTokens.readAgain([...hashes]),
-      this.#sessions.readAgain([...sessionIds], (ids) => this.#readSessions(ids)),
-    ]);
+  /** Reads API tokens again, all of them at once. */
+  async readTokensAgain(hashes: ReadonlySet<string>): Promise<void> {
+    await this.#apiTokens.readAgain([...hashes]);
+  }
+
+  /** Those of these sessions that have ended, or whose user is inactive or gone. */
+  async ended(sessionIds: ReadonlySet<string>): Promise<Set<string>> {
+    if (sessionIds.size === 0) return new Set();
+    const ended = await this.#sql.read<{ id: string }>(ENDED, [[...sessionIds]]);
+    for (const { id } of ended) this.#sessions.drop(id);
+    return new Set(ended.map(({ id }) => id));
   }
 
   /** A session was ended on this node. It is refused at once on this node. */

@@ -28,6 +28,8 @@ interface Reader {
 interface Group {
   reader: Reader;
   streams: Set<Watched>;
+  /** What was true of the reader when it was last judged; `null` if it must be judged again. */
+  facts: string | null;
   isRefused: boolean;
 }
 
@@ -41,8 +43,8 @@ interface WatchDeps {
 }
 
 /**
- * Looks after all streams of this process by one timer: what decides about them is read for all at once, in a few
- * statements.
+ * Looks after all streams of this process by one timer: what has changed about their readers is found for all at once,
+ * in a few statements.
  */
 export class StreamWatch {
   readonly #deps: WatchDeps;
@@ -57,7 +59,7 @@ export class StreamWatch {
   /** @returns a function that ends the watch */
   add(stream: Watched, reader: Reader): () => void {
     const key = keyOf(reader);
-    const group = this.#groups.get(key) ?? { reader, streams: new Set(), isRefused: false };
+    const group = this.#groups.get(key) ?? { reader, streams: new Set(), facts: null, isRefused: false };
     this.#groups.set(key, group);
     group.streams.add(stream);
     this.#schedule(LOOK_MS);
@@ -81,9 +83,7 @@ export class StreamWatch {
     this.#timer = null;
     this.#isLooking = true;
     try {
-      const groups = [...this.#groups.values()];
-      await this.#readAll(groups.map(({ reader }) => reader));
-      await this.#judgeAll(groups);
+      await this.#judgeAll(await this.#suspects([...this.#groups.values()]));
     } catch {
       // the database is unreachable: the next check decides
     }
@@ -91,14 +91,36 @@ export class StreamWatch {
     this.#schedule(Math.max(0, LOOK_MS - (performance.now() - started)));
   }
 
-  async #readAll(readers: readonly Reader[]): Promise<void> {
+  /**
+   * The groups about whose readers something has changed since they were judged. The database compares: reading the
+   * facts of thousands of readers each time, nearly all unchanged, would cost ten times as much here.
+   */
+  async #suspects(groups: readonly Group[]): Promise<Group[]> {
     const { authentication, access } = this.#deps;
-    await Promise.all([
-      authentication.readAgain(readers.map(({ actor }) => actor.principal)),
-      access.readAgain(
-        readers.map(({ actor, orgId, workspaceId }) => ({ userId: actor.principal.userId, orgId, workspaceId })),
+    const hashes = new Set<string>();
+    const sessionIds = new Set<string>();
+    for (const { reader } of groups) {
+      const { principal } = reader.actor;
+      if (principal.token) hashes.add(principal.token.hash);
+      else sessionIds.add(principal.sessionId);
+    }
+    const [ended, changed] = await Promise.all([
+      authentication.ended(sessionIds),
+      access.changesOf(
+        groups.map(({ reader: { actor, orgId, workspaceId }, facts }) => ({
+          userId: actor.principal.userId,
+          orgId,
+          workspaceId,
+          facts,
+        })),
       ),
+      authentication.readTokensAgain(hashes),
     ]);
+    for (const [at, facts] of changed) groups[at]!.facts = facts;
+    return groups.filter(({ reader, isRefused }, at) => {
+      const { principal } = reader.actor;
+      return isRefused || changed.has(at) || principal.token !== null || ended.has(principal.sessionId);
+    });
   }
 
   async #judgeAll(groups: readonly Group[]): Promise<void> {
@@ -110,7 +132,9 @@ export class StreamWatch {
         if (refusal instanceof Promise)
           refusal.then(
             (reason) => tell(group, reason),
-            () => undefined,
+            () => {
+              group.facts = null; // the next check decides
+            },
           );
         else tell(group, refusal);
       }

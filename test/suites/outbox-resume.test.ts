@@ -46,8 +46,12 @@ function node(faults: unknown[]) {
     tail,
     missed: new MissedEvents(sql),
     sql,
-    access: { requireWorkspace: async () => 'all', readAgain: async () => undefined } as never,
-    authentication: { lives: async () => true, readAgain: async () => undefined } as never,
+    access: { requireWorkspace: async () => 'all', changesOf: async () => new Map() } as never,
+    authentication: {
+      lives: async () => true,
+      ended: async () => new Set(),
+      readTokensAgain: async () => undefined,
+    } as never,
     onFault: (error) => faults.push(error),
   });
   return { tail, service };
@@ -167,8 +171,12 @@ test('a reader that is ahead of the node it comes back to sees nothing again', a
     tail: slow,
     missed: new MissedEvents(sql),
     sql,
-    access: { requireWorkspace: async () => 'all', readAgain: async () => undefined } as never,
-    authentication: { lives: async () => true, readAgain: async () => undefined } as never,
+    access: { requireWorkspace: async () => 'all', changesOf: async () => new Map() } as never,
+    authentication: {
+      lives: async () => true,
+      ended: async () => new Set(),
+      readTokensAgain: async () => undefined,
+    } as never,
     onFault: () => undefined,
   });
   const again = (await service.subscribe(actor, PLACE, { after: cursorOf(value as never) }))[Symbol.asyncIterator]();
