@@ -19,6 +19,7 @@ import { addGraphQL } from './graphql/transport/http.ts';
 import { Operations } from './graphql/transport/operations.ts';
 import { PersistedDocuments } from './graphql/transport/persisted-documents.ts';
 import { plainPost } from './graphql/transport/plain-post.ts';
+import { plainStream } from './graphql/transport/plain-stream.ts';
 import { socketHandler } from './graphql/transport/websocket.ts';
 import { addAccountPages } from './http/account-pages.ts';
 import { Admission, addAdmission } from './http/admission.ts';
@@ -115,7 +116,9 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const persisted = new PersistedDocuments(operations.documents);
   const endpoint = createEndpoint({ schema, services, operations, persisted, onFault: onResolverFault });
   const socket = socketHandler({ ...config, endpoint, services, admission, limit, onFault: onResolverFault });
-  addGraphQL(server, { ...config, endpoint, plain: plainPost({ services, operations, persisted }), socket });
+  const plain = plainPost({ services, operations, persisted });
+  const live = plainStream({ schema, services, operations, persisted });
+  addGraphQL(server, { ...config, endpoint, plain, live, socket });
   await server.register(restPlugin, restOptions(config, services));
   const owners: (object & Owner)[] = [...Object.values(services), storedAnswers];
   services.vault.declare(owners.flatMap(({ secretReferences }) => secretReferences ?? []));

@@ -101,6 +101,28 @@ describe.each(['owner', 'a stranger'] as const)('to %s', (who) => {
       }
     }
   });
+
+  test.each([
+    ['that may not start', { query: 'subscription { workspaceEvents(orgId: "a", workspaceId: "b") { id } }' }],
+    [
+      'with variables that are wrong',
+      {
+        query: 'subscription ($w: ID!) { workspaceEvents(orgId: "a", workspaceId: $w) { id } }',
+        variables: { w: ['secret'] },
+      },
+    ],
+    ['of no event', { query: 'subscription { workspaceEvents(orgId: "a", workspaceId: "b", types: ["x"]) { id } }' }],
+    ['that is invalid', { query: 'subscription { workspaceEvents { id } }' }],
+    ['that is none', { query: ME }],
+  ])('a stream %s is refused as yoga does', async (_what, body) => {
+    const text = JSON.stringify(body);
+    const headers = { ...caller(), accept: 'text/event-stream' };
+    const wanted = await answered(YOGA, text, headers);
+    const got = await answered('application/json', text, headers);
+    expect(got.status).toBe(wanted.status);
+    expect(got.body).toBe(wanted.body);
+    expect(got.headers['content-type']).toBe(wanted.headers['content-type']);
+  });
 });
 
 test.each(accepts)('the media type for Accept %j is that of yoga', async (accept) => {

@@ -6,8 +6,9 @@ import { jsonBounds, MAX_ANSWER_LENGTH } from './bounds.ts';
 import type { GraphQLEndpoint } from './endpoint.ts';
 import { graphiqlPage, wantsPage } from './graphiql.ts';
 import type { PlainPost } from './plain-post.ts';
+import type { PlainStream } from './plain-stream.ts';
 import { tooLarge } from './refusals.ts';
-import { streamOf } from './server-sent-events.ts';
+import { STREAM_HEADERS, streamOf } from './server-sent-events.ts';
 
 /**
  * Enough for a document, and for variables with the largest possible input. The operator's limit for bodies applies if
@@ -30,6 +31,7 @@ const TOO_LONG = refused(`The answer is longer than ${MAX_ANSWER_LENGTH} charact
 interface Options {
   endpoint: GraphQLEndpoint;
   plain: PlainPost;
+  live: PlainStream;
   socket: WebsocketHandler;
   bodyLimitBytes: number;
   graphiql: boolean;
@@ -38,7 +40,7 @@ interface Options {
 /** `/graphql`: POST, GET for queries, subscriptions as SSE and over WebSocket, GraphiQL for browsers. */
 export function addGraphQL(
   server: FastifyInstance,
-  { endpoint, plain, socket, bodyLimitBytes, graphiql }: Options,
+  { endpoint, plain, live, socket, bodyLimitBytes, graphiql }: Options,
 ): void {
   const bodyLimit = Math.min(MAX_BODY_BYTES, bodyLimitBytes);
   const page = graphiql ? graphiqlPage() : null;
@@ -54,6 +56,8 @@ export function addGraphQL(
       if (isOverloaded(jsonOf(req), jsonBounds)) return reply.status(400).send(OVERLOADED);
       const answer = req.method === 'POST' ? await plain(req) : null;
       if (answer) return reply.header('content-type', answer.type).send(withinLength(answer.text));
+      const started = req.method === 'POST' ? await live(req) : null;
+      if (started) return reply.headers(STREAM_HEADERS).send(started);
       const response = await endpoint.fetch(requestOf(endpoint, req), { req, reply });
       reply.status(response.status);
       response.headers.forEach((value, name) => {

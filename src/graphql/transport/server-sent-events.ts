@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify';
 import type { Plugin } from 'graphql-yoga';
 import { Wheel } from '../../core/wheel.ts';
 import type { Context } from '../context.ts';
-import type { LiveStream } from './live-stream.ts';
+import type { Frame } from './frames.ts';
 
 /** Comments that keep an idle stream's connection open, at the same interval as yoga's own. */
 const pings = new Wheel(12_000);
@@ -46,12 +46,13 @@ export function resumableStreams(): Plugin {
       if (!accepts(request.headers.get('accept'))) return void (await live.return());
       const { req } = serverContext as unknown as { req: FastifyRequest };
       bodies.set(req, new EventBody(live));
-      hook.setResultProcessor((_results, { Response }) => new Response(null, { headers: HEADERS }), MEDIA_TYPE);
+      hook.setResultProcessor((_results, { Response }) => new Response(null, { headers: STREAM_HEADERS }), MEDIA_TYPE);
     },
   };
 }
 
-const HEADERS = {
+/** The headers of every stream. */
+export const STREAM_HEADERS = {
   'content-type': MEDIA_TYPE,
   'cache-control': 'no-cache, no-transform',
   'content-encoding': 'none',
@@ -61,17 +62,27 @@ const HEADERS = {
 
 const accepts = (header: string | null): boolean => /(?:text\/event-stream|text\/\*|\*\/\*)/i.test(header ?? '*/*');
 
+/** The frames of a subscription, until there are no more. */
+interface Frames {
+  take(): Promise<Frame | null>;
+  /** Ends them: nobody reads any longer. */
+  return(): Promise<unknown>;
+}
+
+/** The body of a streaming answer. */
+export const bodyOf = (frames: Frames): Readable => new EventBody(frames);
+
 /**
  * The stream as bytes. It takes the next event only while the client reads, and closes its source when the client is
  * gone.
  */
 class EventBody extends Readable {
-  readonly #live: LiveStream;
+  readonly #live: Frames;
   readonly #endPings: () => void;
   #isReading = false;
   #isOver = false;
 
-  constructor(live: LiveStream) {
+  constructor(live: Frames) {
     super();
     this.#live = live;
     this.#endPings = pings.add(() => {

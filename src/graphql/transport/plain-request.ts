@@ -1,0 +1,78 @@
+import type { FastifyRequest } from 'fastify';
+import { GraphQLError, getOperationAST } from 'graphql';
+import type { Asked, Operations } from './operations.ts';
+import type { PersistedDocuments } from './persisted-documents.ts';
+
+export interface PlainOptions {
+  operations: Operations;
+  persisted: PersistedDocuments;
+}
+
+/** The operation of a request; `null`, without any effect, if yoga must read it. */
+export type PlainReader = (request: FastifyRequest, kind: 'value' | 'stream') => Asked | null;
+
+/**
+ * Reads the usual request, JSON with one valid operation of the kind, without a web `Request`. Yoga reads all others,
+ * including requests that fail before an operation is known.
+ */
+export function plainReader({ operations: { documents }, persisted }: PlainOptions): PlainReader {
+  const read = (
+    { query, extensions, operationName, variables }: Params,
+    kind: 'value' | 'stream',
+    isKnownCaller: boolean,
+  ): Asked | null => {
+    const text = persisted.textOf({ query, extensions }, isKnownCaller);
+    if (text === undefined) return null;
+    const document = documents.parse(text);
+    if (documents.validate(document).length > 0) return null;
+    const operation = getOperationAST(document, operationName);
+    if (!operation || (operation.operation === 'subscription') !== (kind === 'stream')) return null;
+    return { document, operationName, variables };
+  };
+  return ({ headers, body, caller }, kind) => {
+    const params = isJson(headers['content-type']) ? paramsOf(body) : null;
+    return params && orNull(() => read(params, kind, caller.principal !== null));
+  };
+}
+
+const isJson = (type = ''): boolean => type === 'application/json' || type.startsWith('application/json;');
+
+interface Params {
+  query?: string | null;
+  operationName?: string | null;
+  variables?: Record<string, unknown> | null;
+  extensions?: Record<string, unknown> | null;
+}
+
+const KEYS = new Set(['query', 'operationName', 'variables', 'extensions']);
+
+/** The parameters of a body in the form of GraphQL over HTTP; else `null`. */
+function paramsOf(body: unknown): Params | null {
+  if (typeof body !== 'string') return null;
+  let params: unknown;
+  try {
+    params = JSON.parse(body);
+  } catch {
+    return null; // yoga reports the error
+  }
+  if (!isObject(params)) return null;
+  for (const key in params) if (!KEYS.has(key)) return null;
+  const { query, operationName, variables, extensions } = params;
+  const isText = isTextOrNothing(query) && isTextOrNothing(operationName);
+  return isText && isObjectOrNothing(variables) && isObjectOrNothing(extensions) ? (params as Params) : null;
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+const isTextOrNothing = (value: unknown) => value === undefined || value === null || typeof value === 'string';
+const isObjectOrNothing = (value: unknown) => value === undefined || value === null || isObject(value);
+
+/** `null` if GraphQL refuses: yoga refuses it again and formats the error. */
+function orNull<T>(read: () => T): T | null {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof GraphQLError) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,54 @@
+import type { Readable } from 'node:stream';
+import type { FastifyRequest } from 'fastify';
+import type { GraphQLSchema } from 'graphql';
+import type { Services } from '../../services.ts';
+import { Context } from '../context.ts';
+import { Frame } from './frames.ts';
+import { LiveStream, subscribeLive } from './live-stream.ts';
+import type { Asked } from './operations.ts';
+import { type PlainOptions, plainReader } from './plain-request.ts';
+import { bodyOf } from './server-sent-events.ts';
+
+interface Options extends PlainOptions {
+  schema: GraphQLSchema;
+  services: Services;
+}
+
+/** Starts the stream that a request asks for. `null`, without any effect, for a request that yoga must handle. */
+export type PlainStream = (request: FastifyRequest) => Promise<Readable | null>;
+
+/**
+ * Starts a subscription that JSON asks for and SSE answers, without what yoga would keep for as long as the stream is
+ * open: a web request, its context and its signals take more memory than everything else of a silent stream.
+ */
+export function plainStream({ schema, services, ...options }: Options): PlainStream {
+  const { operations } = options;
+  const read = plainReader(options);
+  const start = async ({ document, operationName, variables }: Asked, contextValue: Context) => {
+    const errors = operations.refusals({ document, operationName, variables }, contextValue);
+    if (errors.length > 0) return { errors };
+    const live = await subscribeLive(
+      { schema, document, operationName, variableValues: variables, contextValue },
+      (shown) => operations.masked(document, shown, contextValue),
+    );
+    return live instanceof LiveStream ? live : operations.masked(document, live, contextValue);
+  };
+  return async (request) => {
+    const { headers, caller } = request;
+    if (headers.accept?.trim().toLowerCase() !== 'text/event-stream') return null;
+    const asked = read(request, 'stream');
+    if (!asked) return null;
+    const context = new Context(caller, services);
+    const resumed = headers['last-event-id'];
+    // an empty header comes from a client that has seen no event
+    context.lastEventId = (Array.isArray(resumed) ? resumed[0] : resumed) || undefined;
+    const started = await start(asked, context);
+    return bodyOf(started instanceof LiveStream ? started : once(new Frame(started, undefined)));
+  };
+}
+
+/** The frames of a subscription that could not start: one with the errors. */
+const once = (frame: Frame) => {
+  const frames = [frame];
+  return { take: async () => frames.shift() ?? null, return: async () => undefined };
+};
