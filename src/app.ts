@@ -49,6 +49,7 @@ import { Outbound } from './platform/outbound/outbound.ts';
 import type { Database } from './platform/postgres/database.ts';
 import { OutageLog } from './platform/postgres/outage-log.ts';
 import { createServices, type Runtime, type Services } from './services.ts';
+import { writeBuiltInTools } from './tools/built-in-tools.ts';
 
 export interface AppDeps {
   config: Config;
@@ -86,6 +87,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     publicUrl: () => config.publicUrl ?? listeningUrl(server, config),
     onFault: logFault,
   });
+  await writeBuiltInTools(services.sql);
   const eventLag = new EventLag(services.sql, logger);
   const limit = new CallerLimit(config);
   const admission = new Admission(services.authentication, limit);

@@ -52,6 +52,7 @@ import { SecretService } from './secrets/secret.service.ts';
 import { secretNotices } from './secrets/secret-notices.ts';
 import { Vault } from './secrets/vault.ts';
 import { ThreadService } from './threads/thread.service.ts';
+import { ToolService } from './tools/tool.service.ts';
 import { UserService } from './users/user.service.ts';
 import { Buckets } from './workspaces/buckets.ts';
 import { WorkspaceService } from './workspaces/workspace.service.ts';
@@ -186,6 +187,7 @@ export function createServices(process: ProcessDeps) {
     secretNotices: secretNotices({ changes, mail }),
     namespaces: new NamespaceService({ ...deps, secrets }),
     threads: new ThreadService(deps),
+    tools: new ToolService(deps),
     apps,
     apiTokens: new ApiTokenService({ ...deps, authentication, apps, config }),
     apiTokenRefresh: new ApiTokenRefresh({ prisma, changes, authentication, activity, secret: process.appSecret }),

@@ -22,6 +22,8 @@ export interface Constraints {
   item?: Constraints;
   /** Largest size of a JSON value, in bytes of its UTF-8 text. */
   maxBytes?: number;
+  /** What else is wrong with a JSON object that keeps the other bounds. */
+  check?: (value: object) => ConstraintIssue[];
   /** `email`: syntax only (defaults §1). */
   format?: 'email' | 'uri';
   /** The field may be left out, but not set to `null`: what an update cannot clear. */
@@ -267,7 +269,7 @@ export function checkConstraints(value: unknown, constraints: Constraints): Cons
   if (typeof value === 'string') return checkString(value, constraints);
   if (typeof value === 'number') return checkNumber(value, constraints);
   if (Array.isArray(value) && !constraints.maxBytes) return checkList(value, constraints);
-  if (typeof value === 'object' && !(value instanceof Date))
-    return [...checkJson(value, constraints), ...checkMap(value, constraints)];
-  return [];
+  if (typeof value !== 'object' || value instanceof Date) return [];
+  const issues = [...checkJson(value, constraints), ...checkMap(value, constraints)];
+  return issues.length > 0 ? issues : (constraints.check?.(value) ?? []);
 }

@@ -18,6 +18,11 @@ export interface PageSource<Row> {
   order: 'asc' | 'desc';
   /** Conditions with `$1`, `$2`… for the values of the scope and the filters, in the order of `values`. */
   where: readonly string[];
+  /**
+   * More rows of the list, from elsewhere: they are merged in the order of the key. Each part is limited by itself, so
+   * that each walks its own index.
+   */
+  also?: PageSource<Row>;
 }
 
 export interface PageRequest {
@@ -47,7 +52,12 @@ export const filtersOf = (given: Readonly<Record<string, unknown>>): Filter[] =>
 export function narrowed<Row>(source: PageSource<Row>, filters: readonly Filter[], taken: number): PageSource<Row> {
   if (filters.length === 0) return source;
   const conditions = filters.map(({ where }, index) => where.replaceAll('?', `$${taken + index + 1}`));
-  return { ...source, where: [...source.where, ...conditions] };
+  const { also } = source;
+  return {
+    ...source,
+    where: [...source.where, ...conditions],
+    ...(also && { also: narrowed(also, filters, taken) }),
+  };
 }
 
 /** What names the parent of a nested list, tenant first: `[orgId, workspaceId]`. */
@@ -84,6 +94,33 @@ const whereOf = (conditions: readonly string[]) => (conditions.length > 0 ? ` wh
 
 const orderOf = <Row>({ lead, key, order }: PageSource<Row>) => `${lead ? `${lead}, ` : ''}${key} ${order}`;
 
+type ConditionsOf<Row> = (part: PageSource<Row>) => readonly string[];
+
+/** The statement of one page of a source alone. @param more columns before and after its own */
+function partOf<Row>(
+  source: PageSource<Row>,
+  conditions: ConditionsOf<Row>,
+  limit: string,
+  [before, behindThem]: readonly [string, string],
+): string {
+  return `select ${before}${selectList(source.columns)}${behindThem} from ${source.from}${whereOf(conditions(source))}
+    order by ${orderOf(source)} limit ${limit}`;
+}
+
+/** The statement of one page of a source and of what it is merged with, with the key of each row. */
+function keyedPage<Row>(source: PageSource<Row>, conditions: ConditionsOf<Row>, limit: string): string {
+  const keyed = (part: PageSource<Row>) => partOf(part, conditions, limit, [`${part.key} as "$key", `, '']);
+  const { also, order } = source;
+  if (!also) return keyed(source);
+  return `select * from ((${keyed(source)}) union all (${keyed(also)})) a order by a."$key" ${order} limit ${limit}`;
+}
+
+/** `u."id", u."name"` */
+const propertiesOf = <Row>({ columns }: PageSource<Row>, alias: string) =>
+  Object.keys(columns)
+    .map((property) => `${alias}."${property}"`)
+    .join(', ');
+
 /**
  * Reads one page. The condition on the key is present only with a cursor, so that PostgreSQL walks the index from there
  * and the cost does not grow with the table or the depth.
@@ -96,10 +133,12 @@ export async function readPage<Row extends object>(
   const values = [...given, ...(after === null ? [] : [after]), limit + 1];
   const form = `${after === null ? 'first page' : 'page'}${count === undefined ? '' : ' with its count'}`;
   const text = textOf(source, form, () => {
-    const where = whereOf([...source.where, ...behind(source, after, given.length + 1)]);
+    const conditions = (part: PageSource<Row>) => [...part.where, ...behind(part, after, given.length + 1)];
     const total = count === undefined ? '' : `, (${count}) as "${MARK}"`;
-    return `select ${selectList(source.columns)}${total} from ${source.from}${where}
-    order by ${orderOf(source)} limit $${values.length}`;
+    const max = `$${values.length}`;
+    if (!source.also) return partOf(source, conditions, max, ['', total]);
+    return `select ${propertiesOf(source, 'u')}${total} from (${keyedPage(source, conditions, max)}) u
+    order by u."$key" ${source.order}`;
   });
   const { rows, marks } = await sql.readMarked<Row, number>(text, values);
   const hasMore = rows.length > limit;
@@ -142,12 +181,13 @@ export async function readPages<Row extends object>(
   const given: unknown[] = [...transposed(parents), ...request.values];
   const values = [...given, ...(after === null ? [] : [after]), request.limit + 1];
   const text = textOf(source, after === null ? 'first pages' : 'pages', () => {
-    const each = eachParent(parents, source.where);
-    const where = [...each.where, ...behind(source, after, given.length + 1)];
-    const read = Object.keys(source.columns).map((property) => `r."${property}"`);
-    return `select p.at as "${MARK}", ${read.join(', ')} from ${each.from} cross join lateral (
-    select ${source.key} as "$key", ${selectList(source.columns)} from ${source.from} where ${where.join(' and ')}
-    order by ${orderOf(source)} limit $${values.length}) r order by p.at, r."$key" ${source.order}`;
+    const conditions = (part: PageSource<Row>) => [
+      ...eachParent(parents, part.where).where,
+      ...behind(part, after, given.length + 1),
+    ];
+    const page = keyedPage(source, conditions, `$${values.length}`);
+    return `select p.at as "${MARK}", ${propertiesOf(source, 'r')} from ${eachParent(parents, []).from}
+    cross join lateral (${page}) r order by p.at, r."$key" ${source.order}`;
   });
   const pages: Slice<Row>[] = parents.map(() => ({ rows: [], hasMore: false }));
   const { rows, marks } = await sql.readMarked<Row, string>(text, values);
@@ -167,8 +207,9 @@ export async function countPages<Row>(
   values: readonly unknown[],
 ): Promise<number[]> {
   if (parents.length === 1) return [await countRows(sql, source, [...parents[0]!, ...values])];
-  const each = eachParent(parents, source.where);
-  const text = `select (${countOf({ from: source.from, where: each.where })}) as n from ${each.from} order by p.at`;
+  const { from } = eachParent(parents, []);
+  const count = countOf(source, (part) => eachParent(parents, part.where).where);
+  const text = `select (${count}) as n from ${from} order by p.at`;
   return (await sql.read<{ n: number }>(text, [...transposed(parents), ...values])).map((row) => row.n);
 }
 
@@ -179,9 +220,11 @@ export async function countRows<Row>(sql: Sql, source: PageSource<Row>, values: 
   return row?.count ?? 0;
 }
 
-/** The statement that counts the rows of a source. */
-export const countOf = <Row>({ from, where }: Pick<PageSource<Row>, 'from' | 'where'>): string =>
-  `select count(*)::int from ${from}${whereOf(where)}`;
+/** The statement that counts the rows of a source, and of what it is merged with. */
+export function countOf<Row>(source: PageSource<Row>, conditions: ConditionsOf<Row> = ({ where }) => where): string {
+  const count = (of: PageSource<Row>) => `select count(*)::int from ${of.from}${whereOf(conditions(of))}`;
+  return source.also ? `select (${count(source)}) + (${count(source.also)}) as count` : count(source);
+}
 
 /** The statement that reads the stored count of a tenant, `$1`. */
 export const keptCountOf = (resource: string): string =>

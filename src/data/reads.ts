@@ -67,6 +67,15 @@ export interface ReadsOptions<Row extends Identified, Place, Args> {
   keptCount?: string;
   /** A shorter `from` that is enough to count the rows. */
   countFrom?: string;
+  /**
+   * Rows of no tenant that are also in the list of each parent, in the same order, and are found there: where they come
+   * from, the columns that identify the parent, and the columns that differ. They are not found by their id alone.
+   */
+  also?: {
+    from: string;
+    below: Readonly<Record<keyof Place & string, string>>;
+    columns: Partial<Readonly<Record<keyof Row & string, string>>>;
+  };
 }
 
 /**
@@ -239,15 +248,31 @@ function sourcesOf<Row extends Identified, Place, Args>(
     column === lead ? `${column} between $${index + 1} and $${index + 1}` : equal[index]!,
   );
   const more = [...(mine ? [mine] : []), ...always, ...listed];
+  const shared = options.also;
+  const also = (where: (parent: readonly string[]) => readonly string[]) => {
+    if (!shared) return {};
+    const parent = Object.values<string>(shared.below).map((column, index) => `${column} = $${index + 1}`);
+    const shownColumns = { ...columns, ...shared.columns } as Readonly<Record<keyof Row & string, string>>;
+    return { also: { ...source, from: shared.from, columns: shownColumns, where: where(parent) } };
+  };
+  const known = `${columns[knownBy]} = $${below.length + 1}`;
   return {
     list: {
       ...source,
       ...(lead === undefined ? {} : { lead: indexOrder === order ? lead : `${lead} desc` }),
       where: [...leading, ...more].map((condition) => condition.replaceAll('$me', `$${below.length + 1}`)),
+      ...also((parent) => [...parent, ...more]),
     },
-    one: { ...source, where: [...equal, ...always, `${columns[knownBy]} = $${below.length + 1}`] },
-    inTenant: { ...source, where: [...equal.slice(0, 1), ...always, `${columns.id} = $2`] },
-    anywhere: { ...source, where: [...always, `${columns.id} = $1`] },
+    one: { ...source, where: [...equal, ...always, known], ...also((parent) => [...parent, ...always, known]) },
+    inTenant: {
+      ...source,
+      where: [...equal.slice(0, 1), ...always, `${columns.id} = $2`],
+      ...also((parent) => [...parent.slice(0, 1), ...always, `${columns.id} = $2`]),
+    },
+    anywhere: {
+      ...source,
+      where: [...always, ...(shared ? below.map((column) => `${column} is not null`) : []), `${columns.id} = $1`],
+    },
   };
 }
 

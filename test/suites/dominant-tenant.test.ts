@@ -18,7 +18,7 @@ const OTHERS = 600;
 const PAGE = 50;
 
 /** Lists that no field shows: their `Reads` give single rows. */
-const unlisted = ['apps.ofOrganization', 'deployments.reads', 'organizations.reads'];
+const unlisted = ['apps.ofOrganization', 'deployments.reads', 'organizations.reads', 'tools.bySlug'];
 /** Lists of what is bounded by itself: all rows of the parent are read and put in order. */
 const sorted = ['organizations.own', 'deployments.current', 'deployments.currentOfApp'];
 

@@ -18,7 +18,11 @@ import { createWorld, type World } from '../support/world.ts';
 const welcomesForeigners = ['addWorkspaceMember input.userId', 'addOrganizationMember input.userId'];
 
 /** Answers that are the same for everyone. */
-const withoutTenant = ['GET /v1/auth/config', 'GET /v1/auth/invite-info'];
+const withoutTenant = [
+  'GET /v1/auth/config',
+  'GET /v1/auth/invite-info',
+  'GET /v1/orgs/{org_id}/tools/custom-action-schemas',
+];
 
 let app: TestApp;
 let own: World;

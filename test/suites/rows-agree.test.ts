@@ -229,6 +229,15 @@ const declared: Record<string, HeldReads> = {
     place: () => ({ orgId: org(), appId: ids.app_id! }),
     rows: () => rows.tokens({ orgId: org(), appId: ids.app_id, ...kept() }),
   },
+  'tools.reads': {
+    place: () => ({ orgId: org() }),
+    rows: () => rows.tools(org()),
+  },
+  'tools.bySlug': {
+    place: () => ({ orgId: org() }),
+    rows: () => rows.tools(org()),
+    known: 'slug',
+  },
   'providerAccounts.reads': {
     place: () => ({ orgId: org() }),
     rows: () => rows.accounts({ orgId: org() }),

@@ -41,6 +41,12 @@ const spec: [method: string, path: string, errors: string, status: number][] = [
   ['POST', `${W}/members`, 'B', 201],
   ['PATCH', `${W}/members/{member_user_id}`, 'B', 200],
   ['DELETE', `${W}/members/{member_user_id}`, 'B', 204],
+  ['GET', `${O}/tools`, 'C', 200],
+  ['POST', `${O}/tools`, 'C', 201],
+  ['GET', `${O}/tools/custom-action-schemas`, 'C', 200],
+  ['GET', `${O}/tools/{tool_id}`, 'C', 200],
+  ['PUT', `${O}/tools/{tool_id}`, 'C', 200],
+  ['GET', `${O}/tools/slug/{slug}`, 'C', 200],
   ['GET', `${W}/environments`, 'B', 200],
   ['POST', `${W}/environments`, 'B', 201],
   ['GET', `${W}/environments/{environment_id}`, 'B', 200],
@@ -88,7 +94,7 @@ test('the routes of the spec are there, with their methods, paths, error sets an
     routes.map(({ method, path, errors, status }) => `${method} ${path} ${errors} ${status}`).sort();
   const wanted = spec.map(([method, path, errors, status]) => ({ method, path, errors, status }));
   expect(lines(operations.filter(({ isAddition }) => !isAddition))).toEqual(lines(wanted));
-  expect(spec).toHaveLength(69);
+  expect(spec).toHaveLength(75);
 });
 
 test('an addition takes no path of the spec', () => {
@@ -123,6 +129,13 @@ const shapes = {
   Deployments: 'deployments total',
   Deployed: 'message deployment_id environment_id app_id release_id',
   Undeployed: 'message deployment_id',
+  Tool:
+    'tool_id name slug description short_description category version status icon_url documentation_url ' +
+    'connection_service_name author created_at updated_at tags supported_actions supported_step_types is_builtin ' +
+    'config_schema credential_schema action_schemas mcp_functions custom_action_type is_mcp_compatible ' +
+    'current_schema_version min_schema_version schema_changelog supports_connection',
+  Tools: 'total has_more next_cursor tools',
+  CustomActionSchemas: 'schemas custom_rest_schema data_transform_schema',
   Secret:
     'secret_id scope workspace_id organization_id namespace_id environment_id name secret_type status ' +
     'description expires_at last_rotated_at last_accessed_at created_by created_at updated_at ' +
@@ -467,6 +480,29 @@ describe('the shapes of the spec', () => {
     const list = await get<{ entitlements: unknown[] }>(entitlements);
     hasShape(list, 'Entitlements');
     hasShape(list.entitlements[0], 'Entitlement');
+  });
+
+  test('tools', async () => {
+    const url = `/v1/orgs/${world.ids.org_id}/tools`;
+    const tool = await send('POST', url, { name: 'Shape', slug: 'shape', description: 'Shape.' });
+    hasShape(tool, 'Tool');
+    expect(tool).toMatchObject({
+      is_builtin: false,
+      custom_action_type: 'none',
+      is_mcp_compatible: false,
+      current_schema_version: 1,
+      min_schema_version: 1,
+      schema_changelog: {},
+      supports_connection: false,
+      config_schema: [],
+    });
+    hasShape(await get(`${url}/${tool.tool_id as string}`), 'Tool');
+    hasShape(await get(`${url}/slug/shape`), 'Tool');
+    hasShape(await send('PUT', `${url}/${tool.tool_id as string}`, {}), 'Tool');
+    hasShape(await get(`${url}/custom-action-schemas`), 'CustomActionSchemas');
+    const list = await get<{ tools: unknown[] }>(url);
+    hasShape(list, 'Tools');
+    hasShape(list.tools.at(-1), 'Tool');
   });
 
   test('untyped operations answer the text null', async () => {

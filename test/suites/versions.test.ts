@@ -36,6 +36,7 @@ const withoutVersion: Record<string, string> = {
   createRelease: 'makes something',
   createSecret: 'makes something',
   createThread: 'makes something',
+  createTool: 'makes something',
   createUser: 'makes something',
   createWorkspace: 'makes something',
   forgotPassword: 'about the session or the sign-in of the account',
@@ -52,7 +53,7 @@ const withoutVersion: Record<string, string> = {
 };
 
 /** Tables with a version whose type is still to come: with its type each leaves this list. */
-const withoutType = ['connections', 'tool_instances', 'tools'];
+const withoutType = ['connections', 'tool_instances'];
 
 /** Nodes that nobody changes. */
 const unchanging = ['Deployment'];

@@ -29,6 +29,12 @@ export const prismaRows = (prisma: PrismaClient) => ({
   apps: (where: Of<'app'>) => prisma.app.findMany({ where, ...byId }),
   releases: (where: Of<'release'>) => prisma.release.findMany({ where, ...byId }),
 
+  /** The tools of an organization's catalogue. */
+  async tools(orgId: string) {
+    const rows = await prisma.tool.findMany({ where: { OR: [{ orgId }, { orgId: null }] }, ...byId });
+    return rows.map((row) => ({ ...row, orgId, isBuiltin: row.orgId === null }));
+  },
+
   async users(where: Of<'user'>) {
     const rows = await prisma.user.findMany({ where, ...byId });
     return rows.map((row) => ({

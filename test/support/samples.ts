@@ -59,6 +59,15 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   // within the workspace: roles in it count
   'CreateSecretInput.namespaceId': () => absent,
   'CreateSecretInput.environmentId': () => absent,
+  // what is in the entries of a tool has a shape that the schema does not say
+  '*.configSchema': ({ marker }) => [{ name: 'address', display_name: marker, type: 'string', required: true }],
+  '*.credentialSchema': ({ marker }) => [{ name: 'api_key', description: marker, type: 'secret' }],
+  '*.actionSchemas': ({ marker }) => [{ name: 'get', description: marker, parameters: [{ name: 'id' }] }],
+  '*.mcpFunctions': ({ marker }) => [{ name: 'get', description: marker, input_schema: {} }],
+  '*.schemaChangelog': ({ marker }) => ({ 1: marker }),
+  'CreateToolInput.status': () => 'active',
+  'UpdateToolInput.status': () => 'active',
+  'UpdateToolInput.minSchemaVersion': () => 1,
   // the default environment could not be deleted, an archived one not be deployed to
   'CreateEnvironmentInput.isDefault': () => absent,
   'UpdateEnvironmentInput.isDefault': () => absent,
@@ -81,6 +90,7 @@ const texts = (marker: string, n: number) => [
 const variables: Record<string, (source: SampleSource) => unknown> = {
   token: () => 'nobody-was-mailed-this-token',
   name: ({ ids }) => ids.name,
+  slug: ({ ids }) => ids.slug,
   cursor: () => absent,
   after: () => absent,
 };

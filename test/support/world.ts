@@ -92,6 +92,8 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
     ids.from_environment_id = findKey(await makeOne(app, world, environments), ['environment_id'])!;
     const secret = await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/secrets'));
     Object.assign(ids, { secret_id: secret.secret_id, name: secret.name });
+    const tool = await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/tools'));
+    Object.assign(ids, { tool_id: tool.tool_id, slug: tool.slug });
     // a model has targets at an account; entitlements are known by their model
     for (const variable of ['provider_account_id', 'logical_model_id']) await makeId(app, world, variable);
     await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/workspaces/{workspace_id}/model-entitlements'));

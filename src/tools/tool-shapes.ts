@@ -1,0 +1,137 @@
+import { customRest, name, parameterDefs, parameters } from './custom-action-schemas.ts';
+import { type JsonSchema, shapeCheck } from './json-shape.ts';
+
+/** A field of a tool's configuration or credentials (spec, Config field descriptor). Only `name` is always there. */
+export interface ConfigField {
+  name: string;
+  display_name?: string | null;
+  /** `string`, `integer`, `number`, `boolean`, `array`, `object`, `file`, `secret` or another word. */
+  type?: string | null;
+  description?: string | null;
+  placeholder?: string | null;
+  /** What a form shows: `text`, `textarea`, `password`, `select` or another word. */
+  widget?: string | null;
+  required?: boolean | null;
+  default?: unknown;
+  options?: Record<string, string>[] | null;
+  /** `min_length`, `max_length`, `pattern`, `min_value`, `max_value`, `enum`. */
+  validation?: Record<string, unknown> | null;
+  widget_options?: Record<string, unknown> | null;
+  /** Whether its value belongs in the vault. */
+  sensitive?: boolean | null;
+}
+
+/** Whether the value of a field belongs in the vault and is never shown. */
+export const isSensitive = ({ type, widget, sensitive }: ConfigField): boolean =>
+  type === 'secret' || widget === 'password' || sensitive === true;
+
+/** An OAuth service: the entry of type `oauth2` in a tool's credential schema. */
+export interface OAuthService {
+  type: 'oauth2';
+  name: string;
+  authorization_url: string;
+  token_url: string;
+  /** Where tokens are revoked (RFC 7009); absent if the provider has no such endpoint. */
+  revocation_url?: string | null;
+  /** The scopes that are asked for unless an instance overrides them. */
+  scopes?: string[] | null;
+  /** What separates scopes in a request; a space unless the provider differs. */
+  scope_separator?: string | null;
+  /** Whether the provider accepts PKCE with S256. Default true. */
+  pkce?: boolean | null;
+  /** How the client authenticates at the token endpoint. Default `client_secret_post`. */
+  token_endpoint_auth_method?: 'client_secret_basic' | 'client_secret_post' | 'none' | null;
+  /** More parameters of the authorization request. */
+  authorization_parameters?: Record<string, string> | null;
+}
+
+/** How an API key goes into requests: the entry of a credential schema that has a `placement`. */
+export interface KeyPlacement {
+  in: 'header' | 'query';
+  name: string;
+  /** Before the key: `Bearer `. */
+  prefix?: string | null;
+}
+
+const MAX_TEXT = 4_000;
+const line = { type: 'string', maxLength: 255 } as const;
+const text = { type: 'string', maxLength: MAX_TEXT } as const;
+const url = { type: 'string', minLength: 1, maxLength: 2_048, pattern: '^https?://[^\\s]+$' } as const;
+const flag = { type: 'boolean' } as const;
+const stringMap = { type: 'object', maxProperties: 100, additionalProperties: text } as const;
+const fieldName = name('Name', 'The key of its value.');
+
+const field = {
+  name: fieldName,
+  display_name: line,
+  type: { type: 'string', pattern: '^[a-z][a-z0-9_.:-]{0,63}$', maxLength: 64 },
+  description: text,
+  placeholder: line,
+  widget: line,
+  required: flag,
+  sensitive: flag,
+  options: { type: 'array', maxItems: 200, items: stringMap },
+  validation: { type: 'object', maxProperties: 50 },
+  widget_options: { type: 'object', maxProperties: 50 },
+} as const satisfies Record<string, JsonSchema>;
+
+const configField: JsonSchema = { type: 'object', required: ['name'], properties: field };
+
+const credentialField: JsonSchema = {
+  type: 'object',
+  required: ['name'],
+  properties: {
+    ...field,
+    authorization_url: url,
+    token_url: url,
+    revocation_url: url,
+    scopes: { type: 'array', maxItems: 100, items: line },
+    scope_separator: { type: 'string', enum: [' ', ','] },
+    pkce: flag,
+    token_endpoint_auth_method: { type: 'string', enum: ['client_secret_basic', 'client_secret_post', 'none'] },
+    authorization_parameters: stringMap,
+    placement: {
+      type: 'object',
+      required: ['in', 'name'],
+      properties: { in: { type: 'string', enum: ['header', 'query'] }, name: { ...line, minLength: 1 }, prefix: line },
+    },
+  },
+};
+
+const actionSchema: JsonSchema = {
+  type: 'object',
+  required: ['name'],
+  // the request of an action is written like that of a custom action
+  properties: { ...customRest.properties, parameters },
+  $defs: parameterDefs,
+};
+
+const mcpFunction: JsonSchema = {
+  type: 'object',
+  required: ['name'],
+  properties: { name: fieldName, description: text, input_schema: { type: 'object' } },
+};
+
+const checkOAuth = shapeCheck({
+  ...credentialField,
+  required: ['name', 'authorization_url', 'token_url'],
+});
+const checkCredential = shapeCheck(credentialField);
+
+const isOAuth = (entry: object): entry is OAuthService => 'type' in entry && entry.type === 'oauth2';
+
+/** What is wrong with one entry of each list of a tool. */
+export const entryChecks = {
+  configSchema: shapeCheck(configField),
+  credentialSchema: (entry: object) => (isOAuth(entry) ? checkOAuth(entry) : checkCredential(entry)),
+  actionSchemas: shapeCheck(actionSchema),
+  mcpFunctions: shapeCheck(mcpFunction),
+} as const;
+
+/** The OAuth service that a credential schema describes; `null` if it has none. */
+export const oauthServiceOf = (credentialSchema: readonly object[]): OAuthService | null =>
+  credentialSchema.find(isOAuth) ?? null;
+
+/** The fields of a credential schema that are typed in, such as an API key. */
+export const keyFieldsOf = (credentialSchema: readonly object[]): (ConfigField & { placement?: KeyPlacement })[] =>
+  credentialSchema.filter((entry) => !isOAuth(entry)) as ConfigField[];
