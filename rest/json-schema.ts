@@ -4,13 +4,10 @@ import { type Constraints, constraintsOf, MAX_KEY_LENGTH } from '../src/core/con
 import { type JsonType, jsonTypeOf } from '../src/core/json-type.ts';
 import { withinType } from './coerce.ts';
 import { fieldOfUnknownKeys, restFields, restValues } from './names.ts';
+import { type JsonSchema, KEY, nullable, reference, TEXT } from './schema-parts.ts';
 import type { FieldShape, ObjectShape } from './selection.ts';
+import { addShape } from './shapes.ts';
 import { externalDefault } from './targets.ts';
-
-/** A JSON Schema of OpenAPI 3.1. */
-export type JsonSchema = { [keyword: string]: unknown };
-
-const reference = (name: string): JsonSchema => ({ $ref: `#/components/schemas/${name}` });
 
 const byJsonType: Record<JsonType, JsonSchema> = {
   string: { type: 'string' },
@@ -30,11 +27,6 @@ function scalarSchema(scalar: GraphQLScalarType): JsonSchema {
   return values ? { ...schema, additionalProperties: { type: values } } : { ...schema };
 }
 
-/** Text without NUL. Lone surrogates are refused too, but no pattern that all tools read can express that. */
-const TEXT = '^[^\\x00]*$';
-/** A key of a body: no NUL, and no name that reaches a prototype. */
-const KEY = '^(?!__proto__$)[^\\x00]*$';
-
 /**
  * The schema of a free JSON value in a request: like {@link scalarSchema} for answers, without the values that are
  * refused.
@@ -50,18 +42,6 @@ const freeValue = {
     ],
   },
 } satisfies Record<string, JsonSchema>;
-
-/** The same schema, with `null` allowed. */
-export function nullable(schema: JsonSchema): JsonSchema {
-  if (Array.isArray(schema.enum))
-    return {
-      ...schema,
-      ...(schema.type ? { type: [schema.type, 'null'] } : {}),
-      enum: [...(schema.enum as unknown[]), null],
-    };
-  if (typeof schema.type === 'string') return { ...schema, type: [schema.type, 'null'] };
-  return schema.$ref ? { anyOf: [schema, { type: 'null' }] } : schema;
-}
 
 /** The same for requests: tools that generate requests ignore the format of a text that may also be null. */
 const orNull = (schema: JsonSchema): JsonSchema =>
@@ -93,6 +73,7 @@ export class Schemas {
     };
     const isFree = schema.type === undefined || schema.additionalProperties === true;
     if (isFree) Object.assign(this.components, freeValue);
+    if (constraints.shape) return { ...addShape(this.components, constraints.shape), ...freeKeywords(constraints) };
     return { ...schema, ...keywords(schema, withinType(type, constraints)) };
   }
 

@@ -1,8 +1,8 @@
-import type { JsonSchema } from './json-schema.ts';
 import { Schemas } from './json-schema.ts';
 import type { CompiledOperation, ResponseBody } from './operation.ts';
 import type { Parameter } from './parameters.ts';
 import { fileOf, inReadingOrder, type Reference } from './reference.ts';
+import type { JsonSchema } from './schema-parts.ts';
 import type { ObjectShape } from './selection.ts';
 import { failureResponse, failureStatuses } from './statuses.ts';
 

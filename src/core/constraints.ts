@@ -22,8 +22,8 @@ export interface Constraints {
   item?: Constraints;
   /** Largest size of a JSON value, in bytes of its UTF-8 text. */
   maxBytes?: number;
-  /** What else is wrong with a JSON object that keeps the other bounds. */
-  check?: (value: object) => ConstraintIssue[];
+  /** The form of a JSON object. */
+  shape?: JsonShape;
   /** `email`: syntax only (defaults §1). */
   format?: 'email' | 'uri';
   /** The field may be left out, but not set to `null`: what an update cannot clear. */
@@ -32,6 +32,16 @@ export interface Constraints {
   sameAs?: string;
   /** The value must never be echoed: errors show `[redacted]`. */
   sensitive?: boolean;
+}
+
+/** A form of JSON objects, for OpenAPI and for its check. */
+export interface JsonShape {
+  /** Its name in OpenAPI. */
+  name: string;
+  /** A JSON Schema. A property that has a type and is not required may also be `null`. */
+  schema: object;
+  /** What is wrong with an object that keeps the other bounds; paths are relative to it. */
+  check: (value: object) => ConstraintIssue[];
 }
 
 /** The constraints that the schema states on an argument or input field. */
@@ -271,5 +281,5 @@ export function checkConstraints(value: unknown, constraints: Constraints): Cons
   if (Array.isArray(value) && !constraints.maxBytes) return checkList(value, constraints);
   if (typeof value !== 'object' || value instanceof Date) return [];
   const issues = [...checkJson(value, constraints), ...checkMap(value, constraints)];
-  return issues.length > 0 ? issues : (constraints.check?.(value) ?? []);
+  return issues.length > 0 ? issues : (constraints.shape?.check(value) ?? []);
 }

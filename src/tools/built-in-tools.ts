@@ -4,7 +4,7 @@ import type { Sql } from '../data/sql.ts';
 import { projectRoot } from '../paths.ts';
 import { type JsonSchema, shapeCheck } from './json-shape.ts';
 import { categories, customActionTypes, SLUG, statuses } from './tool.words.ts';
-import { entryChecks } from './tool-shapes.ts';
+import { entryShapes } from './tool-shapes.ts';
 
 const dir = path.join(projectRoot, 'src', 'tools', 'built-in');
 
@@ -79,7 +79,7 @@ export function faultsOf(tool: Readonly<Record<string, unknown>>): string[] {
     ...checkFile(tool),
     ...Object.entries({ ...lists, ...more }).flatMap(([column, name]) =>
       ((tool[column] ?? []) as object[]).flatMap((entry, index) =>
-        entryChecks[name](entry).map((issue) => ({ ...issue, path: [column, index, ...issue.path] })),
+        entryShapes[name].check(entry).map((issue) => ({ ...issue, path: [column, index, ...issue.path] })),
       ),
     ),
   ];

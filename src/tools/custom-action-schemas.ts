@@ -61,7 +61,7 @@ export const parameterTypes = ['string', 'integer', 'number', 'boolean', 'array'
 
 /** A parameter of an action, which may be a structure of others. */
 export const parameter: JsonSchema = {
-  title: 'Parameter',
+  title: 'Action parameter',
   description: 'One input of an action.',
   type: 'object',
   required: ['name'],
@@ -103,7 +103,7 @@ export const parameter: JsonSchema = {
 
 /** A part of a structured parameter: the same, but its name may be that of the property. */
 const { required: _named, ...part } = parameter;
-export const parameterDefs = { parameter, part: { ...part, title: 'Part' } } as const;
+export const parameterDefs = { parameter, part: { ...part, title: 'Part of an action parameter' } } as const;
 
 export const parameters: JsonSchema = {
   title: 'Parameters',

@@ -44,8 +44,8 @@ function differenceOf(noun: string, before: readonly object[], after: readonly o
 }
 
 /**
- * What a changelog says of a new version: `Fields: added region. Actions: removed ping.`; `null` if nothing changed that
- * instances depend on.
+ * What a changelog says of a new version: `Fields: added region. Actions: removed ping.`; `null` if nothing changed
+ * that instances depend on.
  */
 export function changeOf(before: Schemas, after: Schemas): string | null {
   const changes = [

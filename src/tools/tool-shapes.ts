@@ -1,3 +1,4 @@
+import type { JsonShape } from '../core/constraints.ts';
 import { customRest, name, parameterDefs, parameters } from './custom-action-schemas.ts';
 import { type JsonSchema, shapeCheck } from './json-shape.ts';
 
@@ -112,21 +113,27 @@ const mcpFunction: JsonSchema = {
   properties: { name: fieldName, description: text, input_schema: { type: 'object' } },
 };
 
-const checkOAuth = shapeCheck({
-  ...credentialField,
-  required: ['name', 'authorization_url', 'token_url'],
-});
-const checkCredential = shapeCheck(credentialField);
-
 const isOAuth = (entry: object): entry is OAuthService => 'type' in entry && entry.type === 'oauth2';
 
-/** What is wrong with one entry of each list of a tool. */
-export const entryChecks = {
-  configSchema: shapeCheck(configField),
-  credentialSchema: (entry: object) => (isOAuth(entry) ? checkOAuth(entry) : checkCredential(entry)),
-  actionSchemas: shapeCheck(actionSchema),
-  mcpFunctions: shapeCheck(mcpFunction),
-} as const;
+const shapeOf = (shapeName: string, schema: JsonSchema): JsonShape => ({
+  name: shapeName,
+  schema,
+  check: shapeCheck(schema),
+});
+
+const checkOAuth = shapeCheck({ ...credentialField, required: ['name', 'authorization_url', 'token_url'] });
+const credentialShape = shapeOf('ToolCredentialField', credentialField);
+
+/** The forms of the entries of a tool's lists. */
+export const entryShapes = {
+  configSchema: shapeOf('ToolConfigField', configField),
+  credentialSchema: {
+    ...credentialShape,
+    check: (entry) => (isOAuth(entry) ? checkOAuth(entry) : credentialShape.check(entry)),
+  },
+  actionSchemas: shapeOf('ToolAction', actionSchema),
+  mcpFunctions: shapeOf('ToolMcpFunction', mcpFunction),
+} as const satisfies Record<string, JsonShape>;
 
 /** The OAuth service that a credential schema describes; `null` if it has none. */
 export const oauthServiceOf = (credentialSchema: readonly object[]): OAuthService | null =>

@@ -12,8 +12,8 @@ import type { Tool as ToolRow } from './tool.source.ts';
 
 export const Tool = builder.objectRef<ToolRow>('Tool').implement({
   description:
-    'A tool that workspaces can use: one of the organization, or a built-in one. Built-in tools are the same in every ' +
-    'organization and cannot be changed.',
+    'A tool that workspaces can use: one of the organization, or a built-in one. Built-in tools are the same in ' +
+    'every organization and cannot be changed.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
     name: t.exposeString('name', { description: 'What people call it.' }),
@@ -110,8 +110,8 @@ const CustomActionSchemas = builder.objectRef<typeof customActionSchemas>('Custo
     schemas: t.expose('schemas', {
       type: 'JSONObject',
       description:
-        'By the kind of custom action: `type`, `description`, `example`, and `json_schema` (draft 2020-12), from which ' +
-        'a form can be generated. The same schema checks the custom actions of instances.',
+        'By the kind of custom action: `type`, `description`, `example`, and `json_schema` (draft 2020-12), from ' +
+        'which a form can be generated. The same schema checks the custom actions of instances.',
     }),
     customRestSchema: t.expose('customRestSchema', {
       type: 'JSONObject',

@@ -1,8 +1,8 @@
-import type { Constraints } from '../core/constraints.ts';
+import type { Constraints, JsonShape } from '../core/constraints.ts';
 import { builder } from '../graphql/builder.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { categories, customActionTypes, SLUG, statuses } from './tool.words.ts';
-import { entryChecks } from './tool-shapes.ts';
+import { entryShapes } from './tool-shapes.ts';
 
 const MAX_ENTRIES = 100;
 const text = { minLength: 1, maxLength: 255 } as const satisfies Constraints;
@@ -11,9 +11,9 @@ const address = { maxLength: 2_048, format: 'uri' } as const satisfies Constrain
 const slug = { pattern: SLUG, maxLength: 64 } as const satisfies Constraints;
 const words = { maxItems: 100, item: { minLength: 1, maxLength: 128 } } as const satisfies Constraints;
 const changelog = { maxItems: 1_000, item: { minLength: 1, maxLength: 4_000 } } as const satisfies Constraints;
-const entries = (check: NonNullable<Constraints['check']>): Constraints => ({
+const entries = (shape: JsonShape): Constraints => ({
   maxItems: MAX_ENTRIES,
-  item: { maxBytes: 32 * 1024, check },
+  item: { maxBytes: 32 * 1024, shape },
 });
 
 const said = (values: readonly string[]) => values.map((value) => `\`${value}\``).join(', ');
@@ -63,22 +63,22 @@ export const CreateToolInput = builder.inputType('CreateToolInput', {
     supportedStepTypes: t.stringList({ constraints: words, description: 'Steps of an app that may use the tool.' }),
     configSchema: t.field({
       type: ['JSONObject'],
-      constraints: entries(entryChecks.configSchema),
+      constraints: entries(entryShapes.configSchema),
       description: CONFIG,
     }),
     credentialSchema: t.field({
       type: ['JSONObject'],
-      constraints: entries(entryChecks.credentialSchema),
+      constraints: entries(entryShapes.credentialSchema),
       description: CREDENTIALS,
     }),
     actionSchemas: t.field({
       type: ['JSONObject'],
-      constraints: entries(entryChecks.actionSchemas),
+      constraints: entries(entryShapes.actionSchemas),
       description: ACTIONS,
     }),
     mcpFunctions: t.field({
       type: ['JSONObject'],
-      constraints: entries(entryChecks.mcpFunctions),
+      constraints: entries(entryShapes.mcpFunctions),
       description: 'Functions for MCP clients: `name`, `description`, `input_schema`.',
     }),
     customActionType: t.string({
@@ -122,22 +122,22 @@ export const UpdateToolInput = builder.inputType('UpdateToolInput', {
     }),
     configSchema: t.field({
       type: ['JSONObject'],
-      constraints: kept(entries(entryChecks.configSchema)),
+      constraints: kept(entries(entryShapes.configSchema)),
       description: `${CONFIG} A change raises the schema version.`,
     }),
     credentialSchema: t.field({
       type: ['JSONObject'],
-      constraints: kept(entries(entryChecks.credentialSchema)),
+      constraints: kept(entries(entryShapes.credentialSchema)),
       description: CREDENTIALS,
     }),
     actionSchemas: t.field({
       type: ['JSONObject'],
-      constraints: kept(entries(entryChecks.actionSchemas)),
+      constraints: kept(entries(entryShapes.actionSchemas)),
       description: `${ACTIONS} A change raises the schema version.`,
     }),
     mcpFunctions: t.field({
       type: ['JSONObject'],
-      constraints: kept(entries(entryChecks.mcpFunctions)),
+      constraints: kept(entries(entryShapes.mcpFunctions)),
       description: 'Functions for MCP clients: `name`, `description`, `input_schema`.',
     }),
     customActionType: t.string({

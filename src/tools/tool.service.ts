@@ -120,7 +120,8 @@ export class ToolService {
   }
 
   /**
-   * Changes the given fields. Another config or action schema raises the schema version, with an entry in the changelog.
+   * Changes the given fields. Another config or action schema raises the schema version, with an entry in the
+   * changelog.
    * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `builtin_tool`, or `invalid_status` for a status that cannot follow;
    * RESOURCE_ALREADY_EXISTS, InputError like {@link create}
    */

@@ -13,6 +13,9 @@ import { askWritten, restBodyOf } from '../support/written.ts';
 
 type Json = Record<string, unknown>;
 
+/** Answers with JSON Schemas, whose own words are in camel case. */
+const showsSchemas = ['GET /v1/orgs/{org_id}/tools/custom-action-schemas'];
+
 let app: TestApp;
 let world: World;
 beforeAll(async () => {
@@ -42,7 +45,7 @@ describe.each(
       }
       expect(graphql.errors).toBeUndefined();
       expect(rest.json()).toEqual(restBodyOf(operation, graphql.data!));
-      expect(rest.body).not.toMatch(/"[a-z]+[A-Z]\w*":/);
+      if (!showsSchemas.includes(routeOf(operation))) expect(rest.body).not.toMatch(/"[a-z]+[A-Z]\w*":/);
     }
   });
 });

@@ -160,7 +160,7 @@ describe('a new tool', () => {
 });
 
 describe('a change', () => {
-  test('of a config or action schema raises the version, with an entry in the changelog; nothing else does', async () => {
+  test('of a config or action schema raises the version, with an entry in the changelog; others do not', async () => {
     const owner = await register(app);
     const a = { name: 'a', type: 'string' };
     const tool = await newTool(owner, { config_schema: [a], action_schemas: [{ name: 'get' }] });
@@ -349,7 +349,7 @@ describe('the catalogue', () => {
 });
 
 describe('over GraphQL', () => {
-  test('tools are below their organization, and each is a node, built-in ones in the organization of the caller', async () => {
+  test('tools are below their organization and nodes, built-in ones in the organization of the caller', async () => {
     const owner = await register(app);
     const tool = await newTool(owner);
     const github = (await owner.call<Tool>('GET', `${toolsOf(owner)}/slug/github`)).body;
