@@ -96,14 +96,15 @@ const orderOf = <Row>({ lead, key, order }: PageSource<Row>) => `${lead ? `${lea
 
 type ConditionsOf<Row> = (part: PageSource<Row>) => readonly string[];
 
-/** The statement of one page of a source alone. @param more columns before and after its own */
+/** The statement of one page of a source alone. @param others columns before and after its own */
 function partOf<Row>(
   source: PageSource<Row>,
   conditions: ConditionsOf<Row>,
   limit: string,
-  [before, behindThem]: readonly [string, string],
+  others: readonly [before: string, after: string],
 ): string {
-  return `select ${before}${selectList(source.columns)}${behindThem} from ${source.from}${whereOf(conditions(source))}
+  const [before, after] = others;
+  return `select ${before}${selectList(source.columns)}${after} from ${source.from}${whereOf(conditions(source))}
     order by ${orderOf(source)} limit ${limit}`;
 }
 
