@@ -1,5 +1,4 @@
-import { createRequire } from 'node:module';
-import type { Ajv2020, ErrorObject, ValidateFunction } from 'ajv/dist/2020.js';
+import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import { type ConstraintIssue, expectation } from '../core/constraints.ts';
 
 /** A JSON Schema, draft 2020-12, as far as this service writes them. */
@@ -32,15 +31,7 @@ export interface JsonSchema {
 /** Enough to repair a form; a hostile value may break thousands of rules. */
 const MAX_ISSUES = 50;
 
-const require = createRequire(import.meta.url);
-let loaded: Ajv2020 | null = null;
-
-/** Loaded by the first check: a start needs no compiler of schemas. */
-function validator(): Ajv2020 {
-  const { Ajv2020: Validator } = require('ajv/dist/2020.js') as typeof import('ajv/dist/2020.js');
-  loaded ??= new Validator({ allErrors: true, verbose: true, strict: true, validateFormats: false });
-  return loaded;
-}
+const ajv = new Ajv2020({ allErrors: true, verbose: true, strict: true, validateFormats: false });
 
 /** What is wrong with a value, as issues with their place in it; `[]` if nothing is. */
 export type ShapeCheck = (value: unknown) => ConstraintIssue[];
@@ -52,7 +43,7 @@ export type ShapeCheck = (value: unknown) => ConstraintIssue[];
 export function shapeCheck(schema: JsonSchema): ShapeCheck {
   let validate: ValidateFunction | null = null;
   return (value) => {
-    validate ??= validator().compile(schema);
+    validate ??= ajv.compile(schema); // by the first check: a start has no use for it
     const checked = withoutNulls(value, schema, schema);
     if (validate(checked)) return [];
     return (validate.errors ?? []).slice(0, MAX_ISSUES).map((error) => issueOf(error, checked));
