@@ -99,7 +99,14 @@ export function readBuiltInTools(): BuiltInTool[] {
 }
 
 const COLUMNS = [
-  ...['id', 'name', 'slug', 'description', 'short_description', 'category', 'version', 'documentation_url'],
+  'id',
+  'name',
+  'slug',
+  'description',
+  'short_description',
+  'category',
+  'version',
+  'documentation_url',
   ...Object.keys(initial),
 ];
 const columnsOf = (alias: string) => COLUMNS.map((column) => `${alias}.${column}`).join(', ');

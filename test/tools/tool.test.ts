@@ -110,7 +110,7 @@ describe('a new tool', () => {
     // another organization has its own
     expect((await newTool(await register(app), { slug: 'taken' })).slug).toBe('taken');
     const both = ['x', 'y'].map(() => owner.call('POST', toolsOf(owner), bodyOf({ slug: 'at-once' })));
-    expect((await Promise.all(both)).map(({ status }) => status).sort()).toEqual([201, 409]);
+    expect((await Promise.all(both)).map(({ status }) => status)).toEqual(expect.arrayContaining([201, 409]));
   });
 
   test('is refused with the place of each entry that is wrong', async () => {
@@ -129,20 +129,20 @@ describe('a new tool', () => {
       bodyOf(wrong),
     );
     expect(status).toBe(422);
-    expect(body.detail.map(({ loc, type }) => [loc.join('.'), type]).sort()).toEqual(
+    expect(body.detail.map(({ loc, type }) => `${loc.join('.')} ${type}`).sort()).toEqual(
       [
-        ['body.slug', 'string_pattern_mismatch'],
-        ['body.status', 'literal_error'],
-        ['body.config_schema.1.name', 'missing'],
-        ['body.config_schema.2.required', 'bool_type'],
-        ['body.config_schema.2.type', 'string_pattern_mismatch'],
-        ['body.credential_schema.0.authorization_url', 'missing'],
-        ['body.credential_schema.0.token_url', 'string_pattern_mismatch'],
-        ['body.credential_schema.0.scopes.0', 'string_type'],
-        ['body.action_schemas.0.parameters.0.type', 'literal_error'],
-        ['body.action_schemas.0.method', 'literal_error'],
-        ['body.mcp_functions.0.input_schema', 'dict_type'],
-        ['body.mcp_functions.1', 'dict_type'],
+        'body.slug string_pattern_mismatch',
+        'body.status literal_error',
+        'body.config_schema.1.name missing',
+        'body.config_schema.2.required bool_type',
+        'body.config_schema.2.type string_pattern_mismatch',
+        'body.credential_schema.0.authorization_url missing',
+        'body.credential_schema.0.token_url string_pattern_mismatch',
+        'body.credential_schema.0.scopes.0 string_type',
+        'body.action_schemas.0.parameters.0.type literal_error',
+        'body.action_schemas.0.method literal_error',
+        'body.mcp_functions.0.input_schema dict_type',
+        'body.mcp_functions.1 dict_type',
       ].sort(),
     );
     const twice = await owner.call('POST', toolsOf(owner), bodyOf({ config_schema: [{ name: 'a' }, { name: 'a' }] }));
