@@ -42,6 +42,7 @@ export async function seed(anyone: Client, tables: ReadonlySet<string>): Promise
   if (tables.has('environments')) await seedEnvironments(ann, org, ids);
   if (tables.has('secrets')) seeded.reveals = await seedSecrets(ann, org, ids);
   if (tables.has('logical_models')) await seedModels(ann, org, ids);
+  if (tables.has('tools')) await seedTools(ann, org, ids);
   if (tables.has('api_tokens')) seeded.apiToken = await seedTokens(ann, anyone, org, ids);
   const refreshed = await anyone.post('/v1/auth/refresh', { refresh_token: text(first, 'refresh_token') });
   seeded.refreshToken = text(refreshed, 'refresh_token');
@@ -119,6 +120,15 @@ async function seedSecrets(ann: Client, org: string, ids: Json): Promise<string[
   const gone = text(await ann.post(`${org}/secrets`, { ...made, name: 'deleted' }), 'secret_id');
   await ann.must('DELETE', `${org}/secrets/${gone}`);
   return [`${org}/secrets/by-name/openai?include_value=true`, `${org}/secrets/${String(ids.secret_id)}/versions`];
+}
+
+async function seedTools(ann: Client, org: string, ids: Json): Promise<void> {
+  const config_schema = [{ name: 'region', type: 'string', default: 'eu' }];
+  const made = await ann.post(`${org}/tools`, { name: 'Tickets', slug: 'tickets', description: 'Old.', config_schema });
+  Object.assign(ids, { tool_id: text(made, 'tool_id'), slug: 'tickets' });
+  await ann.must('PUT', `${org}/tools/${String(ids.tool_id)}`, {
+    config_schema: [...config_schema, { name: 'queue' }],
+  });
 }
 
 async function seedModels(ann: Client, org: string, ids: Json): Promise<void> {
