@@ -49,6 +49,13 @@ export class Authentication {
   readonly #sessions = new FreshCache<SessionState>();
   // batches simultaneous look-ups, such as those of the sockets of this node; keeps nothing
   readonly #sessionLoads = new DataLoader<string, SessionState>((ids) => this.#readSessions(ids), { cache: false });
+  readonly #endings = new DataLoader<string, boolean>(
+    async (ids) => {
+      const ended = await this.ended(new Set(ids));
+      return ids.map((id) => ended.has(id));
+    },
+    { cache: false },
+  );
   /** Hashes of credentials that were valid recently. */
   readonly #trusted = lruOf<true>(50_000, { ttl: TRUST_MS, ttlResolution: 1_000 });
   /** Hashes of credentials with a look-up in progress. */
@@ -131,6 +138,11 @@ export class Authentication {
   /** Reads API tokens again, all of them at once. */
   async readTokensAgain(hashes: ReadonlySet<string>): Promise<void> {
     await this.#apiTokens.readAgain([...hashes]);
+  }
+
+  /** Like {@link lives}, for sockets that are idle: many at once read nothing of the sessions that live. */
+  livesStill(known: Principal): boolean | Promise<boolean> {
+    return known.token ? this.lives(known) : this.#endings.load(known.sessionId).then((hasEnded) => !hasEnded);
   }
 
   /** Those of these sessions that have ended, or whose user is inactive or gone. */

@@ -75,13 +75,10 @@ export function socketHandler({
     if (!principal) socket.close(CloseCode.Forbidden, 'Forbidden');
     return principal;
   };
-  /**
-   * Data that is not cached is read for all sockets of a turn at once. If the database is unreachable, the next turn
-   * decides.
-   */
+  /** All sockets of a turn are checked at once. If the database is unreachable, the next turn decides. */
   const recheck = ({ caller, socket }: SocketExtra): void => {
     const close = (lives: boolean) => lives || socket.close(CloseCode.Forbidden, 'Forbidden');
-    const lives = caller?.principal ? services.authentication.lives(caller.principal) : false;
+    const lives = caller?.principal ? services.authentication.livesStill(caller.principal) : false;
     if (lives instanceof Promise) lives.then(close, () => undefined);
     else close(lives);
   };
