@@ -18,7 +18,14 @@ import { RegistrationService } from './auth/registration.service.ts';
 import { RequestedMails } from './auth/requested-mails.ts';
 import { Sessions } from './auth/sessions.ts';
 import type { Config } from './config.ts';
-import { oauthStates } from './connections/oauth-states.ts';
+import { ConnectionService } from './connections/connection.service.ts';
+import { ConnectionCredentials } from './connections/connection-credentials.ts';
+import { ConnectionNotices } from './connections/connection-notices.ts';
+import { ConnectionRefresh } from './connections/connection-refresh.ts';
+import { ConnectionRequirementsReader } from './connections/connection-requirements.ts';
+import { OAuthProvider } from './connections/oauth-provider.ts';
+import { OAuthStates } from './connections/oauth-states.ts';
+import { Revocations } from './connections/revocations.ts';
 import { ActivityRecorder } from './data/activity.ts';
 import { Changes } from './data/changes.ts';
 import { Cursors } from './data/cursors.ts';
@@ -88,7 +95,10 @@ type Machinery =
   | 'mail'
   | 'vault'
   | 'credentials'
-  | 'oauthStates';
+  | 'oauthStates'
+  | 'connectionCredentials'
+  | 'connectionRefresh'
+  | 'revocations';
 
 /** What resolvers see: the services of each resource, and what authorization and activity records of fields need. */
 export type Services = Omit<Runtime, Machinery>;
@@ -138,6 +148,24 @@ export function createServices(process: ProcessDeps) {
   const apps = new AppService({ ...deps, authentication });
   const { rootKeys } = process;
   const vault = new Vault({ sql, changes, rootKeys });
+  const credentials = new Credentials({ rootKeys });
+  const provider = new OAuthProvider(outbound);
+  const oauthStates = new OAuthStates(new Seal(process.appSecret, 'oauth state'));
+  const revocations = new Revocations({
+    credentials,
+    vault,
+    provider,
+    seal: new Seal(process.appSecret, 'revocation'),
+  });
+  const connectionRefresh = new ConnectionRefresh({
+    sql,
+    changes,
+    credentials,
+    vault,
+    provider,
+    notices: new ConnectionNotices(mail),
+    onFault,
+  });
   const secretReads = new SecretReads(deps);
   const secrets = new SecretService({ ...deps, reads: secretReads, rootKeys, vault, onFault });
   return {
@@ -179,8 +207,21 @@ export function createServices(process: ProcessDeps) {
     modelUsage: new ModelUsageService(deps),
     providerAccounts: new ProviderAccountService({ ...deps, vault }),
     vault,
-    credentials: new Credentials({ rootKeys }),
+    credentials,
     oauthStates,
+    connections: new ConnectionService({
+      ...deps,
+      credentials,
+      vault,
+      provider,
+      revocations,
+      publicUrl,
+      states: oauthStates,
+    }),
+    connectionCredentials: new ConnectionCredentials({ sql, credentials, refresh: connectionRefresh }),
+    connectionRefresh,
+    connectionRequirements: new ConnectionRequirementsReader(sql),
+    revocations,
     secretReads,
     secrets,
     reveals: new RevealService({ ...deps, prisma, rootKeys, reads: secretReads, onFault }),

@@ -133,6 +133,11 @@ export class AccountMail {
     this.#enqueue(tx, to.email, oneLine(subject), `Hello ${to.username},\n\n${oneLine(sentence, 600)}`);
   }
 
+  /** Tells the people in charge of a connection that it needs them. */
+  connectionNotice(tx: Mailing, to: Recipient, subject: string, sentence: string): void {
+    this.#enqueue(tx, to.email, oneLine(subject), `Hello ${to.username},\n\n${oneLine(sentence, 900)}`);
+  }
+
   /** Goes to the user who made the token. `days` are left until it expires; 0: it has expired. */
   tokenExpires(
     tx: Mailing,

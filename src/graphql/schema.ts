@@ -3,6 +3,7 @@ import '../apps/app.graph.ts';
 import '../auth/auth.graph.ts';
 import '../environments/deployment.graph.ts';
 import '../environments/environment.graph.ts';
+import '../connections/connection.graph.ts';
 import '../events/event.graph.ts';
 import '../models/logical-model.graph.ts';
 import '../model-entitlements/model-entitlement.graph.ts';

@@ -1,11 +1,9 @@
-import { effectiveRole } from '../access/access.ts';
-import { granted } from '../access/permissions.ts';
 import type { AccountMail } from '../auth/account-mail.ts';
-import type { Role } from '../core/roles.ts';
-import type { Changes, Tx } from '../data/changes.ts';
+import type { Changes } from '../data/changes.ts';
 import { Notices } from '../data/notices.ts';
 import { emitChange } from '../data/record-change.ts';
 import { statement } from '../data/writes.ts';
+import { peopleInCharge } from '../organizations/people-in-charge.ts';
 
 interface Due {
   id: string;
@@ -19,11 +17,6 @@ interface Due {
   /** The expiry step that was reached: 14, 3 or 0 days; `null` if there is nothing new. */
   daysLeft: 14 | 3 | 0 | null;
   needsRotation: boolean;
-}
-
-interface Recipient {
-  email: string;
-  username: string;
 }
 
 const DUE_FOR_ROTATION = `s.status = 'active' and s.rotation_reminder_days is not null and s.rotation_noticed_at is null
@@ -72,7 +65,7 @@ export const secretNotices = ({ changes, mail }: { changes: Changes; mail: Accou
         ...(isExpiring ? [expiryNotice(secret)] : []),
         ...(needsRotation ? [rotationNotice(secret)] : []),
       ];
-      for (const to of await recipientsOf(tx, secret))
+      for (const to of await peopleInCharge(tx, secret, 'secret:read'))
         for (const [subject, sentence] of notices) mail.secretNotice(tx, to, subject, sentence);
     },
   });
@@ -100,24 +93,4 @@ function expiryNotice(secret: Due): Notice {
     `${name} expires on ${day} ${time.slice(0, 5)} UTC: the service does not use it from then on. ` +
       'Rotate it and give it a new date.',
   ];
-}
-
-/** The creator, if still active and allowed to read the secret; else the owners of the organization. */
-async function recipientsOf(tx: Tx, { orgId, workspaceId, createdBy }: Due): Promise<Recipient[]> {
-  const creators = await tx.query<Recipient & { organizationRole: Role; workspaceRole: Role | null }>(
-    statement`select u.email, u.username, m.role as "organizationRole",
-      (select w.role from workspace_members w where w.workspace_id = ${workspaceId} and w.user_id = u.id)
-        as "workspaceRole"
-    from users u join organization_members m on m.user_id = u.id and m.org_id = ${orgId}
-    where u.id = ${createdBy} and u.is_active`,
-  );
-  const readers = creators.filter(({ organizationRole, workspaceRole }) => {
-    const role = workspaceId ? effectiveRole(organizationRole, workspaceRole) : organizationRole;
-    return role !== null && granted(role, 'secret:read') !== 'none';
-  });
-  if (readers.length > 0) return readers;
-  return tx.query<Recipient>(
-    statement`select u.email, u.username from users u join organization_members m on m.user_id = u.id
-    where m.org_id = ${orgId} and m.role = 'owner' and u.is_active order by m.id`,
-  );
 }

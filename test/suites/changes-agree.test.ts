@@ -6,9 +6,11 @@ import type { CompiledOperation } from '../../rest/operation.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { expendable } from '../support/expendable.ts';
+import { type OAuthServer, startOAuthServer } from '../support/oauth-server.ts';
 import { gentlestFirst, operationAt, operations, routeOf } from '../support/operations.ts';
 import { register, signIn } from '../support/person.ts';
 import { expectOk, injectable, type Parts } from '../support/requests.ts';
+import { makeToolInstance } from '../support/tool-instance.ts';
 import { changesBetween, comparable, idsOfSnapshot, type Snapshot, snapshotOf } from '../support/traces.ts';
 import { createWorld, findKey, makeOne, type World } from '../support/world.ts';
 import { askWritten, restBodyOf } from '../support/written.ts';
@@ -84,6 +86,20 @@ const prepared: Record<string, Prepare> = {
     const url = `/v1/orgs/${world.ids.org_id}/secrets/${parts.params.secret_id}`;
     await expectOk(app, { method: 'DELETE', url, headers: world.as('owner') });
   },
+  'POST /v1/connections/oauth/exchange': async (app, world, parts) => {
+    const server = await startOAuthServer();
+    servers.push(server);
+    const body = { access_token: 'access', refresh_token: 'refresh', token_type: 'bearer', expires_in: 3_600 };
+    server.misbehave.push({ status: 200, body }, { status: 200, body });
+    const id = await makeToolInstance(app, world, world.accounts.owner.userId, server.service);
+    const begun = await expectOk<{ state: string }>(app, {
+      method: 'POST',
+      url: `/v1/orgs/${world.ids.org_id}/workspaces/${world.ids.workspace_id}/connections/oauth/initiate`,
+      headers: world.as('owner'),
+      payload: { tool_instance_id: id },
+    });
+    parts.query = { code: 'code', state: begun.state };
+  },
   'DELETE /v1/orgs/{org_id}': async (app, world, parts) => {
     parts.params.org_id = findKey(await makeOne(app, world, operationAt('POST', '/v1/orgs')), ['org_id', 'id'])!;
   },
@@ -95,6 +111,7 @@ const prepared: Record<string, Prepare> = {
  */
 const withoutRecord = ['POST /v1/auth/forgot-password', 'POST /v1/auth/resend-verification'];
 
+const servers: OAuthServer[] = [];
 let keysDir: string;
 let databases: TestDatabase[];
 let rest: TestApp;
@@ -104,7 +121,7 @@ const requests = new Map<CompiledOperation, Parts>();
 
 beforeAll(async () => {
   keysDir = mkdtempSync(path.join(os.tmpdir(), 'keys-'));
-  const env = { KEYS_DIR: keysDir };
+  const env = { KEYS_DIR: keysDir, OUTBOUND_ALLOW: '127.0.0.1' };
   const original = await createTestDatabase();
   const maker = await startTestApp({ databaseUrl: original.url, env });
   const world = await createWorld(maker);
@@ -125,6 +142,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await rest.close();
   await graphql.close();
+  for (const server of servers) await server.close();
   for (const database of databases) await database.drop();
   rmSync(keysDir, { recursive: true, force: true });
 });

@@ -139,7 +139,8 @@ async function copy(
       if (column === 'is_default') return [[column, 'false']];
       if (typeof value === 'string' && parents.includes(value)) return elsewhere ? [[column, `'elsewhere'`]] : [];
       const key = keys.find((of) => of.column === column && !of.primary);
-      if (!key || (column.endsWith('_id') && column !== 'logical_model_id')) return [];
+      const isKnownBy = ['logical_model_id', 'tool_instance_id'].includes(column);
+      if (!key || (column.endsWith('_id') && !isKnownBy)) return [];
       return [[column, key.type === 'text' ? `'k${group}' || n` : `${group} * 1000000 + n`]];
     });
     const json = changed.map(([column, sql]) => `'${column}', ${sql}`).join(', ');

@@ -28,7 +28,7 @@ async function recorded(operation: (typeof operations)[number], token: string) {
     where: { traceId },
     select: { resourceType: true, resourceId: true, action: true, orgId: true, workspaceId: true, appId: true },
   });
-  return { statusCode, body, records, params: parts.params };
+  return { statusCode, body, records, params: parts.params, query: parts.query };
 }
 
 const operations = gentlestFirst().filter(
@@ -47,8 +47,9 @@ test.each(operations.map((operation) => [routeOf(operation), operation] as const
     // reading the values of versions is a reveal
     const action = success?.action === 'reveal' ? 'read' : success?.action;
     expect(failure).toMatchObject({ resourceType: success?.resourceType, action });
-    // what the path names is in both; what was only found or made on the way, in the success alone
-    const named = (id: string | null | undefined) => (Object.values(done.params).includes(id ?? '') ? id : null);
+    // what the path and the query name is in both; what was only found or made on the way, in the success alone
+    const known = Object.values({ ...done.params, ...done.query });
+    const named = (id: string | null | undefined) => (known.includes(id ?? '') ? id : null);
     // an entitlement is found by its model, and known by an id of its own
     const isFound =
       operation.method !== 'POST' && failure?.resourceId && success?.resourceId && !named(success.resourceId);

@@ -42,7 +42,7 @@ const restrictions: Record<Restricted, (id: string) => Record<string, unknown>> 
 const refused = ['Query.allApiTokens', 'Query.routeModel'];
 
 /** Reads whose answer names nothing that lies in a place: people, and models of the organization. */
-const namesNothing = ['Query.users', 'Query.routeModel'];
+const namesNothing = ['Query.users', 'Query.routeModel', 'Query.connectionRequirements'];
 
 const NODE = 'query ($id: ID!) { node(id: $id) { id } }';
 const DEPTH = 4;

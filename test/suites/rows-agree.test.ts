@@ -247,6 +247,14 @@ const declared: Record<string, HeldReads> = {
     rows: () => rows.models({ orgId: org() }),
     known: 'logicalModelId',
   },
+  'connections.reads': {
+    place: inWorkspace,
+    rows: () => rows.connections(inWorkspace()),
+  },
+  'connections.inNamespace': {
+    place: () => ({ ...inWorkspace(), namespaceId: ids.namespace_id! }),
+    rows: () => rows.connections({ ...inWorkspace(), namespaceId: ids.namespace_id }),
+  },
   'modelEntitlements.reads': {
     place: inWorkspace,
     rows: () => rows.entitlements(inWorkspace()),

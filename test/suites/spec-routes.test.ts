@@ -7,6 +7,7 @@ import { createWorld, type World } from '../support/world.ts';
 
 const O = '/v1/orgs/{org_id}';
 const W = `${O}/workspaces/{workspace_id}`;
+const N = `${W}/namespaces/{namespace_id}`;
 
 /**
  * The tables of the spec that are built: method, path, error set, status of success (defaults §0.2). Copied by hand.
@@ -87,6 +88,15 @@ const spec: [method: string, path: string, errors: string, status: number][] = [
   ['GET', `${W}/model-entitlements/{logical_model_id}`, 'C', 200],
   ['PATCH', `${W}/model-entitlements/{logical_model_id}`, 'C', 200],
   ['DELETE', `${W}/model-entitlements/{logical_model_id}`, 'C', 204],
+  ['GET', `${N}/connections/requirements`, 'C', 200],
+  ['POST', `${N}/connections/oauth/initiate`, 'C', 200],
+  ['GET', `${N}/connections`, 'C', 200],
+  ['POST', `${N}/connections`, 'C', 201],
+  ['DELETE', `${N}/connections/{instance_id}`, 'C', 200],
+  ['POST', `${W}/connections/oauth/initiate`, 'C', 200],
+  ['POST', `${W}/connections/api-key`, 'C', 201],
+  ['DELETE', `${W}/connections/{tool_instance_id}`, 'C', 200],
+  ['POST', '/v1/connections/oauth/exchange', 'C', 200],
 ];
 
 test('the routes of the spec are there, with their methods, paths, error sets and statuses, and no other', () => {
@@ -94,7 +104,7 @@ test('the routes of the spec are there, with their methods, paths, error sets an
     routes.map(({ method, path, errors, status }) => `${method} ${path} ${errors} ${status}`).sort();
   const wanted = spec.map(([method, path, errors, status]) => ({ method, path, errors, status }));
   expect(lines(operations.filter(({ isAddition }) => !isAddition))).toEqual(lines(wanted));
-  expect(spec).toHaveLength(75);
+  expect(spec).toHaveLength(84);
 });
 
 test('an addition takes no path of the spec', () => {

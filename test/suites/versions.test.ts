@@ -31,6 +31,7 @@ const withoutVersion: Record<string, string> = {
   createLogicalModel: 'makes something',
   createModelEntitlement: 'makes something',
   createNamespace: 'makes something',
+  createNamespaceConnection: 'makes something, or replaces the key of what it cannot name',
   createOrganization: 'makes something',
   createProviderAccount: 'makes something',
   createRelease: 'makes something',
@@ -39,7 +40,11 @@ const withoutVersion: Record<string, string> = {
   createTool: 'makes something',
   createUser: 'makes something',
   createWorkspace: 'makes something',
+  createWorkspaceConnection: 'makes something, or replaces the key of what it cannot name',
+  exchangeConnection: 'the state names what was started',
   forgotPassword: 'about the session or the sign-in of the account',
+  initiateNamespaceConnection: 'makes something; the connection that is there stays as it is',
+  initiateWorkspaceConnection: 'makes something; the connection that is there stays as it is',
   login: 'about the session or the sign-in of the account',
   logout: 'about the session or the sign-in of the account',
   refresh: 'about the session or the sign-in of the account',
@@ -53,7 +58,7 @@ const withoutVersion: Record<string, string> = {
 };
 
 /** Tables with a version whose type is still to come: with its type each leaves this list. */
-const withoutType = ['connections', 'tool_instances'];
+const withoutType = ['tool_instances'];
 
 /** Nodes that nobody changes. */
 const unchanging = ['Deployment'];

@@ -3,6 +3,7 @@ import type { Role } from '../../src/core/roles.ts';
 import type { TestApp } from './app.ts';
 import { operationAt, pathVariables } from './operations.ts';
 import { expectOk, type Parts, type PartsOptions, partsOf } from './requests.ts';
+import { makeToolInstance } from './tool-instance.ts';
 import { findKey, makeOne, makerOf, type World } from './world.ts';
 
 /**
@@ -39,6 +40,8 @@ const fresh: Record<string, (app: TestApp, world: World, path: string, role: Rol
     await makeOne(app, world, operationAt('POST', `${workspace}/environments/{environment_id}/deploy`));
     return world.ids.app_id!;
   },
+  instance_id: (app, world) => connectedInstance(app, world, 'namespaces/{namespace_id}/connections'),
+  tool_instance_id: (app, world) => connectedInstance(app, world, 'connections/api-key'),
   logical_model_id: async (app, world, path) => {
     const made = await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/model-catalog'));
     const { logical_model_id } = made as { logical_model_id: string };
@@ -48,6 +51,14 @@ const fresh: Record<string, (app: TestApp, world: World, path: string, role: Rol
     return logical_model_id;
   },
 };
+
+/** A tool instance with a connection to lose. */
+async function connectedInstance(app: TestApp, world: World, path: string): Promise<string> {
+  const tool_instance_id = await makeToolInstance(app, world, world.accounts.owner.userId);
+  const maker = operationAt('POST', `/v1/orgs/{org_id}/workspaces/{workspace_id}/${path}`);
+  await makeOne(app, { ...world, ids: { ...world.ids, tool_instance_id } }, maker);
+  return tool_instance_id;
+}
 
 /** A valid request of a role, aimed at something that may be lost where it changes or removes what it names. */
 export async function expendable(

@@ -25,6 +25,10 @@ export const prismaRows = (prisma: PrismaClient) => ({
   organizations: (where: Of<'organization'>) => prisma.organization.findMany({ where, ...byId }),
   deployments: (where: Of<'deployment'>) => prisma.deployment.findMany({ where, ...byId }),
   namespaces: (where: Of<'namespace'>) => prisma.namespace.findMany({ where, ...byId }),
+  async connections(where: Of<'connection'>) {
+    const rows = await prisma.connection.findMany({ where, ...byId });
+    return rows.map((row) => without(row, ['refreshAt', 'refreshFailures', 'refreshClaim', 'claimedUntil']));
+  },
   threads: (where: Of<'thread'>) => prisma.thread.findMany({ where, ...byId }),
   apps: (where: Of<'app'>) => prisma.app.findMany({ where, ...byId }),
   releases: (where: Of<'release'>) => prisma.release.findMany({ where, ...byId }),

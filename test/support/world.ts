@@ -6,6 +6,7 @@ import { operationAt, operations, pathVariables, routeOf } from './operations.ts
 import { type Account, createUser, PASSWORD, register } from './person.ts';
 import { expectOk, injectable, partsOf } from './requests.ts';
 import type { SampleSource } from './samples.ts';
+import { makeToolInstance } from './tool-instance.ts';
 
 /**
  * A tenant with something in every corner, made through the front door: an organization, a workspace, an account of
@@ -97,9 +98,20 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
     // a model has targets at an account; entitlements are known by their model
     for (const variable of ['provider_account_id', 'logical_model_id']) await makeId(app, world, variable);
     await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/workspaces/{workspace_id}/model-entitlements'));
+    const instanceId = await makeToolInstance(app, world, world.accounts.owner.userId);
+    Object.assign(ids, { tool_instance_id: instanceId, instance_id: instanceId });
     for (const variable of variablesOf(operations)) await makeId(app, world, variable);
     await deployEverywhere(app, world);
   }
+  // no route names one by its own id
+  if (withResources)
+    for (const path of ['namespaces/{namespace_id}/connections', 'connections/api-key'])
+      Object.assign(ids, {
+        connection_id: findKey(
+          await makeOne(app, world, operationAt('POST', `/v1/orgs/{org_id}/workspaces/{workspace_id}/${path}`)),
+          ['connection_id'],
+        ),
+      });
   // no route names one alone, so its id is asked for nowhere
   if (withResources) await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/apps/{app_id}/tokens'));
   // what happens a moment later by itself has happened: nothing of the world moves any more

@@ -1,0 +1,77 @@
+import { decodeJwt } from 'jose';
+
+const LABEL_LENGTH = 255;
+
+type Json = Record<string, unknown>;
+const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null;
+
+/** The name of the connected account in what a provider answered, with the token. */
+export type LabelSink = (label: string) => void;
+
+/**
+ * The answer of a token endpoint as RFC 6749 has it. Some providers send errors with status 200, a token type of their
+ * own for what is a bearer token, or scopes between commas. An ID token is taken out: it is not asked for, and checking
+ * it would need the keys of its issuer.
+ * @param onLabel gets the name of the account, if the answer has one
+ */
+export async function standardAnswer(answer: Response, onLabel: LabelSink): Promise<Response> {
+  const body = await answer.text();
+  const given = parsed(body);
+  if (!isObject(given)) return rebuilt(answer.status, body, answer.headers.get('content-type') ?? 'text/plain');
+  const isError = typeof given.error === 'string' && typeof given.access_token !== 'string';
+  const status = answer.status === 200 && isError ? 400 : answer.status;
+  const label = labelOf(given);
+  if (label) onLabel(label);
+  const { id_token: _idToken, ...rest } = given;
+  const json = { ...rest, ...typeOf(given), ...scopeOf(given) };
+  return rebuilt(status, JSON.stringify(json), 'application/json');
+}
+
+/** Without further headers: a challenge beside an error in the body would hide the error. */
+const rebuilt = (status: number, body: string, type: string): Response =>
+  new Response([204, 205, 304].includes(status) ? null : body, { status, headers: { 'content-type': type } });
+
+function parsed(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return null; // a proxy's own error page
+  }
+}
+
+const STANDARD_TYPE = /^(bearer|dpop)$/i;
+const typeOf = ({ access_token, token_type }: Json): Json =>
+  typeof access_token === 'string' && (typeof token_type !== 'string' || !STANDARD_TYPE.test(token_type))
+    ? { token_type: 'bearer' }
+    : {};
+
+const scopeOf = ({ scope }: Json): Json => (typeof scope === 'string' ? { scope: scope.replaceAll(',', ' ') } : {});
+
+/** Names that providers give the account: of the workspace, of the team, or in the ID token. */
+function labelOf(json: Json): string | null {
+  const team = isObject(json.team) ? json.team.name : undefined;
+  const claims = claimsOf(json.id_token);
+  const found = [json.workspace_name, team, claims.email, claims.preferred_username, claims.name].find(
+    (text) => typeof text === 'string' && text.trim() !== '',
+  );
+  return typeof found === 'string' ? plainLine(found, LABEL_LENGTH) : null;
+}
+
+/** Read and not verified: it came from the provider itself, and only names the account. */
+function claimsOf(idToken: unknown): Json {
+  if (typeof idToken !== 'string') return {};
+  try {
+    return decodeJwt(idToken);
+  } catch {
+    return {};
+  }
+}
+
+/** Text of a stranger as one line that can be stored. */
+export const plainLine = (text: string, length: number): string =>
+  text
+    .toWellFormed()
+    .replaceAll(/[\s\p{C}]+/gu, ' ')
+    .trim()
+    .slice(0, length)
+    .toWellFormed();

@@ -1,0 +1,43 @@
+import { effectiveRole } from '../access/access.ts';
+import { granted } from '../access/permissions.ts';
+import type { Permission } from '../core/resources.ts';
+import type { Role } from '../core/roles.ts';
+import type { Asked } from '../data/find-row.ts';
+import { statement } from '../data/writes.ts';
+
+/** Somebody who gets a mail. */
+export interface Recipient {
+  email: string;
+  username: string;
+}
+
+/** A row, with where it is and who made it. */
+export interface MadeRow {
+  orgId: string;
+  workspaceId: string | null;
+  createdBy: string | null;
+}
+
+/** The creator of a row, if still active and allowed to read it; else the owners of the organization. */
+export async function peopleInCharge(
+  db: Asked,
+  { orgId, workspaceId, createdBy }: MadeRow,
+  permission: Permission,
+): Promise<Recipient[]> {
+  const creators = await db.query<Recipient & { organizationRole: Role; workspaceRole: Role | null }>(
+    statement`select u.email, u.username, m.role as "organizationRole",
+      (select w.role from workspace_members w where w.workspace_id = ${workspaceId} and w.user_id = u.id)
+        as "workspaceRole"
+    from users u join organization_members m on m.user_id = u.id and m.org_id = ${orgId}
+    where u.id = ${createdBy} and u.is_active`,
+  );
+  const readers = creators.filter(({ organizationRole, workspaceRole }) => {
+    const role = workspaceId ? effectiveRole(organizationRole, workspaceRole) : organizationRole;
+    return role !== null && granted(role, permission) !== 'none';
+  });
+  if (readers.length > 0) return readers;
+  return db.query<Recipient>(
+    statement`select u.email, u.username from users u join organization_members m on m.user_id = u.id
+    where m.org_id = ${orgId} and m.role = 'owner' and u.is_active order by m.id`,
+  );
+}
