@@ -25,6 +25,7 @@ import { addAccountPages } from './http/account-pages.ts';
 import { Admission, addAdmission } from './http/admission.ts';
 import { addAnswerHeaders } from './http/answer-headers.ts';
 import { baseUrl } from './http/base-url.ts';
+import { addCallbackPage } from './http/callback-page.ts';
 import { addFailureRecords } from './http/failure-records.ts';
 import { addHealth } from './http/health.ts';
 import { addIdempotency, storedAnswers } from './http/idempotency.ts';
@@ -107,6 +108,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   addFailureRecords(server, services, schema);
   addHealth(server, { database, keys, eventLag });
   addAccountPages(server);
+  addCallbackPage(server, config);
   addStartPage(server, {
     publicUrl: config.publicUrl,
     listeningUrl: () => listeningUrl(server, config),

@@ -56,7 +56,7 @@ interface RefreshDeps {
 }
 
 /**
- * Refreshes access tokens, each by one node at a time and ahead of its end (docs/decisions/0014). A claim in the row
+ * Refreshes access tokens, each by one node at a time and ahead of its end (docs/decisions/0015). A claim in the row
  * stands for the refresh while the provider is asked: no database connection is held meanwhile. A refresh that fails
  * leaves the credential as it is.
  */

@@ -15,7 +15,7 @@ const assets = { 'account.js': 'text/javascript; charset=utf-8', 'account.css': 
 /**
  * Only the page's own script and style run, nothing frames it, and the link with its token is not sent anywhere else.
  */
-const headers = {
+export const pageHeaders = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'none'; " +
     "base-uri 'none'; frame-ancestors 'none'",
@@ -32,7 +32,7 @@ const headers = {
 export function addAccountPages(server: FastifyInstance): void {
   const serve = (url: string, file: string, type: string) => {
     const text = readFileSync(path.join(folder, file), 'utf8');
-    server.get(url, (_request, reply) => reply.headers(headers).type(type).send(text));
+    server.get(url, (_request, reply) => reply.headers(pageHeaders).type(type).send(text));
   };
   for (const page of pages) serve(`/account/${page}`, `${page}.html`, 'text/html; charset=utf-8');
   for (const [file, type] of Object.entries(assets)) serve(`/account/assets/${file}`, file, type);

@@ -81,7 +81,8 @@ export async function startOAuthServer({ port = 0 } = {}): Promise<OAuthServer> 
   };
   const refuse = (error: string) => ({ status: 400, body: { error, error_description: `${error} it is` } });
   const grant = (form: URLSearchParams): { status: number; body: unknown } => {
-    if (form.get('client_id') !== state.clientId || form.get('client_secret') !== state.clientSecret)
+    const isPublic = !form.has('client_secret');
+    if (form.get('client_id') !== state.clientId || (!isPublic && form.get('client_secret') !== state.clientSecret))
       return { status: 401, body: { error: 'invalid_client' } };
     if (form.get('grant_type') === 'authorization_code') {
       const code = codes.get(form.get('code') ?? '');
@@ -97,6 +98,16 @@ export async function startOAuthServer({ port = 0 } = {}): Promise<OAuthServer> 
     if (!state.refreshTokens.delete(token)) return refuse('invalid_grant');
     return { status: 200, body: issue(scopes.get(token) ?? '') };
   };
+  const consent = (authorizationUrl: string) => {
+    const { searchParams } = new URL(authorizationUrl);
+    const code = newToken('code');
+    codes.set(code, {
+      redirectUri: searchParams.get('redirect_uri') ?? '',
+      challenge: searchParams.get('code_challenge'),
+      scope: searchParams.get('scope') ?? '',
+    });
+    return code;
+  };
   const target = await startTarget(
     async (request, response, body) => {
       const send = (status: number, json: unknown, headers: OutgoingHttpHeaders = {}) =>
@@ -110,6 +121,13 @@ export async function startOAuthServer({ port = 0 } = {}): Promise<OAuthServer> 
         state.refreshTokens.delete(form.get('token') ?? '');
         state.accessTokens.delete(form.get('token') ?? '');
         return send(200, {});
+      }
+      const asked = new URL(request.url ?? '', `http://${request.headers.host}`);
+      if (asked.pathname === '/authorize') {
+        const back = new URL(asked.searchParams.get('redirect_uri') ?? '');
+        back.searchParams.set('code', consent(asked.href));
+        back.searchParams.set('state', asked.searchParams.get('state') ?? '');
+        return response.writeHead(302, { location: back.href }).end();
       }
       if (request.url === '/api') {
         const isKnown = state.accessTokens.has((request.headers.authorization ?? '').replace('Bearer ', ''));
@@ -140,15 +158,6 @@ export async function startOAuthServer({ port = 0 } = {}): Promise<OAuthServer> 
       revocation_url: `${url}/revoke`,
       scopes: ['read', 'write'],
     },
-    consent(authorizationUrl: string) {
-      const { searchParams } = new URL(authorizationUrl);
-      const code = newToken('code');
-      codes.set(code, {
-        redirectUri: searchParams.get('redirect_uri') ?? '',
-        challenge: searchParams.get('code_challenge'),
-        scope: searchParams.get('scope') ?? '',
-      });
-      return code;
-    },
+    consent,
   });
 }
