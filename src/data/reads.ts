@@ -16,6 +16,7 @@ import {
   type PageSource,
   type ParentKey,
   readPages,
+  type Slice,
 } from './pages.ts';
 import { type ReadContext, type RequestCache, unkept } from './request-cache.ts';
 import type { ServiceDeps } from './service-deps.ts';
@@ -25,7 +26,7 @@ interface Identified {
 }
 
 /** The rows that a {@link Reads} returns, as SQL over the row `t`. All of it comes from code. */
-export interface ReadsOptions<Row extends Identified, Place, Args> {
+export interface ReadsOptions<Row extends Identified, Place, Args, Stored extends Identified = Row> {
   /** The resource word, for the error when a row is missing. */
   kind: IdKind;
   /** Name of the list, also in cursors. Default: the table. */
@@ -33,11 +34,16 @@ export interface ReadsOptions<Row extends Identified, Place, Args> {
   /** A table; or a table expression in which its rows are `t`: `workspace_members t join users u on …`. */
   from: string;
   /** Everything that is read: an expression for each property of the row. */
-  columns: Readonly<Record<keyof Row & string, string>>;
+  columns: Readonly<Record<keyof Stored & string, string>>;
+  /**
+   * Adds to the rows what follows from something else, such as a kind of parent that many of them share. Gets all rows
+   * of a statement at once.
+   */
+  complete?: (context: RequestCache, rows: readonly Stored[]) => Promise<Row[]>;
   /** The identifiers of the parent, tenant first: properties that have a column of `t`, or the column of each. */
   below: readonly (keyof Place & string)[] | Readonly<Record<keyof Place & string, string>>;
   /** The property that identifies the row within its parent. Default: its id. */
-  knownBy?: keyof Row & string;
+  knownBy?: keyof Stored & string;
   /** A word that is accepted in place of the id, for the row with this value of a column: `default`. */
   alias?: { word: string; column: string };
   /** Conditions that every row of the resource meets, such as not being deleted. */
@@ -74,7 +80,7 @@ export interface ReadsOptions<Row extends Identified, Place, Args> {
   also?: {
     from: string;
     below: Readonly<Record<keyof Place & string, string>>;
-    columns: Partial<Readonly<Record<keyof Row & string, string>>>;
+    columns: Partial<Readonly<Record<keyof Stored & string, string>>>;
   };
 }
 
@@ -83,17 +89,22 @@ export interface ReadsOptions<Row extends Identified, Place, Args> {
  * It always puts the tenant first in a statement, shows a restricted token only the contents of its places, and accepts
  * only places that were checked.
  */
-export class Reads<Row extends Identified, Place extends object, Args extends PageArgs = PageArgs> {
+export class Reads<
+  Row extends Identified,
+  Place extends object,
+  Args extends PageArgs = PageArgs,
+  Stored extends Identified = Row,
+> {
   /** The statements. Test suites compare their rows with Prisma's. */
-  readonly sources: Readonly<Record<'list' | 'one' | 'inTenant' | 'anywhere', PageSource<Row>>>;
+  readonly sources: Readonly<Record<'list' | 'one' | 'inTenant' | 'anywhere', PageSource<Stored>>>;
   readonly #deps: ServiceDeps;
-  readonly #options: ReadsOptions<Row, Place, Args>;
+  readonly #options: ReadsOptions<Row, Place, Args, Stored>;
   readonly #name: string;
   readonly #below: readonly (keyof Place & string)[];
   /** The condition on the token's places, by restriction. */
   readonly #visible: Readonly<Record<string, string>>;
 
-  constructor(deps: ServiceDeps, options: NoInfer<ReadsOptions<Row, Place, Args>>) {
+  constructor(deps: ServiceDeps, options: NoInfer<ReadsOptions<Row, Place, Args, Stored>>) {
     const { below, from } = options;
     const columns = isList(below) ? columnsOf(below) : below;
     this.#deps = deps;
@@ -116,7 +127,7 @@ export class Reads<Row extends Identified, Place extends object, Args extends Pa
     const name = `${this.#name} ${JSON.stringify(filters)}`;
     const count = args.counted ? this.#countOf(source, filters) : undefined;
     const slice = await loaderOf(context, `${name} ${args.first} ${after ?? ''} ${count !== undefined}`, (parents) =>
-      readPages(sql, source, parents, { values, after, limit: args.first, count }),
+      this.#completed(context, readPages(sql, source, parents, { values, after, limit: args.first, count })),
     ).load(parent);
     const total = () =>
       slice.total ?? loaderOf(context, `${name} count`, (parents) => this.#counts(parents, filters)).load(parent);
@@ -169,11 +180,30 @@ export class Reads<Row extends Identified, Place extends object, Args extends Pa
     return this.#row(context, `${this.#name} in tenant`, this.sources.inTenant, [orgId, id]);
   }
 
-  #row(context: RequestCache, name: string, source: PageSource<Row>, key: ParentKey): Promise<Row | null> {
+  #row(context: RequestCache, name: string, source: PageSource<Stored>, key: ParentKey): Promise<Row | null> {
     return loaderOf<Row | null>(context, name, async (keys) => {
-      const pages = await readPages(this.#deps.sql, source, keys, { values: [], after: null, limit: 1 });
+      const read = readPages(this.#deps.sql, source, keys, { values: [], after: null, limit: 1 });
+      const pages = await this.#completed(context, read);
       return pages.map((page) => page.rows[0] ?? null);
     }).load(key);
+  }
+
+  /** The pages with complete rows. */
+  async #completed(context: RequestCache, read: Promise<Slice<Stored>[]>): Promise<Slice<Row>[]> {
+    const pages = await read;
+    const { complete } = this.#options;
+    if (!complete) return pages as Slice<Identified>[] as Slice<Row>[];
+    const rows = await complete(
+      context,
+      pages.flatMap((page) => page.rows),
+    );
+    let from = 0;
+    return pages.map((page) => {
+      const until = from + page.rows.length;
+      const completed = { ...page, rows: rows.slice(from, until) };
+      from = until;
+      return completed;
+    });
   }
 
   #filters({ caller }: ReadContext, args: Args): Filter[] {
@@ -198,7 +228,7 @@ export class Reads<Row extends Identified, Place extends object, Args extends Pa
   }
 
   /** The statement that counts the rows of a list for one parent. */
-  #countOf(source: PageSource<Row>, filters: readonly Filter[]): string {
+  #countOf(source: PageSource<Stored>, filters: readonly Filter[]): string {
     const { keptCount, countFrom = source.from } = this.#options;
     if (filters.length > 0) return countOf(source);
     return keptCount ? keptCountOf(keptCount) : countOf({ ...source, from: countFrom });
@@ -235,10 +265,10 @@ const isList = <Name extends string>(
   below: readonly Name[] | Readonly<Record<Name, string>>,
 ): below is readonly Name[] => Array.isArray(below);
 
-function sourcesOf<Row extends Identified, Place, Args>(
-  options: ReadsOptions<Row, Place, Args>,
+function sourcesOf<Row extends Identified, Place, Args, Stored extends Identified>(
+  options: ReadsOptions<Row, Place, Args, Stored>,
   below: readonly string[],
-): Reads<Row, object>['sources'] {
+): Reads<Row, object, PageArgs, Stored>['sources'] {
   const { from: table, columns, always = [], listed = [], order = 'desc', key = 't.id', knownBy = 'id' } = options;
   const { lead = below.at(-1), indexOrder = order, mine } = options;
   const from = table.includes(' ') ? table : `${table} t`;
@@ -252,7 +282,7 @@ function sourcesOf<Row extends Identified, Place, Args>(
   const also = (where: (parent: readonly string[]) => readonly string[]) => {
     if (!shared) return {};
     const parent = Object.values<string>(shared.below).map((column, index) => `${column} = $${index + 1}`);
-    const shownColumns = { ...columns, ...shared.columns } as Readonly<Record<keyof Row & string, string>>;
+    const shownColumns = { ...columns, ...shared.columns } as Readonly<Record<keyof Stored & string, string>>;
     return { also: { ...source, from: shared.from, columns: shownColumns, where: where(parent) } };
   };
   const known = `${columns[knownBy]} = $${below.length + 1}`;
@@ -279,8 +309,8 @@ function sourcesOf<Row extends Identified, Place, Args>(
 const PARTS = ['workspaceId', 'namespaceId', 'environmentId', 'appId'] as const;
 
 /** What a restricted token sees: its places themselves, and rows in its places or in no place of that kind. */
-function visibilityOf<Row extends Identified, Place, Args>(
-  { kind, columns }: ReadsOptions<Row, Place, Args>,
+function visibilityOf<Row extends Identified, Place, Args, Stored extends Identified>(
+  { kind, columns }: ReadsOptions<Row, Place, Args, Stored>,
   below: readonly string[],
 ): Record<string, string> {
   const { in: places } = declarationOf(kind);
