@@ -53,6 +53,7 @@ const HARMLESS_PACKAGES = new Set([
   'pino',
   'prom-client',
   'rate-limiter-flexible',
+  're2js',
   'uuidv7',
   'zod',
 ]);

@@ -59,6 +59,8 @@ import { SecretService } from './secrets/secret.service.ts';
 import { secretNotices } from './secrets/secret-notices.ts';
 import { Vault } from './secrets/vault.ts';
 import { ThreadService } from './threads/thread.service.ts';
+import { ToolInstanceService } from './tool-instances/tool-instance.service.ts';
+import { ToolInstanceTest } from './tool-instances/tool-instance.test-call.ts';
 import { ToolService } from './tools/tool.service.ts';
 import { UserService } from './users/user.service.ts';
 import { Buckets } from './workspaces/buckets.ts';
@@ -166,6 +168,8 @@ export function createServices(process: ProcessDeps) {
     notices: new ConnectionNotices(mail),
     onFault,
   });
+  const connectionCredentials = new ConnectionCredentials({ sql, credentials, refresh: connectionRefresh });
+  const toolInstances = new ToolInstanceService({ ...deps, vault, credentials });
   const secretReads = new SecretReads(deps);
   const secrets = new SecretService({ ...deps, reads: secretReads, rootKeys, vault, onFault });
   return {
@@ -218,7 +222,7 @@ export function createServices(process: ProcessDeps) {
       publicUrl,
       states: oauthStates,
     }),
-    connectionCredentials: new ConnectionCredentials({ sql, credentials, refresh: connectionRefresh }),
+    connectionCredentials,
     connectionRefresh,
     connectionRequirements: new ConnectionRequirementsReader(sql),
     revocations,
@@ -229,6 +233,14 @@ export function createServices(process: ProcessDeps) {
     namespaces: new NamespaceService({ ...deps, secrets }),
     threads: new ThreadService(deps),
     tools: new ToolService(deps),
+    toolInstances,
+    toolInstanceTests: new ToolInstanceTest({
+      ...deps,
+      toolInstances,
+      credentials,
+      outbound,
+      connections: connectionCredentials,
+    }),
     apps,
     apiTokens: new ApiTokenService({ ...deps, authentication, apps, config }),
     apiTokenRefresh: new ApiTokenRefresh({ prisma, changes, authentication, activity, secret: process.appSecret }),

@@ -55,7 +55,12 @@ export const Connection = builder.objectRef<ConnectionRow>('Connection').impleme
 
 inWorkspace(Connection, 'connection');
 tracked(Connection, { by: 'The user who connected it first.' });
-refersTo(Connection, { workspaceId: 'workspace', namespaceId: 'namespace', toolId: 'tool' });
+refersTo(Connection, {
+  workspaceId: 'workspace',
+  namespaceId: 'namespace',
+  toolId: 'tool',
+  toolInstanceId: 'tool_instance',
+});
 const ConnectionPage = readable(Connection, {
   kind: 'connection',
   below: Workspace,
@@ -98,7 +103,7 @@ const ConnectionRequirement = builder.objectRef<RequirementRow>('ConnectionRequi
   }),
 });
 
-refersTo(ConnectionRequirement, { toolId: 'tool' });
+refersTo(ConnectionRequirement, { toolId: 'tool', toolInstanceId: 'tool_instance' });
 
 const ConnectionRequirements = builder.objectRef<RequirementsRow>('ConnectionRequirements').implement({
   description: 'What an app needs to be connected in a namespace.',
@@ -129,7 +134,7 @@ const InitiatedConnection = builder.objectRef<InitiatedConnectionRow>('Initiated
     connectionId: t.exposeID('connectionId', { description: 'The connection that the exchange will fill.' }),
   }),
 });
-refersTo(InitiatedConnection, { connectionId: 'connection' });
+refersTo(InitiatedConnection, { connectionId: 'connection', toolInstanceId: 'tool_instance' });
 
 const listArgs = () => pageArgs({ min: 1, max: 10_000 });
 

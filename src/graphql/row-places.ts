@@ -28,6 +28,8 @@ export const inside = {
     markChecked({ orgId, workspaceId, appId: id }),
   environment: ({ orgId, workspaceId, id }: WorkspacePlace & Identified): Checked<EnvironmentPlace> =>
     markChecked({ orgId, workspaceId, environmentId: id }),
+  tool: ({ orgId, id }: OrganizationPlace & Identified): Checked<OrganizationPlace & { toolId: string }> =>
+    markChecked({ orgId, toolId: id }),
 };
 
 /** The place of the caller's own resources, wherever they are. */

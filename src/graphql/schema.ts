@@ -17,6 +17,7 @@ import '../organizations/organization-member.graph.ts';
 import '../releases/release.graph.ts';
 import '../secrets/secret.graph.ts';
 import '../threads/thread.graph.ts';
+import '../tool-instances/tool-instance.graph.ts';
 import '../tools/tool.graph.ts';
 import '../api-tokens/api-token.graph.ts';
 import '../api-tokens/app-token.graph.ts';

@@ -19,6 +19,11 @@ export class Credentials {
     this.#rootKeys = rootKeys;
   }
 
+  /** Locks the root key for a later {@link put}, before other secrets are locked. */
+  async prepare(tx: Tx): Promise<void> {
+    await lockRootKey(tx, this.#rootKeys);
+  }
+
   /**
    * Stores the object of an owner in place of the earlier one. The caller has locked the owner's row, or inserts it in
    * the same transaction.

@@ -28,6 +28,8 @@ const sorted = ['organizations.own', 'deployments.current', 'deployments.current
 const choosesWell = [
   'apiTokens.own',
   'apiTokens.ownOfApps',
+  'toolInstances.allOfTool',
+  'toolInstances.ownOfTool',
   'secretReads.all',
   'secretReads.readable',
   'secretReads.inWorkspace',
@@ -62,7 +64,7 @@ let place: Record<string, string>;
 beforeAll(async () => {
   world = await createWorld(app);
   for (const list of listRoutes) await addRows(app, world, list, 1);
-  const { org_id, workspace_id, environment_id, app_id } = world.ids as Record<string, string>;
+  const { org_id, workspace_id, environment_id, app_id, tool_id } = world.ids as Record<string, string>;
   const { namespaceId } = await app.database.prisma.thread.findFirstOrThrow({ where: { orgId: org_id! } });
   place = {
     orgId: org_id!,
@@ -70,6 +72,7 @@ beforeAll(async () => {
     namespaceId,
     environmentId: environment_id!,
     appId: app_id!,
+    toolId: tool_id!,
   };
 }, 120_000);
 afterAll(() => app.close());
@@ -134,6 +137,8 @@ async function copy(
   );
   for (const parent of parents) identities.delete(parent);
   for (const { table, row, keys } of known) {
+    // the parent itself, whose columns the list shows too
+    if (keys.some(({ column, primary }) => primary && parents.includes(row[column]))) continue;
     const changed = Object.entries(row).flatMap(([column, value]): [string, string][] => {
       if (typeof value === 'string' && identities.has(value)) return [[column, newId(value, group)]];
       if (column === 'is_default') return [[column, 'false']];

@@ -15,9 +15,10 @@ const alone: Record<string, string> = {
   'RouteTarget.bridgeId': 'Bridges are no resources.',
   'ProviderAccount.credentialsRef': 'A reference may be any text; to read an account is not to read its secret.',
   'Environment.activeDeployments': 'A map for REST; `deployed` gives the records with their apps and releases.',
-  'Connection.toolInstanceId': 'The type is still to come.',
-  'ConnectionRequirement.toolInstanceId': 'The type is still to come.',
-  'InitiatedConnection.toolInstanceId': 'The type is still to come.',
+  'ToolInstance.credentialRefs': "What they refer to is nobody's to read.",
+  'ConnectionCredentials.clientSecretVaultId': 'A reference may be any text; to read it is not to read its secret.',
+  'ConnectionCredentials.clientId': 'It is known to the provider alone.',
+  'UpgradeToolInstanceResult.instanceId': 'Whoever upgraded the instance gets it in `instance`.',
   'User.settings': 'An object for REST; `organizations` gives them.',
 };
 

@@ -61,6 +61,8 @@ async function vary(): Promise<void> {
       where ${last('provider_accounts', 2)}`,
     `update provider_accounts set usage_period = to_char(now() at time zone 'utc', 'YYYY-MM'),
       current_month_tokens = 7, max_requests_per_month = null where ${last('provider_accounts', 3)}`,
+    `update tool_instances set is_active = false, schema_version = 0, mcp_requires_confirmation = true,
+      credential_refs = '{"api_key": "vault://x/api_key"}' where ${last('tool_instances', 1)}`,
     `update model_targets set consecutive_failures = 3, last_failure = now() where model_id = '${ids.model_id}'`,
     `update logical_models set status_by_hand = 'degraded' where ${last('logical_models', 1)}`,
     `update model_entitlements set request_count = 5, total_tokens = 4000000000, last_used_at = now()
@@ -237,6 +239,24 @@ const declared: Record<string, HeldReads> = {
     place: () => ({ orgId: org() }),
     rows: () => rows.tools(org()),
     known: 'slug',
+  },
+  'toolInstances.reads': {
+    place: inWorkspace,
+    rows: () => rows.toolInstances(inWorkspace()),
+  },
+  'toolInstances.allOfTool': {
+    place: () => ({ orgId: org(), toolId: ids.tool_id! }),
+    rows: () => rows.toolInstances({ orgId: org(), toolId: ids.tool_id, workspace: living }),
+  },
+  'toolInstances.ownOfTool': {
+    place: () => ({ orgId: org(), toolId: ids.tool_id! }),
+    me: () => ids.editor!,
+    rows: () =>
+      rows.toolInstances({
+        orgId: org(),
+        toolId: ids.tool_id,
+        workspace: { ...living, members: { some: { userId: ids.editor } } },
+      }),
   },
   'providerAccounts.reads': {
     place: () => ({ orgId: org() }),

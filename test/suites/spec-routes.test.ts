@@ -48,6 +48,14 @@ const spec: [method: string, path: string, errors: string, status: number][] = [
   ['GET', `${O}/tools/{tool_id}`, 'C', 200],
   ['PUT', `${O}/tools/{tool_id}`, 'C', 200],
   ['GET', `${O}/tools/slug/{slug}`, 'C', 200],
+  ['GET', `${W}/tool-instances`, 'C', 200],
+  ['POST', `${W}/tool-instances`, 'C', 201],
+  ['GET', `${W}/tool-instances/{instance_id}`, 'C', 200],
+  ['PUT', `${W}/tool-instances/{instance_id}`, 'C', 200],
+  ['DELETE', `${W}/tool-instances/{instance_id}`, 'C', 204],
+  ['POST', `${W}/tool-instances/{instance_id}/test`, 'C', 200],
+  ['POST', `${W}/tool-instances/{instance_id}/toggle`, 'C', 200],
+  ['POST', `${W}/tool-instances/{instance_id}/upgrade`, 'C', 200],
   ['GET', `${W}/environments`, 'B', 200],
   ['POST', `${W}/environments`, 'B', 201],
   ['GET', `${W}/environments/{environment_id}`, 'B', 200],
@@ -104,7 +112,7 @@ test('the routes of the spec are there, with their methods, paths, error sets an
     routes.map(({ method, path, errors, status }) => `${method} ${path} ${errors} ${status}`).sort();
   const wanted = spec.map(([method, path, errors, status]) => ({ method, path, errors, status }));
   expect(lines(operations.filter(({ isAddition }) => !isAddition))).toEqual(lines(wanted));
-  expect(spec).toHaveLength(84);
+  expect(spec).toHaveLength(92);
 });
 
 test('an addition takes no path of the spec', () => {
@@ -144,6 +152,18 @@ const shapes = {
     'connection_service_name author created_at updated_at tags supported_actions supported_step_types is_builtin ' +
     'config_schema credential_schema action_schemas mcp_functions custom_action_type is_mcp_compatible ' +
     'current_schema_version min_schema_version schema_changelog supports_connection',
+  ToolInstance:
+    'instance_id tool_id workspace_id namespace_id name description created_by created_at updated_at last_used_at ' +
+    'usage_count is_active configuration has_credentials credential_refs credential_fields custom_action_parameters ' +
+    'action_defaults auth_config custom_actions auth_mode connection_status connection_credentials ' +
+    'mcp_description_override mcp_action_filter mcp_action_descriptions mcp_max_calls_per_turn ' +
+    'mcp_requires_confirmation mcp_parameter_overrides schema_version upgrade_available latest_schema_version ' +
+    'schema_deprecated tool_name tool_slug tool_category tool_icon_url supported_step_types ' +
+    'effective_action_schemas tool_config_schema',
+  ConnectionCredentials: 'client_id client_secret_vault_id callback_url scopes_override',
+  ConfigField:
+    'name display_name type description placeholder widget required default options validation widget_options',
+  ToolInstances: 'total has_more next_cursor instances',
   Tools: 'total has_more next_cursor tools',
   CustomActionSchemas: 'schemas custom_rest_schema data_transform_schema',
   Secret:
@@ -513,6 +533,34 @@ describe('the shapes of the spec', () => {
     const list = await get<{ tools: unknown[] }>(url);
     hasShape(list, 'Tools');
     hasShape(list.tools.at(-1), 'Tool');
+  });
+
+  test('tool instances', async () => {
+    const url = `/v1/orgs/${world.ids.org_id}/workspaces/${world.ids.workspace_id}/tool-instances`;
+    const configSchema = [{ name: 'address', type: 'string' }];
+    const of = { name: 'Instances', slug: 'instances', description: 'Shape.', config_schema: configSchema };
+    const { tool_id } = await send('POST', `/v1/orgs/${world.ids.org_id}/tools`, of);
+    const instance = await send('POST', url, { tool_id, name: 'Shape' });
+    hasShape(instance, 'ToolInstance');
+    hasShape(instance.connection_credentials, 'ConnectionCredentials');
+    hasShape((instance.tool_config_schema as unknown[])[0], 'ConfigField');
+    expect(instance).toMatchObject({
+      auth_mode: 'vault',
+      mcp_requires_confirmation: false,
+      schema_version: 1,
+      upgrade_available: false,
+      schema_deprecated: false,
+    });
+    const one = `${url}/${instance.instance_id as string}`;
+    hasShape(await get(one), 'ToolInstance');
+    hasShape(await send('PUT', one, {}), 'ToolInstance');
+    hasShape(await send('POST', `${one}/toggle?is_active=false`, {}), 'ToolInstance');
+    expect(Object.keys(await send('POST', `${one}/test`, {}))).toEqual(['success', 'message', 'details', 'latency_ms']);
+    const upgraded = await send('POST', `${one}/upgrade`, {});
+    expect(upgraded).toMatchObject({ previous_version: 1, new_version: 1, migration_applied: false, changelog: '' });
+    const list = await get<{ instances: unknown[] }>(url);
+    hasShape(list, 'ToolInstances');
+    hasShape(list.instances[0], 'ToolInstance');
   });
 
   test('untyped operations answer the text null', async () => {

@@ -39,6 +39,7 @@ const sources: Record<string, RowSource> = {
   },
   'GET /v1/orgs/{org_id}/model-catalog': { table: 'logical_models', fresh: 'logical_model_id' },
   'GET /v1/orgs/{org_id}/provider-accounts': { table: 'provider_accounts' },
+  'GET /v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances': { table: 'tool_instances' },
   'GET /v1/orgs/{org_id}/workspaces/{workspace_id}/model-entitlements': { table: 'model_entitlements' },
   'GET /v1/orgs/{org_id}/workspaces/{workspace_id}/connections': { table: 'connections', fresh: 'tool_instance_id' },
   'GET /v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/connections': {

@@ -1,4 +1,6 @@
 import type { PrismaClient } from '../../src/generated/prisma/client.ts';
+import { descriptorOf } from '../../src/tool-instances/config-field.ts';
+import { effectiveActions, initialActions } from '../../src/tool-instances/effective-actions.ts';
 
 /*
  * The expected results of the hand-written reads, built from Prisma's rows: all columns of the table except those named
@@ -37,6 +39,30 @@ export const prismaRows = (prisma: PrismaClient) => ({
   async tools(orgId: string) {
     const rows = await prisma.tool.findMany({ where: { OR: [{ orgId }, { orgId: null }] }, ...byId });
     return rows.map((row) => ({ ...row, orgId, isBuiltin: row.orgId === null }));
+  },
+
+  async toolInstances(where: Of<'toolInstance'>) {
+    const rows = await prisma.toolInstance.findMany({ where, ...byId, include: { tool: true } });
+    return rows.map(({ tool, ...row }) => {
+      const names = Object.keys(row.credentialRefs as object).sort();
+      const actions = initialActions(tool.actionSchemas as never);
+      return {
+        ...row,
+        toolVersion: tool.resourceVersion,
+        toolName: tool.name,
+        toolSlug: tool.slug,
+        toolCategory: tool.category,
+        toolIconUrl: tool.iconUrl,
+        supportedStepTypes: tool.supportedStepTypes,
+        toolConfigSchema: (tool.configSchema as never[]).map(descriptorOf),
+        effectiveActionSchemas: effectiveActions(actions, row as never),
+        hasCredentials: names.length > 0 || row.connectionStatus === 'connected',
+        credentialFields: names,
+        upgradeAvailable: row.schemaVersion < tool.currentSchemaVersion,
+        latestSchemaVersion: tool.currentSchemaVersion,
+        schemaDeprecated: row.schemaVersion < tool.minSchemaVersion,
+      };
+    });
   },
 
   async users(where: Of<'user'>) {

@@ -60,7 +60,7 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   'CreateSecretInput.namespaceId': () => absent,
   'CreateSecretInput.environmentId': () => absent,
   // what is in the entries of a tool has a shape that the schema does not say
-  '*.configSchema': ({ marker }) => [{ name: 'address', display_name: marker, type: 'string', required: true }],
+  '*.configSchema': ({ marker }) => [{ name: 'address', display_name: marker, type: 'string' }],
   '*.credentialSchema': ({ marker }) => [{ name: 'api_key', description: marker, type: 'secret' }],
   '*.actionSchemas': ({ marker }) => [{ name: 'get', description: marker, parameters: [{ name: 'id' }] }],
   '*.mcpFunctions': ({ marker }) => [{ name: 'get', description: marker, input_schema: {} }],
@@ -68,6 +68,15 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   'CreateToolInput.status': () => 'active',
   'UpdateToolInput.status': () => 'active',
   'UpdateToolInput.minSchemaVersion': () => 1,
+  // by the fields and the actions of that tool
+  '*.configuration': ({ marker }) => ({ address: marker }),
+  '*.customActions': () => absent,
+  '*.customActionParameters': ({ marker }) => ({ get: [{ name: 'more', description: marker }] }),
+  '*.actionDefaults': ({ marker }) => ({ get: { id: marker } }),
+  '*.mcpParameterOverrides': ({ marker }) => ({ get: { id: { description: marker } } }),
+  'TestToolInstanceInput.action': () => 'get',
+  'TestToolInstanceInput.parameters': ({ marker }) => ({ id: marker }),
+  '*.clientSecretVaultId': () => 'external:client',
   // the default environment could not be deleted, an archived one not be deployed to
   'CreateEnvironmentInput.isDefault': () => absent,
   'UpdateEnvironmentInput.isDefault': () => absent,

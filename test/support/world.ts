@@ -101,6 +101,8 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
     const instanceId = await makeToolInstance(app, world, world.accounts.owner.userId);
     Object.assign(ids, { tool_instance_id: instanceId, instance_id: instanceId });
     for (const variable of variablesOf(operations)) await makeId(app, world, variable);
+    // an instance of the world's own tool
+    await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances'));
     await deployEverywhere(app, world);
   }
   // no route names one by its own id
@@ -174,8 +176,15 @@ async function makeId(app: TestApp, world: World, variable: string): Promise<voi
   ids[variable] = id;
 }
 
+/** The folders of variables that stand for the same thing below others, too. */
+const makers: Record<string, string> = {
+  instance_id: '/v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances',
+};
+
 /** The route that makes what a path variable stands for. */
 export function makerOf(variable: string): CompiledOperation | undefined {
+  const known = operations.find(({ method, path }) => method === 'POST' && path === makers[variable]);
+  if (known) return known;
   const suffix = `/{${variable}}`;
   const folders = operations
     .filter(({ path }) => path.endsWith(suffix))
