@@ -100,6 +100,13 @@ const prepared: Record<string, Prepare> = {
     });
     parts.query = { code: 'code', state: begun.state };
   },
+  'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances/{instance_id}/upgrade': async (app, world) => {
+    await app.database.pool.query(
+      `update tools set current_schema_version = current_schema_version + 1
+        where id = (select tool_id from tool_instances where id = $1)`,
+      [world.ids.instance_id],
+    );
+  },
   'DELETE /v1/orgs/{org_id}': async (app, world, parts) => {
     parts.params.org_id = findKey(await makeOne(app, world, operationAt('POST', '/v1/orgs')), ['org_id', 'id'])!;
   },

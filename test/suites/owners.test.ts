@@ -38,7 +38,7 @@ describe('references to secrets', () => {
   it('are declared to the vault, with each database column that may contain them', async () => {
     const declared = references().map(({ table, column }) => `${table}.${column}`);
     expect(declared).not.toEqual([]);
-    const found = await columns('(_ref|secret_id|secret)$');
+    const found = await columns('(_ref|secret_id|secret|vault_id)$');
     expect(found).toEqual([...declared, ...Object.keys(notReferences)].toSorted());
   });
 
@@ -62,7 +62,8 @@ describe('references to secrets', () => {
       for (const reference of [secret_id, `secret://${name}`]) {
         const { rows } = await refer(reference);
         expect(rows, `the world has nothing in ${table}`).not.toEqual([]);
-        const uses = rows.map(({ id }) => ({ resource_type: resource, resource_id: id }));
+        const ids = rows.map(({ id }) => id).toSorted();
+        const uses = ids.map((id) => ({ resource_type: resource, resource_id: id }));
         expect(await destroy(secret_id)).toMatchObject({
           status: 409,
           body: { details: { resource_id: secret_id, reason: 'in_use', references: uses } },
