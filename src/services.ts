@@ -169,8 +169,8 @@ export function createServices(process: ProcessDeps) {
     onFault,
   });
   const connectionCredentials = new ConnectionCredentials({ sql, credentials, refresh: connectionRefresh });
-  const toolInstances = new ToolInstanceService({ ...deps, vault, credentials });
   const secretReads = new SecretReads(deps);
+  const toolInstances = new ToolInstanceService({ ...deps, vault, credentials, secretReads });
   const secrets = new SecretService({ ...deps, reads: secretReads, rootKeys, vault, onFault });
   return {
     sql,

@@ -1,9 +1,11 @@
+import { isDeepStrictEqual } from 'node:util';
 import { reachesEveryWorkspace } from '../access/access.ts';
 import type { Actor } from '../access/caller.ts';
 import type { Checked, WorkspacePlace } from '../access/checked-place.ts';
-import { conflict, InputError, notFound } from '../core/errors.ts';
+import { ApiError, conflict, forbidden, InputError, notFound } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import type { Tx } from '../data/changes.ts';
+import { findRow } from '../data/find-row.ts';
 import type { Given } from '../data/given.ts';
 import type { Page, PageArgs } from '../data/page.ts';
 import type { Words } from '../data/pages.ts';
@@ -11,8 +13,10 @@ import { recordChange } from '../data/record-change.ts';
 import { type ActorContext, unkept } from '../data/request-cache.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
 import type { Columns } from '../data/tables.ts';
+import { statement } from '../data/writes.ts';
 import type { ToolInstance as InstanceRow, Tool as ToolRow } from '../generated/prisma/client.ts';
 import type { Credentials } from '../secrets/credentials.ts';
+import type { SecretReads } from '../secrets/secret.reads.ts';
 import type { Vault } from '../secrets/vault.ts';
 import { checkActionChanges, type GivenChanges } from './action-changes.ts';
 import { type CheckedConfiguration, checkConfiguration, fieldsOf } from './configuration.ts';
@@ -56,6 +60,7 @@ type InstanceReads = ReturnType<typeof instanceReads>;
 interface InstanceDeps extends ServiceDeps {
   vault: Vault;
   credentials: Credentials;
+  secretReads: SecretReads;
 }
 
 const CLIENT_SECRET = ['input', 'connectionCredentials', 'clientSecretVaultId'];
@@ -72,6 +77,15 @@ export class ToolInstanceService {
   readonly reads: InstanceReads['reads'];
   readonly allOfTool: InstanceReads['allOfTool'];
   readonly ownOfTool: InstanceReads['ownOfTool'];
+  /** The reads, with a list that refuses filters by tools of others. */
+  readonly listed = {
+    list: (context: ActorContext, place: Checked<WorkspacePlace>, args: PageArgs & InstanceFilters) =>
+      this.list(context, place, args),
+    get: (...args: Parameters<InstanceReads['reads']['get']>) => this.reads.get(...args),
+    find: (...args: Parameters<InstanceReads['reads']['find']>) => this.reads.find(...args),
+    findInTenant: (...args: Parameters<InstanceReads['reads']['findInTenant']>) => this.reads.findInTenant(...args),
+    findUnscoped: (...args: Parameters<InstanceReads['reads']['findUnscoped']>) => this.reads.findUnscoped(...args),
+  };
   readonly #deps: InstanceDeps;
 
   constructor(deps: InstanceDeps) {
@@ -80,6 +94,20 @@ export class ToolInstanceService {
     this.reads = reads;
     this.allOfTool = allOfTool;
     this.ownOfTool = ownOfTool;
+  }
+
+  /** The instances of a workspace, newest first. @throws RESOURCE_NOT_FOUND for a filter by a tool that is not there */
+  async list(
+    context: ActorContext,
+    place: Checked<WorkspacePlace>,
+    args: PageArgs & InstanceFilters,
+  ): Promise<Page<ToolInstance>> {
+    const { toolId } = args;
+    if (toolId) {
+      const tool = await findRow(this.#deps.sql, 'tools', { id: toolId });
+      if (!tool || (tool.orgId !== null && tool.orgId !== place.orgId)) throw notFound('tool', toolId);
+    }
+    return this.reads.list(context, place, args);
   }
 
   /** The instances of a tool that the caller may read, in all workspaces of the organization, newest first. */
@@ -103,6 +131,7 @@ export class ToolInstanceService {
     const namespaceId = input.namespaceId ? await access.findPart(place, 'namespace', input.namespaceId) : null;
     const id = newId('tool_instance');
     const row = { id, orgId, workspaceId, namespaceId };
+    await this.#demandSecret(actor, orgId, input);
     await changes.run(actor, async (tx) => {
       if (namespaceId)
         tx.demand('namespaces', { id: namespaceId }, 'key share', () => notFound('namespace', namespaceId));
@@ -154,6 +183,8 @@ export class ToolInstanceService {
   ): Promise<ToolInstance> {
     const { orgId } = place;
     const { toolId } = await this.reads.own(actor, place, id);
+    await this.#demandSecret(actor, orgId, input);
+    const mayReveal = await this.#mayReveal(actor, place);
     await this.#deps.changes.run(actor, async (tx) => {
       const tool = await lockTool(tx, orgId, toolId);
       const before = await lockInstance(tx, id);
@@ -164,6 +195,11 @@ export class ToolInstanceService {
       if (checked && checked.issues.length > 0) throw new InputError(checked.issues);
       const actionChanges = checkActionChanges(tool.customActionType, input);
       const { connectionCredentials: client } = input;
+      const steers =
+        Object.keys(actionChanges).length > 0 ||
+        input.authConfig !== undefined ||
+        (checked !== null && !isDeepStrictEqual(checked.plain, before.configuration));
+      if (steers && !mayReveal) await demandOwnCredentials(tx, actor, before, checked?.secrets ?? {});
       const changesSecrets = checked !== null && touchesSecrets(checked, before);
       if (changesSecrets) await this.#deps.credentials.prepare(tx);
       if (client?.clientSecretVaultId)
@@ -233,6 +269,7 @@ export class ToolInstanceService {
   ): Promise<UpgradeResult> {
     const { orgId } = place;
     const { toolId } = await this.reads.own(actor, place, id);
+    const mayReveal = configuration === null || (await this.#mayReveal(actor, place));
     const result = await this.#deps.changes.run(actor, async (tx) => {
       const tool = await lockTool(tx, orgId, toolId);
       const before = await lockInstance(tx, id);
@@ -243,6 +280,7 @@ export class ToolInstanceService {
       if (previousVersion >= newVersion)
         return { ...done, newVersion: previousVersion, migrationApplied: false, changelog: '' };
       const after = upgraded(fieldsOf(tool), before, entriesOf(configuration), CONFIGURATION);
+      if (!mayReveal) await demandOwnCredentials(tx, actor, before, after.secrets);
       if (touchesSecrets(after, before)) {
         await this.#deps.credentials.prepare(tx);
         tx.update('tool_instances', { id }, { credentialRefs: await this.#putSecrets(tx, before, after) });
@@ -260,6 +298,29 @@ export class ToolInstanceService {
       return { ...done, migrationApplied: true, changelog };
     });
     return { ...result, instance: await this.reads.get(unkept, place, id) };
+  }
+
+  /**
+   * Whoever names a secret sends it to the provider: only those who may see that secret.
+   * @throws FORBIDDEN, RESOURCE_NOT_FOUND
+   */
+  async #demandSecret(actor: Actor, orgId: string, { connectionCredentials }: UpdateToolInstance): Promise<void> {
+    const reference = connectionCredentials?.clientSecretVaultId;
+    if (!reference) return;
+    const { sql, vault, secretReads } = this.#deps;
+    const found = await vault.resolve(sql, orgId, reference);
+    const secret = found.kind === 'secret' ? await secretReads.all.findInTenant(unkept, orgId, found.id) : null;
+    if (secret) await secretReads.demand(actor, secret, 'secret:read');
+  }
+
+  async #mayReveal(actor: Actor, { orgId, workspaceId }: WorkspacePlace): Promise<boolean> {
+    try {
+      await this.#deps.access.requireWorkspace(actor, orgId, workspaceId, 'secret:reveal');
+      return true;
+    } catch (error) {
+      if (error instanceof ApiError && error.code === 'FORBIDDEN') return false;
+      throw error;
+    }
   }
 
   /** Seals the secrets of an instance anew. @returns its references */
@@ -289,6 +350,29 @@ async function lockTool(tx: Tx, orgId: string, id: string): Promise<ToolRow> {
 async function lockInstance(tx: Tx, id: string): Promise<StoredInstance> {
   const row = await tx.lock('tool_instances', { id }, 'no key update', () => notFound('tool_instance', id));
   return row as unknown as StoredInstance;
+}
+
+/**
+ * Configuration and actions decide where credentials go. Whoever changes them could have those of others sent to a host
+ * of their own.
+ * @param given the secrets that come with the change
+ * @throws FORBIDDEN `secret:reveal` if the instance would keep credentials of others
+ */
+async function demandOwnCredentials(
+  tx: Tx,
+  { principal: { userId } }: Actor,
+  { id, createdBy, credentialRefs }: StoredInstance,
+  given: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  const keeps = createdBy !== userId && Object.keys(credentialRefs).some((name) => !Object.hasOwn(given, name));
+  const [connection] = keeps
+    ? []
+    : await tx.query(
+        statement`select 1 from connections
+          where tool_instance_id = ${id} and created_by is distinct from ${userId} limit 1`,
+      );
+  if (keeps || connection)
+    throw forbidden('secret:reveal', 'The instance keeps credentials of others: this could send them elsewhere.');
 }
 
 const disabled = ({ id }: ToolRow) =>

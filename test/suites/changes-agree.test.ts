@@ -107,6 +107,17 @@ const prepared: Record<string, Prepare> = {
       [world.ids.instance_id],
     );
   },
+  'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances/{instance_id}/test': async (app, world, parts) => {
+    const server = await startOAuthServer();
+    servers.push(server);
+    // whatever it answers, the call is counted
+    const actions = [{ name: 'ping', method: 'GET', url_template: server.url, is_read_only: true }];
+    await app.database.pool.query(
+      'update tools set action_schemas = $2 where id = (select tool_id from tool_instances where id = $1)',
+      [world.ids.instance_id, JSON.stringify(actions)],
+    );
+    parts.body = { action: 'ping' };
+  },
   'DELETE /v1/orgs/{org_id}': async (app, world, parts) => {
     parts.params.org_id = findKey(await makeOne(app, world, operationAt('POST', '/v1/orgs')), ['org_id', 'id'])!;
   },

@@ -53,6 +53,7 @@ const ID = /\b([a-z]+)_([0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{26})\b/g;
 const TIME = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)/g;
 /** What is random by its nature, by its form: only its length and kind can be compared. */
 const RANDOM: readonly [RegExp, string][] = [
+  [/"(latency_ms|latencyMs)":\d+/g, '"$1":"<ms>"'],
   [/\b(pat|app|rft)_[0-9A-Za-z]{8}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}\b/g, '$1 <token>'],
   [/"(pat|app|rft)_[0-9A-Za-z]{8}"/g, '"$1 <prefix>"'],
   [/\beyJ[\w-]+\.[\w-]+\.[\w-]+/g, '<access token>'],

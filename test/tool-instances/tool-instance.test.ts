@@ -478,7 +478,10 @@ test('the list is filtered by tool and by whether instances are active', async (
   expect(await listed('')).toEqual([c, b, a]);
   expect(await listed(`tool_id=${one}`)).toEqual([b, a]);
   expect(await listed(`tool_id=${one}&active_only=true`)).toEqual([a]);
-  expect(await listed('tool_id=tool_unknown')).toEqual([]);
+  expect(await ann.call('GET', `${instancesOf(ann)}?tool_id=tool_unknown`)).toMatchObject({
+    status: 404,
+    body: { details: { resource_type: 'tool', resource_id: 'tool_unknown' } },
+  });
 });
 
 test('toggling sets the given value, and the same again is fine', async () => {
