@@ -60,10 +60,11 @@ async function start(config: Config, logger: Logger, teardown: Teardown): Promis
   ]);
   modules.catch(() => undefined); // reported where it is awaited
   const url = await provideDatabase(config, logger, teardown);
+  // a service that is not installed whole must not migrate a database
+  const [{ buildApp }, { openDatabase }, { createMailer }] = await modules;
   const applied = await migrate(url, migrationsDir);
   if (applied.length > 0) logger.info({ migrations: applied }, 'migrations applied');
 
-  const [{ buildApp }, { openDatabase }, { createMailer }] = await modules;
   const database = openDatabase({ url, poolSize: config.databasePoolSize, logger });
   teardown.add('the database connections', () => database.close(), STEP_TIMEOUT_SECONDS);
   const mailer = createMailer({ config, logger });

@@ -237,22 +237,39 @@ export class Access {
 
   /**
    * The facts about these users in these places that differ from the ones known before, by position: what the checks
-   * here decide by, as a text. Everything cached about them is dropped.
+   * here decide by, as a text. All of them are cached as they are now, known ones too: an event must not ask for the
+   * facts about each of its readers again.
    */
   async changesOf(asked: readonly KnownFacts[]): Promise<Map<number, string>> {
-    if (asked.length === 0) return new Map();
-    const columns = [asked.map(({ orgId }) => orgId), asked.map(({ workspaceId }) => workspaceId)];
-    const rows = await this.#sql.read<{ at: number; facts: string }>(CHANGED_FACTS, [
-      ...columns,
-      asked.map(({ userId }) => userId),
-      asked.map(({ facts }) => facts),
+    const changed = new Map<number, string>();
+    if (asked.length === 0) return changed;
+    const read = async () => {
+      const rows = await this.#sql.read<{ at: number; facts: string }>(CHANGED_FACTS, [
+        asked.map(({ orgId }) => orgId),
+        asked.map(({ workspaceId }) => workspaceId),
+        asked.map(({ userId }) => userId),
+        asked.map(({ facts }) => facts),
+      ]);
+      for (const { at, facts } of rows) changed.set(at, facts);
+      return asked.map(({ facts }, at) => accessOf(changed.get(at) ?? facts ?? '- - -'));
+    };
+    let found: ReturnType<typeof read> | undefined;
+    const facts = () => (found ??= read());
+    const inWorkspaces = [...asked.keys()].filter((at) => asked[at]!.workspaceId !== null);
+    await Promise.all([
+      this.#organizations.readAgain(
+        asked.map(({ orgId, userId }) => `${orgId} ${userId}`),
+        async () => (await facts()).map(({ organization }) => organization),
+      ),
+      this.#workspaces.readAgain(
+        inWorkspaces.map((at) => `${asked[at]!.orgId} ${asked[at]!.workspaceId} ${asked[at]!.userId}`),
+        async () => {
+          const all = await facts();
+          return inWorkspaces.map((at) => all[at]!.workspace);
+        },
+      ),
     ]);
-    for (const { at } of rows) {
-      const { orgId, workspaceId, userId } = asked[at]!;
-      this.organizationChanged(orgId, userId);
-      if (workspaceId !== null) this.workspaceChanged(orgId, workspaceId, userId);
-    }
-    return new Map(rows.map(({ at, facts }) => [at, facts]));
+    return changed;
   }
 
   /** A membership of an organization changed on this node. */
@@ -362,6 +379,16 @@ export class Access {
     if (permission === 'workspace:create' && this.#membersMakeWorkspaces && atLeast(role, 'member')) return 'all';
     return granted(role, permission);
   }
+}
+
+/** Reads the facts that {@link CHANGED_FACTS} writes: `admin - true`. */
+function accessOf(facts: string): { organization: OrganizationAccess; workspace: WorkspaceAccess } {
+  const [inOrganization = '-', inWorkspace = '-', exists = '-'] = facts.split(' ');
+  const roleOf = (word: string) => (word === '-' ? null : (word as Role));
+  return {
+    organization: { role: roleOf(inOrganization) },
+    workspace: { exists: exists === 'true', role: roleOf(inWorkspace) },
+  };
 }
 
 /** Owners and administrators of an organization have the same role in each of its workspaces. */

@@ -49,6 +49,8 @@ export class Authentication {
   readonly #sessions = new FreshCache<SessionState>();
   // batches simultaneous look-ups, such as those of the sockets of this node; keeps nothing
   readonly #sessionLoads = new DataLoader<string, SessionState>((ids) => this.#readSessions(ids), { cache: false });
+  /** What the last look at open streams and sockets found: an event must not ask about each of its readers again. */
+  readonly #living = new FreshCache<{ lives: boolean }>();
   readonly #endings = new DataLoader<string, boolean>(
     async (ids) => {
       const ended = await this.ended(new Set(ids));
@@ -130,6 +132,7 @@ export class Authentication {
    */
   lives(known: Principal): boolean | Promise<boolean> {
     if (known.token) return this.#apiTokens.find(known.token.hash).then((principal) => principal !== null);
+    if (this.#living.peek(known.sessionId)?.lives) return true;
     const session = this.#session(known.sessionId);
     const isAlive = ({ principal }: SessionState) => principal?.userId === known.userId;
     return session instanceof Promise ? session.then(isAlive) : isAlive(session);
@@ -145,22 +148,30 @@ export class Authentication {
     return known.token ? this.lives(known) : this.#endings.load(known.sessionId).then((hasEnded) => !hasEnded);
   }
 
-  /** Those of these sessions that have ended, or whose user is inactive or gone. */
+  /**
+   * Those of these sessions that have ended, or whose user is inactive or gone. Of the others it is known for a while
+   * that they live.
+   */
   async ended(sessionIds: ReadonlySet<string>): Promise<Set<string>> {
-    if (sessionIds.size === 0) return new Set();
-    const ended = await this.#sql.read<{ id: string }>(ENDED, [[...sessionIds]]);
-    for (const { id } of ended) this.#sessions.drop(id);
-    return new Set(ended.map(({ id }) => id));
+    const ended = new Set<string>();
+    await this.#living.readAgain([...sessionIds], async (ids) => {
+      for (const { id } of await this.#sql.read<{ id: string }>(ENDED, [ids])) ended.add(id);
+      return ids.map((id) => ({ lives: !ended.has(id) }));
+    });
+    for (const id of ended) this.#sessions.drop(id);
+    return ended;
   }
 
   /** A session was ended on this node. It is refused at once on this node. */
   sessionChanged(sessionId: string): void {
     this.#sessions.drop(sessionId);
+    this.#living.drop(sessionId);
   }
 
   /** Sessions of a user were ended, or the user changed. */
   sessionsChanged(): void {
     this.#sessions.clear();
+    this.#living.clear();
     this.#apiTokens.clear();
   }
 

@@ -28,6 +28,11 @@ export class FreshCache<Value extends object> {
     return this.#entries.get(key) ?? this.#loading.get(key) ?? this.#load(key, load);
   }
 
+  /** The cached value, if there is one. */
+  peek(key: string): Value | undefined {
+    return this.#entries.get(key);
+  }
+
   /**
    * Reads many values again in one query. Values dropped meanwhile are not cached.
    * @param load returns the values in the order of the keys

@@ -31,6 +31,8 @@ interface Group {
   /** What was true of the reader when it was last judged; `null` if it must be judged again. */
   facts: string | null;
   isRefused: boolean;
+  /** Number of judgements so far. An answer that arrives after that of a later one says nothing. */
+  turn: number;
 }
 
 /** Who reads, by which credential, and where. */
@@ -59,7 +61,7 @@ export class StreamWatch {
   /** @returns a function that ends the watch */
   add(stream: Watched, reader: Reader): () => void {
     const key = keyOf(reader);
-    const group = this.#groups.get(key) ?? { reader, streams: new Set(), facts: null, isRefused: false };
+    const group = this.#groups.get(key) ?? { reader, streams: new Set(), facts: null, isRefused: false, turn: 0 };
     this.#groups.set(key, group);
     group.streams.add(stream);
     this.#schedule(LOOK_MS);
@@ -127,11 +129,14 @@ export class StreamWatch {
     for (let at = 0; at < groups.length; at += CHUNK) {
       for (const group of groups.slice(at, at + CHUNK)) {
         const [any] = group.streams;
+        const turn = ++group.turn;
         const refusal = any?.refusal() ?? null;
         // entries that were dropped meanwhile are read one by one, and the database may be unreachable
         if (refusal instanceof Promise)
           refusal.then(
-            (reason) => tell(group, reason),
+            (reason) => {
+              if (turn === group.turn) tell(group, reason);
+            },
             () => {
               group.facts = null; // the next check decides
             },

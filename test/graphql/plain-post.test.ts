@@ -125,6 +125,16 @@ describe.each(['owner', 'a stranger'] as const)('to %s', (who) => {
   });
 });
 
+test('a stream of which nothing is included is answered, and not with a fault of the façade', async () => {
+  const query = 'subscription { workspaceEvents(orgId: "a", workspaceId: "b") @skip(if: true) { id } }';
+  const got = await answered('application/json', JSON.stringify({ query }), {
+    ...world.as('owner'),
+    accept: 'text/event-stream',
+  });
+  expect(got.status).toBe(200);
+  expect(got.body).toMatch(/^:\n\nevent: next\ndata: \{"errors":\[.*\]\}\n\nevent: complete/);
+});
+
 test.each(accepts)('the media type for Accept %j is that of yoga', async (accept) => {
   const headers: Record<string, string> = { ...world.as('owner'), ...(accept === undefined ? {} : { accept }) };
   const body = JSON.stringify({ query: ME });

@@ -300,6 +300,8 @@ test('a stream leaves one record of its start or refusal, over any transport, an
 const LOOK =
   /^select (?:s\.id as "sessionId"|t\.token_hash|m\.role|\(select m\.role|w\.deleted_at|r\.\* from|k\.id from|k\.at)/;
 
+const ASKED_AGAIN = /^select (?:s\.id as "sessionId"|m\.role|\(select m\.role|w\.deleted_at|r\.\* from)/;
+
 test('many silent streams are looked after in a few statements, not in some for each', async () => {
   const queries = logQueries(app.database.pool);
   const bearers = ['owner', 'admin', 'editor', 'viewer'].map((role) => own.as(role as 'owner').authorization);
@@ -320,6 +322,18 @@ test('many silent streams are looked after in a few statements, not in some for 
   const looked = statements.filter((text) => LOOK.test(text.replaceAll(/\s+/g, ' ')));
   expect(new Set(looked).size).toBe(2);
   expect(looked.length).toBeLessThanOrEqual(4);
+  // and after that silence an event does not ask about each of its readers again
+  const asked = await queries.during(async () => {
+    await app.database.pool.query(
+      `insert into events (id, org_id, workspace_id, type, actor, resource_type, resource_id, data)
+       values ('evt_' || gen_random_uuid(), $1, $2, 'workspace.updated', '{}', 'workspace', $2, '{}')`,
+      [own.ids.org_id, own.ids.workspace_id],
+    );
+    await vi.waitFor(() => expect(streams.filter(({ events }) => events.some(isEvent))).toHaveLength(8), {
+      timeout: 5_000,
+    });
+  });
+  expect(asked.filter((text) => ASKED_AGAIN.test(text.replaceAll(/\s+/g, ' ')))).toEqual([]);
   for (const stream of streams) stream.close();
   await open(0);
 });

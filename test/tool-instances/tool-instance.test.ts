@@ -432,6 +432,63 @@ test('members change what they made, editors all; viewers read', async () => {
   expect(await statuses(editor, hers)).toEqual([200, 200, 200, 204]);
 });
 
+test('nobody sends credentials of others to a place of their own choice', async () => {
+  const ann = await register(app, { name: 'ann' });
+  const toolId = await newTool(ann);
+  const { orgId, workspaceId } = ann;
+  const join = async (role: 'admin' | 'editor' | 'member') =>
+    caller(app, { ...(await colleague(app, ann, role)), orgId, workspaceId });
+  const [admin, editor, member] = [await join('admin'), await join('editor'), await join('member')];
+  const elsewhere = { base_url: 'https://elsewhere.test' };
+  const made = await newInstance(member, toolId, {
+    configuration: { base_url: 'https://tickets.test', token: 'the token' },
+  });
+  const put = (person: Person, payload: Json) => person.call<Instance>('PUT', urlOf(ann, made), payload);
+  for (const payload of [{ configuration: elsewhere }, { auth_config: { prefix: 'x' } }, { custom_actions: [] }])
+    expect(await put(editor, payload)).toMatchObject({
+      status: 403,
+      body: { details: { required_permission: 'secret:reveal' } },
+    });
+  expect((await ann.call<Instance>('GET', urlOf(ann, made))).body).toEqual(made);
+  expect(await put(editor, { name: 'renamed', configuration: made.configuration })).toMatchObject({ status: 200 });
+  expect(await put(admin, { configuration: elsewhere })).toMatchObject({ status: 200 });
+  const own = { ...elsewhere, base_url: 'https://own.test', token: 'of the editor', api_key: null };
+  expect(await put(editor, { configuration: own })).toMatchObject({ status: 200 });
+  expect(await sealedOf(ann, made)).toEqual({ token: 'of the editor' });
+  expect(await put(member, { configuration: { base_url: 'https://tickets.test' } })).toMatchObject({ status: 200 });
+});
+
+test('an instance names only secrets that its maker may see', async () => {
+  const ann = await register(app, { name: 'ann' });
+  const toolId = await newTool(ann);
+  const workspaces = `/v1/orgs/${ann.orgId}/workspaces`;
+  const { body: other } = await ann.call<{ workspace_id: string }>('POST', workspaces, {
+    organization_id: ann.orgId,
+    name: 'other',
+  });
+  const { body: secret } = await ann.call<{ secret_id: string }>('POST', `/v1/orgs/${ann.orgId}/secrets`, {
+    name: 'hidden',
+    secret_type: 'oauth2',
+    value: { client_secret: 's' },
+    workspace_id: other.workspace_id,
+  });
+  const { orgId, workspaceId } = ann;
+  const member = await caller(app, { ...(await colleague(app, ann, 'member')), orgId, workspaceId });
+  const connection_credentials = { client_secret_vault_id: secret.secret_id };
+  const make = (person: Person) =>
+    person.call('POST', instancesOf(ann), {
+      tool_id: toolId,
+      name: 'x',
+      configuration: { base_url: 'https://tickets.test', token: 'abc' },
+      connection_credentials,
+    });
+  const refused = await make(member);
+  expect(refused).toMatchObject({ status: 404, body: { details: { resource_id: secret.secret_id } } });
+  const own = await newInstance(member, toolId);
+  expect((await member.call('PUT', urlOf(ann, own), { connection_credentials })).status).toBe(refused.status);
+  expect((await make(ann)).status).toBe(201);
+});
+
 test('a token of one namespace reads the instances of that, and those of none; it changes none', async () => {
   const ann = await register(app, { name: 'ann' });
   const toolId = await newTool(ann);

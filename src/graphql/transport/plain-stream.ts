@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
-import type { GraphQLSchema } from 'graphql';
+import { GraphQLError, type GraphQLSchema } from 'graphql';
 import type { Services } from '../../services.ts';
 import { Context } from '../context.ts';
 import { Frame } from './frames.ts';
@@ -27,9 +27,10 @@ export function plainStream({ schema, services, ...options }: Options): PlainStr
   const start = async ({ document, operationName, variables }: Asked, contextValue: Context) => {
     const errors = operations.refusals({ document, operationName, variables }, contextValue);
     if (errors.length > 0) return { errors };
-    const live = await subscribeLive(
-      { schema, document, operationName, variableValues: variables, contextValue },
-      (shown) => operations.masked(document, shown, contextValue),
+    const args = { schema, document, operationName, variableValues: variables, contextValue };
+    const live = await subscribeLive(args, (shown) => operations.masked(document, shown, contextValue)).catch(
+      // such as a selection of which nothing is included
+      (error: unknown) => ({ errors: [new GraphQLError('', { originalError: asError(error) })] }),
     );
     return live instanceof LiveStream ? live : operations.masked(document, live, contextValue);
   };
@@ -52,3 +53,5 @@ const once = (frame: Frame) => {
   const frames = [frame];
   return { take: async () => frames.shift() ?? null, return: async () => undefined };
 };
+
+const asError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)));

@@ -53,7 +53,9 @@ const described = new WeakMap<pg.Connection, Described>();
 /**
  * A read that is prepared by name, for `query` of the driver. The driver asks the server to describe the columns with
  * every execution, and reads the description: a tenth of the cost of one row. This asks only with the first execution
- * on each connection. PostgreSQL itself refuses a prepared statement whose columns have changed since (`0A000`).
+ * on each connection. PostgreSQL itself refuses a prepared statement whose columns have changed since (`0A000`). A
+ * pooler that prepares statements itself may hide that: names and number of the columns come from the text, only a
+ * changed type would be read in its old form until the connection ends.
  */
 export class PreparedRead extends pg.Query {
   readonly #types: pg.CustomTypesConfig;

@@ -32,7 +32,9 @@ async function tryConnection(url: string): Promise<{ code: string; reason: strin
     // `localhost` resolves to two addresses: the error is then an aggregate without a message
     const cause: unknown = error instanceof AggregateError ? error.errors[0] : error;
     if (!(cause instanceof Error)) throw error;
-    return { code: 'code' in cause ? String(cause.code) : '', reason: cause.message };
+    // the driver's own timeout has no code
+    const code = cause.message === 'timeout expired' ? 'ETIMEDOUT' : '';
+    return { code: 'code' in cause ? String(cause.code) : code, reason: cause.message };
   } finally {
     await client.end();
   }
