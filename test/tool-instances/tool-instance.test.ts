@@ -473,7 +473,7 @@ test('an instance names only secrets that its maker may see', async () => {
     workspace_id: other.workspace_id,
   });
   const { orgId, workspaceId } = ann;
-  const member = await caller(app, { ...(await colleague(app, ann, 'member')), orgId, workspaceId });
+  const member = caller(app, { ...(await colleague(app, ann, 'member')), orgId, workspaceId });
   const connection_credentials = { client_secret_vault_id: secret.secret_id };
   const make = (person: Person) =>
     person.call('POST', instancesOf(ann), {
