@@ -289,6 +289,7 @@ builder.mutationFields((t) => ({
     type: ToolInstance,
     description: 'Switches an instance on or off. Members may switch only the instances that they created.',
     authorize: { workspace: 'tool_instance:update' },
+    activity: { action: 'toggle', resourceType: 'tool_instance' },
     args: {
       ...target(),
       isActive: t.arg.boolean({ required: true, description: 'Whether it may be used from now on.' }),

@@ -67,6 +67,9 @@ describe('scopes and permissions', () => {
     model: ['read create update delete execute', ''],
     provider_account: ['read create update delete', ''],
     model_entitlement: ['read create update delete', ''],
+    tool: ['read create update', ''],
+    tool_instance: ['read create update delete execute', ''],
+    connection: ['read create delete', ''],
     sync: ['subscribe', ''],
   };
   const named = (column: 0 | 1) =>
@@ -105,7 +108,8 @@ describe('scopes and permissions', () => {
     const written = `organization:update workspace:create workspace:update namespace:create namespace:update
       app:create app:update release:create thread:create thread:update secret:create secret:update
       environment:create environment:update deployment:create model:create model:update provider_account:create
-      provider_account:update model_entitlement:create model_entitlement:update`;
+      provider_account:update model_entitlement:create model_entitlement:update tool:create tool:update
+      tool_instance:create tool_instance:update connection:create`;
     const people = `user:create user:update workspace_member:create workspace_member:update organization_member:create
       organization_member:update invitation:create invitation:update api_token:create app_token:create`;
     expect([...expandScope('write')].sort()).toEqual([...reads, ...written.split(/\s+/)].sort());

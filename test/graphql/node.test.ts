@@ -47,7 +47,21 @@ async function oneOfEach(owner: Person): Promise<Record<string, string>> {
     slug: 'e',
   });
   const { environment_id } = body.environment;
+  const tool = await made(`/v1/orgs/${owner.orgId}/tools`, 'tool_id', {
+    name: 't',
+    slug: 't',
+    description: 't',
+    supports_connection: true,
+    credential_schema: [{ name: 'key', type: 'string', sensitive: true }],
+  });
+  const instance = await made(`${owner.home}/tool-instances`, 'instance_id', { tool_id: tool, name: 't' });
   return {
+    Tool: tool,
+    ToolInstance: instance,
+    Connection: await made(`${owner.home}/connections/api-key`, 'connection_id', {
+      tool_instance_id: instance,
+      api_key: 'k',
+    }),
     Organization: owner.orgId,
     OrganizationMember: members.data.organizationMembers!.nodes[0]!.id,
     Invitation: await made(`/v1/orgs/${owner.orgId}/invitations`, 'invitation_id', {

