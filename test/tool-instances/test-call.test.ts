@@ -263,7 +263,7 @@ test('members test instances of others, viewers none; unknown ones are missing',
     status: 403,
     body: { details: { required_permission: 'tool_instance:execute' } },
   });
-  expect((await ann.call('POST', `${instancesOf(ann)}/ti_unknown/test`)).status).toBe(404);
+  expect((await ann.call('POST', `${instancesOf(ann)}/ti_unknown/test`, {})).status).toBe(404);
   expect(
     placesOf((await ann.call('POST', url, { dry_run: 'x', parameters: [] })).body).map(([place]) => place),
   ).toEqual(['parameters', 'dry_run']);
@@ -275,7 +275,7 @@ test('30 tests a minute for each user', async () => {
   const made = await newInstance(eve, toolId, { configuration: {} });
   const url = `${instancesOf(eve)}/${made.instance_id}/test`;
   for (let n = 0; n < 30; n++) expect((await eve.call('POST', url, {})).status).toBe(200);
-  const refused = await app.server.inject({ method: 'POST', url, headers: eve.headers });
+  const refused = await app.server.inject({ method: 'POST', url, headers: eve.headers, payload: {} });
   expect(refused.statusCode).toBe(429);
   expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
   expect((await ann.call('POST', url, {})).status).toBe(403);
