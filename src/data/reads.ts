@@ -57,6 +57,8 @@ export interface ReadsOptions<Row extends Identified, Place, Args, Stored extend
   listed?: readonly string[];
   /** The conditions of a list, each with a `?` for its value. A value of `null` or `undefined` adds no condition. */
   filters?: (args: Args) => Readonly<Record<string, unknown>>;
+  /** What a list needs beyond its statement, such as that a filter names something that is there. @throws if not */
+  demands?: (place: Place, args: Args) => Promise<void>;
   /** Newest first unless it is `asc`. */
   order?: 'asc' | 'desc';
   /** The sort column, if it is not the id of `t`. */
@@ -115,9 +117,13 @@ export class Reads<
     this.#visible = visibilityOf(options, this.#below);
   }
 
-  /** A page of the rows below a place that the caller may see. @throws InputError for a cursor of another list */
+  /**
+   * A page of the rows below a place that the caller may see.
+   * @throws InputError for a cursor of another list; what the list demands
+   */
   async list(context: ReadContext, place: Checked<Place>, args: Args): Promise<Page<Row>> {
     const { cursors, sql } = this.#deps;
+    if (this.#options.demands) await this.#options.demands(place, args);
     const filters = this.#filters(context, args);
     const values = filters.map(({ value }) => value);
     const parent = this.#parentOf(context, place);

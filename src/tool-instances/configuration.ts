@@ -1,4 +1,4 @@
-import { expectation } from '../core/constraints.ts';
+import { checkConstraints, expectation } from '../core/constraints.ts';
 import type { InputIssue } from '../core/errors.ts';
 import { type ConfigField, isSensitive, keyFieldsOf } from '../tools/tool-shapes.ts';
 import { SafePatterns } from './safe-pattern.ts';
@@ -154,51 +154,23 @@ function choiceFault({ options, validation }: ConfigField, value: unknown): Faul
 type Validation = Readonly<Record<string, unknown>>;
 
 /** The first of these that is a number. */
-function numberIn(validation: Validation, ...names: string[]): number | null {
-  const found = names.map((name) => validation[name]).find((value) => typeof value === 'number');
-  return found === undefined ? null : (found as number);
-}
+const numberIn = (validation: Validation, ...names: string[]): number | undefined =>
+  names.map((name) => validation[name]).find((value) => typeof value === 'number');
 
-const plural = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
-
+/** The bounds of a number, a text or a list, found by the check that all input of this service passes. */
 function boundFault(validation: Validation, value: unknown, patterns: SafePatterns): Fault | null {
-  if (typeof value === 'number') return numberFault(validation, value);
-  if (typeof value === 'string') return textFault(validation, value, patterns);
-  return Array.isArray(value) ? listFault(validation, value) : null;
-}
-
-function numberFault(validation: Validation, value: number): Fault | null {
-  const least = numberIn(validation, 'min_value', 'min');
-  const most = numberIn(validation, 'max_value', 'max');
-  if (least !== null && value < least)
-    return {
-      type: 'greater_than_equal',
-      msg: `Input should be greater than or equal to ${least}`,
-      ctx: { ge: least },
-    };
-  if (most !== null && value > most)
-    return { type: 'less_than_equal', msg: `Input should be less than or equal to ${most}`, ctx: { le: most } };
-  return null;
-}
-
-function textFault(validation: Validation, value: string, patterns: SafePatterns): Fault | null {
-  const shortest = numberIn(validation, 'min_length');
-  const longest = numberIn(validation, 'max_length');
-  const length = shortest === null && longest === null ? 0 : [...value].length;
-  if (shortest !== null && length < shortest)
-    return {
-      type: 'string_too_short',
-      msg: `String should have at least ${plural(shortest, 'character')}`,
-      ctx: { min_length: shortest },
-    };
-  if (longest !== null && length > longest)
-    return {
-      type: 'string_too_long',
-      msg: `String should have at most ${plural(longest, 'character')}`,
-      ctx: { max_length: longest },
-    };
+  if (typeof value !== 'number' && typeof value !== 'string' && !Array.isArray(value)) return null;
+  const [issue] = checkConstraints(value, {
+    min: numberIn(validation, 'min_value', 'min'),
+    max: numberIn(validation, 'max_value', 'max'),
+    minLength: numberIn(validation, 'min_length'),
+    maxLength: numberIn(validation, 'max_length'),
+    minItems: numberIn(validation, 'min_items', 'min_length'),
+    maxItems: numberIn(validation, 'max_items', 'max_length'),
+  });
+  if (issue) return { type: issue.type, msg: issue.msg, ...(issue.ctx && { ctx: issue.ctx }) };
   const { pattern } = validation;
-  return typeof pattern === 'string' ? patternFault(patterns, pattern, value) : null;
+  return typeof value === 'string' && typeof pattern === 'string' ? patternFault(patterns, pattern, value) : null;
 }
 
 function patternFault(patterns: SafePatterns, pattern: string, value: string): Fault | null {
@@ -208,23 +180,4 @@ function patternFault(patterns: SafePatterns, pattern: string, value: string): F
     return { type: 'string_pattern_mismatch', msg: `String should match pattern '${pattern}'`, ctx: { pattern } };
   const error = `the tool's pattern '${pattern}' cannot be checked: correct the tool`;
   return { type: 'value_error', msg: `Value error, ${error}`, ctx: { error } };
-}
-
-function listFault(validation: Validation, value: readonly unknown[]): Fault | null {
-  const least = numberIn(validation, 'min_items', 'min_length');
-  const most = numberIn(validation, 'max_items', 'max_length');
-  const size = { field_type: 'List', actual_length: value.length };
-  if (least !== null && value.length < least)
-    return {
-      type: 'too_short',
-      msg: `List should have at least ${plural(least, 'item')} after validation, not ${value.length}`,
-      ctx: { ...size, min_length: least },
-    };
-  if (most !== null && value.length > most)
-    return {
-      type: 'too_long',
-      msg: `List should have at most ${plural(most, 'item')} after validation, not ${value.length}`,
-      ctx: { ...size, max_length: most },
-    };
-  return null;
 }

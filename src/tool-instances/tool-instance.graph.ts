@@ -175,7 +175,7 @@ const filters = () =>
 const ToolInstanceConnection = readable(ToolInstance, {
   kind: 'tool_instance',
   below: Workspace,
-  reads: ({ toolInstances }) => toolInstances.listed,
+  reads: ({ toolInstances }) => toolInstances.reads,
   filters,
 });
 

@@ -2,10 +2,9 @@ import { isDeepStrictEqual } from 'node:util';
 import { reachesEveryWorkspace } from '../access/access.ts';
 import type { Actor } from '../access/caller.ts';
 import type { Checked, WorkspacePlace } from '../access/checked-place.ts';
-import { ApiError, conflict, forbidden, InputError, notFound } from '../core/errors.ts';
+import { conflict, forbidden, InputError, isRefusal, notFound } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import type { Tx } from '../data/changes.ts';
-import { findRow } from '../data/find-row.ts';
 import type { Given } from '../data/given.ts';
 import type { Page, PageArgs } from '../data/page.ts';
 import type { Words } from '../data/pages.ts';
@@ -26,6 +25,7 @@ import {
   type StoredInstance,
   type ToolInstance,
   type ToolPlace,
+  visible,
 } from './tool-instance.source.ts';
 import { upgraded } from './tool-instance.upgrade.ts';
 
@@ -77,15 +77,6 @@ export class ToolInstanceService {
   readonly reads: InstanceReads['reads'];
   readonly allOfTool: InstanceReads['allOfTool'];
   readonly ownOfTool: InstanceReads['ownOfTool'];
-  /** The reads, with a list that refuses filters by tools of others. */
-  readonly listed = {
-    list: (context: ActorContext, place: Checked<WorkspacePlace>, args: PageArgs & InstanceFilters) =>
-      this.list(context, place, args),
-    get: (...args: Parameters<InstanceReads['reads']['get']>) => this.reads.get(...args),
-    find: (...args: Parameters<InstanceReads['reads']['find']>) => this.reads.find(...args),
-    findInTenant: (...args: Parameters<InstanceReads['reads']['findInTenant']>) => this.reads.findInTenant(...args),
-    findUnscoped: (...args: Parameters<InstanceReads['reads']['findUnscoped']>) => this.reads.findUnscoped(...args),
-  };
   readonly #deps: InstanceDeps;
 
   constructor(deps: InstanceDeps) {
@@ -94,20 +85,6 @@ export class ToolInstanceService {
     this.reads = reads;
     this.allOfTool = allOfTool;
     this.ownOfTool = ownOfTool;
-  }
-
-  /** The instances of a workspace, newest first. @throws RESOURCE_NOT_FOUND for a filter by a tool that is not there */
-  async list(
-    context: ActorContext,
-    place: Checked<WorkspacePlace>,
-    args: PageArgs & InstanceFilters,
-  ): Promise<Page<ToolInstance>> {
-    const { toolId } = args;
-    if (toolId) {
-      const tool = await findRow(this.#deps.sql, 'tools', { id: toolId });
-      if (!tool || (tool.orgId !== null && tool.orgId !== place.orgId)) throw notFound('tool', toolId);
-    }
-    return this.reads.list(context, place, args);
   }
 
   /** The instances of a tool that the caller may read, in all workspaces of the organization, newest first. */
@@ -318,7 +295,7 @@ export class ToolInstanceService {
       await this.#deps.access.requireWorkspace(actor, orgId, workspaceId, 'secret:reveal');
       return true;
     } catch (error) {
-      if (error instanceof ApiError && error.code === 'FORBIDDEN') return false;
+      if (isRefusal(error)) return false;
       throw error;
     }
   }
@@ -342,9 +319,7 @@ export class ToolInstanceService {
 
 /** The tool as it is until the transaction ends. @throws RESOURCE_NOT_FOUND, also for a tool of another organization */
 async function lockTool(tx: Tx, orgId: string, id: string): Promise<ToolRow> {
-  const tool = await tx.lock('tools', { id }, 'share', () => notFound('tool', id));
-  if (tool.orgId !== null && tool.orgId !== orgId) throw notFound('tool', id);
-  return tool;
+  return visible(await tx.lock('tools', { id }, 'share'), orgId, id);
 }
 
 async function lockInstance(tx: Tx, id: string): Promise<StoredInstance> {

@@ -1,5 +1,7 @@
 import type { OrganizationPlace, WorkspacePlace } from '../access/checked-place.ts';
 import { rolesWith } from '../access/permissions.ts';
+import { notFound } from '../core/errors.ts';
+import { findRow } from '../data/find-row.ts';
 import type { PageArgs } from '../data/page.ts';
 import { columnsOf, words } from '../data/pages.ts';
 import { Reads } from '../data/reads.ts';
@@ -92,6 +94,12 @@ const READERS = rolesWith('tool_instance:read')
 const OWN = `(select true from workspace_members m
   where m.workspace_id = t.workspace_id and m.user_id = $me and m.role in (${READERS}))`;
 
+/** A tool that an organization has: its own, or a built-in one. @throws RESOURCE_NOT_FOUND `tool` */
+export function visible<Tool extends { orgId: string | null }>(tool: Tool | null, orgId: string, id: string): Tool {
+  if (!tool || (tool.orgId !== null && tool.orgId !== orgId)) throw notFound('tool', id);
+  return tool;
+}
+
 /** The reads of instances. What follows from their tools is computed when they are read. */
 export function instanceReads(deps: ServiceDeps) {
   const facts = new ToolFactsReads(deps.sql);
@@ -115,6 +123,9 @@ export function instanceReads(deps: ServiceDeps) {
     /** The instances of a workspace. */
     reads: new Reads<ToolInstance, WorkspacePlace, PageArgs & InstanceFilters, StoredInstance>(deps, {
       ...instances,
+      demands: async ({ orgId }, { toolId }) => {
+        if (toolId) visible(await findRow(deps.sql, 'tools', { id: toolId }), orgId, toolId);
+      },
       name: 'tool_instances',
       below: ['orgId', 'workspaceId'],
       filters: ({ toolId, activeOnly }) => ({ 't.tool_id = ?': toolId, 't.is_active = ?': activeOnly || undefined }),

@@ -3,6 +3,7 @@ import pg from 'pg';
 import { PrismaClient } from '../../generated/prisma/client.ts';
 import type { Logger } from '../logger.ts';
 import { Transaction } from './transaction.ts';
+import { CONNECT_TIMEOUT_MS } from './wait-for-database.ts';
 
 // As a statement and not as connection parameters, because PgBouncer refuses connections with parameters that it does
 // not know. PostgreSQL supports `transaction_timeout` since version 17.
@@ -11,7 +12,6 @@ import { Transaction } from './transaction.ts';
 const SESSION_LIMITS = `set statement_timeout = '30s'; set lock_timeout = '10s';
   set idle_in_transaction_session_timeout = '30s'; set pg_trgm.word_similarity_threshold = 0.4;
   select set_config(name, '60s', false) from pg_settings where name = 'transaction_timeout'`;
-const CONNECT_TIMEOUT_MS = 5_000;
 
 /** Access to the database: Prisma, and for hand-written SQL the connections below it. */
 export interface Database {

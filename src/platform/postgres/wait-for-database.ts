@@ -2,7 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import type { Logger } from '../logger.ts';
 
-const CONNECT_TIMEOUT_MS = 5_000;
+/** How long a connection may take to open. */
+export const CONNECT_TIMEOUT_MS = 5_000;
 
 /** The database is starting or shutting down: a retry makes sense. */
 const AWAY = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', '57P01', '57P02', '57P03']);
