@@ -28,7 +28,7 @@ const rounds: Rounds = {
 /** Modules loaded shortly after the start count as memory of an idle process. */
 const SETTLING_MS = 5_000;
 const TSX = ['--import', 'tsx'];
-const PRODUCT = ['dist/src/main.js'];
+const PRODUCT = ['dist/service/main.js'];
 const BARE = [...TSX, 'bench/servers/streams.ts'];
 const YOGA = [...TSX, 'bench/servers/yoga.mjs'];
 const only = process.env.BENCH_ONLY;

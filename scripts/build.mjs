@@ -4,31 +4,43 @@ import path from 'node:path';
 import { generateIfChanged } from './generate.mjs';
 import { makeIfChanged, root } from './stamp.mjs';
 
+/** What `npm start` runs. */
+export const builtService = path.join(root, 'dist', 'service', 'main.js');
+
 /**
- * Runs the generators and compiles `src` and `rest` to `dist`, unless nothing changed.
- * @returns {boolean} whether it compiled
+ * Runs the generators, compiles `src` and `rest` to `dist` and bundles the service, unless nothing changed.
+ * @returns {boolean} whether it built
  */
 export function buildIfChanged() {
   generateIfChanged();
   return makeIfChanged({
     name: 'build',
-    inputs: ['src', 'rest', 'tsconfig.json', 'tsconfig.build.json', 'package-lock.json'],
-    outputs: ['dist/src/main.js'],
-    make: compile,
+    inputs: ['src', 'rest', 'tsconfig.json', 'tsconfig.build.json', 'rolldown.config.mjs', 'package-lock.json'],
+    outputs: ['dist/src/main.js', 'dist/service/main.js'],
+    make: build,
   });
 }
 
-function compile() {
-  const tsc = path.join(root, 'node_modules', '.bin', 'tsc');
-  if (!existsSync(tsc)) throw new Error('The compiler is not installed. Run `npm ci --include=dev`.');
+function build() {
   rmSync(path.join(root, 'dist'), { recursive: true, force: true }); // it may have modules of deleted sources
-  const run = spawnSync(tsc, ['-p', 'tsconfig.build.json'], {
+  run('tsc', ['-p', 'tsconfig.build.json']);
+  run('rolldown', ['-c', 'rolldown.config.mjs', '--logLevel', 'warn']);
+}
+
+/**
+ * @param {string} tool
+ * @param {readonly string[]} args
+ */
+function run(tool, args) {
+  const file = path.join(root, 'node_modules', '.bin', tool);
+  if (!existsSync(file)) throw new Error(`${tool} is not installed. Run \`npm ci --include=dev\`.`);
+  const { error, status, stdout, stderr } = spawnSync(file, args, {
     cwd: root,
     encoding: 'utf8',
     shell: process.platform === 'win32',
   });
-  if (run.error) throw run.error;
-  if (run.status !== 0) throw new Error(`The build failed:\n${run.stdout}${run.stderr}`);
+  if (error) throw error;
+  if (status !== 0) throw new Error(`The build failed:\n${stdout}${stderr}`);
 }
 
 if (process.argv[1] === import.meta.filename) {

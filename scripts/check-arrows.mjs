@@ -49,7 +49,7 @@ async function check(folders, extension, forbidden) {
 /** @returns {string[]} the ways out of the built modules that are not allowed */
 function checkWaysOut() {
   const built = path.join(root, 'dist');
-  const modules = filesBelow(built)
+  const modules = [...filesBelow(path.join(built, 'src')), ...filesBelow(path.join(built, 'rest'))]
     .filter((file) => file.endsWith('.js') && !file.includes(`${path.sep}generated${path.sep}`))
     .map((file) => ({ path: path.relative(built, file).replaceAll(path.sep, '/'), code: readFileSync(file, 'utf8') }));
   console.log(`${modules.length} modules read for ways out.`);
@@ -59,7 +59,7 @@ function checkWaysOut() {
 buildIfChanged();
 const problems = [
   ...(await check(['src', 'rest'], '.ts', imports)),
-  ...(await check(['dist'], '.js', runtime)),
+  ...(await check(['dist/src', 'dist/rest'], '.js', runtime)),
   ...checkWaysOut(),
 ];
 for (const problem of problems) console.error(problem);

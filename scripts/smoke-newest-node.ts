@@ -92,6 +92,19 @@ async function use(url: string): Promise<void> {
   ensure(JSON.stringify(event).includes('workspace.updated'), 'sends an event over a WebSocket');
 }
 
+/** Opens the pages and what they load: they come from files, which a bundle may fail to find. */
+async function open(url: string): Promise<void> {
+  for (const page of ['/', '/docs', '/graphql']) {
+    const answer = await fetch(`${url}${page}`, { headers: { accept: 'text/html' } });
+    const html = await answer.text();
+    const sources = [...html.matchAll(/(?:src|href)="((?:\.?\/)?[\w./-]+\.(?:js|css|svg|png))"/g)].map(
+      ([, path]) => path,
+    );
+    const found = await Promise.all(sources.map(async (path = '') => (await fetch(new URL(path, answer.url))).ok));
+    ensure(answer.ok && found.every(Boolean), `shows ${page} with its ${found.length} files`);
+  }
+}
+
 /** The first event of a subscription. Calls `change` until it arrives. */
 async function nextEvent(url: string, token: string, query: string, change: () => Promise<unknown>): Promise<unknown> {
   const client = createClient({
@@ -117,6 +130,7 @@ async function smoke(node: string): Promise<void> {
   const service = startService({ DATA_DIR: dataDir, LOG_LEVEL: 'warn' }, { node, isBuilt: true });
   try {
     await use(await service.url());
+    await open(await service.url());
     service.child.kill('SIGTERM');
     ensure((await service.exited()) === 0, 'stops on SIGTERM');
   } finally {

@@ -1,5 +1,6 @@
 // `npm start`: builds what changed, then runs the service in the same process, so that it receives signals directly.
-import { buildIfChanged } from './build.mjs';
+import { pathToFileURL } from 'node:url';
+import { buildIfChanged, builtService } from './build.mjs';
 
 try {
   buildIfChanged();
@@ -7,4 +8,4 @@ try {
   console.error(error instanceof Error ? error.message : error);
   process.exit(1);
 }
-await import(new URL('../dist/src/main.js', import.meta.url).href);
+await import(pathToFileURL(builtService).href);

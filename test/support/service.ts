@@ -28,7 +28,7 @@ export function startService(
   env: Record<string, string>,
   { root = projectRoot, node = process.execPath, isBuilt = false }: ServiceOptions = {},
 ): Service {
-  const main = isBuilt ? ['dist/src/main.js'] : ['--import', 'tsx', path.join(root, 'src', 'main.ts')];
+  const main = isBuilt ? ['dist/service/main.js'] : ['--import', 'tsx', path.join(root, 'src', 'main.ts')];
   const child = spawn(node, main, {
     cwd: root,
     env: { PATH: process.env.PATH, PORT: '0', NODE_ENV: 'test', ...env },
