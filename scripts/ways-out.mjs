@@ -9,6 +9,11 @@ const EXCEPTIONS = [
   { from: 'src/platform/outbound/', uses: ['undici', 'node:dns/promises'], why: 'the one outbound client' },
   { from: 'src/platform/mail/', uses: ['nodemailer'], why: 'the mail server that the operator names' },
   { from: 'src/platform/postgres/', uses: ['pg', '@prisma/adapter-pg'], why: 'the database that the operator names' },
+  {
+    from: 'src/platform/storage/',
+    uses: ['flydrive', '@aws-sdk/client-s3'],
+    why: 'the store for files that the operator names',
+  },
   { from: 'src/data/sql.', uses: ['pg'], why: 'a prepared statement is a class of the driver, run by the pool' },
   { from: 'src/platform/postgres/', uses: ['node:child_process', 'import()'], why: 'the embedded database' },
   {

@@ -101,6 +101,36 @@ const settings = {
     },
   ),
 
+  maxUploadBytes: setting('MAX_UPLOAD_BYTES', integer(1, 5 * 1024 ** 3), 'Largest file that may be uploaded.', {
+    default: String(50 * 1024 * 1024),
+  }),
+  s3Bucket: setting('S3_BUCKET', text, 'Bucket of an S3-compatible store for files. It must exist.', {
+    defaultText: 'files are kept in `DATA_DIR/files`',
+  }),
+  s3Endpoint: setting('S3_ENDPOINT', url('http', 'https'), 'Address of the store, as the service reaches it.', {
+    defaultText: "Amazon's own for `S3_REGION`",
+  }),
+  s3PublicEndpoint: setting(
+    'S3_PUBLIC_ENDPOINT',
+    url('http', 'https'),
+    'Address of the store, as clients reach it. Downloads are then redirected to it.',
+    { defaultText: 'none: with `S3_ENDPOINT` set, the service itself serves downloads' },
+  ),
+  s3Region: setting('S3_REGION', text, 'Region of the bucket.', { default: 'us-east-1' }),
+  s3AccessKeyId: setting('S3_ACCESS_KEY_ID', text, 'Key of the store.', {
+    defaultText: 'what the AWS SDK finds on the machine',
+  }),
+  s3SecretAccessKey: setting('S3_SECRET_ACCESS_KEY', text, 'Secret of this key.', {
+    defaultText: 'none',
+    secret: true,
+  }),
+  s3ForcePathStyle: setting(
+    'S3_FORCE_PATH_STYLE',
+    flag,
+    'Whether the bucket stands in the path of an address instead of its host name.',
+    { defaultText: 'true when `S3_ENDPOINT` is set, else false' },
+  ),
+
   smtpUrl: setting('SMTP_URL', url('smtp', 'smtps'), 'Mail server, like `smtp://user:password@mail.example.com:587`.', {
     defaultText: 'mails are written to files in `DATA_DIR/mail`',
     secret: true,
@@ -304,7 +334,22 @@ type Read = {
 /** Settings whose default depends on other settings. They always have a value. */
 type Derived = { readonly [K in 'passwordBlocklist' | 'graphiql' | 'keysDir']: NonNullable<Read[K]> } & {
   readonly isProduction: boolean;
+  /** The store for files; `null` when they are kept in `DATA_DIR/files`. */
+  readonly s3: S3Config | null;
 };
+
+/** An S3-compatible store. */
+export interface S3Config {
+  readonly bucket: string;
+  /** `undefined`: Amazon's own. */
+  readonly endpoint: string | undefined;
+  readonly publicEndpoint: string | undefined;
+  readonly region: string;
+  /** Both or none. */
+  readonly accessKeyId: string | undefined;
+  readonly secretAccessKey: string | undefined;
+  readonly forcePathStyle: boolean;
+}
 
 /**
  * The settings of the operator. Folders are absolute. `publicUrl` is `undefined` when it follows from the listening
@@ -365,6 +410,7 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
       `REFRESH_TOKEN_ABSOLUTE_DAYS must not be less than REFRESH_TOKEN_IDLE_DAYS (${values.refreshTokenIdleDays}).`,
     );
   }
+  problems.push(...storeProblems(values));
   if (problems.length > 0) throw new ConfigError(problems);
   const isProduction = values.environment === 'production';
   const dataDir = path.resolve(values.dataDir);
@@ -375,5 +421,30 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
     keysDir: values.keysDir ? path.resolve(values.keysDir) : path.join(dataDir, 'keys'),
     passwordBlocklist: values.passwordBlocklist ?? isProduction,
     graphiql: values.graphiql ?? !isProduction,
+    s3: storeOf(values),
+  };
+}
+
+const S3_SETTINGS = ['s3Endpoint', 's3PublicEndpoint', 's3AccessKeyId', 's3SecretAccessKey'] as const;
+
+function storeProblems(values: Read): string[] {
+  const given = S3_SETTINGS.find((key) => values[key] !== undefined);
+  const problems: string[] = [];
+  if (given && !values.s3Bucket) problems.push(`S3_BUCKET must be set when ${settings[given].variable} is set.`);
+  if ((values.s3AccessKeyId === undefined) !== (values.s3SecretAccessKey === undefined))
+    problems.push('S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY must be set together.');
+  return problems;
+}
+
+function storeOf(values: Read): S3Config | null {
+  if (!values.s3Bucket) return null;
+  return {
+    bucket: values.s3Bucket,
+    endpoint: values.s3Endpoint,
+    publicEndpoint: values.s3PublicEndpoint,
+    region: values.s3Region,
+    accessKeyId: values.s3AccessKeyId,
+    secretAccessKey: values.s3SecretAccessKey,
+    forcePathStyle: values.s3ForcePathStyle ?? values.s3Endpoint !== undefined,
   };
 }

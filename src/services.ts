@@ -50,6 +50,7 @@ import { Seal } from './platform/keys/seal.ts';
 import type { Mailer } from './platform/mail/mail.ts';
 import type { Outbound } from './platform/outbound/outbound.ts';
 import type { Database } from './platform/postgres/database.ts';
+import { Storage } from './platform/storage/storage.ts';
 import { ProviderAccountService } from './provider-accounts/provider-account.service.ts';
 import { ReleaseService } from './releases/release.service.ts';
 import { Credentials } from './secrets/credentials.ts';
@@ -90,6 +91,7 @@ type Machinery =
   | 'tail'
   | 'jobQueue'
   | 'outbound'
+  | 'storage'
   | 'buckets'
   | 'tokenUses'
   | 'passwords'
@@ -111,6 +113,7 @@ export function createServices(process: ProcessDeps) {
   const { pool, prisma } = process.database;
   const sql = new Sql(pool);
   const access = new Access(sql, config);
+  const storage = new Storage(config);
   const tail = new EventTail(sql, config.eventPollMs, onFault);
   const jobQueue = new JobQueue();
   const changes = new Changes({
@@ -184,7 +187,8 @@ export function createServices(process: ProcessDeps) {
     tail,
     jobQueue,
     outbound,
-    buckets: new Buckets({ sql, changes, dataDir: config.dataDir }),
+    storage,
+    buckets: new Buckets({ sql, changes, storage }),
     events: new EventService({ tail, missed: new MissedEvents(sql), sql, access, authentication, onFault }),
     auth: new AuthService(auth),
     sessions,

@@ -48,6 +48,27 @@ describe('loadConfig', () => {
     ]);
   });
 
+  it('keeps files in a folder, or in the bucket that is named', () => {
+    expect(loadConfig({})).toMatchObject({ s3: null, maxUploadBytes: 52_428_800 });
+    expect(loadConfig({ S3_BUCKET: 'files', S3_ENDPOINT: 'http://minio:9000/' }).s3).toEqual({
+      bucket: 'files',
+      endpoint: 'http://minio:9000',
+      publicEndpoint: undefined,
+      region: 'us-east-1',
+      accessKeyId: undefined,
+      secretAccessKey: undefined,
+      forcePathStyle: true,
+    });
+    expect(loadConfig({ S3_BUCKET: 'files' }).s3).toMatchObject({ endpoint: undefined, forcePathStyle: false });
+  });
+
+  it('refuses half of a store', () => {
+    expect(problemsOf({ S3_ENDPOINT: 'http://minio:9000', S3_SECRET_ACCESS_KEY: 'hush' })).toEqual([
+      'S3_BUCKET must be set when S3_ENDPOINT is set.',
+      'S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY must be set together.',
+    ]);
+  });
+
   it.each(['65536', '-1', '0x10', '4e3', ' 80', '99999999999999999999'])('refuses %j as a port', (PORT) => {
     expect(problemsOf({ PORT })).toEqual([`PORT must be an integer from 0 to 65535, not '${PORT}'.`]);
   });
@@ -149,6 +170,6 @@ describe('loadConfig', () => {
     const names = configVariables.map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
     for (const { name, description } of configVariables)
-      expect(`${name}: ${description}`).toMatch(/^[A-Z_]+: .+\.$|NODE_ENV/);
+      expect(`${name}: ${description}`).toMatch(/^[A-Z0-9_]+: .+\.$|NODE_ENV/);
   });
 });

@@ -1,5 +1,3 @@
-import { mkdir, rm } from 'node:fs/promises';
-import path from 'node:path';
 import { systemCaller } from '../access/system-caller.ts';
 import { scheduled } from '../core/tasks.ts';
 import { inBatches } from '../data/batches.ts';
@@ -7,6 +5,7 @@ import type { Changes, Tx } from '../data/changes.ts';
 import { emitChange } from '../data/record-change.ts';
 import type { Sql } from '../data/sql.ts';
 import type { Workspace } from '../generated/prisma/client.ts';
+import type { Storage } from '../platform/storage/storage.ts';
 
 const BATCH = 500;
 const AT_ONCE = 16;
@@ -24,7 +23,7 @@ const move = (from: string) => `update workspaces set bucket_status = $1, update
     select id ${from} order by id limit ${BATCH} for update skip locked)
   returning id, org_id as "orgId"`;
 
-/** Creates the folder where a workspace keeps its files, below `DATA_DIR/files`. */
+/** Creates the folder of a workspace in the storage of files. */
 export class Buckets {
   readonly tasks = [
     scheduled('buckets', { everySeconds: 1, ifAny: `select 1 ${PENDING}` }, () => this.provisionPending()),
@@ -32,12 +31,12 @@ export class Buckets {
   ];
   readonly #sql: Sql;
   readonly #changes: Changes;
-  readonly #filesDir: string;
+  readonly #storage: Storage;
 
-  constructor(deps: { sql: Sql; changes: Changes; dataDir: string }) {
+  constructor(deps: { sql: Sql; changes: Changes; storage: Storage }) {
     this.#sql = deps.sql;
     this.#changes = deps.changes;
-    this.#filesDir = path.join(deps.dataDir, 'files');
+    this.#storage = deps.storage;
   }
 
   /**
@@ -87,13 +86,13 @@ export class Buckets {
    */
   async removeFiles(): Promise<number> {
     const gone = await this.#sql.read<{ bucket: string }>(LONG_DELETED, []);
-    for (const { bucket } of gone) await rm(path.join(this.#filesDir, bucket), { recursive: true, force: true });
+    for (const { bucket } of gone) await this.#storage.removeFolder(bucket);
     return gone.length;
   }
 
   async #make(bucket: string): Promise<'ready' | 'failed'> {
     try {
-      await mkdir(path.join(this.#filesDir, bucket), { recursive: true, mode: 0o700 });
+      await this.#storage.makeFolder(bucket);
       return 'ready';
     } catch (error) {
       if (error instanceof Error && 'code' in error) return 'failed'; // an error of the disk, not a bug

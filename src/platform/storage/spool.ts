@@ -1,0 +1,69 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { FileHandle } from 'node:fs/promises';
+import { mkdir, open, rm } from 'node:fs/promises';
+import path from 'node:path';
+import type { Readable } from 'node:stream';
+
+/** What {@link Spool.fill} has put on disk. */
+export interface Part {
+  sizeBytes: number;
+  /** Base64, for `Content-MD5`. */
+  md5: string;
+  /** No byte comes after this part. */
+  isLast: boolean;
+}
+
+/**
+ * Holds one part of a stream at a time on disk, because an S3 store has to be told the length of a part before its
+ * first byte. The file has no name any more while it is used, so it is gone with the process.
+ */
+export class Spool {
+  readonly #handle: FileHandle;
+  readonly #source: AsyncIterator<Buffer, undefined>;
+  readonly #partBytes: number;
+  #rest: Buffer | null = null;
+
+  private constructor(handle: FileHandle, content: Readable, partBytes: number) {
+    this.#handle = handle;
+    this.#source = content[Symbol.asyncIterator]() as AsyncIterator<Buffer, undefined>;
+    this.#partBytes = partBytes;
+  }
+
+  static async open(dir: string, content: Readable, partBytes: number): Promise<Spool> {
+    await mkdir(dir, { recursive: true, mode: 0o700 });
+    const file = path.join(dir, randomBytes(12).toString('hex'));
+    const handle = await open(file, 'wx+', 0o600);
+    await rm(file);
+    return new Spool(handle, content, partBytes);
+  }
+
+  /** Replaces the part by the next one. @throws the error of the source */
+  async fill(): Promise<Part> {
+    const md5 = createHash('md5');
+    let size = 0;
+    for (;;) {
+      const chunk = this.#rest ?? (await this.#source.next()).value ?? null;
+      if (chunk === null) return { sizeBytes: size, md5: md5.digest('base64'), isLast: true };
+      // the first byte beyond the part shows that it is not the last one
+      if (size === this.#partBytes) {
+        this.#rest = chunk;
+        return { sizeBytes: size, md5: md5.digest('base64'), isLast: false };
+      }
+      const piece = chunk.subarray(0, this.#partBytes - size);
+      this.#rest = piece.length < chunk.length ? chunk.subarray(piece.length) : null;
+      md5.update(piece);
+      await this.#handle.write(piece, 0, piece.length, size);
+      size += piece.length;
+    }
+  }
+
+  /** The bytes of the part, from its beginning at each call. */
+  read({ sizeBytes }: Part): Readable {
+    return this.#handle.createReadStream({ start: 0, end: sizeBytes - 1, autoClose: false });
+  }
+
+  async close(): Promise<void> {
+    await this.#source.return?.();
+    await this.#handle.close();
+  }
+}
