@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
 import { GraphQLError, type GraphQLSchema } from 'graphql';
 import type { Services } from '../../services.ts';
@@ -7,7 +6,7 @@ import { Frame } from './frames.ts';
 import { LiveStream, subscribeLive } from './live-stream.ts';
 import type { Asked } from './operations.ts';
 import { type PlainOptions, plainReader } from './plain-request.ts';
-import { bodyOf } from './server-sent-events.ts';
+import type { Frames } from './server-sent-events.ts';
 
 interface Options extends PlainOptions {
   schema: GraphQLSchema;
@@ -15,7 +14,7 @@ interface Options extends PlainOptions {
 }
 
 /** Starts the stream that a request asks for. `null`, without any effect, for a request that yoga must handle. */
-export type PlainStream = (request: FastifyRequest) => Promise<Readable | null>;
+export type PlainStream = (request: FastifyRequest) => Promise<Frames | null>;
 
 /**
  * Starts a subscription that JSON asks for and SSE answers, without what yoga would keep for as long as the stream is
@@ -44,12 +43,12 @@ export function plainStream({ schema, services, ...options }: Options): PlainStr
     // an empty header comes from a client that has seen no event
     context.lastEventId = (Array.isArray(resumed) ? resumed[0] : resumed) || undefined;
     const started = await start(asked, context);
-    return bodyOf(started instanceof LiveStream ? started : once(new Frame(started, undefined)));
+    return started instanceof LiveStream ? started : once(new Frame(started, undefined));
   };
 }
 
 /** The frames of a subscription that could not start: one with the errors. */
-const once = (frame: Frame) => {
+const once = (frame: Frame): Frames => {
   const frames = [frame];
   return { take: async () => frames.shift() ?? null, return: async () => undefined };
 };

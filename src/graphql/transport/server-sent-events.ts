@@ -1,6 +1,5 @@
-import { Readable } from 'node:stream';
-import { callbackify } from 'node:util';
-import type { FastifyRequest } from 'fastify';
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Plugin } from 'graphql-yoga';
 import { Wheel } from '../../core/wheel.ts';
 import type { Context } from '../context.ts';
@@ -18,10 +17,10 @@ interface YogaContext {
   request?: Request;
 }
 
-const bodies = new WeakMap<FastifyRequest, Readable>();
+const streams = new WeakMap<FastifyRequest, Frames>();
 
-/** The body of a streaming answer. It goes to the client directly, without a web stream in between. */
-export const streamOf = (request: FastifyRequest): Readable | undefined => bodies.get(request);
+/** The frames of a streaming answer. They go to the client directly, without a web stream in between. */
+export const framesOf = (request: FastifyRequest): Frames | undefined => streams.get(request);
 
 /**
  * Subscriptions over SSE (the "distinct connections" mode of GraphQL over SSE) that can be resumed: the frame of an
@@ -45,14 +44,14 @@ export function resumableStreams(): Plugin {
       // it has started, and nobody would read it
       if (!accepts(request.headers.get('accept'))) return void (await live.return());
       const { req } = serverContext as unknown as { req: FastifyRequest };
-      bodies.set(req, new EventBody(live));
+      streams.set(req, live);
       hook.setResultProcessor((_results, { Response }) => new Response(null, { headers: STREAM_HEADERS }), MEDIA_TYPE);
     },
   };
 }
 
 /** The headers of every stream. */
-export const STREAM_HEADERS = {
+const STREAM_HEADERS = {
   'content-type': MEDIA_TYPE,
   'cache-control': 'no-cache, no-transform',
   'content-encoding': 'none',
@@ -63,61 +62,70 @@ export const STREAM_HEADERS = {
 const accepts = (header: string | null): boolean => /(?:text\/event-stream|text\/\*|\*\/\*)/i.test(header ?? '*/*');
 
 /** The frames of a subscription, until there are no more. */
-interface Frames {
+export interface Frames {
   take(): Promise<Frame | null>;
   /** Ends them: nobody reads any longer. */
   return(): Promise<unknown>;
 }
 
-/** The body of a streaming answer. */
-export const bodyOf = (frames: Frames): Readable => new EventBody(frames);
+/**
+ * Answers with the frames, past Fastify's own way of sending: the listeners that it keeps for as long as a stream is
+ * open take more memory than everything else of a silent one.
+ */
+export function sendFrames(reply: FastifyReply, frames: Frames): FastifyReply {
+  reply.hijack();
+  const sender = new FrameSender(reply.raw, frames, (error) => reply.log.error({ err: error }, 'a stream broke off'));
+  sender.start({ ...(reply.getHeaders() as OutgoingHttpHeaders), ...STREAM_HEADERS });
+  return reply;
+}
 
 /**
- * The stream as bytes. It takes the next event only while the client reads, and closes its source when the client is
- * gone.
+ * Writes frames to a response. It takes the next one only while the client reads, and closes their source when the
+ * client is gone.
  */
-class EventBody extends Readable {
-  readonly #live: Frames;
-  readonly #endPings: () => void;
-  #isReading = false;
-  #isOver = false;
+class FrameSender {
+  readonly #response: ServerResponse;
+  readonly #frames: Frames;
+  readonly #onFault: (error: unknown) => void;
+  readonly #send = (frame: Frame | null): void => this.#write(frame);
+  readonly #fail = (error: unknown): void => {
+    this.#onFault(error);
+    this.#response.destroy();
+  };
 
-  constructor(live: Frames) {
-    super();
-    this.#live = live;
-    this.#endPings = pings.add(() => {
-      // a client that does not read gets no pings either, because they would pile up
-      if (this.readableLength === 0 && !this.#isOver) this.push(PING);
-    });
+  constructor(response: ServerResponse, frames: Frames, onFault: (error: unknown) => void) {
+    this.#response = response;
+    this.#frames = frames;
+    this.#onFault = onFault;
+  }
+
+  start(headers: OutgoingHttpHeaders): void {
+    const response = this.#response;
+    if (response.closed) return void this.#frames.return().catch(this.#onFault); // the client left meanwhile
+    response.writeHead(200, headers);
+    response.flushHeaders(); // written alone, they are kept as one text instead of as their many parts
     // some clients do not process the headers before the first byte
-    this.push(PING);
+    response.write(PING);
+    const endPings = pings.add(() => {
+      // a client that does not read gets no pings either, because they would pile up
+      if (response.writableLength === 0) response.write(PING);
+    });
+    response.once('close', () => {
+      endPings();
+      this.#frames.return().catch(this.#onFault);
+    });
+    this.#next();
   }
 
-  override _read(): void {
-    if (this.#isReading) return;
-    this.#isReading = true;
-    this.#pump().catch((error: unknown) => this.destroy(error instanceof Error ? error : new Error(String(error))));
+  #next(): void {
+    this.#frames.take().then(this.#send).catch(this.#fail);
   }
 
-  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    this.#isOver = true;
-    this.#endPings();
-    const release = callbackify(() => this.#live.return());
-    release((failure) => done(error ?? failure));
-  }
-
-  async #pump(): Promise<void> {
-    for (;;) {
-      const frame = await this.#live.take();
-      if (this.#isOver) return;
-      if (!frame) {
-        this.#isOver = true;
-        this.push(COMPLETE);
-        this.push(null);
-        return;
-      }
-      if (!this.push(frame.serverSent)) break;
-    }
-    this.#isReading = false;
+  #write(frame: Frame | null): void {
+    const response = this.#response;
+    if (response.destroyed) return;
+    if (!frame) response.end(COMPLETE);
+    else if (response.write(frame.serverSent)) this.#next();
+    else response.once('drain', () => this.#next());
   }
 }
