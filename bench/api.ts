@@ -46,3 +46,28 @@ export async function register(server: ServerProcess): Promise<Account> {
     workspaceId: user.default_workspace_id,
   };
 }
+
+/**
+ * Demands that all servers answer a request with the very same bytes.
+ * @returns the size of the answer
+ * @throws Error with the place where the first one differs
+ */
+export async function demandSameAnswer(
+  servers: readonly ServerProcess[],
+  path: string,
+  token: string,
+): Promise<number> {
+  const answers = await Promise.all(
+    servers.map(async ({ url }) =>
+      (await fetch(url + path, { headers: { authorization: `Bearer ${token}`, accept: 'application/json' } })).text(),
+    ),
+  );
+  const [first = ''] = answers;
+  for (const [index, answer] of answers.entries()) {
+    if (answer === first) continue;
+    const at = [...answer].findIndex((character, place) => character !== first[place]);
+    const near = (text: string) => text.slice(Math.max(0, at - 80), at + 80);
+    throw new Error(`${servers[index]!.name} answers …${near(answer)}… where ${servers[0]!.name} has …${near(first)}…`);
+  }
+  return Buffer.byteLength(first);
+}

@@ -1,6 +1,7 @@
 // `npm run bench`: the façade against hand-written servers over the same database, in one run. Quote the ratios, not
 // the rates. `BENCH_ONLY=hostile npm run bench`: only what hostile documents cost; `graphql`: only `/graphql`;
-// `writes`: only changes; `streams`: only event streams; `reads`: without growth, hostile documents and streams.
+// `instances`: only tool instances; `writes`: only changes; `streams`: only event streams; `reads`: without growth,
+// hostile documents and streams.
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -11,6 +12,7 @@ import { migrate } from '../src/platform/postgres/migrate.ts';
 import { register } from './api.ts';
 import { graphql } from './cases/graphql.ts';
 import { hostile } from './cases/hostile-documents.ts';
+import { instances } from './cases/instances.ts';
 import { models } from './cases/models.ts';
 import { secrets } from './cases/secrets.ts';
 import { type StreamServers, streams } from './cases/streams.ts';
@@ -70,6 +72,7 @@ async function throughput(env: Record<string, string>): Promise<void> {
     if (only === 'streams') return await streamed();
     const pg = await started('pg', [...TSX, 'bench/servers/pg.ts']);
     if (only === 'writes') return await writes([pg, product], product, await register(product), rounds);
+    if (only === 'instances') return await instances([pg, product], product, await register(product), rounds);
     const prisma = await started('prisma', [...TSX, 'bench/servers/prisma.ts']);
     await setTimeout(SETTLING_MS);
     console.log(
@@ -84,6 +87,7 @@ async function throughput(env: Record<string, string>): Promise<void> {
     await secrets([pg, product], product, account, rounds);
     await tokens([pg, product], product, account, rounds);
     await models([pg, product], product, account, rounds);
+    await instances([pg, product], product, account, rounds);
     if (only === 'reads') return;
     await writes([pg, product], product, account, rounds);
     await growth(product, account, url, large, rounds);
