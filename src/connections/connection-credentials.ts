@@ -77,7 +77,8 @@ export class ConnectionCredentials {
    * Calls a provider with the credential of an instance. If it answers 401, the access token is refreshed and the call
    * made once more.
    * @returns the last answer; `null` if there is no credential
-   * @throws ConnectionUnusable, and what `call` throws
+   * @throws ConnectionUnusable, also if the provider accepts neither the access token nor the refresh token any more;
+   * and what `call` throws
    */
   async call<Answer extends { status: number }>(
     use: CredentialUse,
@@ -88,8 +89,14 @@ export class ConnectionCredentials {
     const answer = await call(credential);
     if (answer.status !== 401 || credential.authType !== 'oauth2') return answer;
     await this.#deps.refresh.refresh(credential.connectionId, credential.secret, 'refused');
+    const after = await this.#find(use);
+    if (after?.secret === credential.secret) {
+      const { status, lastError } = after.found;
+      if (status === 'needs_reauth') throw new ConnectionUnusable(status, lastError);
+      return answer;
+    }
     const renewed = await this.credentialFor(use);
-    return renewed && renewed.secret !== credential.secret ? call(renewed) : answer;
+    return renewed ? call(renewed) : answer;
   }
 
   async #find({ orgId, toolInstanceId, namespaceId }: CredentialUse) {

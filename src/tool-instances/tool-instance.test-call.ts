@@ -133,14 +133,20 @@ export class ToolInstanceTest {
     requestWith: (credentials: readonly PlacedCredential[]) => ReturnType<typeof requestFor>,
   ): Promise<Answer> {
     const { orgId, id, namespaceId } = instance;
-    const origin = { owner: orgId, traceId: actor.request.traceId, timeoutMs: timeLimitOf(parts.action) };
+    const limit = timeLimitOf(parts.action);
+    const endsAt = performance.now() + limit;
     const ask = async (credentials: readonly PlacedCredential[]): Promise<Answer> =>
-      this.#deps.outbound.request({ ...requestWith(credentials), ...origin });
+      this.#deps.outbound.request({
+        ...requestWith(credentials),
+        owner: orgId,
+        traceId: actor.request.traceId,
+        timeoutMs: Math.max(1, endsAt - performance.now()),
+      });
     if (parts.credentials.length > 0) return ask(parts.credentials);
-    const answer = await this.#deps.connections.call(
-      { orgId, toolInstanceId: id, namespaceId },
-      ({ authType, secret }) => ask([{ value: secret, placement: authType === 'oauth2' ? BEARER : placementOf(tool) }]),
+    const called = this.#deps.connections.call({ orgId, toolInstanceId: id, namespaceId }, ({ authType, secret }) =>
+      ask([{ value: secret, placement: authType === 'oauth2' ? BEARER : placementOf(tool) }]),
     );
+    const answer = await within(limit, called);
     if (answer) return answer;
     demandCredentials(tool, instance);
     return ask([]);
@@ -175,6 +181,23 @@ function chosen({ effectiveActionSchemas: actions }: ToolInstance, { action: nam
 
 const timeLimitOf = ({ timeout_seconds: seconds }: Action): number =>
   typeof seconds === 'number' && seconds > 0 ? Math.min(TIMEOUT_MS, seconds * 1_000) : TIMEOUT_MS;
+
+/**
+ * What work gives, if that is in time. A refresh of the connection that takes longer goes on: stopping it could lose
+ * the new tokens, and whoever needs them next finds them.
+ * @throws OutboundError `timeout`
+ */
+async function within<Value>(ms: number, work: Promise<Value>): Promise<Value> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new OutboundError('timeout')), ms);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
 
 const listOf = (value: unknown): Action[] => (Array.isArray(value) ? (value as Action[]) : []);
 
