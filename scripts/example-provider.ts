@@ -82,7 +82,8 @@ export async function startExampleProvider({
     // nobody is asked for consent
     loadExistingGrant: async ({ oidc }) => {
       const grant = new provider.Grant({ clientId: oidc.client!.clientId, accountId: oidc.session!.accountId! });
-      grant.addOIDCScope(String(oidc.params?.scope ?? ''));
+      const scope = oidc.params?.scope;
+      if (typeof scope === 'string') grant.addOIDCScope(scope);
       await grant.save();
       return grant;
     },

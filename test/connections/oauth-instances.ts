@@ -34,8 +34,8 @@ export async function newOAuthInstance(
   });
 }
 
-async function secretOf({ call, orgId }: Person, client_secret: string): Promise<string> {
-  const { status, body } = await call<{ secret_id: string }>('POST', `/v1/orgs/${orgId}/secrets`, {
+async function secretOf(person: Person, client_secret: string): Promise<string> {
+  const { status, body } = await person.call<{ secret_id: string }>('POST', `/v1/orgs/${person.orgId}/secrets`, {
     name: `tracker ${randomUUID()}`,
     secret_type: 'oauth2',
     value: { client_secret },
