@@ -166,7 +166,7 @@ export class OAuthProvider {
     oauth.allowInsecureRequests(configuration);
     const send = this.#outbound.fetchFor({ owner: orgId });
     configuration[oauth.customFetch] = async (url, { signal: _signal, ...init }) =>
-      standardAnswer(await send(url, { ...init, redirect: 'error' }), onLabel);
+      standardAnswer(await send(url, { ...init, ...requestAs(service, init), redirect: 'error' }), onLabel);
     return configuration;
   }
 }
@@ -178,9 +178,34 @@ const scopesIn = (scope: string): string[] =>
     .filter((word) => word !== '')
     .slice(0, MAX_SCOPES);
 
+/** Headers and body of a request to a token or revocation endpoint, in the form that the provider takes. */
+function requestAs(
+  { token_request_format: format, token_request_headers: more }: OAuthService,
+  { headers: given, body }: Pick<oauth.CustomFetchOptions, 'headers' | 'body'>,
+): { headers: Headers; body: oauth.FetchBody } {
+  const headers = new Headers(more ?? {});
+  for (const [name, value] of new Headers(given)) headers.set(name, value);
+  if (format !== 'json' || !(body instanceof URLSearchParams)) return { headers, body };
+  headers.set('content-type', 'application/json');
+  // a hint of RFC 7009, which such providers do not follow and may refuse as an unknown field
+  const { token_type_hint: _hint, ...fields } = Object.fromEntries(body);
+  return { headers, body: JSON.stringify(fields) };
+}
+
+/** As a form has it. The library's own encoding also changes `-`, `_` and `.`, and some providers decode nothing. */
+const formEncoded = (text: string): string => new URLSearchParams([['', text]]).toString().slice(1);
+
+/** RFC 6749, 2.3.1. */
+const clientSecretBasic =
+  (secret: string): oauth.ClientAuth =>
+  (_server, { client_id: id }, _body, headers) => {
+    const credentials = Buffer.from(`${formEncoded(id)}:${formEncoded(secret)}`).toString('base64');
+    headers.set('authorization', `Basic ${credentials}`);
+  };
+
 function authenticationOf({ token_endpoint_auth_method: method }: OAuthService, secret: string | null) {
   if (secret === null || method === 'none') return oauth.None();
-  return method === 'client_secret_basic' ? oauth.ClientSecretBasic(secret) : oauth.ClientSecretPost(secret);
+  return method === 'client_secret_basic' ? clientSecretBasic(secret) : oauth.ClientSecretPost(secret);
 }
 
 function refusalOf(error: unknown, upstream: string): ProviderRefusal {

@@ -9,21 +9,21 @@ const isObject = (value: unknown): value is Json => typeof value === 'object' &&
 export type LabelSink = (label: string) => void;
 
 /**
- * The answer of a token endpoint as RFC 6749 has it. Some providers send errors with status 200, a token type of their
- * own for what is a bearer token, or scopes between commas. An ID token is taken out: it is not asked for, and checking
- * it would need the keys of its issuer.
+ * The answer of a token endpoint as RFC 6749 has it. Some providers send errors with status 200 or in words of their
+ * own, a token type of their own for what is a bearer token, or scopes between commas. An ID token is taken out: it is
+ * not asked for, and checking it would need the keys of its issuer.
  * @param onLabel gets the name of the account, if the answer has one
  */
 export async function standardAnswer(answer: Response, onLabel: LabelSink): Promise<Response> {
   const body = await answer.text();
   const given = parsed(body);
   if (!isObject(given)) return rebuilt(answer.status, body, answer.headers.get('content-type') ?? 'text/plain');
-  const isError = typeof given.error === 'string' && typeof given.access_token !== 'string';
+  const isError = typeof given.access_token !== 'string' && wordOf(given, answer.status) !== null;
   const status = answer.status === 200 && isError ? 400 : answer.status;
   const label = labelOf(given);
   if (label) onLabel(label);
   const { id_token: _idToken, ...rest } = given;
-  const json = { ...rest, ...typeOf(given), ...scopeOf(given) };
+  const json = { ...rest, ...typeOf(given), ...scopeOf(given), ...(isError ? errorOf(given, answer.status) : {}) };
   return rebuilt(status, JSON.stringify(json), 'application/json');
 }
 
@@ -37,6 +37,29 @@ function parsed(body: string): unknown {
   } catch {
     return null; // a proxy's own error page
   }
+}
+
+/**
+ * What GitHub and Slack say instead of `invalid_grant`
+ * (docs.github.com/en/apps/oauth-apps/maintaining-oauth-apps/troubleshooting-oauth-app-access-token-request-errors,
+ * docs.slack.dev/reference/methods/oauth.v2.access).
+ */
+const INVALID_GRANT = new Set(['bad_verification_code', 'bad_refresh_token', 'invalid_code', 'invalid_refresh_token']);
+
+/** The word of an error. Notion has it as `code` (developers.notion.com/reference/create-a-token). */
+const wordOf = ({ error, code }: Json, status: number): string | null =>
+  [error, ...(status >= 400 ? [code] : [])].find((word) => typeof word === 'string') ?? null;
+
+/** An error in the words of RFC 6749. The provider's own word is kept if nothing else describes the error. */
+function errorOf(json: Json, status: number): Json {
+  const word = wordOf(json, status) ?? '';
+  const described = [json.error_description, json.message].find((text) => typeof text === 'string');
+  const isInvalid = INVALID_GRANT.has(word);
+  const error_description = described ?? (isInvalid ? word : undefined);
+  return {
+    error: isInvalid ? 'invalid_grant' : word,
+    ...(error_description === undefined ? {} : { error_description }),
+  };
 }
 
 const STANDARD_TYPE = /^(bearer|dpop)$/i;

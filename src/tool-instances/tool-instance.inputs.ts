@@ -19,7 +19,7 @@ const ConnectionCredentialsInput = builder.inputType('ConnectionCredentialsInput
   fields: (t) => ({
     clientId: t.string({ constraints: clientText, description: 'Identifier of the client at the provider.' }),
     clientSecretVaultId: t.string({
-      constraints: clientText,
+      constraints: { ...clientText, sensitive: true },
       description:
         "A reference to the client's secret, never the secret: `secret://name` for a secret of the organization " +
         'itself, or `sec_…` for any secret in the organization.',

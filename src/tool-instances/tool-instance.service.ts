@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { reachesEveryWorkspace } from '../access/access.ts';
 import type { Actor } from '../access/caller.ts';
 import type { Checked, WorkspacePlace } from '../access/checked-place.ts';
-import { conflict, forbidden, InputError, isRefusal, notFound } from '../core/errors.ts';
+import { conflict, forbidden, InputError, invalidInput, isRefusal, notFound } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import type { Tx } from '../data/changes.ts';
 import type { Given } from '../data/given.ts';
@@ -64,6 +64,10 @@ interface InstanceDeps extends ServiceDeps {
 }
 
 const CLIENT_SECRET = ['input', 'connectionCredentials', 'clientSecretVaultId'];
+/** References to other vaults: `external:client`. */
+const EXTERNAL = /^[a-z][a-z0-9+.-]*:/;
+const NO_REFERENCE =
+  'this is no reference: store the client secret as a secret, and name that with secret:// or by its identifier';
 const CONFIGURATION = ['input', 'configuration'];
 
 /**
@@ -279,13 +283,14 @@ export class ToolInstanceService {
 
   /**
    * Whoever names a secret sends it to the provider: only those who may see that secret.
-   * @throws FORBIDDEN, RESOURCE_NOT_FOUND
+   * @throws FORBIDDEN, RESOURCE_NOT_FOUND; InputError for what is no reference, because it may be the secret itself
    */
   async #demandSecret(actor: Actor, orgId: string, { connectionCredentials }: UpdateToolInstance): Promise<void> {
     const reference = connectionCredentials?.clientSecretVaultId;
     if (!reference) return;
     const { sql, vault, secretReads } = this.#deps;
     const found = await vault.resolve(sql, orgId, reference);
+    if (found.kind === 'external' && !EXTERNAL.test(reference)) throw invalidInput(CLIENT_SECRET, NO_REFERENCE);
     const secret = found.kind === 'secret' ? await secretReads.all.findInTenant(unkept, orgId, found.id) : null;
     if (secret) await secretReads.demand(actor, secret, 'secret:read');
   }

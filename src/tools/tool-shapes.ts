@@ -44,6 +44,10 @@ export interface OAuthService {
   token_endpoint_auth_method?: 'client_secret_basic' | 'client_secret_post' | 'none' | null;
   /** More parameters of the authorization request. */
   authorization_parameters?: Record<string, string> | null;
+  /** Of the bodies that the token and revocation endpoints take. Default `form`, as RFC 6749 has it. */
+  token_request_format?: 'form' | 'json' | null;
+  /** More headers of requests to these endpoints, such as the version of an API. */
+  token_request_headers?: Record<string, string> | null;
 }
 
 /** How an API key goes into requests: the entry of a credential schema that has a `placement`. */
@@ -91,6 +95,8 @@ const credentialField: JsonSchema = {
     pkce: flag,
     token_endpoint_auth_method: { type: 'string', enum: ['client_secret_basic', 'client_secret_post', 'none'] },
     authorization_parameters: stringMap,
+    token_request_format: { type: 'string', enum: ['form', 'json'] },
+    token_request_headers: stringMap,
     placement: {
       type: 'object',
       required: ['in', 'name'],

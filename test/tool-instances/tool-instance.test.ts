@@ -367,6 +367,25 @@ test('custom actions are checked by the schemas that forms are made from', async
   ]);
 });
 
+test('a client secret in the place of a reference to it is refused, and is not repeated', async () => {
+  const ann = await register(app, { name: 'ann' });
+  const toolId = await newTool(ann);
+  const configuration = { base_url: 'https://tickets.test', token: 'abc' };
+  const connection_credentials = { client_id: 'id', client_secret_vault_id: 'opensesame' };
+  const body = { tool_id: toolId, name: 'x', configuration, connection_credentials };
+  const { instance_id: id } = await newInstance(ann, toolId, { configuration });
+  for (const refused of [
+    await ann.call('POST', instancesOf(ann), body),
+    await ann.call('PUT', `${instancesOf(ann)}/${id}`, { connection_credentials }),
+  ]) {
+    expect([refused.status, placesOf(refused.body)]).toEqual([
+      422,
+      [['connection_credentials.client_secret_vault_id', 'value_error']],
+    ]);
+    expect(JSON.stringify(refused.body)).not.toContain('opensesame');
+  }
+});
+
 test('a secret that an instance refers to cannot be destroyed until it does no more', async () => {
   const ann = await register(app, { name: 'ann' });
   const toolId = await newTool(ann);

@@ -5,9 +5,9 @@
 const reasons = {
   invalid_url: 'The URL must be an absolute https:// URL without user name and password.',
   invalid_request: 'The method, a header or the body of the request is not allowed.',
-  blocked_address: 'The target has an address that this service does not call.',
-  blocked_port: 'The target has a port that this service does not call.',
-  insecure_url: 'The target must be called over https.',
+  blocked_address: 'The target has an address that this service does not call. See its setting OUTBOUND_ALLOW.',
+  blocked_port: 'The target has a port that this service does not call. See its setting OUTBOUND_ALLOW.',
+  insecure_url: 'The target must be called over https. See the setting OUTBOUND_ALLOW of this service.',
   redirect: 'The target redirects to another host or too often.',
   timeout: 'The target did not answer in time.',
   network: 'The target could not be reached, or the connection broke.',
