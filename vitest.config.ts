@@ -10,5 +10,7 @@ export default defineConfig({
     maxWorkers: 2,
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // a second, which is the default, is short on a machine that does other work as well
+    expect: { poll: { timeout: 8_000 } },
   },
 });

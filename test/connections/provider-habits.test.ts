@@ -80,7 +80,7 @@ describe('an authorization at a built-in tool asks as its provider documents it'
 describe('requests to the token endpoint', () => {
   const credentials = (id: string, secret: string) => `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`;
 
-  test('with HTTP Basic have the client as it is, for providers that decode nothing, and form-encoded if need be', async () => {
+  test('with HTTP Basic change nothing in the usual identifiers: some providers decode nothing', async () => {
     const token_endpoint_auth_method = 'client_secret_basic';
     const begun = await begin({ token_endpoint_auth_method });
     answers = [[200, { access_token: 'a', token_type: 'bearer' }]];
