@@ -17,13 +17,15 @@ const EXEMPT = [
 ];
 
 /**
- * Lines that cannot be broken: one URL, a row of a Markdown table, or a line in a code fence of Markdown.
+ * Lines that cannot be broken: one URL, the path of a route, a relation of Prisma, a row of a Markdown table, or a
+ * line in a code fence of Markdown.
  * @param {string} line
  * @param {boolean} isMarkdown
  * @param {boolean} isFenced
  */
 const isUnbreakable = (line, isMarkdown, isFenced) =>
-  /^\W*https?:\/\/\S+$/.test(line) || (isMarkdown && (isFenced || line.startsWith('|')));
+  /^(?:\W*https?:\/\/\S+|\s*path: "\S+"|\s+\w+ +\w+ @relation\(.*\))$/.test(line) ||
+  (isMarkdown && (isFenced || line.startsWith('|')));
 
 /**
  * @param {string} file

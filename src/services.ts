@@ -32,11 +32,13 @@ import { Cursors } from './data/cursors.ts';
 import { JobQueue } from './data/job-queue.ts';
 import type { ServiceDeps } from './data/service-deps.ts';
 import { Sql } from './data/sql.ts';
+import { EntityService } from './entities/entity.service.ts';
 import { DeploymentService } from './environments/deployment.service.ts';
 import { EnvironmentService } from './environments/environment.service.ts';
 import { EventService } from './events/event.service.ts';
 import { EventTail } from './events/event-tail.ts';
 import { MissedEvents } from './events/missed-events.ts';
+import { MemoryService } from './memories/memory.service.ts';
 import { ModelEntitlementService } from './model-entitlements/model-entitlement.service.ts';
 import { LogicalModelService } from './models/logical-model.service.ts';
 import { ModelRoutingService } from './models/model-routing.service.ts';
@@ -252,5 +254,7 @@ export function createServices(process: ProcessDeps) {
     releases: new ReleaseService(deps),
     environments: new EnvironmentService({ ...deps, secrets }),
     deployments: new DeploymentService(deps),
+    entities: new EntityService(deps),
+    memories: new MemoryService(deps),
   };
 }

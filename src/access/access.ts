@@ -222,6 +222,33 @@ export class Access {
   }
 
   /**
+   * The same for several parts, with one statement.
+   * @throws RESOURCE_NOT_FOUND with the first part that does not exist
+   */
+  async findParts(
+    workspace: WorkspacePlace,
+    named: readonly { part: PlacePart; id: string }[],
+  ): Promise<{ [Part in PlacePart as `${Part}Id`]?: string }> {
+    const [only, ...more] = named;
+    if (only && more.length === 0) return { [`${only.part}Id`]: await this.findPart(workspace, only.part, only.id) };
+    const { orgId, workspaceId } = workspace;
+    const columns = named.map(({ part, id }, at) =>
+      part === 'namespace' && id === DEFAULT_NAMESPACE
+        ? `(${DEFAULT_NAMESPACE_ID} and $${at + 3}::text is not null) as "${part}Id"`
+        : `(${partById(part).replace('$3', `$${at + 3}`)}) as "${part}Id"`,
+    );
+    const unstorable = named.find(({ id }) => isUnstorable(id));
+    if (unstorable) throw notFound(unstorable.part, unstorable.id);
+    const [row = {}] = await this.#sql.read<{ [Part in PlacePart as `${Part}Id`]?: string }>(
+      `select ${columns.join(', ')}`,
+      [orgId, workspaceId, ...named.map(({ id }) => id)],
+    );
+    const missing = named.find(({ part }) => !row[`${part}Id`]);
+    if (missing) throw notFound(missing.part, missing.id);
+    return row;
+  }
+
+  /**
    * For a permission that may be limited to own content: passes when the grant covers a row made by `createdBy`.
    * @throws FORBIDDEN with the permission
    */

@@ -20,6 +20,9 @@ export interface EnvironmentPlace extends WorkspacePlace {
   environmentId: string;
 }
 
+/** An app and a namespace of the same workspace. */
+export interface AppNamespacePlace extends AppPlace, NamespacePlace {}
+
 /** A part of a workspace that contains other resources. */
 export type PlacePart = 'namespace' | 'app' | 'environment';
 
@@ -58,6 +61,11 @@ export class RootPlace {
 
   get app(): Checked<AppPlace> {
     return markChecked({ ...this.#workspace, appId: this.#part('appId') }, this.#asked);
+  }
+
+  get appNamespace(): Checked<AppNamespacePlace> {
+    const parts = { appId: this.#part('appId'), namespaceId: this.#part('namespaceId') };
+    return markChecked({ ...this.#workspace, ...parts }, this.#asked);
   }
 
   get environment(): Checked<EnvironmentPlace> {

@@ -10,6 +10,8 @@ export const eventNames = {
   revoke: 'revoked',
   toggle: 'toggled',
   upgrade: 'upgraded',
+  relate: 'related',
+  unrelate: 'unrelated',
 } as const;
 
 /** A verb of {@link eventNames}. */

@@ -233,12 +233,27 @@ export const resources = {
     may: { read: 'viewer', create: ownOr('member', 'editor'), delete: ownOr('member', 'editor') },
     events: [...editable, 'needs_reauth'],
   },
+  // an entity belongs to an app and to a namespace of the same workspace
+  entity: {
+    prefix: 'ent',
+    in: ['namespace', 'app'],
+    may: { read: 'viewer', create: 'member', update: 'member', delete: 'editor' },
+    events: [...editable, 'related', 'unrelated'],
+  },
+  memory: {
+    prefix: 'mem',
+    in: ['namespace', 'app'],
+    may: { read: 'viewer', create: 'member', update: 'member', delete: 'editor' },
+    events: editable,
+  },
   sync: { in: 'workspace', may: { subscribe: 'viewer' } },
 
   // internal to the service
   session: { prefix: 'ses', in: 'nowhere' },
   root_key: { prefix: 'rk', in: 'nowhere' },
   credential: { prefix: 'cred', in: 'nowhere' },
+  // a relation is read and changed with its entities
+  entity_relation: { prefix: 'rel', in: ['namespace', 'app'] },
   activity: { prefix: 'act', in: 'anywhere' },
   event: { prefix: 'evt', in: 'anywhere' },
   // for requests that name no resource: an identifier without a known prefix, a path without a route

@@ -25,6 +25,8 @@ const lockOrder = [
   'threads',
   'apps',
   'releases',
+  'entities',
+  'memories',
   'environments',
   'environment_slots',
   'oauth_states',

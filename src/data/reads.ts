@@ -140,6 +140,23 @@ export class Reads<
     return pageOf(cursors, scope, slice, after, total);
   }
 
+  /**
+   * The first rows below a place, without a cursor. Places that are asked for together are read with one statement and
+   * share `together` rows; each has at least `least` of its own.
+   */
+  async firstOf(
+    context: RequestCache,
+    place: Checked<Place>,
+    { first, together, least }: { first: number; together: number; least: number },
+  ): Promise<Row[]> {
+    const loader = loaderOf(context, `${this.#name} first ${first}`, (parents) => {
+      const limit = Math.min(first, Math.max(least, Math.floor(together / parents.length)));
+      const request = { values: [], after: null, limit };
+      return this.#completed(context, readPages(this.#deps.sql, this.sources.list, parents, request));
+    });
+    return (await loader.load(this.#keyOf(place))).rows;
+  }
+
   /** A row of a place. @throws RESOURCE_NOT_FOUND */
   async get(context: RequestCache, place: Checked<Place>, id: string): Promise<Row> {
     const row = await this.find(context, place, id);

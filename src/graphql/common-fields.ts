@@ -56,6 +56,16 @@ export function inApp(type: ObjectRef<Types, InWorkspace & { appId: string }>, k
   refersTo(type, { workspaceId: 'workspace' });
 }
 
+/** The fields of a resource in an app and a namespace: those of a workspace, `appId` and `namespaceId`. */
+export function inAppAndNamespace(
+  type: ObjectRef<Types, InWorkspace & { appId: string; namespaceId: string }>,
+  kind: IdKind,
+): void {
+  inApp(type, kind);
+  builder.objectField(type, 'namespaceId', (t) => t.exposeID('namespaceId', { description: 'The namespace.' }));
+  refersTo(type, { appId: { kind: 'app', required: true }, namespaceId: { kind: 'namespace', required: true } });
+}
+
 /** A nullable time. */
 export const optionalTime = (description: string) => ({ type: 'DateTime', nullable: true, description }) as const;
 

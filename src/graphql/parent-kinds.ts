@@ -2,7 +2,7 @@ import type { Checked, PlacePart, RootPlace, WorkspacePlace } from '../access/ch
 import { type Place, placeOfRow } from '../core/place.ts';
 import type { Permission } from '../core/resources.ts';
 import type { Context } from './context.ts';
-import { appArgs, namespaceArgs, organizationArgs, workspaceArgs } from './place-args.ts';
+import { appArgs, appNamespaceArgs, namespaceArgs, organizationArgs, workspaceArgs } from './place-args.ts';
 import type { Requirement } from './plugins/access-plugin.ts';
 import { inside } from './row-places.ts';
 
@@ -21,7 +21,7 @@ export interface ParentRow {
 }
 
 /** How a type is the parent of others. */
-interface ParentKind {
+export interface ParentKind {
   /** The arguments that identify it. */
   args: (organization?: string) => ReturnType<typeof organizationArgs>;
   /** What a field of the parent requires of its caller. */
@@ -86,6 +86,18 @@ const kinds: Readonly<Record<string, ParentKind>> = {
   },
   Namespace: partKind('namespace', namespaceArgs),
   App: partKind('app', appArgs),
+};
+
+/** Of rows that are in an app and in a namespace: no type is their only parent. */
+export const appInNamespace: ParentKind = {
+  args: appNamespaceArgs,
+  authorize: inWorkspace,
+  authorizeRoot: (workspace) => ({ workspace, in: ['app', 'namespace'] }),
+  ofRoot: (root) => root.appNamespace,
+  ofRow: (row) => {
+    throw new Error(`'${row.id}' alone has no rows that are in an app and in a namespace.`);
+  },
+  demand: demandInWorkspace,
 };
 
 /** @throws Error for a type that cannot be a parent */

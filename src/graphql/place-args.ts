@@ -22,6 +22,12 @@ export const appArgs = () => ({
   ...builder.args((t) => ({ appId: t.id({ required: true, description: 'The app.' }) })),
 });
 
+/** Arguments that name an app and a namespace of one workspace. */
+export const appNamespaceArgs = () => ({
+  ...appArgs(),
+  ...builder.args((t) => ({ namespaceId: t.id({ required: true, description: 'The namespace, or `default`.' }) })),
+});
+
 /** Arguments that name the environment of an operation. */
 export const environmentArgs = () => ({
   ...workspaceArgs(),

@@ -8,7 +8,7 @@ import { builder } from './builder.ts';
 import type { Context } from './context.ts';
 import { registerNode } from './node.ts';
 import { pageArgs, pageType } from './page-type.ts';
-import { type ParentRow, type PlacedRow, parentKindOf } from './parent-kinds.ts';
+import { type ParentKind, type ParentRow, type PlacedRow, parentKindOf } from './parent-kinds.ts';
 
 type Types = typeof builder.$inferSchemaTypes;
 /** The resources that have a read permission. */
@@ -23,11 +23,21 @@ interface ReadsOf<Row, Args extends PageArgs> {
   findUnscoped(context: RequestCache, id: string): Promise<Row | null>;
 }
 
+type ReadsIn<Row, Args extends PageArgs> = (services: Context['services']) => ReadsOf<Row, Args>;
+
+/** Where rows are that have several parents: the place of their queries, and the list below each parent. */
+interface Parents<Row, Args extends PageArgs> {
+  place: ParentKind;
+  lists: readonly { of: ObjectRef<Types, ParentRow>; reads: ReadsIn<Row, Args> }[];
+}
+
 interface Readable<Row, Args extends PageArgs> {
   kind: ReadableKind;
-  /** The parent type of the rows. */
-  below: ObjectRef<Types, ParentRow>;
-  reads: (services: Context['services']) => ReadsOf<Row, Args>;
+  /** The name of a list, if it is not that of the type with an `s`. */
+  plural?: string;
+  /** The parent type of the rows, or their parents. */
+  below: ObjectRef<Types, ParentRow> | Parents<Row, Args>;
+  reads: ReadsIn<Row, Args>;
   /** Arguments of the lists in addition to those of a page: the filters of the reads. */
   filters?: () => InputFieldMap & Record<Exclude<keyof Args, keyof PageArgs>, unknown>;
   /** Arguments of a page, if they are not the usual ones. */
@@ -55,13 +65,17 @@ export function readable<Row extends PlacedRow, Args extends PageArgs>(
   const noun = nounOf(type.name);
   const field = type.name.charAt(0).toLowerCase() + type.name.slice(1);
   const permission = `${kind}:read` as const;
-  const parent = parentKindOf(below.name);
+  const { plural = `${field}s` } = options;
+  const several = 'lists' in below;
+  const parent = several ? below.place : parentKindOf(below.name);
+  const lists = several ? below.lists : [{ of: below, reads: options.reads }];
+  const nounOfParent = several ? 'an app in a namespace' : startingNoun(nounOf(below.name)).toLowerCase();
   const reads = ({ services }: Context): ReadsOf<Row, PageArgs> => options.reads(services);
   const filters = () => options.filters?.();
   const pages = pageType(type.name, type);
   // rows directly in an organization are referenced by the identifier that they have there
   const within = (context: Context, orgId: string, id: string) =>
-    below.name === 'Organization'
+    !several && below.name === 'Organization'
       ? reads(context).find(context, parent.ofRow({ id: orgId }), id)
       : reads(context).findInTenant(context, orgId, id);
 
@@ -71,16 +85,20 @@ export function readable<Row extends PlacedRow, Args extends PageArgs>(
     return row;
   });
 
-  builder.objectField(below, nested.name ?? `${field}s`, (t) =>
-    t.field({
-      type: pages,
-      nullable: nested.nullable ?? false,
-      description: nested.description ?? `The ${noun}s, newest first.`,
-      authorize: parent.authorize(permission),
-      args: { ...filters(), ...page() },
-      resolve: (row, args, context) => reads(context).list(context, parent.ofRow(row), args),
-    }),
-  );
+  for (const { of, ...list } of lists) {
+    const above = parentKindOf(of.name);
+    const listed = ({ services }: Context): ReadsOf<Row, PageArgs> => list.reads(services);
+    builder.objectField(of, nested.name ?? plural, (t) =>
+      t.field({
+        type: pages,
+        nullable: nested.nullable ?? false,
+        description: nested.description ?? `The ${nounOf(plural)}, newest first.`,
+        authorize: above.authorize(permission),
+        args: { ...filters(), ...page() },
+        resolve: (row, args, context) => listed(context).list(context, above.ofRow(row), args),
+      }),
+    );
+  }
 
   if (one) {
     const { arg = 'id', argDescription = `The ${noun}.` } = one;
@@ -103,11 +121,10 @@ export function readable<Row extends PlacedRow, Args extends PageArgs>(
       }),
     );
   }
-  builder.queryField(`${field}s`, (t) =>
+  builder.queryField(plural, (t) =>
     t.field({
       type: pages,
-      description:
-        list.description ?? `The ${noun}s of ${startingNoun(nounOf(below.name)).toLowerCase()}, newest first.`,
+      description: list.description ?? `The ${nounOf(plural)} of ${nounOfParent}, newest first.`,
       authorize: parent.authorizeRoot(permission),
       args: { ...parent.args(), ...filters(), ...(list.page ?? page)() },
       resolve: (root, args, context) => reads(context).list(context, parent.ofRoot(root), args),

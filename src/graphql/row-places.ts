@@ -28,6 +28,8 @@ export const inside = {
     markChecked({ orgId, workspaceId, appId: id }),
   environment: ({ orgId, workspaceId, id }: WorkspacePlace & Identified): Checked<EnvironmentPlace> =>
     markChecked({ orgId, workspaceId, environmentId: id }),
+  entity: ({ orgId, id }: OrganizationPlace & Identified): Checked<OrganizationPlace & { entityId: string }> =>
+    markChecked({ orgId, entityId: id }),
   tool: ({ orgId, id }: OrganizationPlace & Identified): Checked<OrganizationPlace & { toolId: string }> =>
     markChecked({ orgId, toolId: id }),
 };

@@ -3,6 +3,8 @@ import '../apps/app.graph.ts';
 import '../auth/auth.graph.ts';
 import '../environments/deployment.graph.ts';
 import '../environments/environment.graph.ts';
+import '../entities/entity.graph.ts';
+import '../memories/memory.graph.ts';
 import '../connections/connection.graph.ts';
 import '../events/event.graph.ts';
 import '../models/logical-model.graph.ts';

@@ -70,6 +70,8 @@ describe('scopes and permissions', () => {
     tool: ['read create update', ''],
     tool_instance: ['read create update delete execute', ''],
     connection: ['read create delete', ''],
+    entity: ['read create update delete', ''],
+    memory: ['read create update delete', ''],
     sync: ['subscribe', ''],
   };
   const named = (column: 0 | 1) =>
@@ -109,7 +111,8 @@ describe('scopes and permissions', () => {
       app:create app:update release:create thread:create thread:update secret:create secret:update
       environment:create environment:update deployment:create model:create model:update provider_account:create
       provider_account:update model_entitlement:create model_entitlement:update tool:create tool:update
-      tool_instance:create tool_instance:update connection:create`;
+      tool_instance:create tool_instance:update connection:create entity:create entity:update memory:create
+      memory:update`;
     const people = `user:create user:update workspace_member:create workspace_member:update organization_member:create
       organization_member:update invitation:create invitation:update api_token:create app_token:create`;
     expect([...expandScope('write')].sort()).toEqual([...reads, ...written.split(/\s+/)].sort());

@@ -55,7 +55,10 @@ async function oneOfEach(owner: Person): Promise<Record<string, string>> {
     credential_schema: [{ name: 'key', type: 'string', sensitive: true }],
   });
   const instance = await made(`${owner.home}/tool-instances`, 'instance_id', { tool_id: tool, name: 't' });
+  const graph = `${owner.home}/apps/${app_id}/namespaces/default`;
   return {
+    Entity: await made(`${graph}/entities`, 'entity_id', { name: 'e' }),
+    Memory: await made(`${graph}/memories`, 'memory_id', { content: 'm' }),
     Tool: tool,
     ToolInstance: instance,
     Connection: await made(`${owner.home}/connections/api-key`, 'connection_id', {

@@ -76,6 +76,7 @@ beforeAll(async () => {
     environmentId: environment_id!,
     appId: app_id!,
     toolId: tool_id!,
+    entityId: world.ids.entity_id!,
   };
 }, 120_000);
 afterAll(() => app.close());

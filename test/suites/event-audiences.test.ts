@@ -46,6 +46,8 @@ const liesIn: Partial<Record<ResourceWord, readonly Below[]>> = {
   tool: [],
   tool_instance: [],
   connection: [],
+  entity: ['namespace', 'app'],
+  memory: ['namespace', 'app'],
 };
 
 interface Listener {

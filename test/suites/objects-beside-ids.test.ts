@@ -19,6 +19,8 @@ const alone: Record<string, string> = {
   'ConnectionCredentials.clientSecretVaultId': 'A reference may be any text; to read it is not to read its secret.',
   'ConnectionCredentials.clientId': 'It is known to the provider alone.',
   'UpgradeToolInstanceResult.instanceId': 'Whoever upgraded the instance gets it in `instance`.',
+  'LinkedMemory.entityIds': 'They are in the traversal itself.',
+  'EntityRelation.relationId': 'A relation is what its entities show of it.',
   'User.settings': 'An object for REST; `organizations` gives them.',
 };
 

@@ -104,6 +104,9 @@ function readTypes(): Set<GraphQLObjectType> {
   return found;
 }
 
+/** It leads back to the type that it comes from, which no document here does: test/entities/walk.test.ts follows it. */
+const leadsBack = ['EntityRelation.target'];
+
 test('every nested field is asked for', () => {
   const asked = new Set<string>();
   const types = new TypeInfo(schema);
@@ -117,7 +120,7 @@ test('every nested field is asked for', () => {
       .map(({ name }) => `${of.name}.${name}`),
   );
   expect(nested.length).toBeGreaterThan(40);
-  expect(nested.filter((name) => !asked.has(name))).toEqual([]);
+  expect(nested.filter((name) => !asked.has(name))).toEqual(leadsBack);
 });
 
 describe.each(kinds)('a token restricted to one %s', (kind) => {

@@ -99,6 +99,14 @@ const matrix: Record<Permission, string> = {
   'connection:read': 'x x x x x',
   'connection:create': '- o x x x',
   'connection:delete': '- o x x x',
+  'entity:read': 'x x x x x',
+  'entity:create': '- x x x x',
+  'entity:update': '- x x x x',
+  'entity:delete': '- - x x x',
+  'memory:read': 'x x x x x',
+  'memory:create': '- x x x x',
+  'memory:update': '- x x x x',
+  'memory:delete': '- - x x x',
   'sync:subscribe': 'x x x x x',
 };
 

@@ -63,6 +63,8 @@ async function vary(): Promise<void> {
       current_month_tokens = 7, max_requests_per_month = null where ${last('provider_accounts', 3)}`,
     `update tool_instances set is_active = false, schema_version = 0, mcp_requires_confirmation = true,
       credential_refs = '{"api_key": "vault://x/api_key"}' where ${last('tool_instances', 1)}`,
+    `update entities set mention_count = 7, last_referenced_at = now(), is_indexed = true, description = null
+      where ${last('entities', 1)}`,
     `update model_targets set consecutive_failures = 3, last_failure = now() where model_id = '${ids.model_id}'`,
     `update logical_models set status_by_hand = 'degraded' where ${last('logical_models', 1)}`,
     `update model_entitlements set request_count = 5, total_tokens = 4000000000, last_used_at = now()
@@ -190,6 +192,35 @@ const declared: Record<string, HeldReads> = {
   'threads.reads': {
     place: () => ({ ...inWorkspace(), namespaceId: ids.thread_namespace! }),
     rows: () => rows.threads({ ...inWorkspace(), namespaceId: ids.thread_namespace }),
+  },
+  'entities.reads': {
+    place: () => ({ ...inWorkspace(), appId: ids.app_id!, namespaceId: ids.namespace_id! }),
+    rows: () => rows.entities({ ...inWorkspace(), appId: ids.app_id, namespaceId: ids.namespace_id }),
+  },
+  'entities.ofApp': {
+    place: () => ({ ...inWorkspace(), appId: ids.app_id! }),
+    rows: () => rows.entities({ ...inWorkspace(), appId: ids.app_id }),
+  },
+  'entities.ofNamespace': {
+    place: () => ({ ...inWorkspace(), namespaceId: ids.namespace_id! }),
+    rows: () => rows.entities({ ...inWorkspace(), namespaceId: ids.namespace_id }),
+  },
+  // all of them start from it
+  'entities.relations': {
+    place: () => ({ orgId: org(), entityId: ids.entity_id! }),
+    rows: () => rows.relations({ orgId: org(), sourceEntityId: ids.entity_id }),
+  },
+  'memories.reads': {
+    place: () => ({ ...inWorkspace(), appId: ids.app_id!, namespaceId: ids.namespace_id! }),
+    rows: () => rows.memories({ ...inWorkspace(), appId: ids.app_id, namespaceId: ids.namespace_id }),
+  },
+  'memories.ofApp': {
+    place: () => ({ ...inWorkspace(), appId: ids.app_id! }),
+    rows: () => rows.memories({ ...inWorkspace(), appId: ids.app_id }),
+  },
+  'memories.ofNamespace': {
+    place: () => ({ ...inWorkspace(), namespaceId: ids.namespace_id! }),
+    rows: () => rows.memories({ ...inWorkspace(), namespaceId: ids.namespace_id }),
   },
   'apps.ofOrganization': {
     place: () => ({ orgId: org() }),
@@ -356,6 +387,14 @@ const statements: Record<string, () => Promise<void>> = {
     const { value, ...shown } = await reveals.get(actor, markChecked({ orgId: org() }), ids.secret_id!, true);
     expect(value).toBeTypeOf('object');
     expect([shown]).toStrictEqual(await rows.secrets({ id: ids.secret_id }));
+  },
+  'entities/entity.traversal.ts': async () => {
+    const place = markChecked({ ...inWorkspace(), appId: ids.app_id!, namespaceId: ids.namespace_id! });
+    const args = { depth: 1, includeMemories: false };
+    const { root, connectedEntities } = await app.services.entities.traverse(place, ids.entity_id!, args);
+    const [entity, target] = await rows.entities({ id: { in: [ids.entity_id!, ids.target_entity_id!] } });
+    const wanted = entity?.id === ids.entity_id ? [entity, target] : [target, entity];
+    expect([root, ...connectedEntities.map((found) => found.entity)]).toStrictEqual(wanted);
   },
   'models/model-routing.reads.ts': async () => {
     const { targets, ...wanted } = await app.database.prisma.logicalModel.findUniqueOrThrow({

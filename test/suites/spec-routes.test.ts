@@ -8,6 +8,7 @@ import { createWorld, type World } from '../support/world.ts';
 const O = '/v1/orgs/{org_id}';
 const W = `${O}/workspaces/{workspace_id}`;
 const N = `${W}/namespaces/{namespace_id}`;
+const E = `${W}/apps/{app_id}/namespaces/{namespace_id}`;
 
 /**
  * The tables of the spec that are built: method, path, error set, status of success (defaults §0.2). Copied by hand.
@@ -64,6 +65,13 @@ const spec: [method: string, path: string, errors: string, status: number][] = [
   ['POST', `${W}/environments/{environment_id}/deploy`, 'B', 200],
   ['DELETE', `${W}/environments/{environment_id}/deploy/{app_id}`, 'B', 200],
   ['GET', `${W}/environments/{environment_id}/deployments`, 'B', 200],
+  ['GET', `${E}/entities`, 'C', 200],
+  ['POST', `${E}/entities`, 'C', 201],
+  ['GET', `${E}/entities/{entity_id}`, 'C', 200],
+  ['PUT', `${E}/entities/{entity_id}`, 'C', 200],
+  ['DELETE', `${E}/entities/{entity_id}`, 'C', 200],
+  ['POST', `${E}/entities/relations`, 'C', 200],
+  ['POST', `${E}/entities/{entity_id}/traverse`, 'C', 200],
   ['GET', `${O}/secrets`, 'C', 200],
   ['POST', `${O}/secrets`, 'C', 201],
   ['GET', `${O}/secrets/by-name/{name}`, 'C', 200],
@@ -112,7 +120,7 @@ test('the routes of the spec are there, with their methods, paths, error sets an
     routes.map(({ method, path, errors, status }) => `${method} ${path} ${errors} ${status}`).sort();
   const wanted = spec.map(([method, path, errors, status]) => ({ method, path, errors, status }));
   expect(lines(operations.filter(({ isAddition }) => !isAddition))).toEqual(lines(wanted));
-  expect(spec).toHaveLength(92);
+  expect(spec).toHaveLength(99);
 });
 
 test('an addition takes no path of the spec', () => {
@@ -203,6 +211,11 @@ const shapes = {
     'workspace_limits allowed_step_types allowed_endpoints allowed_purposes enabled request_count ' +
     'total_tokens',
   Entitlements: 'total has_more next_cursor entitlements',
+  Entity:
+    'entity_id workspace_id namespace_id name entity_type description last_referenced_at created_at updated_at ' +
+    'aliases relations source_memory_ids tags importance mention_count metadata is_indexed',
+  Entities: 'total has_more next_cursor entities',
+  Traversal: 'root connected_entities linked_memories depth_reached',
   Message: 'message',
 };
 type Shape = keyof typeof shapes;

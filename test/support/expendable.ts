@@ -4,7 +4,7 @@ import type { TestApp } from './app.ts';
 import { operationAt, pathVariables } from './operations.ts';
 import { expectOk, type Parts, type PartsOptions, partsOf } from './requests.ts';
 import { makeToolInstance } from './tool-instance.ts';
-import { findKey, makeOne, makerOf, type World } from './world.ts';
+import { findKey, makeOne, makeRelation, makerOf, type World } from './world.ts';
 
 /**
  * What a route changes or removes, made anew for each try, where no route of its own makes it. THE place to add such a
@@ -40,6 +40,7 @@ const fresh: Record<string, (app: TestApp, world: World, path: string, role: Rol
     await makeOne(app, world, operationAt('POST', `${workspace}/environments/{environment_id}/deploy`));
     return world.ids.app_id!;
   },
+  relation_id: makeRelation,
   instance_id: (app, world) => connectedInstance(app, world, 'namespaces/{namespace_id}/connections'),
   tool_instance_id: (app, world) => connectedInstance(app, world, 'connections/api-key'),
   logical_model_id: async (app, world, path) => {

@@ -35,6 +35,32 @@ export const prismaRows = (prisma: PrismaClient) => ({
   apps: (where: Of<'app'>) => prisma.app.findMany({ where, ...byId }),
   releases: (where: Of<'release'>) => prisma.release.findMany({ where, ...byId }),
 
+  async entities(where: Of<'entity'>) {
+    const memories = { select: { memoryId: true }, orderBy: { memoryId: 'desc' } } as const;
+    const rows = await prisma.entity.findMany({ where, ...byId, include: { memories } });
+    return rows.map(({ memories: links, ...row }) => ({
+      ...without(row, ['identityKey']),
+      sourceMemoryIds: links.map(({ memoryId }) => memoryId),
+    }));
+  },
+
+  async memories(where: Of<'memory'>) {
+    const entities = { select: { entityId: true }, orderBy: { entityId: 'desc' } } as const;
+    const rows = await prisma.memory.findMany({ where, ...byId, include: { entities } });
+    return rows.map(({ entities: links, ...row }) => ({ ...row, entityIds: links.map(({ entityId }) => entityId) }));
+  },
+
+  /** The relations that start from an entity, as it sees them. */
+  async relations(where: Of<'entityRelation'>) {
+    const rows = await prisma.entityRelation.findMany({ where, ...byId, include: { target: true } });
+    return rows.map(({ target, sourceEntityId, ...row }) => ({
+      ...without(row, ['workspaceId', 'appId', 'namespaceId']),
+      entityId: sourceEntityId,
+      direction: 'outgoing',
+      targetName: target.name,
+    }));
+  },
+
   /** The tools of an organization's catalogue. */
   async tools(orgId: string) {
     const rows = await prisma.tool.findMany({ where: { OR: [{ orgId }, { orgId: null }] }, ...byId });

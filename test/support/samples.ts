@@ -77,6 +77,8 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   'TestToolInstanceInput.action': () => 'get',
   'TestToolInstanceInput.parameters': ({ marker }) => ({ id: marker }),
   '*.clientSecretVaultId': () => 'external:client',
+  // the first entity of a world is there before its memory
+  '*.sourceMemoryIds': ({ ids }) => (ids.memory_id ? [ids.memory_id] : absent),
   // the default environment could not be deleted, an archived one not be deployed to
   'CreateEnvironmentInput.isDefault': () => absent,
   'UpdateEnvironmentInput.isDefault': () => absent,

@@ -100,6 +100,7 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
     await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/workspaces/{workspace_id}/model-entitlements'));
     const instanceId = await makeToolInstance(app, world, world.accounts.owner.userId);
     Object.assign(ids, { tool_instance_id: instanceId, instance_id: instanceId });
+    await makeRelation(app, world);
     for (const variable of variablesOf(operations)) await makeId(app, world, variable);
     // an instance of the world's own tool
     await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances'));
@@ -132,6 +133,24 @@ async function deployEverywhere(app: TestApp, world: World): Promise<void> {
     const body = await makeOne(app, { ...world, ids: { ...ids, environment_id } }, deploy);
     ids.deployment_id = findKey(body, ['deployment_id'])!;
   }
+}
+
+const graph = '/v1/orgs/{org_id}/workspaces/{workspace_id}/apps/{app_id}/namespaces/{namespace_id}';
+
+/** Makes a relation of the world's entity to another one; its route does not answer its id. */
+export async function makeRelation(app: TestApp, world: World): Promise<string> {
+  const ids = world.ids as Record<string, string>;
+  for (const variable of ['app_id', 'namespace_id']) await makeId(app, world, variable);
+  const entities = operationAt('POST', `${graph}/entities`);
+  ids.target_entity_id ??= findKey(await makeOne(app, world, entities), ['entity_id'])!;
+  await makeId(app, world, 'entity_id');
+  await makeOne(app, world, operationAt('POST', `${graph}/entities/relations`));
+  const { rows } = await app.database.pool.query<{ id: string }>(
+    'select id from entity_relations where source_entity_id = $1 order by id desc limit 1',
+    [ids.entity_id],
+  );
+  ids.relation_id ??= rows[0]!.id;
+  return rows[0]!.id;
 }
 
 /** Path variables of all operations. */

@@ -43,6 +43,7 @@ export async function seed(anyone: Client, tables: ReadonlySet<string>): Promise
   if (tables.has('secrets')) seeded.reveals = await seedSecrets(ann, org, ids);
   if (tables.has('logical_models')) await seedModels(ann, org, ids);
   if (tables.has('tools')) await seedTools(ann, org, ids);
+  if (tables.has('entities')) await seedGraph(ann, org, ids);
   if (tables.has('api_tokens')) seeded.apiToken = await seedTokens(ann, anyone, org, ids);
   const refreshed = await anyone.post('/v1/auth/refresh', { refresh_token: text(first, 'refresh_token') });
   seeded.refreshToken = text(refreshed, 'refresh_token');
@@ -96,6 +97,22 @@ async function seedWorkspaces(ann: Client, first: Json, org: string, ids: Json):
   const releases = `${home}/apps/${String(ids.app_id)}/releases`;
   ids.previous_release_id = text(await ann.post(releases, { version: '1.0.0' }), 'release_id');
   ids.release_id = text(await ann.post(releases, { version: '1.1.0', notes: 'Better.' }), 'release_id');
+}
+
+async function seedGraph(ann: Client, org: string, ids: Json): Promise<void> {
+  const app = `${org}/workspaces/${String(ids.workspace_id)}/apps/${String(ids.app_id)}`;
+  const graph = `${app}/namespaces/${String(ids.namespace_id)}`;
+  const metadata = { external_id: 17, deep: { er: [true, 1.5] } };
+  const ada = { name: 'Ada', entity_type: 'person', aliases: ['Countess'], importance: 0.9, metadata };
+  ids.entity_id = text(await ann.post(`${graph}/entities`, ada), 'entity_id');
+  const other = text(await ann.post(`${graph}/entities`, { name: 'Engine' }), 'entity_id');
+  await ann.must('POST', `${graph}/entities/relations`, {
+    source_entity_id: ids.entity_id,
+    target_entity_id: other,
+    relation_type: 'programs',
+  });
+  const memory = await ann.post(`${graph}/memories`, { content: 'The first.', entity_ids: [ids.entity_id, other] });
+  ids.memory_id = text(memory, 'memory_id');
 }
 
 async function seedEnvironments(ann: Client, org: string, ids: Json): Promise<void> {

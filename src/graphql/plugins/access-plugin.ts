@@ -25,8 +25,8 @@ import type { ActivityLabel } from './activity-plugin.ts';
  * - `organization` / `workspace`: a permission there. A root field names them by the arguments `orgId` and
  *   `workspaceId`; with `by: 'id'`, the argument `id` is the organization or workspace itself. Other fields take them
  *   from their object. `in` names the part of the workspace that a root field is about, by `namespaceId`, `appId` or
- *   `environmentId`: it must exist, which is checked last. The resolver of a root field gets the checked place as its
- *   parent.
+ *   `environmentId`, or several parts: they must exist, which is checked last. The resolver of a root field gets the
+ *   checked place as its parent.
  * - `service`: a permission that the service checks, because the place depends on the row, the input or the caller.
  *   Beside `organization` or `workspace`, it is an additional permission that the service checks. A token must grant it
  *   even if the service would admit its user without it, as with the user's own resources.
@@ -38,7 +38,7 @@ export type Requirement =
   | { session: Permission }
   | 'inherited'
   | { organization: Permission; by?: 'id'; service?: Permission }
-  | { workspace: Permission; by?: 'id'; in?: PlacePart; service?: Permission }
+  | { workspace: Permission; by?: 'id'; in?: PlacePart | readonly PlacePart[]; service?: Permission }
   | { service: Permission };
 
 /** The permission of a field, which a refusal names; `null` if it has none. */
@@ -214,20 +214,20 @@ function placeReader<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldCo
   const permission = isOrganization ? requirement.organization : requirement.workspace;
   const orgIdOf = argumentReader(fieldConfig, isOrganization ? (requirement.by ?? 'orgId') : 'orgId');
   const workspaceIdOf = isOrganization ? null : argumentReader(fieldConfig, requirement.by ?? 'workspaceId');
-  const part = isOrganization ? undefined : requirement.in;
-  const partIdOf = part && argumentReader(fieldConfig, `${part}Id`);
+  const parts = isOrganization ? [] : [requirement.in ?? []].flat();
+  const partReaders = parts.map((part) => ({ part, idOf: argumentReader(fieldConfig, `${part}Id`) }));
   return (context, args, grant = 'none') => {
     const asked = { permission, grant };
     const orgId = orgIdOf(args, args);
     if (!workspaceIdOf) return new RootPlace({ orgId }, asked);
     const workspace = { orgId, workspaceId: workspaceIdOf(args, args) };
-    if (!partIdOf) return new RootPlace(workspace, asked);
-    const id = partIdOf(args, args);
+    if (partReaders.length === 0) return new RootPlace(workspace, asked);
+    const named = partReaders.map(({ part, idOf }) => ({ part, id: idOf(args, args) }));
     // checked once per request, however many fields are about it
-    const found = context.once(`${part} ${orgId} ${workspace.workspaceId} ${id}`, () =>
-      context.services.access.findPart(workspace, part, id),
+    const found = context.once(`${JSON.stringify(named)} ${orgId} ${workspace.workspaceId}`, () =>
+      context.services.access.findParts(workspace, named),
     );
-    return found.then((partId) => new RootPlace({ ...workspace, [`${part}Id`]: partId }, asked));
+    return found.then((ids) => new RootPlace({ ...workspace, ...ids }, asked));
   };
 }
 
