@@ -14,6 +14,11 @@ const EXCEPTIONS = [
     uses: ['flydrive', '@aws-sdk/client-s3'],
     why: 'the store for files that the operator names',
   },
+  {
+    from: 'src/indexing/text/',
+    uses: ['node:worker_threads', 'unpdf', 'mammoth', 'globalThis'],
+    why: 'parsers of files, which get bytes and no address, in a thread without an environment',
+  },
   { from: 'src/data/sql.', uses: ['pg'], why: 'a prepared statement is a class of the driver, run by the pool' },
   { from: 'src/platform/postgres/', uses: ['node:child_process', 'import()'], why: 'the embedded database' },
   {
@@ -49,10 +54,12 @@ const HARMLESS_PACKAGES = new Set([
   'ajv', // loads schemas only through a function that it is given
   'dataloader',
   'fastify',
+  'gpt-tokenizer',
   'graphql',
   'graphql-ws',
   'graphql-yoga',
   'helmet',
+  'htmlparser2',
   'ipaddr.js',
   'lru-cache',
   'pino',

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 
 function rootAbove(start: string): string {
   for (let dir = start; ; dir = path.dirname(dir)) {
@@ -17,3 +17,14 @@ export const operationsDir = path.join(projectRoot, 'rest', 'operations');
 
 /** The folder of the Prisma migrations (`<name>/migration.sql`), applied on start. */
 export const migrationsDir = path.join(projectRoot, 'prisma', 'migrations');
+
+/** Whether the service runs from its sources, as in tests, instead of what was built. */
+const isFromSources = import.meta.url.endsWith('.ts');
+
+/** How to start a module of `src` in a worker thread. @param module its path in `src`, without extension */
+export const threadOf = (module: string): { file: string; execArgv: string[] } =>
+  isFromSources
+    ? { file: path.join(projectRoot, 'src', `${module}.ts`), execArgv: ['--import', typescriptInThreads] }
+    : { file: path.join(projectRoot, 'dist', 'src', `${module}.js`), execArgv: [] };
+
+const typescriptInThreads = pathToFileURL(path.join(projectRoot, 'scripts', 'typescript-in-threads.mjs')).href;

@@ -1,0 +1,28 @@
+/** Sentences for `index_error`: none contains anything of the file. */
+export const extractionFailures = {
+  unreadable: 'The file is damaged, or is not what its type says.',
+  encrypted: 'The file is encrypted.',
+  too_large: 'The file is too large to be indexed: the limit is 32 MiB.',
+  expands: 'The file unpacks to more than the limit of 100 times its size.',
+  timeout: 'Reading the file took longer than 10 seconds.',
+  memory: 'Reading the file took more memory than the limit.',
+  crash: 'Reading the file failed.',
+} as const;
+
+export type ExtractionFailure = keyof typeof extractionFailures;
+
+/** A file that has no text for us. */
+export class ExtractionError extends Error {
+  readonly reason: ExtractionFailure;
+
+  constructor(reason: ExtractionFailure, cause?: unknown) {
+    super(extractionFailures[reason], { cause });
+    this.name = 'ExtractionError';
+    this.reason = reason;
+  }
+
+  /** Whether another try would end the same. What took too long or too much may have met a busy machine. */
+  get isFinal(): boolean {
+    return !['timeout', 'memory', 'crash'].includes(this.reason);
+  }
+}

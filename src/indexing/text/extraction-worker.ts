@@ -1,0 +1,95 @@
+// Runs in a worker thread, for one file after another. Parsers are loaded when the first file of their kind comes.
+import { setPriority } from 'node:os';
+import { parentPort } from 'node:worker_threads';
+import { ExtractionError, type ExtractionFailure } from './extraction-error.ts';
+import type { ExtractedText, ExtractionAnswer, ExtractionTask } from './extraction-messages.ts';
+import { KeptText } from './kept-text.ts';
+import { limits } from './text-limits.ts';
+
+async function extracted(task: ExtractionTask): Promise<ExtractedText> {
+  const read = await readerOf(task);
+  giveWay();
+  tell('reading');
+  const text = (await read()).toString();
+  tell('read');
+  const { chunksOf } = await import('./chunks.ts');
+  return { text, chunks: chunksOf(text) };
+}
+
+/** Requests go first. Linux gives each thread its own priority; elsewhere this would be the one of the service. */
+function giveWay(): void {
+  if (process.platform === 'linux') setPriority(0, 5);
+}
+
+/** Loads the parser, before it meets the file. */
+async function readerOf({ kind, bytes, isWhole }: ExtractionTask): Promise<() => KeptText | Promise<KeptText>> {
+  if (kind === 'pdf') {
+    const { pdfText } = await import('./pdf-text.ts');
+    unpackable = bytes.length * limits.ratio;
+    return () => pdfText(bytes);
+  }
+  if (kind === 'docx') {
+    const { docxText } = await import('./docx-text.ts');
+    return () => docxText(bytes);
+  }
+  const { decodeText } = await import('./plain-text.ts');
+  if (kind === 'html') {
+    const { htmlText } = await import('./html-text.ts');
+    return () => htmlText(decodeText(bytes, isWhole));
+  }
+  if (kind === 'json') {
+    const { jsonText } = await import('./json-text.ts');
+    return () => jsonText(decodeText(bytes, isWhole));
+  }
+  return () => {
+    const text = new KeptText();
+    text.add(decodeText(bytes, isWhole));
+    return text;
+  };
+}
+
+const tell = (answer: ExtractionAnswer) => parentPort!.postMessage(answer);
+
+/** Bytes that may still be unpacked of the file that is read. */
+let unpackable = 0;
+
+/**
+ * The parser of PDF unpacks by such streams. Past the limit this thread ends at once: the parser would begin again,
+ * with its own unpacking.
+ */
+class BoundedDecompression extends DecompressionStream {
+  override readonly readable: ReadableStream;
+
+  constructor(format: ConstructorParameters<typeof DecompressionStream>[0]) {
+    super(format);
+    const count = new TransformStream<Uint8Array, Uint8Array>({
+      transform: (part, controller) => {
+        unpackable -= part.length;
+        if (unpackable < 0) refuse('expands');
+        controller.enqueue(part);
+      },
+    });
+    this.readable = super.readable.pipeThrough(count);
+  }
+}
+Object.assign(globalThis, { DecompressionStream: BoundedDecompression });
+
+function refuse(failure: ExtractionFailure): never {
+  tell({ failure });
+  process.exit();
+}
+
+/** What a parser throws is about the file, and may contain parts of it. */
+function failureOf(error: unknown): ExtractionFailure {
+  if (error instanceof ExtractionError) return error.reason;
+  if (error instanceof RangeError && /allocation|Invalid (array|typed array|string) length/.test(error.message))
+    return 'memory';
+  return 'unreadable';
+}
+
+parentPort!.on('message', (task: ExtractionTask) => {
+  extracted(task).then(
+    (result) => tell({ result }),
+    (error: unknown) => tell({ failure: failureOf(error) }),
+  );
+});
