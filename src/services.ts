@@ -22,6 +22,7 @@ import { ConnectionService } from './connections/connection.service.ts';
 import { ConnectionCredentials } from './connections/connection-credentials.ts';
 import { ConnectionNotices } from './connections/connection-notices.ts';
 import { ConnectionRefresh } from './connections/connection-refresh.ts';
+import { ConnectionRemoval } from './connections/connection-removal.ts';
 import { ConnectionRequirementsReader } from './connections/connection-requirements.ts';
 import { OAuthProvider } from './connections/oauth-provider.ts';
 import { OAuthStates } from './connections/oauth-states.ts';
@@ -104,6 +105,7 @@ type Machinery =
   | 'oauthStates'
   | 'connectionCredentials'
   | 'connectionRefresh'
+  | 'connectionRemoval'
   | 'revocations';
 
 /** What resolvers see: the services of each resource, and what authorization and activity records of fields need. */
@@ -164,6 +166,7 @@ export function createServices(process: ProcessDeps) {
     provider,
     seal: new Seal(process.appSecret, 'revocation'),
   });
+  const connectionRemoval = new ConnectionRemoval({ changes, revocations });
   const connectionRefresh = new ConnectionRefresh({
     sql,
     changes,
@@ -175,7 +178,13 @@ export function createServices(process: ProcessDeps) {
   });
   const connectionCredentials = new ConnectionCredentials({ sql, credentials, refresh: connectionRefresh });
   const secretReads = new SecretReads(deps);
-  const toolInstances = new ToolInstanceService({ ...deps, vault, credentials, secretReads });
+  const toolInstances = new ToolInstanceService({
+    ...deps,
+    vault,
+    credentials,
+    secretReads,
+    connections: connectionRemoval,
+  });
   const secrets = new SecretService({ ...deps, reads: secretReads, rootKeys, vault, onFault });
   return {
     sql,
@@ -224,19 +233,20 @@ export function createServices(process: ProcessDeps) {
       credentials,
       vault,
       provider,
-      revocations,
+      removal: connectionRemoval,
       publicUrl,
       states: oauthStates,
     }),
     connectionCredentials,
     connectionRefresh,
+    connectionRemoval,
     connectionRequirements: new ConnectionRequirementsReader(sql),
     revocations,
     secretReads,
     secrets,
     reveals: new RevealService({ ...deps, prisma, rootKeys, reads: secretReads, onFault }),
     secretNotices: secretNotices({ changes, mail }),
-    namespaces: new NamespaceService({ ...deps, secrets }),
+    namespaces: new NamespaceService({ ...deps, secrets, connections: connectionRemoval }),
     threads: new ThreadService(deps),
     tools: new ToolService(deps),
     toolInstances,

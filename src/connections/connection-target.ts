@@ -1,8 +1,9 @@
 import { systemCaller } from '../access/system-caller.ts';
 import { ApiError, conflict } from '../core/errors.ts';
-import { type Asked, findRow } from '../data/find-row.ts';
+import { type Asked, findRow, findRows } from '../data/find-row.ts';
+import { statement } from '../data/writes.ts';
 import type { Tool, ToolInstance } from '../generated/prisma/client.ts';
-import { VaultFault } from '../secrets/envelope.ts';
+import { type SecretValue, VaultFault } from '../secrets/envelope.ts';
 import type { Vault } from '../secrets/vault.ts';
 import { type OAuthService, oauthServiceOf } from '../tools/tool-shapes.ts';
 import type { OAuthClient } from './oauth-provider.ts';
@@ -18,6 +19,20 @@ export async function findTarget(db: Asked, orgId: string, instanceId: string): 
   const instance = await findRow(db, 'tool_instances', { orgId, id: instanceId });
   const tool = instance && (await findRow(db, 'tools', { id: instance.toolId }));
   return instance && tool && { instance, tool };
+}
+
+/** The same for instances of any organization, by their identifiers. Not scoped: the caller has found them in rows. */
+export async function findTargets(db: Asked, instanceIds: readonly string[]): Promise<Map<string, Target>> {
+  const instances = await findRows(db, 'tool_instances', statement`t.id = any(${[...new Set(instanceIds)]}::text[])`);
+  const toolIds = [...new Set(instances.map(({ toolId }) => toolId))];
+  const tools = await findRows(db, 'tools', statement`t.id = any(${toolIds}::text[])`);
+  const toolOf = new Map(tools.map((tool) => [tool.id, tool]));
+  return new Map(
+    instances.flatMap((instance): [string, Target][] => {
+      const tool = toolOf.get(instance.toolId);
+      return tool ? [[instance.id, { instance, tool }]] : [];
+    }),
+  );
 }
 
 /** What callers know the provider of a tool by. */
@@ -70,13 +85,18 @@ export async function clientOf(vault: Vault, reference: ClientReference): Promis
     );
   try {
     const value = await vault.open(systemCaller('connections'), client.orgId, clientSecretRef);
-    // `client_secret`, or the only value that the secret has
-    const [only, ...others] = Object.values(value);
-    const secret = value.client_secret ?? (others.length === 0 ? only : undefined);
-    if (typeof secret !== 'string' || secret === '') throw unusable();
+    const secret = clientSecretIn(value);
+    if (secret === null) throw unusable();
     return { ...client, clientSecret: secret };
   } catch (error) {
     if (error instanceof VaultFault || error instanceof ApiError) throw unusable();
     throw error;
   }
+}
+
+/** `client_secret`, or the only value that a secret has; `null` for a secret without either. */
+export function clientSecretIn(value: SecretValue): string | null {
+  const [only, ...others] = Object.values(value);
+  const secret = value.client_secret ?? (others.length === 0 ? only : undefined);
+  return typeof secret === 'string' && secret !== '' ? secret : null;
 }

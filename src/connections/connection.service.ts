@@ -13,11 +13,11 @@ import { type Connection, Prisma, type ToolInstance } from '../generated/prisma/
 import type { Credentials } from '../secrets/credentials.ts';
 import type { Vault } from '../secrets/vault.ts';
 import { connected, showInInstance } from './connection-changes.ts';
+import type { ConnectionRemoval } from './connection-removal.ts';
 import { type AuthType, PENDING_SECONDS } from './connection-state.ts';
 import { clientOf, clientReferenceOf, findTarget, type Target } from './connection-target.ts';
 import { type OAuthProvider, ProviderRefusal } from './oauth-provider.ts';
 import type { OAuthStates } from './oauth-states.ts';
-import type { Revocations } from './revocations.ts';
 import { keyOf, type StoredCredential, tokensOf } from './stored-credential.ts';
 
 /** Where a connection applies: in a namespace, or wherever in the workspace a namespace has none of its own. */
@@ -52,7 +52,7 @@ interface ConnectionDeps extends ServiceDeps {
   vault: Vault;
   states: OAuthStates;
   provider: OAuthProvider;
-  revocations: Revocations;
+  removal: ConnectionRemoval;
   publicUrl: () => string;
 }
 
@@ -201,7 +201,7 @@ export class ConnectionService {
    * @throws RESOURCE_NOT_FOUND with the instance; FORBIDDEN for a connection of others
    */
   async delete(actor: Actor, place: ConnectionPlace, instanceId: string): Promise<{ message: string }> {
-    const { sql, access, changes, revocations } = this.#deps;
+    const { sql, access, changes, removal } = this.#deps;
     const { permission, grant } = place.asked;
     const key = keyOfPlace(place, instanceId);
     const found = await findRow(sql, 'connections', key);
@@ -211,11 +211,9 @@ export class ConnectionService {
       await tx.lock('tool_instances', { id: instanceId }, 'no key update');
       await tx.expectVersion({ table: 'connections', key: { id: found.id } });
       const connection = await tx.lock('connections', key, 'update', () => notFound('connection', instanceId));
-      await revocations.ofConnection(tx, connection);
-      tx.remove('connections', { id: connection.id });
+      await removal.remove(tx, [connection]);
       showInInstance(tx, connection, 'not_connected');
       tx.audit({ ...recordOf(connection), action: 'disconnect', metadata: { tool_instance_id: instanceId } });
-      emitChange(tx, 'deleted', 'connection', connection);
     });
     return { message: 'Connection deleted successfully' };
   }
@@ -256,9 +254,15 @@ function belongsTo(instance: ToolInstance, place: WorkspacePlace & { namespaceId
   );
 }
 
-/** Locks an instance, so that it gets one connection for a place, and the connection that is there. */
+/**
+ * Locks an instance, so that it gets one connection for a place, and the connection that is there. The namespace stays.
+ * @throws RESOURCE_NOT_FOUND `namespace`, `tool_instance`
+ */
 async function lockPlace(tx: Tx, place: WorkspacePlace & { namespaceId?: string | null }, instanceId: string) {
   const { orgId, workspaceId } = place;
+  const namespaceId = namespaceOf(place);
+  if (namespaceId !== null)
+    tx.demand('namespaces', { id: namespaceId }, 'key share', () => notFound('namespace', namespaceId));
   const locked = await tx.lock('tool_instances', { orgId, workspaceId, id: instanceId }, 'no key update', () =>
     notFound('tool_instance', instanceId),
   );

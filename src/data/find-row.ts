@@ -16,6 +16,15 @@ export async function findRow<Name extends TableName>(
   return row ?? null;
 }
 
+/** The rows `t` that match a condition. */
+export async function findRows<Name extends TableName>(
+  db: Asked,
+  name: Name,
+  { text, values }: Statement,
+): Promise<Row<Name>[]> {
+  return db.query<Row<Name>>({ text: `select ${tableOf(name).named} from ${name} t where ${text}`, values });
+}
+
 /** Reads the rows that have these values. */
 export function selectOf<Name extends TableName>(name: Name, where: Columns<Name>): Statement {
   const table = tableOf(name);

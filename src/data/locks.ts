@@ -89,6 +89,8 @@ export interface RowLocks {
   ): Promise<Row<Name> | null>;
   /** The same for several rows. @param condition on a row `t` */
   lockAll<Name extends LockableTable>(table: Name, condition: Statement, strength: LockStrength): Promise<Row<Name>[]>;
+  /** The same without reading them, for rows that may be many and large. */
+  lockUnread(table: LockableTable, condition: Statement, strength: LockStrength): Promise<void>;
 }
 
 /** Locks one row, and reads it once it is locked. */
@@ -101,13 +103,21 @@ export function lockOf<Name extends LockableTable>(
   return { text: `${row.text} for ${strength}`, values: row.values };
 }
 
-/** Locks the rows `t` that match a condition, in the order of their keys. */
-export function lockAllOf(name: LockableTable, { text, values }: Statement, strength: LockStrength): Statement {
+/** Locks the rows `t` that match a condition, in the order of their keys. @param columns what is read of them */
+export function lockAllOf(
+  name: LockableTable,
+  { text, values }: Statement,
+  strength: LockStrength,
+  columns = tableOf(name).named,
+): Statement {
   const order = keys[name] ?? 't.id';
-  return {
-    text: `select ${tableOf(name).named} from ${name} t where ${text} order by ${order} for ${strength}`,
-    values,
-  };
+  return { text: `select ${columns} from ${name} t where ${text} order by ${order} for ${strength}`, values };
+}
+
+/** The same for rows of which nothing is read. */
+export function lockUnreadOf(name: LockableTable, condition: Statement, strength: LockStrength): Statement {
+  const { text, values } = lockAllOf(name, condition, strength, '1');
+  return { text: `select count(*) from (${text}) locked`, values };
 }
 
 /** Locks a row that must exist, together with the other writes. */

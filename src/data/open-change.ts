@@ -7,7 +7,15 @@ import type { Tx } from './changes.ts';
 import { type Composed, compose } from './composed.ts';
 import { lockVersion, type VersionedRow, type VersionedTable } from './expectation.ts';
 import type { JobQueue, NewJob } from './job-queue.ts';
-import { demandOf, type LockableTable, type LockOrder, type LockStrength, lockAllOf, lockOf } from './locks.ts';
+import {
+  demandOf,
+  type LockableTable,
+  type LockOrder,
+  type LockStrength,
+  lockAllOf,
+  lockOf,
+  lockUnreadOf,
+} from './locks.ts';
 import { type EventEntry, eventRow, writeEvents } from './outbox.ts';
 import type { Sql } from './sql.ts';
 import type { Columns, NewRow, Row, TableName } from './tables.ts';
@@ -64,6 +72,11 @@ export class OpenChange implements Tx {
   ): Promise<Row<Name>[]> {
     this.#locks?.take(table);
     return this.query(lockAllOf(table, condition, strength));
+  }
+
+  async lockUnread(table: LockableTable, condition: Statement, strength: LockStrength): Promise<void> {
+    this.#locks?.take(table);
+    await this.query(lockUnreadOf(table, condition, strength));
   }
 
   demand<Name extends LockableTable>(

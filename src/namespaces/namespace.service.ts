@@ -1,5 +1,6 @@
 import type { Actor } from '../access/caller.ts';
 import type { Checked, WorkspacePlace } from '../access/checked-place.ts';
+import type { ConnectionRemoval } from '../connections/connection-removal.ts';
 import { alreadyExists, conflict, notFound } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import { DEFAULT_NAMESPACE } from '../core/place.ts';
@@ -24,12 +25,17 @@ export interface UpdateNamespace {
   description?: string | null;
 }
 
+interface NamespaceDeps extends ServiceDeps {
+  secrets: SecretService;
+  connections: ConnectionRemoval;
+}
+
 /** Namespaces: the parts of a workspace. */
 export class NamespaceService {
   readonly reads: Reads<Namespace, WorkspacePlace>;
-  readonly #deps: ServiceDeps & { secrets: SecretService };
+  readonly #deps: NamespaceDeps;
 
-  constructor(deps: ServiceDeps & { secrets: SecretService }) {
+  constructor(deps: NamespaceDeps) {
     this.#deps = deps;
     this.reads = new Reads(deps, {
       kind: 'namespace',
@@ -76,12 +82,17 @@ export class NamespaceService {
     );
   }
 
-  /** Deletes a namespace with everything in it. @throws RESOURCE_CONFLICT `default_namespace` */
+  /**
+   * Deletes a namespace with everything in it. The tokens of its connections are revoked. @throws RESOURCE_CONFLICT
+   * `default_namespace`
+   */
   async delete(actor: Actor, place: Checked<WorkspacePlace>, id: string): Promise<void> {
     const namespace = await this.reads.get(unkept, place, id);
     ensureNotDefault(namespace, 'cannot be deleted');
     await this.#deps.changes.run(actor, async (tx) => {
+      await tx.lock('namespaces', { id: namespace.id }, 'update', () => notFound('namespace', id));
       await tx.expectVersion({ table: 'namespaces', key: { id: namespace.id } });
+      await this.#deps.connections.ofNamespace(tx, namespace);
       tx.remove('namespaces', { id: namespace.id }, () => notFound('namespace', id));
       await this.#deps.secrets.placeDeleted(tx, { namespaceId: namespace.id });
       recordChange(tx, 'delete', 'namespace', namespace, { slug: namespace.slug });

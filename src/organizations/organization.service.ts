@@ -30,8 +30,10 @@ export interface OrganizationDeps extends ServiceDeps {
 
 /** Organizations: the tenants. */
 export class OrganizationService {
+  /** An organization stays as long as it has connections: these are revoked first. */
   readonly retention = [
-    `delete from organizations where deleted_at < now() - interval '30 days'`,
+    `delete from organizations o where deleted_at < now() - interval '30 days'
+     and not exists (select 1 from connections c where c.org_id = o.id)`,
     `delete from resource_counts c where not exists (select 1 from organizations o where o.id = c.org_id)`,
   ];
   /** Reads single organizations. */

@@ -1,8 +1,9 @@
 import { newId } from '../core/ids.ts';
 import type { Tx } from '../data/changes.ts';
-import { type Asked, findRow } from '../data/find-row.ts';
+import { type Asked, findRow, findRows } from '../data/find-row.ts';
+import { statement } from '../data/writes.ts';
 import type { RootKeys } from '../platform/keys/root-keys.ts';
-import { newDataKey, openValue, type SecretValue, sealValue, unwrapKey, wrapKey } from './envelope.ts';
+import { attempt, newDataKey, openValue, type SecretValue, sealValue, unwrapKey, wrapKey } from './envelope.ts';
 import { lockRootKey } from './root-key-lock.ts';
 
 /** What a credential belongs to, and goes with. */
@@ -50,6 +51,20 @@ export class Credentials {
   async open(db: Asked, orgId: string, owner: CredentialOwner): Promise<SecretValue | null> {
     const stored = await findRow(db, 'credentials', { orgId, ...owner });
     return stored && openValue(unwrapKey(this.#rootKeys, stored), stored, stored);
+  }
+
+  /** The objects of connections by their identifier, without those that do not open any more. */
+  async openOfConnections(db: Asked, connectionIds: readonly string[]): Promise<Map<string, SecretValue>> {
+    const stored = await findRows(db, 'credentials', statement`t.connection_id = any(${connectionIds}::text[])`);
+    return new Map(
+      stored.flatMap((row): [string, SecretValue][] => {
+        const value = attempt(
+          () => openValue(unwrapKey(this.#rootKeys, row), row, row),
+          () => undefined,
+        );
+        return value && row.connectionId ? [[row.connectionId, value]] : [];
+      }),
+    );
   }
 
   /** Removes the object of an owner that stays, if it has one. */

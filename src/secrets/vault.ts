@@ -2,12 +2,12 @@ import type { Caller } from '../access/caller.ts';
 import { conflict, invalidInput, notFound } from '../core/errors.ts';
 import type { SecretReference } from '../core/owner.ts';
 import type { Changes, Tx } from '../data/changes.ts';
-import { type Asked, findRow } from '../data/find-row.ts';
+import { type Asked, findRow, findRows } from '../data/find-row.ts';
 import type { Sql } from '../data/sql.ts';
 import { statement } from '../data/writes.ts';
 import { Prisma, type Secret } from '../generated/prisma/client.ts';
 import type { RootKeys } from '../platform/keys/root-keys.ts';
-import { openValue, type SecretIdentity, type SecretValue, unwrapKey, type WrappedKey } from './envelope.ts';
+import { attempt, openValue, type SecretIdentity, type SecretValue, unwrapKey, type WrappedKey } from './envelope.ts';
 
 /** A resource that refers to a secret. */
 export interface SecretUse {
@@ -22,6 +22,15 @@ export type Resolution = { kind: 'secret'; id: string } | { kind: 'external' } |
 const MAX_USES = 100;
 const BY_NAME = 'secret://';
 const BY_ID = 'sec_';
+
+/** A reference, and the organization that has it. */
+export interface OwnedReference {
+  orgId: string;
+  reference: string;
+}
+
+/** What {@link Vault.openForEnd} names the value of a reference. */
+export const referenceKey = ({ orgId, reference }: OwnedReference): string => `${orgId} ${reference}`;
 
 interface VaultDeps {
   sql: Sql;
@@ -121,6 +130,52 @@ export class Vault {
       throw unusable(row.id, row.status === 'active' ? 'expired' : 'disabled');
     });
     return openValue(unwrapKey(rootKeys, opened), opened, opened);
+  }
+
+  /**
+   * The values of the secrets that references mean, for the end of what refers to them: also of a place that is deleted
+   * in the same change or was deleted before. Each access is counted. @returns the values by {@link referenceKey},
+   * without those that are missing, disabled or expired or do not open
+   */
+  async openForEnd(tx: Tx, wanted: readonly OwnedReference[]): Promise<Map<string, SecretValue>> {
+    if (wanted.length === 0) return new Map();
+    const orgIds = wanted.map(({ orgId }) => orgId);
+    const references = wanted.map(({ reference }) => reference);
+    const names = references.map((text) => (text.startsWith(BY_NAME) ? text.slice(BY_NAME.length) : null));
+    const secrets = await tx.query<WrappedKey & { version: number; name: string; scope: string }>(statement`
+      update secrets set access_count = access_count + 1, last_accessed_at = now()
+      where id in (
+          select s.id from unnest(${orgIds}::text[], ${references}::text[], ${names}::text[]) as w (org_id, id, name)
+          join secrets s on s.org_id = w.org_id and (s.id = w.id or s.scope = 'organization' and s.name = w.name)
+          order by s.id for no key update of s)
+        and status = 'active' and coalesce(expires_at > now(), true)
+      returning id, org_id as "orgId", root_key_id as "rootKeyId", wrapped_key as "wrappedKey",
+        vault_version as version, name, scope`);
+    // a separate statement: it sees the version of a rotation that the lock has waited for
+    const versions = await findRows(
+      tx,
+      'secret_versions',
+      statement`(t.secret_id, t.version) in (
+      select * from unnest(${secrets.map(({ id }) => id)}::text[], ${secrets.map(({ version }) => version)}::int[]))`,
+    );
+    const ciphertexts = new Map(versions.map(({ secretId, ciphertext }) => [secretId, ciphertext]));
+    return new Map(
+      secrets.flatMap((secret) => {
+        const value = attempt(
+          () =>
+            openValue(unwrapKey(this.#deps.rootKeys, secret), secret, {
+              version: secret.version,
+              ciphertext: ciphertexts.get(secret.id) ?? null,
+            }),
+          () => undefined,
+        );
+        const meant = value ? [secret.id, ...namesOf(secret)] : [];
+        return meant.map((reference): [string, SecretValue] => [
+          referenceKey({ orgId: secret.orgId, reference }),
+          value!,
+        ]);
+      }),
+    );
   }
 
   async #find(db: Asked, orgId: string, references: readonly string[]): Promise<SecretUse[]> {

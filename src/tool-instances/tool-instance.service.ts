@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { reachesEveryWorkspace } from '../access/access.ts';
 import type { Actor } from '../access/caller.ts';
 import type { Checked, WorkspacePlace } from '../access/checked-place.ts';
+import type { ConnectionRemoval } from '../connections/connection-removal.ts';
 import { conflict, forbidden, InputError, invalidInput, isRefusal, notFound } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import type { Tx } from '../data/changes.ts';
@@ -61,6 +62,7 @@ interface InstanceDeps extends ServiceDeps {
   vault: Vault;
   credentials: Credentials;
   secretReads: SecretReads;
+  connections: ConnectionRemoval;
 }
 
 const CLIENT_SECRET = ['input', 'connectionCredentials', 'clientSecretVaultId'];
@@ -209,13 +211,15 @@ export class ToolInstanceService {
   }
 
   /**
-   * Deletes an instance with its connections and everything that it keeps secret. @throws RESOURCE_NOT_FOUND; FORBIDDEN
+   * Deletes an instance with its connections, whose tokens are revoked, and everything that it keeps secret. @throws RESOURCE_NOT_FOUND; FORBIDDEN
    * for an instance of others
    */
   async delete(actor: Actor, place: Checked<WorkspacePlace>, id: string): Promise<boolean> {
     const row = await this.reads.own(actor, place, id);
     return this.#deps.changes.run(actor, async (tx) => {
+      await tx.lock('tool_instances', { id }, 'update', () => notFound('tool_instance', id));
       await tx.expectVersion({ table: 'tool_instances', key: { id } });
+      await this.#deps.connections.ofInstance(tx, row);
       tx.remove('tool_instances', { id }, () => notFound('tool_instance', id));
       recordChange(tx, 'delete', 'tool_instance', row);
       return true;

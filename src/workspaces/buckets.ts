@@ -6,6 +6,7 @@ import { emitChange } from '../data/record-change.ts';
 import type { Sql } from '../data/sql.ts';
 import type { Workspace } from '../generated/prisma/client.ts';
 import type { Storage } from '../platform/storage/storage.ts';
+import { LONG_DELETED } from './long-deleted.ts';
 
 const BATCH = 500;
 const AT_ONCE = 16;
@@ -14,9 +15,6 @@ const PENDING = `from workspaces where bucket_status = 'pending' and deleted_at 
 // each waits as long again as it has been failing, so the waits double, from ten seconds up to an hour
 const FAILED_AND_DUE = `from workspaces where bucket_status = 'failed' and deleted_at is null
   and updated_at < now() - least(interval '1 hour', greatest(interval '10 seconds', updated_at - created_at))`;
-
-const LONG_DELETED = `select w.storage_bucket as bucket from workspaces w join organizations o on o.id = w.org_id
-  where least(w.deleted_at, o.deleted_at) < now() - interval '30 days'`;
 
 /** Moves the workspaces `from …` to another status. Rows locked by another change are left for the next time. */
 const move = (from: string) => `update workspaces set bucket_status = $1, updated_at = now() where id in (
@@ -84,8 +82,8 @@ export class Buckets {
    * Removes the folders of workspaces that were deleted 30 days ago, before their rows are deleted.
    * @returns how many
    */
-  async removeFiles(): Promise<number> {
-    const gone = await this.#sql.read<{ bucket: string }>(LONG_DELETED, []);
+  async removeOutside(): Promise<number> {
+    const gone = await this.#sql.read<{ bucket: string }>(`select w.storage_bucket as bucket ${LONG_DELETED}`, []);
     for (const { bucket } of gone) await this.#storage.removeFolder(bucket);
     return gone.length;
   }

@@ -41,7 +41,11 @@ const workspaces: ReadsOptions<Workspace, OrganizationPlace, PageArgs> = {
 
 /** The rules for workspaces. Permissions are declared on the fields and checked before these methods run. */
 export class WorkspaceService {
-  readonly retention = [`delete from workspaces where deleted_at < now() - interval '30 days'`];
+  /** A workspace stays as long as it has connections: these are revoked first. */
+  readonly retention = [
+    `delete from workspaces w where deleted_at < now() - interval '30 days'
+     and not exists (select 1 from connections c where c.workspace_id = w.id)`,
+  ];
   /** All workspaces of an organization, for its administrators. */
   readonly reads: Reads<Workspace, OrganizationPlace>;
   /** The workspaces of an organization that the caller is a member of. */

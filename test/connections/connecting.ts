@@ -1,8 +1,7 @@
-import { newId } from '../../src/core/ids.ts';
-import type { Prisma } from '../../src/generated/prisma/client.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import type { OAuthServer } from '../support/oauth-server.ts';
 import { type Person, register } from '../support/person.ts';
+import { type GivenInstance, makeClient, makeInstance, makeTool } from '../support/tool-instance.ts';
 
 /** A connection as REST answers it. */
 export interface Connection extends Record<string, unknown> {
@@ -20,59 +19,20 @@ export interface Initiated {
 export const startConnectingApp = (env: Record<string, string> = {}): Promise<TestApp> =>
   startTestApp({ env: { OUTBOUND_ALLOW: '127.0.0.1', ...env } });
 
-/** A tool of an organization that connects to a server. */
-export async function makeTool(app: TestApp, orgId: string, server: Pick<OAuthServer, 'service'>): Promise<string> {
-  const id = newId('tool');
-  await app.database.prisma.tool.create({
-    data: {
-      id,
-      orgId,
-      name: 'Mail',
-      slug: `mail-${id.slice(-8).toLowerCase()}`,
-      description: 'Sends mail.',
-      connectionServiceName: 'mailer',
-      supportsConnection: true,
-      credentialSchema: [server.service] as Prisma.InputJsonArray,
-    },
-  });
-  return id;
-}
-
-/** A tool instance, with the client that it has at a server. */
-export async function makeInstance(
-  app: TestApp,
-  owner: Person,
+/** An instance of a tool at a server, with a client of its own there. */
+export async function makeInstanceAt(
   server: OAuthServer,
-  given: { createdBy?: string; namespaceId?: string; toolId?: string; withoutClient?: boolean } = {},
+  maker: Person,
+  given: Omit<GivenInstance, 'client'> = {},
 ): Promise<string> {
-  const { orgId, workspaceId } = owner;
-  const toolId = given.toolId ?? (await makeTool(app, orgId, server));
-  const secret = await owner.call<{ secret_id: string }>('POST', `/v1/orgs/${orgId}/secrets`, {
-    name: `client secret of ${newId('tool')}`,
-    secret_type: 'oauth2',
-    value: { client_secret: server.clientSecret },
-  });
-  const id = newId('tool_instance');
-  await app.database.prisma.toolInstance.create({
-    data: {
-      id,
-      orgId,
-      workspaceId,
-      toolId,
-      name: 'Our mail',
-      namespaceId: given.namespaceId ?? null,
-      createdBy: given.createdBy ?? owner.userId,
-      authMode: 'oauth2',
-      ...(given.withoutClient ? {} : { clientId: server.clientId, clientSecretVaultId: secret.body.secret_id }),
-    },
-  });
-  return id;
+  const toolId = given.toolId ?? (await makeTool(maker, server.service));
+  return makeInstance(maker, { ...given, toolId, client: await makeClient(maker, server) });
 }
 
 /** A person with an instance of a tool at the server. */
 export async function withInstance(app: TestApp, server: OAuthServer) {
   const ann = await register(app, { name: 'ann' });
-  const instanceId = await makeInstance(app, ann, server);
+  const instanceId = await makeInstanceAt(server, ann);
   return { ann, instanceId, ofNamespace: `${ann.home}/namespaces/default/connections` };
 }
 

@@ -7,7 +7,7 @@ import {
   connect,
   exchange,
   initiate,
-  makeInstance,
+  makeInstanceAt,
   rowOf,
   shownBy,
   startConnectingApp,
@@ -296,7 +296,7 @@ describe('a provider that refuses an access token', () => {
 
   test('an instance without a connection has nothing to send', async () => {
     const { ann } = await withInstance(app, server);
-    const toolInstanceId = await makeInstance(app, ann, server);
+    const toolInstanceId = await makeInstanceAt(server, ann);
     const use = { orgId: ann.orgId, toolInstanceId, namespaceId: null };
     await initiate(ann, `${ann.home}/connections`, toolInstanceId);
     expect(await app.services.connectionCredentials.credentialFor(use)).toBeNull();

@@ -2,14 +2,14 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { TestApp } from '../support/app.ts';
 import { type OAuthServer, startOAuthServer } from '../support/oauth-server.ts';
 import { changesOf, colleague, eventsOf, register } from '../support/person.ts';
+import { makeInstance, makeTool } from '../support/tool-instance.ts';
 import {
   type Connection,
   connect,
   exchange,
   type Initiated,
   initiate,
-  makeInstance,
-  makeTool,
+  makeInstanceAt,
   rowOf,
   shownBy,
   startConnectingApp,
@@ -312,7 +312,7 @@ describe('what cannot be connected', () => {
     const { ann, ofNamespace } = await withInstance(app, server);
     const bob = await withInstance(app, server);
     const { body: other } = await ann.call<{ namespace_id: string }>('POST', `${ann.home}/namespaces`, { name: 'x' });
-    const elsewhere = await makeInstance(app, ann, server, { namespaceId: other.namespace_id });
+    const elsewhere = await makeInstanceAt(server, ann, { namespaceId: other.namespace_id });
     for (const id of ['ti_00000000000000000000000000', bob.instanceId, elsewhere])
       expect(await ann.call('POST', `${ofNamespace}/oauth/initiate`, { tool_instance_id: id })).toMatchObject({
         status: 404,
@@ -322,9 +322,10 @@ describe('what cannot be connected', () => {
 
   test('an instance without a client, a tool without OAuth', async () => {
     const { ann, ofNamespace } = await withInstance(app, server);
-    const without = await makeInstance(app, ann, server, { withoutClient: true });
-    const toolId = await makeTool(app, ann.orgId, { service: { name: 'key', type: 'secret' } });
-    const byKey = await makeInstance(app, ann, server, { toolId });
+    const toolOfServer = await makeTool(ann, server.service);
+    const without = await makeInstance(ann, { toolId: toolOfServer, client: null });
+    const toolId = await makeTool(ann, { name: 'key', type: 'secret' });
+    const byKey = await makeInstance(ann, { toolId });
     const reasonOf = async (id: string) =>
       (
         await ann.call<{ details: { reason: string } }>('POST', `${ofNamespace}/oauth/initiate`, {
@@ -392,7 +393,10 @@ test('members connect the instances that they made, editors all, viewers none', 
     await colleague(app, ann, 'editor'),
     await colleague(app, ann, 'viewer'),
   ];
-  const own = await makeInstance(app, ann, server, { createdBy: member.userId });
+  const own = await makeInstance(
+    { ...member, orgId: ann.orgId, home: ann.home },
+    { toolId: await makeTool(ann, server.service) },
+  );
   const put = async (person: typeof ann, tool_instance_id: string) =>
     (await person.call('POST', ofNamespace, { tool_instance_id, api_key: 'k' })).status;
   expect([await put(member, instanceId), await put(member, own)]).toEqual([403, 201]);
@@ -406,7 +410,7 @@ test('members connect the instances that they made, editors all, viewers none', 
 
 test('requirements: what an app uses, what is missing, and which connection counts', async () => {
   const { ann, instanceId, ofNamespace } = await withInstance(app, server);
-  const toolId = await makeTool(app, ann.orgId, server);
+  const toolId = await makeTool(ann, server.service);
   const { body: made } = await ann.call<{ app_id: string }>('POST', `${ann.home}/apps`, {
     name: 'Shop',
     metadata: { steps: [{ uses: instanceId }] },

@@ -10,7 +10,7 @@ import { type OAuthServer, startOAuthServer } from '../support/oauth-server.ts';
 import { gentlestFirst, operationAt, operations, routeOf } from '../support/operations.ts';
 import { register, signIn } from '../support/person.ts';
 import { expectOk, injectable, type Parts } from '../support/requests.ts';
-import { makeToolInstance } from '../support/tool-instance.ts';
+import { makeMarkedInstance } from '../support/tool-instance.ts';
 import { changesBetween, comparable, idsOfSnapshot, type Snapshot, snapshotOf } from '../support/traces.ts';
 import { createWorld, findKey, makeOne, type World } from '../support/world.ts';
 import { askWritten, restBodyOf } from '../support/written.ts';
@@ -91,7 +91,7 @@ const prepared: Record<string, Prepare> = {
     servers.push(server);
     const body = { access_token: 'access', refresh_token: 'refresh', token_type: 'bearer', expires_in: 3_600 };
     server.misbehave.push({ status: 200, body }, { status: 200, body });
-    const id = await makeToolInstance(app, world, world.accounts.owner.userId, server.service);
+    const id = await makeMarkedInstance(app, world, server.service);
     const begun = await expectOk<{ state: string }>(app, {
       method: 'POST',
       url: `/v1/orgs/${world.ids.org_id}/workspaces/${world.ids.workspace_id}/connections/oauth/initiate`,

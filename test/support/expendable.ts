@@ -3,7 +3,7 @@ import type { Role } from '../../src/core/roles.ts';
 import type { TestApp } from './app.ts';
 import { operationAt, pathVariables } from './operations.ts';
 import { expectOk, type Parts, type PartsOptions, partsOf } from './requests.ts';
-import { makeToolInstance } from './tool-instance.ts';
+import { makeMarkedInstance } from './tool-instance.ts';
 import { findKey, makeOne, makeRelation, makerOf, type World } from './world.ts';
 
 /**
@@ -55,7 +55,7 @@ const fresh: Record<string, (app: TestApp, world: World, path: string, role: Rol
 
 /** A tool instance with a connection to lose. */
 async function connectedInstance(app: TestApp, world: World, path: string): Promise<string> {
-  const tool_instance_id = await makeToolInstance(app, world, world.accounts.owner.userId);
+  const tool_instance_id = await makeMarkedInstance(app, world);
   const maker = operationAt('POST', `/v1/orgs/{org_id}/workspaces/{workspace_id}/${path}`);
   await makeOne(app, { ...world, ids: { ...world.ids, tool_instance_id } }, maker);
   return tool_instance_id;

@@ -6,7 +6,7 @@ import { operationAt, operations, pathVariables, routeOf } from './operations.ts
 import { type Account, createUser, PASSWORD, register } from './person.ts';
 import { expectOk, injectable, partsOf } from './requests.ts';
 import type { SampleSource } from './samples.ts';
-import { makeToolInstance } from './tool-instance.ts';
+import { makeMarkedInstance } from './tool-instance.ts';
 
 /**
  * A tenant with something in every corner, made through the front door: an organization, a workspace, an account of
@@ -98,7 +98,7 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
     // a model has targets at an account; entitlements are known by their model
     for (const variable of ['provider_account_id', 'logical_model_id']) await makeId(app, world, variable);
     await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/workspaces/{workspace_id}/model-entitlements'));
-    const instanceId = await makeToolInstance(app, world, world.accounts.owner.userId);
+    const instanceId = await makeMarkedInstance(app, world);
     Object.assign(ids, { tool_instance_id: instanceId, instance_id: instanceId });
     await makeRelation(app, world);
     for (const variable of variablesOf(operations)) await makeId(app, world, variable);

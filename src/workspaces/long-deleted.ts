@@ -1,0 +1,3 @@
+/** `from` and `where` of the workspaces `w` that end for good: they or their organization were deleted 30 days ago. */
+export const LONG_DELETED = `from workspaces w join organizations o on o.id = w.org_id
+  where least(w.deleted_at, o.deleted_at) < now() - interval '30 days'`;
