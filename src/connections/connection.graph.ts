@@ -11,6 +11,7 @@ import { MessageResult } from '../graphql/results.ts';
 import { inside } from '../graphql/row-places.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
 import { Namespace } from '../namespaces/namespace.graph.ts';
+import { ToolInstance } from '../tool-instances/tool-instance.graph.ts';
 import { Workspace } from '../workspaces/workspace.graph.ts';
 import type { ConnectionRow, InitiatedConnection as InitiatedConnectionRow } from './connection.service.ts';
 import type {
@@ -81,6 +82,17 @@ builder.objectField(Namespace, 'connections', (t) =>
     args: pageArgs(),
     resolve: (row, args, context) =>
       context.services.connections.inNamespace.list(context, inside.namespace(row), args),
+  }),
+);
+
+builder.objectField(ToolInstance, 'connections', (t) =>
+  t.field({
+    type: ConnectionPage,
+    description: 'The connections of the instance, for the workspace and for namespaces, newest first.',
+    authorize: { workspace: 'connection:read' },
+    args: pageArgs(),
+    resolve: (row, args, context) =>
+      context.services.connections.ofInstance.list(context, inside.toolInstance(row), args),
   }),
 );
 

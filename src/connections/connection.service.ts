@@ -23,6 +23,9 @@ import { keyOf, type StoredCredential, tokensOf } from './stored-credential.ts';
 /** Where a connection applies: in a namespace, or wherever in the workspace a namespace has none of its own. */
 type ConnectionPlace = Checked<WorkspacePlace> | Checked<NamespacePlace>;
 
+/** The connections of a tool instance, for its workspace and for namespaces. */
+type InstancePlace = WorkspacePlace & { toolInstanceId: string };
+
 /** A started authorization. */
 export interface InitiatedConnection {
   orgId: string;
@@ -68,6 +71,8 @@ export class ConnectionService {
   readonly reads: Reads<ConnectionRow, WorkspacePlace>;
   /** Those of a namespace. */
   readonly inNamespace: Reads<ConnectionRow, NamespacePlace>;
+  /** Those of a tool instance. */
+  readonly ofInstance: Reads<ConnectionRow, InstancePlace>;
   readonly #deps: ConnectionDeps;
   readonly #exchanges = new Budget(PER_MINUTE, 60);
   readonly #starts = new Budget(PER_MINUTE, 60);
@@ -80,6 +85,11 @@ export class ConnectionService {
       ...source,
       name: 'connections of a namespace',
       below: ['orgId', 'workspaceId', 'namespaceId'],
+    });
+    this.ofInstance = new Reads(deps, {
+      ...source,
+      name: 'connections of a tool instance',
+      below: ['orgId', 'workspaceId', 'toolInstanceId'],
     });
   }
 

@@ -32,6 +32,12 @@ export const inside = {
     markChecked({ orgId, entityId: id }),
   tool: ({ orgId, id }: OrganizationPlace & Identified): Checked<OrganizationPlace & { toolId: string }> =>
     markChecked({ orgId, toolId: id }),
+  toolInstance: ({
+    orgId,
+    workspaceId,
+    id,
+  }: WorkspacePlace & Identified): Checked<WorkspacePlace & { toolInstanceId: string }> =>
+    markChecked({ orgId, workspaceId, toolInstanceId: id }),
 };
 
 /** The place of the caller's own resources, wherever they are. */

@@ -19,7 +19,7 @@ import type { Credentials } from '../secrets/credentials.ts';
 import type { SecretReads } from '../secrets/secret.reads.ts';
 import type { Vault } from '../secrets/vault.ts';
 import { checkActionChanges, type GivenChanges } from './action-changes.ts';
-import { type CheckedConfiguration, checkConfiguration, fieldsOf } from './configuration.ts';
+import { type CheckedConfiguration, checkConfiguration, fieldsOf, type ToolFields } from './configuration.ts';
 import {
   type InstanceFilters,
   instanceReads,
@@ -178,11 +178,11 @@ export class ToolInstanceService {
       if (checked && checked.issues.length > 0) throw new InputError(checked.issues);
       const actionChanges = checkActionChanges(tool.customActionType, input);
       const { connectionCredentials: client } = input;
-      const steers =
+      const isSteered =
         Object.keys(actionChanges).length > 0 ||
         input.authConfig !== undefined ||
         (checked !== null && !isDeepStrictEqual(checked.plain, before.configuration));
-      if (steers && !mayReveal) await demandOwnCredentials(tx, actor, before, checked?.secrets ?? {});
+      if (isSteered && !mayReveal) await demandOwnCredentials(tx, actor, before, checked?.secrets ?? {});
       const changesSecrets = checked !== null && touchesSecrets(checked, before);
       if (changesSecrets) await this.#deps.credentials.prepare(tx);
       if (client?.clientSecretVaultId)
@@ -227,15 +227,17 @@ export class ToolInstanceService {
   }
 
   /**
-   * Switches an instance on or off; the same again is fine, and is recorded too. @throws RESOURCE_NOT_FOUND; FORBIDDEN
-   * for an instance of others
+   * Switches an instance on or off. One that is so already stays unchanged. @throws RESOURCE_NOT_FOUND; FORBIDDEN for
+   * an instance of others
    */
   async toggle(actor: Actor, place: Checked<WorkspacePlace>, id: string, isActive: boolean): Promise<ToolInstance> {
-    const row = await this.reads.own(actor, place, id);
+    await this.reads.own(actor, place, id);
     await this.#deps.changes.run(actor, async (tx) => {
+      const before = await lockInstance(tx, id);
       await tx.expectVersion({ table: 'tool_instances', key: { id } });
-      tx.change('tool_instances', { id }, { isActive }, () => notFound('tool_instance', id));
-      recordChange(tx, 'toggle', 'tool_instance', row, { is_active: isActive });
+      if (before.isActive === isActive) return;
+      tx.update('tool_instances', { id }, { isActive });
+      recordChange(tx, 'toggle', 'tool_instance', before, { is_active: isActive });
     });
     return this.reads.get(unkept, place, id);
   }
@@ -264,8 +266,11 @@ export class ToolInstanceService {
       const done = { instanceId: id, orgId, previousVersion, newVersion };
       if (previousVersion >= newVersion)
         return { ...done, newVersion: previousVersion, migrationApplied: false, changelog: '' };
-      const after = upgraded(fieldsOf(tool), before, entriesOf(configuration), CONFIGURATION);
-      if (!mayReveal) await demandOwnCredentials(tx, actor, before, after.secrets);
+      const fields = fieldsOf(tool);
+      const given = entriesOf(configuration);
+      const after = upgraded(fields, before, given, CONFIGURATION);
+      if (!mayReveal && steers(fields, before, given, after.plain))
+        await demandOwnCredentials(tx, actor, before, after.secrets);
       if (touchesSecrets(after, before)) {
         await this.#deps.credentials.prepare(tx);
         tx.update('tool_instances', { id }, { credentialRefs: await this.#putSecrets(tx, before, after) });
@@ -358,6 +363,18 @@ async function demandOwnCredentials(
   if (keeps || connection)
     throw forbidden('secret:reveal', 'The instance keeps credentials of others: this could send them elsewhere.');
 }
+
+/** Whether a caller has chosen what an upgrade makes of the configuration: anything but what it would have been anyway. */
+const steers = (
+  { fields, sensitive }: ToolFields,
+  { configuration }: StoredInstance,
+  given: Readonly<Record<string, unknown>>,
+  plain: Readonly<Record<string, unknown>>,
+): boolean =>
+  Object.keys(given).some((name) => {
+    const anyway = Object.hasOwn(configuration, name) ? configuration[name] : (fields.get(name)?.default ?? undefined);
+    return !sensitive.has(name) && !isDeepStrictEqual(plain[name], anyway);
+  });
 
 const disabled = ({ id }: ToolRow) =>
   conflict('tool', id, 'tool_disabled', `The tool '${id}' is disabled: it has no new instances.`);

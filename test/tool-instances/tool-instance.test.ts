@@ -560,7 +560,7 @@ test('the list is filtered by tool and by whether instances are active', async (
   });
 });
 
-test('toggling sets the given value, and the same again is fine', async () => {
+test('toggling sets the given value, and the same again is fine and tells nobody', async () => {
   const ann = await register(app, { name: 'ann' });
   const made = await newInstance(ann, await newTool(ann));
   const toggle = (query: string) => ann.call('POST', `${urlOf(ann, made)}/toggle${query}`);
@@ -569,11 +569,14 @@ test('toggling sets the given value, and the same again is fine', async () => {
   expect(placesOf((await toggle('')).body)).toEqual([['is_active', 'missing']]);
   expect(await eventsOf(app, made.instance_id)).toEqual([
     'tool_instance.created',
-    ...Array.from({ length: 3 }, () => 'tool_instance.toggled'),
+    'tool_instance.toggled',
+    'tool_instance.toggled',
   ]);
-  expect((await changesOf(app, made.instance_id)).slice(1)).toMatchObject(
-    [false, false, true].map((is_active) => ({ action: 'toggle', metadata: { is_active } })),
-  );
+  const changes = (await changesOf(app, made.instance_id)).slice(1).filter(({ metadata }) => 'is_active' in (metadata as Json));
+  expect(changes.map(({ action, metadata }) => [action, metadata])).toEqual([
+    ['toggle', { is_active: false }],
+    ['toggle', { is_active: true }],
+  ]);
 });
 
 test('GraphQL walks from workspaces and tools to instances and back, and shows only what one may see', async () => {

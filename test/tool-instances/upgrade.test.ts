@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { newId } from '../../src/core/ids.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { changesOf, eventsOf, type Person, register } from '../support/person.ts';
+import { caller, changesOf, colleague, eventsOf, type Person, register } from '../support/person.ts';
 import { type Instance, instancesOf, type Json, newInstance, newTool, placesOf } from './instances.ts';
 
 let app: TestApp;
@@ -117,4 +118,35 @@ test('an instance below the lowest supported schema is deprecated until it is up
   expect(await get()).toMatchObject({ schema_deprecated: true });
   expect((await upgrade(made)).status).toBe(200);
   expect(await get()).toMatchObject({ schema_deprecated: false });
+});
+
+test('an upgrade with values that change nothing needs no right to reveal what others keep in the instance', async () => {
+  const { orgId, workspaceId } = ann;
+  const editor = caller(app, { ...(await colleague(app, ann, 'editor')), orgId, workspaceId });
+  const later = [...first, { name: 'region', default: 'eu' }, { name: 'note' }];
+  const made = await outdated(later);
+  const { prisma } = app.database;
+  // as if it had been connected by its maker
+  const { toolId } = await prisma.toolInstance.findUniqueOrThrow({ where: { id: made.instance_id } });
+  const place = { orgId, workspaceId, toolId, toolInstanceId: made.instance_id };
+  await prisma.connection.create({
+    data: { id: newId('connection'), ...place, authType: 'api_key', createdBy: ann.userId },
+  });
+  const old = () =>
+    prisma.toolInstance.update({ where: { id: made.instance_id }, data: { schemaVersion: 1, configuration } });
+  const ask = async (given?: Json) => {
+    await old();
+    const body = given && { configuration: given };
+    return (await editor.call('POST', `${instancesOf(ann)}/${made.instance_id}/upgrade`, body ?? {})).status;
+  };
+  for (const same of [undefined, {}, { base_url: configuration.base_url, size: 5 }, { region: 'eu' }, { note: null }])
+    expect([same, await ask(same)]).toEqual([same, 200]);
+  for (const other of [
+    { base_url: 'https://elsewhere.test' },
+    { size: 6 },
+    { region: 'us' },
+    { note: 'x' },
+    { old: null },
+  ])
+    expect([other, await ask(other)]).toEqual([other, 403]);
 });
