@@ -96,11 +96,23 @@ export class Schemas {
         schema,
         { properties },
         required.length > 0 ? { required } : {},
-        type.extensions.isClosed ? { additionalProperties: false } : { propertyNames: { not: { const: '__proto__' } } },
-        fieldOfUnknownKeys(type) ? { additionalProperties: true } : {},
+        this.#unknownKeys(type),
       );
     }
     return reference(type.name);
+  }
+
+  /** What is said of the keys that are no fields: of kept ones, what the field that receives them says of its keys. */
+  #unknownKeys(type: GraphQLInputObjectType): JsonSchema {
+    if (type.extensions.isClosed) return { additionalProperties: false };
+    const receiver = fieldOfUnknownKeys(type);
+    if (!receiver) return { propertyNames: { not: { const: '__proto__' } } };
+    const { propertyNames, additionalProperties } = this.#nonNullInput(
+      getNullableType(receiver.type),
+      constraintsOf(receiver),
+      false,
+    );
+    return { propertyNames, additionalProperties };
   }
 
   /** Schema of a response field, from its type and, for objects, the selected fields. */
