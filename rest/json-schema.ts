@@ -92,12 +92,7 @@ export class Schemas {
         );
         if (isNonNullType(field.type) && fallback === undefined) required.push(key);
       }
-      Object.assign(
-        schema,
-        { properties },
-        required.length > 0 ? { required } : {},
-        this.#unknownKeys(type),
-      );
+      Object.assign(schema, { properties }, required.length > 0 ? { required } : {}, this.#unknownKeys(type));
     }
     return reference(type.name);
   }

@@ -211,8 +211,8 @@ export class ToolInstanceService {
   }
 
   /**
-   * Deletes an instance with its connections, whose tokens are revoked, and everything that it keeps secret. @throws RESOURCE_NOT_FOUND; FORBIDDEN
-   * for an instance of others
+   * Deletes an instance with its connections, whose tokens are revoked, and everything that it keeps secret.
+   * @throws RESOURCE_NOT_FOUND; FORBIDDEN for an instance of others
    */
   async delete(actor: Actor, place: Checked<WorkspacePlace>, id: string): Promise<boolean> {
     const row = await this.reads.own(actor, place, id);
@@ -364,7 +364,7 @@ async function demandOwnCredentials(
     throw forbidden('secret:reveal', 'The instance keeps credentials of others: this could send them elsewhere.');
 }
 
-/** Whether a caller has chosen what an upgrade makes of the configuration: anything but what it would have been anyway. */
+/** Whether given values make the configuration after an upgrade another than it would have been without them. */
 const steers = (
   { fields, sensitive }: ToolFields,
   { configuration }: StoredInstance,

@@ -66,7 +66,7 @@ test('an instance lists its connections, newest first, by pages', async () => {
   expect([last.nodes, last.pageInfo.hasNextPage]).toEqual([newestFirst.slice(2), false]);
 });
 
-test('a token sees the connections of its namespaces and of the workspace, and none without their permission', async () => {
+test('a token sees the connections of its namespaces and the workspace, and none without permission', async () => {
   const { ann, notes, ids, ask } = await connected();
   const permissions = ['tool_instance:read', 'connection:read'];
   const { headers } = await issueToken(app, ann, { permissions, namespace_ids: [notes] });
@@ -108,9 +108,10 @@ test('tools, instances and connections take as many statements a level for 50 ro
   interface Page {
     nodes: unknown[];
   }
+  const place = `orgId: "${ann.orgId}", id: "${ann.workspaceId}"`;
   const ofWorkspace = (inner: string) =>
     count(
-      `workspace(orgId: "${ann.orgId}", id: "${ann.workspaceId}") { toolInstances(first: $first) { nodes { id ${inner} } } }`,
+      `workspace(${place}) { toolInstances(first: $first) { nodes { id ${inner} } } }`,
       ({ workspace }: { workspace: { toolInstances: Page } }) => workspace.toolInstances.nodes,
     );
   const ofTools = (inner: string) =>

@@ -120,7 +120,7 @@ test('an instance below the lowest supported schema is deprecated until it is up
   expect(await get()).toMatchObject({ schema_deprecated: false });
 });
 
-test('an upgrade with values that change nothing needs no right to reveal what others keep in the instance', async () => {
+test('an upgrade with values that change nothing needs no right to reveal what others keep', async () => {
   const { orgId, workspaceId } = ann;
   const editor = caller(app, { ...(await colleague(app, ann, 'editor')), orgId, workspaceId });
   const later = [...first, { name: 'region', default: 'eu' }, { name: 'note' }];
