@@ -52,7 +52,7 @@ export class ConnectionRemoval implements Owner {
    * Removes the connections of workspaces and organizations that end for good. Nobody can receive events of these any
    * more. @returns how many
    */
-  async removeOutside(): Promise<number> {
+  async endElsewhere(): Promise<number> {
     return inBatches(BATCH, () =>
       this.#deps.changes.run(systemCaller('retention'), async (tx) => {
         const connections = await lockBatch(tx, {

@@ -15,7 +15,9 @@ export interface Owner {
   readonly tasks?: readonly Task[];
   /** Statements that remove or empty rows past their retention. They run every hour, in this order. */
   readonly retention?: readonly string[];
-  /** Removes what such rows have outside the database, such as files, before the rows are removed. */
-  removeOutside?(): Promise<unknown>;
+  /** Removes what such rows have outside the database, before the rows are removed. */
+  removeFiles?(): Promise<unknown>;
+  /** Ends what such rows have at others, such as tokens at providers, before anything is removed. */
+  endElsewhere?(): Promise<unknown>;
   readonly secretReferences?: readonly SecretReference[];
 }

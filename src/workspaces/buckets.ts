@@ -82,7 +82,7 @@ export class Buckets {
    * Removes the folders of workspaces that were deleted 30 days ago, before their rows are deleted.
    * @returns how many
    */
-  async removeOutside(): Promise<number> {
+  async removeFiles(): Promise<number> {
     const gone = await this.#sql.read<{ bucket: string }>(`select w.storage_bucket as bucket ${LONG_DELETED}`, []);
     for (const { bucket } of gone) await this.#storage.removeFolder(bucket);
     return gone.length;
