@@ -153,9 +153,9 @@ test('a deleted namespace: its connections and those of its instances, and no ot
   expect(
     told()
       .slice(0, -1)
-      .map(({ type, resourceId }) => [type, resourceId])
+      .map(({ type, resourceId }) => `${type} ${resourceId}`)
       .toSorted(),
-  ).toEqual(idsOf(...gone).map((id) => ['connection.deleted', id]));
+  ).toEqual(idsOf(...gone).map((id) => `connection.deleted ${id}`));
 });
 
 test('the secret of the client goes with the namespace, and revokes once more', async () => {
@@ -279,7 +279,10 @@ test('thousands of connections end with their instance by a few statements', asy
   await app.database.prisma.connection.createMany({
     data: namespaces.map((namespaceId) => ({
       id: newId('connection'),
-      ...{ orgId, workspaceId, namespaceId, toolId },
+      orgId,
+      workspaceId,
+      namespaceId,
+      toolId,
       toolInstanceId: instanceId,
       authType: 'oauth2',
     })),
