@@ -142,21 +142,26 @@ export class Vault {
     const orgIds = wanted.map(({ orgId }) => orgId);
     const references = wanted.map(({ reference }) => reference);
     const names = references.map((text) => (text.startsWith(BY_NAME) ? text.slice(BY_NAME.length) : null));
-    const secrets = await tx.query<WrappedKey & { version: number; name: string; scope: string }>(statement`
-      update secrets set access_count = access_count + 1, last_accessed_at = now()
-      where id in (
-          select s.id from unnest(${orgIds}::text[], ${references}::text[], ${names}::text[]) as w (org_id, id, name)
-          join secrets s on s.org_id = w.org_id and (s.id = w.id or s.scope = 'organization' and s.name = w.name)
-          order by s.id for no key update of s)
-        and status = 'active' and coalesce(expires_at > now(), true)
-      returning id, org_id as "orgId", root_key_id as "rootKeyId", wrapped_key as "wrappedKey",
-        vault_version as version, name, scope`);
+    const found = await tx.query<{ id: string }>(statement`
+      select s.id from unnest(${orgIds}::text[], ${references}::text[], ${names}::text[]) as w (org_id, id, name)
+      join secrets s on s.org_id = w.org_id and (s.id = w.id or s.scope = 'organization' and s.name = w.name)`);
+    const locked = await tx.lockAll(
+      'secrets',
+      statement`t.id = any(${found.map(({ id }) => id)}::text[])`,
+      'no key update',
+    );
+    const secrets = locked.filter(
+      ({ status, expiresAt }) => status === 'active' && (expiresAt === null || expiresAt.getTime() > Date.now()),
+    );
+    const ids = secrets.map(({ id }) => id);
+    tx.write(statement`update secrets set access_count = access_count + 1, last_accessed_at = now()
+      where id = any(${ids}::text[])`);
     // a separate statement: it sees the version of a rotation that the lock has waited for
     const versions = await findRows(
       tx,
       'secret_versions',
       statement`(t.secret_id, t.version) in (
-      select * from unnest(${secrets.map(({ id }) => id)}::text[], ${secrets.map(({ version }) => version)}::int[]))`,
+        select * from unnest(${ids}::text[], ${secrets.map(({ vaultVersion }) => vaultVersion)}::int[]))`,
     );
     const ciphertexts = new Map(versions.map(({ secretId, ciphertext }) => [secretId, ciphertext]));
     return new Map(
@@ -164,7 +169,7 @@ export class Vault {
         const value = attempt(
           () =>
             openValue(unwrapKey(this.#deps.rootKeys, secret), secret, {
-              version: secret.version,
+              version: secret.vaultVersion,
               ciphertext: ciphertexts.get(secret.id) ?? null,
             }),
           () => undefined,

@@ -227,17 +227,15 @@ export class ToolInstanceService {
   }
 
   /**
-   * Switches an instance on or off. One that is so already stays unchanged. @throws RESOURCE_NOT_FOUND; FORBIDDEN for
-   * an instance of others
+   * Switches an instance on or off; the same again is fine, and is recorded too, like any update that changes nothing.
+   * @throws RESOURCE_NOT_FOUND; FORBIDDEN for an instance of others
    */
   async toggle(actor: Actor, place: Checked<WorkspacePlace>, id: string, isActive: boolean): Promise<ToolInstance> {
-    await this.reads.own(actor, place, id);
+    const row = await this.reads.own(actor, place, id);
     await this.#deps.changes.run(actor, async (tx) => {
-      const before = await lockInstance(tx, id);
       await tx.expectVersion({ table: 'tool_instances', key: { id } });
-      if (before.isActive === isActive) return;
-      tx.update('tool_instances', { id }, { isActive });
-      recordChange(tx, 'toggle', 'tool_instance', before, { is_active: isActive });
+      tx.change('tool_instances', { id }, { isActive }, () => notFound('tool_instance', id));
+      recordChange(tx, 'toggle', 'tool_instance', row, { is_active: isActive });
     });
     return this.reads.get(unkept, place, id);
   }

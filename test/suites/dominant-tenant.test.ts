@@ -67,7 +67,10 @@ let place: Record<string, string>;
 beforeAll(async () => {
   world = await createWorld(app);
   for (const list of listRoutes) await addRows(app, world, list, 1);
-  const { org_id, workspace_id, environment_id, app_id, tool_id } = world.ids as Record<string, string>;
+  const { org_id, workspace_id, environment_id, app_id, tool_id, tool_instance_id } = world.ids as Record<
+    string,
+    string
+  >;
   const { namespaceId } = await app.database.prisma.thread.findFirstOrThrow({ where: { orgId: org_id! } });
   place = {
     orgId: org_id!,
@@ -77,6 +80,7 @@ beforeAll(async () => {
     appId: app_id!,
     toolId: tool_id!,
     entityId: world.ids.entity_id!,
+    toolInstanceId: tool_instance_id!,
   };
 }, 120_000);
 afterAll(() => app.close());
@@ -146,6 +150,9 @@ async function copy(
     const changed = Object.entries(row).flatMap(([column, value]): [string, string][] => {
       if (typeof value === 'string' && identities.has(value)) return [[column, newId(value, group)]];
       if (column === 'is_default') return [[column, 'false']];
+      // an instance has one connection for each namespace
+      if (table === 'connections' && column === 'namespace_id' && parents.includes(row.tool_instance_id))
+        return [[column, `'k${group}' || n`]];
       if (typeof value === 'string' && parents.includes(value)) return elsewhere ? [[column, `'elsewhere'`]] : [];
       const key = keys.find((of) => of.column === column && !of.primary);
       const isKnownBy = ['logical_model_id', 'tool_instance_id'].includes(column);

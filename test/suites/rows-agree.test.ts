@@ -306,6 +306,10 @@ const declared: Record<string, HeldReads> = {
     place: () => ({ ...inWorkspace(), namespaceId: ids.namespace_id! }),
     rows: () => rows.connections({ ...inWorkspace(), namespaceId: ids.namespace_id }),
   },
+  'connections.ofInstance': {
+    place: () => ({ ...inWorkspace(), toolInstanceId: ids.tool_instance_id! }),
+    rows: () => rows.connections({ ...inWorkspace(), toolInstanceId: ids.tool_instance_id }),
+  },
   'modelEntitlements.reads': {
     place: inWorkspace,
     rows: () => rows.entitlements(inWorkspace()),
