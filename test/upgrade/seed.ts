@@ -44,6 +44,7 @@ export async function seed(anyone: Client, tables: ReadonlySet<string>): Promise
   if (tables.has('logical_models')) await seedModels(ann, org, ids);
   if (tables.has('tools')) await seedTools(ann, org, ids);
   if (tables.has('entities')) await seedGraph(ann, org, ids);
+  if (tables.has('tool_instances')) await seedConnections(ann, org, ids);
   if (tables.has('api_tokens')) seeded.apiToken = await seedTokens(ann, anyone, org, ids);
   const refreshed = await anyone.post('/v1/auth/refresh', { refresh_token: text(first, 'refresh_token') });
   seeded.refreshToken = text(refreshed, 'refresh_token');
@@ -146,6 +147,40 @@ async function seedTools(ann: Client, org: string, ids: Json): Promise<void> {
   await ann.must('PUT', `${org}/tools/${String(ids.tool_id)}`, {
     config_schema: [...config_schema, { name: 'queue' }],
   });
+}
+
+/** What the seed has sealed for a tool instance and for its connection. */
+export const SEALED = { token: 'test-only-token', apiKey: 'test-only-key' };
+
+/** An instance that is connected for its workspace, and whose authorization for a namespace was begun. */
+async function seedConnections(ann: Client, org: string, ids: Json): Promise<void> {
+  const service = {
+    name: 'oauth',
+    type: 'oauth2',
+    authorization_url: 'https://provider.example.test/authorize',
+    token_url: 'https://provider.example.test/token',
+  };
+  const tool = await ann.post(`${org}/tools`, {
+    name: 'Mail',
+    slug: 'mail',
+    description: 'Sends mail.',
+    config_schema: [{ name: 'region' }, { name: 'token', widget: 'password' }],
+    credential_schema: [service],
+    supports_connection: true,
+  });
+  const home = `${org}/workspaces/${String(ids.workspace_id)}`;
+  const instance = await ann.post(`${home}/tool-instances`, {
+    tool_id: text(tool, 'tool_id'),
+    name: 'Mail of old',
+    configuration: { region: 'eu', token: SEALED.token },
+    auth_mode: 'oauth2',
+    connection_credentials: { client_id: 'a-client' },
+  });
+  const tool_instance_id = text(instance, 'instance_id');
+  Object.assign(ids, { instance_id: tool_instance_id, tool_instance_id });
+  await ann.post(`${home}/connections/api-key`, { tool_instance_id, api_key: SEALED.apiKey });
+  const connections = `${home}/namespaces/${String(ids.namespace_id)}/connections`;
+  await ann.post(`${connections}/oauth/initiate`, { tool_instance_id });
 }
 
 async function seedModels(ann: Client, org: string, ids: Json): Promise<void> {
