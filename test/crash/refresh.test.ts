@@ -95,8 +95,10 @@ async function killedInRefresh(): Promise<() => Promise<Row>> {
   return row;
 }
 
-/** The claim of the service that was killed has ended. */
-const endClaim = () => db.query('update connections set claimed_until = now(), refresh_at = now()');
+/** The claim of the service that was killed has ended, and so has its lock on the job that refreshes. */
+const endClaim = () =>
+  db.query(`update connections set claimed_until = now(), refresh_at = now();
+    update jobs._private_jobs set locked_at = locked_at - interval '1 minute' where locked_at is not null`);
 
 test('kill -9 between answer and commit: a provider that still takes the old refresh token goes on', async () => {
   const row = await killedInRefresh();
