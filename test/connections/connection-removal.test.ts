@@ -36,7 +36,7 @@ interface Told {
 /** What the stream of a workspace says from now on. */
 async function listen({ orgId, workspaceId, headers }: Person): Promise<() => Told[]> {
   const query = `subscription { workspaceEvents(orgId: "${orgId}", workspaceId: "${workspaceId}",
-    types: ["connection.*", "tool_instance.*", "namespace.*"]) { type resourceId namespaceId } }`;
+    types: ["connection.deleted", "tool_instance.deleted", "namespace.deleted"]) { type resourceId namespaceId } }`;
   const stream = await openEvents(`${url}/graphql`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...headers },
