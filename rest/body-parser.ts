@@ -38,7 +38,11 @@ function parseBody(request: FastifyRequest, body: Buffer): unknown {
   }
   if (body.length === 0) return undefined;
   if (!isUtf8(body)) throw malformed(0, 'The body is not valid UTF-8');
-  const text = body.toString('utf8');
+  return jsonOf(body.toString('utf8'));
+}
+
+/** The value of a JSON text. @throws ValidationFailure for a syntax error, and for what is dangerous in it */
+export function jsonOf(text: string): unknown {
   if (isOverloaded(text, { maxDepth: MAX_PARSED_DEPTH })) throw new ValidationFailure([tooDeep()]);
   const value = parseJson(text);
   const refusal = hostility(value);

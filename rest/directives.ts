@@ -41,6 +41,14 @@ const body = new GraphQLDirective({
   description: 'On a variable: the JSON body as one input object. On a field: its value is the response body.',
   locations: [VARIABLE_DEFINITION, FIELD],
 });
+const upload = new GraphQLDirective({
+  name: 'upload',
+  description:
+    'On a variable: the body is a form (`multipart/form-data`) with one file, as one input object. The file is ' +
+    'stored while it arrives, and this field gets the id of the stored file.',
+  locations: [VARIABLE_DEFINITION],
+  args: { file: { ...text, description: 'The field of the form that is the file.' } },
+});
 const range = new GraphQLDirective({
   name: 'range',
   description: 'Inclusive bounds of a number.',
@@ -104,6 +112,7 @@ const etag = new GraphQLDirective({
 export const facadeDirectives: readonly GraphQLDirective[] = [
   rest,
   body,
+  upload,
   range,
   oneOf,
   header,
@@ -135,6 +144,7 @@ export const restOf = (node: Directed) =>
     | undefined;
 export const rangeOf = (node: Directed) =>
   getDirectiveValues(range, node) as { min?: number | null; max?: number | null } | undefined;
+export const uploadOf = (node: Directed) => getDirectiveValues(upload, node) as { file: string } | undefined;
 export const oneOfOf = (node: Directed) => getDirectiveValues(oneOf, node) as { values: string[] } | undefined;
 export const headerOf = (node: Directed) =>
   has(node, 'lastEventId')

@@ -99,7 +99,9 @@ function refusalOf(error: unknown, request: FastifyRequest): ApiError | null {
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE')
     return new ApiError('PAYLOAD_TOO_LARGE', { limit_bytes: request.routeOptions.bodyLimit });
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE')
-    return new ApiError('UNSUPPORTED_MEDIA_TYPE', { expected: 'application/json' });
+    return new ApiError('UNSUPPORTED_MEDIA_TYPE', {
+      expected: request.routeOptions.config.takesFile ? 'multipart/form-data' : 'application/json',
+    });
   if (code === 'FST_ERR_MAX_PARAM_LENGTH') return unknownRoute(request);
   if (statusCode === undefined || statusCode < 400 || statusCode >= 500 || !code?.startsWith('FST_')) return null;
   return new ApiError('INVALID_REQUEST', { reason: code.replace(/^FST_(?:ERR_)?(?:CTP_)?/, '').toLowerCase() });

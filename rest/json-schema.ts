@@ -77,7 +77,8 @@ export class Schemas {
     return { ...schema, ...keywords(schema, withinType(type, constraints)) };
   }
 
-  inputObject(type: GraphQLInputObjectType): JsonSchema {
+  /** @param fileField the field that is a file, if the object is a form */
+  inputObject(type: GraphQLInputObjectType, fileField: string | null = null): JsonSchema {
     if (!(type.name in this.components)) {
       const schema: JsonSchema = described({ type: 'object' }, type.description);
       this.components[type.name] = schema;
@@ -85,7 +86,8 @@ export class Schemas {
       const required: string[] = [];
       for (const [key, field] of restFields(type)) {
         const fallback = externalDefault(field);
-        const property = this.input(field.type, constraintsOf(field));
+        const property: JsonSchema =
+          key === fileField ? { type: 'string', format: 'binary' } : this.input(field.type, constraintsOf(field));
         properties[key] = described(
           fallback === undefined ? property : { ...property, default: fallback },
           field.description,

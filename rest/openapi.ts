@@ -1,6 +1,6 @@
 import { Schemas } from './json-schema.ts';
 import type { CompiledOperation, ResponseBody } from './operation.ts';
-import type { Parameter } from './parameters.ts';
+import type { BodyParameter, Parameter } from './parameters.ts';
 import { fileOf, inReadingOrder, type Reference } from './reference.ts';
 import type { JsonSchema } from './schema-parts.ts';
 import type { ObjectShape } from './selection.ts';
@@ -157,7 +157,7 @@ function pathItem(operation: CompiledOperation, { groups, examples }: Reference,
           requestBody: {
             required: operation.body.isRequired,
             ...(operation.body.description ? { description: operation.body.description } : {}),
-            content: json(schemas.inputObject(operation.body.type), examples[operation.name]),
+            content: contentOf(operation.body, schemas, examples[operation.name]),
           },
         }
       : {}),
@@ -169,6 +169,13 @@ function pathItem(operation: CompiledOperation, { groups, examples }: Reference,
       ...Object.fromEntries(failures),
     },
   };
+}
+
+/** A form has its lists as repeated fields or between commas, and its objects as JSON. */
+function contentOf({ type, fileField }: BodyParameter, schemas: Schemas, example: unknown): Json {
+  const schema = schemas.inputObject(type, fileField);
+  if (fileField === null) return json(schema, example);
+  return { 'multipart/form-data': { schema, ...(example === undefined ? {} : { example }) } };
 }
 
 function sharedResponse(status: number): [string, Json] {

@@ -7,6 +7,7 @@ import type {
   VariableDefinitionNode,
 } from 'graphql';
 import {
+  GraphQLID,
   getNamedType,
   getNullableType,
   isEnumType,
@@ -20,8 +21,9 @@ import type { Constraints } from '../src/core/constraints.ts';
 import { snakeCase } from '../src/core/snake-case.ts';
 import type { Report } from './bounds.ts';
 import { checkDefault, ownConstraints, tightest } from './bounds.ts';
-import { has, headerOf } from './directives.ts';
+import { has, headerOf, uploadOf } from './directives.ts';
 import { problemAt } from './documents.ts';
+import { restFields } from './names.ts';
 import type { Target } from './targets.ts';
 import { plain, targetsOf } from './targets.ts';
 
@@ -46,6 +48,8 @@ export interface BodyParameter {
   type: GraphQLInputObjectType;
   isRequired: boolean;
   description: string;
+  /** The body is a form, and this field of it a file; `null`: the body is JSON. */
+  fileField: string | null;
 }
 
 export interface Parameters {
@@ -79,9 +83,9 @@ export function parametersOf(
     const type = typeFromAST(schema, node.type as never) as GraphQLInputType | undefined;
     if (!type) continue; // reported by graphql-js
     const problem = (message: string) => problems.push(problemAt(node, `Variable '$${name}': ${message}`));
-    if (has(node, 'body')) {
+    if (has(node, 'body') || uploadOf(node)) {
       const body = bodyOf(node, name, type, targets.get(name) ?? [], problem);
-      if (body && result.body) problem('there can be only one @body variable.');
+      if (body && result.body) problem('there can be only one variable with @body or @upload.');
       if (inPath.includes(name)) problem('the body cannot be part of the path.');
       result.body ??= body;
       continue;
@@ -102,21 +106,30 @@ function bodyOf(
 ): BodyParameter | null {
   const object = getNullableType(type);
   if (!isInputObjectType(object)) {
-    problem('@body needs an input object type.');
+    problem(`${uploadOf(node) ? '@upload' : '@body'} needs an input object type.`);
     return null;
   }
   checkInputObject(object, [], problem);
+  const fileField = uploadOf(node)?.file ?? null;
+  if (fileField !== null && !isFileField(object, fileField))
+    problem(`@upload needs a field '${fileField}' of the type ID.`);
   for (const other of ['range', 'oneOf', 'header', 'lastEventId', 'commaList']) {
     if (node.directives?.some((directive) => directive.name.value === other))
-      problem(`@${other} and @body exclude each other.`);
+      problem(`@${other} and ${fileField === null ? '@body' : '@upload'} exclude each other.`);
   }
   return {
     name,
     type: object,
     isRequired: isNonNullType(type) && !node.defaultValue,
     description: object.description ?? targets[0]?.description ?? '',
+    fileField,
   };
 }
+
+const isFileField = (type: GraphQLInputObjectType, name: string): boolean => {
+  const field = restFields(type).get(name);
+  return field !== undefined && getNullableType(field.type) === GraphQLID;
+};
 
 /**
  * Input types must not contain themselves (reading them would not end), and their fields must have distinct REST names.

@@ -16,6 +16,7 @@ import { docsPlugin } from './docs.ts';
 import type { OnFault } from './errors.ts';
 import { answerOf, errorBody, frameworkErrors, sendError, ValidationFailure } from './errors.ts';
 import { EventStream } from './events.ts';
+import { acceptForm, type FileReceiver, readForm } from './form.ts';
 import { versionsOf } from './if-match.ts';
 import type { OpenApiOptions } from './openapi.ts';
 import { buildOpenApi } from './openapi.ts';
@@ -68,6 +69,8 @@ export interface RestOptions {
     operation: OperationFacts,
     versions: readonly number[] | null,
   ): object;
+  /** Stores the files of forms. Only needed if a document has `@upload`. */
+  files?: FileReceiver;
   /** For the OpenAPI document, which this plugin serves at `/openapi.json`, with an API reference at `/docs`. */
   info: OpenApiOptions['info'];
   publicUrl?: string | undefined;
@@ -107,18 +110,29 @@ export const restPlugin: FastifyPluginAsync<RestOptions> = async (server, option
     await Promise.race([ended, setTimeout(CLOSING_MS, undefined, { ref: false })]);
     for (const stream of streams) stream.close();
   });
-  const register = (scope: FastifyInstance, withBody: boolean) => {
-    if (withBody) acceptJson(scope);
-    else ignoreBody(scope);
-    for (const operation of operations) {
-      if ((operation.body !== null) === withBody) addRoute(scope, operation, options, streams);
-    }
-  };
-  await server.register(async (scope) => register(scope, true));
-  await server.register(async (scope) => register(scope, false));
+  const register = (body: BodyKind, accept: (scope: FastifyInstance) => Promise<void> | void) =>
+    server.register(async (scope) => {
+      const own = operations.filter((operation) => bodyKindOf(operation) === body);
+      if (own.length === 0) return;
+      await accept(scope);
+      for (const operation of own) addRoute(scope, operation, options, streams);
+    });
+  await register('json', acceptJson);
+  await register('none', ignoreBody);
+  await register('form', (scope) => acceptForm(scope, receiverOf(options)));
   const reference = readReference(options.operationsDir, operations);
   await server.register(docsPlugin, { document: buildOpenApi(operations, reference, options) });
 };
+
+type BodyKind = 'json' | 'form' | 'none';
+
+const bodyKindOf = ({ body }: CompiledOperation): BodyKind =>
+  body === null ? 'none' : body.fileField === null ? 'json' : 'form';
+
+function receiverOf({ files }: RestOptions): FileReceiver {
+  if (!files) throw new Error('A document has @upload, and nothing stores its files.');
+  return files;
+}
 
 function addRoute(
   server: FastifyInstance,
@@ -127,6 +141,7 @@ function addRoute(
   streams: Set<EventStream>,
 ): void {
   const { name, method, path, status: successStatus, type, isPublic } = operation;
+  const isForm = bodyKindOf(operation) === 'form';
   const facts: OperationFacts = { name, method, path, successStatus, type };
   const admit = async (request: FastifyRequest) => {
     const principal = (await options.principal(request)) ?? null;
@@ -147,7 +162,15 @@ function addRoute(
       rootArguments: operation.rootArguments,
       isPublic,
       template: path,
+      takesFile: isForm,
     },
+    // before the replay of a request with an Idempotency-Key, which compares the forms
+    ...(isForm && {
+      preValidation: async (request: FastifyRequest) => {
+        if (!isPublic && !(await options.principal(request))) throw unauthenticated();
+        await readForm(operation, request, receiverOf(options));
+      },
+    }),
     // a HEAD request would open a stream without a reader
     exposeHeadRoute: method === 'GET' && type !== 'subscription',
     handler:
@@ -164,6 +187,7 @@ function valueHandler(operation: CompiledOperation, admit: Admit): RouteHandlerM
     const result = await operation.run(context, variables);
     const etag = operation.etag?.(result);
     const body = operation.bodyOf(result, request);
+    if (request.form) request.form.isKept = true;
     if (etag) reply.header('etag', etag);
     reply.code(status);
     if (response.kind === 'empty') return reply.send();

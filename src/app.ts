@@ -36,6 +36,7 @@ import { replayGate } from './http/replay-gate.ts';
 import { addRequestContext, traceIdOf } from './http/request-context.ts';
 import { addRequestLog } from './http/request-log.ts';
 import { cutOffSlowReaders } from './http/slow-readers.ts';
+import { cutOffSlowSenders, UPLOAD_TIMEOUT_MS } from './http/slow-senders.ts';
 import { addStartPage } from './http/start-page.ts';
 import { operationsDir } from './paths.ts';
 import { every } from './platform/every.ts';
@@ -93,6 +94,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const limit = new CallerLimit(config);
   const admission = new Admission(services.authentication, limit);
   endUnusedConnections(server);
+  cutOffSlowSenders(server, { timeoutMs: ARRIVAL_MS });
   cutOffSlowReaders(server, { timeoutMs: config.writeTimeoutSeconds * 1_000 });
   registerErrorShapes(server, { onFault: logRequestFault });
   addAnswerHeaders(server);
@@ -149,6 +151,8 @@ export async function buildApp(deps: AppDeps): Promise<App> {
 }
 
 const MAX_HEADER_BYTES = 32 * 1024;
+/** How long the head of a request, and a body that is no file, may take to arrive. */
+const ARRIVAL_MS = 60_000;
 
 /** No route has a schema of the framework's own: without these, it would load its two compilers at each start. */
 const noSchemas = {
@@ -163,15 +167,15 @@ function refuseSchema(): never {
 function createServer(config: Config, logger: Logger): FastifyInstance {
   return Fastify({
     ...fastifyOptions,
-    http: { maxHeaderSize: MAX_HEADER_BYTES },
+    http: { maxHeaderSize: MAX_HEADER_BYTES, headersTimeout: ARRIVAL_MS },
     bodyLimit: config.bodyLimitBytes,
     loggerInstance: logger as FastifyBaseLogger,
     childLoggerFactory: (parent, { trace_id: traceId }) => requestLogger(parent as Logger, String(traceId)),
     genReqId: (request) => traceIdOf(request.headers),
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'trace_id' }),
     schemaController: { compilersFactory: noSchemas },
-    // a request must arrive within a minute; responses may take longer, because streams do
-    requestTimeout: 60_000,
+    // other bodies than files have to arrive within a minute; responses may take longer, because streams do
+    requestTimeout: UPLOAD_TIMEOUT_MS,
     // compiling the operations takes a second, and much longer on a busy machine
     pluginTimeout: 120_000,
   });

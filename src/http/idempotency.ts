@@ -76,7 +76,9 @@ export function addIdempotency(
   const replay = callbackify(async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const id = idOf(request);
     if (!id) return;
-    const requestHash = seal.fingerprint(`${JSON.stringify(request.body ?? null)}${request.headers['if-match'] ?? ''}`);
+    const requestHash = seal.fingerprint(
+      `${JSON.stringify(request.form?.facts ?? request.body ?? null)}${request.headers['if-match'] ?? ''}`,
+    );
     try {
       const userId = request.caller.principal?.userId ?? null;
       const answer = await claim(sql, seal, { id, requestHash, userId });

@@ -62,6 +62,7 @@ const sdl = /* GraphQL */ `
     size: Int! = 3
   }
   input UpdateItemInput { displayName: String description: String tags: [String!] metadata: JSONObject }
+  input PictureInput { picture: ID! displayName: String! count: Int tags: [String!] metadata: JSONObject }
   input Filter { ownerId: ID minCount: Int }
   input Tree { name: String children: [Tree!] }
   input Clash { ownerId: ID owner_id: ID }
@@ -83,6 +84,7 @@ const sdl = /* GraphQL */ `
     createItem(input: ItemInput!): Item!
     updateItem(id: ID!, input: UpdateItemInput!): JSON
     renameItem(id: ID!, input: UpdateItemInput!): JSON
+    addPicture(id: ID!, input: PictureInput!): JSON
     removeItem(id: ID!): Boolean
     clash(input: Clash): String
     plant(root: Tree!): String

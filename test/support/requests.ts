@@ -8,6 +8,7 @@ import {
 } from 'graphql';
 import type { CompiledOperation } from '../../rest/operation.ts';
 import type { TestApp } from './app.ts';
+import { FORM_TYPE, type FormPart, formOf } from './form.ts';
 import { snakeCase } from './names.ts';
 import { type SampleSource, sampleArgument, sampleInput } from './samples.ts';
 
@@ -71,12 +72,22 @@ export function injectable(
   const search = new URLSearchParams(
     Object.entries(query).flatMap(([name, value]) => [value].flat().map((item) => [name, item] as [string, string])),
   ).toString();
-  return {
-    method: operation.method,
-    url: search ? `${path}?${search}` : path,
-    headers: body === undefined ? headers : { 'content-type': 'application/json', ...headers },
-    ...(body === undefined ? {} : { payload: JSON.stringify(body) }),
-  };
+  const url = search ? `${path}?${search}` : path;
+  if (body === undefined) return { method: operation.method, url, headers };
+  const { fileField } = operation.body ?? {};
+  const isForm = fileField && typeof body === 'object' && body !== null && !Array.isArray(body);
+  const type = isForm ? FORM_TYPE : 'application/json';
+  const payload = isForm ? formOf(partsOfForm(body, fileField)).toString() : JSON.stringify(body);
+  return { method: operation.method, url, headers: { 'content-type': type, ...headers }, payload };
+}
+
+/** The same values as a form. A text for the file is its content; anything else cannot be a file, and is left out. */
+function partsOfForm(body: object, fileField: string): FormPart[] {
+  return Object.entries(body).flatMap(([name, value]: [string, unknown]): FormPart[] => {
+    if (name === fileField) return typeof value === 'string' ? [[name, { content: value }]] : [];
+    if (value === undefined) return [];
+    return [[name.replaceAll('"', '%22'), typeof value === 'string' ? value : JSON.stringify(value)]];
+  });
 }
 
 /** A valid request for a route. */

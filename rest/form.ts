@@ -1,0 +1,262 @@
+import type { Readable } from 'node:stream';
+import multipart, { type MultipartFile, type MultipartValue } from '@fastify/multipart';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { type GraphQLInputType, getNamedType, getNullableType, isListType, isScalarType } from 'graphql';
+import { ApiError } from '../src/core/errors.ts';
+import { jsonTypeOf } from '../src/core/json-type.ts';
+import { jsonOf } from './body-parser.ts';
+import { ValidationFailure } from './errors.ts';
+import { restFields } from './names.ts';
+import type { CompiledOperation } from './operation.ts';
+
+/** A file of a form, while it arrives. */
+export interface FormFile {
+  content: Readable;
+  /** As the client sent it. */
+  fileName: string;
+  contentType: string;
+}
+
+/** A file that is stored. */
+export interface ReceivedFile {
+  id: string;
+  sizeBytes: number;
+  /** In hexadecimal. */
+  sha256: string;
+}
+
+/** Stores the files of forms. */
+export interface FileReceiver {
+  /** The largest file. */
+  maxBytes: number;
+  /**
+   * Stores a file, if the caller may run the operation of the route in the place that the path names; that is checked
+   * before the first byte is stored.
+   * @throws as the operation would; PAYLOAD_TOO_LARGE; what `content` fails with. Nothing of the file is left then
+   */
+  receive(request: FastifyRequest, file: FormFile): Promise<ReceivedFile>;
+  /** Removes a file that the operation has not kept. */
+  discard(request: FastifyRequest, id: string): Promise<void>;
+}
+
+/** The form of a request. */
+interface ReadForm {
+  /** The same for the same form: its fields, and name, type and hash of its file. */
+  facts: unknown;
+  file: ReceivedFile | null;
+  /** The operation has succeeded: the file is its own. */
+  isKept: boolean;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** `null`: the body is no form. */
+    form: ReadForm | null;
+  }
+  interface FastifyContextConfig {
+    /** The body is a form with a file. */
+    takesFile?: boolean;
+  }
+}
+
+const MAX_BOUNDARY = 70;
+const MAX_FIELDS = 64;
+const MAX_FIELD_BYTES = 256 * 1024;
+/** Of all fields together. */
+const MAX_FIELDS_BYTES = 1024 * 1024;
+const BOUNDARY = /;\s*boundary\s*=\s*(?:"([^"]*)"|([^;\s]*))/i;
+
+const limitsOf = ({ maxBytes }: FileReceiver) => ({
+  // one more: the receiver refuses it
+  fileSize: maxBytes + 1,
+  files: 1,
+  fields: MAX_FIELDS,
+  parts: MAX_FIELDS + 1,
+  fieldSize: MAX_FIELD_BYTES,
+  fieldNameSize: 100,
+  headerPairs: 20,
+  headerSize: 8 * 1024,
+});
+
+/** For routes whose body is a form: accepts nothing else, and holds nothing of a file in memory. */
+export async function acceptForm(server: FastifyInstance, receiver: FileReceiver): Promise<void> {
+  server.removeAllContentTypeParsers();
+  await server.register(multipart, { limits: limitsOf(receiver) });
+  server.decorateRequest('form', null);
+  server.addHook('onSend', async (request) => {
+    const { form } = request;
+    if (form?.file && !form.isKept) await receiver.discard(request, form.file.id);
+  });
+}
+
+/** Reads the form of a request: its file is stored, and its fields with the id of the file become the body. */
+export async function readForm(
+  operation: CompiledOperation,
+  request: FastifyRequest,
+  receiver: FileReceiver,
+): Promise<void> {
+  if (!request.isMultipart()) return;
+  try {
+    checkHead(request, receiver.maxBytes);
+    const form = new Form(operation, request, receiver);
+    for await (const part of request.parts()) {
+      if (part.type === 'field') form.addField(part);
+      else await form.addFile(part);
+    }
+    form.end();
+  } catch (error) {
+    finishReading(request);
+    throw refusalOf(error);
+  }
+}
+
+function checkHead({ headers }: FastifyRequest, maxBytes: number): void {
+  const [, quoted, plain] = BOUNDARY.exec(headers['content-type'] ?? '') ?? [];
+  const boundary = quoted ?? plain ?? '';
+  if (boundary === '' || boundary.length > MAX_BOUNDARY) throw malformed('multipart_boundary');
+  if (Number(headers['content-length'] ?? 0) > maxBytes + MAX_FIELDS * MAX_FIELD_BYTES) throw tooLarge(maxBytes);
+}
+
+/** Collects the parts of one form. */
+class Form {
+  readonly #operation: CompiledOperation;
+  readonly #request: FastifyRequest;
+  readonly #receiver: FileReceiver;
+  readonly #types: Map<string, GraphQLInputType>;
+  readonly #fields: Record<string, unknown> = {};
+  readonly #fileField: string;
+  readonly #form: ReadForm;
+  #bytes = 0;
+  #fileFacts: readonly string[] = [];
+  #isReceived = false;
+
+  constructor(operation: CompiledOperation, request: FastifyRequest, receiver: FileReceiver) {
+    const { type, fileField } = operation.body!;
+    this.#operation = operation;
+    this.#request = request;
+    this.#receiver = receiver;
+    this.#fileField = fileField!;
+    this.#types = new Map([...restFields(type)].map(([key, field]) => [key, field.type]));
+    this.#form = { facts: null, file: null, isKept: false };
+    request.form = this.#form;
+  }
+
+  /** Call it after the last part. */
+  end(): void {
+    this.#form.facts = { ...this.#fields, [this.#fileField]: this.#fileFacts };
+    this.#request.body = this.#body;
+  }
+
+  get #body(): object {
+    const { file } = this.#form;
+    // a file that is not stored, because something else is wrong, is not missing
+    const id = file?.id ?? (this.#isReceived ? 'not stored' : undefined);
+    return { ...this.#fields, ...(id === undefined ? {} : { [this.#fileField]: id }) };
+  }
+
+  addField({ fieldname: name, value, valueTruncated }: MultipartValue): void {
+    const type = this.#types.get(name);
+    this.#bytes += typeof value === 'string' ? value.length : MAX_FIELD_BYTES;
+    if (this.#bytes > MAX_FIELDS_BYTES) throw tooLarge(MAX_FIELDS_BYTES);
+    // an empty field of a form is one that was not filled in
+    if (!type || value === '') return;
+    if (name === this.#fileField) throw invalid(name, 'value_error', 'Value error, a file is expected');
+    if (valueTruncated)
+      throw invalid(name, 'string_too_long', `String should have at most ${MAX_FIELD_BYTES} characters`, {
+        max_length: MAX_FIELD_BYTES,
+      });
+    const before = Object.hasOwn(this.#fields, name) ? this.#fields[name] : undefined;
+    const read = typeof value === 'string' ? fieldValueOf(value, type) : value;
+    const isMore = Array.isArray(before) && Array.isArray(read);
+    this.#fields[name] = isMore ? [...(before as unknown[]), ...(read as unknown[])] : read;
+  }
+
+  async addFile(part: MultipartFile): Promise<void> {
+    const { fieldname, mimetype: contentType, file: content } = part;
+    // a part without a name is a file too, if its type says so
+    const { filename = '' } = part as { filename?: string };
+    if (fieldname !== this.#fileField) {
+      content.resume();
+      return;
+    }
+    this.#isReceived = true;
+    // 422 comes before 403: nothing of this request is stored or asked for
+    if (this.#isInvalid()) {
+      content.resume();
+      return;
+    }
+    const file = await this.#receiver.receive(this.#request, { content, fileName: filename, contentType });
+    this.#form.file = file;
+    this.#fileFacts = [filename, contentType, file.sha256];
+  }
+
+  /** Whether something is wrong with what came before the file; what is missing may still come. */
+  #isInvalid(): boolean {
+    const { params, query, headers } = this.#request;
+    const { issues } = this.#operation.read({ params, query, headers, body: this.#body });
+    return issues.items.some(({ type, loc }) => type !== 'missing' || loc[0] !== 'body');
+  }
+}
+
+/** Lists come as JSON or between commas, objects as JSON. Anything else stays a text, which the reader judges. */
+function fieldValueOf(text: string, type: GraphQLInputType): unknown {
+  const nullable = getNullableType(type);
+  if (isListType(nullable)) {
+    if (text.trimStart().startsWith('[')) return readJson(text);
+    return text
+      .split(',')
+      .map((item) => item.trim())
+      .filter((item) => item !== '');
+  }
+  const named = getNamedType(nullable);
+  const isJson = isScalarType(named) && ['object', 'any'].includes(jsonTypeOf(named));
+  return isJson ? readJson(text) : text;
+}
+
+function readJson(text: string): unknown {
+  try {
+    return jsonOf(text);
+  } catch (error) {
+    if (error instanceof ValidationFailure && error.detail[0]?.type === 'json_invalid') return text;
+    throw error;
+  }
+}
+
+const malformed = (reason: string) => new ApiError('INVALID_REQUEST', { reason });
+const tooLarge = (limit: number) => new ApiError('PAYLOAD_TOO_LARGE', { limit_bytes: limit });
+const invalid = (name: string, type: string, msg: string, ctx?: Record<string, unknown>) =>
+  new ValidationFailure([{ type, loc: ['body', name], msg, input: null, ...(ctx ? { ctx } : {}) }]);
+
+const LIMITS: Readonly<Record<string, () => Error>> = {
+  FST_FILES_LIMIT: () => invalid('file', 'too_long', 'The form should have at most 1 file', { max_length: 1 }),
+  FST_FIELDS_LIMIT: () => malformed('multipart_fields'),
+  FST_PARTS_LIMIT: () => malformed('multipart_parts'),
+  FST_PROTO_VIOLATION: () => malformed('multipart_field_name'),
+  FST_INVALID_JSON_FIELD_ERROR: () => malformed('multipart_json'),
+  FST_MP_PREMATURE_CLOSE: () => malformed('multipart'),
+};
+const BROKEN = /multipart|terminated early|malformed|boundary/i;
+
+/** The refusal of a form that cannot be read; any other error as it is. */
+function refusalOf(error: unknown): unknown {
+  if (!(error instanceof Error) || error instanceof ApiError || error instanceof ValidationFailure) return error;
+  const code = 'code' in error ? String(error.code) : '';
+  const limit = Object.hasOwn(LIMITS, code) ? LIMITS[code] : undefined;
+  if (limit) return limit();
+  return BROKEN.test(error.message) ? malformed('multipart') : error;
+}
+
+const LINGER_MS = 5_000;
+
+/**
+ * Reads on after a refusal, for a while: a client that is still sending would not read the answer, and see its
+ * connection reset instead.
+ */
+function finishReading({ raw }: FastifyRequest): void {
+  const { socket } = raw;
+  if (raw.complete || raw.destroyed) return;
+  raw.unpipe();
+  raw.resume();
+  const cut = setTimeout(() => raw.complete || socket.destroyed || socket.end(), LINGER_MS).unref();
+  raw.once('close', () => clearTimeout(cut));
+}
