@@ -103,9 +103,10 @@ afterAll(async () => {
 
 const MARK = '=== next';
 
-test('every command of the section about connections prints what the README says', async () => {
-  const commands = steps.flatMap(commandsOf);
-  expect(commands.filter(({ printed }) => printed !== null).length).toBeGreaterThan(5);
+/** Runs commands after those that every section needs. All of them must print what the README says. */
+async function expectPrinted(blocks: readonly string[], url: string, replaced: (script: string) => string) {
+  const commands = blocks.flatMap(commandsOf);
+  expect(commands.filter(({ printed }) => printed !== null).length).toBeGreaterThan(4);
   const script = [
     'set -euo pipefail',
     registration,
@@ -114,11 +115,26 @@ test('every command of the section about connections prints what the README says
     ...commands.flatMap(({ text }) => [`echo '${MARK}'`, text]),
   ]
     .join('\n')
-    .replaceAll('http://127.0.0.1:4000', app.url)
-    .replaceAll('127.0.0.1:9000', `127.0.0.1:${providerPort}`);
-  const { stdout } = await promisify(execFile)('bash', ['-c', script], { cwd: folder, encoding: 'utf8' });
+    .replaceAll('http://127.0.0.1:4000', url);
+  const options = { cwd: folder, encoding: 'utf8' } as const;
+  const { stdout } = await promisify(execFile)('bash', ['-c', replaced(script)], options);
   const outputs = stdout.split(`${MARK}\n`).slice(1);
   expect(commands.map(({ text }, index) => [text, outputs[index]?.trim()])).toEqual(
     commands.map(({ text, printed }) => [text, printed ?? '']),
   );
+}
+
+test('every command of the section about connections prints what the README says', async () => {
+  await expectPrinted(steps, app.url, (script) => script.replaceAll('127.0.0.1:9000', `127.0.0.1:${providerPort}`));
+}, 120_000);
+
+test('every command of the section about entities prints what the README says', async () => {
+  const own = await startTestApp();
+  try {
+    await own.listen();
+    const blocks = blocksOf(readme.split('## Entities and memories\n')[1]!.split(/^## /m)[0]!);
+    await expectPrinted(blocks, own.url, (script) => script);
+  } finally {
+    await own.close();
+  }
 }, 120_000);
