@@ -1,7 +1,7 @@
 // `npm run bench`: the façade against hand-written servers over the same database, in one run. Quote the ratios, not
 // the rates. `BENCH_ONLY=hostile npm run bench`: only what hostile documents cost; `graphql`: only `/graphql`;
-// `instances`: only tool instances; `writes`: only changes; `streams`: only event streams; `reads`: without growth,
-// hostile documents and streams.
+// `instances`: only tool instances; `entities`: only the knowledge graph; `writes`: only changes; `streams`: only event
+// streams; `reads`: without growth, hostile documents and streams.
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -10,6 +10,7 @@ import { withScratchDatabase } from '../scripts/scratch-database.ts';
 import { migrationsDir, projectRoot } from '../src/paths.ts';
 import { migrate } from '../src/platform/postgres/migrate.ts';
 import { register } from './api.ts';
+import { entities } from './cases/entities.ts';
 import { graphql } from './cases/graphql.ts';
 import { hostile } from './cases/hostile-documents.ts';
 import { instances } from './cases/instances.ts';
@@ -71,6 +72,8 @@ async function throughput(env: Record<string, string>): Promise<void> {
     };
     if (only === 'streams') return await streamed();
     const pg = await started('pg', [...TSX, 'bench/servers/pg.ts']);
+    if (only === 'entities')
+      return await entities([pg, product], product, await register(product), url, rounds);
     if (only === 'writes') return await writes([pg, product], product, await register(product), rounds);
     if (only === 'instances') return await instances([pg, product], product, await register(product), rounds);
     const prisma = await started('prisma', [...TSX, 'bench/servers/prisma.ts']);
@@ -87,6 +90,7 @@ async function throughput(env: Record<string, string>): Promise<void> {
     await secrets([pg, product], product, account, rounds);
     await tokens([pg, product], product, account, rounds);
     await models([pg, product], product, account, rounds);
+    await entities([pg, product], product, account, url, rounds);
     await instances([pg, product], product, account, rounds);
     if (only === 'reads') return;
     await writes([pg, product], product, account, rounds);

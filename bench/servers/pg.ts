@@ -4,6 +4,7 @@ import Fastify from 'fastify';
 import { credentialOf } from '../../src/access/authentication.ts';
 import { openBaseline, pageOf, serve, workspaceCursor } from './common.ts';
 import { addInstances } from './pg-instances.ts';
+import { addEntities } from './pg-entities.ts';
 import { addModels } from './pg-models.ts';
 import { addSecrets } from './pg-secrets.ts';
 import { addWrites } from './pg-writes.ts';
@@ -52,6 +53,7 @@ server.get<{ Params: { org: string; id: string } }>('/v1/orgs/:org/workspaces/:i
   return rows[0] ?? reply.code(404).send({ error: 'RESOURCE_NOT_FOUND' });
 });
 addInstances(server, pool);
+addEntities(server, pool);
 addModels(server, pool);
 addSecrets(server, pool, rootKeys, (request) => callers.get(request)!.userId);
 addWrites(server, pool, rootKeys, (request) => callers.get(request)!.userId);

@@ -1,0 +1,103 @@
+import { type Account, call } from '../api.ts';
+import { compare, load, median, type Question, type Rounds } from '../load.ts';
+import { print } from '../report.ts';
+import { HUB_RELATIONS, seedGraph } from '../seed-graph.ts';
+import type { ServerProcess } from '../server-process.ts';
+
+/**
+ * The knowledge graph: a list, traversals beside a breadth-first search by hand, and what a hub costs the requests of
+ * others. `BENCH_ONLY=entities npm run bench` runs these alone.
+ */
+export async function entities(
+  servers: readonly ServerProcess[],
+  product: ServerProcess,
+  account: Account,
+  url: string,
+  rounds: Rounds,
+): Promise<void> {
+  const { orgId, workspaceId, token } = account;
+  const home = `/v1/orgs/${orgId}/workspaces/${workspaceId}`;
+  const { app_id: appId } = await call<{ app_id: string }>(product, token, 'POST', `${home}/apps`, { name: 'Bench' });
+  const { namespaces } = await call<{ namespaces: { namespace_id: string }[] }>(
+    product,
+    token,
+    'GET',
+    `${home}/namespaces`,
+  );
+  const namespaceId = namespaces[0]!.namespace_id;
+  const path = `${home}/apps/${appId}/namespaces/${namespaceId}/entities`;
+  const { hub, roots } = await seedGraph(url, { orgId, workspaceId, appId, namespaceId });
+  const traverse = (id: string, depth: number): Question => ({
+    method: 'POST',
+    path: `${path}/${id}/traverse?depth=${depth}`,
+    body: '{}',
+  });
+  await agree(servers, token, path, [hub, ...roots.slice(0, 8)]);
+  print('list of 50 entities with their relations', await compare(servers, `${path}?limit=50`, token, rounds));
+  const few = { ...rounds, connections: 4 };
+  for (const depth of [2, 3])
+    print(
+      `traversal of depth ${depth}, 4 connections`,
+      await compare(
+        servers,
+        roots.map((id) => traverse(id, depth)),
+        token,
+        few,
+      ),
+    );
+  print(`traversal of depth 3 from the hub, 2 connections`, await compare(servers, traverse(hub, 3), token, few));
+  await beside(product, token, home, traverse(hub, 3), rounds);
+}
+
+interface Shown {
+  root: { entity_id: string };
+  connected_entities: { entity_id: string; depth: number }[];
+  depth_reached: number;
+}
+
+/** Both must find the same before they are compared. */
+async function agree(servers: readonly ServerProcess[], token: string, path: string, ids: string[]): Promise<void> {
+  for (const id of ids) {
+    const found = await Promise.all(
+      servers.map(async (server) => {
+        const answer = await call<Shown>(server, token, 'POST', `${path}/${id}/traverse?depth=3`, {});
+        return JSON.stringify([
+          answer.root.entity_id,
+          answer.depth_reached,
+          answer.connected_entities.map(({ entity_id, depth }) => [entity_id, depth]),
+        ]);
+      }),
+    );
+    if (new Set(found).size > 1) throw new Error(`The servers do not find the same around ${id}.`);
+  }
+}
+
+/** The latency of small requests, alone and while somebody traverses a hub again and again. */
+async function beside(
+  product: ServerProcess,
+  token: string,
+  small: string,
+  hub: Question,
+  { count, seconds }: Rounds,
+): Promise<void> {
+  const alone: number[] = [];
+  const together: number[] = [];
+  const hubs: number[] = [];
+  for (let round = 0; round <= count; round++) {
+    const quiet = await load(product, small, token, seconds, 8);
+    const [busy, traversals] = await Promise.all([
+      load(product, small, token, seconds, 8),
+      load(product, hub, token, seconds, 1),
+    ]);
+    if (round === 0) continue;
+    alone.push(quiet.p99Ms);
+    together.push(busy.p99Ms);
+    hubs.push(traversals.p99Ms);
+  }
+  const ratio = median(together.map((ms, round) => ms / alone[round]!));
+  console.log(
+    `\na hub with ${HUB_RELATIONS} relations, traversed without a pause: ${median(hubs).toFixed(0)} ms at the 99th ` +
+      `percentile\n  small requests meanwhile: p99 ${median(together).toFixed(1)} ms, ` +
+      `alone ${median(alone).toFixed(1)} ms, ratio ${ratio.toFixed(2)}`,
+  );
+}

@@ -1,0 +1,119 @@
+import type { FastifyInstance } from 'fastify';
+import type { Pool } from 'pg';
+import { pageOf } from './common.ts';
+
+interface Params {
+  app: string;
+  namespace: string;
+  id: string;
+}
+
+interface EntityRow {
+  entity_id: string;
+  importance: number;
+}
+
+interface RelationRow {
+  entity_id: string;
+  target_entity_id: string;
+}
+
+interface Found {
+  depth: number;
+  relation_type: string;
+  direction: string;
+  via_entity_id: string;
+}
+
+const MAX_FOUND = 500;
+const MAX_TOGETHER = 5_000;
+const E = '/v1/orgs/:org/workspaces/:workspace/apps/:app/namespaces/:namespace/entities';
+
+const COLUMNS = `e.id as entity_id, e.workspace_id, e.namespace_id, e.name, e.entity_type, e.description, e.aliases,
+  array(select m.memory_id from memory_entities m where m.entity_id = e.id order by m.memory_id desc limit 100)
+    as source_memory_ids,
+  e.tags, e.importance, e.mention_count, e.last_referenced_at, e.metadata, e.is_indexed, e.created_at, e.updated_at`;
+const PAGE = `select ${COLUMNS} from entities e where e.app_id = $1 and e.namespace_id = $2
+  order by e.id desc limit $3`;
+const TOTAL = 'select count(*)::int as n from entities e where e.app_id = $1 and e.namespace_id = $2';
+const SOME = `select ${COLUMNS} from entities e where e.id = any($1) and e.app_id = $2 and e.namespace_id = $3`;
+const EDGES = `select r.source_entity_id as source, r.target_entity_id as target, r.relation_type
+  from entity_relations r where (r.source_entity_id = any($1) or r.target_entity_id = any($1))
+    and r.app_id = $2 and r.namespace_id = $3 order by r.id desc limit 20000`;
+const IMPORTANCE = 'select id, importance from entities where id = any($1) and app_id = $2 and namespace_id = $3';
+const seenFrom = (own: string, other: string, direction: string) => `(
+  select r.id as relation_id, r.relation_type, '${direction}' as direction, r.${other} as target_entity_id,
+    o.name as target_name, r.weight, r.metadata, r.created_at
+  from entity_relations r join entities o on o.id = r.${other}
+  where r.${own} = p.id order by r.id desc limit $2)`;
+const NEWEST = `select p.id as entity_id, r.* from unnest($1::text[]) p(id) cross join lateral (
+  select * from (${seenFrom('source_entity_id', 'target_entity_id', 'outgoing')}
+    union all ${seenFrom('target_entity_id', 'source_entity_id', 'incoming')}) u
+  order by relation_id desc limit $2) r`;
+
+/** The hand-written list and the breadth-first search of entities: one statement for each level and kind of row. */
+export function addEntities(server: FastifyInstance, pool: Pool): void {
+  const query = async <Row extends object>(name: string, text: string, values: unknown[]): Promise<Row[]> =>
+    (await pool.query<Row>({ name, text, values })).rows;
+
+  /** Gives entities their newest relations. */
+  async function withRelations<Row extends EntityRow>(rows: readonly Row[]): Promise<object[]> {
+    const limit = Math.min(200, Math.max(5, Math.floor(MAX_TOGETHER / rows.length)));
+    const relations = new Map<string, object[]>(rows.map(({ entity_id }) => [entity_id, []]));
+    for (const { entity_id, ...relation } of await query<RelationRow>('newest', NEWEST, [[...relations.keys()], limit]))
+      relations.get(entity_id)!.push(relation);
+    return rows.map((row) => ({ ...row, relations: relations.get(row.entity_id) }));
+  }
+
+  server.get<{ Params: Params; Querystring: { limit?: string } }>(E, async (request) => {
+    const { app, namespace } = request.params;
+    const limit = Number(request.query.limit ?? 100);
+    const [page, total] = await Promise.all([
+      query<EntityRow>('entities', PAGE, [app, namespace, limit + 1]),
+      query<{ n: number }>('entities total', TOTAL, [app, namespace]),
+    ]);
+    const rows = await withRelations(page.slice(0, limit));
+    const cursor = page.length > limit ? Buffer.from(page[limit - 1]!.entity_id).toString('base64url') : null;
+    return { ...pageOf('entities', rows, limit, total[0]!.n, cursor), has_more: page.length > limit };
+  });
+
+  server.post<{ Params: Params; Querystring: { depth?: string } }>(`${E}/:id/traverse`, async (request, reply) => {
+    const { app, namespace, id } = request.params;
+    const depth = Number(request.query.depth ?? 1);
+    const known = new Map<string, Found | null>([[id, null]]);
+    let frontier = [id];
+    let reached = 0;
+    for (let level = 1; level <= depth && frontier.length > 0 && known.size <= MAX_FOUND; level++) {
+      const edges = await query<{ source: string; target: string; relation_type: string }>('edges', EDGES, [
+        frontier,
+        app,
+        namespace,
+      ]);
+      const within = new Set(frontier);
+      const next = new Map<string, Found>();
+      for (const { source, target, relation_type } of edges)
+        for (const [via, other, direction] of [
+          [source, target, 'outgoing'],
+          [target, source, 'incoming'],
+        ] as const)
+          if (within.has(via) && !known.has(other) && !next.has(other))
+            next.set(other, { depth: level, relation_type, direction, via_entity_id: via });
+      const rows = await query<{ id: string; importance: number }>('importance', IMPORTANCE, [
+        [...next.keys()],
+        app,
+        namespace,
+      ]);
+      rows.sort((a, b) => b.importance - a.importance || (a.id < b.id ? -1 : 1));
+      frontier = rows.slice(0, MAX_FOUND + 1 - known.size).map((row) => row.id);
+      for (const other of frontier) known.set(other, next.get(other)!);
+      if (frontier.length > 0) reached = level;
+    }
+    const rows = new Map(
+      (await query<EntityRow>('some', SOME, [[...known.keys()], app, namespace])).map((row) => [row.entity_id, row]),
+    );
+    if (!rows.has(id)) return reply.code(404).send({ error: 'RESOURCE_NOT_FOUND' });
+    const ordered = [...known.keys()].map((of) => ({ ...rows.get(of)!, ...known.get(of) }));
+    const [root, ...connected_entities] = await withRelations(ordered);
+    return { root, connected_entities, linked_memories: [], depth_reached: reached };
+  });
+}
