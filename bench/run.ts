@@ -72,8 +72,7 @@ async function throughput(env: Record<string, string>): Promise<void> {
     };
     if (only === 'streams') return await streamed();
     const pg = await started('pg', [...TSX, 'bench/servers/pg.ts']);
-    if (only === 'entities')
-      return await entities([pg, product], product, await register(product), url, rounds);
+    if (only === 'entities') return await entities([pg, product], product, await register(product), url, rounds);
     if (only === 'writes') return await writes([pg, product], product, await register(product), rounds);
     if (only === 'instances') return await instances([pg, product], product, await register(product), rounds);
     const prisma = await started('prisma', [...TSX, 'bench/servers/prisma.ts']);

@@ -108,8 +108,8 @@ builder.objectFields(Entity, (t) => ({
   newestRelations: t.field({
     type: [EntityRelation],
     description:
-      'The newest relations of the entity in both directions. Where an answer has more than 50 entities, they share ' +
-      '10,000 relations, and each shows at least ten if it has them.',
+      'The newest relations of the entity in both directions. Where an answer has more than 25 entities, they share ' +
+      '5,000 relations, and each shows at least five if it has them.',
     authorize: { workspace: 'entity:read' },
     args: firstArg(MAX_NEWEST, 'Maximum number of relations.'),
     resolve: (row, { first }, context) => context.services.entities.newestRelations(context, inside.entity(row), first),
