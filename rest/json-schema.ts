@@ -175,6 +175,7 @@ function keywords(schema: JsonSchema, c: Constraints): JsonSchema {
   return bounds({
     minLength: c.minLength,
     maxLength: c.maxLength,
+    'x-max-bytes': c.maxBytes,
     pattern: patternOf(c),
     enum: c.oneOf,
     format: c.format ?? (c.sensitive ? 'password' : undefined),

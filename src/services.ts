@@ -8,6 +8,7 @@ import { apiTokenNotices } from './api-tokens/api-token.notices.ts';
 import { ApiTokenRefresh } from './api-tokens/api-token.refresh.ts';
 import { ApiTokenService } from './api-tokens/api-token.service.ts';
 import { AppService } from './apps/app.service.ts';
+import { ArtifactService } from './artifacts/artifact.service.ts';
 import { AccountMail } from './auth/account-mail.ts';
 import { AuthService } from './auth/auth.service.ts';
 import { CurrentPassword } from './auth/current-password.ts';
@@ -62,6 +63,7 @@ import { SecretReads } from './secrets/secret.reads.ts';
 import { SecretService } from './secrets/secret.service.ts';
 import { secretNotices } from './secrets/secret-notices.ts';
 import { Vault } from './secrets/vault.ts';
+import { SourceService } from './sources/source.service.ts';
 import { ThreadService } from './threads/thread.service.ts';
 import { ToolInstanceService } from './tool-instances/tool-instance.service.ts';
 import { ToolInstanceTest } from './tool-instances/tool-instance.test-call.ts';
@@ -248,6 +250,8 @@ export function createServices(process: ProcessDeps) {
     secretNotices: secretNotices({ changes, mail }),
     namespaces: new NamespaceService({ ...deps, secrets, connections: connectionRemoval }),
     threads: new ThreadService(deps),
+    artifacts: new ArtifactService(deps),
+    sources: new SourceService(deps),
     tools: new ToolService(deps),
     toolInstances,
     toolInstanceTests: new ToolInstanceTest({

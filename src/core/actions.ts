@@ -12,6 +12,7 @@ export const eventNames = {
   upgrade: 'upgraded',
   relate: 'related',
   unrelate: 'unrelated',
+  promote: 'promoted',
 } as const;
 
 /** A verb of {@link eventNames}. */
@@ -26,7 +27,6 @@ const others = [
   'reveal',
   'deploy',
   'undeploy',
-  'promote',
   'connect',
   'disconnect',
 ] as const;

@@ -20,7 +20,7 @@ export interface Constraints {
   maxItems?: number;
   /** Constraints of each element of a list, or of each string value of a map. */
   item?: Constraints;
-  /** Largest size of a JSON value, in bytes of its UTF-8 text. */
+  /** Largest size of a string or a JSON value, in bytes of its UTF-8 text. */
   maxBytes?: number;
   /** The form of a JSON object. */
   shape?: JsonShape;
@@ -114,6 +114,8 @@ function checkString(value: string, c: Constraints): ConstraintIssue[] {
       { max_length: c.maxLength },
     );
   }
+  if (c.maxBytes !== undefined && Buffer.byteLength(value) > c.maxBytes)
+    return issue('string_too_long', `String should have at most ${c.maxBytes} bytes`, { max_bytes: c.maxBytes });
   if (c.oneOf && !c.oneOf.includes(value)) {
     const expected = expectation(c.oneOf);
     return issue('literal_error', `Input should be ${expected}`, { expected });

@@ -140,6 +140,24 @@ export const resources = {
     may: { read: 'viewer', create: 'member', update: ownOr('member', 'editor'), delete: ownOr('member', 'editor') },
     events: editable,
   },
+  artifact: {
+    prefix: 'art',
+    in: 'namespace',
+    may: {
+      read: 'viewer',
+      create: 'member',
+      update: ownOr('member', 'editor'),
+      delete: ownOr('member', 'editor'),
+      promote: 'editor',
+    },
+    events: [...editable, 'version_created', 'promoted', 'indexed', 'expired'],
+  },
+  source: {
+    prefix: 'src',
+    in: 'workspace',
+    may: { read: 'viewer', create: 'editor', update: 'editor', delete: 'editor' },
+    events: editable,
+  },
   secret: {
     prefix: 'sec',
     in: 'anywhere',
@@ -254,6 +272,7 @@ export const resources = {
   credential: { prefix: 'cred', in: 'nowhere' },
   // a relation is read and changed with its entities
   entity_relation: { prefix: 'rel', in: ['namespace', 'app'] },
+  file: { prefix: 'file', in: 'nowhere' },
   activity: { prefix: 'act', in: 'anywhere' },
   event: { prefix: 'evt', in: 'anywhere' },
   // for requests that name no resource: an identifier without a known prefix, a path without a route

@@ -63,6 +63,8 @@ export interface ReadsOptions<Row extends Identified, Place, Args, Stored extend
   order?: 'asc' | 'desc';
   /** The sort column, if it is not the id of `t`. */
   key?: string;
+  /** Its value in a row, if that is not the row's id. */
+  keyOf?: (row: Row) => string;
   /**
    * The column before the key in the list's index; a list has one value of it. Default: the last of `below`. The
    * condition on it is a range and it is part of the order, which keeps PostgreSQL on that index. For a tenant that has
@@ -137,7 +139,7 @@ export class Reads<
     ).load(parent);
     const total = () =>
       slice.total ?? loaderOf(context, `${name} count`, (parents) => this.#counts(parents, filters)).load(parent);
-    return pageOf(cursors, scope, slice, after, total);
+    return pageOf(cursors, scope, slice, after, total, this.#options.keyOf);
   }
 
   /**

@@ -17,6 +17,8 @@ interface Identified {
  * that they name: the places of their rows are checked.
  */
 
+const inNamespace = ({ orgId, workspaceId, namespaceId }: NamespacePlace) => ({ orgId, workspaceId, namespaceId });
+
 /** The place that a row itself is: the parent of its children. */
 export const inside = {
   organization: ({ id }: Identified): Checked<OrganizationPlace> => markChecked({ orgId: id }),
@@ -24,6 +26,10 @@ export const inside = {
     markChecked({ orgId, workspaceId: id }),
   namespace: ({ orgId, workspaceId, id }: WorkspacePlace & Identified): Checked<NamespacePlace> =>
     markChecked({ orgId, workspaceId, namespaceId: id }),
+  thread: ({ id, ...place }: NamespacePlace & Identified): Checked<NamespacePlace & { threadId: string }> =>
+    markChecked({ ...inNamespace(place), threadId: id }),
+  chain: ({ rootArtifactId, ...place }: NamespacePlace & { rootArtifactId: string }) =>
+    markChecked({ ...inNamespace(place), rootArtifactId }),
   app: ({ orgId, workspaceId, id }: WorkspacePlace & Identified): Checked<AppPlace> =>
     markChecked({ orgId, workspaceId, appId: id }),
   environment: ({ orgId, workspaceId, id }: WorkspacePlace & Identified): Checked<EnvironmentPlace> =>

@@ -1,5 +1,6 @@
 import './scalars.ts';
 import '../apps/app.graph.ts';
+import '../artifacts/artifact.graph.ts';
 import '../auth/auth.graph.ts';
 import '../environments/deployment.graph.ts';
 import '../environments/environment.graph.ts';
@@ -18,6 +19,7 @@ import '../organizations/organization.graph.ts';
 import '../organizations/organization-member.graph.ts';
 import '../releases/release.graph.ts';
 import '../secrets/secret.graph.ts';
+import '../sources/source.graph.ts';
 import '../threads/thread.graph.ts';
 import '../tool-instances/tool-instance.graph.ts';
 import '../tools/tool.graph.ts';

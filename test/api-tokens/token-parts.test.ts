@@ -59,6 +59,8 @@ describe('scopes and permissions', () => {
     app: ['read create update delete', ''],
     release: ['read create delete', ''],
     thread: ['read create update delete', ''],
+    artifact: ['read create update delete promote', ''],
+    source: ['read create update delete', ''],
     secret: ['read create update rotate delete', 'reveal destroy'],
     api_token: ['', 'read create revoke manage'],
     app_token: ['', 'read create revoke'],
@@ -112,7 +114,7 @@ describe('scopes and permissions', () => {
       environment:create environment:update deployment:create model:create model:update provider_account:create
       provider_account:update model_entitlement:create model_entitlement:update tool:create tool:update
       tool_instance:create tool_instance:update connection:create entity:create entity:update memory:create
-      memory:update`;
+      memory:update artifact:create artifact:update source:create source:update`;
     const people = `user:create user:update workspace_member:create workspace_member:update organization_member:create
       organization_member:update invitation:create invitation:update api_token:create app_token:create`;
     expect([...expandScope('write')].sort()).toEqual([...reads, ...written.split(/\s+/)].sort());

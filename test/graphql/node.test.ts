@@ -75,6 +75,8 @@ async function oneOfEach(owner: Person): Promise<Record<string, string>> {
     WorkspaceMember: members.data.workspaceMembers!.nodes[0]!.id,
     Namespace: members.data.namespaces!.nodes[0]!.id,
     Thread: await made(`${owner.home}/namespaces/default/threads`, 'thread_id', {}),
+    Artifact: await made(`${owner.home}/namespaces/default/artifacts`, 'artifact_id', { name: 'a' }),
+    Source: await made(`${owner.home}/sources`, 'source_id', { name: 's' }),
     App: app_id,
     Release: release_id,
     Environment: environment_id,

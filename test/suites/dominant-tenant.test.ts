@@ -18,7 +18,13 @@ const OTHERS = 600;
 const PAGE = 50;
 
 /** Lists that no field shows: their `Reads` give single rows. */
-const unlisted = ['apps.ofOrganization', 'deployments.reads', 'organizations.reads', 'tools.bySlug'];
+const unlisted = [
+  'apps.ofOrganization',
+  'deployments.reads',
+  'organizations.reads',
+  'tools.bySlug',
+  'artifacts.single',
+];
 /** Lists of what is bounded by itself: all rows of the parent are read and put in order. */
 const sorted = ['organizations.own', 'deployments.current', 'deployments.currentOfApp'];
 
@@ -33,6 +39,7 @@ const choosesWell = [
   'secretReads.all',
   'secretReads.readable',
   'secretReads.inWorkspace',
+  'artifacts.versions',
 ];
 
 /** How many rows a list reads for each of its page, if it looks something up for each: its tool, its workspace. */
@@ -67,10 +74,8 @@ let place: Record<string, string>;
 beforeAll(async () => {
   world = await createWorld(app);
   for (const list of listRoutes) await addRows(app, world, list, 1);
-  const { org_id, workspace_id, environment_id, app_id, tool_id, tool_instance_id } = world.ids as Record<
-    string,
-    string
-  >;
+  const { org_id, workspace_id, environment_id, app_id, tool_id, tool_instance_id, thread_id, artifact_id } =
+    world.ids as Record<string, string>;
   const { namespaceId } = await app.database.prisma.thread.findFirstOrThrow({ where: { orgId: org_id! } });
   place = {
     orgId: org_id!,
@@ -81,6 +86,8 @@ beforeAll(async () => {
     toolId: tool_id!,
     entityId: world.ids.entity_id!,
     toolInstanceId: tool_instance_id!,
+    threadId: thread_id!,
+    rootArtifactId: artifact_id!,
   };
 }, 120_000);
 afterAll(() => app.close());
@@ -100,7 +107,8 @@ async function statementOf(reads: AnyReads, batched: boolean): Promise<Asked> {
 }
 
 /** The rows of all tables that a row of the list is made of. */
-async function originalsOf(db: pg.ClientBase, { from, where }: AnyReads['sources']['list'], values: unknown[]) {
+async function originalsOf(db: pg.ClientBase, list: AnyReads['sources']['list'], values: unknown[]) {
+  const { from, where, key, order } = list;
   // what a subquery reads is no part of the row
   let joined = from;
   while (joined.includes('(')) joined = joined.replaceAll(/(?:lateral )?\([^()]*\)(?: \w+ on true)?/g, '');
@@ -108,7 +116,8 @@ async function originalsOf(db: pg.ClientBase, { from, where }: AnyReads['sources
   const condition = where.length > 0 ? `where ${where.join(' and ')}` : '';
   const columns = tables.map(({ alias }) => `to_jsonb(${alias}) as "${alias}"`);
   const { rows } = await db.query<Record<string, Row['row'] | null>>(
-    `select ${columns.join(', ')} from ${from} ${condition} limit 1`,
+    `select ${columns.join(', ')} from ${from} ${condition}
+      order by ${key} ${order === 'desc' ? 'asc' : 'desc'} limit 1`,
     values,
   );
   return tables.flatMap(({ table, alias }): Row[] =>
@@ -153,6 +162,8 @@ async function copy(
       // an instance has one connection for each namespace
       if (table === 'connections' && column === 'namespace_id' && parents.includes(row.tool_instance_id))
         return [[column, `'k${group}' || n`]];
+      // the version after that of the copy
+      if (column === 'replaced_by_version' && value !== null) return [[column, `${group} * 1000000 + n + 1`]];
       if (typeof value === 'string' && parents.includes(value)) return elsewhere ? [[column, `'elsewhere'`]] : [];
       const key = keys.find((of) => of.column === column && !of.primary);
       const isKnownBy = ['logical_model_id', 'tool_instance_id'].includes(column);

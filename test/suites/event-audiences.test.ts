@@ -35,6 +35,8 @@ const liesIn: Partial<Record<ResourceWord, readonly Below[]>> = {
   app: ['app'],
   release: ['app'],
   thread: ['namespace'],
+  artifact: ['namespace'],
+  source: [],
   secret: [],
   api_token: [],
   app_token: ['app'],

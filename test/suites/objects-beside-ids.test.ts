@@ -21,6 +21,9 @@ const alone: Record<string, string> = {
   'UpgradeToolInstanceResult.instanceId': 'Whoever upgraded the instance gets it in `instance`.',
   'LinkedMemory.entityIds': 'They are in the traversal itself.',
   'EntityRelation.relationId': 'A relation is what its entities show of it.',
+  'Artifact.sourceExecutionId': 'Executions are no resources.',
+  'Artifact.sourceStepId': 'Steps are no resources.',
+  'Artifact.embeddingModelId': 'A word of the index.',
   'User.settings': 'An object for REST; `organizations` gives them.',
 };
 

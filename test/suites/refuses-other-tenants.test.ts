@@ -32,7 +32,7 @@ let before: Record<string, string>;
 
 beforeAll(async () => {
   // asks for more at once than a client may
-  app = await startTestApp({ env: { GRAPHQL_MAX_COST: '1000000' } });
+  app = await startTestApp({ env: { GRAPHQL_MAX_COST: '1000000', GRAPHQL_MAX_TOKENS: '10000' } });
   own = await createWorld(app);
   foreign = await createWorld(app);
   foreignIds = new Set([...(await idsOf(app.database.pool, foreign.ids.org_id!)), ...Object.values(foreign.ids)]);

@@ -57,7 +57,7 @@ let headers: Record<(typeof strangers)[number], string | undefined>;
 
 beforeAll(async () => {
   // asks for more at once than a client may
-  app = await startTestApp({ env: { GRAPHQL_MAX_COST: '1000000' } });
+  app = await startTestApp({ env: { GRAPHQL_MAX_COST: '1000000', GRAPHQL_MAX_TOKENS: '10000' } });
   world = await createWorld(app);
   headers = await strangersOf(app, world);
 });

@@ -69,6 +69,15 @@ async function vary(): Promise<void> {
     `update logical_models set status_by_hand = 'degraded' where ${last('logical_models', 1)}`,
     `update model_entitlements set request_count = 5, total_tokens = 4000000000, last_used_at = now()
       where ${last('model_entitlements', 1)}`,
+    `update artifacts set content = repeat('ü', 4097), content_text = repeat('a', 8192)
+      where ${last('artifacts', 1)}`,
+    `update artifacts set content_text = repeat('a', 8193), promoted_to_source_id = null, thread_id = null
+      where ${last('artifacts', 2)}`,
+    `update artifacts set status = 'archived', expires_at = now() + interval '1 day' where ${last('artifacts', 3)}`,
+    `update artifacts set expires_at = now() - interval '6 days' where ${last('artifacts', 4)}`,
+    `update artifacts set expires_at = now() - interval '8 days' where ${last('artifacts', 5)}`,
+    `update artifacts set deleted_at = now() where ${last('artifacts', 6)}`,
+    `update sources set size_bytes = 4000000000 where ${last('sources', 1)}`,
     `update environment_slots set release_id = null where environment_id = '${ids.from_environment_id}'`,
   ])
     expect((await pool.query(statement)).rowCount, statement).toBeGreaterThan(0);
@@ -77,6 +86,7 @@ async function vary(): Promise<void> {
 const org = () => ids.org_id!;
 const workspace = () => ids.workspace_id!;
 const inWorkspace = () => ({ orgId: org(), workspaceId: workspace() });
+const inNamespace = () => ({ ...inWorkspace(), namespaceId: ids.thread_namespace! });
 const living = { deletedAt: null };
 const notDeleted = { status: { not: 'deleted' } };
 const visible = () => ({ OR: [{ workspaceId: null }, { workspace: living }] });
@@ -86,6 +96,20 @@ const shownMembers = { user: { deactivatedAt: null } };
 /** Users as the organization sees them. */
 const usersOf = async (where: Parameters<typeof rows.users>[0]) =>
   (await rows.users(where)).map((row) => ({ ...row, contextOrgId: org() }));
+
+/** Artifacts that are not yet removed. */
+const readable = () => ({
+  ...living,
+  OR: [{ expiresAt: null }, { expiresAt: { gt: new Date(Date.now() - 7 * 86_400_000) } }],
+});
+
+/** Artifacts as lists show them: without those that have expired, and without long texts. */
+async function listedArtifacts(where: Parameters<typeof rows.artifacts>[0]) {
+  const short = (text: string | null) => (text !== null && Buffer.byteLength(text) > 8_192 ? null : text);
+  return (await rows.artifacts({ ...where, ...readable() }))
+    .filter(({ isExpired, isLatest }) => !(isExpired && isLatest))
+    .map((row) => ({ ...row, content: short(row.content), contentText: short(row.contentText) }));
+}
 
 /** The newest record of each app that has something deployed in an environment. */
 async function deployed(where: { environmentId?: string; appId?: string }) {
@@ -188,6 +212,33 @@ const declared: Record<string, HeldReads> = {
   'deployments.currentOfApp': {
     place: () => ({ ...inWorkspace(), appId: ids.app_id! }),
     rows: () => deployed({ appId: ids.app_id! }),
+  },
+  'artifacts.reads': {
+    place: inNamespace,
+    rows: () => listedArtifacts({ ...inNamespace(), isLatest: true }),
+  },
+  'artifacts.ofThread': {
+    place: () => ({ ...inNamespace(), threadId: ids.thread_id! }),
+    rows: () => listedArtifacts({ ...inNamespace(), threadId: ids.thread_id, isLatest: true }),
+  },
+  'artifacts.versions': {
+    place: () => ({ ...inNamespace(), rootArtifactId: ids.artifact_id! }),
+    rows: async () =>
+      (await listedArtifacts({ ...inNamespace(), rootArtifactId: ids.artifact_id })).sort(
+        (one, other) => one.version - other.version,
+      ),
+  },
+  'artifacts.single': {
+    place: inNamespace,
+    rows: () => rows.artifacts({ ...inNamespace(), ...readable() }),
+  },
+  'sources.reads': {
+    place: inWorkspace,
+    rows: () => rows.sources(inWorkspace()),
+  },
+  'sources.inNamespace': {
+    place: inNamespace,
+    rows: () => rows.sources(inNamespace()),
   },
   'threads.reads': {
     place: () => ({ ...inWorkspace(), namespaceId: ids.thread_namespace! }),

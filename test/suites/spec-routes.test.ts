@@ -57,6 +57,14 @@ const spec: [method: string, path: string, errors: string, status: number][] = [
   ['POST', `${W}/tool-instances/{instance_id}/test`, 'C', 200],
   ['POST', `${W}/tool-instances/{instance_id}/toggle`, 'C', 200],
   ['POST', `${W}/tool-instances/{instance_id}/upgrade`, 'C', 200],
+  ['GET', `${N}/artifacts`, 'C', 200],
+  ['POST', `${N}/artifacts`, 'C', 201],
+  ['GET', `${N}/artifacts/{artifact_id}`, 'C', 200],
+  ['PUT', `${N}/artifacts/{artifact_id}`, 'C', 200],
+  ['DELETE', `${N}/artifacts/{artifact_id}`, 'C', 204],
+  ['GET', `${N}/artifacts/{artifact_id}/versions`, 'C', 200],
+  ['GET', `${N}/threads/{thread_id}/artifacts`, 'C', 200],
+  ['POST', `${N}/artifacts/{artifact_id}/promote`, 'C', 200],
   ['GET', `${W}/environments`, 'B', 200],
   ['POST', `${W}/environments`, 'B', 201],
   ['GET', `${W}/environments/{environment_id}`, 'B', 200],
@@ -120,7 +128,7 @@ test('the routes of the spec are there, with their methods, paths, error sets an
     routes.map(({ method, path, errors, status }) => `${method} ${path} ${errors} ${status}`).sort();
   const wanted = spec.map(([method, path, errors, status]) => ({ method, path, errors, status }));
   expect(lines(operations.filter(({ isAddition }) => !isAddition))).toEqual(lines(wanted));
-  expect(spec).toHaveLength(99);
+  expect(spec).toHaveLength(107);
 });
 
 test('an addition takes no path of the spec', () => {
@@ -174,6 +182,13 @@ const shapes = {
   ToolInstances: 'total has_more next_cursor instances',
   Tools: 'total has_more next_cursor tools',
   CustomActionSchemas: 'schemas custom_rest_schema data_transform_schema',
+  Artifact:
+    'artifact_id workspace_id namespace_id thread_id name description created_by created_at updated_at ' +
+    'artifact_type version root_artifact_id is_latest replaced_by_version content content_preview content_text ' +
+    'file_name mime_type summary size_bytes has_file keywords tags metadata source source_execution_id ' +
+    'source_step_id source_tool scope status ttl_seconds expires_at is_pinned is_expired is_indexed indexed_at ' +
+    'index_collection index_error embedding_model_id index_attempts chunk_count promoted_to_source_id',
+  Artifacts: 'total has_more next_cursor artifacts',
   Secret:
     'secret_id scope workspace_id organization_id namespace_id environment_id name secret_type status ' +
     'description expires_at last_rotated_at last_accessed_at created_by created_at updated_at ' +
@@ -574,6 +589,53 @@ describe('the shapes of the spec', () => {
     const list = await get<{ instances: unknown[] }>(url);
     hasShape(list, 'ToolInstances');
     hasShape(list.instances[0], 'ToolInstance');
+  });
+
+  test('Artifact, its list, its versions and its promotion', async () => {
+    const home = `/v1/orgs/${world.ids.org_id}/workspaces/${world.ids.workspace_id}/namespaces/default`;
+    const { thread_id } = await send('POST', `${home}/threads`, {});
+    const url = `${home}/artifacts`;
+    const made = await send('POST', url, { name: 'Shape', content: 'one', thread_id });
+    hasShape(made, 'Artifact');
+    expect(made).toMatchObject({
+      artifact_type: 'text',
+      version: 1,
+      root_artifact_id: made.artifact_id,
+      is_latest: true,
+      replaced_by_version: null,
+      has_file: false,
+      scope: 'thread',
+      status: 'active',
+      source: 'api',
+      is_pinned: false,
+      is_expired: false,
+      is_indexed: false,
+      index_attempts: 0,
+      chunk_count: 0,
+    });
+    const one = `${url}/${made.artifact_id as string}`;
+    hasShape(await get(one), 'Artifact');
+    const changed = await send('PUT', one, { content: 'two' });
+    hasShape(changed, 'Artifact');
+    expect(changed).toMatchObject({ artifact_id: made.artifact_id, version: 2, content: 'two' });
+    const versions = await get<{ versions: Record<string, unknown>[] }>(`${one}/versions`);
+    expect(versions).toMatchObject({ artifact_id: made.artifact_id, current_version: 2, total: 2 });
+    expect(versions.versions.map(({ version }) => version)).toEqual([2, 1]);
+    hasShape(versions.versions[1], 'Artifact');
+    for (const list of [url, `${home}/threads/${thread_id as string}/artifacts`]) {
+      const listed = await get<{ artifacts: unknown[] }>(list);
+      hasShape(listed, 'Artifacts');
+      hasShape(listed.artifacts[0], 'Artifact');
+    }
+    const promoted = await send('POST', `${one}/promote`, {});
+    expect(promoted).toEqual({
+      artifact_id: made.artifact_id,
+      promoted_to_source_id: expect.stringMatching(/^src_/) as string,
+      status: 'promoted',
+    });
+    expect(await send('POST', `${one}/promote`, { name: 'again' })).toEqual(promoted);
+    const gone = await app.server.inject({ method: 'DELETE', url: one, headers: world.as('owner') });
+    expect([gone.statusCode, gone.body]).toEqual([204, '']);
   });
 
   test('untyped operations answer the text null', async () => {

@@ -1,5 +1,6 @@
 import {
   type GraphQLInputType,
+  GraphQLString,
   getNullableType,
   isEnumType,
   isInputObjectType,
@@ -164,7 +165,9 @@ function outOfBounds(type: GraphQLInputType, c: Constraints): Bad[] {
     for (const inner of [...wrongTypes(nullable.ofType), ...outOfBounds(nullable.ofType, c.item ?? {})])
       bad.push({ ...inner, what: `an item: ${inner.what}`, value: [inner.value], at: [0, ...(inner.at ?? [])] });
   }
-  if (c.maxBytes !== undefined)
+  if (c.maxBytes !== undefined && nullable === GraphQLString)
+    add('too many bytes', long(c.maxBytes + 1), /^string_too_long$/, /^String should have at most \d+ bytes$/);
+  else if (c.maxBytes !== undefined)
     add('too many bytes', { a: long(c.maxBytes) }, /^too_long$/, /^JSON should have at most/);
   return bad;
 }

@@ -25,6 +25,7 @@ const withoutVersion: Record<string, string> = {
   changePassword: 'about the session or the sign-in of the account',
   createApiToken: 'makes something',
   createApp: 'makes something',
+  createArtifact: 'makes something; a next version adds to what it cannot lose',
   createAppToken: 'makes something',
   createEntity: 'makes something',
   createEnvironment: 'makes something',
@@ -38,6 +39,7 @@ const withoutVersion: Record<string, string> = {
   createProviderAccount: 'makes something',
   createRelease: 'makes something',
   createSecret: 'makes something',
+  createSource: 'makes something',
   createThread: 'makes something',
   createTool: 'makes something',
   createToolInstance: 'makes something',
@@ -118,7 +120,7 @@ test('a trigger raises the version in each table that has one', async () => {
 let app: TestApp;
 let world: World;
 beforeAll(async () => {
-  app = await startTestApp({ env: { GRAPHQL_MAX_COST: '1000000' } });
+  app = await startTestApp({ env: { GRAPHQL_MAX_COST: '1000000', GRAPHQL_MAX_TOKENS: '10000' } });
   world = await createWorld(app);
 });
 afterAll(() => app.close());

@@ -20,7 +20,12 @@ interface RowSource {
   fresh?: string;
   /** Column by which the list is scoped -> id of the world. */
   scope?: Record<string, (world: World) => string>;
+  /** Condition on a row `t` that the list has. */
+  where?: string;
 }
+
+/** Lists of artifacts do not have their old versions. */
+const heads: RowSource = { table: 'artifacts', where: 't.is_latest and t.deleted_at is null' };
 
 /**
  * Where the rows of a list are kept, when that is not a table named like the array, scoped by the variables of the
@@ -37,6 +42,8 @@ const sources: Record<string, RowSource> = {
     fresh: 'org_id',
     scope: { user_id: ({ accounts }) => accounts.owner.userId },
   },
+  'GET /v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/artifacts': heads,
+  'GET /v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/threads/{thread_id}/artifacts': heads,
   'GET /v1/orgs/{org_id}/model-catalog': { table: 'logical_models', fresh: 'logical_model_id' },
   'GET /v1/orgs/{org_id}/provider-accounts': { table: 'provider_accounts' },
   'GET /v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances': { table: 'tool_instances' },
@@ -103,7 +110,8 @@ export async function addRows(
     source.scope ??
     Object.fromEntries(pathVariables(operation.path).map((name) => [name, ({ ids }: World) => ids[name]!]));
   const used = Object.entries(scope).filter(([column]) => columns.includes(column));
-  const where = used.map(([column], index) => `t.${column} = $${index + 1}`).join(' and ') || 'true';
+  const conditions = used.map(([column], index) => `t.${column} = $${index + 1}`);
+  const where = [...conditions, source.where ?? 'true'].join(' and ');
   const values = used.map(([, id]) => id(world));
   return inTransaction(pool, async (db) => {
     const rowIds = await cloneRows(db, source.table, count, {

@@ -32,6 +32,27 @@ export const prismaRows = (prisma: PrismaClient) => ({
     return rows.map((row) => without(row, ['refreshAt', 'refreshFailures', 'refreshClaim', 'claimedUntil']));
   },
   threads: (where: Of<'thread'>) => prisma.thread.findMany({ where, ...byId }),
+  async artifacts(where: Of<'artifact'>) {
+    const rows = await prisma.artifact.findMany({ where, ...byId });
+    return rows.map((row) => {
+      const isExpired = row.expiresAt !== null && row.expiresAt <= new Date();
+      const isThread = row.threadId !== null;
+      return {
+        ...without(row, ['expiryNoticedAt', 'deletedAt']),
+        sizeBytes: Number(row.sizeBytes),
+        isExpired,
+        hasFile: row.fileId !== null,
+        scope: row.promotedToSourceId !== null ? 'workspace' : isThread ? 'thread' : 'namespace',
+        status: row.isLatest ? (isExpired ? 'expired' : row.status) : 'superseded',
+      };
+    });
+  },
+
+  async sources(where: Of<'source'>) {
+    const rows = await prisma.source.findMany({ where, ...byId });
+    return rows.map((row) => ({ ...row, sizeBytes: Number(row.sizeBytes) }));
+  },
+
   apps: (where: Of<'app'>) => prisma.app.findMany({ where, ...byId }),
   releases: (where: Of<'release'>) => prisma.release.findMany({ where, ...byId }),
 

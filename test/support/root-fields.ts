@@ -38,7 +38,11 @@ export const rootFields: readonly RootField[] = [
 export const titleOf = ({ kind, name }: RootField): string => `${kind[0]!.toUpperCase()}${kind.slice(1)}.${name}`;
 
 /** What `id` means, where neither the answer nor the name of the field tells. THE place to add one. */
-const idMeanings: Record<string, string> = { secretVersions: 'secret_id', entityTraversal: 'entity_id' };
+const idMeanings: Record<string, string> = {
+  secretVersions: 'secret_id',
+  entityTraversal: 'entity_id',
+  artifactVersions: 'artifact_id',
+};
 
 /** The path-variable name of an argument: `id` of `workspace` and of `deleteWorkspace` is a `workspace_id`. */
 export function meaningOf({ name, field }: RootField, argument: string, ids: Readonly<Record<string, string>>): string {

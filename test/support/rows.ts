@@ -49,12 +49,17 @@ export async function cloneRows(
   const ids: string[] = [];
   for (let i = 0; i < count; i++) {
     const id = newId(kind);
-    const changes: Record<string, unknown> = { id, ...(original.is_default === true ? { is_default: false } : {}) };
+    // what refers to itself refers to itself again
+    const own = Object.entries(original).flatMap(([column, value]) => (value === original.id ? [[column, id]] : []));
+    const changes: Record<string, unknown> = {
+      ...Object.fromEntries(own),
+      ...(original.is_default === true ? { is_default: false } : {}),
+    };
     for (const index of new Set(uniques.map((unique) => unique.index))) {
       const columns = uniques.filter((unique) => unique.index === index);
       const varied =
         columns.find(({ column }) => fresh?.includes(column)) ?? columns.find(({ parent }) => parent === null);
-      if (!varied || varied.column in changes) continue;
+      if (!varied || columns.some(({ column }) => column in changes)) continue;
       changes[varied.column] = await anew(db, table, varied, original[varied.column], id);
     }
     await db.query(`insert into ${table} select r.* from jsonb_populate_record(null::${table}, $1::jsonb) r`, [

@@ -79,6 +79,11 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   '*.clientSecretVaultId': () => 'external:client',
   // the first entity of a world is there before its memory
   '*.sourceMemoryIds': ({ ids }) => (ids.memory_id ? [ids.memory_id] : absent),
+  // an artifact of its own, which outlives the suites
+  'CreateArtifactInput.rootArtifactId': () => absent,
+  '*.mimeType': () => 'text/plain',
+  '*.ttlSeconds': () => 86_400,
+  '*.isPinned': () => false,
   // the default environment could not be deleted, an archived one not be deployed to
   'CreateEnvironmentInput.isDefault': () => absent,
   'UpdateEnvironmentInput.isDefault': () => absent,

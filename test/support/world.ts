@@ -105,6 +105,13 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
     // an instance of the world's own tool
     await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances'));
     await deployEverywhere(app, world);
+    // an artifact with a version before
+    await fill(
+      app,
+      world,
+      'PUT',
+      '/v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/artifacts/{artifact_id}',
+    );
   }
   // no route names one by its own id
   if (withResources)

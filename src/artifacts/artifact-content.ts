@@ -1,0 +1,90 @@
+import type { Columns } from '../data/tables.ts';
+import { mimeOfText, typeOfMime } from './artifact-types.ts';
+
+/** A file whose bytes are all in the store, as the row in `files` says. */
+export interface KeptFile {
+  id: string;
+  fileName: string;
+  /** What the bytes look like; `null` if they look like nothing known. */
+  mimeType: string | null;
+  sizeBytes: number | bigint;
+}
+
+/** What an artifact consists of: a text, a file, or nothing yet. */
+export type Body = { content: string | null; file?: undefined } | { file: KeptFile; content?: undefined };
+
+/** What the caller says that it is. */
+interface Said {
+  artifactType?: string | null | undefined;
+  mimeType?: string | null | undefined;
+}
+
+const PREVIEW_CHARACTERS = 500;
+
+/** The beginning of a text, without half a surrogate pair at its end. */
+export function previewOf(text: string): string {
+  const start = text.slice(0, PREVIEW_CHARACTERS);
+  return start.isWellFormed() ? start : start.slice(0, -1);
+}
+
+type BodyColumn = 'content' | 'contentPreview' | 'contentText' | 'fileId' | 'fileName' | 'mimeType' | 'sizeBytes';
+
+/** The columns that follow from the body. The type is inferred from the media type unless the caller says it. */
+export function columnsOfBody(body: Body, said: Said) {
+  const columns = body.file ? ofFile(body.file, said.mimeType) : ofText(body.content, said);
+  const inferred = columns.mimeType ? typeOfMime(columns.mimeType) : null;
+  const artifactType = said.artifactType ?? inferred ?? (body.file ? 'file' : 'text');
+  return { ...columns, artifactType } satisfies Columns<'artifacts'>;
+}
+
+function ofFile({ id, fileName, mimeType, sizeBytes }: KeptFile, said: string | null | undefined) {
+  const known = {
+    content: null,
+    contentPreview: null,
+    contentText: null,
+    fileId: id,
+    fileName,
+    mimeType: mimeType ?? said ?? 'application/octet-stream',
+    sizeBytes: BigInt(sizeBytes),
+  };
+  return known satisfies Pick<Columns<'artifacts'>, BodyColumn>;
+}
+
+function ofText(content: string | null, { artifactType, mimeType }: Said) {
+  const known = {
+    content,
+    contentPreview: content === null ? null : previewOf(content),
+    contentText: null,
+    fileId: null,
+    fileName: null,
+    mimeType: mimeType ?? (content === null ? null : mimeOfText(artifactType ?? 'text')),
+    sizeBytes: BigInt(content === null ? 0 : Buffer.byteLength(content)),
+  };
+  return known satisfies Pick<Columns<'artifacts'>, BodyColumn>;
+}
+
+const textual = new Set(['text', 'markdown', 'code', 'json', 'html', 'csv']);
+
+/** What a new version is said to be: a new text is what the last one was, unless the caller says something else. */
+export function saidOf(
+  before: Said & { fileId: string | null; artifactType: string },
+  given: Said,
+  file: KeptFile | undefined,
+): Said {
+  const stays = !file && (before.fileId === null || textual.has(before.artifactType));
+  return {
+    artifactType: given.artifactType ?? (stays && !given.mimeType ? before.artifactType : null),
+    mimeType: given.mimeType ?? (stays && !given.artifactType ? before.mimeType : null),
+  };
+}
+
+/** Nothing of the content is indexed. */
+export const unindexed = {
+  isIndexed: false,
+  indexedAt: null,
+  indexCollection: null,
+  indexError: null,
+  indexAttempts: 0,
+  chunkCount: 0,
+  embeddingModelId: null,
+} as const satisfies Columns<'artifacts'>;
