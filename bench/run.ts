@@ -1,7 +1,7 @@
 // `npm run bench`: the façade against hand-written servers over the same database, in one run. Quote the ratios, not
 // the rates. `BENCH_ONLY=hostile npm run bench`: only what hostile documents cost; `graphql`: only `/graphql`;
-// `instances`: only tool instances; `entities`: only the knowledge graph; `writes`: only changes; `streams`: only event
-// streams; `reads`: without growth, hostile documents and streams.
+// `instances`: only tool instances; `entities`: only the knowledge graph; `artifacts`: only artifacts; `writes`: only
+// changes; `streams`: only event streams; `reads`: without growth, hostile documents and streams.
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -10,6 +10,7 @@ import { withScratchDatabase } from '../scripts/scratch-database.ts';
 import { migrationsDir, projectRoot } from '../src/paths.ts';
 import { migrate } from '../src/platform/postgres/migrate.ts';
 import { register } from './api.ts';
+import { artifacts } from './cases/artifacts.ts';
 import { entities } from './cases/entities.ts';
 import { graphql } from './cases/graphql.ts';
 import { hostile } from './cases/hostile-documents.ts';
@@ -75,6 +76,7 @@ async function throughput(env: Record<string, string>): Promise<void> {
     if (only === 'entities') return await entities([pg, product], product, await register(product), url, rounds);
     if (only === 'writes') return await writes([pg, product], product, await register(product), rounds);
     if (only === 'instances') return await instances([pg, product], product, await register(product), rounds);
+    if (only === 'artifacts') return await artifacts([pg, product], product, await register(product), url, rounds);
     const prisma = await started('prisma', [...TSX, 'bench/servers/prisma.ts']);
     await setTimeout(SETTLING_MS);
     console.log(
@@ -91,6 +93,7 @@ async function throughput(env: Record<string, string>): Promise<void> {
     await models([pg, product], product, account, rounds);
     await entities([pg, product], product, account, url, rounds);
     await instances([pg, product], product, account, rounds);
+    await artifacts([pg, product], product, account, url, rounds);
     if (only === 'reads') return;
     await writes([pg, product], product, account, rounds);
     await growth(product, account, url, large, rounds);

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import Fastify from 'fastify';
 import { credentialOf } from '../../src/access/authentication.ts';
 import { openBaseline, pageOf, serve, workspaceCursor } from './common.ts';
+import { addArtifacts } from './pg-artifacts.ts';
 import { addEntities } from './pg-entities.ts';
 import { addInstances } from './pg-instances.ts';
 import { addModels } from './pg-models.ts';
@@ -54,6 +55,7 @@ server.get<{ Params: { org: string; id: string } }>('/v1/orgs/:org/workspaces/:i
 });
 addInstances(server, pool);
 addEntities(server, pool);
+addArtifacts(server, pool);
 addModels(server, pool);
 addSecrets(server, pool, rootKeys, (request) => callers.get(request)!.userId);
 addWrites(server, pool, rootKeys, (request) => callers.get(request)!.userId);
