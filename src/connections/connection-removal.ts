@@ -11,7 +11,7 @@ import type { Revocations } from './revocations.ts';
 /** Connections that are removed together: the number of statements depends on the batches only. */
 const BATCH = 500;
 
-/** Ends connections, alone or with the place that they belong to (docs/decisions/0016). */
+/** Ends connections, alone or with the place that they belong to (docs/decisions/0018). */
 export class ConnectionRemoval implements Owner {
   readonly #deps: { changes: Changes; revocations: Revocations };
 
