@@ -254,7 +254,8 @@ const LINGER_MS = 5_000;
  */
 function finishReading({ raw }: FastifyRequest): void {
   const { socket } = raw;
-  if (raw.complete || raw.destroyed) return;
+  // an injected request has no connection to end
+  if (raw.complete || raw.destroyed || !('remoteFamily' in socket)) return;
   raw.unpipe();
   raw.resume();
   const cut = setTimeout(() => raw.complete || socket.destroyed || socket.end(), LINGER_MS).unref();
