@@ -18,12 +18,21 @@ export interface Rounds {
 const CONNECTIONS = 32;
 
 /** A request: a path, or a request with a body. */
-export type Question = string | { method: 'POST' | 'PUT'; path: string; body: string | (() => object) };
+export type Question =
+  | string
+  | { method: 'POST' | 'PUT'; path: string; body: string | (() => object) }
+  | { method: 'POST'; path: string; body: Buffer; type: string };
+/** Questions that are the same for every server, or those of each. */
+export type Questions = Question | readonly Question[] | ((server: ServerProcess) => Question);
 
 const HEADERS = { 'content-type': 'application/json', accept: 'application/json' };
 
 function requestOf(question: Question): autocannon.Request {
   if (typeof question === 'string') return { path: question };
+  if ('type' in question) {
+    const { type, ...asked } = question;
+    return { ...asked, headers: { ...HEADERS, 'content-type': type } };
+  }
   const { body, ...rest } = question;
   if (typeof body === 'string') return { ...rest, body, headers: HEADERS };
   const setupRequest = (request: autocannon.Request) => ({ ...request, body: JSON.stringify(body()) });
@@ -72,7 +81,7 @@ export function median(values: readonly number[]): number {
 /** Runs the rounds in rotating order. Drops the first one, which is for warming up. */
 export async function compare(
   servers: readonly ServerProcess[],
-  questions: Question | readonly Question[],
+  questions: Questions,
   token: string,
   { count, seconds, connections }: Rounds,
 ): Promise<Map<string, Sample[]>> {
@@ -80,7 +89,8 @@ export async function compare(
   for (let round = 0; round <= count; round++) {
     for (let at = 0; at < servers.length; at++) {
       const server = servers[(at + round) % servers.length]!;
-      const sample = await load(server, questions, token, round === 0 ? Math.max(2, seconds) : seconds, connections);
+      const own = typeof questions === 'function' ? questions(server) : questions;
+      const sample = await load(server, own, token, round === 0 ? Math.max(2, seconds) : seconds, connections);
       if (round > 0) samples.get(server.name)!.push(sample);
     }
   }

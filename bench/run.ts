@@ -1,7 +1,8 @@
 // `npm run bench`: the façade against hand-written servers over the same database, in one run. Quote the ratios, not
 // the rates. `BENCH_ONLY=hostile npm run bench`: only what hostile documents cost; `graphql`: only `/graphql`;
 // `instances`: only tool instances; `entities`: only the knowledge graph; `artifacts`: only artifacts; `writes`: only
-// changes; `streams`: only event streams; `reads`: without growth, hostile documents and streams.
+// changes; `files`: only uploads and downloads; `streams`: only event streams; `reads`: without growth, hostile
+// documents and streams.
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -12,6 +13,7 @@ import { migrate } from '../src/platform/postgres/migrate.ts';
 import { register } from './api.ts';
 import { artifacts } from './cases/artifacts.ts';
 import { entities } from './cases/entities.ts';
+import { files } from './cases/files.ts';
 import { graphql } from './cases/graphql.ts';
 import { hostile } from './cases/hostile-documents.ts';
 import { instances } from './cases/instances.ts';
@@ -74,6 +76,7 @@ async function throughput(env: Record<string, string>): Promise<void> {
     if (only === 'streams') return await streamed();
     const pg = await started('pg', [...TSX, 'bench/servers/pg.ts']);
     if (only === 'entities') return await entities([pg, product], product, await register(product), url, rounds);
+    if (only === 'files') return await files([pg, product], product, await register(product), rounds);
     if (only === 'writes') return await writes([pg, product], product, await register(product), rounds);
     if (only === 'instances') return await instances([pg, product], product, await register(product), rounds);
     if (only === 'artifacts') return await artifacts([pg, product], product, await register(product), url, rounds);
@@ -96,6 +99,7 @@ async function throughput(env: Record<string, string>): Promise<void> {
     await artifacts([pg, product], product, account, url, rounds);
     if (only === 'reads') return;
     await writes([pg, product], product, account, rounds);
+    await files([pg, product], product, account, rounds);
     await growth(product, account, url, large, rounds);
     await hostile(product, account);
     await streamed();

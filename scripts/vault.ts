@@ -1,39 +1,16 @@
 // Manages the vault's keys, with or without a running service: `rewrap` moves every secret to the newest root key,
 // `doctor` lists secrets that cannot be decrypted, `new-key` creates a root key.
-import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { type Config, loadConfig } from '../src/config.ts';
 import { makeRootKeyFile, RootKeys } from '../src/platform/keys/root-keys.ts';
-import { createLogger } from '../src/platform/logger.ts';
-import { type Database, openDatabase } from '../src/platform/postgres/database.ts';
-import { runningPostgresUrl, startEmbeddedPostgres } from '../src/platform/postgres/postgres-embedded.ts';
 import { examine } from '../src/secrets/doctor.ts';
 import { type RewrapProgress, rewrap } from '../src/secrets/rewrap.ts';
+import { withDatabase } from './with-database.ts';
 
 const USAGE = `Usage: npm run vault -- COMMAND
   new-key   makes a root key in KEYS_DIR; from then on it wraps
   rewrap    wraps the data keys of all secrets with the newest root key; services may run
   doctor    lists every secret and version that does not open`;
-
-const logger = createLogger({ logLevel: 'error' });
-
-/** Connects to the service's database: the configured one, or the embedded one, which is started if needed. */
-async function withDatabase<T>(config: Config, work: (database: Database) => Promise<T>): Promise<T> {
-  const dir = path.join(config.dataDir, 'postgres');
-  const known = config.databaseUrl ?? runningPostgresUrl(dir);
-  if (!known && !existsSync(dir))
-    throw new Error(
-      `There is no database in ${dir}: start the service once, or set DATABASE_URL or DATA_DIR as it has them.`,
-    );
-  const server = known ? null : await startEmbeddedPostgres({ dir, logger });
-  const database = openDatabase({ url: known ?? server!.url, poolSize: 2, logger, applicationName: 'vault' });
-  try {
-    return await work(database);
-  } finally {
-    await database.close();
-    await server?.stop();
-  }
-}
 
 const BAR_WIDTH = 30;
 const LINE_EVERY_MS = 1_000;
@@ -55,7 +32,7 @@ function progressWriter(): (progress: RewrapProgress) => void {
 }
 
 async function runRewrap(config: Config): Promise<void> {
-  await withDatabase(config, async (database) => {
+  await withDatabase(config, 'vault', async (database) => {
     const { prisma } = database;
     const rootKeys = await RootKeys.open(config, database);
     const { rootKeyId, rewrapped, faults, retired, needed } = await rewrap(prisma, rootKeys, progressWriter());
@@ -71,7 +48,7 @@ async function runRewrap(config: Config): Promise<void> {
 }
 
 async function runDoctor(config: Config): Promise<void> {
-  await withDatabase(config, async ({ prisma }) => {
+  await withDatabase(config, 'vault', async ({ prisma }) => {
     let findings = 0;
     const { secrets, versions } = await examine(prisma, RootKeys.unchecked(config), (finding) => {
       findings++;

@@ -55,6 +55,7 @@ const HARMLESS_PACKAGES = new Set([
   'ajv', // loads schemas only through a function that it is given
   'dataloader',
   'fastify',
+  'file-type', // looks at the bytes that it is given
   'gpt-tokenizer',
   'graphql',
   'graphql-ws',

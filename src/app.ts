@@ -27,6 +27,8 @@ import { addAnswerHeaders } from './http/answer-headers.ts';
 import { baseUrl } from './http/base-url.ts';
 import { addCallbackPage } from './http/callback-page.ts';
 import { addFailureRecords } from './http/failure-records.ts';
+import { addFileRoutes } from './http/file-routes.ts';
+import { formFiles } from './http/form-files.ts';
 import { addHealth } from './http/health.ts';
 import { addIdempotency, storedAnswers } from './http/idempotency.ts';
 import { endUnusedConnections } from './http/idle-sockets.ts';
@@ -111,6 +113,13 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   addHealth(server, { database, keys, eventLag });
   addAccountPages(server);
   addCallbackPage(server, config);
+  addFileRoutes(server, {
+    downloads: services.downloads,
+    files: services.files,
+    tickets: services.uploadTickets,
+    linkCaller: services.linkCaller,
+    maxUploadBytes: config.maxUploadBytes,
+  });
   addStartPage(server, {
     publicUrl: config.publicUrl,
     listeningUrl: () => listeningUrl(server, config),
@@ -205,7 +214,7 @@ async function addPlugins(server: FastifyInstance, { corsOrigins }: Config, serv
   });
 }
 
-function restOptions({ publicUrl }: Config, services: Services): RestOptions {
+function restOptions({ publicUrl, maxUploadBytes }: Config, services: Services): RestOptions {
   return {
     schema,
     operationsDir,
@@ -215,6 +224,7 @@ function restOptions({ publicUrl }: Config, services: Services): RestOptions {
       request.caller.request.successStatus = operation.successStatus;
       return new Context(request.caller, services);
     },
+    files: formFiles(schema, services, maxUploadBytes),
     onFault: logRequestFault,
     publicUrl,
     info: {

@@ -237,6 +237,12 @@ const settings = {
     'Authenticates page cursors and other values that the service issues and accepts back. The same on all nodes.',
     { defaultText: 'created on the first start in `KEYS_DIR/app.key`', secret: true },
   ),
+  formerAppSecrets: setting(
+    'FORMER_APP_SECRETS',
+    list('secrets of at least 32 characters between commas', (item) => item.length >= 32),
+    'Former values of `APP_SECRET`, separated by commas. Download links that they signed stay valid until they expire.',
+    { default: '', defaultText: 'none', secret: true },
+  ),
   rootKeys: setting(
     'ROOT_KEYS',
     namedKeys,

@@ -40,6 +40,13 @@ import { EnvironmentService } from './environments/environment.service.ts';
 import { EventService } from './events/event.service.ts';
 import { EventTail } from './events/event-tail.ts';
 import { MissedEvents } from './events/missed-events.ts';
+import { DownloadService } from './files/download.service.ts';
+import { DownloadLinks } from './files/download-links.ts';
+import { FileService } from './files/file.service.ts';
+import { LinkCaller } from './files/link-caller.ts';
+import { LinkKeys } from './files/link-keys.ts';
+import { UploadService } from './files/upload.service.ts';
+import { UploadTickets } from './files/upload-tickets.ts';
 import { MemoryService } from './memories/memory.service.ts';
 import { ModelEntitlementService } from './model-entitlements/model-entitlement.service.ts';
 import { LogicalModelService } from './models/logical-model.service.ts';
@@ -97,6 +104,8 @@ type Machinery =
   | 'jobQueue'
   | 'outbound'
   | 'storage'
+  | 'linkCaller'
+  | 'uploadTickets'
   | 'buckets'
   | 'tokenUses'
   | 'passwords'
@@ -155,6 +164,13 @@ export function createServices(process: ProcessDeps) {
     mail,
     activity,
   };
+  const { maxUploadBytes } = config;
+  const files = new FileService({ sql, storage, maxUploadBytes });
+  const artifacts = new ArtifactService(deps);
+  const linkCaller = new LinkCaller({ sql, access });
+  const tickets = new UploadTickets({ seal: new Seal(process.appSecret, 'upload ticket'), publicUrl });
+  const linkKeys = new LinkKeys(process.appSecret, config.formerAppSecrets, 'download link');
+  const links = new DownloadLinks({ keys: linkKeys, publicUrl });
   const registration = new RegistrationService(auth);
   const apps = new AppService({ ...deps, authentication });
   const { rootKeys } = process;
@@ -201,6 +217,11 @@ export function createServices(process: ProcessDeps) {
     jobQueue,
     outbound,
     storage,
+    files,
+    uploads: new UploadService({ files, artifacts, tickets, maxUploadBytes }),
+    uploadTickets: tickets,
+    downloads: new DownloadService({ sql, storage, links, linkCaller }),
+    linkCaller,
     buckets: new Buckets({ sql, changes, storage }),
     events: new EventService({ tail, missed: new MissedEvents(sql), sql, access, authentication, onFault }),
     auth: new AuthService(auth),
@@ -250,7 +271,7 @@ export function createServices(process: ProcessDeps) {
     secretNotices: secretNotices({ changes, mail }),
     namespaces: new NamespaceService({ ...deps, secrets, connections: connectionRemoval }),
     threads: new ThreadService(deps),
-    artifacts: new ArtifactService(deps),
+    artifacts,
     sources: new SourceService(deps),
     tools: new ToolService(deps),
     toolInstances,

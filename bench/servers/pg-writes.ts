@@ -40,7 +40,7 @@ interface Done {
 }
 
 /** Writes the record and the event of a change in the usual way: each with its own statement. */
-async function recorded(client: PoolClient, done: Done): Promise<void> {
+export async function recorded(client: PoolClient, done: Done): Promise<void> {
   const { orgId, userId, workspaceId, method, path, kind, id, action, event, status } = done;
   const trace = randomUUID();
   const record = [newId('activity'), trace, orgId, userId, workspaceId, method, path, kind, id, action, status];
@@ -50,7 +50,7 @@ async function recorded(client: PoolClient, done: Done): Promise<void> {
   await client.query({ name: 'event', text: EVENT, values });
 }
 
-async function inTransaction<T>(pool: Pool, work: (client: PoolClient) => Promise<T>): Promise<T> {
+export async function inTransaction<T>(pool: Pool, work: (client: PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   try {
     await client.query('begin');

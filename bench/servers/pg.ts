@@ -1,10 +1,12 @@
 // The baseline: Fastify and `pg`, prepared statements, nothing else.
 import { createHash } from 'node:crypto';
+import path from 'node:path';
 import Fastify from 'fastify';
 import { credentialOf } from '../../src/access/authentication.ts';
 import { openBaseline, pageOf, serve, workspaceCursor } from './common.ts';
 import { addArtifacts } from './pg-artifacts.ts';
 import { addEntities } from './pg-entities.ts';
+import { addFiles } from './pg-files.ts';
 import { addInstances } from './pg-instances.ts';
 import { addModels } from './pg-models.ts';
 import { addSecrets } from './pg-secrets.ts';
@@ -33,6 +35,7 @@ async function callerOf(header: string | undefined): Promise<{ userId: string } 
   return (await pool.query<{ userId: string }>({ name: 'token', text: TOKEN, values: [hash] })).rows[0] ?? null;
 }
 server.addHook('onRequest', async (request, reply) => {
+  if (request.url.startsWith('/download/')) return undefined; // signed
   const caller = await callerOf(request.headers.authorization);
   if (!caller) return reply.code(401).send({ error: 'AUTHENTICATION_FAILED' });
   callers.set(request, caller);
@@ -59,4 +62,5 @@ addArtifacts(server, pool);
 addModels(server, pool);
 addSecrets(server, pool, rootKeys, (request) => callers.get(request)!.userId);
 addWrites(server, pool, rootKeys, (request) => callers.get(request)!.userId);
+await addFiles(server, pool, path.join(process.env.DATA_DIR!, 'files'), (request) => callers.get(request)!.userId);
 await serve(server);

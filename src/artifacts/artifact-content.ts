@@ -1,3 +1,4 @@
+import type { Tx } from '../data/changes.ts';
 import type { Columns } from '../data/tables.ts';
 import { mimeOfText, typeOfMime } from './artifact-types.ts';
 
@@ -8,6 +9,14 @@ export interface KeptFile {
   /** What the bytes look like; `null` if they look like nothing known. */
   mimeType: string | null;
   sizeBytes: number | bigint;
+}
+
+/** How a transaction takes a file, which belongs to one artifact. */
+export interface FileTaking {
+  /** Locks the row of the file, before anything is written. */
+  demand(tx: Tx): void;
+  /** Says there that it is taken, after the artifact was written. */
+  take(tx: Tx): void;
 }
 
 /** What an artifact consists of: a text, a file, or nothing yet. */

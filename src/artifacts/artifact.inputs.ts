@@ -54,6 +54,27 @@ export const CreateArtifactInput = builder.inputType('CreateArtifactInput', {
   }),
 });
 
+export const UploadArtifactInput = builder.inputType('UploadArtifactInput', {
+  description: 'A new artifact, or a new version of one, that is a file.',
+  fields: (t) => ({
+    file: t.id({ required: true, constraints: bounds.id, description: 'The file that was sent.' }),
+    name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
+    description: t.string({ constraints: bounds.description, description: 'Free text.' }),
+    artifactType: t.string({
+      constraints: bounds.open,
+      description: `${TYPE} Default: what the bytes look like, or \`file\`.`,
+    }),
+    threadId: t.id({ constraints: bounds.id, description: 'The thread that it belongs to.' }),
+    tags: t.stringList({ constraints: labels, description: 'Free labels.' }),
+    metadata: t.field({ type: 'JSONObject', constraints: bounds.newJson, description: 'Free-form data.' }),
+    ttlSeconds: t.int({ constraints: ttl, description: `${TTL} Without one, it does not expire.` }),
+    rootArtifactId: t.id({
+      constraints: bounds.id,
+      description: 'Makes the file a new version of this artifact, which keeps its id. Needs `artifact:update`.',
+    }),
+  }),
+});
+
 export const UpdateArtifactInput = builder.inputType('UpdateArtifactInput', {
   description: 'The fields to change. Omitted fields stay as they are; `null` clears a field.',
   fields: (t) => ({

@@ -14,7 +14,7 @@ import { statement } from '../data/writes.ts';
 import type { Artifact as ArtifactRow } from '../generated/prisma/client.ts';
 import { followArtifact, sourceOfArtifact } from '../sources/promotion.ts';
 import { type Artifact, artifactReads, DAYS_AFTER_EXPIRY, shownArtifact } from './artifact.reads.ts';
-import { type Body, columnsOfBody, type KeptFile, saidOf, unindexed } from './artifact-content.ts';
+import { type Body, columnsOfBody, type FileTaking, type KeptFile, saidOf, unindexed } from './artifact-content.ts';
 import { expiryTask } from './artifact-expiry.ts';
 import type { ArtifactIndexing } from './artifact-indexing.ts';
 import { changedLifetime, lifetimeOf, lockArtifact, notLatest, snapshotOf } from './artifact-versions.ts';
@@ -83,8 +83,8 @@ export class ArtifactService {
   }
 
   /**
-   * @param file what it consists of, instead of `content`; the caller has written its row in `files`, and is told by
-   * `within` in which transaction it becomes part of the artifact
+   * @param file what it consists of, instead of `content`
+   * @param taking how the file becomes part of the artifact, in the same transaction
    * @throws RESOURCE_NOT_FOUND `thread`, or `artifact` for an unknown root; for a root also FORBIDDEN
    * `artifact:update`, RESOURCE_CONFLICT `not_latest_version`
    */
@@ -93,12 +93,12 @@ export class ArtifactService {
     place: Checked<NamespacePlace>,
     input: CreateArtifact,
     file?: KeptFile,
-    within: (tx: Tx) => void = () => undefined,
+    taking?: FileTaking,
   ): Promise<Artifact> {
     const { rootArtifactId, ...given } = input;
     if (rootArtifactId) {
       await this.#demandUpdate(actor, place, rootArtifactId);
-      return this.#update(actor, place, rootArtifactId, given, file, within);
+      return this.#update(actor, place, rootArtifactId, given, file, taking);
     }
     const id = newId('artifact');
     const { orgId, workspaceId, namespaceId } = place;
@@ -107,10 +107,10 @@ export class ArtifactService {
     const body = bodyOf(given.content, file);
     const created = await changes.run(actor, async (tx) => {
       demandPlaces(tx, place, given.threadId);
-      within(tx);
+      taking?.demand(tx);
       recordChange(tx, 'create', 'artifact', row);
       if (isSomething(body)) indexing?.contentChanged(tx, { id, orgId, version: 1 });
-      return tx.create('artifacts', {
+      const written = tx.create('artifacts', {
         ...row,
         ...columnsOfBody(body, given),
         rootArtifactId: id,
@@ -128,6 +128,8 @@ export class ArtifactService {
         ...lifetimeOf({ ttlSeconds: given.ttlSeconds ?? null, isPinned: given.isPinned ?? false }),
         createdBy: actor.principal.userId,
       });
+      taking?.take(tx);
+      return written;
     });
     return shownArtifact({ ...created, sizeBytes: Number(created.sizeBytes), isExpired: false });
   }
@@ -144,10 +146,10 @@ export class ArtifactService {
     id: string,
     input: UpdateArtifact,
     file?: KeptFile,
-    within: (tx: Tx) => void = () => undefined,
+    taking?: FileTaking,
   ): Promise<Artifact> {
     await this.reads.own(actor, place, id);
-    return this.#update(actor, place, id, input, file, within);
+    return this.#update(actor, place, id, input, file, taking);
   }
 
   /**
@@ -204,14 +206,14 @@ export class ArtifactService {
     id: string,
     input: Changes,
     file: KeptFile | undefined,
-    within: (tx: Tx) => void,
+    taking: FileTaking | undefined,
   ): Promise<Artifact> {
     await this.#deps.changes.run(actor, async (tx) => {
       demandPlaces(tx, place, input.threadId);
       const before = await lockArtifact(tx, id);
       await tx.expectVersion({ table: 'artifacts', key: { id } });
       if (!before.isLatest && (file || OF_THE_CHAIN.some((name) => input[name] !== undefined))) throw notLatest(before);
-      within(tx);
+      taking?.demand(tx);
       const { content } = input;
       const body = file || (content !== undefined && content !== before.content) ? bodyOf(content, file) : null;
       const lifetime = changedLifetime(before, input);
@@ -219,6 +221,7 @@ export class ArtifactService {
       if (body) this.#change(tx, before, body, { ...set, ...columnsOfBody(body, saidOf(before, input, file)) });
       else tx.update('artifacts', { id }, set);
       if (lifetime) tx.update('artifacts', { rootArtifactId: id, isLatest: false }, lifetime);
+      taking?.take(tx);
       recordChange(tx, 'update', 'artifact', before, { fields: [...Object.keys(input), ...(file ? ['file'] : [])] });
     });
     return this.single.get(unkept, place, id);

@@ -20,6 +20,7 @@ export const errorCatalogue = {
   INVALID_REQUEST: { status: 400, message: 'The request is malformed.' },
   METHOD_NOT_ALLOWED: { status: 405, message: 'This method is not allowed on this path.' },
   PAYLOAD_TOO_LARGE: { status: 413, message: 'The request body is too large.' },
+  RANGE_NOT_SATISFIABLE: { status: 416, message: 'The range lies beyond the end of the file.' },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, message: 'The content type of the request body is not supported.' },
   RATE_LIMIT_EXCEEDED: { status: 429, message: 'Too many requests. Try again later.' },
   UPSTREAM_ERROR: { status: 502, message: 'An upstream service failed.' },

@@ -7,7 +7,10 @@ const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
  * A new identifier: the prefix of its kind and 26 base-32 characters of a UUIDv7, so identifiers of one process rise
  * strictly and serve as page keys.
  */
-export function newId(kind: IdKind): string {
+export const newId = (kind: IdKind): string => newIdWith(resources[kind].prefix);
+
+/** The same for what is no resource. */
+export function newIdWith(prefix: string): string {
   // 128 bits, five at a time from the last one on: the first letter has three
   const { bytes } = uuidv7obj();
   let text = '';
@@ -21,7 +24,7 @@ export function newId(kind: IdKind): string {
       bits >>= 5;
     }
   }
-  return `${resources[kind].prefix}_${CROCKFORD[bits]}${text}`;
+  return `${prefix}_${CROCKFORD[bits]}${text}`;
 }
 
 const kindOfPrefix = new Map(

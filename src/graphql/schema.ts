@@ -8,6 +8,7 @@ import '../entities/entity.graph.ts';
 import '../memories/memory.graph.ts';
 import '../connections/connection.graph.ts';
 import '../events/event.graph.ts';
+import '../files/file.graph.ts';
 import '../models/logical-model.graph.ts';
 import '../model-entitlements/model-entitlement.graph.ts';
 import '../models/model-routing.graph.ts';

@@ -1,6 +1,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from '../platform/logger.ts';
 
+/** Paths that contain a token, or none that matters, are shown in short. */
+const shownPath = (path: string): string => /^\/(?:account|files\/uploads)\/(?=.)/.exec(path)?.[0].concat('…') ?? path;
+
 /**
  * One line per answered request, with its trace id: changes and failures at `info`, successful reads at `debug`. Only
  * the path is logged, never the query, headers or bodies: they may contain tokens.
@@ -20,7 +23,7 @@ export function addRequestLog(server: FastifyInstance, logger: Logger): void {
     request.log[level](
       {
         method: request.method,
-        path: caller.request.path.startsWith('/account/') ? '/account/…' : caller.request.path,
+        path: shownPath(caller.request.path),
         status: statusCode,
         duration_ms: Math.round(reply.elapsedTime * 10) / 10,
         user_id: caller.principal?.userId,

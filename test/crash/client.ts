@@ -22,14 +22,14 @@ export class Client {
   readonly refreshToken: string;
   /** Where the service is: it comes back elsewhere. */
   url: string;
-  readonly #authorization: string;
+  readonly headers: { authorization: string };
 
   private constructor(url: string, body: SignIn) {
     this.url = url;
     this.orgId = body.user.settings.current_org_id;
     this.workspaceId = body.user.default_workspace_id;
     this.refreshToken = body.refresh_token;
-    this.#authorization = `Bearer ${body.access_token}`;
+    this.headers = { authorization: `Bearer ${body.access_token}` };
   }
 
   static async register(url: string): Promise<Client> {
@@ -45,7 +45,7 @@ export class Client {
     try {
       const response = await fetch(this.url + path, {
         method,
-        headers: { authorization: this.#authorization, 'content-type': 'application/json' },
+        headers: { ...this.headers, 'content-type': 'application/json' },
         ...(body ? { body: JSON.stringify(body) } : {}),
         signal: AbortSignal.timeout(20_000),
       });

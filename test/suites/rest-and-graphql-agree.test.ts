@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { CompiledOperation } from '../../rest/operation.ts';
 import { granted } from '../../src/access/permissions.ts';
 import { permissionOf, type Requirement } from '../../src/graphql/plugins/access-plugin.ts';
@@ -79,6 +79,7 @@ function refusals(operation: CompiledOperation): [status: number[], parts: Parts
 function outOfBounds({ body }: CompiledOperation): Json | null {
   const bad: Json = {};
   for (const { name, extensions } of Object.values(body?.type.getFields() ?? {})) {
+    if (snakeCase(name) === body?.fileField) continue; // in REST it is a file of any length
     const { maxLength, pattern, oneOf, format } = (extensions.constraints ?? {}) as {
       maxLength?: number;
       pattern?: string;
@@ -141,6 +142,9 @@ test('1,000 random reads by five roles: REST and GraphQL answer equal, byte for 
   const random = (below: number) => (state = (state * 48_271) % 2_147_483_647) % below;
   const ids = Object.values(world.ids);
   let answered = 0;
+  // links say in seconds when they end
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() });
+  onTestFinished(() => void vi.useRealTimers());
   for (let i = 0; i < 1_000; i++) {
     const operation = reads[random(reads.length)]!;
     const role = (['owner', 'admin', 'editor', 'member', 'viewer'] as const)[random(5)]!;

@@ -59,7 +59,9 @@ const spec: [method: string, path: string, errors: string, status: number][] = [
   ['POST', `${W}/tool-instances/{instance_id}/upgrade`, 'C', 200],
   ['GET', `${N}/artifacts`, 'C', 200],
   ['POST', `${N}/artifacts`, 'C', 201],
+  ['POST', `${N}/artifacts/upload`, 'C', 201],
   ['GET', `${N}/artifacts/{artifact_id}`, 'C', 200],
+  ['GET', `${N}/artifacts/{artifact_id}/download`, 'C', 200],
   ['PUT', `${N}/artifacts/{artifact_id}`, 'C', 200],
   ['DELETE', `${N}/artifacts/{artifact_id}`, 'C', 204],
   ['GET', `${N}/artifacts/{artifact_id}/versions`, 'C', 200],
@@ -128,7 +130,7 @@ test('the routes of the spec are there, with their methods, paths, error sets an
     routes.map(({ method, path, errors, status }) => `${method} ${path} ${errors} ${status}`).sort();
   const wanted = spec.map(([method, path, errors, status]) => ({ method, path, errors, status }));
   expect(lines(operations.filter(({ isAddition }) => !isAddition))).toEqual(lines(wanted));
-  expect(spec).toHaveLength(107);
+  expect(spec).toHaveLength(109);
 });
 
 test('an addition takes no path of the spec', () => {

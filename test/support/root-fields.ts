@@ -1,5 +1,6 @@
 import {
   type GraphQLArgument,
+  GraphQLError,
   type GraphQLField,
   type GraphQLObjectType,
   type GraphQLOutputType,
@@ -9,8 +10,10 @@ import {
   isInterfaceType,
   isNonNullType,
   isObjectType,
+  parse,
 } from 'graphql';
 import { schema } from '../../src/graphql/schema.ts';
+import { measureDocument } from '../../src/graphql/transport/document-size.ts';
 import { snakeCase } from './names.ts';
 import { constraintsOf, type SampleSource, sampleArgument, sampleInput } from './samples.ts';
 
@@ -89,18 +92,27 @@ function argumentOf(root: RootField, argument: GraphQLArgument, source: SampleSo
 }
 
 /**
- * The operation that asks for one root field, with everything below it that needs no arguments, `depth` objects deep.
+ * The operation that asks for one root field, with everything below it that needs no arguments, `depth` objects deep,
+ * or less deep where the service would refuse the document for its size.
  */
-export function documentOf(
-  { kind, name, field }: RootField,
-  given: Readonly<Record<string, unknown>>,
-  depth = 4,
-): string {
+export function documentOf(root: RootField, given: Readonly<Record<string, unknown>>, depth = 4): string {
+  const { kind, name, field } = root;
   const used = field.args.filter((argument) => argument.name in given);
   const declared = used.map((argument) => `$${argument.name}: ${argument.type.toString()}`).join(', ');
   const passed = used.map((argument) => `${argument.name}: $${argument.name}`).join(', ');
   const call = `${name}${passed ? `(${passed})` : ''}`;
-  return `${kind} ${declared ? `(${declared}) ` : ''}{ ${call} ${selectionOf(field.type, depth)} }`;
+  const text = `${kind} ${declared ? `(${declared}) ` : ''}{ ${call} ${selectionOf(field.type, depth)} }`;
+  return depth <= 2 || isAccepted(text) ? text : documentOf(root, given, depth - 1);
+}
+
+function isAccepted(text: string): boolean {
+  try {
+    measureDocument(parse(text), { maxDepth: Infinity, maxAliases: Infinity });
+    return true;
+  } catch (error) {
+    if (error instanceof GraphQLError && error.extensions.code === 'OPERATION_TOO_LARGE') return false;
+    throw error;
+  }
 }
 
 /** `{ id name owner { id } }`: all plain fields of a type, and of the objects that it leads to. Empty for scalars. */

@@ -35,6 +35,8 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   '*.newPassword': ({ password }) => password,
   '*.currentPassword': ({ password }) => password,
   '*.inviteToken': () => absent,
+  // GraphQL: a file that was received; REST: any content
+  'UploadArtifactInput.file': ({ ids }) => ids.received_upload ?? 'the content of a file',
   'LoginInput.username': ({ username }) => username,
   'TokenInput.token': () => 'nobody-was-mailed-this-token',
   'RefreshInput.refreshToken': () => 'nobody-was-given-this-token',

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { Readable } from 'node:stream';
 import type { CompiledOperation } from '../../rest/operation.ts';
 import { type Role, roles } from '../../src/core/roles.ts';
 import type { TestApp } from './app.ts';
@@ -124,6 +125,7 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
       });
   // no route names one alone, so its id is asked for nowhere
   if (withResources) await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/apps/{app_id}/tokens'));
+  if (withResources) ids.received_upload = await receivedFile(app, world);
   // what happens a moment later by itself has happened: nothing of the world moves any more
   while ((await app.services.buckets.provisionPending()) > 0);
   return world;
@@ -244,4 +246,16 @@ function findOne(value: unknown, key: string): string | undefined {
     if (found !== undefined) return found;
   }
   return undefined;
+}
+
+/** A file that was sent, and is no artifact yet. */
+async function receivedFile(app: TestApp, { ids, accounts }: World): Promise<string> {
+  const owner = {
+    orgId: ids.org_id!,
+    workspaceId: ids.workspace_id!,
+    namespaceId: ids.namespace_id!,
+    userId: accounts.owner.userId,
+  };
+  const file = { content: Readable.from([Buffer.from('sent')]), fileName: 'sent.txt', contentType: null };
+  return (await app.services.files.receive(owner, file)).id;
 }

@@ -1,5 +1,5 @@
 import { createWriteStream } from 'node:fs';
-import { mkdir, open, rm } from 'node:fs/promises';
+import { mkdir, open, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -36,6 +36,10 @@ export class FolderStore implements Store {
     } catch (error) {
       throw isCode(error, 'ENOENT') ? new MissingObject(key, error) : error;
     }
+  }
+
+  async exists(key: string): Promise<boolean> {
+    return this.#disk.exists(key);
   }
 
   async remove(key: string): Promise<void> {
@@ -75,8 +79,9 @@ export class FolderStore implements Store {
   }
 
   async #described(key: string): Promise<StoredObject> {
-    const { contentLength, lastModified } = await this.#disk.getMetaData(key);
-    return { key, sizeBytes: contentLength, changedAt: lastModified };
+    // not flydrive's own: it refuses names that it would not have given
+    const { size, mtime } = await stat(path.join(this.#root, key));
+    return { key, sizeBytes: size, changedAt: mtime };
   }
 }
 

@@ -70,6 +70,10 @@ export class S3Store implements Store {
     }
   }
 
+  async exists(key: string): Promise<boolean> {
+    return this.#disk.exists(key);
+  }
+
   async remove(key: string): Promise<void> {
     await this.#disk.delete(key);
   }

@@ -46,6 +46,11 @@ export class Storage {
     return (await this.#storeFor(key)).read(key, range);
   }
 
+  /** What was not stored by this service is believed to be there. */
+  async exists(key: string): Promise<boolean> {
+    return !KEY.test(key) || (await this.#open()).exists(key);
+  }
+
   /** Removes a file; a missing one is fine. */
   async remove(key: string): Promise<void> {
     await (await this.#storeFor(key)).remove(key);

@@ -28,6 +28,7 @@ export interface Store {
   put(key: string, content: Readable): Promise<void>;
   /** Rejects before the first byte when it cannot be read. @throws MissingObject */
   read(key: string, range?: ByteRange): Promise<Readable>;
+  exists(key: string): Promise<boolean>;
   /** Removes an object; a missing one is fine. */
   remove(key: string): Promise<void>;
   /** Makes sure that objects can be stored in a folder. */

@@ -1,0 +1,30 @@
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import type { Config } from '../src/config.ts';
+import { createLogger } from '../src/platform/logger.ts';
+import { type Database, openDatabase } from '../src/platform/postgres/database.ts';
+import { runningPostgresUrl, startEmbeddedPostgres } from '../src/platform/postgres/postgres-embedded.ts';
+
+const logger = createLogger({ logLevel: 'error' });
+
+/** Connects to the service's database: the configured one, or the embedded one, which is started if needed. */
+export async function withDatabase<T>(
+  config: Config,
+  applicationName: string,
+  work: (database: Database) => Promise<T>,
+): Promise<T> {
+  const dir = path.join(config.dataDir, 'postgres');
+  const known = config.databaseUrl ?? runningPostgresUrl(dir);
+  if (!known && !existsSync(dir))
+    throw new Error(
+      `There is no database in ${dir}: start the service once, or set DATABASE_URL or DATA_DIR as it has them.`,
+    );
+  const server = known ? null : await startEmbeddedPostgres({ dir, logger });
+  const database = openDatabase({ url: known ?? server!.url, poolSize: 2, logger, applicationName });
+  try {
+    return await work(database);
+  } finally {
+    await database.close();
+    await server?.stop();
+  }
+}

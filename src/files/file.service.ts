@@ -1,0 +1,188 @@
+import type { Readable } from 'node:stream';
+import type { FileTaking } from '../artifacts/artifact-content.ts';
+import { ApiError, invalidInput } from '../core/errors.ts';
+import { newIdWith } from '../core/ids.ts';
+import { scheduled, type Task } from '../core/tasks.ts';
+import { inBatches } from '../data/batches.ts';
+import type { Sql } from '../data/sql.ts';
+import { type ContentFacts, TooManyBytes } from '../platform/storage/meter.ts';
+import type { Storage } from '../platform/storage/storage.ts';
+import type { ByteRange } from '../platform/storage/store.ts';
+import { cleanFileName } from './file-name.ts';
+import { typeOfContent } from './file-type.ts';
+
+/** Where a file belongs, and who sends it. */
+export interface FileOwner {
+  orgId: string;
+  workspaceId: string;
+  namespaceId: string;
+  userId: string;
+}
+
+/** A file while it arrives. */
+export interface IncomingFile {
+  content: Readable;
+  /** As the client sent it. */
+  fileName: string;
+  /** What the client says that it is. */
+  contentType: string | null;
+}
+
+/** A file whose bytes are all stored. */
+export interface ReceivedFile {
+  id: string;
+  fileName: string;
+  mimeType: string;
+  sizeBytes: number;
+  /** In hexadecimal. */
+  sha256: string;
+}
+
+/** The id of a new file. */
+export const newFileId = (): string => newIdWith('file');
+
+const BATCH = 200;
+/** An upload takes at most an hour; after that, what was received waits as long to be used. */
+const UNUSED = `state = 'receiving' and created_at < now() - interval '2 hours'`;
+
+const INSERT = `insert into files (id, org_id, workspace_id, namespace_id, storage_key, file_name, claimed_mime_type,
+    state, created_by)
+  values ($1, $2, $3, $4, $5, $6, $7, 'receiving', $8) on conflict (id) do nothing`;
+const RECEIVED = `update files set size_bytes = $2, sha256 = $3, mime_type = $4
+  where id = $1 and state = 'receiving'`;
+const LET_GO = `update files set state = 'removing' where id = $1 and state = 'receiving'
+  returning id, storage_key as key`;
+const REMOVING = `select id, storage_key as key from files where state = 'removing' order by id limit ${BATCH}`;
+const FIND = `select id, file_name as "fileName", mime_type as "mimeType", size_bytes::float8 as "sizeBytes", sha256
+  from files where id = $1 and namespace_id = $2 and created_by = $3 and state = 'receiving'
+    and size_bytes is not null`;
+// what no artifact refers to any more; an artifact takes its file in one transaction
+const ORPHANED = `update files f set state = 'removing' where f.id in (
+    select id from files where state = 'kept'
+      and not exists (select 1 from artifacts a where a.file_id = files.id) limit ${BATCH} for update skip locked)`;
+
+/**
+ * The files of artifacts. A row in `files` is written before the first byte and removed after the last one, so whatever
+ * is killed, some row knows each file in the store.
+ */
+export class FileService {
+  readonly tasks: readonly Task[] = [
+    scheduled('files_removing', { everySeconds: 1, ifAny: `select 1 from files where state = 'removing'` }, () =>
+      this.removeMarked(),
+    ),
+    scheduled('files_unused', { everySeconds: 60, ifAny: `select 1 from files where ${UNUSED}` }, () =>
+      this.sweepUnused(),
+    ),
+    scheduled('files_parts', { everySeconds: 3_600 }, () => this.#storage.sweep()),
+  ];
+  readonly #sql: Sql;
+  readonly #storage: Storage;
+  readonly #limitBytes: number;
+
+  constructor(deps: { sql: Sql; storage: Storage; maxUploadBytes: number }) {
+    this.#sql = deps.sql;
+    this.#storage = deps.storage;
+    this.#limitBytes = deps.maxUploadBytes;
+  }
+
+  /**
+   * Stores a file while it arrives. It belongs to nothing until {@link takingOf}; unused ones are removed after hours.
+   * @param id of a file that was announced; a new one otherwise
+   * @throws PAYLOAD_TOO_LARGE; RESOURCE_CONFLICT for an id that is in use; what `content` fails with. Nothing is left
+   */
+  async receive(owner: FileOwner, incoming: IncomingFile, id = newFileId()): Promise<ReceivedFile> {
+    const fileName = cleanFileName(incoming.fileName);
+    const claimed = essenceOf(incoming.contentType);
+    const { orgId, workspaceId, namespaceId, userId } = owner;
+    const key = `${workspaceId.toLowerCase()}/${id}`;
+    const values = [id, orgId, workspaceId, namespaceId, key, fileName, claimed, userId];
+    if ((await this.#sql.write(INSERT, values)) === 0)
+      throw new ApiError('RESOURCE_CONFLICT', { reason: 'upload_in_use' }, 'This upload has already received a file.');
+    try {
+      const facts = await this.#store(key, incoming.content);
+      const mimeType = await typeOfContent(facts, fileName, claimed);
+      const { sizeBytes, sha256 } = facts;
+      await this.#sql.write(RECEIVED, [id, sizeBytes, sha256, mimeType]);
+      return { id, fileName, mimeType, sizeBytes, sha256 };
+    } catch (error) {
+      await this.discard(id);
+      throw error;
+    }
+  }
+
+  /**
+   * A received file that its sender has not used yet.
+   * @throws invalid input at `path` when there is none
+   */
+  async mustFind(owner: Pick<FileOwner, 'namespaceId' | 'userId'>, id: string, path: string[]): Promise<ReceivedFile> {
+    const [file] = await this.#sql.read<ReceivedFile>(FIND, [id, owner.namespaceId, owner.userId]);
+    if (!file) throw unknownFile(path);
+    return file;
+  }
+
+  /** How a transaction makes a received file its own, once. The error is invalid input at `path`. */
+  takingOf(id: string, path: string[]): FileTaking {
+    return {
+      demand: (tx) => tx.demand('files', { id, state: 'receiving' }, 'no key update', () => unknownFile(path)),
+      take: (tx) => tx.update('files', { id }, { state: 'kept' }),
+    };
+  }
+
+  /** Removes a file unless it was kept. */
+  async discard(id: string): Promise<void> {
+    const [file] = await this.#sql.change<{ id: string; key: string }>(LET_GO, [id]);
+    if (file) await this.#remove(file);
+  }
+
+  /** The bytes of a file. @throws MissingObject before the first byte */
+  async read(storageKey: string, range?: ByteRange): Promise<Readable> {
+    return this.#storage.read(storageKey, range);
+  }
+
+  /** Removes files that were received, perhaps in part, and never used. @returns how many */
+  async sweepUnused(): Promise<number> {
+    const text = `update files set state = 'removing' where id in (
+      select id from files where ${UNUSED} order by id limit ${BATCH} for update skip locked)`;
+    await inBatches(BATCH, () => this.#sql.write(text, []));
+    return this.removeMarked();
+  }
+
+  /** Removes the files whose artifacts are gone: it runs with the retention of their rows. @returns how many */
+  async removeFiles(): Promise<number> {
+    await inBatches(BATCH, () => this.#sql.write(ORPHANED, []));
+    return this.removeMarked();
+  }
+
+  /** Removes files that were marked: their bytes first, so that nothing is forgotten. @returns how many */
+  async removeMarked(): Promise<number> {
+    return inBatches(BATCH, async () => {
+      const files = await this.#sql.read<{ id: string; key: string }>(REMOVING, []);
+      for (const file of files) await this.#remove(file);
+      return files.length;
+    });
+  }
+
+  async #remove({ id, key }: { id: string; key: string }): Promise<void> {
+    await this.#storage.remove(key);
+    await this.#sql.write(`delete from files where id = $1 and state = 'removing'`, [id]);
+  }
+
+  async #store(key: string, content: Readable): Promise<ContentFacts> {
+    try {
+      return await this.#storage.put(key, content, { limitBytes: this.#limitBytes });
+    } catch (error) {
+      if (error instanceof TooManyBytes) throw new ApiError('PAYLOAD_TOO_LARGE', { limit_bytes: error.limitBytes });
+      throw error;
+    }
+  }
+}
+
+const unknownFile = (path: string[]) => invalidInput(path, 'there is no such upload, or it was used before');
+
+const MIME = /^[a-z0-9!#$&^_.+-]{1,63}\/[a-z0-9!#$&^_.+-]{1,127}$/;
+
+/** A media type without its parameters; `null` if it is none. */
+function essenceOf(contentType: string | null): string | null {
+  const essence = (contentType ?? '').split(';', 1)[0]!.trim().toLowerCase();
+  return MIME.test(essence) ? essence : null;
+}

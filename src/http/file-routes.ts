@@ -1,0 +1,100 @@
+import { Readable } from 'node:stream';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { ApiError, forbidden } from '../core/errors.ts';
+import { hasTag, rangeOf } from '../files/byte-range.ts';
+import type { Download, DownloadService } from '../files/download.service.ts';
+import { DownloadLinks } from '../files/download-links.ts';
+import type { FileService } from '../files/file.service.ts';
+import type { LinkCaller } from '../files/link-caller.ts';
+import { UploadTickets } from '../files/upload-tickets.ts';
+import { callerError } from '../platform/postgres/faults.ts';
+import { MissingObject } from '../platform/storage/store.ts';
+
+/** Nothing of a download is run or shown by the origin of the service. */
+const DOWNLOAD_HEADERS = {
+  'content-security-policy': "sandbox; default-src 'none'",
+  'x-content-type-options': 'nosniff',
+  'accept-ranges': 'bytes',
+};
+
+interface Options {
+  downloads: DownloadService;
+  files: FileService;
+  tickets: UploadTickets;
+  linkCaller: LinkCaller;
+  maxUploadBytes: number;
+}
+
+/**
+ * Serves signed addresses, which are their own permission: `GET` and `HEAD` `/files/artifacts/…` for downloads, `PUT`
+ * `/files/uploads/…` for uploads.
+ */
+export function addFileRoutes(server: FastifyInstance, options: Options): void {
+  server.get(DownloadLinks.route, async (request, reply) => {
+    const { artifactId } = request.params as { artifactId: string };
+    try {
+      const download = await options.downloads.open(
+        request.caller,
+        artifactId,
+        request.query as Record<string, unknown>,
+      );
+      return await sendDownload(request, reply, download);
+    } catch (error) {
+      // a row without its bytes is a fault of the store, which the log has to show
+      throw error instanceof MissingObject ? error : callerError(error);
+    }
+  });
+  void server.register(async (scope) => {
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
+    scope.put(UploadTickets.route, { config: { takesFile: true } }, async (request, reply) => {
+      try {
+        return reply.send(await receive(request, options));
+      } catch (error) {
+        throw request.raw.readableAborted || request.raw.errored
+          ? new ApiError('INVALID_REQUEST', { reason: 'aborted' }, 'The upload broke off.')
+          : callerError(error);
+      }
+    });
+  });
+}
+
+async function sendDownload(request: FastifyRequest, reply: FastifyReply, download: Download): Promise<FastifyReply> {
+  const { etag, sizeBytes, contentType, disposition } = download;
+  const { headers, method } = request;
+  reply.headers({ ...DOWNLOAD_HEADERS, etag });
+  if (hasTag(headers['if-none-match'], etag)) return reply.code(304).send();
+  // a request for a part of another version gets all of this one
+  const isSame = headers['if-range'] === undefined || headers['if-range'] === etag;
+  const range = isSame ? rangeOf(headers.range, sizeBytes) : null;
+  if (range === 'unsatisfiable') {
+    reply.header('content-range', `bytes */${sizeBytes}`);
+    throw new ApiError('RANGE_NOT_SATISFIABLE', { size_bytes: sizeBytes });
+  }
+  const address = method === 'HEAD' ? null : await download.redirect();
+  if (address) return reply.redirect(address, 302);
+  const length = range ? range.end - range.start + 1 : sizeBytes;
+  if (range) reply.code(206).header('content-range', `bytes ${range.start}-${range.end}/${sizeBytes}`);
+  reply.headers({ 'content-type': contentType, 'content-disposition': disposition, 'content-length': length });
+  // without a stream, the framework would answer HEAD with a length of its own
+  if (method === 'HEAD' || length === 0) return reply.send(Readable.from([]));
+  return reply.send(await download.read(range ?? undefined));
+}
+
+async function receive(request: FastifyRequest, options: Options): Promise<object> {
+  const { tickets, files, linkCaller, maxUploadBytes } = options;
+  const claims = tickets.read((request.params as { ticket: string }).ticket);
+  if (!claims) throw forbidden('artifact:create', 'The address is not valid, or has expired.');
+  await linkCaller.demand(request.caller, claims, 'artifact:create', claims);
+  if (Number(request.headers['content-length'] ?? 0) > maxUploadBytes)
+    throw new ApiError('PAYLOAD_TOO_LARGE', { limit_bytes: maxUploadBytes });
+  const { fileId, fileName, contentType } = claims;
+  const file = await files.receive(claims, { content: request.raw, fileName, contentType }, fileId);
+  return {
+    file: file.id,
+    file_name: file.fileName,
+    content_type: file.mimeType,
+    file_size_bytes: file.sizeBytes,
+    sha256: file.sha256,
+  };
+}

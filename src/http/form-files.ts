@@ -1,0 +1,49 @@
+import type { Readable } from 'node:stream';
+import type { FastifyRequest } from 'fastify';
+import type { GraphQLSchema } from 'graphql';
+import { Context } from '../graphql/context.ts';
+import type { Gate } from '../graphql/plugins/access-plugin.ts';
+import type { Services } from '../services.ts';
+import { rootArgumentsOf } from './root-arguments.ts';
+
+/** Stores the files of the façade's forms. */
+export interface FormFiles {
+  maxBytes: number;
+  receive(
+    request: FastifyRequest,
+    file: { content: Readable; fileName: string; contentType: string },
+  ): Promise<{ id: string; sizeBytes: number; sha256: string }>;
+  discard(request: FastifyRequest, id: string): Promise<void>;
+}
+
+/**
+ * The files of forms belong to the namespace that the path names. Before the first byte is stored, the caller must pass
+ * the authorization of the operation's root field there.
+ */
+export function formFiles(schema: GraphQLSchema, services: Services, maxBytes: number): FormFiles {
+  const fields = schema.getMutationType()?.getFields() ?? {};
+  return {
+    maxBytes,
+    async receive(request, { content, fileName, contentType }) {
+      const { caller, routeOptions } = request;
+      const gate = fields[routeOptions.config.rootField ?? '']?.extensions.gate as Gate | null | undefined;
+      if (!gate) throw new Error('An operation that takes a file must say what it requires of its caller.');
+      const named = rootArgumentsOf(request);
+      const context = new Context(caller, services);
+      await gate(context, {}, named);
+      const { orgId = '', workspaceId = '' } = named;
+      const workspace = { orgId, workspaceId };
+      const namespaceId = await services.access.findPart(workspace, 'namespace', named.namespaceId ?? '');
+      const owner = { ...workspace, namespaceId, userId: context.actor.principal.userId };
+      return services.files.receive(owner, { content, fileName, contentType });
+    },
+    async discard(request, id) {
+      try {
+        await services.files.discard(id);
+      } catch (error) {
+        // the answer is the same without it, and a job removes what nobody uses
+        request.log.error({ err: error }, 'a file that was not used could not be removed');
+      }
+    },
+  };
+}

@@ -1,0 +1,80 @@
+import { existsSync } from 'node:fs';
+import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
+import http from 'node:http';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import pg from 'pg';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { FORM_TYPE, formOf } from '../support/form.ts';
+import { type Service, startService } from '../support/service.ts';
+import { Client } from './client.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+let dataDir: string;
+let database: TestDatabase;
+let db: pg.Client;
+const services = new Set<Service>();
+
+beforeEach(async () => {
+  dataDir = await mkdtemp(path.join(tmpdir(), 'crash-'));
+  database = await createTestDatabase();
+  db = new pg.Client({ connectionString: database.url });
+  await db.connect();
+});
+
+afterEach(async () => {
+  for (const service of services) {
+    service.child.kill('SIGKILL');
+    await service.exited();
+  }
+  services.clear();
+  await db.end();
+  await database.drop();
+  await rm(dataDir, { recursive: true, force: true });
+});
+
+function start(): Service {
+  const service = startService({ DATA_DIR: dataDir, DATABASE_URL: database.url, LOG_LEVEL: 'error' });
+  services.add(service);
+  return service;
+}
+
+/** The sizes of all stored files. */
+async function stored(): Promise<number[]> {
+  const root = path.join(dataDir, 'files');
+  if (!existsSync(root)) return [];
+  const entries = await readdir(root, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile());
+  return Promise.all(files.map(async (entry) => (await stat(path.join(entry.parentPath, entry.name))).size));
+}
+
+test('a service that is killed in the middle of an upload leaves no artifact, and its bytes are swept', async () => {
+  const service = start();
+  const url = await service.url();
+  const client = await Client.register(url);
+  const body = formOf([
+    ['name', 'x'],
+    ['file', { content: Buffer.alloc(8 * 1024 * 1024, 1) }],
+  ]);
+  const to = `/v1/orgs/${client.orgId}/workspaces/${client.workspaceId}/namespaces/default/artifacts/upload`;
+  const headers = { ...client.headers, 'content-type': FORM_TYPE, 'content-length': body.length };
+  const request = http.request(`${url}${to}`, { method: 'POST', headers });
+  const broken = new Promise((resolve) => request.on('error', resolve).on('close', resolve));
+  request.write(body.subarray(0, body.length / 2));
+  await vi.waitUntil(async () => (await stored()).some((size) => size > 1024 * 1024), { timeout: 20_000 });
+  service.child.kill('SIGKILL');
+  await broken;
+  await service.exited();
+  expect((await db.query('select state, size_bytes from files')).rows).toEqual([
+    { state: 'receiving', size_bytes: null },
+  ]);
+  expect((await db.query('select id from artifacts')).rows).toEqual([]);
+  expect(await stored()).toHaveLength(1);
+
+  await db.query(`update files set created_at = now() - interval '3 hours'`);
+  await start().url();
+  await vi.waitUntil(async () => (await db.query('select 1 from files')).rows.length === 0, { timeout: 90_000 });
+  expect(await stored()).toEqual([]);
+});
