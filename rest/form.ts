@@ -1,3 +1,4 @@
+import { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import multipart, { type MultipartFile, type MultipartValue } from '@fastify/multipart';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
@@ -255,9 +256,9 @@ const LINGER_MS = 5_000;
 function finishReading({ raw }: FastifyRequest): void {
   const { socket } = raw;
   // an injected request has no connection to end
-  if (raw.complete || raw.destroyed || !('remoteFamily' in socket)) return;
+  if (raw.complete || raw.destroyed || !(socket instanceof Socket)) return;
   raw.unpipe();
   raw.resume();
-  const cut = setTimeout(() => raw.complete || socket.destroyed || socket.end(), LINGER_MS).unref();
+  const cut = setTimeout(() => raw.complete || socket.destroySoon(), LINGER_MS).unref();
   raw.once('close', () => clearTimeout(cut));
 }

@@ -1,6 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
 import http from 'node:http';
+import net from 'node:net';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { ArtifactFragment } from '../../rest/generated/documents.ts';
@@ -22,6 +24,25 @@ afterAll(() => s3.stop());
 const artifactsOf = (person: Person) => `${person.home}/namespaces/default/artifacts`;
 const hashOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
 const textFile = (content = 'hello', name = 'a.txt') => ({ name, content, type: 'text/plain' });
+
+test('whoever keeps sending after a refusal is cut off', async () => {
+  const app = await startTestApp({ env: { MAX_UPLOAD_BYTES: '1024' } });
+  const { hostname, port } = new URL(await app.listen());
+  const ann = await register(app, { name: 'ann' });
+  const socket = net.connect({ port: Number(port), host: hostname, allowHalfOpen: true });
+  socket.on('error', () => undefined); // it is cut off while it sends
+  await once(socket, 'connect');
+  socket.write(
+    `POST ${artifactsOf(ann)}/upload HTTP/1.1\r\nhost: x\r\nauthorization: ${ann.headers.authorization}\r\n` +
+      `content-type: ${FORM_TYPE}\r\ncontent-length: 90000000\r\n\r\n`,
+  );
+  const [answer] = await once(socket.setEncoding('utf8'), 'data');
+  expect(answer).toMatch(/^HTTP\/1\.1 413 /);
+  const sending = setInterval(() => socket.writable && socket.write('x'), 50);
+  await once(socket, 'close');
+  clearInterval(sending);
+  await app.close();
+});
 
 describe.each(['folder', 's3'])('uploads to a %s', (kind) => {
   let app: TestApp;
