@@ -1,8 +1,8 @@
 // `npm run bench`: the façade against hand-written servers over the same database, in one run. Quote the ratios, not
 // the rates. `BENCH_ONLY=hostile npm run bench`: only what hostile documents cost; `graphql`: only `/graphql`;
 // `instances`: only tool instances; `entities`: only the knowledge graph; `artifacts`: only artifacts; `writes`: only
-// changes; `files`: only uploads and downloads; `streams`: only event streams; `reads`: without growth, hostile
-// documents and streams.
+// changes; `files`: only uploads and downloads; `streams`: only event streams; `search`: only queries; `reads`: without
+// growth, hostile documents and streams.
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -18,6 +18,7 @@ import { graphql } from './cases/graphql.ts';
 import { hostile } from './cases/hostile-documents.ts';
 import { instances } from './cases/instances.ts';
 import { models } from './cases/models.ts';
+import { search } from './cases/search.ts';
 import { secrets } from './cases/secrets.ts';
 import { type StreamServers, streams } from './cases/streams.ts';
 import { tokens } from './cases/tokens.ts';
@@ -77,6 +78,7 @@ async function throughput(env: Record<string, string>): Promise<void> {
     const pg = await started('pg', [...TSX, 'bench/servers/pg.ts']);
     if (only === 'entities') return await entities([pg, product], product, await register(product), url, rounds);
     if (only === 'files') return await files([pg, product], product, await register(product), rounds);
+    if (only === 'search') return await search([pg, product], product, await register(product), rounds);
     if (only === 'writes') return await writes([pg, product], product, await register(product), rounds);
     if (only === 'instances') return await instances([pg, product], product, await register(product), rounds);
     if (only === 'artifacts') return await artifacts([pg, product], product, await register(product), url, rounds);
@@ -97,6 +99,7 @@ async function throughput(env: Record<string, string>): Promise<void> {
     await entities([pg, product], product, account, url, rounds);
     await instances([pg, product], product, account, rounds);
     await artifacts([pg, product], product, account, url, rounds);
+    await search([pg, product], product, account, rounds);
     if (only === 'reads') return;
     await writes([pg, product], product, account, rounds);
     await files([pg, product], product, account, rounds);

@@ -151,6 +151,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     services.tail.close();
     // jobs first: a call that is cut off in the middle may have changed something at its target
     await Promise.all([jobs.stop(), endLagWatch()]);
+    await services.textExtraction.close();
     await outbound.close();
     await services.storage.close();
     await services.activity.flush();

@@ -47,6 +47,10 @@ import { LinkCaller } from './files/link-caller.ts';
 import { LinkKeys } from './files/link-keys.ts';
 import { UploadService } from './files/upload.service.ts';
 import { UploadTickets } from './files/upload-tickets.ts';
+import { ArtifactIndexer } from './indexing/artifact-indexer.ts';
+import { ArtifactSearch } from './indexing/artifact-search.ts';
+import { TextExtraction } from './indexing/text/text-extraction.ts';
+import { TextRanking } from './indexing/text-ranking.ts';
 import { MemoryService } from './memories/memory.service.ts';
 import { ModelEntitlementService } from './model-entitlements/model-entitlement.service.ts';
 import { LogicalModelService } from './models/logical-model.service.ts';
@@ -106,6 +110,8 @@ type Machinery =
   | 'storage'
   | 'linkCaller'
   | 'uploadTickets'
+  | 'textExtraction'
+  | 'artifactIndexer'
   | 'buckets'
   | 'tokenUses'
   | 'passwords'
@@ -140,6 +146,10 @@ export function createServices(process: ProcessDeps) {
     onCommit: () => tail.nudge(),
   });
   const deps: ServiceDeps = { sql, changes, access, cursors: new Cursors(process.appSecret) };
+  const textExtraction = new TextExtraction();
+  const artifactIndexer = new ArtifactIndexer({ sql, changes, storage, extraction: textExtraction });
+  const artifacts = new ArtifactService({ ...deps, indexing: artifactIndexer });
+  const threads = new ThreadService(deps);
   const activity = new ActivityRecorder(sql, (error, lost) =>
     onFault(error, `activity records could not be written (${lost} lost)`),
   );
@@ -166,7 +176,6 @@ export function createServices(process: ProcessDeps) {
   };
   const { maxUploadBytes } = config;
   const files = new FileService({ sql, storage, maxUploadBytes });
-  const artifacts = new ArtifactService(deps);
   const linkCaller = new LinkCaller({ sql, access });
   const tickets = new UploadTickets({ seal: new Seal(process.appSecret, 'upload ticket'), publicUrl });
   const linkKeys = new LinkKeys(process.appSecret, config.formerAppSecrets, 'download link');
@@ -270,8 +279,11 @@ export function createServices(process: ProcessDeps) {
     reveals: new RevealService({ ...deps, prisma, rootKeys, reads: secretReads, onFault }),
     secretNotices: secretNotices({ changes, mail }),
     namespaces: new NamespaceService({ ...deps, secrets, connections: connectionRemoval }),
-    threads: new ThreadService(deps),
+    threads,
     artifacts,
+    textExtraction,
+    artifactIndexer,
+    artifactSearch: new ArtifactSearch({ artifacts, threads, rankings: [new TextRanking(sql)] }),
     sources: new SourceService(deps),
     tools: new ToolService(deps),
     toolInstances,

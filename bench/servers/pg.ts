@@ -9,6 +9,7 @@ import { addEntities } from './pg-entities.ts';
 import { addFiles } from './pg-files.ts';
 import { addInstances } from './pg-instances.ts';
 import { addModels } from './pg-models.ts';
+import { addSearch } from './pg-search.ts';
 import { addSecrets } from './pg-secrets.ts';
 import { addWrites } from './pg-writes.ts';
 
@@ -60,6 +61,7 @@ addInstances(server, pool);
 addEntities(server, pool);
 addArtifacts(server, pool);
 addModels(server, pool);
+addSearch(server, pool);
 addSecrets(server, pool, rootKeys, (request) => callers.get(request)!.userId);
 addWrites(server, pool, rootKeys, (request) => callers.get(request)!.userId);
 await addFiles(server, pool, path.join(process.env.DATA_DIR!, 'files'), (request) => callers.get(request)!.userId);

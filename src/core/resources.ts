@@ -150,7 +150,7 @@ export const resources = {
       delete: ownOr('member', 'editor'),
       promote: 'editor',
     },
-    events: [...editable, 'version_created', 'promoted', 'indexed', 'expired'],
+    events: [...editable, 'version_created', 'promoted', 'indexed', 'index_failed', 'expired'],
   },
   source: {
     prefix: 'src',

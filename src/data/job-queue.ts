@@ -11,7 +11,7 @@ export interface NewJob {
 }
 
 const ADD = `select count(*)::int from jobs.add_jobs(array(
-  select (j.task, j.payload, null, j.run_at, j.tries, j.key, null, null)::jobs.job_spec
+  select (j.task, j.payload, null, j.run_at, j.tries, j.key, null, array[j.task])::jobs.job_spec
   from json_to_recordset($1::json) as j(task text, payload json, run_at timestamptz, tries smallint, key text)))`;
 
 /** Takes the jobs that changes add. They run after the commit, on any node. */

@@ -1,6 +1,7 @@
 import './scalars.ts';
 import '../apps/app.graph.ts';
 import '../artifacts/artifact.graph.ts';
+import '../indexing/artifact-query.graph.ts';
 import '../auth/auth.graph.ts';
 import '../environments/deployment.graph.ts';
 import '../environments/environment.graph.ts';

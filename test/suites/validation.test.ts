@@ -25,6 +25,7 @@ let before: Record<string, string>;
 beforeAll(async () => {
   app = await startTestApp();
   world = await createWorld(app);
+  await app.jobsDone();
   before = await databaseChecksums(app.database.pool);
 });
 afterAll(() => app.close());

@@ -124,6 +124,8 @@ let world: World;
 beforeAll(async () => {
   app = await startTestApp({ env: { GRAPHQL_MAX_COST: '1000000', GRAPHQL_MAX_TOKENS: '10000' } });
   world = await createWorld(app);
+  // what is indexed in the background is no change of a test
+  await app.jobsDone();
 });
 afterAll(() => app.close());
 

@@ -50,7 +50,7 @@ export class Jobs {
   readonly #options: JobsOptions;
   readonly #leaseSeconds: number;
   readonly #schedule: Schedule;
-  readonly #running = new Set<string>();
+  readonly #running = new Map<string, string>();
   #workers: Workers | null = null;
   #endLooking: () => Promise<void> = async () => undefined;
   #hasBegun = false;
@@ -115,14 +115,23 @@ export class Jobs {
       task.name,
       (payload: unknown, helpers: JobHelpers) => this.#run(task, payload, helpers),
     ]);
-    this.#workers = await Workers.start({ pool, tasks: Object.fromEntries(list) as TaskList, onFault });
+    const forbidden = () => this.#busyTasks();
+    this.#workers = await Workers.start({ pool, tasks: Object.fromEntries(list) as TaskList, forbidden, onFault });
+  }
+
+  /** Tasks that already run as often at once as they may. Their jobs bear the name as a flag. */
+  #busyTasks(): string[] {
+    const running = [...this.#running.values()];
+    return this.#options.tasks.flatMap(({ name, atOnce }) =>
+      atOnce !== undefined && running.filter((other) => other === name).length >= atOnce ? [name] : [],
+    );
   }
 
   async #renewLocks(): Promise<void> {
     if (this.#running.size === 0) return;
     const text =
       'update jobs._private_jobs set locked_at = now() where id = any($1::bigint[]) and locked_at is not null';
-    await this.#options.pool.query(text, [[...this.#running]]);
+    await this.#options.pool.query(text, [[...this.#running.keys()]]);
   }
 
   /** @returns the number of jobs that can be retried */
@@ -138,7 +147,7 @@ export class Jobs {
   }
 
   async #run(task: Task, payload: unknown, { job, abortSignal }: JobHelpers): Promise<void> {
-    this.#running.add(job.id);
+    this.#running.set(job.id, task.name);
     try {
       const given = typeof payload === 'object' && payload !== null ? payload : {};
       await task.run(given, { jobId: job.id, number: job.attempts, signal: abortSignal });

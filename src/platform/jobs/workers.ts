@@ -11,6 +11,8 @@ const STOP_MS = 10_000;
 export interface WorkersOptions {
   pool: pg.Pool;
   tasks: TaskList;
+  /** The flags of jobs that must not be taken now: names of tasks. */
+  forbidden: () => string[];
   /** Receives the messages of the library, with the `error` if there is one. */
   onFault: (error: unknown, what: string) => void;
 }
@@ -38,7 +40,7 @@ export class Workers {
   /**
    * Starts the workers. The library is loaded only now, so that the start of the service does not wait for its 60 ms.
    */
-  static async start({ pool, tasks, onFault }: WorkersOptions): Promise<Workers> {
+  static async start({ pool, tasks, forbidden, onFault }: WorkersOptions): Promise<Workers> {
     const { Logger, runTaskList } = await import('graphile-worker');
     const logger = new Logger(() => (level, message, meta) => {
       // failed jobs are logged by `Jobs`; the library would add their payloads
@@ -55,6 +57,7 @@ export class Workers {
             noHandleSignals: true,
             logger,
             events,
+            forbiddenFlags: forbidden,
             // as a batch of one: a failure then ends the workers, which are replaced, instead of being an unhandled
             // rejection
             preset: { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } },

@@ -1,0 +1,88 @@
+import { setTimeout } from 'node:timers/promises';
+import { type Account, call } from '../api.ts';
+import { compare, type Rounds } from '../load.ts';
+import { print } from '../report.ts';
+import { documents, fixedRandom, mistyped, questions } from '../search/corpus.ts';
+import type { ServerProcess } from '../server-process.ts';
+
+const SEED = 20_261_122;
+const FIRST = 10;
+
+interface Answer {
+  results: { artifact: { name: string }; score: number }[];
+}
+
+/** How good the answers of a search are, and what a search costs beside a hand-written server with the same SQL. */
+export async function search(
+  servers: readonly ServerProcess[],
+  product: ServerProcess,
+  account: Account,
+  rounds: Rounds,
+): Promise<void> {
+  const workspace = `/v1/orgs/${account.orgId}/workspaces/${account.workspaceId}`;
+  const { namespaces } = await call<{ namespaces: { namespace_id: string }[] }>(
+    product,
+    account.token,
+    'GET',
+    `${workspace}/namespaces`,
+  );
+  const artifacts = `${workspace}/namespaces/${namespaces[0]!.namespace_id}/artifacts`;
+  for (const document of documents) await call(product, account.token, 'POST', artifacts, document);
+  await allIndexed(product, account.token, artifacts);
+  const random = fixedRandom(SEED);
+  const texts = questions.map(({ text }) => text);
+  console.log(`\nquality of the search: ${questions.length} questions, ${documents.length} documents, seed ${SEED}`);
+  await quality('as written', product, account.token, artifacts, texts);
+  await quality(
+    'one typing error',
+    product,
+    account.token,
+    artifacts,
+    texts.map((text) => mistyped(text, random)),
+  );
+  print(
+    'query of the first 10 artifacts',
+    await compare(
+      servers,
+      texts.map((query) => ({ method: 'POST' as const, path: `${artifacts}/query`, body: JSON.stringify({ query }) })),
+      account.token,
+      rounds,
+    ),
+  );
+}
+
+async function allIndexed(product: ServerProcess, token: string, artifacts: string): Promise<void> {
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const page: { artifacts: { is_indexed: boolean }[]; next_cursor: string | null } = await call(
+      product,
+      token,
+      'GET',
+      `${artifacts}?limit=200${cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`}`,
+    );
+    if (page.artifacts.every((artifact) => artifact.is_indexed)) cursor = page.next_cursor;
+    else await setTimeout(200);
+  }
+}
+
+/** Prints how many answers are among the first ten, and the mean of 1 / their place. */
+async function quality(
+  name: string,
+  product: ServerProcess,
+  token: string,
+  artifacts: string,
+  texts: readonly string[],
+): Promise<void> {
+  let reciprocal = 0;
+  const missed: string[] = [];
+  for (const [index, query] of texts.entries()) {
+    const { results } = await call<Answer>(product, token, 'POST', `${artifacts}/query`, { query, limit: FIRST });
+    const place = results.findIndex(({ artifact }) => artifact.name === questions[index]!.answer);
+    if (place < 0) missed.push(query);
+    else reciprocal += 1 / (place + 1);
+  }
+  const recall = (texts.length - missed.length) / texts.length;
+  console.log(
+    `  ${name.padEnd(18)} recall@${FIRST} ${recall.toFixed(3)}  MRR ${(reciprocal / texts.length).toFixed(3)}` +
+      `${missed.length > 0 ? `  not found: ${missed.join(' | ')}` : ''}`,
+  );
+}
