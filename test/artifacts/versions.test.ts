@@ -19,14 +19,24 @@ const known = ({ version, content, is_latest, replaced_by_version, status }: Art
   status,
 });
 
+const notIndexed = {
+  is_indexed: false,
+  indexed_at: null,
+  index_collection: null,
+  index_attempts: 0,
+  chunk_count: 0,
+};
+
 test('another content is a new version of the same artifact; the old one gets an id of its own', async () => {
   const ann = await register(app, { name: 'ann' });
-  const made = await newArtifact(ann, { content: '{"a":1}', artifact_type: 'json', tags: ['one'] });
-  const id = made.artifact_id;
+  const { artifact_id: id } = await newArtifact(ann, { content: '{"a":1}', artifact_type: 'json', tags: ['one'] });
+  await app.jobsDone();
+  const made = (await getArtifact(ann, id)).body;
   const { status, body: changed } = await putArtifact(ann, id, { content: '{"a":2}', name: 'Other', tags: ['two'] });
   expect(status).toBe(200);
   expect(changed).toEqual({
     ...made,
+    ...notIndexed,
     name: 'Other',
     content: '{"a":2}',
     content_preview: '{"a":2}',
@@ -34,7 +44,17 @@ test('another content is a new version of the same artifact; the old one gets an
     version: 2,
     updated_at: expect.any(String),
   });
-  expect((await getArtifact(ann, id)).body).toEqual(changed);
+  await app.jobsDone();
+  const indexed = {
+    ...changed,
+    is_indexed: true,
+    indexed_at: expect.any(String),
+    index_collection: 'full_text',
+    index_attempts: 1,
+    chunk_count: 1,
+    updated_at: expect.any(String),
+  };
+  expect((await getArtifact(ann, id)).body).toEqual(indexed);
   const history = await versionsOf(ann, id);
   const [, old] = history.versions;
   expect(history).toEqual({
@@ -44,9 +64,10 @@ test('another content is a new version of the same artifact; the old one gets an
     has_more: false,
     next_cursor: null,
     versions: [
-      changed,
+      indexed,
       {
         ...made,
+        ...notIndexed,
         artifact_id: expect.stringMatching(/^art_/),
         is_latest: false,
         replaced_by_version: 2,
@@ -58,7 +79,13 @@ test('another content is a new version of the same artifact; the old one gets an
   expect(old!.artifact_id).not.toBe(id);
   expect((await getArtifact(ann, old!.artifact_id)).body).toEqual(old);
   expect(await versionsOf(ann, old!.artifact_id)).toEqual(history);
-  expect(await eventsOf(app, id)).toEqual(['artifact.created', 'artifact.version_created', 'artifact.updated']);
+  expect(await eventsOf(app, id)).toEqual([
+    'artifact.created',
+    'artifact.indexed',
+    'artifact.version_created',
+    'artifact.updated',
+    'artifact.indexed',
+  ]);
   const told = await app.database.prisma.event.findFirst({
     where: { type: 'artifact.version_created', resourceId: id },
   });

@@ -211,7 +211,7 @@ describe('each id of a root field swapped for one of another tenant', () => {
     if (changes.length > 1) changes.push(Object.assign({}, ...changes) as Record<string, unknown>);
     for (const change of changes) {
       const request = graphqlRequest(
-        documentOf(root, { ...given, ...change }),
+        documentOf(root, { ...given, ...change }, 3),
         { ...given, ...change },
         `Bearer ${own.accounts.owner.accessToken}`,
       );

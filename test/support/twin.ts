@@ -11,6 +11,8 @@ interface Table {
   within: string[];
   /** Tables that it refers to. */
   refersTo: string[];
+  /** Those that are written; others are generated. */
+  columns: string[];
   /** Of each unique index the columns that may be written anew. */
   unique: string[][];
 }
@@ -34,6 +36,8 @@ const TABLES = `select t.relname as name,
         and c.conkey = array[a.attnum]))) as within,
     array(select distinct r.relname::text from pg_constraint c join pg_class r on r.oid = c.confrelid
       where c.conrelid = t.oid and c.contype = 'f' and c.confrelid <> t.oid) as "refersTo",
+    array(select quote_ident(a.attname) from pg_attribute a where a.attrelid = t.oid and a.attnum > 0
+      and not a.attisdropped and a.attgenerated = '') as columns,
     array(select jsonb_agg(a.attname) from pg_index i cross join lateral unnest(i.indkey::int[]) k(attnum)
       join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.attnum and a.atttypid = 'text'::regtype
         and a.attname not like '%\\_id'
@@ -55,11 +59,16 @@ export async function twinOf(pool: pg.Pool, placeId: string, marker: string): Pr
       if (kind) ids.set(String(row.id), newId(kind));
     }
     const twin = { ids, marker: `tw${randomBytes(6).toString('hex')}` };
-    for (const table of inOrder(tables))
-      for (const { row } of found.filter(({ of }) => of === table))
-        await db.query(`insert into ${table.name} select r.* from jsonb_populate_record(null::${table.name}, $1) r`, [
-          JSON.stringify(copyOf(row, table, twin, marker)),
-        ]);
+    // a table's rows at once, because they may refer to one another
+    for (const table of inOrder(tables)) {
+      const columns = table.columns.join(', ');
+      const copies = found.filter(({ of }) => of === table).map(({ row }) => copyOf(row, table, twin, marker));
+      await db.query(
+        `insert into ${table.name} (${columns})
+         select ${columns} from jsonb_populate_recordset(null::${table.name}, $1)`,
+        [JSON.stringify(copies)],
+      );
+    }
     return twin;
   });
 }
@@ -89,11 +98,13 @@ async function rowsWithin(db: pg.ClientBase, tables: readonly Table[], placeId: 
 const rowsOf = ({ name }: Table, columns: readonly string[]): string =>
   `select to_jsonb(t) as row from ${name} t where ${columns.map((column) => `t.${column} = any($1)`).join(' or ')}`;
 
-/** Tables that others refer to come first. */
+/** Tables that others refer to come first; of two that refer to each other, either. */
 function inOrder(tables: readonly Table[]): Table[] {
   const ordered: Table[] = [];
+  const seen = new Set<Table>();
   const place = (table: Table) => {
-    if (ordered.includes(table)) return;
+    if (seen.has(table)) return;
+    seen.add(table);
     for (const name of table.refersTo) {
       const referred = tables.find((other) => other.name === name);
       if (referred) place(referred);
