@@ -39,7 +39,7 @@ test('whoever keeps sending after a refusal is cut off', async () => {
   const [answer] = await once(socket.setEncoding('utf8'), 'data');
   expect(answer).toMatch(/^HTTP\/1\.1 413 /);
   const sending = setInterval(() => socket.writable && socket.write('x'), 50);
-  await once(socket, 'close');
+  await new Promise((resolve) => socket.once('close', resolve));
   clearInterval(sending);
   await app.close();
 });
