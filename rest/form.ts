@@ -1,4 +1,3 @@
-import { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import multipart, { type MultipartFile, type MultipartValue } from '@fastify/multipart';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
@@ -256,7 +255,7 @@ const LINGER_MS = 5_000;
 function finishReading({ raw }: FastifyRequest): void {
   const { socket } = raw;
   // an injected request has no connection to end
-  if (raw.complete || raw.destroyed || !(socket instanceof Socket)) return;
+  if (raw.complete || raw.destroyed || !('remoteFamily' in socket)) return;
   raw.unpipe();
   raw.resume();
   const cut = setTimeout(() => raw.complete || socket.destroySoon(), LINGER_MS).unref();
