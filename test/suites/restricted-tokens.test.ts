@@ -133,7 +133,7 @@ describe.each(kinds)('a token restricted to one %s', (kind) => {
     token = await tokenFor(restrictions[kind](id));
     twin = await twinOf(app.database.pool, id, world.marker);
     const ids = Object.fromEntries(Object.entries(world.ids).map(([name, of]) => [name, twin.ids.get(of) ?? of]));
-    beside = { ...world, ids };
+    beside = { ...world, ids, marker: twin.marker };
   });
 
   /** What an answer shows of the copy, beyond what was asked with. */
