@@ -101,7 +101,7 @@ describe('keeps to its limits:', () => {
   });
 
   test('reads the first 500 pages', async () => {
-    const patient = new TextExtraction({ timeMs: 120_000 });
+    const patient = new TextExtraction({ timeMs: 120_000, growthBytes: 1024 * MIB });
     const bytes = Uint8Array.from(pdfOf(Array.from({ length: 600 }, (_, index) => `page ${index + 1}`)));
     const { text } = await patient.extract({ kind: 'pdf', bytes, isWhole: true });
     await patient.close();
