@@ -245,9 +245,11 @@ describe('one resync, and then what happens', () => {
     expect(shownByWs(socket).map(({ resourceId }) => resourceId)).toEqual(
       Array.from({ length: 10_000 }, (_, index) => `ord_${index + 1}`),
     );
+    await flood(1);
+    // the service knows of it
+    await vi.waitFor(() => expect(shownByWs(socket)).toHaveLength(10_001), { timeout: 30_000, interval: 50 });
     socket.close();
     await open(0);
-    await flood(1);
     await resyncThenLive(after);
   }, 60_000);
 });
