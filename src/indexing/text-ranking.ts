@@ -7,8 +7,8 @@ import type { ArtifactRanking, RankedArtifact, RankedList, RankingQuery } from '
 const MOST_WORDS = 32;
 /** A word that more chunks have than this finds nothing by itself, unless all words are like that. */
 const COMMON = 2_000;
-/** Chunks that are ranked. */
-const MOST_CHUNKS = 20_000;
+/** Chunks that are ranked, and as many labels. */
+const MOST_RANKED = 20_000;
 
 /** How alike a corrected word is to the one that was meant counts so much. */
 const CORRECTED = 0.8;
@@ -74,12 +74,12 @@ export const RANK = `with ${WORDS},
     select artifact_id, position, words from (
       select artifact_id, position, words from artifact_chunks
       where org_id = $1 and namespace_id = $2 and words @@ (select any_word from sought)
-        and (not $5 or words @@ websearch_to_tsquery('english', $3)) limit ${MOST_CHUNKS}) c
+        and (not $5 or words @@ websearch_to_tsquery('english', $3)) limit ${MOST_RANKED}) c
     union all
-    select id, null, null from artifacts
-    where org_id = $1 and namespace_id = $2 and is_latest and deleted_at is null
-      and label_words @@ (select any_word from sought)
-      and (not $5 or label_words @@ websearch_to_tsquery('english', $3))),
+    (select id, null, null from artifacts
+      where org_id = $1 and namespace_id = $2 and is_latest and deleted_at is null
+        and label_words @@ (select any_word from sought)
+        and (not $5 or label_words @@ websearch_to_tsquery('english', $3)) limit ${MOST_RANKED})),
   hits as (
     select distinct on (c.artifact_id) c.artifact_id, c.position,
       least(1, s.found / (select weight from whole)) as score
