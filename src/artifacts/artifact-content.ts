@@ -30,9 +30,12 @@ interface Said {
 
 const PREVIEW_CHARACTERS = 500;
 
+/** What is shown of a text where all of it is too much. */
+export const previewOf = (text: string): string => startOf(text, PREVIEW_CHARACTERS);
+
 /** The beginning of a text, without half a surrogate pair at its end. */
-export function previewOf(text: string): string {
-  const start = text.slice(0, PREVIEW_CHARACTERS);
+export function startOf(text: string, characters: number): string {
+  const start = text.slice(0, characters);
   return start.isWellFormed() ? start : start.slice(0, -1);
 }
 

@@ -3,7 +3,6 @@ import type { Tx } from '../data/changes.ts';
 /** The head of a chain that has new content or a new file. */
 export interface ChangedContent {
   id: string;
-  orgId: string;
   /** Rises with each change of the content. What was read of an older version is void. */
   version: number;
 }

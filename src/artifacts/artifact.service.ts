@@ -46,7 +46,7 @@ export interface Promotion {
 interface ArtifactDeps extends ServiceDeps {
   access: Access;
   /** Absent where nothing is indexed. */
-  indexing?: ArtifactIndexing;
+  indexing: ArtifactIndexing;
 }
 
 /** What a snapshot cannot have of its own. */
@@ -109,7 +109,7 @@ export class ArtifactService {
       demandPlaces(tx, place, given.threadId);
       taking?.demand(tx);
       recordChange(tx, 'create', 'artifact', row);
-      if (isSomething(body)) indexing?.contentChanged(tx, { id, orgId, version: 1 });
+      if (isSomething(body)) indexing.contentChanged(tx, { id, version: 1 });
       const written = tx.create('artifacts', {
         ...row,
         ...columnsOfBody(body, given),
@@ -229,14 +229,14 @@ export class ArtifactService {
 
   /** Gives the head its next version. */
   #change(tx: Tx, before: ArtifactRow, body: Body, set: Columns<'artifacts'>): void {
-    const { id, orgId } = before;
+    const { id } = before;
     const version = before.version + 1;
     tx.write(snapshotOf(before));
     tx.update('artifacts', { id }, { ...set, ...unindexed, version });
     tx.write(statement`delete from artifact_chunks where artifact_id = ${id}`);
     if (before.promotedToSourceId)
       followArtifact(tx, id, { status: 'pending', chunkCount: 0, tokenCount: 0, sizeBytes: set.sizeBytes ?? 0n });
-    if (isSomething(body)) this.#deps.indexing?.contentChanged(tx, { id, orgId, version });
+    if (isSomething(body)) this.#deps.indexing.contentChanged(tx, { id, version });
     emitChange(tx, 'version_created', 'artifact', before, { version });
   }
 

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { Actor, Caller } from '../access/caller.ts';
 import type { NamespacePlace } from '../access/checked-place.ts';
+import { DAYS_AFTER_EXPIRY } from '../artifacts/artifact.reads.ts';
 import { forbidden, notFound } from '../core/errors.ts';
 import type { Sql } from '../data/sql.ts';
 import type { Storage } from '../platform/storage/storage.ts';
@@ -69,7 +70,7 @@ const FIND = `select a.id, a.org_id as "orgId", a.workspace_id as "workspaceId",
   join namespaces n on n.id = a.namespace_id join workspaces w on w.id = n.workspace_id
   left join files f on f.id = a.file_id
   where l.id = $1 and l.org_id = $2 and l.deleted_at is null and a.deleted_at is null and w.deleted_at is null
-    and (a.expires_at is null or a.expires_at > now() - interval '7 days')`;
+    and (a.expires_at is null or a.expires_at > now() - interval '${DAYS_AFTER_EXPIRY} days')`;
 
 const BYTES = 'application/octet-stream';
 /** How long an address at the store is valid: as long as a client needs to follow a redirect. */

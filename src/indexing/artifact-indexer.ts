@@ -1,4 +1,5 @@
 import { systemCaller } from '../access/system-caller.ts';
+import { previewOf } from '../artifacts/artifact-content.ts';
 import type { ArtifactIndexing, ChangedContent } from '../artifacts/artifact-indexing.ts';
 import type { Owner } from '../core/owner.ts';
 import { type Attempt, GiveUp, type Task } from '../core/tasks.ts';
@@ -22,7 +23,6 @@ const TRIES = 5;
 const TRIES_AT_LIMITS = 2;
 /** A node reads one file at a time, and the next one from the store meanwhile. */
 const AT_ONCE = 2;
-const PREVIEW_CHARACTERS = 500;
 const COLLECTION = 'full_text';
 
 /** The content of one version. */
@@ -131,7 +131,7 @@ export class ArtifactIndexer implements ArtifactIndexing, Owner {
         'artifacts',
         { id },
         {
-          ...(isFile && { contentPreview: previewOf(text), contentText: text }),
+          ...(isFile && { contentPreview: text === '' ? null : previewOf(text), contentText: text }),
           isIndexed: true,
           indexedAt: new Date(),
           indexCollection: COLLECTION,
@@ -166,9 +166,3 @@ export class ArtifactIndexer implements ArtifactIndexing, Owner {
 }
 
 const NOTHING: ExtractedText = { text: '', chunks: [] };
-
-/** The beginning of a text, without half a surrogate pair at its end. */
-function previewOf(text: string): string | null {
-  const start = text.slice(0, PREVIEW_CHARACTERS);
-  return text === '' ? null : start.isWellFormed() ? start : start.slice(0, -1);
-}

@@ -1,6 +1,7 @@
 import type { Checked, NamespacePlace } from '../access/checked-place.ts';
 import type { Artifact } from '../artifacts/artifact.reads.ts';
 import type { ArtifactService } from '../artifacts/artifact.service.ts';
+import { startOf } from '../artifacts/artifact-content.ts';
 import type { ReadContext } from '../data/request-cache.ts';
 import type { ThreadService } from '../threads/thread.service.ts';
 import type { ArtifactRanking, RankedArtifact, RankedList } from './artifact-ranking.ts';
@@ -104,7 +105,5 @@ function partsOf({ contentPreview, description, name }: Artifact, { chunk, lexem
 
 /** The chunks, the best first, as many as fit; the last one may be cut. */
 function contextOf(results: readonly { chunk: string }[]): string {
-  const joined = results.map(({ chunk }) => chunk).join(BETWEEN);
-  const cut = joined.slice(0, CONTEXT);
-  return cut.isWellFormed() ? cut : cut.slice(0, -1);
+  return startOf(results.map(({ chunk }) => chunk).join(BETWEEN), CONTEXT);
 }

@@ -28,7 +28,7 @@ export const Source = builder.objectRef<SourceRow>('Source').implement({
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
     sourceType: t.exposeString('sourceType', { description: '`artifact`, `manual` or another word.' }),
     status: t.exposeString('status', {
-      description: '`pending` until its text is indexed, `ready`, `failed`, or `disabled` by hand.',
+      description: '`pending` until its text is indexed, then `ready` or `failed`.',
     }),
     chunkCount: t.exposeInt('chunkCount', { description: 'Into how many parts its text is cut.' }),
     tokenCount: t.exposeInt('tokenCount', { description: 'The tokens of these parts.' }),

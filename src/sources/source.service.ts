@@ -23,7 +23,7 @@ export interface SourceFilters {
   namespaceId?: string | null;
 }
 
-type UpdateSource = Given<SourceRow, 'name' | 'description' | 'status'>;
+type UpdateSource = Given<SourceRow, 'name' | 'description'>;
 
 interface CreateSource extends Given<SourceRow, 'description' | 'sourceType' | 'namespaceId'> {
   name: string;
@@ -90,8 +90,8 @@ export class SourceService {
   /** Changes the given fields; omitted ones stay. @throws RESOURCE_NOT_FOUND */
   async update(actor: Actor, place: Checked<WorkspacePlace>, id: string, input: UpdateSource): Promise<Source> {
     const before = await this.reads.get(unkept, place, id);
-    const { name, description, status } = input;
-    const set = { name: name ?? undefined, description, status: status ?? undefined };
+    const { name, description } = input;
+    const set = { name: name ?? undefined, description };
     const changed = await this.#deps.changes.run(actor, async (tx) => {
       await tx.expectVersion({ table: 'sources', key: { id } });
       recordChange(tx, 'update', 'source', before, { fields: Object.keys(input) });

@@ -26,12 +26,10 @@ async function made(owner: Person, body: object): Promise<string> {
 }
 
 /** Promises that the content of an artifact is indexed, as a change of its content does. */
-async function enqueue({ database, services }: TestApp, owner: Person, id: string, version: number): Promise<void> {
+async function enqueue({ database, services }: TestApp, id: string, version: number): Promise<void> {
   const { sql, jobQueue: jobs } = services;
   const changes = new Changes({ database, sql, jobs, assertsLockOrder: true, onCommit: () => undefined });
-  await changes.run(systemCaller('test'), async (tx) =>
-    services.artifactIndexer.contentChanged(tx, { id, orgId: owner.orgId, version }),
-  );
+  await changes.run(systemCaller('test'), async (tx) => services.artifactIndexer.contentChanged(tx, { id, version }));
 }
 
 /** An artifact that is a file. @param storesBytes without it the store does not have them */
@@ -53,7 +51,7 @@ async function uploaded(owner: Person, mimeType: string, bytes: Buffer, storesBy
     mimeType,
     bytes.length,
   ]);
-  await enqueue(app, owner, id, 1);
+  await enqueue(app, id, 1);
   await app.jobsDone();
   return id;
 }
@@ -157,12 +155,12 @@ test('does nothing for a version that is not the latest, nor for a deleted artif
   await ann.call('PUT', `${artifactsOf(ann)}/${id}`, { content: 'second' });
   await app.jobsDone();
   const indexed = await read(ann, id);
-  await enqueue(app, ann, id, 1);
+  await enqueue(app, id, 1);
   await app.jobsDone();
   expect(await read(ann, id)).toEqual(indexed);
   expect((await chunksOf(id)).map(({ content }) => content)).toEqual(['second']);
   await ann.call('DELETE', `${artifactsOf(ann)}/${id}`);
-  await enqueue(app, ann, id, 2);
+  await enqueue(app, id, 2);
   await app.jobsDone();
   expect(await chunksOf(id)).toEqual([]);
 });
@@ -172,7 +170,7 @@ test('done twice is done once', async () => {
   const id = await made(ann, { name: 'twice', content: 'the same words' });
   await app.jobsDone();
   const before = [await chunksOf(id), (await read(ann, id)).chunk_count];
-  await enqueue(app, ann, id, 1);
+  await enqueue(app, id, 1);
   await app.jobsDone();
   expect([await chunksOf(id), (await read(ann, id)).chunk_count]).toEqual(before);
 });
