@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import { type Account, call } from '../api.ts';
 import { compare, type Rounds } from '../load.ts';
 import { print } from '../report.ts';
-import { documents, fixedRandom, mistyped, questions } from '../search/corpus.ts';
+import { type CorpusQuestion, documents, fixedRandom, mistyped, paraphrases, questions } from '../search/corpus.ts';
 import type { ServerProcess } from '../server-process.ts';
 
 const SEED = 20_261_122;
@@ -30,21 +30,24 @@ export async function search(
   for (const document of documents) await call(product, account.token, 'POST', artifacts, document);
   await allIndexed(product, account.token, artifacts);
   const random = fixedRandom(SEED);
-  const texts = questions.map(({ text }) => text);
-  console.log(`\nquality of the search: ${questions.length} questions, ${documents.length} documents, seed ${SEED}`);
-  await quality('as written', product, account.token, artifacts, texts);
-  await quality(
-    'one typing error',
-    product,
-    account.token,
-    artifacts,
-    texts.map((text) => mistyped(text, random)),
-  );
+  console.log(`\nquality of the search: ${documents.length} documents, ${questions.length} questions of each kind`);
+  for (const [kind, asked] of [
+    ['in words of the document', questions],
+    ['in other words', paraphrases],
+  ] as const) {
+    await quality(kind, product, account.token, artifacts, asked);
+    const wrong = asked.map(({ text, answer }) => ({ text: mistyped(text, random), answer }));
+    await quality(`${kind}, one typing error (seed ${SEED})`, product, account.token, artifacts, wrong);
+  }
   print(
     'query of the first 10 artifacts',
     await compare(
       servers,
-      texts.map((query) => ({ method: 'POST' as const, path: `${artifacts}/query`, body: JSON.stringify({ query }) })),
+      questions.map(({ text: query }) => ({
+        method: 'POST' as const,
+        path: `${artifacts}/query`,
+        body: JSON.stringify({ query }),
+      })),
       account.token,
       rounds,
     ),
@@ -70,19 +73,17 @@ async function quality(
   product: ServerProcess,
   token: string,
   artifacts: string,
-  texts: readonly string[],
+  asked: readonly CorpusQuestion[],
 ): Promise<void> {
   let reciprocal = 0;
   const missed: string[] = [];
-  for (const [index, query] of texts.entries()) {
+  for (const { text: query, answer } of asked) {
     const { results } = await call<Answer>(product, token, 'POST', `${artifacts}/query`, { query, limit: FIRST });
-    const place = results.findIndex(({ artifact }) => artifact.name === questions[index]!.answer);
+    const place = results.findIndex(({ artifact }) => artifact.name === answer);
     if (place < 0) missed.push(query);
     else reciprocal += 1 / (place + 1);
   }
-  const recall = (texts.length - missed.length) / texts.length;
-  console.log(
-    `  ${name.padEnd(18)} recall@${FIRST} ${recall.toFixed(3)}  MRR ${(reciprocal / texts.length).toFixed(3)}` +
-      `${missed.length > 0 ? `  not found: ${missed.join(' | ')}` : ''}`,
-  );
+  const recall = (asked.length - missed.length) / asked.length;
+  console.log(`  ${name}: recall@${FIRST} ${recall.toFixed(3)}, MRR ${(reciprocal / asked.length).toFixed(3)}`);
+  for (const query of missed) console.log(`    not found: ${query}`);
 }

@@ -18,6 +18,15 @@ interface RelationRow {
   target_entity_id: string;
 }
 
+/** A relation, seen from an entity of the level before. */
+interface Edge {
+  id: string;
+  via: string;
+  other: string;
+  relation_type: string;
+  direction: string;
+}
+
 interface Found {
   depth: number;
   relation_type: string;
@@ -26,7 +35,7 @@ interface Found {
 }
 
 const MAX_FOUND = 500;
-const MAX_TOGETHER = 5_000;
+const MAX_TOGETHER = 2_500;
 const E = '/v1/orgs/:org/workspaces/:workspace/apps/:app/namespaces/:namespace/entities';
 
 const COLUMNS = `e.id as entity_id, e.workspace_id, e.namespace_id, e.name, e.entity_type, e.description, e.aliases,
@@ -37,9 +46,11 @@ const PAGE = `select ${COLUMNS} from entities e where e.app_id = $1 and e.namesp
   order by e.id desc limit $3`;
 const TOTAL = 'select count(*)::int as n from entities e where e.app_id = $1 and e.namespace_id = $2';
 const SOME = `select ${COLUMNS} from entities e where e.id = any($1) and e.app_id = $2 and e.namespace_id = $3`;
-const EDGES = `select r.source_entity_id as source, r.target_entity_id as target, r.relation_type
-  from entity_relations r where (r.source_entity_id = any($1) or r.target_entity_id = any($1))
-    and r.app_id = $2 and r.namespace_id = $3 order by r.id desc limit 20000`;
+const edgesFrom = (own: string, other: string, direction: string) => `
+  select r.id, r.${own} as via, r.${other} as other, r.relation_type, '${direction}' as direction
+  from entity_relations r where r.${own} = any($1) and r.app_id = $2 and r.namespace_id = $3`;
+const EDGES = `${edgesFrom('source_entity_id', 'target_entity_id', 'outgoing')}
+  union all ${edgesFrom('target_entity_id', 'source_entity_id', 'incoming')} limit 20000`;
 const IMPORTANCE = 'select id, importance from entities where id = any($1) and app_id = $2 and namespace_id = $3';
 const seenFrom = (own: string, other: string, direction: string) => `(
   select r.id as relation_id, r.relation_type, '${direction}' as direction, r.${other} as target_entity_id,
@@ -84,20 +95,15 @@ export function addEntities(server: FastifyInstance, pool: Pool): void {
     let frontier = [id];
     let reached = 0;
     for (let level = 1; level <= depth && frontier.length > 0 && known.size <= MAX_FOUND; level++) {
-      const edges = await query<{ source: string; target: string; relation_type: string }>('edges', EDGES, [
-        frontier,
-        app,
-        namespace,
-      ]);
-      const within = new Set(frontier);
-      const next = new Map<string, Found>();
-      for (const { source, target, relation_type } of edges)
-        for (const [via, other, direction] of [
-          [source, target, 'outgoing'],
-          [target, source, 'incoming'],
-        ] as const)
-          if (within.has(via) && !known.has(other) && !next.has(other))
-            next.set(other, { depth: level, relation_type, direction, via_entity_id: via });
+      const edges = await query<Edge>('edges', EDGES, [frontier, app, namespace]);
+      const places = new Map(frontier.map((via, place) => [via, place]));
+      const next = new Map<string, Edge>();
+      for (const edge of edges) {
+        if (known.has(edge.other)) continue;
+        const found = next.get(edge.other);
+        const ahead = found ? places.get(edge.via)! - places.get(found.via)! : -1;
+        if (!found || ahead < 0 || (ahead === 0 && edge.id > found.id)) next.set(edge.other, edge);
+      }
       const rows = await query<{ id: string; importance: number }>('importance', IMPORTANCE, [
         [...next.keys()],
         app,
@@ -105,7 +111,10 @@ export function addEntities(server: FastifyInstance, pool: Pool): void {
       ]);
       rows.sort((a, b) => b.importance - a.importance || (a.id < b.id ? -1 : 1));
       frontier = rows.slice(0, MAX_FOUND + 1 - known.size).map((row) => row.id);
-      for (const other of frontier) known.set(other, next.get(other)!);
+      for (const other of frontier) {
+        const { relation_type, direction, via } = next.get(other)!;
+        known.set(other, { depth: level, relation_type, direction, via_entity_id: via });
+      }
       if (frontier.length > 0) reached = level;
     }
     const rows = new Map(

@@ -11,7 +11,7 @@ export const MAX_NEWEST = 200;
  * What the entities of one level of an answer show of their newest relations: entities with many relations cannot make
  * an answer of any size, and five of each are always shown.
  */
-export const newestShare = { together: 5_000, least: 5 } as const;
+export const newestShare = { together: 2_500, least: 5 } as const;
 
 /** A relation as one of its entities sees it: the target is the other one, whichever way the relation points. */
 export interface SeenRelation

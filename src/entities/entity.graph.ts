@@ -108,8 +108,8 @@ builder.objectFields(Entity, (t) => ({
   newestRelations: t.field({
     type: [EntityRelation],
     description:
-      'The newest relations of the entity in both directions. Where an answer has more than 25 entities, they share ' +
-      '5,000 relations, and each shows at least five if it has them.',
+      'The newest relations of the entity in both directions. Where an answer has more than 12 entities, they share ' +
+      '2,500 relations, and each shows at least five if it has them.',
     authorize: { workspace: 'entity:read' },
     args: firstArg(MAX_NEWEST, 'Maximum number of relations.'),
     resolve: (row, { first }, context) => context.services.entities.newestRelations(context, inside.entity(row), first),
@@ -177,8 +177,9 @@ builder.queryField('entityTraversal', (t) =>
   t.field({
     type: EntityTraversal,
     description:
-      'Walks the relations of an entity in both directions, breadth first. On each level it looks at 20,000 ' +
-      'relations, the newest of each entity first.',
+      'Walks the relations of an entity in both directions, breadth first, until 500 entities are found: of the last ' +
+      'level, the most important ones. On each level it looks at 20,000 relations, the newest of each entity first; ' +
+      'what is only behind others is not found.',
     authorize: { workspace: 'entity:read', in: ['app', 'namespace'] },
     args: {
       ...appNamespaceArgs(),
