@@ -9,6 +9,7 @@ import type { Sql } from '../data/sql.ts';
 import type { Actor } from './caller.ts';
 import type { PlacePart, WorkspacePlace } from './checked-place.ts';
 import { FreshCache } from './fresh-cache.ts';
+import type { KnownFacts } from './known-facts.ts';
 import { type Grant, granted, permissionTable } from './permissions.ts';
 import { type Reach, reaches, restrictionsOf } from './token-grant.ts';
 
@@ -65,15 +66,6 @@ const CHANGED_FACTS = `select k.at::int - 1 as at, f.facts
   cross join lateral (select concat_ws(' ', coalesce((${ORGANIZATION_ROLE_OF_KEY}), '-'), coalesce(r.role, '-'),
     coalesce(r.exists::text, '-')) as facts) f
   where f.facts is distinct from k.known`;
-
-/** A user in a place, and the facts about them that are known from before; `null` for none. */
-export interface KnownFacts {
-  userId: string;
-  orgId: string;
-  /** `null` for the organization itself. */
-  workspaceId: string | null;
-  facts: string | null;
-}
 
 /**
  * Decides whether a caller may do something in a place. Reads memberships live, with a cache of under a second; changes
@@ -263,38 +255,35 @@ export class Access {
   }
 
   /**
-   * The facts about these users in these places that differ from the ones known before, by position: what the checks
-   * here decide by, as a text. All of them are cached as they are now, known ones too: an event must not ask for the
-   * facts about each of its readers again.
+   * The facts about these users in these places that differ from the known ones, by position: what the checks here
+   * decide by, as a text. All are cached as they are now, known ones too: an event must not ask for the facts about
+   * each of its readers again.
    */
-  async changesOf(asked: readonly KnownFacts[]): Promise<Map<number, string>> {
+  async changesOf(known: KnownFacts): Promise<Map<number, string>> {
     const changed = new Map<number, string>();
-    if (asked.length === 0) return changed;
+    if (known.facts.length === 0) return changed;
     const read = async () => {
-      const rows = await this.#sql.read<{ at: number; facts: string }>(CHANGED_FACTS, [
-        asked.map(({ orgId }) => orgId),
-        asked.map(({ workspaceId }) => workspaceId),
-        asked.map(({ userId }) => userId),
-        asked.map(({ facts }) => facts),
-      ]);
+      const rows = await this.#sql.read<{ at: number; facts: string }>(CHANGED_FACTS, known.parameters);
       for (const { at, facts } of rows) changed.set(at, facts);
-      return asked.map(({ facts }, at) => accessOf(changed.get(at) ?? facts ?? '- - -'));
+      // few different ones, of many users
+      const meanings = new Map<string, ReturnType<typeof accessOf>>();
+      return known.facts.map((facts, at) => {
+        const text = changed.get(at) ?? facts ?? NO_FACTS;
+        const meaning = meanings.get(text) ?? accessOf(text);
+        meanings.set(text, meaning);
+        return meaning;
+      });
     };
     let found: ReturnType<typeof read> | undefined;
     const facts = () => (found ??= read());
-    const inWorkspaces = [...asked.keys()].filter((at) => asked[at]!.workspaceId !== null);
     await Promise.all([
-      this.#organizations.readAgain(
-        asked.map(({ orgId, userId }) => `${orgId} ${userId}`),
-        async () => (await facts()).map(({ organization }) => organization),
+      this.#organizations.readAgain(known.organizationKeys, async () =>
+        (await facts()).map(({ organization }) => organization),
       ),
-      this.#workspaces.readAgain(
-        inWorkspaces.map((at) => `${asked[at]!.orgId} ${asked[at]!.workspaceId} ${asked[at]!.userId}`),
-        async () => {
-          const all = await facts();
-          return inWorkspaces.map((at) => all[at]!.workspace);
-        },
-      ),
+      this.#workspaces.readAgain(known.workspaceKeys, async () => {
+        const all = await facts();
+        return known.inWorkspaces.map((at) => all[at]!.workspace);
+      }),
     ]);
     return changed;
   }
@@ -407,6 +396,9 @@ export class Access {
     return granted(role, permission);
   }
 }
+
+/** Those about somebody without a role, in no place. */
+const NO_FACTS = '- - -';
 
 /** Reads the facts that {@link CHANGED_FACTS} writes: `admin - true`. */
 function accessOf(facts: string): { organization: OrganizationAccess; workspace: WorkspaceAccess } {

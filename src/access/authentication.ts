@@ -1,6 +1,7 @@
 import DataLoader from 'dataloader';
 import { lruOf } from '../core/lru.ts';
 import type { Sql } from '../data/sql.ts';
+import { TextArray } from '../platform/postgres/text-array.ts';
 import type { AccessTokens } from './access-tokens.ts';
 import { kindOfToken } from './api-token-format.ts';
 import { FreshCache } from './fresh-cache.ts';
@@ -38,6 +39,9 @@ export function credentialOf(header: string | undefined): Credential | null {
   return token ? { token, hash: tokenHash(token) } : null;
 }
 
+const LIVING = { lives: true };
+const GONE = { lives: false };
+
 /** How long a credential that was valid is looked up without counting against a limit. */
 const TRUST_MS = 600_000;
 
@@ -50,10 +54,10 @@ export class Authentication {
   // batches simultaneous look-ups, such as those of the sockets of this node; keeps nothing
   readonly #sessionLoads = new DataLoader<string, SessionState>((ids) => this.#readSessions(ids), { cache: false });
   /** What the last look at open streams and sockets found: an event must not ask about each of its readers again. */
-  readonly #living = new FreshCache<{ lives: boolean }>();
+  readonly #living = new FreshCache<typeof LIVING>();
   readonly #endings = new DataLoader<string, boolean>(
     async (ids) => {
-      const ended = await this.ended(new Set(ids));
+      const ended = await this.ended(ids);
       return ids.map((id) => ended.has(id));
     },
     { cache: false },
@@ -139,8 +143,8 @@ export class Authentication {
   }
 
   /** Reads API tokens again, all of them at once. */
-  async readTokensAgain(hashes: ReadonlySet<string>): Promise<void> {
-    await this.#apiTokens.readAgain([...hashes]);
+  async readTokensAgain(hashes: readonly string[]): Promise<void> {
+    await this.#apiTokens.readAgain(hashes);
   }
 
   /** Like {@link lives}, for sockets that are idle: many at once read nothing of the sessions that live. */
@@ -151,12 +155,13 @@ export class Authentication {
   /**
    * Those of these sessions that have ended, or whose user is inactive or gone. Of the others it is known for a while
    * that they live.
+   * @param written the same ids, for who asks about them again and again
    */
-  async ended(sessionIds: ReadonlySet<string>): Promise<Set<string>> {
+  async ended(sessionIds: readonly string[], written = new TextArray(sessionIds)): Promise<Set<string>> {
     const ended = new Set<string>();
-    await this.#living.readAgain([...sessionIds], async (ids) => {
-      for (const { id } of await this.#sql.read<{ id: string }>(ENDED, [ids])) ended.add(id);
-      return ids.map((id) => ({ lives: !ended.has(id) }));
+    await this.#living.readAgain(sessionIds, async (ids) => {
+      for (const { id } of await this.#sql.read<{ id: string }>(ENDED, [written])) ended.add(id);
+      return ids.map((id) => (ended.has(id) ? GONE : LIVING));
     });
     for (const id of ended) this.#sessions.drop(id);
     return ended;

@@ -44,8 +44,11 @@ export class FreshCache<Value extends object> {
     const start = performance.now();
     try {
       const values = await load(keys);
-      for (const [index, key] of keys.entries())
-        if (!wasDropped(reading, key)) this.#entries.set(key, values[index]!, { start });
+      const isUntouched = reading.dropped.size === 0 && reading.prefixes.length === 0;
+      for (let index = 0; index < keys.length; index++) {
+        const key = keys[index]!;
+        if (isUntouched || !wasDropped(reading, key)) this.#entries.set(key, values[index]!, { start });
+      }
     } finally {
       this.#reading.delete(reading);
     }

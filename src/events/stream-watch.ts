@@ -1,6 +1,8 @@
 import type { Access } from '../access/access.ts';
 import type { Authentication } from '../access/authentication.ts';
 import type { Actor } from '../access/caller.ts';
+import { KnownFacts } from '../access/known-facts.ts';
+import { TextArray } from '../platform/postgres/text-array.ts';
 import type { CloseReason } from './close-reason.ts';
 
 /** How often the access of silent streams is checked: a revocation ends them within a second. */
@@ -35,6 +37,41 @@ interface Group {
   turn: number;
 }
 
+/** What is asked about all groups, again and again while they stay the same. */
+interface Question {
+  groups: readonly Group[];
+  facts: KnownFacts;
+  sessionIds: readonly string[];
+  writtenSessionIds: TextArray;
+  /** Of API tokens. */
+  hashes: readonly string[];
+}
+
+function questionAbout(groups: readonly Group[]): Question {
+  const hashes = new Set<string>();
+  const sessions = new Set<string>();
+  for (const { reader } of groups) {
+    const { principal } = reader.actor;
+    if (principal.token) hashes.add(principal.token.hash);
+    else sessions.add(principal.sessionId);
+  }
+  const sessionIds = [...sessions];
+  return {
+    groups,
+    facts: new KnownFacts(
+      groups.map(({ reader: { actor, orgId, workspaceId }, facts }) => ({
+        userId: actor.principal.userId,
+        orgId,
+        workspaceId,
+        facts,
+      })),
+    ),
+    sessionIds,
+    writtenSessionIds: new TextArray(sessionIds),
+    hashes: [...hashes],
+  };
+}
+
 /** Who reads, by which credential, and where. */
 const keyOf = ({ actor: { principal }, orgId, workspaceId }: Reader): string =>
   `${principal.token ? principal.token.hash : principal.sessionId} ${principal.userId} ${orgId} ${workspaceId ?? ''}`;
@@ -51,6 +88,8 @@ interface WatchDeps {
 export class StreamWatch {
   readonly #deps: WatchDeps;
   readonly #groups = new Map<string, Group>();
+  /** `null` after groups came or went, or must be judged again. */
+  #question: Question | null = null;
   #timer: NodeJS.Timeout | null = null;
   #isLooking = false;
 
@@ -61,17 +100,26 @@ export class StreamWatch {
   /** @returns a function that ends the watch */
   add(stream: Watched, reader: Reader): () => void {
     const key = keyOf(reader);
-    const group = this.#groups.get(key) ?? { reader, streams: new Set(), facts: null, isRefused: false, turn: 0 };
-    this.#groups.set(key, group);
+    const group = this.#groups.get(key) ?? this.#begin(key, reader);
     group.streams.add(stream);
     this.#schedule(LOOK_MS);
     return () => {
       group.streams.delete(stream);
-      if (group.streams.size === 0 && this.#groups.get(key) === group) this.#groups.delete(key);
+      if (group.streams.size === 0 && this.#groups.get(key) === group) {
+        this.#groups.delete(key);
+        this.#question = null;
+      }
       if (this.#groups.size > 0 || !this.#timer) return;
       clearTimeout(this.#timer);
       this.#timer = null;
     };
+  }
+
+  #begin(key: string, reader: Reader): Group {
+    const group: Group = { reader, streams: new Set(), facts: null, isRefused: false, turn: 0 };
+    this.#groups.set(key, group);
+    this.#question = null;
+    return group;
   }
 
   #schedule(inMs: number): void {
@@ -85,7 +133,8 @@ export class StreamWatch {
     this.#timer = null;
     this.#isLooking = true;
     try {
-      await this.#judgeAll(await this.#suspects([...this.#groups.values()]));
+      this.#question ??= questionAbout([...this.#groups.values()]);
+      await this.#judgeAll(await this.#suspects(this.#question));
     } catch {
       // the database is unreachable: the next check decides
     }
@@ -97,28 +146,17 @@ export class StreamWatch {
    * The groups about whose readers something has changed since they were judged. The database compares: reading the
    * facts of thousands of readers each time, nearly all unchanged, would cost ten times as much here.
    */
-  async #suspects(groups: readonly Group[]): Promise<Group[]> {
+  async #suspects({ groups, facts, sessionIds, writtenSessionIds, hashes }: Question): Promise<Group[]> {
     const { authentication, access } = this.#deps;
-    const hashes = new Set<string>();
-    const sessionIds = new Set<string>();
-    for (const { reader } of groups) {
-      const { principal } = reader.actor;
-      if (principal.token) hashes.add(principal.token.hash);
-      else sessionIds.add(principal.sessionId);
-    }
     const [ended, changed] = await Promise.all([
-      authentication.ended(sessionIds),
-      access.changesOf(
-        groups.map(({ reader: { actor, orgId, workspaceId }, facts }) => ({
-          userId: actor.principal.userId,
-          orgId,
-          workspaceId,
-          facts,
-        })),
-      ),
+      authentication.ended(sessionIds, writtenSessionIds),
+      access.changesOf(facts),
       authentication.readTokensAgain(hashes),
     ]);
-    for (const [at, facts] of changed) groups[at]!.facts = facts;
+    for (const [at, now] of changed) {
+      groups[at]!.facts = now;
+      facts.learn(at, now);
+    }
     return groups.filter(({ reader, isRefused }, at) => {
       const { principal } = reader.actor;
       return isRefused || changed.has(at) || principal.token !== null || ended.has(principal.sessionId);
@@ -139,6 +177,7 @@ export class StreamWatch {
             },
             () => {
               group.facts = null; // the next check decides
+              this.#question = null;
             },
           );
         else tell(group, refusal);
