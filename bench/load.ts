@@ -62,6 +62,8 @@ export async function load(
     throw new Error(
       `${server.name} ${JSON.stringify(asked[0])}: ${result.non2xx} answers were not 2xx, ${result.errors} errors`,
     );
+  if (result.requests.total === 0)
+    throw new Error(`${server.name} ${JSON.stringify(asked[0])}: no answer within ${seconds} s`);
   const cpuMicros = ((server.cpuSeconds() - before) * 1e6) / result.requests.total;
   return { rps: result.requests.average, cpuMicros, p99Ms: result.latency.p99 };
 }

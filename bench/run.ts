@@ -78,7 +78,7 @@ async function throughput(env: Record<string, string>): Promise<void> {
     const pg = await started('pg', [...TSX, 'bench/servers/pg.ts']);
     if (only === 'entities') return await entities([pg, product], product, await register(product), url, rounds);
     if (only === 'files') return await files([pg, product], product, await register(product), rounds);
-    if (only === 'search') return await search([pg, product], product, await register(product), rounds);
+    if (only === 'search') return await search([pg, product], product, await register(product), url, rounds);
     if (only === 'writes') return await writes([pg, product], product, await register(product), rounds);
     if (only === 'instances') return await instances([pg, product], product, await register(product), rounds);
     if (only === 'artifacts') return await artifacts([pg, product], product, await register(product), url, rounds);
@@ -99,7 +99,7 @@ async function throughput(env: Record<string, string>): Promise<void> {
     await entities([pg, product], product, account, url, rounds);
     await instances([pg, product], product, account, rounds);
     await artifacts([pg, product], product, account, url, rounds);
-    await search([pg, product], product, account, rounds);
+    await search([pg, product], product, account, url, rounds);
     if (only === 'reads') return;
     await writes([pg, product], product, account, rounds);
     await files([pg, product], product, account, rounds);

@@ -1,4 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
+import pg from 'pg';
 import { type Account, call } from '../api.ts';
 import { compare, type Rounds } from '../load.ts';
 import { print } from '../report.ts';
@@ -17,6 +18,7 @@ export async function search(
   servers: readonly ServerProcess[],
   product: ServerProcess,
   account: Account,
+  url: string,
   rounds: Rounds,
 ): Promise<void> {
   const workspace = `/v1/orgs/${account.orgId}/workspaces/${account.workspaceId}`;
@@ -29,6 +31,7 @@ export async function search(
   const artifacts = `${workspace}/namespaces/${namespaces[0]!.namespace_id}/artifacts`;
   for (const document of documents) await call(product, account.token, 'POST', artifacts, document);
   await allIndexed(product, account.token, artifacts);
+  await analyze(url);
   const random = fixedRandom(SEED);
   console.log(`\nquality of the search: ${documents.length} documents, ${questions.length} questions of each kind`);
   for (const [kind, asked] of [
@@ -64,6 +67,18 @@ async function allIndexed(product: ServerProcess, token: string, artifacts: stri
     );
     if (page.artifacts.every((artifact) => artifact.is_indexed)) cursor = page.next_cursor;
     else await setTimeout(200);
+  }
+}
+
+/** Tells PostgreSQL what is in the tables, as it finds out by itself in a minute or two. */
+async function analyze(url: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    for (const table of ['artifacts', 'artifact_chunks', 'artifact_words'])
+      await client.query(`vacuum analyze ${table}`);
+  } finally {
+    await client.end();
   }
 }
 
