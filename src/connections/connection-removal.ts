@@ -25,6 +25,11 @@ export class ConnectionRemoval implements Owner {
     for (const connection of connections) emitChange(tx, 'deleted', 'connection', connection);
   }
 
+  /** Has the tokens of a locked connection revoked. Call it before something else is stored in their place. */
+  async replaced(tx: Tx, connection: Connection): Promise<void> {
+    await this.#deps.revocations.ofConnections(tx, [connection]);
+  }
+
   /** Removes the connections of an instance. Call it before the instance is removed, which the caller has locked. */
   async ofInstance(tx: Tx, { id, orgId, workspaceId }: Ended): Promise<void> {
     const ids = await this.#removeAll(tx, statement`c.tool_instance_id = ${id}`);

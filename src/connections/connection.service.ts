@@ -177,7 +177,8 @@ export class ConnectionService {
   }
 
   /**
-   * Connects an instance with an API key, in place of the connection that is there.
+   * Connects an instance with an API key, in place of the connection that is there. Tokens that it had are revoked in
+   * the background.
    * @throws as {@link initiate}, without the client
    */
   async createByKey(actor: Actor, place: ConnectionPlace, instanceId: string, apiKey: string): Promise<ConnectionRow> {
@@ -196,6 +197,8 @@ export class ConnectionService {
       tx.audit({ ...recordOf(row), action: 'connect', metadata: { tool_instance_id: instanceId } });
       emitChange(tx, connection ? 'updated' : 'created', 'connection', row);
       if (connection) {
+        await this.#deps.credentials.prepare(tx);
+        await this.#deps.removal.replaced(tx, connection);
         await this.#store(tx, row, keyOf(apiKey));
         return tx.change('connections', { id: row.id }, set, () => notFound('connection', row.id));
       }

@@ -47,8 +47,7 @@ export class OpenChange implements Tx {
   async query<R extends object>({ text, values }: Statement): Promise<R[]> {
     const waiting = this.#composed();
     const asked = this.#sql.queryOf(text, values);
-    const results = await this.#transaction.send([...waiting.map(({ query }) => query), asked]);
-    accept(waiting, results);
+    const results = await this.#transaction.send([...waiting.map(({ query }) => query), asked], accepting(waiting));
     return results.at(-1)!.rows as R[];
   }
 
@@ -172,7 +171,11 @@ export class OpenChange implements Tx {
 
   async #flush(): Promise<void> {
     const waiting = this.#composed();
-    if (waiting.length > 0) accept(waiting, await this.#transaction.send(waiting.map(({ query }) => query)));
+    if (waiting.length === 0) return;
+    await this.#transaction.send(
+      waiting.map(({ query }) => query),
+      accepting(waiting),
+    );
   }
 
   /** A change of one statement is its own transaction: if a row is missing, it has done nothing. */
@@ -185,7 +188,7 @@ export class OpenChange implements Tx {
       if (queries.length === 1) return accept(last, [await this.#transaction.sendAlone(only)]);
     }
     if (last.every(({ wants }) => !wants)) return accept(last, await this.#transaction.commit(queries));
-    accept(last, await this.#transaction.send(queries));
+    await this.#transaction.send(queries, accepting(last));
     await this.#transaction.commit([]);
   }
 
@@ -194,8 +197,14 @@ export class OpenChange implements Tx {
   }
 }
 
+/** Passes results on to their statements. Other statements may follow these. */
+const accepting =
+  (statements: readonly Composed[]) =>
+  ({ rows }: { rows: unknown[] }, place: number): void =>
+    statements[place]?.accept(rows[0] as unknown[]);
+
 function accept(statements: readonly Composed[], results: readonly { rows: unknown[] }[]): void {
-  for (const [index, statement] of statements.entries()) statement.accept(results[index]!.rows[0] as unknown[]);
+  for (const [place, result] of results.entries()) accepting(statements)(result, place);
 }
 
 /** After the commit, the request with this key is never executed again. */

@@ -311,3 +311,23 @@ test('a pending connection, an API key and a provider without revocation have no
   expect(server.requests).toHaveLength(before);
   expect(await app.database.prisma.connection.count({ where: { orgId: ann.orgId } })).toBe(0);
 });
+
+test('tokens that an API key replaces are revoked, once the key is stored', async () => {
+  const ann = await register(app, { name: 'ann' });
+  const base = `${ann.home}/connections`;
+  const instanceId = await makeInstanceAt(server, ann);
+  const replaced = await granted(ann, base, instanceId);
+  const before = server.requests.length;
+  const store = (api_key: string) =>
+    ann.call<{ connection_id: string }>('POST', `${base}/api-key`, { tool_instance_id: instanceId, api_key });
+  const { status, body } = await store('the key');
+  expect([status, body.connection_id]).toEqual([201, replaced.id]);
+  await app.jobsDone();
+  expect(revokedAmong(replaced)).toEqual(tokensOf(replaced));
+  const after = server.requests.length;
+  expect(after).toBe(before + replaced.tokens.length);
+  // a key in place of a key has nothing to revoke
+  expect((await store('another key')).status).toBe(201);
+  await app.jobsDone();
+  expect(server.requests).toHaveLength(after);
+});

@@ -166,6 +166,26 @@ describe('all of a change happens, or nothing', () => {
     await expect.poll(() => pool.totalCount - pool.idleCount).toBe(0);
   });
 
+  test('where a row is missing and PostgreSQL refuses another: the first in order is told', async () => {
+    const taken = namespaceOf('taken-later');
+    await changes.run(caller(), async (tx) => tx.insert('namespaces', taken));
+    const absent = (tx: Tx) => tx.remove('threads', { id: 'thr_NONE' }, missing);
+    const refused = (tx: Tx) => tx.insert('namespaces', { ...namespaceOf('taken-later') });
+    const ends: ((tx: Tx) => unknown)[] = [() => undefined, (tx) => tx.query(statement`select 1`)];
+    for (const end of ends) {
+      const told = (...steps: ((tx: Tx) => unknown)[]): Promise<unknown> =>
+        changes
+          .run(caller(), async (tx) => {
+            for (const step of [...steps, end]) await step(tx);
+          })
+          .catch((error: unknown) => error);
+      expect(await told(absent, refused)).toEqual(missing());
+      expect(brokenUnique(await told(refused, absent))).toBe(true);
+    }
+    const { pool } = app.database;
+    await expect.poll(() => pool.totalCount - pool.idleCount).toBe(0);
+  });
+
   test('where the work fails after it wrote', async () => {
     const row = namespaceOf('undone');
     const work = changes.run(caller(), async (tx) => {

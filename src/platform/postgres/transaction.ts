@@ -3,6 +3,8 @@ import type pg from 'pg';
 /** A statement in the driver's format. */
 export type Query = pg.QueryConfig & { rowMode?: 'array' };
 type Result = pg.QueryResult | pg.QueryArrayResult;
+/** Receives the result of the statement at this place. @throws if it is not what the transaction needs */
+type Accept = (result: Result, place: number) => void;
 
 const BEGIN: Query = { text: 'begin' };
 const COMMIT: Query = { text: 'commit' };
@@ -22,14 +24,18 @@ export class Transaction {
     return this.#client !== null;
   }
 
-  /** Sends statements one after another, without waiting in between. @throws the error of the first that fails */
-  async send(queries: readonly Query[]): Promise<Result[]> {
-    return this.#send(queries, []);
+  /**
+   * Sends statements one after another, without waiting in between. A statement that fails does not hide that an
+   * earlier one found too little: the results before it are accepted first.
+   * @throws the first error, of a statement or of `accept`, in the order of the statements
+   */
+  async send(queries: readonly Query[], accept: Accept = ignore): Promise<Result[]> {
+    return this.#send(queries, [], accept);
   }
 
   /** The same, followed by a commit. Without statements it commits what was sent before. */
   async commit(queries: readonly Query[]): Promise<Result[]> {
-    const results = await this.#send(queries, [COMMIT]);
+    const results = await this.#send(queries, [COMMIT], ignore);
     await this.#give();
     return results;
   }
@@ -52,15 +58,22 @@ export class Transaction {
     }
   }
 
-  async #send(queries: readonly Query[], after: readonly Query[]): Promise<Result[]> {
+  async #send(queries: readonly Query[], after: readonly Query[], accept: Accept): Promise<Result[]> {
     const before = this.#client ? [] : [BEGIN];
     this.#client ??= this.#take();
     const client = await this.#client;
     const sent: Promise<Result>[] = [...before, ...queries, ...after].map((query) => client.query(query));
     // all results have arrived before the first failure is thrown: nothing is pending when the connection is released
-    const failed = (await Promise.allSettled(sent)).find((result) => result.status === 'rejected');
-    if (failed) throw failed.reason;
-    return (await Promise.all(sent)).slice(before.length, before.length + queries.length);
+    const settled = await Promise.allSettled(sent);
+    const results: Result[] = [];
+    for (const [index, outcome] of settled.entries()) {
+      if (outcome.status === 'rejected') throw outcome.reason;
+      const place = index - before.length;
+      if (place < 0 || place >= queries.length) continue;
+      accept(outcome.value, place);
+      results.push(outcome.value);
+    }
+    return results;
   }
 
   async #take(): Promise<pg.PoolClient> {
