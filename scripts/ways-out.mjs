@@ -53,6 +53,7 @@ const HARMLESS_PACKAGES = new Set([
   '@pothos/plugin-prisma',
   '@zxcvbn-ts/language-common',
   'ajv', // loads schemas only through a function that it is given
+  'croner', // computes times
   'dataloader',
   'fastify',
   'file-type', // looks at the bytes that it is given

@@ -4,11 +4,13 @@ import { Authentication } from './access/authentication.ts';
 import { Passwords } from './access/passwords.ts';
 import type { SigningKeys } from './access/signing-keys.ts';
 import { TokenUses } from './access/token-uses.ts';
+import { ActionService } from './actions/action.service.ts';
 import { apiTokenNotices } from './api-tokens/api-token.notices.ts';
 import { ApiTokenRefresh } from './api-tokens/api-token.refresh.ts';
 import { ApiTokenService } from './api-tokens/api-token.service.ts';
 import { AppService } from './apps/app.service.ts';
 import { ArtifactService } from './artifacts/artifact.service.ts';
+import { AugmentationService } from './augmentations/augmentation.service.ts';
 import { AccountMail } from './auth/account-mail.ts';
 import { AuthService } from './auth/auth.service.ts';
 import { CurrentPassword } from './auth/current-password.ts';
@@ -34,6 +36,7 @@ import { Cursors } from './data/cursors.ts';
 import { JobQueue } from './data/job-queue.ts';
 import type { ServiceDeps } from './data/service-deps.ts';
 import { Sql } from './data/sql.ts';
+import { EndpointService } from './endpoints/endpoint.service.ts';
 import { EntityService } from './entities/entity.service.ts';
 import { DeploymentService } from './environments/deployment.service.ts';
 import { EnvironmentService } from './environments/environment.service.ts';
@@ -299,6 +302,9 @@ export function createServices(process: ProcessDeps) {
     apiTokenRefresh: new ApiTokenRefresh({ prisma, changes, authentication, activity, secret: process.appSecret }),
     apiTokenNotices: apiTokenNotices({ changes, mail }),
     releases: new ReleaseService(deps),
+    augmentations: new AugmentationService(deps),
+    endpoints: new EndpointService(deps),
+    actions: new ActionService(deps),
     environments: new EnvironmentService({ ...deps, secrets }),
     deployments: new DeploymentService(deps),
     entities: new EntityService(deps),

@@ -134,6 +134,24 @@ export const resources = {
     may: { read: 'viewer', create: 'editor', delete: 'editor' },
     events: ['created', 'deleted'],
   },
+  augmentation: {
+    prefix: 'aug',
+    in: 'app',
+    may: { read: 'viewer', create: 'editor', update: 'editor', delete: 'editor' },
+    events: editable,
+  },
+  endpoint: {
+    prefix: 'ep',
+    in: 'app',
+    may: { read: 'viewer', create: 'editor', update: 'editor', delete: 'editor' },
+    events: editable,
+  },
+  action: {
+    prefix: 'actn',
+    in: 'app',
+    may: { read: 'viewer', create: 'editor', update: 'editor', delete: 'editor' },
+    events: [...editable, 'fired'],
+  },
   thread: {
     prefix: 'thr',
     in: 'namespace',
@@ -270,6 +288,9 @@ export const resources = {
   session: { prefix: 'ses', in: 'nowhere' },
   root_key: { prefix: 'rk', in: 'nowhere' },
   credential: { prefix: 'cred', in: 'nowhere' },
+  // stages and steps are read and changed with their augmentation
+  augmentation_stage: { prefix: 'stg', in: 'app' },
+  augmentation_step: { prefix: 'stp', in: 'app' },
   // a relation is read and changed with its entities
   entity_relation: { prefix: 'rel', in: ['namespace', 'app'] },
   file: { prefix: 'file', in: 'nowhere' },

@@ -1,8 +1,11 @@
 import './scalars.ts';
+import '../actions/action.graph.ts';
 import '../apps/app.graph.ts';
 import '../artifacts/artifact.graph.ts';
 import '../indexing/artifact-query.graph.ts';
+import '../augmentations/augmentation.graph.ts';
 import '../auth/auth.graph.ts';
+import '../endpoints/endpoint.graph.ts';
 import '../environments/deployment.graph.ts';
 import '../environments/environment.graph.ts';
 import '../entities/entity.graph.ts';

@@ -58,6 +58,9 @@ describe('scopes and permissions', () => {
     namespace: ['read create update delete', ''],
     app: ['read create update delete', ''],
     release: ['read create delete', ''],
+    augmentation: ['read create update delete', ''],
+    endpoint: ['read create update delete', ''],
+    action: ['read create update delete', ''],
     thread: ['read create update delete', ''],
     artifact: ['read create update delete promote', ''],
     source: ['read create update delete', ''],
@@ -110,7 +113,8 @@ describe('scopes and permissions', () => {
   it('`write` is `read` and everything that creates or updates, but people and tokens', () => {
     const reads = all.filter((name) => name.endsWith(':read'));
     const written = `organization:update workspace:create workspace:update namespace:create namespace:update
-      app:create app:update release:create thread:create thread:update secret:create secret:update
+      app:create app:update release:create augmentation:create augmentation:update endpoint:create endpoint:update
+      action:create action:update thread:create thread:update secret:create secret:update
       environment:create environment:update deployment:create model:create model:update provider_account:create
       provider_account:update model_entitlement:create model_entitlement:update tool:create tool:update
       tool_instance:create tool_instance:update connection:create entity:create entity:update memory:create

@@ -56,6 +56,8 @@ async function oneOfEach(owner: Person): Promise<Record<string, string>> {
   });
   const instance = await made(`${owner.home}/tool-instances`, 'instance_id', { tool_id: tool, name: 't' });
   const graph = `${owner.home}/apps/${app_id}/namespaces/default`;
+  const of = `${owner.home}/apps/${app_id}`;
+  const augmentation_id = await made(`${of}/augmentations`, 'augmentation_id', { name: 'a' });
   return {
     Entity: await made(`${graph}/entities`, 'entity_id', { name: 'e' }),
     Memory: await made(`${graph}/memories`, 'memory_id', { content: 'm' }),
@@ -78,6 +80,9 @@ async function oneOfEach(owner: Person): Promise<Record<string, string>> {
     Artifact: await made(`${owner.home}/namespaces/default/artifacts`, 'artifact_id', { name: 'a' }),
     Source: await made(`${owner.home}/sources`, 'source_id', { name: 's' }),
     App: app_id,
+    Augmentation: augmentation_id,
+    Endpoint: await made(`${of}/endpoints`, 'endpoint_id', { name: 'e', path: '/e', augmentation_id }),
+    Action: await made(`${of}/actions`, 'action_id', { name: 'a', augmentation_id }),
     Release: release_id,
     Environment: environment_id,
     Deployment: await made(`${owner.home}/environments/${environment_id}/deploy`, 'deployment_id', {

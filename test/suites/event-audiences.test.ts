@@ -34,6 +34,9 @@ const liesIn: Partial<Record<ResourceWord, readonly Below[]>> = {
   namespace: ['namespace'],
   app: ['app'],
   release: ['app'],
+  augmentation: ['app'],
+  endpoint: ['app'],
+  action: ['app'],
   thread: ['namespace'],
   artifact: ['namespace'],
   source: [],
@@ -140,19 +143,24 @@ const follow = (authorization: string) =>
     }),
   });
 
+/** Events of one transaction: a stream for which 1,000 wait is ended. */
+const AT_ONCE = 500;
+
 /** What each of them hears of these events: the ids that the events are of. */
 async function hearing(listeners: readonly Listener[], placed: readonly Placed[]) {
   const streams = await Promise.all(listeners.map(({ authorization }) => follow(authorization)));
   await vi.waitFor(() => expect(app.services.tail.size).toBe(streams.length), { timeout: 10_000, interval: 5 });
-  const last = { id: newId('event'), type: 'workspace.updated', resourceType: 'workspace', named: {} };
-  await emit([...placed, last]);
-  const ids = streams.map(async (stream, index): Promise<[string, Set<string>]> => {
-    await stream.next(({ data }) => data.includes(last.id));
+  for (let from = 0; from < placed.length; from += AT_ONCE) {
+    const last = { id: newId('event'), type: 'workspace.updated', resourceType: 'workspace', named: {} };
+    await emit([...placed.slice(from, from + AT_ONCE), last]);
+    await Promise.all(streams.map((stream) => stream.next(({ data }) => data.includes(last.id))));
+  }
+  const ids = streams.map((stream, index): [string, Set<string>] => {
     stream.close();
     const all = stream.events.flatMap(({ data }) => /"resourceId":"([^"]+)"/.exec(data)?.slice(1) ?? []);
     return [listeners[index]!.title, new Set(all)];
   });
-  return new Map(await Promise.all(ids));
+  return new Map(ids);
 }
 
 /** Writes events of the workspace to the outbox, in one transaction. */

@@ -20,6 +20,8 @@ const alone: Record<string, string> = {
   'ConnectionCredentials.clientId': 'It is known to the provider alone.',
   'UpgradeToolInstanceResult.instanceId': 'Whoever upgraded the instance gets it in `instance`.',
   'LinkedMemory.entityIds': 'They are in the traversal itself.',
+  'AugmentationStage.stageId': 'A stage is what its augmentation shows of it.',
+  'AugmentationStep.stepId': 'A step is what its augmentation shows of it.',
   'EntityRelation.relationId': 'A relation is what its entities show of it.',
   'DownloadLink.artifactId': 'Whoever asks for a link has named the artifact.',
   'DownloadLink.downloadUrl': 'An address.',

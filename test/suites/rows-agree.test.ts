@@ -154,6 +154,18 @@ const declared: Record<string, HeldReads> = {
     place: inWorkspace,
     rows: () => rows.apps(inWorkspace()),
   },
+  'augmentations.reads': {
+    place: () => ({ ...inWorkspace(), appId: ids.app_id! }),
+    rows: () => rows.augmentations({ ...inWorkspace(), appId: ids.app_id }),
+  },
+  'endpoints.reads': {
+    place: () => ({ ...inWorkspace(), appId: ids.app_id! }),
+    rows: () => rows.endpoints({ ...inWorkspace(), appId: ids.app_id }),
+  },
+  'actions.reads': {
+    place: () => ({ ...inWorkspace(), appId: ids.app_id! }),
+    rows: () => rows.actions({ ...inWorkspace(), appId: ids.app_id }),
+  },
   'releases.reads': {
     place: () => ({ ...inWorkspace(), appId: ids.app_id! }),
     rows: () => rows.releases({ ...inWorkspace(), appId: ids.app_id }),

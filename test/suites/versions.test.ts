@@ -23,10 +23,13 @@ const withoutVersion: Record<string, string> = {
   addOrganizationMember: 'makes something',
   addWorkspaceMember: 'makes something',
   changePassword: 'about the session or the sign-in of the account',
+  createAction: 'makes something',
   createApiToken: 'makes something',
   createApp: 'makes something',
   createArtifact: 'makes something; a next version adds to what it cannot lose',
   createAppToken: 'makes something',
+  createAugmentation: 'makes something',
+  createEndpoint: 'makes something',
   createEntity: 'makes something',
   createEnvironment: 'makes something',
   createInvitation: 'makes something',
@@ -167,6 +170,10 @@ const before: Record<string, () => Promise<Ids>> = {
   // it is deployed
   [`DELETE ${W}/apps/{app_id}/releases/{release_id}`]: async () => ({
     release_id: findKey(await ask('POST', `${W}/apps/{app_id}/releases`), ['release_id'])!,
+  }),
+  // endpoints and actions run it
+  [`DELETE ${W}/apps/{app_id}/augmentations/{augmentation_id}`]: async () => ({
+    augmentation_id: findKey(await ask('POST', `${W}/apps/{app_id}/augmentations`), ['augmentation_id'])!,
   }),
   // models have targets at the world's
   [`DELETE ${O}/provider-accounts/{provider_account_id}`]: async () => ({

@@ -56,6 +56,22 @@ export const prismaRows = (prisma: PrismaClient) => ({
   apps: (where: Of<'app'>) => prisma.app.findMany({ where, ...byId }),
   releases: (where: Of<'release'>) => prisma.release.findMany({ where, ...byId }),
 
+  endpoints: (where: Of<'endpoint'>) => prisma.endpoint.findMany({ where, ...byId }),
+  actions: (where: Of<'action'>) => prisma.action.findMany({ where, ...byId }),
+
+  async augmentations(where: Of<'augmentation'>) {
+    const inOrder = { orderBy: { position: 'asc' } } as const;
+    const include = { stages: { ...inOrder, include: { steps: inOrder } } } as const;
+    const rows = await prisma.augmentation.findMany({ where, ...byId, include });
+    return rows.map(({ stages, ...row }) => ({
+      ...row,
+      stages: stages.map(({ steps, ...stage }) => ({
+        ...without(stage, ['augmentationId']),
+        steps: steps.map((step) => ({ ...without(step, ['stageId']), orgId: row.orgId })),
+      })),
+    }));
+  },
+
   async entities(where: Of<'entity'>) {
     const memories = { select: { memoryId: true }, orderBy: { memoryId: 'desc' } } as const;
     const rows = await prisma.entity.findMany({ where, ...byId, include: { memories } });

@@ -81,6 +81,14 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   'TestToolInstanceInput.action': () => 'get',
   'TestToolInstanceInput.parameters': ({ marker }) => ({ id: marker }),
   '*.clientSecretVaultId': () => 'external:client',
+  // stages and steps of their own, and what only one kind of action has
+  'AugmentationStageInput.id': () => absent,
+  'AugmentationStepInput.id': () => absent,
+  '*.kind': () => 'scheduled',
+  '*.triggerEvent': () => absent,
+  '*.cron': () => '30 8 1 1 *',
+  'CreateActionInput.timezone': () => 'Europe/Berlin',
+  'UpdateActionInput.timezone': () => 'Europe/Rome',
   // the first entity of a world is there before its memory
   '*.sourceMemoryIds': ({ ids }) => (ids.memory_id ? [ids.memory_id] : absent),
   // an artifact of its own, which outlives the suites
@@ -104,6 +112,7 @@ const texts = (marker: string, n: number) => [
   '1.0.0',
   '0.25',
   'A'.repeat(64),
+  `/${marker}-${n}`,
 ];
 
 /** Path and query variables that are no id of the world, by name. */

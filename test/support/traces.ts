@@ -13,6 +13,7 @@ const unspoken: Record<string, readonly string[]> = { events: ['seq', 'xid'], ac
 
 /** Counters are spread over slots at random. */
 const summed: Record<string, string> = {
+  place_counts: '(select org_id, place_id, counter, sum(n) as n from place_counts group by 1, 2, 3)',
   resource_counts: '(select org_id, resource, sum(n) as n from resource_counts group by 1, 2)',
 };
 

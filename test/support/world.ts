@@ -102,6 +102,8 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
     const instanceId = await makeMarkedInstance(app, world);
     Object.assign(ids, { tool_instance_id: instanceId, instance_id: instanceId });
     await makeRelation(app, world);
+    // endpoints and actions run it
+    await makeId(app, world, 'augmentation_id');
     for (const variable of variablesOf(operations)) await makeId(app, world, variable);
     // an instance of the world's own tool
     await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances'));

@@ -45,6 +45,7 @@ export async function seed(anyone: Client, tables: ReadonlySet<string>): Promise
   if (tables.has('tools')) await seedTools(ann, org, ids);
   if (tables.has('entities')) await seedGraph(ann, org, ids);
   if (tables.has('tool_instances')) await seedConnections(ann, org, ids);
+  if (tables.has('augmentations')) await seedPipelines(ann, org, ids);
   if (tables.has('api_tokens')) seeded.apiToken = await seedTokens(ann, anyone, org, ids);
   const refreshed = await anyone.post('/v1/auth/refresh', { refresh_token: text(first, 'refresh_token') });
   seeded.refreshToken = text(refreshed, 'refresh_token');
@@ -114,6 +115,21 @@ async function seedGraph(ann: Client, org: string, ids: Json): Promise<void> {
   });
   const memory = await ann.post(`${graph}/memories`, { content: 'The first.', entity_ids: [ids.entity_id, other] });
   ids.memory_id = text(memory, 'memory_id');
+}
+
+async function seedPipelines(ann: Client, org: string, ids: Json): Promise<void> {
+  const app = `${org}/workspaces/${String(ids.workspace_id)}/apps/${String(ids.app_id)}`;
+  const steps = [
+    { name: 'Ask', step_type: 'llm', config: { prompt: 'Answer.' }, logical_model_id: ids.logical_model_id },
+    { name: 'Send', step_type: 'tool', tool_instance_id: ids.tool_instance_id },
+  ];
+  const pipeline = { name: 'Answers', stages: [{ name: 'First', steps }, { name: 'Second' }] };
+  ids.augmentation_id = text(await ann.post(`${app}/augmentations`, pipeline), 'augmentation_id');
+  const { augmentation_id } = ids;
+  const endpoint = { name: 'Chat', path: '/chat', augmentation_id };
+  ids.endpoint_id = text(await ann.post(`${app}/endpoints`, endpoint), 'endpoint_id');
+  const action = { name: 'Yearly', kind: 'scheduled', cron: '0 0 1 1 *', timezone: 'Europe/Rome', augmentation_id };
+  ids.action_id = text(await ann.post(`${app}/actions`, action), 'action_id');
 }
 
 async function seedEnvironments(ann: Client, org: string, ids: Json): Promise<void> {

@@ -1,0 +1,23 @@
+import { Cron } from 'croner';
+
+/**
+ * The next time after another one that a cron expression (minute, hour, day of the month, month, day of the week) names
+ * in an IANA time zone. A time that a change of the clocks skips is moved by that change; one that the change repeats
+ * counts once.
+ * @returns `null` if there is none, as for 30 February
+ * @throws Error for an expression or a time zone that is not valid
+ */
+export const nextTime = (cron: string, timezone: string, after: Date): Date | null =>
+  new Cron(cron, { timezone, mode: '5-part', paused: true }).nextRun(after);
+
+/** Whether a text names an IANA time zone. */
+export function isTimezone(text: string): boolean {
+  // an offset such as `+02:00` is no time zone, though JavaScript may take it for one
+  if (!/^[A-Za-z]/.test(text)) return false;
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: text }).resolvedOptions().timeZone !== '';
+  } catch (error) {
+    if (error instanceof RangeError) return false;
+    throw error;
+  }
+}
