@@ -35,7 +35,7 @@ const TAKE = `select t.id, t.org_id as "orgId", t.workspace_id as "workspaceId",
 /**
  * Emits `action.fired` once for each action whose time has come, and computes the next time. Times that were missed,
  * because no node was running, count as one. What is due is a column of the action: an action that was changed,
- * disabled or deleted has no times from before.
+ * disabled or deleted has no times from before. Times pass unused in a deleted workspace: it may be restored.
  * @returns the number of actions
  */
 export const fireDue = (changes: Changes): Promise<number> =>
@@ -46,7 +46,7 @@ export const fireDue = (changes: Changes): Promise<number> =>
       const rows = due.map(({ id, cron, timezone, now, isLive }) => ({
         id,
         fired: isLive ? now : null,
-        next: isLive ? nextTime(cron, timezone, now) : null,
+        next: nextTime(cron, timezone, now),
       }));
       tx.write(statement`update actions a
         set next_fire_at = r.next, last_fired_at = coalesce(r.fired, a.last_fired_at)
