@@ -30,10 +30,10 @@ export type AddWorkspaceMemberInput = {
 export type AugmentationStageInput = {
   /** How the steps run: `sequential` (default) or `parallel`. */
   readonly executionMode?: string | null | undefined;
-  /** Keeps a stage of the augmentation. Without it the stage is new. */
-  readonly id?: string | null | undefined;
   /** A label; names may repeat. */
   readonly name: string;
+  /** Keeps a stage of the augmentation. Without it the stage is new. */
+  readonly stageId?: string | null | undefined;
   /** The steps, in their order. An augmentation has at most 200. */
   readonly steps?: ReadonlyArray<AugmentationStepInput> | null | undefined;
 };
@@ -42,12 +42,12 @@ export type AugmentationStageInput = {
 export type AugmentationStepInput = {
   /** Settings of the step, free-form. All steps together have at most 256 KiB. */
   readonly config?: Record<string, unknown> | null | undefined;
-  /** Keeps a step of the augmentation. Without it the step is new. */
-  readonly id?: string | null | undefined;
   /** The model that the step uses: one of the organization. */
   readonly logicalModelId?: string | null | undefined;
   /** A label; names may repeat. */
   readonly name: string;
+  /** Keeps a step of the augmentation. Without it the step is new. */
+  readonly stepId?: string | null | undefined;
   /** `llm`, `tool`, `retrieval`, `transform`, `condition`, `output`, or another word. Model entitlements may limit it by `allowedStepTypes`. */
   readonly stepType: string;
   /** The tool instance that the step uses: one of the workspace. */
@@ -891,7 +891,7 @@ export type UpdateAugmentationInput = {
   readonly metadata?: Record<string, unknown> | null | undefined;
   /** A label; names may repeat. */
   readonly name?: string | null | undefined;
-  /** Replaces the stages. Stages and steps that are given with their `id` are kept. */
+  /** Replaces the stages. Stages and steps that are given with their `stageId` and `stepId` are kept. */
   readonly stages?: ReadonlyArray<AugmentationStageInput> | null | undefined;
   /** `draft`, `active` or `archived`. */
   readonly status?: string | null | undefined;

@@ -10,7 +10,7 @@ export const limits = { stages: 50, stepsOfStage: 50, steps: 200, configBytes: 2
 /** A step as a caller gives it. */
 export interface StepInput {
   /** Keeps a step of the augmentation. Without it the step is new. */
-  id?: string | null;
+  stepId?: string | null;
   name: string;
   stepType: string;
   config?: Record<string, unknown> | null;
@@ -21,7 +21,7 @@ export interface StepInput {
 /** A stage as a caller gives it. Its position is that in the list. */
 export interface StageInput {
   /** Keeps a stage of the augmentation. Without it the stage is new. */
-  id?: string | null;
+  stageId?: string | null;
   name: string;
   executionMode?: string | null;
   steps?: StepInput[] | null;
@@ -63,8 +63,8 @@ export async function checkStages(
   const placed = stages.map((item, at): Placed<StageInput> => ({ path: [...PATH, at], item }));
   const issues = [
     ...checkSizes(steps),
-    ...checkIds('stage', placed, known),
-    ...checkIds('step', steps, knownSteps),
+    ...checkIds('stage', placed, ({ stageId }) => stageId, known),
+    ...checkIds('step', steps, ({ stepId }) => stepId, knownSteps),
     ...(await checkReferences(tx, place, steps, knownSteps)),
   ];
   if (issues.length > 0) throw new InputError(issues);
@@ -89,19 +89,22 @@ function checkSizes(steps: readonly Placed<StepInput>[]): InputIssue[] {
   return [valueIssue(PATH, `the configs of all steps have at most ${limits.configBytes} bytes, not ${bytes}`)];
 }
 
-function checkIds(
-  word: string,
-  items: readonly Placed<{ id?: string | null }>[],
+function checkIds<Item>(
+  word: 'stage' | 'step',
+  items: readonly Placed<Item>[],
+  idOf: (item: Item) => string | null | undefined,
   known: readonly { id: string }[],
 ): InputIssue[] {
   const ids = new Set(known.map(({ id }) => id));
   const seen = new Set<string>();
-  return items.flatMap(({ path, item: { id } }) => {
+  return items.flatMap(({ path, item }) => {
+    const id = idOf(item);
     if (!id) return [];
+    const place = [...path, `${word}Id`];
     const isDouble = seen.has(id);
     seen.add(id);
-    if (isDouble) return [valueIssue([...path, 'id'], `the ${word} '${id}' is given twice`)];
-    return ids.has(id) ? [] : [valueIssue([...path, 'id'], `the augmentation has no ${word} '${id}'`)];
+    if (isDouble) return [valueIssue(place, `the ${word} '${id}' is given twice`)];
+    return ids.has(id) ? [] : [valueIssue(place, `the augmentation has no ${word} '${id}'`)];
   });
 }
 
@@ -147,14 +150,14 @@ export interface StageIds {
 export function writeStages(tx: Tx, augmentationId: string, stages: readonly StageInput[]): StageIds {
   tx.write(statement`delete from augmentation_stages where augmentation_id = ${augmentationId}`);
   const stageRows = stages.map((stage, at) => ({
-    id: stage.id ?? newId('augmentation_stage'),
+    id: stage.stageId ?? newId('augmentation_stage'),
     position: at + 1,
     name: stage.name,
     mode: stage.executionMode ?? 'sequential',
   }));
   const stepRows = stages.flatMap(({ steps }, stage) =>
     (steps ?? []).map((step, at) => ({
-      id: step.id ?? newId('augmentation_step'),
+      id: step.stepId ?? newId('augmentation_step'),
       stage: stageRows[stage]!.id,
       position: at + 1,
       name: step.name,

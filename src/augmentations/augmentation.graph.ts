@@ -76,7 +76,10 @@ const status = { oneOf: ['draft', 'active', 'archived'] };
 const StepInput = builder.inputType('AugmentationStepInput', {
   description: 'A step of a stage.',
   fields: (t) => ({
-    id: t.id({ constraints: bounds.id, description: 'Keeps a step of the augmentation. Without it the step is new.' }),
+    stepId: t.id({
+      constraints: bounds.id,
+      description: 'Keeps a step of the augmentation. Without it the step is new.',
+    }),
     name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
     stepType: t.string({
       required: true,
@@ -104,7 +107,7 @@ const StepInput = builder.inputType('AugmentationStepInput', {
 const StageInput = builder.inputType('AugmentationStageInput', {
   description: 'A stage of an augmentation. Its position is that in the list.',
   fields: (t) => ({
-    id: t.id({
+    stageId: t.id({
       constraints: bounds.id,
       description: 'Keeps a stage of the augmentation. Without it the stage is new.',
     }),
@@ -146,7 +149,7 @@ const UpdateAugmentationInput = builder.inputType('UpdateAugmentationInput', {
     stages: t.field({
       type: [StageInput],
       constraints: { maxItems: limits.stages, notNull: true },
-      description: 'Replaces the stages. Stages and steps that are given with their `id` are kept.',
+      description: 'Replaces the stages. Stages and steps that are given with their `stageId` and `stepId` are kept.',
     }),
   }),
 });

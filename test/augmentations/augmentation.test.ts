@@ -14,7 +14,7 @@ afterAll(() => app.close());
 const refusals = (body: unknown) =>
   (body as { detail: { loc: unknown[]; msg: string }[] }).detail.map(({ loc, msg }) => [loc.join('.'), msg]);
 
-test('makes an augmentation with stages and steps, keeps those that are given by id, deletes it', async () => {
+test('makes an augmentation with stages and steps, keeps those that are given with their ids, deletes it', async () => {
   const { who, url, appId } = await createPipeline(app);
   const org = `/v1/orgs/${who.orgId}`;
   await who.call('POST', `${org}/model-catalog`, { logical_model_id: 'large', name: 'Large' });
@@ -72,11 +72,13 @@ test('makes an augmentation with stages and steps, keeps those that are given by
   // the model is gone: the step still says which it was, and may stay as it is
   await who.call('DELETE', `${org}/model-catalog/large`);
   const [find, say] = body.stages as [Augmentation['stages'][number], Augmentation['stages'][number]];
-  const kept = { id: say.steps[0]!.step_id, name: 'Ask again', step_type: 'llm', logical_model_id: 'large' };
+  const kept = { step_id: say.steps[0]!.step_id, name: 'Ask again', step_type: 'llm', logical_model_id: 'large' };
   const stages = [
-    { id: say.stage_id, name: 'Say', steps: [{ name: 'New', step_type: 'tool' }, kept] },
-    { id: find.stage_id, name: 'Find' },
+    { stage_id: say.stage_id, name: 'Say', steps: [{ name: 'New', step_type: 'tool' }, kept] },
+    { stage_id: find.stage_id, name: 'Find' },
   ];
+  // what was read can be sent back: every stage and step is kept
+  expect((await who.call<Augmentation>('PATCH', one, { stages: body.stages })).body.stages).toEqual(body.stages);
   const changed = (await who.call<Augmentation>('PATCH', one, { stages })).body;
   expect(changed.stages.map(({ stage_id, position, steps }) => [stage_id, position, steps.length])).toEqual([
     [say.stage_id, 1, 2],
@@ -99,15 +101,16 @@ test('makes an augmentation with stages and steps, keeps those that are given by
   });
   expect(await who.call('DELETE', one)).toEqual({ status: 204, body: null });
   expect((await who.call('GET', one)).status).toBe(404);
-  const events = ['augmentation.created', 'augmentation.updated', 'augmentation.updated', 'augmentation.deleted'];
+  const events = ['created', 'updated', 'updated', 'updated', 'deleted'].map((name) => `augmentation.${name}`);
   expect(await eventsOf(app, body.augmentation_id)).toEqual(events);
-  expect((await changesOf(app, body.augmentation_id)).map(({ action, metadata }) => [action, metadata])).toEqual([
+  expect(
+    (await changesOf(app, body.augmentation_id)).slice(0, 5).map(({ action, metadata }) => [action, metadata]),
+  ).toEqual([
     ['create', {}],
+    ['update', { fields: ['stages'] }],
     ['update', { fields: ['stages'] }],
     ['update', { fields: ['description', 'status'] }],
     ['delete', {}],
-    // the last look
-    ...(await changesOf(app, body.augmentation_id)).slice(4).map(({ action, metadata }) => [action, metadata]),
   ]);
 });
 
@@ -132,16 +135,20 @@ test('refuses stages with the place of each fault, and leaves the old ones', asy
   const own = mine.stages[0]!.stage_id;
   const refused = await who.call('PATCH', one, {
     stages: [
-      { id: own, name: 'a', steps: [{ name: 's', step_type: 'llm', logical_model_id: 'none' }] },
-      { id: own, name: 'a', steps: [{ id: 'stp_none', name: 's', step_type: 'tool', tool_instance_id: 'ti_none' }] },
-      { id: foreign, name: 'b' },
+      { stage_id: own, name: 'a', steps: [{ name: 's', step_type: 'llm', logical_model_id: 'none' }] },
+      {
+        stage_id: own,
+        name: 'a',
+        steps: [{ step_id: 'stp_none', name: 's', step_type: 'tool', tool_instance_id: 'ti_none' }],
+      },
+      { stage_id: foreign, name: 'b' },
     ],
   });
   expect(refused.status).toBe(422);
   expect(refusals(refused.body)).toEqual([
-    ['body.stages.1.id', `Value error, the stage '${own}' is given twice`],
-    ['body.stages.2.id', `Value error, the augmentation has no stage '${foreign}'`],
-    ['body.stages.1.steps.0.id', `Value error, the augmentation has no step 'stp_none'`],
+    ['body.stages.1.stage_id', `Value error, the stage '${own}' is given twice`],
+    ['body.stages.2.stage_id', `Value error, the augmentation has no stage '${foreign}'`],
+    ['body.stages.1.steps.0.step_id', `Value error, the augmentation has no step 'stp_none'`],
     ['body.stages.0.steps.0.logical_model_id', `Value error, there is no model 'none' in the organization`],
     ['body.stages.1.steps.0.tool_instance_id', `Value error, there is no tool instance 'ti_none' in the workspace`],
   ]);

@@ -82,8 +82,8 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   'TestToolInstanceInput.parameters': ({ marker }) => ({ id: marker }),
   '*.clientSecretVaultId': () => 'external:client',
   // stages and steps of their own, and what only one kind of action has
-  'AugmentationStageInput.id': () => absent,
-  'AugmentationStepInput.id': () => absent,
+  'AugmentationStageInput.stageId': () => absent,
+  'AugmentationStepInput.stepId': () => absent,
   '*.kind': () => 'scheduled',
   '*.triggerEvent': () => absent,
   '*.cron': () => '30 8 1 1 *',
