@@ -1,5 +1,6 @@
 import type { Access } from '../access/access.ts';
 import type { Actor } from '../access/caller.ts';
+import type { Grant } from '../access/permissions.ts';
 import { isPermission } from '../access/scopes.ts';
 import { ApiError } from '../core/errors.ts';
 import { declarationOf, isResourceWord, type Permission } from '../core/resources.ts';
@@ -37,9 +38,16 @@ export class OrganizationAudience {
   /** @throws the database's own errors */
   mayReceive(actor: Actor, event: StreamEvent): boolean | Promise<boolean> {
     const permission = rightToRead(event.resourceType);
-    if (!permission || event.workspaceId !== null) return false;
+    if (event.workspaceId !== null) return false;
+    if (event.resourceType === 'workspace') return this.#mayReceiveWorkspace(actor, event);
+    if (!permission) return false;
     if (event.resourceType === 'api_token') return this.#mayReceiveToken(actor, event, permission);
     return this.#may(actor, event, permission);
+  }
+
+  /** A new workspace is told to those who may read it. */
+  #mayReceiveWorkspace(actor: Actor, { orgId, resourceId }: StreamEvent): boolean | Promise<boolean> {
+    return isGranted(() => this.#access.requireWorkspace(actor, orgId, resourceId, 'workspace:read'));
   }
 
   /**
@@ -52,12 +60,7 @@ export class OrganizationAudience {
   }
 
   #may(actor: Actor, event: StreamEvent, permission: Permission): boolean | Promise<boolean> {
-    try {
-      const grant = this.#access.requireOrganization(actor, event.orgId, permission, event);
-      return grant instanceof Promise ? grant.then((given) => given === 'all', refused) : grant === 'all';
-    } catch (error) {
-      return refused(error);
-    }
+    return isGranted(() => this.#access.requireOrganization(actor, event.orgId, permission, event));
   }
 
   #ownerOf(event: StreamEvent): Promise<string | null> {
@@ -68,6 +71,15 @@ export class OrganizationAudience {
       .then(([row]) => row?.userId ?? null);
     this.#owners.set(event, owner);
     return owner;
+  }
+}
+
+function isGranted(require: () => Grant | Promise<Grant>): boolean | Promise<boolean> {
+  try {
+    const grant = require();
+    return grant instanceof Promise ? grant.then((given) => given === 'all', refused) : grant === 'all';
+  } catch (error) {
+    return refused(error);
   }
 }
 

@@ -8,7 +8,7 @@ import type { LockStrength } from '../data/locks.ts';
 import type { Page, PageArgs } from '../data/page.ts';
 import { columnsOf } from '../data/pages.ts';
 import { Reads, type ReadsOptions } from '../data/reads.ts';
-import { recordChange } from '../data/record-change.ts';
+import { emitChange, recordChange } from '../data/record-change.ts';
 import type { ActorContext } from '../data/request-cache.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
 import type { Written } from '../data/writes.ts';
@@ -80,7 +80,10 @@ export class WorkspaceService {
       // a concurrent removal of the owner or deletion of the account waits, or has already happened: no workspace is
       // left without an owner
       demandMember(tx, orgId, ownerId, () => forbidden('organization:access'));
-      return insertWorkspace(tx, { ...input, id: newId('workspace'), orgId, ownerId });
+      const id = newId('workspace');
+      // nobody can follow the new workspace yet: those who follow the organization are told by an event of its own
+      emitChange(tx, 'created', 'workspace', { id, orgId });
+      return insertWorkspace(tx, { ...input, id, orgId, ownerId });
     });
   }
 

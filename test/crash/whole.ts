@@ -33,7 +33,7 @@ async function expectWholeWorkspaces(db: pg.Client, writers: readonly Workspaces
             as mentions,
       (select count(*)::int from activity a where a.resource_id = w.id and a.action = 'update'
         and a.success) as updates,
-      (select count(*)::int from events e where e.resource_id = w.id and e.type = 'workspace.created') as created,
+      (select count(*)::int from events e where e.workspace_id = w.id and e.type = 'workspace.created') as created,
       (select count(*)::int from events e where e.resource_id = w.id and e.type = 'workspace.updated'
         and e.data = '{}') as updated
      from workspaces w`,

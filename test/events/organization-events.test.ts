@@ -241,7 +241,45 @@ it('is not for tokens that may not read what an event is about, nor for stranger
   expect(app.services.tail.size).toBe(0);
 });
 
-it('tells nothing of workspaces, nor a workspace’s stream of the organization', async () => {
+it('tells of a new workspace whoever may read it, and nobody else', async () => {
+  const { owner } = people;
+  const { orgId } = owner;
+  const permissions = ['sync:subscribe', 'workspace:read'];
+  const tokens = [
+    await issueToken(app, owner, { permissions }),
+    await issueToken(app, owner, { permissions, workspace_ids: [owner.workspaceId] }),
+    await issueToken(app, owner, { permissions: ['sync:subscribe'] }),
+  ];
+  const all = [...roles.map((role) => people[role].headers), ...tokens.map(({ headers }) => headers)];
+  const readers = await Promise.all(all.map(({ authorization }) => overWs(orgId, authorization)));
+  await open(all.length);
+  const made: string[] = [];
+  for (const maker of [owner, people.admin]) {
+    const { status, body } = await maker.call<{ workspace_id: string }>('POST', `/v1/orgs/${orgId}/workspaces`, {
+      organization_id: orgId,
+      name: 'New',
+    });
+    expect(status).toBe(201);
+    made.push(body.workspace_id);
+  }
+  await settled(readers, orgId);
+  const told = readers.map(({ shown }) => shown().filter(({ type }) => type === 'workspace.created'));
+  const reads = await Promise.all(
+    all.map(async (headers) => {
+      const statuses = await Promise.all(
+        made.map(
+          async (id) => (await app.server.inject({ url: `/v1/orgs/${orgId}/workspaces/${id}`, headers })).statusCode,
+        ),
+      );
+      return made.filter((_, index) => statuses[index] === 200);
+    }),
+  );
+  expect(told.map((events) => events.map(({ resourceId }) => resourceId))).toEqual(reads);
+  // viewers, members and editors of the organization are in neither; the restricted token is for another one
+  expect(reads.map(({ length }) => length)).toEqual([0, 0, 0, 2, 2, 2, 0, 0]);
+});
+
+it('tells nothing else of workspaces, nor a workspace’s stream of the organization', async () => {
   const { orgId, workspaceId, headers, home } = people.owner;
   const reader = await overWs(orgId, headers.authorization);
   const socket = await openAcknowledged(url, headers.authorization);

@@ -79,7 +79,7 @@ describe('a workspace', () => {
       method: 'POST',
       path: url(),
     });
-    const event = await prisma.event.findFirstOrThrow({ where: { resourceId: id, type: 'workspace.created' } });
+    const event = await prisma.event.findFirstOrThrow({ where: { workspaceId: id, type: 'workspace.created' } });
     expect(event).toMatchObject({
       orgId: owner.orgId,
       workspaceId: id,
