@@ -38,6 +38,7 @@ import type { ServiceDeps } from './data/service-deps.ts';
 import { Sql } from './data/sql.ts';
 import { EndpointService } from './endpoints/endpoint.service.ts';
 import { EntityService } from './entities/entity.service.ts';
+import { GraphRemoval } from './entities/graph-removal.ts';
 import { DeploymentService } from './environments/deployment.service.ts';
 import { EnvironmentService } from './environments/environment.service.ts';
 import { EventService } from './events/event.service.ts';
@@ -126,6 +127,7 @@ type Machinery =
   | 'connectionCredentials'
   | 'connectionRefresh'
   | 'connectionRemoval'
+  | 'graphRemoval'
   | 'revocations';
 
 /** What resolvers see: the services of each resource, and what authorization and activity records of fields need. */
@@ -184,7 +186,8 @@ export function createServices(process: ProcessDeps) {
   const linkKeys = new LinkKeys(process.appSecret, config.formerAppSecrets, 'download link');
   const links = new DownloadLinks({ keys: linkKeys, publicUrl });
   const registration = new RegistrationService(auth);
-  const apps = new AppService({ ...deps, authentication });
+  const graphs = new GraphRemoval(deps.sql);
+  const apps = new AppService({ ...deps, authentication, graphs });
   const { rootKeys } = process;
   const vault = new Vault({ sql, changes, rootKeys });
   const credentials = new Credentials({ rootKeys });
@@ -275,13 +278,14 @@ export function createServices(process: ProcessDeps) {
     connectionCredentials,
     connectionRefresh,
     connectionRemoval,
+    graphRemoval: graphs,
     connectionRequirements: new ConnectionRequirementsReader(sql),
     revocations,
     secretReads,
     secrets,
     reveals: new RevealService({ ...deps, prisma, rootKeys, reads: secretReads, onFault }),
     secretNotices: secretNotices({ changes, mail }),
-    namespaces: new NamespaceService({ ...deps, secrets, connections: connectionRemoval }),
+    namespaces: new NamespaceService({ ...deps, secrets, connections: connectionRemoval, graphs }),
     threads,
     artifacts,
     textExtraction,

@@ -8,6 +8,7 @@ import { Reads } from '../data/reads.ts';
 import { recordChange } from '../data/record-change.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
 import { statement } from '../data/writes.ts';
+import type { GraphRemoval } from '../entities/graph-removal.ts';
 import { recordRemovals } from '../environments/deployment.records.ts';
 import { lockSlotsOfApp, passesLocks } from '../environments/slots.ts';
 import { type App, Prisma } from '../generated/prisma/client.ts';
@@ -30,14 +31,19 @@ const apps = {
   columns: columnsOf(Object.values(Prisma.AppScalarFieldEnum)),
 } as const;
 
+interface AppDeps extends ServiceDeps {
+  authentication: Authentication;
+  graphs: GraphRemoval;
+}
+
 /** Apps of a workspace. */
 export class AppService {
   readonly reads: Reads<App, WorkspacePlace>;
   /** For rows that name an app without its workspace. The caller's access to the workspace must then be checked. */
   readonly ofOrganization: Reads<App, OrganizationPlace>;
-  readonly #deps: ServiceDeps & { authentication: Authentication };
+  readonly #deps: AppDeps;
 
-  constructor(deps: ServiceDeps & { authentication: Authentication }) {
+  constructor(deps: AppDeps) {
     this.#deps = deps;
     this.reads = new Reads(deps, { ...apps, below: ['orgId', 'workspaceId'] });
     this.ofOrganization = new Reads(deps, { ...apps, name: 'apps_of_organization', below: ['orgId'] });
@@ -79,7 +85,7 @@ export class AppService {
   }
 
   /**
-   * Undeploys an app everywhere and deletes it with its releases and its tokens.
+   * Undeploys an app everywhere and deletes it with its releases, its tokens and its knowledge graph.
    * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `environment_locked` for callers who may not undeploy it from a
    * locked environment
    */
@@ -89,6 +95,7 @@ export class AppService {
     await this.#deps.changes.run(actor, async (tx) => {
       await tx.lock('apps', { id, orgId, workspaceId }, 'update', () => notFound('app', id));
       await tx.expectVersion({ table: 'apps', key: { id } });
+      await this.#deps.graphs.ofApp(tx, id);
       recordRemovals(tx, actor, place, await lockSlotsOfApp(tx, id, passes));
       await tx.lockAll('api_tokens', statement`t.app_id = ${id}`, 'update');
       tx.remove('apps', { id });

@@ -19,5 +19,7 @@ export interface Owner {
   removeFiles?(): Promise<unknown>;
   /** Ends what such rows have at others, such as tokens at providers, before anything is removed. */
   endElsewhere?(): Promise<unknown>;
+  /** Removes in parts what belongs to such rows and is too much to go with them in one statement. */
+  removeParts?(): Promise<unknown>;
   readonly secretReferences?: readonly SecretReference[];
 }

@@ -108,9 +108,9 @@ builder.subscriptionFields((t) => {
       type: OrganizationEvent,
       description:
         'The events of an organization itself: of the organization, its members, invitations, models, provider ' +
-        `accounts, API tokens and its own secrets, and \`workspace.created\`. ${RESUMING} A client receives the events ` +
-        'of the resources that it may read; events of an API token go to its owner and to those who manage tokens. ' +
-        `\`workspaceEvents\` sends the other events of workspaces. ${CLOSING('organization_deleted')}`,
+        `accounts, API tokens and its own secrets, and \`workspace.created\`. ${RESUMING} A client receives the ` +
+        'events of the resources that it may read; events of an API token go to its owner and to those who manage ' +
+        `tokens. \`workspaceEvents\` sends the other events of workspaces. ${CLOSING('organization_deleted')}`,
       authorize: { organization: 'sync:subscribe' },
       activity: { resourceType: 'sync', action: 'read' },
       args: { orgId: t.arg.id({ required: true, description: 'The organization.' }), ...wish },

@@ -74,9 +74,9 @@ export class OrganizationAudience {
   }
 }
 
-function isGranted(require: () => Grant | Promise<Grant>): boolean | Promise<boolean> {
+function isGranted(demand: () => Grant | Promise<Grant>): boolean | Promise<boolean> {
   try {
-    const grant = require();
+    const grant = demand();
     return grant instanceof Promise ? grant.then((given) => given === 'all', refused) : grant === 'all';
   } catch (error) {
     return refused(error);

@@ -10,6 +10,7 @@ import { Reads } from '../data/reads.ts';
 import { recordChange } from '../data/record-change.ts';
 import { unkept } from '../data/request-cache.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
+import type { GraphRemoval } from '../entities/graph-removal.ts';
 import { type Namespace, Prisma } from '../generated/prisma/client.ts';
 import type { SecretService } from '../secrets/secret.service.ts';
 
@@ -28,6 +29,7 @@ export interface UpdateNamespace {
 interface NamespaceDeps extends ServiceDeps {
   secrets: SecretService;
   connections: ConnectionRemoval;
+  graphs: GraphRemoval;
 }
 
 /** Namespaces: the parts of a workspace. */
@@ -92,6 +94,7 @@ export class NamespaceService {
     await this.#deps.changes.run(actor, async (tx) => {
       await tx.lock('namespaces', { id: namespace.id }, 'update', () => notFound('namespace', id));
       await tx.expectVersion({ table: 'namespaces', key: { id: namespace.id } });
+      await this.#deps.graphs.ofNamespace(tx, namespace.id);
       await this.#deps.connections.ofNamespace(tx, namespace);
       tx.remove('namespaces', { id: namespace.id }, () => notFound('namespace', id));
       await this.#deps.secrets.placeDeleted(tx, { namespaceId: namespace.id });

@@ -128,13 +128,17 @@ test('every command of the section about connections prints what the README says
   await expectPrinted(steps, app.url, (script) => script.replaceAll('127.0.0.1:9000', `127.0.0.1:${providerPort}`));
 }, 120_000);
 
-test('every command of the section about entities prints what the README says', async () => {
-  const own = await startTestApp();
-  try {
-    await own.listen();
-    const blocks = blocksOf(readme.split('## Entities and memories\n')[1]!.split(/^## /m)[0]!);
-    await expectPrinted(blocks, own.url, (script) => script);
-  } finally {
-    await own.close();
-  }
-}, 120_000);
+test.each(['Entities and memories', 'Artifacts', 'Search'])(
+  'every command of the section "%s" prints what the README says',
+  async (title) => {
+    const own = await startTestApp();
+    try {
+      await own.listen();
+      const blocks = blocksOf(readme.split(`## ${title}\n`)[1]!.split(/^## /m)[0]!);
+      await expectPrinted(blocks, own.url, (script) => script);
+    } finally {
+      await own.close();
+    }
+  },
+  120_000,
+);
