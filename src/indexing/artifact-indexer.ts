@@ -24,6 +24,8 @@ const TRIES_AT_LIMITS = 2;
 /** A node reads one file at a time, and the next one from the store meanwhile. */
 const AT_ONCE = 2;
 const COLLECTION = 'full_text';
+/** What `index_error` says where the file is not at fault. */
+const UNREAD = 'The content could not be read.';
 
 /** The content of one version. */
 interface IndexJob {
@@ -63,6 +65,7 @@ export class ArtifactIndexer implements ArtifactIndexing, Owner {
       tries: TRIES,
       atOnce: AT_ONCE,
       run: (job, attempt) => this.#run(job, attempt),
+      abandoned: (job, { number }) => this.#fail(job, number, UNREAD, true),
     };
     this.tasks = [this.#task as Task];
   }
@@ -82,7 +85,7 @@ export class ArtifactIndexer implements ArtifactIndexing, Owner {
       const isExtraction = error instanceof ExtractionError;
       const most = isExtraction && !error.isFinal ? TRIES_AT_LIMITS : TRIES;
       const isOver = (isExtraction && error.isFinal) || number >= most;
-      await this.#fail(job, isExtraction ? error.message : 'The content could not be read.', isOver);
+      await this.#fail(job, number, isExtraction ? error.message : UNREAD, isOver);
       // what a file is like is no fault of the service
       if (isExtraction && isOver) return;
       throw isOver ? new GiveUp(error) : error;
@@ -146,9 +149,9 @@ export class ArtifactIndexer implements ArtifactIndexing, Owner {
   }
 
   /** @param isOver no attempt follows */
-  async #fail(job: IndexJob, indexError: string, isOver: boolean): Promise<void> {
+  async #fail(job: IndexJob, indexAttempts: number, indexError: string, isOver: boolean): Promise<void> {
     await this.#change(job, async (tx, artifact) => {
-      tx.update('artifacts', { id: artifact.id }, { indexError });
+      tx.update('artifacts', { id: artifact.id }, { indexAttempts, indexError });
       if (!isOver) return;
       followArtifact(tx, artifact.id, { status: 'failed' });
       emitChange(tx, 'index_failed', 'artifact', artifact);

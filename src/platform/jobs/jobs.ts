@@ -22,10 +22,19 @@ const FREE_STALE = `update jobs._private_jobs set locked_at = null, locked_by = 
   where locked_at < now() - $1 * interval '1 second'`;
 
 // jobs without further attempts: they would keep their payload, and prevent a scheduled task from becoming due
-const REMOVE_DEAD = `delete from jobs._private_jobs j using jobs._private_tasks t
+const TAKE_DEAD = `update jobs._private_jobs j set locked_at = now(), locked_by = 'nobody' from jobs._private_tasks t
   where t.id = j.task_id and attempts >= max_attempts
     and coalesce(locked_at < now() - $1 * interval '1 second', true)
-  returning t.identifier as task, j.id::text as job, attempts as attempt`;
+  returning t.identifier as task, j.id::text as job, attempts as attempt, payload`;
+const REMOVE_DEAD = 'delete from jobs._private_jobs where id = $1';
+
+/** A job that ended with its node in its last try. */
+interface DeadJob {
+  task: string;
+  job: string;
+  attempt: number;
+  payload: unknown;
+}
 
 /** What the jobs of a process need. */
 export interface JobsOptions {
@@ -137,20 +146,31 @@ export class Jobs {
   /** @returns the number of jobs that can be retried */
   async #freeStale(): Promise<number> {
     const { pool, logger } = this.#options;
-    const { rows } = await pool.query<{ task: string; job: string; attempt: number }>(REMOVE_DEAD, [
-      this.#leaseSeconds,
-    ]);
-    for (const dead of rows) this.#giveUp(dead, 'ended with its node in its last try');
+    const { rows: dead } = await pool.query<DeadJob>(TAKE_DEAD, [this.#leaseSeconds]);
+    for (const job of dead) await this.#bury(job);
     const { rowCount } = await pool.query(FREE_STALE, [this.#leaseSeconds]);
     if (rowCount) logger.warn({ jobs: rowCount }, 'jobs of a node that is gone are done again');
     return rowCount ?? 0;
   }
 
+  /** Removes a dead job once its task knows of its end. If that fails, it is repeated after the lease. */
+  async #bury({ payload, ...record }: DeadJob): Promise<void> {
+    const { pool, tasks, onFault } = this.#options;
+    try {
+      const task = tasks.find(({ name }) => name === record.task);
+      await task?.abandoned?.(objectOf(payload), { jobId: record.job, number: record.attempt });
+    } catch (error) {
+      onFault(error, `the task '${record.task}' could not take note of a job that is given up`);
+      return;
+    }
+    await pool.query(REMOVE_DEAD, [record.job]);
+    this.#giveUp(record, 'ended with its node in its last try');
+  }
+
   async #run(task: Task, payload: unknown, { job, abortSignal }: JobHelpers): Promise<void> {
     this.#running.set(job.id, task.name);
     try {
-      const given = typeof payload === 'object' && payload !== null ? payload : {};
-      await task.run(given, { jobId: job.id, number: job.attempts, signal: abortSignal });
+      await task.run(objectOf(payload), { jobId: job.id, number: job.attempts, signal: abortSignal });
     } catch (error) {
       this.#failed(job, error);
     } finally {
@@ -179,6 +199,8 @@ export class Jobs {
     this.#givenUp.set(record.task, (this.#givenUp.get(record.task) ?? 0) + 1);
   }
 }
+
+const objectOf = (payload: unknown): object => (typeof payload === 'object' && payload !== null ? payload : {});
 
 function nameOf(error: unknown): string {
   if (!(error instanceof Error)) return 'no error';

@@ -144,6 +144,34 @@ describe('a job', () => {
     expect(lines.join()).not.toContain(SECRET);
   });
 
+  it('that ended with its node in its last try is removed when its task has taken note of it', async () => {
+    const noted: unknown[] = [];
+    const task: Task<{ n: number }> = {
+      name: 'mortal',
+      tries: 2,
+      run: async () => undefined,
+      abandoned: async (payload, attempt) => {
+        noted.push([payload, attempt]);
+        if (noted.length === 1) throw new Error('busy');
+      },
+    };
+    const queue = new JobQueue();
+    queue.declare([task]);
+    await add(queue, { task, payload: { n: 7 } });
+    await database.pool.query(
+      `update jobs._private_jobs set attempts = 2, locked_by = 'gone', locked_at = now() - interval '1 minute'`,
+    );
+    const { rows } = await database.pool.query<{ id: string }>('select id from jobs._private_jobs');
+    const { jobs } = start([task], 1);
+    await soon(async () => expect(await count()).toBe(0));
+    const note = [{ n: 7 }, { jobId: rows[0]!.id, number: 2 }];
+    expect([noted, jobs.givenUp.get('mortal')]).toEqual([[note, note], 1]);
+    expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual([
+      "the task 'mortal' could not take note of a job that is given up",
+      "a job of the task 'mortal' ended with its node in its last try and is given up",
+    ]);
+  });
+
   it('survives a database outage longer than a lease, and is done once by one of two nodes', async () => {
     const done: number[] = [];
     let release = (): void => undefined;
