@@ -21,8 +21,8 @@ export const migrationsDir = path.join(projectRoot, 'prisma', 'migrations');
 /** Whether the service runs from its sources, as in tests, instead of what was built. */
 const isFromSources = import.meta.url.endsWith('.ts');
 
-/** How to start a module of `src` in a worker thread. @param module its path in `src`, without extension */
-export const threadOf = (module: string): { file: string; execArgv: string[] } =>
+/** How to start a module of `src` in a thread or process. @param module its path in `src`, without extension */
+export const moduleOf = (module: string): { file: string; execArgv: string[] } =>
   isFromSources
     ? { file: path.join(projectRoot, 'src', `${module}.ts`), execArgv: ['--import', typescriptInThreads] }
     : { file: path.join(projectRoot, 'dist', 'src', `${module}.js`), execArgv: [] };

@@ -29,8 +29,8 @@ export interface Task<Payload extends object = object> {
   /** Does the work. If the node is killed, the work is repeated from the start. */
   run(payload: Payload, attempt: Attempt): Promise<unknown>;
   /**
-   * Called when a job is given up because its node ended in the last try, which therefore could not record how it ended.
-   * It is called again until it succeeds.
+   * Called when a job is given up because its node ended in the last try, which therefore could not record its end. It
+   * is called again until it succeeds.
    */
   abandoned?(payload: Payload, attempt: Omit<Attempt, 'signal'>): Promise<unknown>;
 }

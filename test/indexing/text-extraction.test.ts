@@ -172,6 +172,15 @@ describe('keeps to its limits:', () => {
     );
   });
 
+  test('what the service itself takes is not counted', async () => {
+    const held: Buffer[] = [];
+    const growing = setInterval(() => held.length < 40 && held.push(Buffer.alloc(16 * MIB, 1)), 5);
+    const pages = pdfOf(Array.from({ length: 40 }, () => 'A lark rises. '.repeat(20)));
+    expect((await textOf('pdf', pages)).split('\n\n')).toHaveLength(40);
+    clearInterval(growing);
+    expect(held.length).toBeGreaterThan(20);
+  });
+
   test('many files wait for each other', async () => {
     const words = Array.from({ length: 10 }, (_, index) => `word${index}`);
     expect(await Promise.all(words.map((word) => textOf('plain', word)))).toEqual(words);

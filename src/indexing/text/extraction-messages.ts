@@ -2,12 +2,14 @@ import type { Chunk } from './chunks.ts';
 import type { ExtractionFailure } from './extraction-error.ts';
 import type { TextKind } from './text-kinds.ts';
 
-/** What the worker is asked. */
+/** What the process is asked. */
 export interface ExtractionTask {
   kind: TextKind;
   bytes: Uint8Array;
   /** Whether these are all bytes of the content, and not only its start. */
   isWhole: boolean;
+  /** The process may grow by so many bytes while its parser reads. */
+  growthBytes: number;
 }
 
 /** The text of content, and how it is cut. */
@@ -19,5 +21,16 @@ export interface ExtractedText {
 /** How the work ended. */
 export type ExtractionEnd = { result: ExtractedText } | { failure: ExtractionFailure };
 
-/** What the worker says: its parser begins, and has finished; then the end. Between the two its memory is watched. */
+/** What the process says: its parser begins, and has finished; then the end. */
 export type ExtractionAnswer = 'reading' | 'read' | ExtractionEnd;
+
+/** The process ends with this code when a file unpacks to more than the limit. */
+export const EXPANDS_EXIT = 3;
+
+/** What the guard of the process watches. */
+export interface Guarded {
+  /** The process that it serves. */
+  parent: number;
+  /** One number: the most bytes that may be resident. */
+  most: Float64Array<SharedArrayBuffer>;
+}

@@ -1,12 +1,18 @@
-import { Worker } from 'node:worker_threads';
-import { threadOf } from '../../paths.ts';
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { moduleOf } from '../../paths.ts';
 import { ExtractionError, type ExtractionFailure } from './extraction-error.ts';
-import type { ExtractedText, ExtractionAnswer, ExtractionEnd, ExtractionTask } from './extraction-messages.ts';
+import {
+  EXPANDS_EXIT,
+  type ExtractedText,
+  type ExtractionAnswer,
+  type ExtractionEnd,
+  type ExtractionTask,
+} from './extraction-messages.ts';
 import { limits } from './text-limits.ts';
 
 const IDLE_MS = 5_000;
-const LOOK_MS = 20;
-/** For the start of the thread, the loading of its modules, and the cutting of a text whose size is bounded. */
+/** For the start of the process, the loading of its modules, and the cutting of a text whose size is bounded. */
 const OWN_MS = 60_000;
 
 /** Limits that a test may lower. */
@@ -16,14 +22,15 @@ export interface ExtractionOptions {
 }
 
 /**
- * Takes the text out of content, in a worker thread: one piece of content at a time, because a parser may need all that
- * the limits allow. The thread starts with the first piece of content and ends when it has been idle for five seconds.
- * When a file exceeds a limit or its parser fails, only its own work ends, and the next one gets a new thread.
+ * Takes the text out of content, in a process of its own (docs/decisions/0019): one piece of content at a time, because
+ * a parser may need all that the limits allow. The process starts with the first piece of content and ends when it has
+ * been idle for five seconds. When a file exceeds a limit or its parser fails, only its own work ends, and the next one
+ * gets a new process.
  */
 export class TextExtraction {
   readonly #timeMs: number;
   readonly #growthBytes: number;
-  #worker: Worker | null = null;
+  #child: ChildProcess | null = null;
   #idle: NodeJS.Timeout | undefined;
   #last: Promise<unknown> = Promise.resolve();
   #isClosed = false;
@@ -33,14 +40,15 @@ export class TextExtraction {
     this.#growthBytes = growthBytes;
   }
 
-  /** @param task its bytes are handed over: the caller no longer has them. @throws ExtractionError */
-  async extract(task: ExtractionTask): Promise<ExtractedText> {
-    const work = this.#last.then(() => this.#extract(task));
+  /** @throws ExtractionError */
+  async extract(content: Omit<ExtractionTask, 'growthBytes'>): Promise<ExtractedText> {
+    const growthBytes = this.#growthBytes + limits.growthRatio * content.bytes.length;
+    const work = this.#last.then(() => this.#extract({ ...content, growthBytes }));
     this.#last = work.catch(() => undefined); // reported to whoever asked
     return work;
   }
 
-  /** Ends the thread. Work in progress fails, as it does when the process is killed. */
+  /** Ends the process. Work in progress fails, as it does when the service is killed. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#end();
@@ -60,62 +68,65 @@ export class TextExtraction {
     }
   }
 
-  /** @throws ExtractionError when the thread ends before it answers, or exceeds its limits */
+  /** @throws ExtractionError when the process ends before it answers, or takes too long */
   #asked(task: ExtractionTask): Promise<ExtractionEnd> {
-    this.#worker ??= startWorker();
-    const worker = this.#worker;
-    const growth = this.#growthBytes + limits.growthRatio * task.bytes.length;
-    let most = Number.POSITIVE_INFINITY;
-    let deadline = performance.now() + OWN_MS;
+    this.#child ??= startProcess();
+    const child = this.#child;
     return new Promise<ExtractionEnd>((resolve, reject) => {
+      let deadline: NodeJS.Timeout | undefined;
       const settle = (finish: () => void) => {
-        clearInterval(watch);
-        worker.off('message', onAnswer).off('error', onError).off('exit', onExit);
+        clearTimeout(deadline);
+        child.off('message', onAnswer).off('error', onError).off('exit', onExit);
         finish();
       };
       const fail = (reason: ExtractionFailure, cause?: unknown) =>
         settle(() => reject(new ExtractionError(reason, cause)));
-      const onAnswer = (answer: ExtractionAnswer) => {
-        // what loading the modules takes is not the file's doing
-        if (answer === 'reading') {
-          most = process.memoryUsage.rss() + growth;
-          deadline = performance.now() + this.#timeMs;
-        } else if (answer === 'read') {
-          most = Number.POSITIVE_INFINITY;
-          deadline = performance.now() + OWN_MS;
-        } else settle(() => resolve(answer));
+      const within = (ms: number) => {
+        clearTimeout(deadline);
+        deadline = setTimeout(() => fail('timeout'), ms).unref();
       };
-      const onError = (error: NodeJS.ErrnoException) =>
-        fail(error.code === 'ERR_WORKER_OUT_OF_MEMORY' ? 'memory' : 'crash', error);
-      const onExit = () => fail('crash');
-      const watch = setInterval(() => {
-        if (performance.now() > deadline) fail('timeout');
-        else if (process.memoryUsage.rss() > most) fail('memory');
-      }, LOOK_MS).unref();
-      worker.on('message', onAnswer).on('error', onError).on('exit', onExit);
-      worker.postMessage(task, [task.bytes.buffer as ArrayBuffer]);
+      const onAnswer = (message: unknown) => {
+        const answer = message as ExtractionAnswer;
+        // what loading the modules takes is not the file's doing
+        if (answer === 'reading') within(this.#timeMs);
+        else if (answer === 'read') within(OWN_MS);
+        else settle(() => resolve(answer));
+      };
+      const onError = (error: Error) => fail('crash', error);
+      const onExit = (code: number | null, signal: NodeJS.Signals | null) =>
+        fail(code === EXPANDS_EXIT ? 'expands' : signal && MEMORY_SIGNALS.includes(signal) ? 'memory' : 'crash');
+      child.on('message', onAnswer).on('error', onError).on('exit', onExit);
+      within(OWN_MS);
+      child.send(task);
     });
   }
 
   async #end(): Promise<void> {
     clearTimeout(this.#idle);
-    const worker = this.#worker;
-    this.#worker = null;
-    await worker?.terminate();
+    const child = this.#child;
+    this.#child = null;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, 'exit');
+    child.kill('SIGKILL');
+    await ended;
   }
 }
 
-/** A thread without the environment and the arguments of the process. */
-function startWorker(): Worker {
-  const { file, execArgv } = threadOf('indexing/text/extraction-worker');
-  const worker = new Worker(file, {
+/** Its own guard or the system ended it; or V8 did, at the limit of the heap. */
+const MEMORY_SIGNALS: readonly NodeJS.Signals[] = ['SIGKILL', 'SIGABRT'];
+
+/** A process without the environment, the arguments and the outputs of the service. */
+function startProcess(): ChildProcess {
+  const { file, execArgv } = moduleOf('indexing/text/extraction-process');
+  const child = fork(file, [], {
     env: {},
-    argv: [],
-    execArgv,
-    resourceLimits: { maxOldGenerationSizeMb: limits.heapMiB, maxYoungGenerationSizeMb: 16 },
+    execArgv: [...execArgv, `--max-old-space-size=${limits.heapMiB}`],
+    serialization: 'advanced',
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
   });
-  worker.unref();
+  child.unref();
+  child.channel?.unref();
   // while it works, who waits for it has a listener of its own
-  worker.on('error', () => undefined);
-  return worker;
+  child.on('error', () => undefined);
+  return child;
 }

@@ -16,9 +16,9 @@ export const limits = {
   xmlBytes: 24 * 1024 * 1024,
   /** Entries of a DOCX. */
   entries: 10_000,
-  /** The heap of the worker. */
-  heapMiB: 128,
-  /** While a file is read, the process may grow by so much, and so many times the file: Node limits no buffers. */
-  growthBytes: 36 * 1024 * 1024,
+  /** The heap of the process that reads. What it may grow by is less. */
+  heapMiB: 512,
+  /** While a file is read, that process may grow by so much, and so many times the file. */
+  growthBytes: 160 * 1024 * 1024,
   growthRatio: 8,
 } as const;

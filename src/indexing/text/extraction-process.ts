@@ -1,24 +1,28 @@
-// Runs in a worker thread, for one file after another. Parsers are loaded when the first file of their kind comes.
+// Runs in a process of its own, for one file after another. Parsers are loaded when the first file of their kind comes.
 import { setPriority } from 'node:os';
-import { parentPort } from 'node:worker_threads';
+import { Worker } from 'node:worker_threads';
+import { moduleOf } from '../../paths.ts';
 import { ExtractionError, type ExtractionFailure } from './extraction-error.ts';
-import type { ExtractedText, ExtractionAnswer, ExtractionTask } from './extraction-messages.ts';
+import {
+  EXPANDS_EXIT,
+  type ExtractedText,
+  type ExtractionAnswer,
+  type ExtractionTask,
+  type Guarded,
+} from './extraction-messages.ts';
 import { KeptText } from './kept-text.ts';
 import { limits } from './text-limits.ts';
 
 async function extracted(task: ExtractionTask): Promise<ExtractedText> {
   const read = await readerOf(task);
-  giveWay();
+  setPriority(GIVES_WAY);
+  most[0] = process.memoryUsage.rss() + task.growthBytes;
   tell('reading');
   const text = (await read()).toString();
+  most[0] = Number.POSITIVE_INFINITY;
   tell('read');
   const { chunksOf } = await import('./chunks.ts');
   return { text, chunks: chunksOf(text) };
-}
-
-/** Requests go first. Linux gives each thread its own priority; elsewhere this would be the one of the service. */
-function giveWay(): void {
-  if (process.platform === 'linux') setPriority(0, 5);
 }
 
 /** Loads the parser, before it meets the file. */
@@ -48,13 +52,22 @@ async function readerOf({ kind, bytes, isWhole }: ExtractionTask): Promise<() =>
   };
 }
 
-const tell = (answer: ExtractionAnswer) => parentPort!.postMessage(answer);
+const tell = (answer: ExtractionAnswer) => process.send!(answer);
+
+/** Requests go first. */
+const GIVES_WAY = 5;
+
+const most = new Float64Array(new SharedArrayBuffer(Float64Array.BYTES_PER_ELEMENT));
+most[0] = Number.POSITIVE_INFINITY;
+const guarded: Guarded = { parent: process.ppid, most };
+const guard = moduleOf('indexing/text/extraction-guard');
+new Worker(guard.file, { execArgv: guard.execArgv, workerData: guarded }).unref();
 
 /** Bytes that may still be unpacked of the file that is read. */
 let unpackable = 0;
 
 /**
- * The parser of PDF unpacks by such streams. Past the limit this thread ends at once: the parser would begin again,
+ * The parser of PDF unpacks by such streams. Past the limit this process ends at once: the parser would begin again,
  * with its own unpacking.
  */
 class BoundedDecompression extends DecompressionStream {
@@ -65,7 +78,7 @@ class BoundedDecompression extends DecompressionStream {
     const count = new TransformStream<Uint8Array, Uint8Array>({
       transform: (part, controller) => {
         unpackable -= part.length;
-        if (unpackable < 0) refuse('expands');
+        if (unpackable < 0) process.exit(EXPANDS_EXIT);
         controller.enqueue(part);
       },
     });
@@ -73,11 +86,6 @@ class BoundedDecompression extends DecompressionStream {
   }
 }
 Object.assign(globalThis, { DecompressionStream: BoundedDecompression });
-
-function refuse(failure: ExtractionFailure): never {
-  tell({ failure });
-  process.exit();
-}
 
 /** What a parser throws is about the file, and may contain parts of it. */
 function failureOf(error: unknown): ExtractionFailure {
@@ -87,7 +95,8 @@ function failureOf(error: unknown): ExtractionFailure {
   return 'unreadable';
 }
 
-parentPort!.on('message', (task: ExtractionTask) => {
+process.on('disconnect', () => process.exit());
+process.on('message', (task: ExtractionTask) => {
   extracted(task).then(
     (result) => tell({ result }),
     (error: unknown) => tell({ failure: failureOf(error) }),
