@@ -17,7 +17,12 @@ const EXCEPTIONS = [
   {
     from: 'src/indexing/text/',
     uses: ['node:worker_threads', 'unpdf', 'mammoth', 'globalThis'],
-    why: 'parsers of files, which get bytes and no address, in a thread without an environment',
+    why: 'parsers of files, which get bytes and no address, in a process without an environment, and its guard',
+  },
+  {
+    from: 'src/indexing/text/text-extraction.',
+    uses: ['node:child_process'],
+    why: 'starts that process',
   },
   { from: 'src/data/sql.', uses: ['pg'], why: 'a prepared statement is a class of the driver, run by the pool' },
   { from: 'src/platform/postgres/', uses: ['node:child_process', 'import()'], why: 'the embedded database' },
