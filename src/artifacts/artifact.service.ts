@@ -15,7 +15,7 @@ import type { Artifact as ArtifactRow } from '../generated/prisma/client.ts';
 import { followArtifact, sourceOfArtifact } from '../sources/promotion.ts';
 import { type Artifact, artifactReads, DAYS_AFTER_EXPIRY, shownArtifact } from './artifact.reads.ts';
 import { type Body, columnsOfBody, type FileTaking, type KeptFile, saidOf, unindexed } from './artifact-content.ts';
-import { expiryTask } from './artifact-expiry.ts';
+import { deleteSourcesOfExpired, expiryTask } from './artifact-expiry.ts';
 import type { ArtifactIndexing } from './artifact-indexing.ts';
 import { changedLifetime, lifetimeOf, lockArtifact, notLatest, snapshotOf } from './artifact-versions.ts';
 
@@ -62,7 +62,8 @@ const DELETED_DAYS = 30;
 export class ArtifactService {
   readonly retention = [
     `delete from artifacts where deleted_at < now() - interval '${DELETED_DAYS} days'`,
-    `delete from artifacts where expires_at < now() - interval '${DAYS_AFTER_EXPIRY} days'`,
+    `delete from artifacts where expires_at < now() - interval '${DAYS_AFTER_EXPIRY} days'
+       and promoted_to_source_id is null`,
   ];
   readonly tasks;
   readonly reads: ArtifactReads['inNamespace'];
@@ -80,6 +81,11 @@ export class ArtifactService {
     this.versions = versions;
     this.single = single;
     this.tasks = [expiryTask(deps.changes)];
+  }
+
+  /** Deletes the sources of what retention removes. @returns how many */
+  async endElsewhere(): Promise<number> {
+    return deleteSourcesOfExpired(this.#deps.changes);
   }
 
   /**

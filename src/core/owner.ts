@@ -17,7 +17,7 @@ export interface Owner {
   readonly retention?: readonly string[];
   /** Removes what such rows have outside the database, before the rows are removed. */
   removeFiles?(): Promise<unknown>;
-  /** Ends what such rows have at others, such as tokens at providers, before anything is removed. */
+  /** Ends what such rows have elsewhere, as tokens at providers or sources, before anything is removed. */
   endElsewhere?(): Promise<unknown>;
   /** Removes in parts what belongs to such rows and is too much to go with them in one statement. */
   removeParts?(): Promise<unknown>;

@@ -15,7 +15,7 @@ import type { ExtractedText } from './text/extraction-messages.ts';
 import type { TextExtraction } from './text/text-extraction.ts';
 import { isContainer, type TextKind, textKindOf } from './text/text-kinds.ts';
 import { limits } from './text/text-limits.ts';
-import { vocabularyOf } from './vocabulary.ts';
+import { forgettingTask, holdVocabulary, vocabularyOf } from './vocabulary.ts';
 
 /** Attempts at one content (defaults §5); their waits add up to two minutes. */
 const TRIES = 5;
@@ -67,7 +67,7 @@ export class ArtifactIndexer implements ArtifactIndexing, Owner {
       run: (job, attempt) => this.#run(job, attempt),
       abandoned: (job, { number }) => this.#fail(job, number, UNREAD, true),
     };
-    this.tasks = [this.#task as Task];
+    this.tasks = [this.#task as Task, forgettingTask(deps)];
   }
 
   contentChanged(tx: Tx, { id: artifactId, version }: ChangedContent): void {
@@ -129,6 +129,7 @@ export class ArtifactIndexer implements ArtifactIndexing, Owner {
             (artifact_id, org_id, workspace_id, namespace_id, position, content, token_count)
           select ${id}, ${orgId}, ${workspaceId}, ${namespaceId}, c.position - 1, c.content, c.tokens
           from unnest(${contents}::text[], ${tokens}::int[]) with ordinality c(content, tokens, position)`);
+      tx.write(holdVocabulary(namespaceId));
       tx.write(vocabularyOf(artifact, contents));
       tx.update(
         'artifacts',

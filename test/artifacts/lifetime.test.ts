@@ -50,6 +50,26 @@ test('expired artifacts are hidden from lists, readable for seven days, then rem
   expect(await rowsOf(artifact_id)).toBe(0);
 });
 
+test('the source of an expired artifact is deleted with it, as an event says', async () => {
+  const ann = await register(app, { name: 'ann' });
+  const { artifact_id } = await newArtifact(ann, { content: 'a', ttl_seconds: 60 });
+  await putArtifact(ann, artifact_id, { content: 'b' });
+  const { body } = await ann.call<{ promoted_to_source_id: string }>(
+    'POST',
+    `${shelfOf(ann)}/${artifact_id}/promote`,
+    {},
+  );
+  const source = `${ann.home}/sources/${body.promoted_to_source_id}`;
+  await expire(artifact_id, '6 days 23 hours');
+  await sweep();
+  expect((await ann.call('GET', source)).status).toBe(200);
+  await expire(artifact_id, '7 days 1 second');
+  await sweep();
+  expect((await ann.call('GET', source)).status).toBe(404);
+  expect(await rowsOf(artifact_id)).toBe(0);
+  expect(await eventsOf(app, body.promoted_to_source_id)).toEqual(['source.created', 'source.deleted']);
+});
+
 test('an expiry is announced once, by the service itself', async () => {
   const ann = await register(app, { name: 'ann' });
   const { artifact_id } = await newArtifact(ann, { content: 'a', ttl_seconds: 60 });

@@ -202,3 +202,37 @@ test('the source of a promoted artifact follows', async () => {
   );
   expect(source).toEqual({ status: 'ready', chunk_count: 1, token_count: 7 });
 });
+
+test('words are forgotten when no chunk has them', async () => {
+  const ann = await register(app, { name: 'ann' });
+  const { sql, artifactIndexer } = app.services;
+  const kept = await made(ann, { name: 'kept', content: 'Larks rising, with others' });
+  const other = await register(app, { name: 'other' });
+  await made(other, { name: 'elsewhere', content: 'Swifts' });
+  const gone = await made(ann, { name: 'gone', content: `Larks and swifts ${letters(1_500).join(' ')}` });
+  await app.jobsDone();
+  const { namespace_id: namespaceId } = await read(ann, kept);
+  const words = async () =>
+    (
+      await sql.read<{ word: string }>('select word from artifact_words where namespace_id = $1 order by word', [
+        namespaceId,
+      ])
+    ).map(({ word }) => word);
+  const all = await words();
+  expect(all.length).toBeGreaterThan(1_500);
+  const task = artifactIndexer.tasks.find(({ name }) => name === 'artifact_words')!;
+  const run = () => task.run({}, { jobId: '1', number: 1, signal: new AbortController().signal });
+  await run();
+  expect(await words()).toEqual(all);
+  await ann.call('DELETE', `${artifactsOf(ann)}/${gone}`);
+  await run();
+  expect(await words()).toEqual(['larks', 'others', 'rising', 'with']);
+  expect(await sql.read('select 1 from artifact_words where word = $1', ['swifts'])).toHaveLength(1);
+});
+
+/** Different words without a common stem. */
+const letters = (count: number): string[] =>
+  Array.from(
+    { length: count },
+    (_, index) => `zz${index.toString(26).replace(/\d/g, (digit) => 'qrstuvwxyz'[+digit]!)}qq`,
+  );

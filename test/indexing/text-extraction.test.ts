@@ -3,7 +3,8 @@ import type { ExtractionError } from '../../src/indexing/text/extraction-error.t
 import { TextExtraction } from '../../src/indexing/text/text-extraction.ts';
 import { type TextKind, textKindOf } from '../../src/indexing/text/text-kinds.ts';
 import { limits } from '../../src/indexing/text/text-limits.ts';
-import { docxOf, pdfOf, wordXml, zipOf } from '../support/made-files.ts';
+import { hostileFiles } from '../support/hostile-files.ts';
+import { docxOf, pdfOf } from '../support/made-files.ts';
 
 const extraction = new TextExtraction();
 afterAll(() => extraction.close());
@@ -109,47 +110,7 @@ describe('keeps to its limits:', () => {
     expect(text.endsWith('page 500')).toBe(true);
   });
 
-  const zeros = Buffer.alloc(64 * MIB);
-  const bombs: [name: string, kind: TextKind, file: () => Buffer, reasons: string[]][] = [
-    ['a PDF packed three times', 'pdf', () => pdfOf(['x'], { deflated: 3, content: zeros }), ['expands', 'memory']],
-    ['a PDF packed once', 'pdf', () => pdfOf(['x'], { deflated: 1, content: zeros }), ['expands', 'memory']],
-    ['a document that unpacks a thousandfold', 'docx', () => docxOf([' '.repeat(30 * MIB)]), ['expands']],
-    [
-      'a document whose headers say that it is small',
-      'docx',
-      () => docxOf(['x'], [{ name: 'word/more.xml', data: zeros, claimedBytes: 10 }]),
-      ['expands'],
-    ],
-    [
-      'a document whose entries are the same bytes',
-      'docx',
-      () =>
-        zipOf(
-          Array.from({ length: 50 }, () => ({ name: 'word/document.xml', data: wordXml(['x'.repeat(500)]) })),
-          { overlapping: true },
-        ),
-      ['expands'],
-    ],
-    [
-      'ten thousand documents in one',
-      'docx',
-      () => zipOf(Array.from({ length: 10_001 }, (_, index) => ({ name: `${index}.xml`, data: Buffer.from('x') }))),
-      ['expands'],
-    ],
-    [
-      'entities that contain each other',
-      'docx',
-      () => {
-        const levels = Array.from({ length: 20 }, (_, n) => `<!ENTITY e${n + 1} "${`&e${n};`.repeat(20)}">`).join('');
-        const xml = `<!DOCTYPE d [<!ENTITY e0 "ha">${levels}]><w:document>&e20;</w:document>`;
-        return docxOf(['x'], [{ name: 'word/document.xml', data: Buffer.from(xml) }]);
-      },
-      ['unreadable'],
-    ],
-    ['a damaged PDF', 'pdf', () => Buffer.from('%PDF-1.7 nothing'), ['unreadable']],
-    ['a damaged document', 'docx', () => docxOf(['x']).subarray(10), ['unreadable']],
-  ];
-  test.each(bombs)('%s', async (_name, kind, file, reasons) => {
+  test.each(hostileFiles)('$name', async ({ kind, file, reasons }) => {
     expect(reasons).toContain(await refusal(kind, file()));
     // the next file is none the worse
     expect(await textOf('plain', 'fine')).toBe('fine');
