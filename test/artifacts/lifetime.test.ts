@@ -77,6 +77,9 @@ test('an expiry is announced once, by the service itself', async () => {
   await expire(artifact_id, '1 second');
   const events = async () => (await eventsOf(app, artifact_id)).filter((type) => type === 'artifact.expired');
   await vi.waitFor(async () => expect(await events()).toHaveLength(1), { timeout: 10_000, interval: 50 });
+  const [task] = app.services.artifacts.tasks;
+  expect(await task!.run({}, { jobId: '1', number: 1, signal: new AbortController().signal })).toBe(0);
+  expect(await events()).toHaveLength(1);
   // another lifetime ends again
   await putArtifact(ann, artifact_id, { ttl_seconds: 60 });
   await expire(artifact_id, '1 second');

@@ -146,6 +146,8 @@ test('a new text is what the last one was, unless somebody says what it is', asy
   expect(await put({ content: '# b' })).toEqual(['markdown', 'text/markdown']);
   expect(await put({ content: '<p>', mime_type: 'text/html' })).toEqual(['html', 'text/html']);
   expect(await put({ content: 'a,b', artifact_type: 'csv' })).toEqual(['csv', 'text/csv']);
+  await put({ content: 'import os', mime_type: 'text/x-python' });
+  expect(await put({ content: 'import sys' })).toEqual(['code', 'text/x-python']);
 });
 
 test('an old version has no content, thread, status or lifetime to change, but labels', async () => {

@@ -42,7 +42,7 @@ afterEach(async () => {
 const residentMiB = () =>
   Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${service.child.pid}/status`, 'utf8'))![1]) / 1024;
 
-test('files and documents that are made to exhaust it cost the service little, and other requests nothing', async () => {
+test('hostile files and documents cost the service little memory, and other requests nothing', async () => {
   const client = await Client.register(await service.url());
   const shelf = `/v1/orgs/${client.orgId}/workspaces/${client.workspaceId}/namespaces/default/artifacts`;
   const json = { ...client.headers, 'content-type': 'application/json', accept: 'application/json' };
