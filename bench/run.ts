@@ -1,8 +1,9 @@
 // `npm run bench`: the façade against hand-written servers over the same database, in one run. Quote the ratios, not
-// the rates. `BENCH_ONLY=hostile npm run bench`: only what hostile documents cost; `graphql`: only `/graphql`;
-// `instances`: only tool instances; `entities`: only the knowledge graph; `artifacts`: only artifacts; `writes`: only
-// changes; `files`: only uploads and downloads; `streams`: only event streams; `search`: only queries; `reads`: without
-// growth, hostile documents and streams.
+// the rates. `BENCH_ONLY=hostile npm run bench`: only what hostile documents cost; `bombs`: only what they and hostile
+// files do to other requests; `graphql`: only `/graphql`; `instances`: only tool instances; `entities`: only the
+// knowledge graph; `artifacts`: only artifacts; `writes`: only changes; `files`: only uploads and downloads; `uploads`:
+// only the memory of large ones; `streams`: only event streams; `search`: only queries; `reads`: without growth,
+// hostile documents and streams.
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -10,10 +11,12 @@ import { setTimeout } from 'node:timers/promises';
 import { withScratchDatabase } from '../scripts/scratch-database.ts';
 import { migrationsDir, projectRoot } from '../src/paths.ts';
 import { migrate } from '../src/platform/postgres/migrate.ts';
+import { startS3 } from '../test/support/s3-server.ts';
 import { register } from './api.ts';
 import { artifacts } from './cases/artifacts.ts';
+import { bombs } from './cases/bombs.ts';
 import { entities } from './cases/entities.ts';
-import { files } from './cases/files.ts';
+import { files, uploadsAtOnce } from './cases/files.ts';
 import { graphql } from './cases/graphql.ts';
 import { hostile } from './cases/hostile-documents.ts';
 import { instances } from './cases/instances.ts';
@@ -53,6 +56,8 @@ async function throughput(env: Record<string, string>): Promise<void> {
     const product = await started('product', PRODUCT);
     const url = env.DATABASE_URL!;
     if (only === 'hostile') return await hostile(product, await register(product));
+    if (only === 'bombs') return await bombs(product, await register(product), rounds);
+    if (only === 'uploads') return await freshUploads(env, product);
     if (only === 'graphql') {
       const account = await register(product);
       await seedWorkspaces(url, account, SMALL);
@@ -103,11 +108,35 @@ async function throughput(env: Record<string, string>): Promise<void> {
     if (only === 'reads') return;
     await writes([pg, product], product, account, rounds);
     await files([pg, product], product, account, rounds);
+    await freshUploads(env, product);
     await growth(product, account, url, large, rounds);
     await hostile(product, account);
+    await bombs(product, account, rounds);
     await streamed();
   } finally {
     for (const server of running) await server.stop();
+  }
+}
+
+/** Memory of large uploads to services that have done nothing before: with a folder, and with S3. */
+async function freshUploads(env: Record<string, string>, product: ServerProcess): Promise<void> {
+  const account = await register(product);
+  const s3 = await startS3();
+  try {
+    for (const [store, more] of [
+      ['a folder', {}],
+      ['S3', s3.env],
+    ] as const) {
+      const own = await ServerProcess.start('product', PRODUCT, { ...env, ...more });
+      await setTimeout(SETTLING_MS);
+      try {
+        await uploadsAtOnce(own, account, store);
+      } finally {
+        await own.stop();
+      }
+    }
+  } finally {
+    await s3.stop();
   }
 }
 

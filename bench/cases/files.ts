@@ -49,7 +49,6 @@ export async function files(
   const paths = new Map(servers.map(({ name }) => [name, downloadPath(orgId, id, userId)]));
   paths.set(product.name, own.pathname + own.search);
   print('download 1 MiB', await compare(servers, (server) => paths.get(server.name)!, token, settings));
-  await memory(product, `${artifacts}/upload`, token);
 }
 
 async function send(server: ServerProcess, path: string, token: string, body: Buffer): Promise<unknown> {
@@ -59,8 +58,10 @@ async function send(server: ServerProcess, path: string, token: string, body: Bu
   return response.json();
 }
 
-/** How much memory many large uploads take, at once, after those above have warmed the process up. */
-async function memory(product: ServerProcess, path: string, token: string): Promise<void> {
+/** How much memory many large uploads take at once. @param store what the service keeps its files in */
+export async function uploadsAtOnce(product: ServerProcess, account: Account, store: string): Promise<void> {
+  const { orgId, workspaceId, token } = account;
+  const path = `/v1/orgs/${orgId}/workspaces/${workspaceId}/namespaces/default/artifacts/upload`;
   const body = formOf(LARGE - 1);
   const before = product.residentMiB();
   let most = before;
@@ -77,7 +78,7 @@ async function memory(product: ServerProcess, path: string, token: string): Prom
   });
   await watched;
   console.log(
-    `${AT_ONCE} uploads of 50 MiB at once: resident memory grew by ${(most - before).toFixed(0)} MiB ` +
+    `\n${AT_ONCE} uploads of 50 MiB at once to ${store}: resident memory grew by ${(most - before).toFixed(0)} MiB ` +
       `(${before.toFixed(0)} before)`,
   );
 }

@@ -115,10 +115,12 @@ export class ArtifactService {
       demandPlaces(tx, place, given.threadId);
       taking?.demand(tx);
       recordChange(tx, 'create', 'artifact', row);
-      if (isSomething(body)) indexing.contentChanged(tx, { id, version: 1 });
+      const columns = columnsOfBody(body, given);
+      const { mimeType } = columns;
       const written = tx.create('artifacts', {
         ...row,
-        ...columnsOfBody(body, given),
+        ...columns,
+        ...(isSomething(body) && indexing.contentChanged(tx, { id, version: 1, mimeType })),
         rootArtifactId: id,
         threadId: given.threadId ?? null,
         name: given.name,
@@ -224,7 +226,7 @@ export class ArtifactService {
       const body = file || (content !== undefined && content !== before.content) ? bodyOf(content, file) : null;
       const lifetime = changedLifetime(before, input);
       const set = { ...columnsOf(input), ...lifetime };
-      if (body) this.#change(tx, before, body, { ...set, ...columnsOfBody(body, saidOf(before, input, file)) });
+      if (body) this.#change(tx, before, body, set, columnsOfBody(body, saidOf(before, input, file)));
       else tx.update('artifacts', { id }, set);
       if (lifetime) tx.update('artifacts', { rootArtifactId: id, isLatest: false }, lifetime);
       taking?.take(tx);
@@ -234,15 +236,27 @@ export class ArtifactService {
   }
 
   /** Gives the head its next version. */
-  #change(tx: Tx, before: ArtifactRow, body: Body, set: Columns<'artifacts'>): void {
+  #change(
+    tx: Tx,
+    before: ArtifactRow,
+    body: Body,
+    set: Columns<'artifacts'>,
+    columns: ReturnType<typeof columnsOfBody>,
+  ): void {
     const { id } = before;
+    const { sizeBytes, mimeType } = columns;
     const version = before.version + 1;
     tx.write(snapshotOf(before));
-    tx.update('artifacts', { id }, { ...set, ...unindexed, version });
+    const index = isSomething(body) ? this.#deps.indexing.contentChanged(tx, { id, version, mimeType }) : {};
+    tx.update('artifacts', { id }, { ...set, ...columns, ...unindexed, ...index, version });
     tx.write(statement`delete from artifact_chunks where artifact_id = ${id}`);
     if (before.promotedToSourceId)
-      followArtifact(tx, id, { status: 'pending', chunkCount: 0, tokenCount: 0, sizeBytes: set.sizeBytes ?? 0n });
-    if (isSomething(body)) this.#deps.indexing.contentChanged(tx, { id, version });
+      followArtifact(tx, id, {
+        status: index.isIndexed ? 'ready' : 'pending',
+        chunkCount: 0,
+        tokenCount: 0,
+        sizeBytes,
+      });
     emitChange(tx, 'version_created', 'artifact', before, { version });
   }
 

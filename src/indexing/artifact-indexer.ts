@@ -1,6 +1,6 @@
 import { systemCaller } from '../access/system-caller.ts';
 import { previewOf } from '../artifacts/artifact-content.ts';
-import type { ArtifactIndexing, ChangedContent } from '../artifacts/artifact-indexing.ts';
+import type { ArtifactIndexing, ChangedContent, IndexColumns } from '../artifacts/artifact-indexing.ts';
 import type { Owner } from '../core/owner.ts';
 import { type Attempt, GiveUp, type Task } from '../core/tasks.ts';
 import type { Changes, Tx } from '../data/changes.ts';
@@ -24,6 +24,7 @@ const TRIES_AT_LIMITS = 2;
 /** A node reads one file at a time, and the next one from the store meanwhile. */
 const AT_ONCE = 2;
 const COLLECTION = 'full_text';
+const PLAIN = 'text/plain';
 /** What `index_error` says where the file is not at fault. */
 const UNREAD = 'The content could not be read.';
 
@@ -70,15 +71,18 @@ export class ArtifactIndexer implements ArtifactIndexing, Owner {
     this.tasks = [this.#task as Task, forgettingTask(deps)];
   }
 
-  contentChanged(tx: Tx, { id: artifactId, version }: ChangedContent): void {
+  contentChanged(tx: Tx, { id: artifactId, version, mimeType }: ChangedContent): IndexColumns {
+    if (textKindOf(mimeType ?? PLAIN) === null)
+      return { isIndexed: true, indexedAt: new Date(), indexCollection: COLLECTION };
     tx.enqueue(this.#task, { artifactId, version }, { key: `index ${artifactId}` });
+    return {};
   }
 
   async #run(job: IndexJob, { number }: Attempt): Promise<void> {
     const claimed = await this.#claim(job, number);
     if (!claimed) return;
     try {
-      const kind = textKindOf(claimed.mimeType ?? 'text/plain');
+      const kind = textKindOf(claimed.mimeType ?? PLAIN);
       const found = kind ? await this.#deps.extraction.extract(await this.#contentOf(claimed, kind)) : NOTHING;
       await this.#store(job, claimed, found);
     } catch (error) {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { whileJobsWait } from '../support/held-jobs.ts';
 import { changesOf, colleague, eventsOf, register } from '../support/person.ts';
 import { type ArtifactPage, getArtifact, newArtifact, putArtifact, shelfOf } from './artifacts.ts';
 
@@ -31,7 +32,11 @@ test('a new artifact has every field of the spec, and is recorded', async () => 
     source_tool: 'writer',
     ttl_seconds: 3600,
   };
-  const body = await newArtifact(ann, given);
+  const { body, read, events } = await whileJobsWait(app, async () => {
+    const made = await newArtifact(ann, given);
+    const { artifact_id: id } = made;
+    return { body: made, read: (await getArtifact(ann, id)).body, events: await eventsOf(app, id) };
+  });
   expect(body).toEqual({
     ...given,
     artifact_id: expect.stringMatching(/^art_[0-9A-Z]{26}$/),
@@ -65,8 +70,8 @@ test('a new artifact has every field of the spec, and is recorded', async () => 
     promoted_to_source_id: null,
   });
   expect(Date.parse(body.expires_at!) - Date.parse(body.created_at)).toBeGreaterThan(3_590_000);
-  expect((await getArtifact(ann, body.artifact_id)).body).toEqual(body);
-  expect(await eventsOf(app, body.artifact_id)).toEqual(['artifact.created']);
+  expect(read).toEqual(body);
+  expect(events).toEqual(['artifact.created']);
   expect(await changesOf(app, body.artifact_id)).toMatchObject([
     { action: 'create', resourceType: 'artifact', orgId: ann.orgId, workspaceId: ann.workspaceId },
   ]);

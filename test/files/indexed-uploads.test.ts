@@ -70,7 +70,14 @@ describe.each(['folder', 's3'])('a file that was uploaded to a %s', (kind) => {
     const png = await uploaded({ name: 'bird.png', content: PNG }, { root_artifact_id: root, artifact_type: 'map' });
     expect([pdf, png]).toMatchObject([
       { artifact_id: root, version: 2, artifact_type: 'document', mime_type: 'application/pdf', content: null },
-      { artifact_id: root, version: 3, artifact_type: 'map', mime_type: 'image/png', content_preview: null },
+      {
+        artifact_id: root,
+        version: 3,
+        artifact_type: 'map',
+        mime_type: 'image/png',
+        content_preview: null,
+        is_indexed: true,
+      },
     ]);
     for (const word of ['dipper', 'owls']) expect((await found(word)).total_results).toBe(0);
     const text = await putArtifact(ann, root, { content: 'Wrens sing' });

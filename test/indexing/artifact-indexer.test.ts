@@ -29,7 +29,8 @@ async function made(owner: Person, body: object): Promise<string> {
 async function enqueue({ database, services }: TestApp, id: string, version: number): Promise<void> {
   const { sql, jobQueue: jobs } = services;
   const changes = new Changes({ database, sql, jobs, assertsLockOrder: true, onCommit: () => undefined });
-  await changes.run(systemCaller('test'), async (tx) => services.artifactIndexer.contentChanged(tx, { id, version }));
+  const content = { id, version, mimeType: null };
+  await changes.run(systemCaller('test'), async (tx) => services.artifactIndexer.contentChanged(tx, content));
 }
 
 /** An artifact that is a file. @param storesBytes without it the store does not have them */
@@ -101,6 +102,24 @@ test('indexes files of each kind, and shows their text', async () => {
   }
   const image = await uploaded(ann, 'image/png', Buffer.from('no text'));
   expect(await read(ann, image)).toMatchObject({ is_indexed: true, content_text: '', chunk_count: 0 });
+});
+
+test('what has no text is indexed at once, without a job, and its source is ready', async () => {
+  const ann = await register(app, { name: 'ann' });
+  const id = await made(ann, { name: 'picture', content: 'x', mime_type: 'image/png' });
+  expect(await read(ann, id)).toMatchObject({
+    is_indexed: true,
+    indexed_at: expect.any(String),
+    index_collection: 'full_text',
+    index_attempts: 0,
+    chunk_count: 0,
+  });
+  await ann.call('POST', `${artifactsOf(ann)}/${id}/promote`, {});
+  await ann.call('PUT', `${artifactsOf(ann)}/${id}`, { content: 'yz' });
+  expect(await app.services.sql.read('select 1 from jobs._private_jobs', [])).toEqual([]);
+  expect(
+    await app.services.sql.read('select status, size_bytes::int as size from sources where artifact_id = $1', [id]),
+  ).toEqual([{ status: 'ready', size: 2 }]);
 });
 
 test('a bomb stays an artifact that says why it is not indexed', async () => {

@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
@@ -128,13 +128,17 @@ test('every command of the section about connections prints what the README says
   await expectPrinted(steps, app.url, (script) => script.replaceAll('127.0.0.1:9000', `127.0.0.1:${providerPort}`));
 }, 120_000);
 
-test.each(['Entities and memories', 'Artifacts', 'Search'])(
+test.each(['Files', 'Entities and memories', 'Artifacts', 'Search'])(
   'every command of the section "%s" prints what the README says',
   async (title) => {
+    for (const file of ['README.md', 'package.json'])
+      copyFileSync(path.join(projectRoot, file), path.join(folder, file));
     const own = await startTestApp();
     try {
       await own.listen();
-      const blocks = blocksOf(readme.split(`## ${title}\n`)[1]!.split(/^## /m)[0]!);
+      const blocks = blocksOf(readme.split(`\n## ${title}\n`)[1]!.split(/^## /m)[0]!).filter(
+        (block) => !block.startsWith('npm run '),
+      );
       await expectPrinted(blocks, own.url, (script) => script);
     } finally {
       await own.close();

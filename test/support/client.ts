@@ -39,6 +39,13 @@ export class Client {
     throw new Error(`${method} ${path} answered ${answer.status}: ${JSON.stringify(answer.body)}`);
   }
 
+  /** Sends a form. @throws Error when the answer is not a success */
+  async submit(path: string, form: FormData): Promise<Json> {
+    const response = await fetch(`${this.#base}${path}`, { method: 'POST', headers: this.#headers, body: form });
+    if (!response.ok) throw new Error(`POST ${path} answered ${response.status}: ${await response.text()}`);
+    return (await response.json()) as Json;
+  }
+
   get(path: string): Promise<Json> {
     return this.must('GET', path);
   }

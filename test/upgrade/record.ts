@@ -64,6 +64,9 @@ export async function answersOf(client: Client, paths: readonly string[]): Promi
   return answers;
 }
 
+/** Each answer of such a path is a new link, if there is a file. */
+const LINK = '/artifacts/{artifact_id}/download';
+
 interface Operation {
   parameters?: { in: string; required?: boolean }[];
 }
@@ -73,7 +76,7 @@ async function readablePaths(client: Client, ids: Record<string, string>): Promi
   const document = (await client.get('/openapi.json')) as { paths: Record<string, { get?: Operation }> };
   const needsQuery = ({ parameters = [] }: Operation) => parameters.some((one) => one.in === 'query' && one.required);
   return Object.entries(document.paths)
-    .filter(([, { get }]) => get && !needsQuery(get))
+    .filter(([path, { get }]) => get && !needsQuery(get) && !path.endsWith(LINK))
     .map(([path]) => path.replace(/\{(\w+)\}/g, (_whole, name: string) => idOf(ids, name, path)));
 }
 

@@ -44,6 +44,7 @@ export async function seed(anyone: Client, tables: ReadonlySet<string>): Promise
   if (tables.has('logical_models')) await seedModels(ann, org, ids);
   if (tables.has('tools')) await seedTools(ann, org, ids);
   if (tables.has('entities')) await seedGraph(ann, org, ids);
+  if (tables.has('artifacts')) await seedArtifacts(ann, org, ids);
   if (tables.has('tool_instances')) await seedConnections(ann, org, ids);
   if (tables.has('augmentations')) await seedPipelines(ann, org, ids);
   if (tables.has('api_tokens')) seeded.apiToken = await seedTokens(ann, anyone, org, ids);
@@ -130,6 +131,32 @@ async function seedPipelines(ann: Client, org: string, ids: Json): Promise<void>
   ids.endpoint_id = text(await ann.post(`${app}/endpoints`, endpoint), 'endpoint_id');
   const action = { name: 'Yearly', kind: 'scheduled', cron: '0 0 1 1 *', timezone: 'Europe/Rome', augmentation_id };
   ids.action_id = text(await ann.post(`${app}/actions`, action), 'action_id');
+}
+
+/** An artifact of two versions that is a source, a file, and a source of its own. */
+async function seedArtifacts(ann: Client, org: string, ids: Json): Promise<void> {
+  const home = `${org}/workspaces/${String(ids.workspace_id)}`;
+  const artifacts = `${home}/namespaces/${String(ids.namespace_id)}/artifacts`;
+  const file = new FormData();
+  file.set('name', 'Numbers of old');
+  file.set('file', new Blob(['bird,count\nlark,3\n'], { type: 'text/csv' }), 'numbers.csv');
+  await ann.submit(`${artifacts}/upload`, file);
+  const plan = await ann.post(artifacts, {
+    name: 'Plan',
+    content: '# Plan of old',
+    artifact_type: 'markdown',
+    thread_id: ids.thread_id,
+    tags: ['one', 'two'],
+    metadata: { deep: { er: [true, 1.5] } },
+    ttl_seconds: 86_400,
+    is_pinned: true,
+  });
+  const id = text(plan, 'artifact_id');
+  ids.artifact_id = id;
+  await ann.must('PUT', `${artifacts}/${id}`, { content: '# A better plan, with words' });
+  await ann.post(`${artifacts}/${id}/promote`, { name: 'Knowledge' });
+  const source = { name: 'By hand', description: 'Old.', namespace_id: ids.namespace_id };
+  ids.source_id = text(await ann.post(`${home}/sources`, source), 'source_id');
 }
 
 async function seedEnvironments(ann: Client, org: string, ids: Json): Promise<void> {

@@ -1,0 +1,86 @@
+import { setTimeout } from 'node:timers/promises';
+import { hostileDocuments } from '../../test/support/hostile-documents.ts';
+import { hostileFiles } from '../../test/support/hostile-files.ts';
+import { type Account, call } from '../api.ts';
+import { load, median, type Rounds } from '../load.ts';
+import type { ServerProcess } from '../server-process.ts';
+
+/** Few, so that the requests wait for the bombs and not for each other. */
+const CONNECTIONS = 4;
+
+/**
+ * What hostile files and documents do to the requests of others, which may take twice as long (p99), and to the memory
+ * of the service. `BENCH_ONLY=bombs npm run bench` runs this alone.
+ */
+export async function bombs(product: ServerProcess, account: Account, { count, seconds }: Rounds): Promise<void> {
+  const { orgId, workspaceId, token } = account;
+  const workspaces = `/v1/orgs/${orgId}/workspaces`;
+  const shelf = `${workspaces}/${workspaceId}/namespaces/default/artifacts`;
+  const files = hostileFiles.map(({ name, file }) => ({ name, bytes: file() }));
+  const kinds: [title: string, send: (n: number) => Promise<unknown>][] = [
+    ['hostile files', (n) => upload(product, token, shelf, files[n % files.length]!)],
+    ['hostile documents', (n) => ask(product, token, n)],
+  ];
+  const p99 = async () => (await load(product, workspaces, token, seconds, CONNECTIONS)).p99Ms;
+  await call(product, token, 'GET', shelf);
+  await p99();
+  const before = product.residentMiB();
+  for (const [title, send] of kinds) {
+    const alone: number[] = [];
+    const beside: number[] = [];
+    for (let round = 0; round < count; round++) {
+      alone.push(await p99());
+      let isDone = false;
+      const sending = (async () => {
+        for (let n = round; !isDone; n++) {
+          await send(n);
+          // what the service has to read stays in front of it
+          await setTimeout(100);
+        }
+      })();
+      beside.push(
+        await p99().finally(() => {
+          isDone = true;
+        }),
+      );
+      await sending;
+    }
+    const ratios = beside.map((ms, round) => (ms / alone[round]!).toFixed(2));
+    const [without, besides] = [median(alone).toFixed(1), median(beside).toFixed(1)];
+    console.log(
+      `\n${title}: p99 of other requests ${without} ms alone, ${besides} ms beside them (${ratios.join(', ')} times)`,
+    );
+  }
+  const grown = product.residentMiB() - before;
+  console.log(`  resident memory of the service grew by ${grown.toFixed(0)} MiB (${before.toFixed(0)} before)`);
+}
+
+async function upload(
+  { url }: ServerProcess,
+  token: string,
+  shelf: string,
+  { name, bytes }: { name: string; bytes: Buffer },
+): Promise<void> {
+  const body = new FormData();
+  body.set('name', name);
+  body.set('file', new Blob([new Uint8Array(bytes)]), 'bomb');
+  const answer = await fetch(`${url}${shelf}/upload`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}` },
+    body,
+  });
+  if (answer.status !== 201) throw new Error(`an upload answered ${answer.status}: ${await answer.text()}`);
+  await answer.arrayBuffer();
+}
+
+async function ask({ url }: ServerProcess, token: string, n: number): Promise<void> {
+  const { query, variables = '{}', operationName = null } = hostileDocuments[n % hostileDocuments.length]!;
+  const answer = await fetch(`${url}/graphql`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', accept: 'application/json' },
+    body:
+      `{"query":${JSON.stringify(`${query} #${n}`)},"variables":${variables},` +
+      `"operationName":${JSON.stringify(operationName)}}`,
+  });
+  await answer.arrayBuffer();
+}
