@@ -37,6 +37,7 @@ import { CallerLimit } from './http/rate-limit.ts';
 import { replayGate } from './http/replay-gate.ts';
 import { addRequestContext, traceIdOf } from './http/request-context.ts';
 import { addRequestLog } from './http/request-log.ts';
+import { addSchemaDocuments } from './http/schema-documents.ts';
 import { cutOffSlowReaders } from './http/slow-readers.ts';
 import { cutOffSlowSenders, UPLOAD_TIMEOUT_MS } from './http/slow-senders.ts';
 import { addStartPage } from './http/start-page.ts';
@@ -52,6 +53,7 @@ import type { Mailer } from './platform/mail/mail.ts';
 import { Outbound } from './platform/outbound/outbound.ts';
 import type { Database } from './platform/postgres/database.ts';
 import { OutageLog } from './platform/postgres/outage-log.ts';
+import { recipeSchema } from './recipes/recipe-schema.ts';
 import { createServices, type Runtime, type Services } from './services.ts';
 import { writeBuiltInTools } from './tools/built-in-tools.ts';
 
@@ -120,6 +122,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     linkCaller: services.linkCaller,
     maxUploadBytes: config.maxUploadBytes,
   });
+  addSchemaDocuments(server, { recipe: recipeSchema });
   addStartPage(server, {
     publicUrl: config.publicUrl,
     listeningUrl: () => listeningUrl(server, config),

@@ -71,6 +71,7 @@ import type { Outbound } from './platform/outbound/outbound.ts';
 import type { Database } from './platform/postgres/database.ts';
 import { Storage } from './platform/storage/storage.ts';
 import { ProviderAccountService } from './provider-accounts/provider-account.service.ts';
+import { RecipeService } from './recipes/recipe.service.ts';
 import { ReleaseService } from './releases/release.service.ts';
 import { Credentials } from './secrets/credentials.ts';
 import { RevealService } from './secrets/reveal.service.ts';
@@ -309,6 +310,7 @@ export function createServices(process: ProcessDeps) {
     augmentations: new AugmentationService(deps),
     endpoints: new EndpointService(deps),
     actions: new ActionService(deps),
+    recipes: new RecipeService(),
     environments: new EnvironmentService({ ...deps, secrets }),
     deployments: new DeploymentService(deps),
     entities: new EntityService(deps),

@@ -7,6 +7,7 @@ import { appArgs, idArg } from '../graphql/place-args.ts';
 import { refersTo } from '../graphql/references.ts';
 import { readable } from '../graphql/resource.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
+import { CRON, kinds, MAX_CRON_LENGTH, MAX_INPUT_BYTES } from './action.words.ts';
 
 const Action = builder.prismaObject('Action', {
   description: 'What starts an augmentation of an app besides requests: somebody, an event, or the clock.',
@@ -45,8 +46,8 @@ refersTo(Action, {
 });
 readable(Action, { kind: 'action', below: App, reads: ({ actions }) => actions.reads });
 
-const kind = { oneOf: ['trigger', 'scheduled', 'manual'] };
-const cron = { pattern: '[0-9A-Za-z*,/-]+(?: [0-9A-Za-z*,/-]+){4}', maxLength: 128 };
+const kind = { oneOf: kinds };
+const cron = { pattern: CRON, maxLength: MAX_CRON_LENGTH };
 const timezone = { minLength: 1, maxLength: 64 };
 const triggerEvent = { minLength: 1, maxLength: 128 };
 
@@ -77,7 +78,7 @@ const CreateActionInput = builder.inputType('CreateActionInput', {
     }),
     input: t.field({
       type: 'JSONObject',
-      constraints: { maxBytes: 64 * 1024 },
+      constraints: { maxBytes: MAX_INPUT_BYTES },
       description: 'What the augmentation gets, free-form.',
     }),
   }),
@@ -113,7 +114,7 @@ const UpdateActionInput = builder.inputType('UpdateActionInput', {
     timezone: t.string({ constraints: timezone, description: 'The IANA time zone. `null` stands for `UTC`.' }),
     input: t.field({
       type: 'JSONObject',
-      constraints: { maxBytes: 64 * 1024, notNull: true },
+      constraints: { maxBytes: MAX_INPUT_BYTES, notNull: true },
       description: 'Replaces what the augmentation gets.',
     }),
   }),

@@ -4,8 +4,17 @@ import { newId } from '../core/ids.ts';
 import type { Tx } from '../data/changes.ts';
 import { statement } from '../data/writes.ts';
 
-/** Most stages of an augmentation, steps of one stage, steps of all stages, and bytes of the configs of all steps. */
-export const limits = { stages: 50, stepsOfStage: 50, steps: 200, configBytes: 256 * 1024 } as const;
+/**
+ * Most stages of an augmentation, steps of one stage, steps of all stages, and bytes of the config of one step and of
+ * all steps.
+ */
+export const limits = {
+  stages: 50,
+  stepsOfStage: 50,
+  steps: 200,
+  stepConfigBytes: 64 * 1024,
+  configBytes: 256 * 1024,
+} as const;
 
 /** A step as a caller gives it. */
 export interface StepInput {

@@ -8,6 +8,7 @@ import { refersTo } from '../graphql/references.ts';
 import { readable } from '../graphql/resource.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
 import type { Augmentation as AugmentationRow, Stage, Step } from './augmentation.source.ts';
+import { executionModes, statuses } from './augmentation.words.ts';
 import { limits } from './augmentation-stages.ts';
 
 const AugmentationStep = builder.objectRef<Step>('AugmentationStep').implement({
@@ -71,7 +72,7 @@ tracked(Augmentation);
 refersTo(Augmentation, { appId: { kind: 'app', required: true } });
 readable(Augmentation, { kind: 'augmentation', below: App, reads: ({ augmentations }) => augmentations.reads });
 
-const status = { oneOf: ['draft', 'active', 'archived'] };
+const status = { oneOf: statuses };
 
 const StepInput = builder.inputType('AugmentationStepInput', {
   description: 'A step of a stage.',
@@ -90,7 +91,7 @@ const StepInput = builder.inputType('AugmentationStepInput', {
     }),
     config: t.field({
       type: 'JSONObject',
-      constraints: { maxBytes: 64 * 1024 },
+      constraints: { maxBytes: limits.stepConfigBytes },
       description: 'Settings of the step, free-form. All steps together have at most 256 KiB.',
     }),
     logicalModelId: t.id({
@@ -113,7 +114,7 @@ const StageInput = builder.inputType('AugmentationStageInput', {
     }),
     name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
     executionMode: t.string({
-      constraints: { oneOf: ['sequential', 'parallel'] },
+      constraints: { oneOf: executionModes },
       description: 'How the steps run: `sequential` (default) or `parallel`.',
     }),
     steps: t.field({

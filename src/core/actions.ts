@@ -13,6 +13,7 @@ export const eventNames = {
   relate: 'related',
   unrelate: 'unrelated',
   promote: 'promoted',
+  apply: 'applied',
 } as const;
 
 /** A verb of {@link eventNames}. */
@@ -29,6 +30,7 @@ const others = [
   'undeploy',
   'connect',
   'disconnect',
+  'export',
 ] as const;
 
 /** What an activity record says was done. */

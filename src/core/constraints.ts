@@ -48,6 +48,9 @@ export interface JsonShape {
 export const constraintsOf = (element: { extensions: Readonly<Record<string, unknown>> }): Constraints =>
   (element.extensions.constraints as Constraints | undefined) ?? {};
 
+/** Pattern of a value of an open set (defaults §0.3). */
+export const OPEN_WORD = '[a-z][a-z0-9_.:-]{0,63}';
+
 /** One broken constraint; `path` is relative to the value (list index, key). */
 export interface ConstraintIssue {
   path: (string | number)[];

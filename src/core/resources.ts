@@ -282,6 +282,12 @@ export const resources = {
     may: { read: 'viewer', create: 'member', update: 'member', delete: 'editor' },
     events: editable,
   },
+  // recipes are the same everywhere: to apply one makes an app in a workspace
+  recipe: {
+    in: 'workspace',
+    may: { read: 'viewer', apply: 'editor', export: 'editor' },
+    events: ['applied'],
+  },
   sync: { in: 'workspace', may: { subscribe: 'viewer' } },
 
   // internal to the service

@@ -7,6 +7,7 @@ import { appArgs, idArg } from '../graphql/place-args.ts';
 import { refersTo } from '../graphql/references.ts';
 import { readable } from '../graphql/resource.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
+import { MAX_PATH_LENGTH, methods, PATH } from './endpoint.words.ts';
 
 const Endpoint = builder.prismaObject('Endpoint', {
   description: 'An address at which an app answers: a request to it runs an augmentation.',
@@ -29,8 +30,8 @@ refersTo(Endpoint, {
 });
 readable(Endpoint, { kind: 'endpoint', below: App, reads: ({ endpoints }) => endpoints.reads });
 
-const path = { pattern: '(?:/[a-z0-9]+(?:[._-][a-z0-9]+)*)+', maxLength: 128 };
-const method = { oneOf: ['GET', 'PUT', 'PATCH', 'DELETE', 'POST'] };
+const path = { pattern: PATH, maxLength: MAX_PATH_LENGTH };
+const method = { oneOf: methods };
 
 const CreateEndpointInput = builder.inputType('CreateEndpointInput', {
   description: 'A new endpoint.',

@@ -1,5 +1,5 @@
 import type { InputRef } from '@pothos/core';
-import type { Constraints } from '../core/constraints.ts';
+import { type Constraints, OPEN_WORD } from '../core/constraints.ts';
 import type { Role } from '../core/roles.ts';
 import { builder } from './builder.ts';
 
@@ -12,7 +12,7 @@ export const bounds = {
   tags: { maxItems: 50, item: { minLength: 1, maxLength: 64 }, notNull: true },
   id: { minLength: 1, maxLength: 128 },
   /** A value of an open set (defaults §0.3). */
-  open: { pattern: '[a-z][a-z0-9_.:-]{0,63}' },
+  open: { pattern: OPEN_WORD },
   slug: { pattern: '[a-z0-9]+(?:-[a-z0-9]+)*', maxLength: 64 },
   json: { maxBytes: 256 * 1024, notNull: true },
   /** Free-form data of a new resource; `null` means none. */

@@ -22,6 +22,7 @@ import '../namespaces/namespace.graph.ts';
 import '../organizations/invitation.graph.ts';
 import '../organizations/organization.graph.ts';
 import '../organizations/organization-member.graph.ts';
+import '../recipes/recipe.graph.ts';
 import '../releases/release.graph.ts';
 import '../secrets/secret.graph.ts';
 import '../sources/source.graph.ts';

@@ -22,6 +22,8 @@ const withoutTenant = [
   'GET /v1/auth/config',
   'GET /v1/auth/invite-info',
   'GET /v1/orgs/{org_id}/tools/custom-action-schemas',
+  'GET /v1/orgs/{org_id}/recipes',
+  'GET /v1/orgs/{org_id}/recipes/{recipe_id}',
 ];
 
 let app: TestApp;

@@ -128,6 +128,9 @@ const matrix: Record<Permission, string> = {
   'memory:create': '- x x x x',
   'memory:update': '- x x x x',
   'memory:delete': '- - x x x',
+  'recipe:read': 'x x x x x',
+  'recipe:apply': '- - x x x',
+  'recipe:export': '- - x x x',
   'sync:subscribe': 'x x x x x',
 };
 

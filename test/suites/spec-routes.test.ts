@@ -124,6 +124,8 @@ const spec: [method: string, path: string, errors: string, status: number][] = [
   ['POST', `${W}/connections/api-key`, 'C', 201],
   ['DELETE', `${W}/connections/{tool_instance_id}`, 'C', 200],
   ['POST', '/v1/connections/oauth/exchange', 'C', 200],
+  ['GET', `${O}/recipes`, 'B', 200],
+  ['GET', `${O}/recipes/{recipe_id}`, 'B', 200],
 ];
 
 test('the routes of the spec are there, with their methods, paths, error sets and statuses, and no other', () => {
@@ -131,7 +133,7 @@ test('the routes of the spec are there, with their methods, paths, error sets an
     routes.map(({ method, path, errors, status }) => `${method} ${path} ${errors} ${status}`).sort();
   const wanted = spec.map(([method, path, errors, status]) => ({ method, path, errors, status }));
   expect(lines(operations.filter(({ isAddition }) => !isAddition))).toEqual(lines(wanted));
-  expect(spec).toHaveLength(110);
+  expect(spec).toHaveLength(112);
 });
 
 test('an addition takes no path of the spec', () => {
@@ -235,6 +237,9 @@ const shapes = {
   Entities: 'total has_more next_cursor entities',
   Traversal: 'root connected_entities linked_memories depth_reached',
   Message: 'message',
+  Recipes: 'recipes total',
+  RecipeSummary: 'id name description category icon tags needs_embedding',
+  Recipe: 'id name description category icon tags needs_embedding version requirements definition parameters',
 };
 type Shape = keyof typeof shapes;
 
@@ -564,6 +569,14 @@ describe('the shapes of the spec', () => {
     const list = await get<{ tools: unknown[] }>(url);
     hasShape(list, 'Tools');
     hasShape(list.tools.at(-1), 'Tool');
+  });
+
+  test('recipes', async () => {
+    const url = `/v1/orgs/${world.ids.org_id}/recipes`;
+    const list = await get<{ recipes: unknown[] }>(url);
+    hasShape(list, 'Recipes');
+    hasShape(list.recipes[0], 'RecipeSummary');
+    hasShape(await get(`${url}/doc-qa`), 'Recipe');
   });
 
   test('tool instances', async () => {

@@ -15,7 +15,7 @@ import {
 import { schema } from '../../src/graphql/schema.ts';
 import { measureDocument } from '../../src/graphql/transport/document-size.ts';
 import { snakeCase } from './names.ts';
-import { constraintsOf, type SampleSource, sampleArgument, sampleInput } from './samples.ts';
+import { constraintsOf, type SampleSource, sampleArgument, sampleInput, sharedIds } from './samples.ts';
 
 type Kind = 'query' | 'mutation' | 'subscription';
 type Field = GraphQLField<unknown, unknown>;
@@ -45,6 +45,7 @@ const idMeanings: Record<string, string> = {
   secretVersions: 'secret_id',
   entityTraversal: 'entity_id',
   artifactVersions: 'artifact_id',
+  recipe: 'recipe_id',
 };
 
 /** The path-variable name of an argument: `id` of `workspace` and of `deleteWorkspace` is a `workspace_id`. */
@@ -80,7 +81,8 @@ function argumentOf(root: RootField, argument: GraphQLArgument, source: SampleSo
   if (isInputObjectType(type)) return sampleInput(type, source, { requiredOnly });
   if (argument.name === 'id') {
     const meaning = meaningOf(root, 'id', source.ids);
-    const id = meaning === 'id' && root.name === 'node' ? source.ids.workspace_id : source.ids[meaning];
+    const id =
+      meaning === 'id' && root.name === 'node' ? source.ids.workspace_id : (sharedIds[meaning] ?? source.ids[meaning]);
     if (id === undefined)
       throw new Error(
         `The suites do not know what 'id' of ${titleOf(root)} means: ` +

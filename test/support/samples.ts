@@ -115,11 +115,15 @@ const texts = (marker: string, n: number) => [
   `/${marker}-${n}`,
 ];
 
+/** Ids of what is the same in every organization, by the name of their path variable. */
+export const sharedIds: Readonly<Record<string, string>> = { recipe_id: 'starter-chat' };
+
 /** Path and query variables that are no id of the world, by name. */
 const variables: Record<string, (source: SampleSource) => unknown> = {
   token: () => 'nobody-was-mailed-this-token',
   name: ({ ids }) => ids.name,
   slug: ({ ids }) => ids.slug,
+  recipe_id: () => sharedIds.recipe_id,
   cursor: () => absent,
   after: () => absent,
 };

@@ -6,7 +6,7 @@ import type { TestApp } from './app.ts';
 import { operationAt, operations, pathVariables, routeOf } from './operations.ts';
 import { type Account, createUser, PASSWORD, register } from './person.ts';
 import { expectOk, injectable, partsOf } from './requests.ts';
-import type { SampleSource } from './samples.ts';
+import { type SampleSource, sharedIds } from './samples.ts';
 import { makeMarkedInstance } from './tool-instance.ts';
 
 /**
@@ -187,7 +187,7 @@ async function fill(app: TestApp, world: World, method: string, path: string, wi
  */
 async function makeId(app: TestApp, world: World, variable: string): Promise<void> {
   const ids = world.ids as Record<string, string>;
-  if (ids[variable] !== undefined) return;
+  if (ids[variable] !== undefined || sharedIds[variable] !== undefined) return;
   const maker = makerOf(variable);
   if (!maker) {
     throw new Error(

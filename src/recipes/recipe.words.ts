@@ -1,0 +1,22 @@
+/** Categories of recipes (spec, Recipes), in the order of the catalogue. */
+export const categories = ['starter', 'intermediate', 'advanced'] as const;
+
+/** A category of recipes. */
+export type Category = (typeof categories)[number];
+
+/** Types that a parameter of a recipe can have. */
+export const parameterTypes = ['string', 'integer', 'number', 'boolean'] as const;
+
+/** Pattern of the local names in a recipe, and of the names of recipes. */
+export const KEY = '[a-z0-9]+(?:-[a-z0-9]+)*';
+
+/** The most of each part that a recipe has, and the most bytes of its JSON. */
+export const limits = {
+  bytes: 1024 * 1024,
+  parameters: 50,
+  augmentations: 100,
+  stages: 1_000,
+  steps: 4_000,
+  endpoints: 100,
+  actions: 100,
+} as const;
