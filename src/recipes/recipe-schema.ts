@@ -94,7 +94,7 @@ export const recipeSchema: JsonSchema = {
       requirements: form(
         ['tools', 'models', 'secrets'],
         { tools: texts('Slugs of tools.'), models: texts('Logical models.'), secrets: texts('Names of secrets.') },
-        'What the recipe uses and does not make. The service derives it from the definition: what is given is not used.',
+        'What the recipe uses and does not make. The service derives it from the definition.',
       ),
       parameters: list(limits.parameters, 'parameter', 'What the one who applies the recipe may choose.'),
       definition,
