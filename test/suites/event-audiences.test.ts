@@ -53,6 +53,7 @@ const liesIn: Partial<Record<ResourceWord, readonly Below[]>> = {
   connection: [],
   entity: ['namespace', 'app'],
   memory: ['namespace', 'app'],
+  recipe: [],
 };
 
 interface Listener {
