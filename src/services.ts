@@ -5,6 +5,7 @@ import { Passwords } from './access/passwords.ts';
 import type { SigningKeys } from './access/signing-keys.ts';
 import { TokenUses } from './access/token-uses.ts';
 import { ActionService } from './actions/action.service.ts';
+import { ActivityService } from './activity/activity.service.ts';
 import { apiTokenNotices } from './api-tokens/api-token.notices.ts';
 import { ApiTokenRefresh } from './api-tokens/api-token.refresh.ts';
 import { ApiTokenService } from './api-tokens/api-token.service.ts';
@@ -227,6 +228,7 @@ export function createServices(process: ProcessDeps) {
     authentication,
     tokenUses,
     activity,
+    activityLog: new ActivityService(deps),
     passwords,
     onFault,
     tail,

@@ -289,6 +289,8 @@ export const resources = {
     events: ['applied'],
   },
   sync: { in: 'workspace', may: { subscribe: 'viewer' } },
+  // everybody reads their own records
+  activity: { prefix: 'act', in: 'anywhere', may: { read: ownOr('viewer', 'admin') } },
 
   // internal to the service
   session: { prefix: 'ses', in: 'nowhere' },
@@ -300,7 +302,6 @@ export const resources = {
   // a relation is read and changed with its entities
   entity_relation: { prefix: 'rel', in: ['namespace', 'app'] },
   file: { prefix: 'file', in: 'nowhere' },
-  activity: { prefix: 'act', in: 'anywhere' },
   event: { prefix: 'evt', in: 'anywhere' },
   // for requests that name no resource: an identifier without a known prefix, a path without a route
   node: { in: 'nowhere' },

@@ -3,20 +3,20 @@ import { TASK_METHOD } from '../access/system-caller.ts';
 import type { Action } from '../core/actions.ts';
 import { codeOf, type ErrorCode, errorCatalogue } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
+import { DEFAULT_NAMESPACE, type Place } from '../core/place.ts';
 import type { ResourceWord } from '../core/resources.ts';
 import { isDatabaseAway } from '../platform/postgres/faults.ts';
 import { bulkInsert } from './bulk-insert.ts';
 import type { Sql } from './sql.ts';
 import type { Write } from './writes.ts';
 
-/** What a service did to which resource. */
-export interface ActivityEntry {
+/** What a service did to which resource, and the place that it is in. */
+export interface ActivityEntry extends Place {
   action: Action;
   resourceType: ResourceWord;
   resourceId: string | null;
   orgId: string | null;
   workspaceId?: string | null;
-  appId?: string | null;
   /** The user, if nobody is signed in: the account that a mailed token belongs to. */
   userId?: string | null;
   /** The run that the operation is part of, if any. */
@@ -46,6 +46,8 @@ const columns = {
   org_id: 'text',
   user_id: 'text',
   workspace_id: 'text',
+  namespace_id: 'text',
+  environment_id: 'text',
   app_id: 'text',
   principal_type: 'text',
   principal_id: 'text',
@@ -79,6 +81,9 @@ export function activityRow(caller: Caller, entry: ActivityEntry, outcome?: Outc
     org_id: recordable(entry.orgId),
     user_id: userId,
     workspace_id: recordable(entry.workspaceId),
+    // the word says nothing about which namespace it was
+    namespace_id: entry.namespaceId === DEFAULT_NAMESPACE ? null : recordable(entry.namespaceId),
+    environment_id: recordable(entry.environmentId),
     app_id: recordable(entry.appId),
     principal_type: principal?.type ?? (request.method === TASK_METHOD ? 'system' : userId ? 'user' : 'anonymous'),
     principal_id: principal?.token?.id ?? userId,
@@ -136,7 +141,8 @@ export const writeActivity = (row: ActivityRow): Write => insert.write([row]);
  * up to a limit.
  */
 export class ActivityRecorder {
-  readonly retention = [`delete from activity where timestamp < now() - interval '90 days'`];
+  /** Whole months, which end with their partitions: a record is kept for at least 90 days. */
+  readonly retention = [`select drop_activity_before(now() - interval '90 days')`];
   readonly #sql: Sql;
   readonly #onFault: (error: unknown, lost: number) => void;
   readonly #recorded = new WeakSet<object>();

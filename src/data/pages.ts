@@ -8,8 +8,10 @@ export interface PageSource<Row> {
   from: string;
   /** Columns to read, by property. */
   columns: Readonly<Record<keyof Row & string, string>>;
-  /** Column of the key; ids sort by time. */
+  /** Column of the key; ids sort by time. For a key of several columns, the row of them. */
   key: string;
+  /** The columns of such a key, with their types. Its value is their texts, with a space between them. */
+  keys?: Readonly<Record<string, string>>;
   /**
    * The column before the key in the list's index, with its order. Its condition is written as a range of one value
    * (`between $1 and $1`).
@@ -87,12 +89,16 @@ function textOf<Row>(source: PageSource<Row>, form: string, write: () => string)
 }
 
 /** The condition on the key of the previous page, whose parameter has this number; none on the first page. */
-const behind = <Row>({ key, order }: PageSource<Row>, after: string | null, number: number): string[] =>
-  after === null ? [] : [`${key} ${order === 'desc' ? '<' : '>'} $${number}`];
+function behind<Row>({ key, keys, order }: PageSource<Row>, after: string | null, number: number): string[] {
+  if (after === null) return [];
+  const parts = Object.values(keys ?? {}).map((type, index) => `split_part($${number}, ' ', ${index + 1})::${type}`);
+  return [`${key} ${order === 'desc' ? '<' : '>'} ${keys ? `(${parts.join(', ')})` : `$${number}`}`];
+}
 
 const whereOf = (conditions: readonly string[]) => (conditions.length > 0 ? ` where ${conditions.join(' and ')}` : '');
 
-const orderOf = <Row>({ lead, key, order }: PageSource<Row>) => `${lead ? `${lead}, ` : ''}${key} ${order}`;
+const orderOf = <Row>({ lead, key, keys, order }: PageSource<Row>) =>
+  [...(lead ? [lead] : []), ...(keys ? Object.keys(keys) : [key]).map((column) => `${column} ${order}`)].join(', ');
 
 type ConditionsOf<Row> = (part: PageSource<Row>) => readonly string[];
 

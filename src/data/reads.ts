@@ -283,8 +283,11 @@ export class Reads<
 }
 
 /** A batching loader of values by composite keys, one per request. */
-const loaderOf = <Value>(context: RequestCache, name: string, load: (keys: readonly ParentKey[]) => Promise<Value[]>) =>
-  context.once(name, () => new DataLoader<ParentKey, Value, string>(load, { cacheKeyFn: (key) => key.join(' ') }));
+export const loaderOf = <Value>(
+  context: RequestCache,
+  name: string,
+  load: (keys: readonly ParentKey[]) => Promise<Value[]>,
+) => context.once(name, () => new DataLoader<ParentKey, Value, string>(load, { cacheKeyFn: (key) => key.join(' ') }));
 
 const isList = <Name extends string>(
   below: readonly Name[] | Readonly<Record<Name, string>>,

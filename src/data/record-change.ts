@@ -31,8 +31,9 @@ export function recordChange<Word extends ResourceWord>(
   row: ChangedRow,
   metadata: Record<string, unknown> = {},
 ): void {
-  const { id, orgId, workspaceId, appId } = row;
-  tx.audit({ action: verb, resourceType: kind, resourceId: id, orgId, workspaceId, appId, metadata });
+  const { id, orgId, workspaceId } = row;
+  const place = { orgId, workspaceId, ...placeOf(row, kind) };
+  tx.audit({ action: verb, resourceType: kind, resourceId: id, ...place, metadata });
   tx.emit(eventOf(`${kind}.${eventNames[verb]}` as EventType, kind, row));
 }
 

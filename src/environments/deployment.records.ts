@@ -115,7 +115,7 @@ function tell(tx: Tx, record: Deployment): void {
     number: record.number,
   };
   // the verbs are those of the action, not of the row
-  tx.audit({ action: activity, resourceType: 'deployment', resourceId: id, orgId, workspaceId, appId, metadata: data });
   const place = { orgId, workspaceId, environmentId: record.environmentId, appId };
+  tx.audit({ ...place, action: activity, resourceType: 'deployment', resourceId: id, metadata: data });
   emitChange(tx, event, 'deployment', { id, ...place }, data);
 }

@@ -36,6 +36,12 @@ export function registerNode<Row extends Identified>(
   registered.set(kind, { type: type as ObjectRef<Types, Identified>, load });
 }
 
+/** Whether the objects of a kind are nodes. */
+export const isNodeKind = (kind: IdKind): boolean => registered.has(kind);
+
+/** All types that are nodes, by their kind. */
+export const nodeKinds = (): ReadonlyMap<IdKind, NodeKind> => registered;
+
 /** @throws Error for a kind without a node */
 export function nodeKindOf(kind: IdKind): NodeKind {
   const found = registered.get(kind);

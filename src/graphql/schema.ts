@@ -1,5 +1,6 @@
 import './scalars.ts';
 import '../actions/action.graph.ts';
+import '../activity/activity.graph.ts';
 import '../apps/app.graph.ts';
 import '../artifacts/artifact.graph.ts';
 import '../indexing/artifact-query.graph.ts';
@@ -34,6 +35,8 @@ import '../api-tokens/app-token.graph.ts';
 import '../users/user.graph.ts';
 import '../workspaces/workspace.graph.ts';
 import '../workspaces/workspace-member.graph.ts';
+// adds to all types above
+import '../activity/resource-activity.graph.ts';
 import { builder } from './builder.ts';
 
 /** The schema: the product. Each resource's `.graph.ts` is named above; a test fails when one is forgotten. */

@@ -72,6 +72,8 @@ const ofFreeRows: Readonly<Record<FreeWord, AskRow>> = {
   secret: async ({ secretReads }, actor, orgId, id, permission) => {
     await secretReads.getDeletedToo(actor, inside.organization({ id: orgId }), id, permission);
   },
+  // records are only written by the service
+  activity: (_services, _actor, _orgId, id) => Promise.reject(notFound('activity', id)),
 };
 const rowAskers: ReadonlyMap<string | null, AskRow> = new Map(Object.entries(ofFreeRows));
 

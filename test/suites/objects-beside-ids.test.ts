@@ -29,6 +29,11 @@ const alone: Record<string, string> = {
   'Artifact.sourceExecutionId': 'Executions are no resources.',
   'Artifact.sourceStepId': 'Steps are no resources.',
   'Artifact.embeddingModelId': 'A word of the index.',
+  'Activity.traceId': 'A trace is no resource.',
+  'Activity.principalId': 'It is the token or else the user, and each of them is beside its own id.',
+  'Activity.path': 'An address.',
+  'Activity.metadata': 'An object for REST; what it names depends on the action.',
+  'Activity.executionId': 'What ran is named by whoever ran it.',
   'User.settings': 'An object for REST; `organizations` gives them.',
 };
 

@@ -26,9 +26,10 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-describe.each(
-  operations.filter(({ type }) => type === 'query').map((operation) => [routeOf(operation), operation] as const),
-)('%s', (_title, operation) => {
+/** Without activity, where each request adds a record: the next answer is another. */
+const queries = operations.filter(({ type, path }) => type === 'query' && !path.includes('/activity'));
+
+describe.each(queries.map((operation) => [routeOf(operation), operation] as const))('%s', (_title, operation) => {
   test.each(['owner', 'admin', 'viewer'] as const)('REST and GraphQL give %s the same', async (role) => {
     for (const requiredOnly of [true, false]) {
       const parts = partsOf(operation, world, { token: world.accounts[role].accessToken, requiredOnly });
@@ -139,7 +140,7 @@ test('every change is refused, and most have bounds', () => {
 });
 
 test('1,000 random reads by five roles: REST and GraphQL answer equal, byte for byte once translated', async () => {
-  const reads = operations.filter(({ type, isPublic }) => type === 'query' && !isPublic);
+  const reads = queries.filter(({ isPublic }) => !isPublic);
   let state = 20_250_101;
   const random = (below: number) => (state = (state * 48_271) % 2_147_483_647) % below;
   const ids = Object.values(world.ids);

@@ -132,6 +132,7 @@ const matrix: Record<Permission, string> = {
   'recipe:apply': '- - x x x',
   'recipe:export': '- - x x x',
   'sync:subscribe': 'x x x x x',
+  'activity:read': 'o o o x x',
 };
 
 /** Routes about oneself or somebody else: the permission is asked for somebody else alone. */
@@ -229,9 +230,14 @@ test('a member of the organization who is in no workspace sees none of them', as
   expect(answer.json()).toMatchObject({ error: 'FORBIDDEN', details: { required_permission: 'workspace:read' } });
 });
 
+/** Activity: whoever may read only their own records gets these, unless they ask for those of somebody else. */
+const givesOwn = ({ path }: (typeof operations)[number], role: Role) =>
+  path.includes('/activity') && (!path.includes('{user_id}') || world.ids.user_id === world.accounts[role].userId);
+
 describe.each(permissioned)('%s asks for %s', (_title, permission, operation) => {
   test.each(roles)('%s', async (role) => {
-    const isAllowed = cellOf(permission, role) === 'x';
+    const cell = cellOf(permission, role);
+    const isAllowed = cell === 'x' || (cell === 'o' && givesOwn(operation, role));
     // organizations cannot be made anew within one: only the denials are tried
     if (isAllowed && routeOf(operation) === 'DELETE /v1/orgs/{org_id}') return;
     const answer = await app.server.inject(injectable(operation, await expendable(app, world, operation, role)));
@@ -249,7 +255,7 @@ describe.each(permissioned)('%s asks for %s', (_title, permission, operation) =>
 test('what only its maker may do of the members, its maker may', async () => {
   const ownOnly = permissioned.filter(
     // what is a member's own there is the tool instance: test/connections
-    ([, permission]) => cellOf(permission, 'member') === 'o' && !permission.startsWith('connection:'),
+    ([, permission]) => cellOf(permission, 'member') === 'o' && !/^(?:connection|activity):/.test(permission),
   );
   expect(ownOnly.length).toBeGreaterThan(1);
   for (const [title, , operation] of ownOnly) {

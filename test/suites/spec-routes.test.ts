@@ -126,6 +126,14 @@ const spec: [method: string, path: string, errors: string, status: number][] = [
   ['POST', '/v1/connections/oauth/exchange', 'C', 200],
   ['GET', `${O}/recipes`, 'B', 200],
   ['GET', `${O}/recipes/{recipe_id}`, 'B', 200],
+  ['GET', `${O}/activity`, 'B', 200],
+  ['GET', `${O}/activity/summary`, 'B', 200],
+  ['GET', `${W}/activity`, 'B', 200],
+  ['GET', `${W}/activity/summary`, 'B', 200],
+  ['GET', `${O}/users/{user_id}/activity`, 'B', 200],
+  ['GET', `${O}/users/{user_id}/activity/summary`, 'B', 200],
+  ['GET', `${W}/apps/{app_id}/activity`, 'B', 200],
+  ['GET', `${W}/apps/{app_id}/endpoints/{endpoint_id}/activity`, 'B', 200],
 ];
 
 test('the routes of the spec are there, with their methods, paths, error sets and statuses, and no other', () => {
@@ -133,7 +141,7 @@ test('the routes of the spec are there, with their methods, paths, error sets an
     routes.map(({ method, path, errors, status }) => `${method} ${path} ${errors} ${status}`).sort();
   const wanted = spec.map(([method, path, errors, status]) => ({ method, path, errors, status }));
   expect(lines(operations.filter(({ isAddition }) => !isAddition))).toEqual(lines(wanted));
-  expect(spec).toHaveLength(112);
+  expect(spec).toHaveLength(120);
 });
 
 test('an addition takes no path of the spec', () => {

@@ -80,8 +80,11 @@ function listOf(operation: CompiledOperation): ListRoute[] {
   return list ? [{ operation, array: list.key, isPaged }] : [];
 }
 
+/** Lists that grow when they are read, because that is recorded: test/activity reads them. */
+const growing = new Set(['activities']);
+
 /** Every route that answers a list of objects. */
-export const listRoutes: readonly ListRoute[] = operations.flatMap(listOf);
+export const listRoutes: readonly ListRoute[] = operations.flatMap(listOf).filter(({ array }) => !growing.has(array));
 
 /** Rows that were added to a list. */
 export interface AddedRows {

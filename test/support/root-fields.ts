@@ -93,9 +93,12 @@ function argumentOf(root: RootField, argument: GraphQLArgument, source: SampleSo
   return sampleArgument(argument.name, argument.type, constraintsOf(argument), source);
 }
 
+/** Whether a field answers activity records: each request adds one, so that its answer is never the same again. */
+export const showsRecords = (name: string): boolean => /[aA]ctivity(?:Summary)?$/.test(name);
+
 /**
  * The operation that asks for one root field, with everything below it that needs no arguments, `depth` objects deep,
- * or less deep where the service would refuse the document for its size.
+ * but no activity, or less deep where the service would refuse the document for its size.
  */
 export function documentOf(root: RootField, given: Readonly<Record<string, unknown>>, depth = 4): string {
   const { kind, name, field } = root;
@@ -123,6 +126,7 @@ export function selectionOf(type: GraphQLOutputType, depth: number, above: reado
   if (!isObjectType(named) && !isInterfaceType(named)) return '';
   const parts = Object.values(named.getFields()).flatMap((field) => {
     if (field.args.some((argument) => isNonNullType(argument.type) && argument.defaultValue === undefined)) return [];
+    if (showsRecords(field.name)) return [];
     const inner = getNamedType(field.type);
     if (!isObjectType(inner) && !isInterfaceType(inner)) return [field.name];
     // connections inside of lists multiply; `edges` says what `nodes` says

@@ -127,11 +127,11 @@ export async function inTransaction<T>(pool: pg.Pool, work: (db: pg.PoolClient) 
   }
 }
 
-/** Tables that hold data of tenants; `activity` is left out because refusals are recorded there. */
+/** Tables that hold data of tenants; those of activity are left out because refusals are recorded there. */
 async function tables(pool: pg.Pool): Promise<{ name: string; columns: string[] }[]> {
   const { rows } = await pool.query<{ name: string; columns: string[] }>(
     `select table_name as name, array_agg(column_name::text) as columns from information_schema.columns
-     where table_schema = 'public' and table_name not in ('activity', '_prisma_migrations') group by 1 order by 1`,
+     where table_schema = 'public' and table_name !~ '^(activity|_prisma)' group by 1 order by 1`,
   );
   return rows;
 }

@@ -9,7 +9,7 @@ export type Snapshot = ReadonlyMap<string, readonly Row[]>;
 export type Changed = Record<string, { gone: Row[]; written: Row[] }>;
 
 /** Columns that tell nothing of what was done: where a row stands in the outbox, and how long it took. */
-const unspoken: Record<string, readonly string[]> = { events: ['seq', 'xid'], activity: ['duration_ms'] };
+const unspoken: Record<string, readonly string[]> = { events: ['seq', 'xid'], activity: ['duration_ms', 'xid'] };
 
 /** Counters are spread over slots at random. */
 const summed: Record<string, string> = {
@@ -20,8 +20,10 @@ const summed: Record<string, string> = {
 /** Reads every table of a database, whichever there are. */
 export async function snapshotOf(pool: pg.Pool): Promise<Snapshot> {
   const { rows: tables } = await pool.query<{ name: string }>(
-    `select table_name as name from information_schema.tables
-     where table_schema = 'public' and table_type = 'BASE TABLE' and table_name <> '_prisma_migrations' order by 1`,
+    `select c.relname as name from pg_class c
+     where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+       -- what is summed later
+       and c.relname not in ('_prisma_migrations', 'activity_sums', 'activity_fold') order by 1`,
   );
   const parts = tables.map(
     ({ name }) =>

@@ -9,7 +9,8 @@ export interface Table {
 const TABLES = `select c.relname as name,
     array_agg(quote_ident(a.attname) order by a.attnum) filter (where a.attgenerated = '') as columns
   from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-  where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' group by 1 order by 1`;
+  where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+  group by 1 order by 1`;
 
 /** Tables of the service, and that of its migrations. */
 export async function tablesOf(db: pg.ClientBase): Promise<Table[]> {

@@ -79,7 +79,7 @@ const isRecorded = (parentType: string) => ROOTS.has(parentType);
 /** The ids in the arguments of a root field, for the record of the operation. */
 export function entryOf(label: ActivityLabel, caller: Context['caller'], args: object): ActivityEntry {
   const ids = args as Partial<Record<string, string>>;
-  const { orgId, workspaceId, appId, id } = ids;
+  const { orgId, workspaceId, namespaceId, environmentId, appId, id } = ids;
   const { resourceType } = label;
   // resources that are places themselves
   const own = (kind: PlaceKind) => (resourceType === kind ? id : undefined);
@@ -88,6 +88,8 @@ export function entryOf(label: ActivityLabel, caller: Context['caller'], args: o
     resourceId: id ?? ids[declarationOf(resourceType).knownBy ?? 'id'] ?? null,
     orgId: orgId ?? own('organization') ?? caller.principal?.orgId ?? null,
     workspaceId: workspaceId ?? own('workspace') ?? null,
+    namespaceId: namespaceId ?? own('namespace') ?? null,
+    environmentId: environmentId ?? own('environment') ?? null,
     appId: appId ?? own('app') ?? null,
   };
 }

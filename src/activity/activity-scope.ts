@@ -1,0 +1,84 @@
+import type { PageSource } from '../data/pages.ts';
+import { columnsOf } from '../data/pages.ts';
+import { type Activity, Prisma } from '../generated/prisma/client.ts';
+import type { Span } from './time-spans.ts';
+
+/** What records are listed and summed by, below an organization. */
+export const scopeKinds = [
+  'organization',
+  'workspace',
+  'app',
+  'namespace',
+  'environment',
+  'token',
+  'resource',
+] as const;
+export type ScopeKind = (typeof scopeKinds)[number];
+
+/** The records of an organization that name something: perhaps only those of one user. */
+export interface ActivityScope {
+  orgId: string;
+  kind: ScopeKind;
+  /** The identifier of what the records name; that of the organization itself for all of it. */
+  id: string;
+  /** `null` for everybody. */
+  userId: string | null;
+}
+
+/** The columns of a record `t` that identify a scope below its organization. */
+export const scopeColumns: Readonly<Record<Exclude<ScopeKind, 'organization'>, string>> = {
+  workspace: 't.workspace_id',
+  app: 't.app_id',
+  namespace: 't.namespace_id',
+  environment: 't.environment_id',
+  token: 't.token_id',
+  resource: 't.resource_id',
+};
+
+/** The column of a record `t` that names a scope. */
+export const columnOf = (kind: ScopeKind): string => (kind === 'organization' ? 't.org_id' : scopeColumns[kind]);
+
+/** Kinds whose sums are also kept for each user. */
+const ofEachUser: ReadonlySet<ScopeKind> = new Set(['organization', 'workspace', 'app']);
+
+const inMonths: ReadonlySet<ScopeKind> = new Set(['namespace', 'environment', 'resource']);
+
+/** The finest spans that a scope has sums of. */
+export const finestOf = ({ kind, userId }: Pick<ActivityScope, 'kind' | 'userId'>): Span =>
+  inMonths.has(kind) ? 'month' : userId === null ? 'hour' : 'day';
+
+/** Whether there are sums of a scope. */
+export const isSummed = ({ kind, userId }: ActivityScope): boolean => userId === null || ofEachUser.has(kind);
+
+/** What a list walks: the records of one of these, newest first, each with an index of its own. */
+export type WalkedKind = Exclude<ScopeKind, 'namespace' | 'environment'> | 'user' | 'user in workspace';
+
+const COLUMNS = columnsOf(Object.values(Prisma.ActivityScalarFieldEnum));
+
+function walk(lead: string | null, ...others: readonly string[]): PageSource<Activity> {
+  const where = lead === null ? ['t.org_id between $1 and $1'] : ['t.org_id = $1', `${lead} between $2 and $2`];
+  return {
+    from: 'activity t',
+    columns: COLUMNS,
+    key: '(t.timestamp, t.id)',
+    keys: { 't.timestamp': 'timestamptz', 't.id': 'text' },
+    lead: lead === null ? 't.org_id' : lead,
+    order: 'desc',
+    where: [...where, ...others],
+  };
+}
+
+/** The lists, by what they walk. `$1` is the organization, `$2` the identifier below it, `$3` the workspace. */
+export const walks: Readonly<Record<WalkedKind, PageSource<Activity>>> = {
+  organization: walk(null),
+  workspace: walk(scopeColumns.workspace),
+  app: walk(scopeColumns.app),
+  token: walk(scopeColumns.token),
+  resource: walk(scopeColumns.resource),
+  user: walk('t.user_id'),
+  'user in workspace': walk('t.user_id', `${scopeColumns.workspace} = $3`),
+};
+
+/** The key of a record in a list. */
+export const keyOfRecord = ({ timestamp, id }: Pick<Activity, 'timestamp' | 'id'>): string =>
+  `${timestamp.toISOString()} ${id}`;

@@ -1,0 +1,51 @@
+import { placeOfRow } from '../core/place.ts';
+import type { IdKind } from '../core/resources.ts';
+import { builder } from '../graphql/builder.ts';
+import { nodeKinds } from '../graphql/node.ts';
+import { pageArgs } from '../graphql/page-type.ts';
+import { ActivityConnection, kindArgs, timeArgs } from './activity.graph.ts';
+import type { ActivityPlace } from './activity.service.ts';
+
+/** A row of a resource; that of an organization names none. */
+interface Row {
+  id: string;
+  orgId?: string;
+  workspaceId?: string | null;
+}
+
+/** A user has a history in each organization: `userActivity` gives it. */
+const elsewhere: ReadonlySet<IdKind> = new Set<IdKind>(['user']);
+
+/** The records of a place are those of everything in it; those of another resource are about itself. */
+function recordsOf(kind: IdKind, { id, orgId = id }: Row): ActivityPlace {
+  if (kind === 'organization') return { orgId };
+  return { orgId, [kind === 'workspace' || kind === 'app' ? kind : 'resource']: id };
+}
+
+/*
+ * Every resource has its history, wherever it is: this module is loaded after all of them.
+ */
+for (const [kind, { type }] of nodeKinds()) {
+  if (elsewhere.has(kind)) continue;
+  builder.objectField(type, 'activity', (t) =>
+    t.field({
+      type: ActivityConnection,
+      description:
+        'The activity records of it, newest first; those of a place are those of everything in it. Callers without ' +
+        "the permission for everybody's records get their own.",
+      authorize: { service: 'activity:read' },
+      args: { ...timeArgs(), ...kindArgs(), ...pageArgs() },
+      resolve: async (parent, args, context) => {
+        const row: Row = parent;
+        const place = recordsOf(kind, row);
+        const { access, activityLog } = context.services;
+        const workspaceId = kind === 'workspace' ? row.id : row.workspaceId;
+        const where = placeOfRow(row);
+        const grant = await (workspaceId
+          ? access.requireWorkspace(context.actor, place.orgId, workspaceId, 'activity:read', where)
+          : access.requireOrganization(context.actor, place.orgId, 'activity:read', where));
+        return activityLog.list(context, place, grant, args);
+      },
+    }),
+  );
+}

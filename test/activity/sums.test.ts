@@ -1,0 +1,265 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  type ActivityScope,
+  finestOf,
+  isSummed,
+  type ScopeKind,
+  scopeColumns,
+  scopeKinds,
+} from '../../src/activity/activity-scope.ts';
+import { readSeries, readSums, type SumFilters } from '../../src/activity/activity-sums.ts';
+import { addSpans, type Span, spans, spansOf, startOf } from '../../src/activity/time-spans.ts';
+import { Sql } from '../../src/data/sql.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+
+const WRITERS = 6;
+const ROUNDS = 40;
+const HOUR = 3_600_000;
+
+let database: TestDatabase;
+let pool: pg.Pool;
+/** A single connection. */
+let snapshot: pg.Pool;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  pool = new pg.Pool({ connectionString: database.url, max: WRITERS + 4 });
+  snapshot = new pg.Pool({ connectionString: database.url, max: 1 });
+  for (const one of [pool, snapshot]) one.on('error', () => undefined);
+});
+afterAll(async () => {
+  await Promise.all([pool.end(), snapshot.end()]);
+  await database.drop();
+});
+
+const pick = <T>(of: readonly T[]): T => of[Math.floor(Math.random() * of.length)]!;
+/** The beginning of a month, with days and hours on both sides: `now` is as good as any other time. */
+const turn = startOf('month', new Date());
+
+/** A time around the turn of a month, often exactly at the border of an hour, a day or a month; or far away. */
+function time(): Date {
+  const around = new Date(turn.getTime() + Math.floor((Math.random() - 0.5) * 80 * 24) * HOUR);
+  return pick([
+    around,
+    new Date(around.getTime() - 1),
+    new Date(around.getTime() + Math.floor(Math.random() * HOUR)),
+    turn,
+    new Date(turn.getTime() - 1),
+    addSpans('month', turn, pick([-1, 1])),
+    addSpans('day', turn, pick([-1, 0, 1])),
+    new Date('2001-02-03T04:05:06Z'),
+    new Date('2099-12-31T23:59:59.999Z'),
+  ]);
+}
+
+const values = {
+  workspace: [null, 'ws_1', 'ws_2'],
+  app: [null, null, 'app_1'],
+  namespace: [null, 'ns_1'],
+  environment: [null, 'env_1'],
+  token: [null, null, 'tok_1'],
+  resource: [null, 'sec_1', 'ws_1'],
+} as const;
+const users = ['usr_1', 'usr_2', null];
+let number = 0;
+
+const COLUMNS = `id, timestamp, org_id, user_id, workspace_id, app_id, namespace_id, environment_id, token_id,
+  resource_id, action, resource_type, success, status_code, duration_ms, execution_id, token_usage, principal_type`;
+
+const record = (): unknown[] => {
+  const success = Math.random() < 0.7;
+  return [
+    `act_${++number}`,
+    time(),
+    pick(['org_1', 'org_1', 'org_2', null]),
+    pick(users),
+    pick(values.workspace),
+    pick(values.app),
+    pick(values.namespace),
+    pick(values.environment),
+    pick(values.token),
+    pick(values.resource),
+    pick(['read', 'update', 'execute']),
+    pick(['secret', 'workspace', null]),
+    success,
+    success ? 200 : 403,
+    Math.floor(Math.random() * 100),
+    pick([null, null, 'exe_1']),
+    pick(['{}', '{"total": 7}', '{"total": "many"}', '{"total": null, "input": 3}']),
+    'user',
+  ];
+};
+
+async function write(writer: number): Promise<void> {
+  const client = await pool.connect();
+  try {
+    for (let round = 0; round < ROUNDS; round++) {
+      await client.query('begin');
+      for (let i = 0; i < 1 + Math.random() * 3; i++) {
+        const row = record();
+        const places = row.map((_, index) => `$${index + 1}`).join(', ');
+        await client.query(`insert into activity (${COLUMNS}) values (${places})`, row);
+        if (Math.random() < 0.2) await delay(Math.random() * 3);
+      }
+      if (writer % 2 === 0) await delay(Math.random() * 5);
+      await client.query(Math.random() < 0.15 ? 'rollback' : 'commit');
+    }
+  } finally {
+    client.release();
+  }
+}
+
+const idOf = (kind: ScopeKind): string =>
+  kind === 'organization' ? 'org_1' : pick(values[kind].filter((id) => id !== null));
+
+function scope(): ActivityScope {
+  const kind = pick(scopeKinds);
+  const made = { orgId: 'org_1', kind, id: idOf(kind), userId: pick(users) };
+  return isSummed(made) ? made : { ...made, userId: null };
+}
+
+function filters(): SumFilters {
+  const [a, b] = [time(), time()].toSorted((x, y) => x.getTime() - y.getTime());
+  return {
+    since: pick([null, a!]),
+    until: pick([null, b!]),
+    action: pick([null, null, 'read']),
+    resourceType: pick([null, null, 'secret']),
+    success: pick([null, null, true, false]),
+  };
+}
+
+const condition = ({ kind, userId }: ActivityScope): string =>
+  [
+    't.org_id = $1',
+    kind === 'organization' ? '$2 = $1' : `${scopeColumns[kind]} = $2`,
+    ...(userId ? ['t.user_id = $3'] : ['$3::text is null']),
+  ].join(' and ');
+
+const SUMS = `count(*)::float8 as requests, coalesce(sum(t.duration_ms), 0)::float8 as "durationMs",
+  coalesce(sum(case when t.token_usage ->> 'total' = '7' then 7 else 0 end), 0)::float8 as tokens,
+  count(*) filter (where t.execution_id is not null or t.action = 'execute')::float8 as executions`;
+
+/** What the records themselves add up to. */
+async function naive(client: pg.Pool, of: ActivityScope, by: SumFilters): Promise<object> {
+  const { rows } = await client.query<object>(
+    `select ${SUMS} from activity t where ${condition(of)}
+      and ($4::timestamptz is null or t.timestamp >= $4) and ($5::timestamptz is null or t.timestamp < $5)
+      and ($6::text is null or t.action = $6) and ($7::text is null or t.resource_type = $7)
+      and ($8::bool is null or t.success = $8)`,
+    [of.orgId, of.id, of.userId, by.since, by.until, by.action, by.resourceType, by.success],
+  );
+  return rows[0]!;
+}
+
+const none = { requests: 0, durationMs: 0, tokens: 0, executions: 0 };
+
+/** Compares in one snapshot. @returns how many records it was about */
+async function compare(): Promise<number> {
+  await snapshot.query('begin isolation level repeatable read');
+  try {
+    const of = scope();
+    const by = filters();
+    const sql = new Sql(snapshot);
+    const [found] = await readSums(sql, 'scope', [of], by);
+    const { at: _at, ...sums } = found ?? { at: 0, ...none };
+    expect(sums, JSON.stringify([of, by])).toEqual(await naive(snapshot, of, by));
+    const kinds = await readSums(sql, 'kind', [of], by);
+    expect(kinds.reduce((sum, { requests }) => sum + requests, 0)).toBe(sums.requests);
+    return sums.requests;
+  } finally {
+    await snapshot.query('commit');
+  }
+}
+
+/** Two nodes that sum as fast as they can, a few records at a time. */
+async function fold(isOver: () => boolean): Promise<void> {
+  while (!isOver()) {
+    await pool.query('select fold_activity(7)');
+    await delay(Math.random() * 10);
+  }
+}
+
+describe('the sums of activity records', () => {
+  it('are at every moment what the records add up to', async () => {
+    let isOver = false;
+    const folding = Promise.all([fold(() => isOver), fold(() => isOver)]);
+    const writing = Promise.all(Array.from({ length: WRITERS }, (_, writer) => write(writer))).finally(() => {
+      isOver = true;
+    });
+    let records = 0;
+    try {
+      while (!isOver) records += await compare();
+    } finally {
+      await Promise.all([writing, folding]);
+    }
+    for (let i = 0; i < 300; i++) records += await compare();
+    expect(records).toBeGreaterThan(1_000);
+    // reading the records that are not summed yet would hide a wrong sum
+    await expect
+      .poll(
+        async () => {
+          await pool.query('select fold_activity(1000)');
+          return (await pool.query('select 1 from activity where xid >= (select xid from activity_fold)')).rowCount;
+        },
+        { timeout: 20_000 },
+      )
+      .toBe(0);
+    for (let i = 0; i < 300; i++) await compare();
+  }, 120_000);
+
+  it('are given by hour, day and month', async () => {
+    const sql = new Sql(pool);
+    for (const span of ['hour', 'day', 'month'] as const) {
+      for (const of of [scope(), { orgId: 'org_1', kind: 'organization', id: 'org_1', userId: null } as const]) {
+        if (spans.indexOf(finestOf(of)) > spans.indexOf(span)) continue;
+        const range = { since: addSpans('month', turn, -2), until: addSpans('month', turn, 2) };
+        const points = await readSeries(sql, of, span, range);
+        const { rows } = await pool.query(
+          `select date_trunc('${span}', t.timestamp, 'UTC') as start, ${SUMS},
+            count(*) filter (where not t.success)::float8 as errors
+          from activity t where ${condition(of)} and t.timestamp >= $4 and t.timestamp < $5 group by 1 order by 1`,
+          [of.orgId, of.id, of.userId, range.since, range.until],
+        );
+        expect(
+          points.toSorted((a, b) => a.start.getTime() - b.start.getTime()),
+          span,
+        ).toEqual(rows);
+      }
+    }
+  });
+
+  it('are made again in a cluster that has not seen as many transactions', async () => {
+    await pool.query(`update activity_fold set xid = '1000000000000'`);
+    await pool.query(`update activity set xid = '999999999999' where id < 'act_5'`);
+    await pool.query('select fold_activity(1000000)');
+    for (let i = 0; i < 100; i++) await compare();
+  });
+});
+
+describe('a range', () => {
+  it('is divided into disjoint spans that cover it', () => {
+    for (let i = 0; i < 2_000; i++) {
+      const [since, until] = [time(), time()].toSorted((a, b) => a.getTime() - b.getTime()) as [Date, Date];
+      const { whole, edges, inner } = spansOf({ since, until });
+      const parts = [...whole, ...edges].toSorted((a, b) => a.since!.getTime() - b.since!.getTime());
+      const borders = parts.flatMap(({ since: from, until: to }) => [from!.getTime(), to!.getTime()]);
+      if (since.getTime() === until.getTime()) expect(parts).toEqual([]);
+      else expect([borders[0], borders.at(-1)]).toEqual([since.getTime(), until.getTime()]);
+      for (let at = 1; at + 1 < borders.length; at += 2) expect(borders[at]).toBe(borders[at + 1]);
+      for (const { span, since: from, until: to } of whole)
+        for (const end of [from!, to!]) expect(startOf(span, end)).toEqual(end);
+      for (const { since: from, until: to } of edges) expect(to!.getTime() - from!.getTime()).toBeLessThan(2 * HOUR);
+      if (inner) expect(inner.until!.getTime() - inner.since!.getTime()).toBeGreaterThanOrEqual(HOUR);
+    }
+  });
+
+  it('takes few spans, however long it is', () => {
+    const count = (span: Span) =>
+      spansOf({ since: new Date('2001-01-01T01:30:00Z'), until: new Date('2031-12-30T22:30:00Z') }).whole.filter(
+        (part) => part.span === span,
+      ).length;
+    expect((['hour', 'day', 'month'] as const).map(count)).toEqual([2, 2, 1]);
+  });
+});
