@@ -188,10 +188,13 @@ test('done twice is done once', async () => {
   const ann = await register(app, { name: 'ann' });
   const id = await made(ann, { name: 'twice', content: 'the same words' });
   await app.jobsDone();
-  const before = [await chunksOf(id), (await read(ann, id)).chunk_count];
+  const [chunks, before] = [await chunksOf(id), await read(ann, id)];
   await enqueue(app, id, 1);
   await app.jobsDone();
-  expect([await chunksOf(id), (await read(ann, id)).chunk_count]).toEqual(before);
+  const after = await read(ann, id);
+  expect(after).toMatchObject({ is_indexed: true, index_error: null, chunk_count: before.chunk_count });
+  expect(after.indexed_at! > before.indexed_at!).toBe(true);
+  expect(await chunksOf(id)).toEqual(chunks);
 });
 
 test('twenty changes at once end with the chunks of the last one', async () => {
