@@ -45,6 +45,7 @@ import { EnvironmentService } from './environments/environment.service.ts';
 import { EventService } from './events/event.service.ts';
 import { EventTail } from './events/event-tail.ts';
 import { MissedEvents } from './events/missed-events.ts';
+import { ExecutionService } from './executions/execution.service.ts';
 import { DownloadService } from './files/download.service.ts';
 import { DownloadLinks } from './files/download-links.ts';
 import { FileService } from './files/file.service.ts';
@@ -313,6 +314,7 @@ export function createServices(process: ProcessDeps) {
     endpoints: new EndpointService(deps),
     actions: new ActionService(deps),
     recipes: new RecipeService(),
+    executions: new ExecutionService(deps),
     environments: new EnvironmentService({ ...deps, secrets }),
     deployments: new DeploymentService(deps),
     entities: new EntityService(deps),

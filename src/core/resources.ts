@@ -152,6 +152,14 @@ export const resources = {
     may: { read: 'viewer', create: 'editor', update: 'editor', delete: 'editor' },
     events: [...editable, 'fired'],
   },
+  // known by the identifier that its runner gave it
+  execution: {
+    prefix: 'exec',
+    in: 'app',
+    knownBy: 'executionId',
+    may: { read: 'viewer', create: 'editor' },
+    events: ['started', 'stage_completed', 'completed', 'failed'],
+  },
   thread: {
     prefix: 'thr',
     in: 'namespace',

@@ -21,6 +21,10 @@ export interface ActivityEntry extends Place {
   userId?: string | null;
   /** The run that the operation is part of, if any. */
   executionId?: string | null;
+  /** What the run is of, and how far it is. */
+  augmentationId?: string | null;
+  stagesCompleted?: number;
+  totalStages?: number;
   /** Model tokens that it used: `input`, `output`, `total`. */
   tokenUsage?: Readonly<Record<string, number>>;
   metadata?: Record<string, unknown>;
@@ -63,6 +67,9 @@ const columns = {
   error_code: 'text',
   duration_ms: 'int',
   execution_id: 'text',
+  augmentation_id: 'text',
+  stages_completed: 'int',
+  total_stages: 'int',
   token_usage: 'jsonb',
   metadata: 'jsonb',
 } as const;
@@ -99,6 +106,9 @@ export function activityRow(caller: Caller, entry: ActivityEntry, outcome?: Outc
     error_code: outcome?.errorCode ?? null,
     duration_ms: Math.round(performance.now() - request.startedAt),
     execution_id: recordable(entry.executionId),
+    augmentation_id: recordable(entry.augmentationId),
+    stages_completed: entry.stagesCompleted ?? null,
+    total_stages: entry.totalStages ?? null,
     token_usage: entry.tokenUsage ? JSON.stringify(entry.tokenUsage) : '{}',
     metadata: entry.metadata ? JSON.stringify(entry.metadata) : '{}',
   };

@@ -31,6 +31,7 @@ const lockOrder = [
   'augmentations',
   'endpoints',
   'actions',
+  'executions',
   'entities',
   'memories',
   'environments',

@@ -248,6 +248,25 @@ export async function keptCounts(sql: Sql, orgIds: readonly string[], resource: 
   return orgIds.map((orgId) => counts.get(orgId) ?? 0);
 }
 
+/**
+ * The statement that reads the stored count of a place: of the workspace or the app that is the last of the `columns`
+ * that identify the parent.
+ */
+export const placeCountOf = (counter: string, columns: number): string =>
+  `select coalesce(sum(n), 0)::int from place_counts
+    where org_id = $1 and place_id = $${columns} and counter = '${counter}'`;
+
+/** The stored row counts of some places. */
+export async function placeCounts(sql: Sql, parents: readonly ParentKey[], counter: string): Promise<number[]> {
+  const rows = await sql.read<{ n: number }>(
+    `select (select coalesce(sum(c.n), 0)::int from place_counts c
+        where c.org_id = p.org_id and c.place_id = p.place_id and c.counter = $3) as n
+      from unnest($1::text[], $2::text[]) with ordinality p(org_id, place_id, at) order by p.at`,
+    [parents.map((key) => key[0]), parents.map((key) => key.at(-1)), counter],
+  );
+  return rows.map(({ n }) => n);
+}
+
 /** `{ orgId: 't.org_id', … }` for properties whose columns are their snake-case names. */
 export function columnsOf<Property extends string>(
   properties: readonly Property[],

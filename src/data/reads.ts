@@ -15,6 +15,8 @@ import {
   narrowed,
   type PageSource,
   type ParentKey,
+  placeCountOf,
+  placeCounts,
   readPages,
   type Slice,
 } from './pages.ts';
@@ -75,6 +77,8 @@ export interface ReadsOptions<Row extends Identified, Place, Args, Stored extend
   indexOrder?: 'asc' | 'desc';
   /** Name of the stored count, for a table that grows without bound. */
   keptCount?: string;
+  /** Name of the stored count of the parent, if that is a workspace or an app. */
+  placeCount?: string;
   /** A shorter `from` that is enough to count the rows. */
   countFrom?: string;
   /**
@@ -254,14 +258,15 @@ export class Reads<
 
   /** The statement that counts the rows of a list for one parent. */
   #countOf(source: PageSource<Stored>, filters: readonly Filter[]): string {
-    const { keptCount, countFrom = source.from } = this.#options;
+    const { keptCount, placeCount, countFrom = source.from } = this.#options;
     if (filters.length > 0) return countOf(source);
+    if (placeCount) return placeCountOf(placeCount, this.#below.length);
     return keptCount ? keptCountOf(keptCount) : countOf({ ...source, from: countFrom });
   }
 
   async #counts(parents: readonly ParentKey[], filters: readonly Filter[]): Promise<number[]> {
     const { sql } = this.#deps;
-    const { keptCount, countFrom } = this.#options;
+    const { keptCount, placeCount, countFrom } = this.#options;
     if (filters.length > 0) {
       const source = narrowed(this.sources.list, filters, parents[0]?.length ?? 0);
       return countPages(
@@ -271,6 +276,7 @@ export class Reads<
         filters.map(({ value }) => value),
       );
     }
+    if (placeCount) return placeCounts(sql, parents, placeCount);
     if (keptCount)
       return keptCounts(
         sql,

@@ -9,6 +9,7 @@ import '../auth/auth.graph.ts';
 import '../endpoints/endpoint.graph.ts';
 import '../environments/deployment.graph.ts';
 import '../environments/environment.graph.ts';
+import '../executions/execution.graph.ts';
 import '../entities/entity.graph.ts';
 import '../memories/memory.graph.ts';
 import '../connections/connection.graph.ts';

@@ -61,6 +61,7 @@ describe('scopes and permissions', () => {
     augmentation: ['read create update delete', ''],
     endpoint: ['read create update delete', ''],
     action: ['read create update delete', ''],
+    execution: ['read create', ''],
     thread: ['read create update delete', ''],
     artifact: ['read create update delete promote', ''],
     source: ['read create update delete', ''],
@@ -114,7 +115,7 @@ describe('scopes and permissions', () => {
     const reads = all.filter((name) => name.endsWith(':read'));
     const written = `organization:update workspace:create workspace:update namespace:create namespace:update
       app:create app:update release:create augmentation:create augmentation:update endpoint:create endpoint:update
-      action:create action:update thread:create thread:update secret:create secret:update
+      action:create action:update execution:create thread:create thread:update secret:create secret:update
       environment:create environment:update deployment:create model:create model:update provider_account:create
       provider_account:update model_entitlement:create model_entitlement:update tool:create tool:update
       tool_instance:create tool_instance:update connection:create entity:create entity:update memory:create

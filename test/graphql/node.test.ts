@@ -58,6 +58,15 @@ async function oneOfEach(owner: Person): Promise<Record<string, string>> {
   const graph = `${owner.home}/apps/${app_id}/namespaces/default`;
   const of = `${owner.home}/apps/${app_id}`;
   const augmentation_id = await made(`${of}/augmentations`, 'augmentation_id', { name: 'a' });
+  const execution = await owner.ask<{ reportExecution: { id: string } }>(
+    `mutation ($orgId: ID!, $workspaceId: ID!, $input: ReportExecutionInput!) {
+      reportExecution(orgId: $orgId, workspaceId: $workspaceId, input: $input) { id } }`,
+    {
+      orgId: owner.orgId,
+      workspaceId: owner.workspaceId,
+      input: { executionId: 'e', appId: app_id, augmentationId: augmentation_id },
+    },
+  );
   return {
     Entity: await made(`${graph}/entities`, 'entity_id', { name: 'e' }),
     Memory: await made(`${graph}/memories`, 'memory_id', { content: 'm' }),
@@ -82,6 +91,7 @@ async function oneOfEach(owner: Person): Promise<Record<string, string>> {
     App: app_id,
     Augmentation: augmentation_id,
     Endpoint: await made(`${of}/endpoints`, 'endpoint_id', { name: 'e', path: '/e', augmentation_id }),
+    Execution: execution.data.reportExecution.id,
     Action: await made(`${of}/actions`, 'action_id', { name: 'a', augmentation_id }),
     Release: release_id,
     Environment: environment_id,

@@ -166,7 +166,7 @@ async function copy(
       if (column === 'replaced_by_version' && value !== null) return [[column, `${group} * 1000000 + n + 1`]];
       if (typeof value === 'string' && parents.includes(value)) return elsewhere ? [[column, `'elsewhere'`]] : [];
       const key = keys.find((of) => of.column === column && !of.primary);
-      const isKnownBy = ['logical_model_id', 'tool_instance_id'].includes(column);
+      const isKnownBy = ['logical_model_id', 'tool_instance_id', 'execution_id'].includes(column);
       if (!key || (column.endsWith('_id') && !isKnownBy)) return [];
       return [[column, key.type === 'text' ? `'k${group}' || n` : `${group} * 1000000 + n`]];
     });

@@ -37,6 +37,7 @@ const liesIn: Partial<Record<ResourceWord, readonly Below[]>> = {
   augmentation: ['app'],
   endpoint: ['app'],
   action: ['app'],
+  execution: ['app'],
   thread: ['namespace'],
   artifact: ['namespace'],
   source: [],

@@ -22,6 +22,7 @@ const alone: Record<string, string> = {
   'LinkedMemory.entityIds': 'They are in the traversal itself.',
   'AugmentationStage.stageId': 'A stage is what its augmentation shows of it.',
   'AugmentationStep.stepId': 'A step is what its augmentation shows of it.',
+  'Execution.executionId': 'It names the execution itself.',
   'EntityRelation.relationId': 'A relation is what its entities show of it.',
   'DownloadLink.artifactId': 'Whoever asks for a link has named the artifact.',
   'DownloadLink.downloadUrl': 'An address.',

@@ -63,6 +63,8 @@ const matrix: Record<Permission, string> = {
   'action:create': '- - x x x',
   'action:update': '- - x x x',
   'action:delete': '- - x x x',
+  'execution:read': 'x x x x x',
+  'execution:create': '- - x x x',
   'thread:read': 'x x x x x',
   'thread:create': '- x x x x',
   'thread:update': '- o x x x',

@@ -160,6 +160,16 @@ const declared: Record<string, HeldReads> = {
     place: () => ({ ...inWorkspace(), appId: ids.app_id! }),
     rows: () => rows.augmentations({ ...inWorkspace(), appId: ids.app_id }),
   },
+  'executions.reads': {
+    known: 'executionId',
+    place: () => inWorkspace(),
+    rows: () => rows.executions(inWorkspace()),
+  },
+  'executions.ofApp': {
+    known: 'executionId',
+    place: () => ({ ...inWorkspace(), appId: ids.app_id! }),
+    rows: () => rows.executions({ ...inWorkspace(), appId: ids.app_id }),
+  },
   'endpoints.reads': {
     place: () => ({ ...inWorkspace(), appId: ids.app_id! }),
     rows: () => rows.endpoints({ ...inWorkspace(), appId: ids.app_id }),

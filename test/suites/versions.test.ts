@@ -61,6 +61,7 @@ const withoutVersion: Record<string, string> = {
   refreshApiToken: 'makes the next token; the refresh token names the one before',
   register: 'makes something',
   relateEntities: 'makes something; the versions of both ends stay',
+  reportExecution: 'reports are ordered by what they say: a run has no version',
   reportModelUsage: 'counts: reports do not depend on one another',
   resendVerification: 'about the session or the sign-in of the account',
   resetPassword: 'about the session or the sign-in of the account',

@@ -53,6 +53,7 @@ const sources: Record<string, RowSource> = {
     table: 'connections',
     fresh: 'tool_instance_id',
   },
+  'GET /v1/orgs/{org_id}/workspaces/{workspace_id}/executions': { table: 'executions', fresh: 'execution_id' },
   'GET /v1/orgs/{org_id}/api-tokens': {
     table: 'api_tokens',
     scope: {

@@ -56,6 +56,7 @@ export const prismaRows = (prisma: PrismaClient) => ({
   apps: (where: Of<'app'>) => prisma.app.findMany({ where, ...byId }),
   releases: (where: Of<'release'>) => prisma.release.findMany({ where, ...byId }),
 
+  executions: (where: Of<'execution'>) => prisma.execution.findMany({ where, ...byId }),
   endpoints: (where: Of<'endpoint'>) => prisma.endpoint.findMany({ where, ...byId }),
   actions: (where: Of<'action'>) => prisma.action.findMany({ where, ...byId }),
 

@@ -89,6 +89,12 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   '*.cron': () => '30 8 1 1 *',
   'CreateActionInput.timezone': () => 'Europe/Berlin',
   'UpdateActionInput.timezone': () => 'Europe/Rome',
+  // a run that goes on, of what the augmentation of the world has
+  'ReportExecutionInput.status': () => 'running',
+  'ReportExecutionInput.stagesCompleted': () => 0,
+  'ReportExecutionInput.error': () => absent,
+  'ReportExecutionInput.startedAt': () => absent,
+  'ReportExecutionInput.endedAt': () => absent,
   // the first entity of a world is there before its memory
   '*.sourceMemoryIds': ({ ids }) => (ids.memory_id ? [ids.memory_id] : absent),
   // an artifact of its own, which outlives the suites

@@ -54,9 +54,11 @@ export async function twinOf(pool: pg.Pool, placeId: string, marker: string): Pr
     const { rows: tables } = await db.query<Table>(TABLES, [PLACES, LOGS]);
     const found = await rowsWithin(db, tables, placeId);
     const ids = new Map<string, string>();
-    for (const { row } of found) {
+    for (const { of, row } of found) {
       const kind = typeof row.id === 'string' ? kindOfId(row.id) : null;
       if (kind) ids.set(String(row.id), newId(kind));
+      // what it is known by is no id of the service
+      if (of.name === 'executions') ids.set(String(row.execution_id), newId('execution'));
     }
     const twin = { ids, marker: `tw${randomBytes(6).toString('hex')}` };
     // a table's rows at once, because they may refer to one another

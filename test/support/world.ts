@@ -102,8 +102,8 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
     const instanceId = await makeMarkedInstance(app, world);
     Object.assign(ids, { tool_instance_id: instanceId, instance_id: instanceId });
     await makeRelation(app, world);
-    // endpoints and actions run it
-    await makeId(app, world, 'augmentation_id');
+    // endpoints and actions run it, and executions name all of them
+    for (const variable of ['augmentation_id', 'endpoint_id', 'action_id']) await makeId(app, world, variable);
     for (const variable of variablesOf(operations)) await makeId(app, world, variable);
     // an instance of the world's own tool
     await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances'));

@@ -46,7 +46,7 @@ export async function seed(anyone: Client, tables: ReadonlySet<string>): Promise
   if (tables.has('entities')) await seedGraph(ann, org, ids);
   if (tables.has('artifacts')) await seedArtifacts(ann, org, ids);
   if (tables.has('tool_instances')) await seedConnections(ann, org, ids);
-  if (tables.has('augmentations')) await seedPipelines(ann, org, ids);
+  if (tables.has('augmentations')) await seedPipelines(ann, org, ids, tables);
   if (tables.has('api_tokens')) seeded.apiToken = await seedTokens(ann, anyone, org, ids);
   const refreshed = await anyone.post('/v1/auth/refresh', { refresh_token: text(first, 'refresh_token') });
   seeded.refreshToken = text(refreshed, 'refresh_token');
@@ -118,7 +118,7 @@ async function seedGraph(ann: Client, org: string, ids: Json): Promise<void> {
   ids.memory_id = text(memory, 'memory_id');
 }
 
-async function seedPipelines(ann: Client, org: string, ids: Json): Promise<void> {
+async function seedPipelines(ann: Client, org: string, ids: Json, tables: ReadonlySet<string>): Promise<void> {
   const app = `${org}/workspaces/${String(ids.workspace_id)}/apps/${String(ids.app_id)}`;
   const steps = [
     { name: 'Ask', step_type: 'llm', config: { prompt: 'Answer.' }, logical_model_id: ids.logical_model_id },
@@ -131,6 +131,11 @@ async function seedPipelines(ann: Client, org: string, ids: Json): Promise<void>
   ids.endpoint_id = text(await ann.post(`${app}/endpoints`, endpoint), 'endpoint_id');
   const action = { name: 'Yearly', kind: 'scheduled', cron: '0 0 1 1 *', timezone: 'Europe/Rome', augmentation_id };
   ids.action_id = text(await ann.post(`${app}/actions`, action), 'action_id');
+  if (!tables.has('executions')) return;
+  ids.execution_id = 'run-1';
+  const { app_id, execution_id, endpoint_id } = ids;
+  const report = { execution_id, app_id, augmentation_id, endpoint_id, stages_completed: 1 };
+  await ann.post(`${org}/workspaces/${String(ids.workspace_id)}/executions`, { ...report, token_usage: { input: 9 } });
 }
 
 /** An artifact of two versions that is a source, a file, and a source of its own. */
