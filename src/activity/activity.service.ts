@@ -114,14 +114,16 @@ export class ActivityService {
     const after = cursors.decode(scope, args.after);
     const values = filters.map(({ value }) => value);
     const name = `activity ${walked} ${JSON.stringify(filters)}`;
-    const slice = await loaderOf(context, `${name} ${args.first} ${after ?? ''}`, (parents) =>
-      readPages(sql, source, parents, { values, after, limit: args.first }),
-    ).load(key);
     const total = () =>
       asked.scopes
         ? this.#total(context, asked.scopes, args)
         : loaderOf(context, `${name} count`, (parents) => countPages(sql, source, parents, values)).load(key);
-    return pageOf(cursors, scope, slice, after, total, keyOfRecord);
+    const page = loaderOf(context, `${name} ${args.first} ${after ?? ''}`, (parents) =>
+      readPages(sql, source, parents, { values, after, limit: args.first }),
+    ).load(key);
+    // counted with the page: a moment later, the record of this request itself would be one more
+    const [slice, counted] = await Promise.all([page, args.counted ? total() : null]);
+    return pageOf(cursors, scope, slice, after, counted === null ? total : () => counted, keyOfRecord);
   }
 
   /** What the last hours of a place come to, as far as the caller may see it. */
