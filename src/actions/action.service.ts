@@ -9,6 +9,7 @@ import { columnsOf } from '../data/pages.ts';
 import { Reads } from '../data/reads.ts';
 import { recordChange } from '../data/record-change.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
+import type { NewRow } from '../data/tables.ts';
 import { demandAugmentation } from '../endpoints/endpoint.service.ts';
 import { type Action, Prisma } from '../generated/prisma/client.ts';
 import { firingTask } from './action-firing.ts';
@@ -42,23 +43,12 @@ export class ActionService implements Owner {
   /** @throws RESOURCE_NOT_FOUND `augmentation`; InputError for what its kind needs or does not have */
   async create(actor: Actor, place: Checked<AppPlace>, input: CreateAction): Promise<Action> {
     const row = { id: newId('action'), ...place };
-    const start = changedStart(null, input);
-    const enabled = input.enabled ?? true;
+    const action = newAction(actor, row, input);
     return this.#deps.changes.run(actor, async (tx) => {
       tx.demand('apps', { id: place.appId }, 'key share', () => notFound('app', place.appId));
       demandAugmentation(tx, place, input.augmentationId);
       recordChange(tx, 'create', 'action', row);
-      return tx.create('actions', {
-        ...row,
-        ...start,
-        name: input.name,
-        description: input.description ?? null,
-        augmentationId: input.augmentationId,
-        enabled,
-        input: input.input ?? {},
-        nextFireAt: nextFire(start, enabled),
-        createdBy: actor.principal.userId,
-      });
+      return tx.create('actions', action);
     });
   }
 
@@ -106,3 +96,30 @@ export class ActionService implements Owner {
 
 const nextFire = ({ cron, timezone }: ActionStart, enabled: boolean): Date | null =>
   enabled && cron !== null && timezone !== null ? nextTime(cron, timezone, new Date()) : null;
+
+/**
+ * The row of a new action: written as a part of a change that is recorded.
+ * @throws InputError for what its kind needs or does not have
+ */
+export function newAction(
+  actor: Actor,
+  { id, orgId, workspaceId, appId }: AppPlace & { id: string },
+  input: CreateAction,
+): NewRow<'actions'> {
+  const start = changedStart(null, input);
+  const enabled = input.enabled ?? true;
+  return {
+    id,
+    orgId,
+    workspaceId,
+    appId,
+    ...start,
+    name: input.name,
+    description: input.description ?? null,
+    augmentationId: input.augmentationId,
+    enabled,
+    input: input.input ?? {},
+    nextFireAt: nextFire(start, enabled),
+    createdBy: actor.principal.userId,
+  };
+}

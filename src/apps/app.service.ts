@@ -7,6 +7,7 @@ import { columnsOf } from '../data/pages.ts';
 import { Reads } from '../data/reads.ts';
 import { recordChange } from '../data/record-change.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
+import type { NewRow } from '../data/tables.ts';
 import { statement } from '../data/writes.ts';
 import type { GraphRemoval } from '../entities/graph-removal.ts';
 import { recordRemovals } from '../environments/deployment.records.ts';
@@ -53,15 +54,7 @@ export class AppService {
     const id = newId('app');
     return this.#deps.changes.run(actor, async (tx) => {
       recordChange(tx, 'create', 'app', { id, orgId, workspaceId, appId: id });
-      return tx.create('apps', {
-        id,
-        orgId,
-        workspaceId,
-        name: input.name,
-        description: input.description ?? null,
-        metadata: (input.metadata ?? {}) as Prisma.InputJsonObject,
-        createdBy: actor.principal.userId,
-      });
+      return tx.create('apps', newApp(actor, { id, orgId, workspaceId }, input));
     });
   }
 
@@ -104,3 +97,18 @@ export class AppService {
     });
   }
 }
+
+/** The row of a new app: written as a part of a change that is recorded. */
+export const newApp = (
+  actor: Actor,
+  place: WorkspacePlace & { id: string },
+  { name, description, metadata }: CreateApp,
+): NewRow<'apps'> => ({
+  id: place.id,
+  orgId: place.orgId,
+  workspaceId: place.workspaceId,
+  name,
+  description: description ?? null,
+  metadata: (metadata ?? {}) as Prisma.InputJsonObject,
+  createdBy: actor.principal.userId,
+});

@@ -9,6 +9,7 @@ import { columnsOf } from '../data/pages.ts';
 import { Reads } from '../data/reads.ts';
 import { recordChange } from '../data/record-change.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
+import type { NewRow } from '../data/tables.ts';
 import { type Endpoint, Prisma } from '../generated/prisma/client.ts';
 
 type UpdateEndpoint = Given<
@@ -42,17 +43,7 @@ export class EndpointService {
       demandAugmentation(tx, place, input.augmentationId);
       await demandFreePath(tx, place, input.path);
       recordChange(tx, 'create', 'endpoint', row);
-      return tx.create('endpoints', {
-        ...row,
-        name: input.name,
-        description: input.description ?? null,
-        path: input.path,
-        method: input.method ?? 'POST',
-        augmentationId: input.augmentationId,
-        enabled: input.enabled ?? true,
-        metadata: input.metadata ?? {},
-        createdBy: actor.principal.userId,
-      });
+      return tx.create('endpoints', newEndpoint(actor, row, input));
     });
   }
 
@@ -109,3 +100,23 @@ async function demandFreePath(tx: Tx, { appId }: AppPlace, path: string, own?: s
 export function demandAugmentation(tx: Tx, { appId }: AppPlace, id: string): void {
   tx.demand('augmentations', { id, appId }, 'key share', () => notFound('augmentation', id));
 }
+
+/** The row of a new endpoint, which the caller has checked: written as a part of a change that is recorded. */
+export const newEndpoint = (
+  actor: Actor,
+  { id, orgId, workspaceId, appId }: AppPlace & { id: string },
+  input: CreateEndpoint,
+): NewRow<'endpoints'> => ({
+  id,
+  orgId,
+  workspaceId,
+  appId,
+  name: input.name,
+  description: input.description ?? null,
+  path: input.path,
+  method: input.method ?? 'POST',
+  augmentationId: input.augmentationId,
+  enabled: input.enabled ?? true,
+  metadata: input.metadata ?? {},
+  createdBy: actor.principal.userId,
+});

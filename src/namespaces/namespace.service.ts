@@ -10,6 +10,7 @@ import { Reads } from '../data/reads.ts';
 import { recordChange } from '../data/record-change.ts';
 import { unkept } from '../data/request-cache.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
+import type { NewRow } from '../data/tables.ts';
 import type { GraphRemoval } from '../entities/graph-removal.ts';
 import { type Namespace, Prisma } from '../generated/prisma/client.ts';
 import type { SecretService } from '../secrets/secret.service.ts';
@@ -58,14 +59,7 @@ export class NamespaceService {
     return this.#unique(place, slug, () =>
       this.#deps.changes.run(actor, async (tx) => {
         recordChange(tx, 'create', 'namespace', { id, ...place });
-        return tx.create('namespaces', {
-          id,
-          ...place,
-          name: input.name,
-          slug,
-          description: input.description ?? null,
-          createdBy: actor.principal.userId,
-        });
+        return tx.create('namespaces', newNamespace(actor, { id, ...place }, { ...input, slug }));
       }),
     );
   }
@@ -127,8 +121,23 @@ function ensureNotDefault({ id, slug }: Namespace, what: string): void {
     );
 }
 
+/** The row of a new namespace: written as a part of a change that is recorded. */
+export const newNamespace = (
+  actor: Actor,
+  { id, orgId, workspaceId }: WorkspacePlace & { id: string },
+  { name, slug, description }: CreateNamespace & { slug: string },
+): NewRow<'namespaces'> => ({
+  id,
+  orgId,
+  workspaceId,
+  name,
+  slug,
+  description: description ?? null,
+  createdBy: actor.principal.userId,
+});
+
 /** `Été 2025!` -> `ete-2025`; a name without Latin letters and digits gets a slug from the id. */
-function slugOf(name: string, id: string): string {
+export function slugOf(name: string, id: string): string {
   const slug = name
     .normalize('NFKD')
     .replaceAll(/\p{M}/gu, '')

@@ -102,13 +102,15 @@ export function parametersIn(value: object): Set<string> {
   return names;
 }
 
-/** A copy of a JSON value with other texts. Its keys stay. */
-export function mapTexts<Value>(value: Value, change: (text: string) => unknown): Value {
+/** A copy of a JSON value with other texts. @param options.keys whether its keys are texts too */
+export function mapTexts<Value>(value: Value, change: (text: string) => unknown, { keys = false } = {}): Value {
   const mapped = (at: unknown): unknown => {
     if (typeof at === 'string') return change(at);
     if (Array.isArray(at)) return at.map(mapped);
     if (typeof at !== 'object' || at === null) return at;
-    return Object.fromEntries(Object.entries(at).map(([key, inner]) => [key, mapped(inner)]));
+    return Object.fromEntries(
+      Object.entries(at).map(([key, inner]) => [keys ? String(change(key)) : key, mapped(inner)]),
+    );
   };
   return mapped(value) as Value;
 }

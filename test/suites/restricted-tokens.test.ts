@@ -36,10 +36,10 @@ const restrictions: Record<Restricted, (id: string) => Record<string, unknown>> 
 };
 
 /**
- * What administers the whole organization, or makes use of it: a token must not be restricted, or only to workspaces. A
- * new one is added here on purpose, or not at all.
+ * What administers the whole organization, makes use of it, or takes an app out of it: a token must not be restricted,
+ * or only to workspaces. A new one is added here on purpose, or not at all.
  */
-const refused = ['Query.allApiTokens', 'Query.routeModel'];
+const refused = ['Query.allApiTokens', 'Query.routeModel', 'Query.exportRecipe'];
 
 /** Reads whose answer names nothing that lies in a place: people, and models of the organization. */
 const namesNothing = ['Query.users', 'Query.routeModel', 'Query.connectionRequirements'];

@@ -134,6 +134,8 @@ const spec: [method: string, path: string, errors: string, status: number][] = [
   ['GET', `${O}/users/{user_id}/activity/summary`, 'B', 200],
   ['GET', `${W}/apps/{app_id}/activity`, 'B', 200],
   ['GET', `${W}/apps/{app_id}/endpoints/{endpoint_id}/activity`, 'B', 200],
+  ['POST', `${W}/recipes/apply`, 'B', 200],
+  ['POST', `${W}/apps/{app_id}/export-recipe`, 'B', 200],
 ];
 
 test('the routes of the spec are there, with their methods, paths, error sets and statuses, and no other', () => {
@@ -141,7 +143,7 @@ test('the routes of the spec are there, with their methods, paths, error sets an
     routes.map(({ method, path, errors, status }) => `${method} ${path} ${errors} ${status}`).sort();
   const wanted = spec.map(([method, path, errors, status]) => ({ method, path, errors, status }));
   expect(lines(operations.filter(({ isAddition }) => !isAddition))).toEqual(lines(wanted));
-  expect(spec).toHaveLength(120);
+  expect(spec).toHaveLength(122);
 });
 
 test('an addition takes no path of the spec', () => {
@@ -247,6 +249,8 @@ const shapes = {
   Message: 'message',
   Recipes: 'recipes total',
   RecipeSummary: 'id name description category icon tags needs_embedding',
+  AppliedRecipe: 'message recipe_id app_id augmentation_id endpoint_id namespace_id stage_ids step_ids',
+  ExportedRecipe: 'recipe warnings',
   Recipe: 'id name description category icon tags needs_embedding version requirements definition parameters',
 };
 type Shape = keyof typeof shapes;
@@ -585,6 +589,10 @@ describe('the shapes of the spec', () => {
     hasShape(list, 'Recipes');
     hasShape(list.recipes[0], 'RecipeSummary');
     hasShape(await get(`${url}/doc-qa`), 'Recipe');
+    const home = `/v1/orgs/${world.ids.org_id}/workspaces/${world.ids.workspace_id}`;
+    const made = await send('POST', `${home}/recipes/apply`, { recipe_id: 'doc-qa' });
+    hasShape(made, 'AppliedRecipe');
+    hasShape(await send('POST', `${home}/apps/${made.app_id as string}/export-recipe`, {}), 'ExportedRecipe');
   });
 
   test('tool instances', async () => {

@@ -84,6 +84,10 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   // stages and steps of their own, and what only one kind of action has
   'AugmentationStageInput.stageId': () => absent,
   'AugmentationStepInput.stepId': () => absent,
+  'ApplyRecipeInput.recipeId': () => sharedIds.recipe_id,
+  'ApplyRecipeInput.parameters': ({ marker }) => ({ title: marker, tone: 'brief' }),
+  'ApplyRecipeInput.dryRun': () => false,
+  'ApplyRecipeInput.recipe': () => absent,
   '*.kind': () => 'scheduled',
   '*.triggerEvent': () => absent,
   '*.cron': () => '30 8 1 1 *',

@@ -1,0 +1,166 @@
+import type { Actor } from '../access/caller.ts';
+import type { WorkspacePlace } from '../access/checked-place.ts';
+import { newAction } from '../actions/action.service.ts';
+import { newApp } from '../apps/app.service.ts';
+import { insertAugmentation } from '../augmentations/augmentation.service.ts';
+import type { StageInput } from '../augmentations/augmentation-stages.ts';
+import { DEFAULT_NAMESPACE } from '../core/place.ts';
+import type { Tx } from '../data/changes.ts';
+import { insertRows } from '../data/insert-rows.ts';
+import { emitChange, recordChange } from '../data/record-change.ts';
+import { statement } from '../data/writes.ts';
+import { newEndpoint } from '../endpoints/endpoint.service.ts';
+import { newNamespace, slugOf } from '../namespaces/namespace.service.ts';
+import { lockWorkspace } from '../workspaces/workspace.service.ts';
+import { startOf } from './recipe-check.ts';
+import { endpointsOf } from './recipe-document.ts';
+import type { RecipePlan } from './recipe-plan.ts';
+import type { Surroundings } from './recipe-surroundings.ts';
+
+/** The identifiers of what was made; without any after a dry run. */
+export interface MadeByRecipe {
+  appId: string | null;
+  namespaceId: string | null;
+  /** The first augmentation, and the main endpoint. */
+  augmentationId: string | null;
+  endpointId: string | null;
+  stageIds: string[];
+  stepIds: string[];
+}
+
+/**
+ * Writes all parts of a plan, each with its record and its events as if it was made by itself.
+ * @throws RESOURCE_NOT_FOUND `workspace`
+ */
+export async function applyPlan(
+  tx: Tx,
+  actor: Actor,
+  { orgId, workspaceId }: WorkspacePlace,
+  plan: RecipePlan,
+  surroundings: Surroundings,
+): Promise<MadeByRecipe> {
+  const { definition, ids, recipe } = plan;
+  const idOf = (name: string) => ids.get(name)!;
+  const appId = idOf('app');
+  const namespaceId = idOf('namespace');
+  const place = { orgId, workspaceId, appId };
+  // namespaces that recipes make get their slugs one after the other
+  await lockWorkspace(tx, { orgId, workspaceId }, 'no key update');
+  const { slug, name } = await freeName(tx, { orgId, workspaceId }, plan);
+  const { app, namespace, augmentations, stages, steps, actions } = definition;
+
+  const namespaceRow = { id: namespaceId, orgId, workspaceId };
+  tx.insert('namespaces', newNamespace(actor, namespaceRow, { ...namespace, name, slug }));
+  recordChange(tx, 'create', 'namespace', namespaceRow);
+  tx.insert('apps', newApp(actor, { id: appId, orgId, workspaceId }, app));
+  recordChange(tx, 'create', 'app', { id: appId, ...place });
+
+  const made = { stageIds: [] as string[], stepIds: [] as string[] };
+  const stepsBelow = grouped(steps, ({ stage }) => stage);
+  const stagesBelow = grouped(stages, ({ augmentation }) => augmentation);
+  for (const { key, ...augmentation } of augmentations) {
+    const row = { id: idOf(`augmentation.${key}`), ...place };
+    const inputs = (stagesBelow.get(key) ?? []).map(
+      (stage): StageInput => ({
+        stageId: idOf(`stage.${stage.key}`),
+        name: stage.name,
+        executionMode: stage.execution_mode,
+        steps: (stepsBelow.get(stage.key) ?? []).map((step) => ({
+          stepId: idOf(`step.${step.key}`),
+          name: step.name,
+          stepType: step.step_type,
+          config: step.config,
+          logicalModelId: step.model,
+          toolInstanceId: surroundings.instanceOf(step),
+        })),
+      }),
+    );
+    const { stageIds, stepIds } = insertAugmentation(tx, actor, row, {
+      ...augmentation,
+      metadata: (augmentation.metadata ?? {}) as Parameters<typeof insertAugmentation>[3]['metadata'],
+      status: augmentation.status ?? 'active',
+      stages: inputs,
+    });
+    made.stageIds.push(...stageIds);
+    made.stepIds.push(...stepIds);
+    recordChange(tx, 'create', 'augmentation', row);
+  }
+
+  const endpointRows = endpointsOf(definition).map(({ key, augmentation, metadata, method, enabled, ...rest }) => {
+    const row = { id: idOf(`endpoint.${key}`), ...place };
+    recordChange(tx, 'create', 'endpoint', row);
+    return newEndpoint(actor, row, {
+      ...rest,
+      augmentationId: idOf(`augmentation.${augmentation}`),
+      method: method ?? undefined,
+      enabled: enabled ?? undefined,
+      metadata: (metadata ?? {}) as Parameters<typeof newEndpoint>[2]['metadata'],
+    });
+  });
+  if (endpointRows.length > 0) tx.write(insertRows('endpoints', endpointRows));
+
+  const actionRows = (actions ?? []).map((action) => {
+    const row = { id: idOf(`action.${action.key}`), ...place };
+    recordChange(tx, 'create', 'action', row);
+    return newAction(actor, row, {
+      name: action.name,
+      description: action.description,
+      augmentationId: idOf(`augmentation.${action.augmentation}`),
+      enabled: action.enabled ?? undefined,
+      input: (action.input ?? {}) as Parameters<typeof newAction>[2]['input'],
+      ...startOf(action),
+    });
+  });
+  if (actionRows.length > 0) tx.write(insertRows('actions', actionRows));
+
+  const [first] = augmentations;
+  const [main] = endpointRows;
+  const answer = {
+    appId,
+    namespaceId,
+    augmentationId: first ? idOf(`augmentation.${first.key}`) : null,
+    endpointId: main?.id ?? null,
+    ...made,
+  };
+  const applied = { id: recipe.id, ...place, namespaceId };
+  const data = { app_id: appId, namespace_id: namespaceId };
+  const { id: resourceId } = applied;
+  tx.audit({ action: 'apply', resourceType: 'recipe', resourceId, ...place, metadata: data });
+  emitChange(tx, 'applied', 'recipe', applied, data);
+  return answer;
+}
+
+function grouped<Item>(items: readonly Item[], keyOf: (item: Item) => string): Map<string, Item[]> {
+  const groups = new Map<string, Item[]>();
+  for (const item of items) {
+    const group = groups.get(keyOf(item));
+    if (group) group.push(item);
+    else groups.set(keyOf(item), [item]);
+  }
+  return groups;
+}
+
+/** Most numbers that are tried for a slug; after them comes the identifier. */
+const MOST_ALIKE = 1_000;
+const MAX_SLUG = 64;
+
+/** The name and the slug of the namespace, with a number if the workspace has the slug already. */
+async function freeName(
+  tx: Tx,
+  { orgId, workspaceId }: WorkspacePlace,
+  { definition: { namespace }, ids }: RecipePlan,
+): Promise<{ name: string; slug: string }> {
+  const id = ids.get('namespace')!;
+  const base = namespace.slug ?? slugOf(namespace.name, id);
+  const short = base.slice(0, MAX_SLUG - `-${MOST_ALIKE}`.length).replace(/-$/, '');
+  const [found] = await tx.query<{ n: number }>(statement`
+    select n from generate_series(1, ${MOST_ALIKE}::int) n
+    where (n > 1 or ${base}::text <> ${DEFAULT_NAMESPACE}::text) and not exists (select 1 from namespaces
+      where org_id = ${orgId} and workspace_id = ${workspaceId}
+        and slug = case n when 1 then ${base}::text else ${short}::text || '-' || n end)
+    order by n limit 1`);
+  if (found?.n === 1) return { name: namespace.name, slug: base };
+  const suffix = found ? String(found.n) : id.slice(-26).toLowerCase();
+  const whole = found ? `${short}-${suffix}` : `${short.slice(0, MAX_SLUG - suffix.length - 1)}-${suffix}`;
+  return { name: `${[...namespace.name].slice(0, 250 - suffix.length).join('')} ${suffix}`, slug: whole };
+}
