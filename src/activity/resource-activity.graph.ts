@@ -1,5 +1,6 @@
 import { placeOfRow } from '../core/place.ts';
-import type { IdKind } from '../core/resources.ts';
+import { declarationOf, type IdKind } from '../core/resources.ts';
+import { emptyPage } from '../data/page.ts';
 import { builder } from '../graphql/builder.ts';
 import { nodeKinds } from '../graphql/node.ts';
 import { pageArgs } from '../graphql/page-type.ts';
@@ -11,15 +12,31 @@ interface Row {
   id: string;
   orgId?: string;
   workspaceId?: string | null;
+  [column: string]: unknown;
 }
 
 /** A user has a history in each organization: `userActivity` gives it. */
 const elsewhere: ReadonlySet<IdKind> = new Set<IdKind>(['user']);
 
+/**
+ * Resources whose records name them by a field that is unique only among those of their kind in their place, so that a
+ * record is theirs by its kind and place, too.
+ */
+const namedBy = new Map<IdKind, string>(
+  (['organization_member', 'workspace_member', 'model', 'execution'] as const).map((kind) => [
+    kind,
+    declarationOf(kind).knownBy!,
+  ]),
+);
+
 /** The records of a place are those of everything in it; those of another resource are about itself. */
-function recordsOf(kind: IdKind, { id, orgId = id }: Row): ActivityPlace {
+function recordsOf(kind: IdKind, row: Row): ActivityPlace {
+  const { id, orgId = id, workspaceId } = row;
   if (kind === 'organization') return { orgId };
-  return { orgId, [kind === 'workspace' || kind === 'app' ? kind : 'resource']: id };
+  if (kind === 'workspace' || kind === 'app') return { orgId, [kind]: id };
+  const name = namedBy.get(kind);
+  if (!name) return { orgId, resource: id };
+  return { orgId, resource: String(row[name]), ...(workspaceId && { workspace: workspaceId }) };
 }
 
 /*
@@ -36,7 +53,7 @@ for (const [kind, { type }] of nodeKinds()) {
       authorize: { service: 'activity:read' },
       args: { ...timeArgs(), ...kindArgs(), ...pageArgs() },
       resolve: async (parent, args, context) => {
-        const row: Row = parent;
+        const row = parent as Row;
         const place = recordsOf(kind, row);
         const { access, activityLog } = context.services;
         const workspaceId = kind === 'workspace' ? row.id : row.workspaceId;
@@ -44,7 +61,9 @@ for (const [kind, { type }] of nodeKinds()) {
         const grant = await (workspaceId
           ? access.requireWorkspace(context.actor, place.orgId, workspaceId, 'activity:read', where)
           : access.requireOrganization(context.actor, place.orgId, 'activity:read', where));
-        return activityLog.list(context, place, grant, args);
+        if (!namedBy.has(kind)) return activityLog.list(context, place, grant, args);
+        if (args.resourceType && args.resourceType !== kind) return emptyPage;
+        return activityLog.list(context, place, grant, { ...args, resourceType: kind });
       },
     }),
   );

@@ -276,6 +276,50 @@ describe('the list of activity', () => {
   });
 });
 
+describe('the history of what its records do not name by its id', () => {
+  it('is that of its kind and place: an execution, a model, a member', async () => {
+    const ann = await register(app, { name: 'ann' });
+    const bob = await colleague(app, ann, 'editor');
+    const elsewhere = await made(ann, `${org(ann)}/workspaces`, 'workspace_id', {
+      organization_id: ann.orgId,
+      name: 'Elsewhere',
+    });
+    for (const home of [workspace(ann), `${org(ann)}/workspaces/${elsewhere}`]) {
+      const app_id = await made(ann, `${home}/apps`, 'app_id', { name: 'a' });
+      const inApp = `${home}/apps/${app_id}/augmentations`;
+      const augmentation_id = await made(ann, inApp, 'augmentation_id', { name: 'a' });
+      await made(ann, `${home}/executions`, 'execution_id', { execution_id: 'same', app_id, augmentation_id });
+    }
+    await ann.call('POST', `${org(ann)}/model-catalog`, { logical_model_id: 'same', name: 'Same' });
+    await ann.call('PATCH', `${workspace(ann)}/members/${bob.userId}`, { role: 'viewer' });
+    await written();
+    const until = new Date().toISOString();
+    const query = `query ($orgId: ID!, $workspaceId: ID!, $until: DateTime!) {
+      execution(orgId: $orgId, workspaceId: $workspaceId, executionId: "same") {
+        activity(endTime: $until) { totalCount nodes { resourceType action } }
+        none: activity(endTime: $until, resourceType: "model") { totalCount nodes { id } } }
+      logicalModel(orgId: $orgId, logicalModelId: "same") {
+        activity(endTime: $until) { totalCount nodes { resourceType action } } }
+      workspaceMembers(orgId: $orgId, workspaceId: $workspaceId) {
+        nodes { user { id } activity(endTime: $until, action: "update") { totalCount nodes { resourceType action } } } }
+    }`;
+    const variables = { orgId: ann.orgId, workspaceId: ann.workspaceId, until };
+    const { data, errors } = await ann.ask<{ [name: string]: unknown }>(query, variables);
+    expect(errors).toBeUndefined();
+    const one = (resourceType: string, action: string) => ({ totalCount: 1, nodes: [{ resourceType, action }] });
+    expect(data).toEqual({
+      execution: { activity: one('execution', 'execute'), none: { totalCount: 0, nodes: [] } },
+      logicalModel: { activity: one('model', 'create') },
+      workspaceMembers: {
+        nodes: expect.arrayContaining([
+          { user: { id: ann.userId }, activity: { totalCount: 0, nodes: [] } },
+          { user: { id: bob.userId }, activity: one('workspace_member', 'update') },
+        ]) as unknown,
+      },
+    });
+  });
+});
+
 describe('the activity of an endpoint', () => {
   it('is what was done to it; a missing endpoint and one of another app are not found', async () => {
     const ann = await register(app, { name: 'ann' });
