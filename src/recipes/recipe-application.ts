@@ -1,5 +1,5 @@
 import type { Actor } from '../access/caller.ts';
-import type { WorkspacePlace } from '../access/checked-place.ts';
+import type { AppPlace, WorkspacePlace } from '../access/checked-place.ts';
 import { newAction } from '../actions/action.service.ts';
 import { newApp } from '../apps/app.service.ts';
 import { insertAugmentation } from '../augmentations/augmentation.service.ts';
@@ -47,7 +47,7 @@ export async function applyPlan(
   // namespaces that recipes make get their slugs one after the other
   await lockWorkspace(tx, { orgId, workspaceId }, 'no key update');
   const { slug, name } = await freeName(tx, { orgId, workspaceId }, plan);
-  const { app, namespace, augmentations, stages, steps, actions } = definition;
+  const { app, namespace, augmentations } = definition;
 
   const namespaceRow = { id: namespaceId, orgId, workspaceId };
   tx.insert('namespaces', newNamespace(actor, namespaceRow, { ...namespace, name, slug }));
@@ -55,18 +55,44 @@ export async function applyPlan(
   tx.insert('apps', newApp(actor, { id: appId, orgId, workspaceId }, app));
   recordChange(tx, 'create', 'app', { id: appId, ...place });
 
-  const made = { stageIds: [] as string[], stepIds: [] as string[] };
+  const made = insertAugmentations(tx, actor, place, plan, surroundings);
+  const [main] = insertEndpoints(tx, actor, place, plan);
+  insertActions(tx, actor, place, plan);
+
+  const [first] = augmentations;
+  const answer = {
+    appId,
+    namespaceId,
+    augmentationId: first ? idOf(`augmentation.${first.key}`) : null,
+    endpointId: main?.id ?? null,
+    ...made,
+  };
+  const data = { app_id: appId, namespace_id: namespaceId };
+  tx.audit({ action: 'apply', resourceType: 'recipe', resourceId: recipe.id, ...place, metadata: data });
+  emitChange(tx, 'applied', 'recipe', { id: recipe.id, ...place, namespaceId }, data);
+  return answer;
+}
+
+/** The augmentations with their stages and steps. @returns the identifiers of the latter, in their order */
+function insertAugmentations(
+  tx: Tx,
+  actor: Actor,
+  place: AppPlace,
+  { definition: { augmentations, stages, steps }, ids }: RecipePlan,
+  surroundings: Surroundings,
+): Pick<MadeByRecipe, 'stageIds' | 'stepIds'> {
+  const made: Pick<MadeByRecipe, 'stageIds' | 'stepIds'> = { stageIds: [], stepIds: [] };
   const stepsBelow = grouped(steps, ({ stage }) => stage);
   const stagesBelow = grouped(stages, ({ augmentation }) => augmentation);
   for (const { key, ...augmentation } of augmentations) {
-    const row = { id: idOf(`augmentation.${key}`), ...place };
+    const row = { id: ids.get(`augmentation.${key}`)!, ...place };
     const inputs = (stagesBelow.get(key) ?? []).map(
       (stage): StageInput => ({
-        stageId: idOf(`stage.${stage.key}`),
+        stageId: ids.get(`stage.${stage.key}`)!,
         name: stage.name,
         executionMode: stage.execution_mode,
         steps: (stepsBelow.get(stage.key) ?? []).map((step) => ({
-          stepId: idOf(`step.${step.key}`),
+          stepId: ids.get(`step.${step.key}`)!,
           name: step.name,
           stepType: step.step_type,
           config: step.config,
@@ -85,49 +111,40 @@ export async function applyPlan(
     made.stepIds.push(...stepIds);
     recordChange(tx, 'create', 'augmentation', row);
   }
+  return made;
+}
 
-  const endpointRows = endpointsOf(definition).map(({ key, augmentation, metadata, method, enabled, ...rest }) => {
-    const row = { id: idOf(`endpoint.${key}`), ...place };
+/** The endpoints, the main one first. */
+function insertEndpoints(tx: Tx, actor: Actor, place: AppPlace, { definition, ids }: RecipePlan): { id: string }[] {
+  const rows = endpointsOf(definition).map(({ key, augmentation, metadata, method, enabled, ...rest }) => {
+    const row = { id: ids.get(`endpoint.${key}`)!, ...place };
     recordChange(tx, 'create', 'endpoint', row);
     return newEndpoint(actor, row, {
       ...rest,
-      augmentationId: idOf(`augmentation.${augmentation}`),
+      augmentationId: ids.get(`augmentation.${augmentation}`)!,
       method: method ?? undefined,
       enabled: enabled ?? undefined,
       metadata: (metadata ?? {}) as Parameters<typeof newEndpoint>[2]['metadata'],
     });
   });
-  if (endpointRows.length > 0) tx.write(insertRows('endpoints', endpointRows));
+  if (rows.length > 0) tx.write(insertRows('endpoints', rows));
+  return rows;
+}
 
-  const actionRows = (actions ?? []).map((action) => {
-    const row = { id: idOf(`action.${action.key}`), ...place };
+function insertActions(tx: Tx, actor: Actor, place: AppPlace, { definition: { actions }, ids }: RecipePlan): void {
+  const rows = (actions ?? []).map((action) => {
+    const row = { id: ids.get(`action.${action.key}`)!, ...place };
     recordChange(tx, 'create', 'action', row);
     return newAction(actor, row, {
       name: action.name,
       description: action.description,
-      augmentationId: idOf(`augmentation.${action.augmentation}`),
+      augmentationId: ids.get(`augmentation.${action.augmentation}`)!,
       enabled: action.enabled ?? undefined,
       input: (action.input ?? {}) as Parameters<typeof newAction>[2]['input'],
       ...startOf(action),
     });
   });
-  if (actionRows.length > 0) tx.write(insertRows('actions', actionRows));
-
-  const [first] = augmentations;
-  const [main] = endpointRows;
-  const answer = {
-    appId,
-    namespaceId,
-    augmentationId: first ? idOf(`augmentation.${first.key}`) : null,
-    endpointId: main?.id ?? null,
-    ...made,
-  };
-  const applied = { id: recipe.id, ...place, namespaceId };
-  const data = { app_id: appId, namespace_id: namespaceId };
-  const { id: resourceId } = applied;
-  tx.audit({ action: 'apply', resourceType: 'recipe', resourceId, ...place, metadata: data });
-  emitChange(tx, 'applied', 'recipe', applied, data);
-  return answer;
+  if (rows.length > 0) tx.write(insertRows('actions', rows));
 }
 
 function grouped<Item>(items: readonly Item[], keyOf: (item: Item) => string): Map<string, Item[]> {
