@@ -453,6 +453,11 @@ describe.each(Object.entries(declared))('%s', (name, { place, rows: read, me, kn
   });
 });
 
+async function owner(): Promise<Actor> {
+  const principal = await app.services.authentication.authenticate(credentialOf(world.as('owner').authorization)!);
+  return { principal, request: systemCaller('rows').request } as Actor;
+}
+
 /** Whole rows that are read by a statement of their own. THE place to add one. */
 const statements: Record<string, () => Promise<void>> = {
   'users/user.reads.ts': async () => {
@@ -460,12 +465,28 @@ const statements: Record<string, () => Promise<void>> = {
     expect(await app.services.users.reads.find(ids.editor!, org())).toStrictEqual({ ...wanted, contextOrgId: org() });
   },
   'secrets/reveal.service.ts': async () => {
-    const { authentication, reveals } = app.services;
-    const principal = await authentication.authenticate(credentialOf(world.as('owner').authorization)!);
-    const actor = { principal, request: systemCaller('reveal').request } as Actor;
-    const { value, ...shown } = await reveals.get(actor, markChecked({ orgId: org() }), ids.secret_id!, true);
+    const { value, ...shown } = await app.services.reveals.get(
+      await owner(),
+      markChecked({ orgId: org() }),
+      ids.secret_id!,
+      true,
+    );
     expect(value).toBeTypeOf('object');
     expect([shown]).toStrictEqual(await rows.secrets({ id: ids.secret_id }));
+  },
+  // shown with local names in place of identifiers: `test/recipes/export.test.ts` compares all of it
+  'recipes/recipe-export.ts': async () => {
+    const { recipe } = await app.services.recipes.export(
+      await owner(),
+      markChecked({ ...inWorkspace(), appId: ids.app_id! }),
+    );
+    const wanted = (await rows.augmentations({ appId: ids.app_id })).reverse();
+    expect(wanted.length).toBeGreaterThan(1);
+    expect(recipe.definition.augmentations).toMatchObject(
+      wanted.map(({ name, description, status }) => ({ name, status, ...(description !== null && { description }) })),
+    );
+    const stages = wanted.flatMap((augmentation) => augmentation.stages);
+    expect(recipe.definition.stages.map(({ name }) => name)).toEqual(stages.map(({ name }) => name));
   },
   'entities/entity.traversal.ts': async () => {
     const place = markChecked({ ...inWorkspace(), appId: ids.app_id!, namespaceId: ids.namespace_id! });
