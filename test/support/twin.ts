@@ -51,6 +51,8 @@ const TABLES = `select t.relname as name,
  */
 export async function twinOf(pool: pg.Pool, placeId: string, marker: string): Promise<Twin> {
   return inTransaction(pool, async (db) => {
+    // a row that a job changes meanwhile is one row
+    await db.query('set transaction isolation level repeatable read');
     const { rows: tables } = await db.query<Table>(TABLES, [PLACES, LOGS]);
     const found = await rowsWithin(db, tables, placeId);
     const ids = new Map<string, string>();
