@@ -22,6 +22,7 @@ const withoutVersion: Record<string, string> = {
   acceptInvitation: 'whoever is invited cannot read the invitation',
   addOrganizationMember: 'makes something',
   addWorkspaceMember: 'makes something',
+  applyRecipe: 'makes something',
   changePassword: 'about the session or the sign-in of the account',
   createAction: 'makes something',
   createApiToken: 'makes something',
