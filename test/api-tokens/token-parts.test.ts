@@ -79,6 +79,8 @@ describe('scopes and permissions', () => {
     entity: ['read create update delete', ''],
     memory: ['read create update delete', ''],
     sync: ['subscribe', ''],
+    activity: ['read', ''],
+    recipe: ['read apply export', ''],
   };
   const named = (column: 0 | 1) =>
     Object.entries(table).flatMap(([resource, actions]) =>
