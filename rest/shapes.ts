@@ -53,8 +53,13 @@ function objectKeywords(schema: JsonSchema, of: (inner: unknown) => JsonSchema):
   return {
     ...(properties.length > 0 && { properties: Object.fromEntries(properties) as Components }),
     propertyNames: { pattern: KEY },
-    additionalProperties: schema.additionalProperties ? of(schema.additionalProperties) : reference('JsonValue'),
+    additionalProperties: additional(schema.additionalProperties, of),
   };
 }
+
+const additional = (given: unknown, of: (inner: unknown) => JsonSchema): JsonSchema | false => {
+  if (given === false) return false;
+  return given ? of(given) : reference('JsonValue');
+};
 
 const isTyped = ({ type, $ref }: JsonSchema) => type !== undefined || $ref !== undefined;

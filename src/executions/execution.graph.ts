@@ -9,8 +9,7 @@ import { refersTo } from '../graphql/references.ts';
 import { readable } from '../graphql/resource.ts';
 import { Versioned } from '../graphql/versions.ts';
 import { Workspace } from '../workspaces/workspace.graph.ts';
-import type { TokenUsage as TokenUsageRow } from './execution.progress.ts';
-import type { Execution as ExecutionRow } from './execution.service.ts';
+import { progressOf, type TokenUsage as TokenUsageRow } from './execution.progress.ts';
 
 const TokenUsage = builder.objectRef<TokenUsageRow>('TokenUsage').implement({
   description: 'Model tokens that were used.',
@@ -21,7 +20,7 @@ const TokenUsage = builder.objectRef<TokenUsageRow>('TokenUsage').implement({
   }),
 });
 
-const Execution = builder.objectRef<ExecutionRow>('Execution').implement({
+const Execution = builder.prismaObject('Execution', {
   description: 'A run of an augmentation, as its runner reports it. It outlives what it names, except for its app.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
@@ -37,10 +36,11 @@ const Execution = builder.objectRef<ExecutionRow>('Execution').implement({
     status: t.exposeString('status', { description: '`running`, `completed` or `failed`.' }),
     stagesCompleted: t.exposeInt('stagesCompleted', { description: 'Number of stages that are done.' }),
     totalStages: t.exposeInt('totalStages', { description: 'Number of all stages.' }),
-    tokenUsage: t.expose('tokenUsage', {
+    tokenUsage: t.field({
       type: TokenUsage,
       authorize: 'inherited',
       description: 'Model tokens of the whole run.',
+      resolve: (row) => progressOf(row).tokenUsage,
     }),
     error: t.exposeString('error', { nullable: true, description: 'Why it failed, as its runner says.' }),
     startedAt: t.expose('startedAt', { type: 'DateTime', description: 'When it began.' }),

@@ -12,7 +12,7 @@ import { Reads } from '../data/reads.ts';
 import { emitChange } from '../data/record-change.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
 import { statement } from '../data/writes.ts';
-import { type Execution as ExecutionRow, Prisma } from '../generated/prisma/client.ts';
+import { type Execution, Prisma } from '../generated/prisma/client.ts';
 import {
   begun,
   checkReport,
@@ -22,14 +22,8 @@ import {
   type Progress,
   progressAfter,
   progressOf,
-  type TokenUsage,
   usedSince,
 } from './execution.progress.ts';
-
-/** A run as callers see it. */
-export interface Execution extends Omit<ExecutionRow, 'tokenUsage'> {
-  tokenUsage: TokenUsage;
-}
 
 const executions = {
   kind: 'execution',
@@ -84,7 +78,7 @@ export class ExecutionService implements Owner {
   async #take(actor: Actor, place: AppPlace, report: ExecutionReport, now: Date): Promise<Execution> {
     const { orgId, workspaceId } = place;
     const { executionId } = report;
-    const row = await this.#deps.changes.run(actor, async (tx) => {
+    return this.#deps.changes.run(actor, async (tx) => {
       tx.demand('apps', { id: place.appId }, 'key share', () => notFound('app', place.appId));
       const known = await tx.lock('executions', { orgId, workspaceId, executionId }, 'no key update');
       if (!known) return begin(tx, actor, place, report, now);
@@ -95,11 +89,8 @@ export class ExecutionService implements Owner {
       if (isDeepStrictEqual(after, before)) return known;
       return tx.change('executions', { id: known.id }, storable(after), () => notFound('execution', executionId));
     });
-    return shown(row);
   }
 }
-
-const shown = (row: ExecutionRow): Execution => ({ ...row, tokenUsage: progressOf(row).tokenUsage });
 
 const storable = (progress: Progress) => ({ ...progress, tokenUsage: { ...progress.tokenUsage } });
 
@@ -143,7 +134,7 @@ async function demandParts(
   return found.stages ?? 0;
 }
 
-type Named = AppPlace & Pick<ExecutionRow, 'executionId' | 'augmentationId'>;
+type Named = AppPlace & Pick<Execution, 'executionId' | 'augmentationId'>;
 
 /** Emits the events of a report, and records it with the tokens that were used since the report before. */
 function record(tx: Tx, row: Named, before: Progress, after: Progress): void {

@@ -15,7 +15,13 @@ const list = (maxItems: number, item: string, description: string) =>
   ({ type: 'array', maxItems, items: { $ref: `#/$defs/${item}` }, description }) as const;
 const texts = (description: string) =>
   ({ type: 'array', maxItems: 1_000, items: { type: 'string', maxLength: 255 }, description }) as const;
-const form = (required: readonly string[], properties: JsonSchema['properties'], description: string): JsonSchema => ({
+const form = (
+  required: readonly string[],
+  properties: JsonSchema['properties'],
+  description: string,
+  title?: string,
+): JsonSchema => ({
+  ...(title && { title }),
   type: 'object',
   required,
   additionalProperties: false,
@@ -38,6 +44,7 @@ const endpoint = form(
     metadata: free('Free-form data.'),
   },
   'An address at which the app answers.',
+  'Recipe endpoint',
 );
 
 const definition = form(
@@ -128,6 +135,7 @@ export const recipeSchema: JsonSchema = {
         },
       },
       'A parameter.',
+      'Recipe parameter',
     ),
     augmentation: form(
       ['key', 'name'],
@@ -139,6 +147,7 @@ export const recipeSchema: JsonSchema = {
         metadata: free('Free-form data.'),
       },
       'A pipeline of stages.',
+      'Recipe augmentation',
     ),
     stage: form(
       ['key', 'augmentation', 'name'],
@@ -154,6 +163,7 @@ export const recipeSchema: JsonSchema = {
         },
       },
       'A stage of an augmentation.',
+      'Recipe stage',
     ),
     step: form(
       ['key', 'stage', 'name', 'step_type'],
@@ -183,6 +193,7 @@ export const recipeSchema: JsonSchema = {
         },
       },
       'A step of a stage.',
+      'Recipe step',
     ),
     endpoint,
     action: form(
@@ -200,6 +211,7 @@ export const recipeSchema: JsonSchema = {
         input: free('What its augmentation gets.'),
       },
       'What starts an augmentation besides requests.',
+      'Recipe action',
     ),
   },
 };
