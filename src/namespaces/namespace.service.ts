@@ -4,6 +4,7 @@ import type { ConnectionRemoval } from '../connections/connection-removal.ts';
 import { alreadyExists, conflict, notFound } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import { DEFAULT_NAMESPACE } from '../core/place.ts';
+import { slugged } from '../core/slug.ts';
 import { brokenUnique } from '../data/changes.ts';
 import { columnsOf } from '../data/pages.ts';
 import { Reads } from '../data/reads.ts';
@@ -136,14 +137,5 @@ export const newNamespace = (
   createdBy: actor.principal.userId,
 });
 
-/** `Été 2025!` -> `ete-2025`; a name without Latin letters and digits gets a slug from the id. */
-export function slugOf(name: string, id: string): string {
-  const slug = name
-    .normalize('NFKD')
-    .replaceAll(/\p{M}/gu, '')
-    .toLowerCase()
-    .replaceAll(/[^a-z0-9]+/g, '-')
-    .slice(0, 64)
-    .replaceAll(/^-|-$/g, '');
-  return slug === '' ? id.toLowerCase().replace('_', '-') : slug;
-}
+/** The slug of a name; a name without Latin letters and digits gets one from the id. */
+export const slugOf = (name: string, id: string): string => slugged(name, 64) || id.toLowerCase().replace('_', '-');

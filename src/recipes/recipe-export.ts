@@ -4,9 +4,10 @@ import type { AppPlace } from '../access/checked-place.ts';
 import { type Augmentation, augmentations } from '../augmentations/augmentation.source.ts';
 import { conflict, notFound } from '../core/errors.ts';
 import { kindOfId } from '../core/ids.ts';
+import { slugged } from '../core/slug.ts';
 import { selectList } from '../data/pages.ts';
 import type { Sql } from '../data/sql.ts';
-import { KEY, limits } from './recipe.words.ts';
+import { limits } from './recipe.words.ts';
 import type { RecipeDefinition, RecipeDocument, RecipeRequirements } from './recipe-document.ts';
 import { mapTexts } from './recipe-parameters.ts';
 import { requirementsOf } from './recipe-requirements.ts';
@@ -311,19 +312,8 @@ function keysOf(all: readonly { id: string; name: string }[], word: string): Map
   );
 }
 
-const WHOLE_KEY = new RegExp(`^${KEY}$`);
-
 /** `Find it!` -> `find-it`; the word for a name without Latin letters and digits. */
-function keyOf(name: string, word: string): string {
-  const key = name
-    .normalize('NFKD')
-    .replaceAll(/\p{M}/gu, '')
-    .toLowerCase()
-    .replaceAll(/[^a-z0-9]+/g, '-')
-    .slice(0, 40)
-    .replaceAll(/^-+|-+$/g, '');
-  return WHOLE_KEY.test(key) ? key : word;
-}
+const keyOf = (name: string, word: string): string => slugged(name, 40) || word;
 
 /** A copy without texts whose key says that they are secrets, unless they are templates or references. */
 function withoutSecrets(value: Json, hidden: (key: string) => string): Json {
