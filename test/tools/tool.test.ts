@@ -197,7 +197,7 @@ describe('a change', () => {
       body: { detail: [{ loc: ['body', 'schema_changelog', '5'] }] },
     });
     const at4 = await app.database.prisma.activity.findMany({
-      where: { resourceId: tool.tool_id, action: 'update' },
+      where: { resourceId: tool.tool_id, action: 'update', success: true },
       orderBy: { id: 'asc' },
     });
     expect(at4.at(-1)?.metadata).toEqual({
