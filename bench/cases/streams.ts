@@ -12,8 +12,10 @@ const LISTENING = 200;
 const SILENT = Number(process.env.BENCH_SILENT ?? 4_000);
 const EVENTS = 100;
 const EVERY_MS = 30;
-const SETTLING_MS = 10_000;
-const QUIET_SECONDS = 20;
+/** Until what starting and connecting left behind is done: compiled code, collected memory, vacuumed tables. */
+const SETTLING_MS = 30_000;
+/** Whole intervals of everything that is asked from time to time for each stream. */
+const QUIET_SECONDS = 60;
 
 type Transport = 'websocket' | 'sse';
 const TRANSPORTS: readonly Transport[] = ['websocket', 'sse'];
@@ -146,6 +148,7 @@ async function silence(options: Streams, transport: Transport, users: number): P
   const workspaceIds = await workspacesFor(options);
   const people = await makeListeners(databaseUrl, dataDir, account, workspaceIds, users);
   const open = opener(options, transport);
+  await delay(SETTLING_MS);
   const quiet = await load(product, QUIET_SECONDS);
   const [own, base] = [product.residentMiB(), bare.residentMiB()];
   const readers = await openAll(Array.from({ length: SILENT }, (_, at) => open(people[at % users]!, at)));
