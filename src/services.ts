@@ -6,6 +6,7 @@ import type { SigningKeys } from './access/signing-keys.ts';
 import { TokenUses } from './access/token-uses.ts';
 import { ActionService } from './actions/action.service.ts';
 import { ActivityService } from './activity/activity.service.ts';
+import { AnalyticsService } from './analytics/analytics.service.ts';
 import { apiTokenNotices } from './api-tokens/api-token.notices.ts';
 import { ApiTokenRefresh } from './api-tokens/api-token.refresh.ts';
 import { ApiTokenService } from './api-tokens/api-token.service.ts';
@@ -230,6 +231,7 @@ export function createServices(process: ProcessDeps) {
     tokenUses,
     activity,
     activityLog: new ActivityService(deps),
+    analytics: new AnalyticsService(deps),
     passwords,
     onFault,
     tail,

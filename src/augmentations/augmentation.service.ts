@@ -2,7 +2,6 @@ import type { Actor } from '../access/caller.ts';
 import type { AppPlace, Checked } from '../access/checked-place.ts';
 import { conflict, notFound } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
-import type { Owner } from '../core/owner.ts';
 import type { Tx } from '../data/changes.ts';
 import type { Given } from '../data/given.ts';
 import { Reads } from '../data/reads.ts';
@@ -26,13 +25,8 @@ export type CreateAugmentation = UpdateAugmentation & Pick<AugmentationRow, 'nam
  * Augmentations: what an app does with a request. The stages and steps are a part of it: they are read and changed
  * together, under its version.
  */
-export class AugmentationService implements Owner {
+export class AugmentationService {
   readonly reads: Reads<Augmentation, AppPlace>;
-  /** Counts of workspaces and apps that are gone. */
-  readonly retention = [
-    `delete from place_counts c where not exists (select 1 from workspaces w where w.id = c.place_id)
-      and not exists (select 1 from apps a where a.id = c.place_id)`,
-  ];
   readonly #deps: ServiceDeps;
 
   constructor(deps: ServiceDeps) {

@@ -297,6 +297,8 @@ export const resources = {
     events: ['applied'],
   },
   sync: { in: 'workspace', may: { subscribe: 'viewer' } },
+  // of a place; those of an organization are for its administrators
+  analytics: { in: 'organization', may: { read: 'viewer' } },
   // everybody reads their own records
   activity: { prefix: 'act', in: 'anywhere', may: { read: ownOr('viewer', 'admin') } },
 

@@ -1,6 +1,8 @@
 import './scalars.ts';
 import '../actions/action.graph.ts';
 import '../activity/activity.graph.ts';
+import '../analytics/analytics.graph.ts';
+import '../analytics/series.graph.ts';
 import '../apps/app.graph.ts';
 import '../artifacts/artifact.graph.ts';
 import '../indexing/artifact-query.graph.ts';

@@ -80,6 +80,7 @@ describe('scopes and permissions', () => {
     memory: ['read create update delete', ''],
     sync: ['subscribe', ''],
     activity: ['read', ''],
+    analytics: ['read', ''],
     recipe: ['read apply export', ''],
   };
   const named = (column: 0 | 1) =>

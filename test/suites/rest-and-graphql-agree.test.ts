@@ -9,6 +9,7 @@ import { snakeCase } from '../support/names.ts';
 import { operations, pathVariables, rootFieldOf, routeOf } from '../support/operations.ts';
 import { injectable, type Parts, partsOf } from '../support/requests.ts';
 import { bodyOfAnyMoment } from '../support/signed-links.ts';
+import { stopClockFor } from '../support/stopped-clock.ts';
 import { createWorld, type World } from '../support/world.ts';
 import { askWritten, restBodyOf } from '../support/written.ts';
 
@@ -31,6 +32,7 @@ const queries = operations.filter(({ type, path }) => type === 'query' && !path.
 
 describe.each(queries.map((operation) => [routeOf(operation), operation] as const))('%s', (_title, operation) => {
   test.each(['owner', 'admin', 'viewer'] as const)('REST and GraphQL give %s the same', async (role) => {
+    stopClockFor(operation.path);
     for (const requiredOnly of [true, false]) {
       const parts = partsOf(operation, world, { token: world.accounts[role].accessToken, requiredOnly });
       const [rest, graphql] = [

@@ -11,6 +11,7 @@ import {
 } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type PlaceKind, placeKinds } from '../../src/core/resources.ts';
+import { words } from '../../src/data/pages.ts';
 import { schema } from '../../src/graphql/schema.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import type { AnyReads } from '../support/reads.ts';
@@ -41,8 +42,23 @@ const restrictions: Record<Restricted, (id: string) => Record<string, unknown>> 
  */
 const refused = ['Query.allApiTokens', 'Query.routeModel', 'Query.exportRecipe'];
 
+/** Numbers of a place: a token that is restricted to a part of it, or to another, must not learn those of the whole. */
+const numbers = words(
+  'organizationAnalytics workspaceAnalytics appAnalytics namespaceAnalytics resourceCounts executionMetrics',
+  'hourlyExecutions dailyExecutions actionAnalytics secretAnalytics sourceAnalytics series',
+).map((name) => `Query.${name}`);
+
+/** Of the organization: a token that is restricted to a workspace gets only what is asked for of that. */
+const ofAll = ['Query.organizationAnalytics', 'Query.series'];
+
+/** Of which kind the numbers are that a token restricted to one place gets, beside those of its workspace. */
+const ownNumbers: Partial<Record<Restricted, string>> = {
+  namespace: 'Query.namespaceAnalytics',
+  app: 'Query.appAnalytics',
+};
+
 /** Reads whose answer names nothing that lies in a place: people, and models of the organization. */
-const namesNothing = ['Query.users', 'Query.routeModel', 'Query.connectionRequirements'];
+const namesNothing = ['Query.users', 'Query.routeModel', 'Query.connectionRequirements', ...numbers];
 
 const NODE = 'query ($id: ID!) { node(id: $id) { id } }';
 const DEPTH = 4;
@@ -164,7 +180,9 @@ describe.each(kinds)('a token restricted to one %s', (kind) => {
     '%s shows its own and no other',
     async (title, root) => {
       const wrong = await wrongIn(root);
-      if (refused.includes(title) && wrong.codes.length > 0)
+      const isWhole = numbers.includes(title) && kind !== 'workspace' && ownNumbers[kind] !== title;
+      if (isWhole) expect(wrong.codes).toEqual(['FORBIDDEN']);
+      if (isWhole || ([...refused, ...ofAll].includes(title) && wrong.codes.length > 0))
         expect(wrong).toMatchObject({ leaks: [], codes: ['FORBIDDEN'] });
       else expect(wrong).toEqual(nothing);
     },

@@ -126,6 +126,17 @@ const spec: [method: string, path: string, errors: string, status: number][] = [
   ['POST', '/v1/connections/oauth/exchange', 'C', 200],
   ['GET', `${O}/recipes`, 'B', 200],
   ['GET', `${O}/recipes/{recipe_id}`, 'B', 200],
+  ['GET', `${O}/analytics`, 'B', 200],
+  ['GET', `${W}/analytics`, 'B', 200],
+  ['GET', `${W}/analytics/resources`, 'B', 200],
+  ['GET', `${W}/analytics/executions`, 'B', 200],
+  ['GET', `${W}/analytics/executions/hourly`, 'B', 200],
+  ['GET', `${W}/analytics/executions/daily`, 'B', 200],
+  ['GET', `${W}/apps/{app_id}/analytics`, 'B', 200],
+  ['GET', `${N}/analytics`, 'B', 200],
+  ['GET', `${W}/analytics/actions`, 'B', 200],
+  ['GET', `${W}/analytics/secrets`, 'B', 200],
+  ['GET', `${W}/analytics/sources`, 'B', 200],
   ['GET', `${O}/activity`, 'B', 200],
   ['GET', `${O}/activity/summary`, 'B', 200],
   ['GET', `${W}/activity`, 'B', 200],
@@ -143,7 +154,7 @@ test('the routes of the spec are there, with their methods, paths, error sets an
     routes.map(({ method, path, errors, status }) => `${method} ${path} ${errors} ${status}`).sort();
   const wanted = spec.map(([method, path, errors, status]) => ({ method, path, errors, status }));
   expect(lines(operations.filter(({ isAddition }) => !isAddition))).toEqual(lines(wanted));
-  expect(spec).toHaveLength(122);
+  expect(spec).toHaveLength(133);
 });
 
 test('an addition takes no path of the spec', () => {

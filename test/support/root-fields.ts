@@ -96,6 +96,9 @@ function argumentOf(root: RootField, argument: GraphQLArgument, source: SampleSo
 /** Whether a field answers activity records: each request adds one, so that its answer is never the same again. */
 export const showsRecords = (name: string): boolean => /[aA]ctivity(?:Summary)?$/.test(name);
 
+/** Whether a field tells how many of them there are. */
+export const sumsRecords = (name: string): boolean => name === 'series';
+
 /**
  * The operation that asks for one root field, with everything below it that needs no arguments, `depth` objects deep,
  * but no activity, or less deep where the service would refuse the document for its size.

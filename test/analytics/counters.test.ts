@@ -1,0 +1,423 @@
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { addSpans, startOf } from '../../src/activity/time-spans.ts';
+import {
+  KeptCounts,
+  RETENTION_OF_COUNTS,
+  readOrganization,
+  readWorkspace,
+  resourcesOf,
+} from '../../src/analytics/kept-counts.ts';
+import { executionsOf, RETENTION_OF_RUNS, readExecutions } from '../../src/analytics/runs.ts';
+import { Sql } from '../../src/data/sql.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+
+const WRITERS = 2;
+const ROUNDS = 60;
+
+let database: TestDatabase;
+/** The first of two nodes: they share nothing but the database. */
+let pool: pg.Pool;
+let other: pg.Pool;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  [pool, other] = [1, 2].map(() => {
+    const node = new pg.Pool({ connectionString: database.url, max: WRITERS + 1 });
+    node.on('error', () => undefined);
+    return node;
+  }) as [pg.Pool, pg.Pool];
+});
+afterAll(async () => {
+  await Promise.all([pool.end(), other.end()]);
+  await database.drop();
+});
+
+const pick = <T>(of: readonly T[]): T => of[Math.floor(Math.random() * of.length)]!;
+let number = 0;
+const id = (prefix: string) => `${prefix}_${++number}`;
+const ORG = 'org_1';
+const workspaces = ['ws_1', 'ws_2'];
+const apps = ['app_1', 'app_2', 'app_3'];
+const namespaces = ['ns_1', 'ns_2'];
+const augmentations = ['aug_1', 'aug_2', 'aug_3'];
+const today = startOf('day', new Date());
+/** Both ends of hours and days, of what is told and what is not told any more. */
+const times = [
+  today,
+  new Date(today.getTime() - 1),
+  addSpans('hour', today, -5),
+  addSpans('day', today, -89),
+  new Date(addSpans('day', today, -89).getTime() - 1),
+  addSpans('day', today, -200),
+];
+
+type Change = [text: string, values: unknown[]];
+
+/** What is at random, in the workspaces of its app or namespace. */
+const IN_APP = `select $1, $2, a.workspace_id, a.id`;
+const changes: (() => Change)[] = [
+  () => [
+    `insert into apps (id, org_id, workspace_id, name) values ($1, $2, $3, 'a') on conflict (id) do nothing`,
+    [pick(apps), ORG, pick(workspaces)],
+  ],
+  () => [
+    `insert into namespaces (id, org_id, workspace_id, name, slug) values ($1, $2, $3, $1, $1) on conflict do nothing`,
+    [pick(namespaces), ORG, pick(workspaces)],
+  ],
+  () => [
+    `insert into threads (id, org_id, workspace_id, namespace_id)
+      select $1, $2, n.workspace_id, n.id from namespaces n where n.id = $3`,
+    [id('thr'), ORG, pick(namespaces)],
+  ],
+  () => [
+    `insert into releases (id, org_id, workspace_id, app_id, number, version)
+      ${IN_APP}, $4::int, $4::text from apps a where a.id = $3`,
+    [id('rls'), ORG, pick(apps), ++number],
+  ],
+  () => [
+    `insert into sources (id, org_id, workspace_id, namespace_id, name, source_type, status, chunk_count, size_bytes)
+      select $1 || '-' || s, $2, n.workspace_id, case when $4 then n.id end, 's', $5, $6, $7, $7 * 1000
+      from namespaces n, generate_series(1, 3) s where n.id = $3`,
+    [id('src'), ORG, pick(namespaces), pick([true, false]), pick(['manual', 'artifact']), 'pending', pick([0, 3])],
+  ],
+  () => [
+    `update sources set status = $2, chunk_count = $3, token_count = $3 * 7 where workspace_id = $1 and status <> $2`,
+    [pick(workspaces), pick(['pending', 'ready', 'failed', 'disabled']), pick([0, 1, 5])],
+  ],
+  () => [
+    `insert into secrets (id, org_id, workspace_id, name, secret_type, root_key_id, wrapped_key)
+      values ($1, $2, $3, $1, $4, 'rk_1', '')`,
+    [id('sec'), ORG, pick([...workspaces, null]), pick(['token', 'api_key', `% $1 'it'`, id('rare')])],
+  ],
+  // deleted, disabled, restored
+  () => [
+    `update secrets set status = $1 where id like $2`,
+    [pick(['active', 'disabled', 'deleted']), `%${pick([1, 2, 3])}`],
+  ],
+  () => [
+    `insert into model_entitlements (id, org_id, workspace_id, model_id, logical_model_id)
+      values ($1, $2, $3, 'mdl_1', 'm') on conflict do nothing`,
+    [id('ment'), ORG, pick(workspaces)],
+  ],
+  () => [
+    `insert into augmentations (id, org_id, workspace_id, app_id, name, status) ${IN_APP}, 'a', $4 from apps a
+      where a.id = $3 on conflict (id) do update set status = excluded.status`,
+    [pick(augmentations), ORG, pick(apps), pick(['draft', 'active', 'archived'])],
+  ],
+  () => [
+    `insert into endpoints (id, org_id, workspace_id, app_id, augmentation_id, name, path, enabled)
+      select $1, g.org_id, g.workspace_id, g.app_id, g.id, 'e', $1, $3 from augmentations g where g.id = $2`,
+    [id('ep'), pick(augmentations), pick([true, false])],
+  ],
+  () => [
+    `insert into actions (id, org_id, workspace_id, app_id, augmentation_id, name, kind, enabled, trigger_event, cron,
+        timezone)
+      select $1, g.org_id, g.workspace_id, g.app_id, g.id, 'a', $3, $4, $5, $6, $7
+      from augmentations g where g.id = $2`,
+    [
+      id('actn'),
+      pick(augmentations),
+      ...pick([
+        ['manual', true, null, null, null],
+        ['trigger', false, 'artifact.created', null, null],
+        ['scheduled', true, null, '0 0 1 1 *', 'UTC'],
+      ]),
+    ],
+  ],
+  () => [
+    `update actions set enabled = not enabled, kind = 'manual', trigger_event = null, cron = null, timezone = null
+      where id like $1`,
+    [`%${pick([1, 2, 3, 4])}`],
+  ],
+  () => [`update endpoints set enabled = not enabled where id like $1`, [`%${pick([1, 2, 3, 4])}`]],
+  () => [
+    `insert into executions (id, org_id, workspace_id, app_id, execution_id, augmentation_id, status, ended_at,
+        total_stages, started_at, created_by, token_id)
+      ${IN_APP}, $1, 'aug_1', $7, case when $7 <> 'running' then now() end, 1, $4, $5, $6 from apps a where a.id = $3`,
+    [
+      id('exec'),
+      ORG,
+      pick(apps),
+      pick(times),
+      pick(['usr_1', null]),
+      pick(['tok_1', 'tok_2', null]),
+      pick(['running', 'running', 'completed', 'failed']),
+    ],
+  ],
+  () => [
+    `update executions set status = $1, ended_at = now() where status = 'running' and id like $2`,
+    [pick(['completed', 'failed']), `%${pick([1, 2, 3, 4])}`],
+  ],
+  () => [
+    `delete from ${pick(['threads', 'releases', 'sources', 'secrets', 'executions', 'actions', 'endpoints'])}
+      where id like $1`,
+    ['%7'],
+  ],
+  () => [`delete from augmentations where id = $1`, [pick(augmentations)]],
+  () => [pick(RETENTION_OF_COUNTS), []],
+  () => [`delete from model_entitlements where workspace_id = $1`, [pick(workspaces)]],
+  // with all that is in them
+  () => [`delete from apps where id = $1`, [pick(apps)]],
+  () => [`delete from namespaces where id = $1`, [pick(namespaces)]],
+  () => [`update workspaces set deleted_at = $2 where id = $1`, [pick(workspaces), pick([null, new Date()])]],
+];
+
+/** How often a change ran, and a transaction was given up by the database: the next one is another. */
+const seen = { changed: 0, refused: 0 };
+
+async function write(node: pg.Pool): Promise<void> {
+  const client = await node.connect();
+  try {
+    for (let round = 0; round < ROUNDS; round++) {
+      await client.query('begin');
+      try {
+        for (let i = 0; i < 1 + Math.random() * 3; i++) {
+          const [text, values] = pick(changes)();
+          seen.changed += (await client.query(text, values)).rowCount ?? 0;
+        }
+        await client.query(Math.random() < 0.2 ? 'rollback' : 'commit');
+      } catch (error) {
+        // a deadlock, or a parent that another node has just deleted
+        if (!['40P01', '23503'].includes((error as { code?: string }).code ?? '')) throw error;
+        seen.refused++;
+        await client.query('rollback');
+      }
+    }
+  } finally {
+    client.release();
+  }
+}
+
+type Row = Record<string, string | number | boolean | null>;
+
+async function rowsOf(text: string, values: unknown[] = []): Promise<Row[]> {
+  return (await pool.query<Row>(text, values)).rows;
+}
+
+/** Counts, without zeros, by place and counter. */
+async function kept(): Promise<Record<string, number>> {
+  const rows = await rowsOf(
+    `select place_id || ' ' || counter as at, sum(n)::float8 as n from place_counts group by 1 having sum(n) <> 0`,
+  );
+  return Object.fromEntries(rows.map(({ at, n }) => [at, n])) as Record<string, number>;
+}
+
+async function counted(): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  const add = (places: readonly (Row[string] | undefined)[], counter: string, n = 1) => {
+    for (const place of places) {
+      if (place === null || place === undefined || n === 0) continue;
+      const at = `${place} ${counter}`;
+      counts[at] = (counts[at] ?? 0) + n;
+    }
+  };
+  for (const { workspace_id } of await rowsOf('select * from apps')) add([workspace_id], 'apps');
+  for (const { workspace_id } of await rowsOf('select * from namespaces')) add([workspace_id], 'namespaces');
+  for (const { workspace_id } of await rowsOf('select * from model_entitlements')) add([workspace_id], 'models');
+  for (const { workspace_id, namespace_id } of await rowsOf('select * from threads'))
+    add([workspace_id, namespace_id], 'threads');
+  for (const { workspace_id, app_id } of await rowsOf('select * from releases'))
+    add([workspace_id, app_id], 'releases');
+  for (const row of await rowsOf('select *, size_bytes::float8 as bytes from sources')) {
+    const places = [row.workspace_id, row.namespace_id];
+    for (const counter of [
+      'sources',
+      `sources.status ${String(row.status)}`,
+      `sources.type ${String(row.source_type)}`,
+    ])
+      add(places, counter);
+    if (row.namespace_id === null) add(places, 'sources.of_workspace');
+    add(places, 'sources.chunks', row.chunk_count as number);
+    add(places, 'sources.tokens', row.token_count as number);
+    add(places, 'sources.bytes', row.bytes as number);
+  }
+  for (const { org_id, workspace_id, status, secret_type } of await rowsOf('select * from secrets')) {
+    const places = [workspace_id ?? org_id];
+    if (status === 'deleted') continue;
+    add(places, 'secrets');
+    add(places, `secrets.type ${String(secret_type)}`);
+    if (status === 'active') add(places, 'secrets.active');
+  }
+  for (const { workspace_id, app_id, status } of await rowsOf('select * from augmentations')) {
+    add([workspace_id, app_id], 'augmentations');
+    if (status === 'active') add([workspace_id, app_id], 'augmentations.active');
+  }
+  for (const { workspace_id, app_id, enabled } of await rowsOf('select * from endpoints')) {
+    add([workspace_id, app_id], 'endpoints');
+    if (enabled) add([workspace_id, app_id], 'endpoints.enabled');
+  }
+  for (const { workspace_id, app_id, enabled, kind } of await rowsOf('select * from actions')) {
+    add([workspace_id, app_id], 'actions');
+    add([workspace_id, app_id], `actions.${String(kind)}`);
+    if (enabled) add([workspace_id, app_id], 'actions.enabled');
+  }
+  for (const { workspace_id, app_id, status } of await rowsOf('select * from executions')) {
+    add([workspace_id, app_id], 'executions');
+    add([workspace_id, app_id], `executions.${status === 'completed' ? 'success' : String(status)}`);
+  }
+  return counts;
+}
+
+/** Everything that ever ran, whatever became of it: the runs themselves are deleted with their apps. */
+const LOG_OF_RUNS = `create table runs (like executions including indexes);
+  create function log_run() returns trigger language plpgsql as $$ begin
+    delete from runs where id = new.id;
+    insert into runs select new.*;
+    return null;
+  end $$;
+  create trigger logged after insert or update on executions for each row execute function log_run();`;
+
+const SUMMED = `select scope_id || ' ' || span || ' ' || to_char(start, 'YYYY-MM-DD HH24:MI TZ') as at,
+    concat_ws(' ', sum(n), sum(success), sum(failed)) as n from execution_sums group by 1`;
+const NAIVE_SUMS = `select p.id || ' ' || k.span || ' ' ||
+    to_char(date_trunc(k.span, e.started_at, 'UTC'), 'YYYY-MM-DD HH24:MI TZ') as at,
+    concat_ws(' ', count(*), count(*) filter (where status = 'completed'),
+      count(*) filter (where status = 'failed')) as n
+  from runs e, lateral (values (org_id), (workspace_id), (app_id), (token_id), (created_by)) p(id),
+    (values ('hour'), ('day')) k(span) where p.id is not null group by 1`;
+
+const byPlace = (rows: readonly Row[]) => Object.fromEntries(rows.map(({ at, n }) => [at, n]));
+
+/** What analytics tell of the organization and its workspaces is what there is, and what ran in the last 90 days. */
+async function expectAnalytics(): Promise<void> {
+  const sql = new Sql(other);
+  for (const workspaceId of [null, ...workspaces]) {
+    const told = await (workspaceId ? readWorkspace(sql, ORG, workspaceId) : readOrganization(sql, ORG));
+    const there = `org_id = '${ORG}' and workspace_id in (select id from workspaces where
+      ${workspaceId ? `id = '${workspaceId}'` : 'deleted_at is null'})`;
+    const naive: Record<string, unknown> = {};
+    for (const name of ['sources', 'augmentations', 'endpoints', 'namespaces', 'apps', 'threads', 'actions'])
+      naive[name] = `select count(*) from ${name} where ${there}`;
+    naive.secrets = `select count(*) from secrets where status <> 'deleted'
+      and (${there}${workspaceId ? '' : ' or workspace_id is null'})`;
+    naive.models = workspaceId
+      ? `select count(*) from model_entitlements where ${there}`
+      : 'select count(*) from logical_models';
+    const columns = Object.entries(naive).map(([name, text]) => `(${String(text)})::int as ${name}`);
+    const [resources] = await rowsOf(`select ${columns.join(', ')}`);
+    expect(resourcesOf(told)).toEqual(resources);
+    const scope = workspaceId ?? ORG;
+    const [runs] = await rowsOf(
+      `select count(*)::int as total, count(*) filter (where status = 'completed')::int as success,
+        count(*) filter (where status = 'failed')::int as failed
+      from runs where $1 in (org_id, workspace_id) and started_at >= $2`,
+      [scope, addSpans('day', today, -89)],
+    );
+    expect(executionsOf(told)).toMatchObject(runs!);
+    const range = { since: addSpans('day', today, -300), until: addSpans('day', today, 1) };
+    for (const step of ['hour', 'day'] as const) {
+      const points = [...(await readExecutions(sql, ORG, scope, step, range)).values()];
+      expect(points.reduce((sum, n) => sum + n, 0)).toBe(runs!.total);
+    }
+  }
+}
+
+test('every counter is what a naive count says, whoever wrote, rolled back, deleted and restored', async () => {
+  await pool.query(LOG_OF_RUNS);
+  await pool.query(`insert into root_keys (id, canary) values ('rk_1', '')`);
+  await pool.query(`insert into organizations (id, name) values ($1, 'o')`, [ORG]);
+  for (const workspaceId of workspaces)
+    await pool.query(`insert into workspaces (id, org_id, name, storage_bucket) values ($1, $2, 'w', $1)`, [
+      workspaceId,
+      ORG,
+    ]);
+  await pool.query(`insert into logical_models (id, org_id, logical_model_id, name) values ('mdl_1', $1, 'm', 'm')`, [
+    ORG,
+  ]);
+  for (let part = 0; part < 4; part++) {
+    await Promise.all([pool, other].flatMap((node) => Array.from({ length: WRITERS }, () => write(node))));
+    const naive = await counted();
+    expect(Object.keys(naive).length).toBeGreaterThan(5);
+    expect(await kept()).toEqual(naive);
+    expect(byPlace(await rowsOf(SUMMED))).toEqual(byPlace(await rowsOf(NAIVE_SUMS)));
+    await expectAnalytics();
+  }
+  expect(seen.changed).toBeGreaterThan(WRITERS * ROUNDS);
+  const before = byPlace(await rowsOf(SUMMED));
+  await pool.query('delete from organizations');
+  expect(await kept()).toEqual({});
+  expect(byPlace(await rowsOf(SUMMED))).toEqual(before);
+});
+
+test('what happened is told for 90 days, and then removed', async () => {
+  await pool.query(RETENTION_OF_RUNS);
+  const left = await rowsOf('select distinct start from execution_sums where start < $1', [
+    addSpans('day', today, -91),
+  ]);
+  expect(left).toEqual([]);
+  const kept = await rowsOf(`select 1 from execution_sums where span = 'day' and start = $1 limit 1`, [
+    addSpans('day', today, -89),
+  ]);
+  expect(kept).toHaveLength(1);
+});
+
+test('a counter by a text goes with its last row; others, and one that another transaction fills, stay', async () => {
+  await pool.query('delete from place_counts');
+  await pool.query(`insert into organizations (id, name) values ('org_2', 'o')`);
+  await pool.query(`insert into place_counts (org_id, place_id, counter, slot, n) values
+    ('org_2', 'org_2', 'secrets', 1, 0), ('org_2', 'org_2', 'secrets.type gone', 1, 2),
+    ('org_2', 'org_2', 'secrets.type gone', 2, -2), ('org_2', 'org_2', 'secrets.type filled', 1, 3),
+    ('org_2', 'org_2', 'secrets.type filled', 2, -3), ('org_2', 'org_2', 'secrets.type there', 1, 1),
+    ('org_9', 'ws_none', 'secrets', 1, 4)`);
+  const client = await other.connect();
+  try {
+    await client.query('begin');
+    await client.query(`update place_counts set n = n + 1 where counter = 'secrets.type filled' and slot = 2`);
+    const removed = (async () => {
+      for (const text of RETENTION_OF_COUNTS) await pool.query(text);
+    })();
+    await expect
+      .poll(() =>
+        rowsOf(`select 1 from pg_stat_activity where datname = current_database()
+        and wait_event_type = 'Lock'`),
+      )
+      .toHaveLength(1);
+    await client.query('commit');
+    await removed;
+  } finally {
+    client.release();
+  }
+  const rows = await rowsOf(`select counter || ' ' || slot || ' ' || n as at from place_counts order by 1`);
+  expect(rows.map(({ at }) => at)).toEqual([
+    'secrets 1 0',
+    'secrets.type filled 1 3',
+    'secrets.type filled 2 -2',
+    'secrets.type there 1 1',
+  ]);
+  await pool.query('delete from organizations');
+  await pool.query('delete from place_counts');
+});
+
+test('rows from before the counters are counted', async () => {
+  await pool.query(`insert into organizations (id, name) values ($1, 'o')`, [ORG]);
+  await pool.query(`insert into workspaces (id, org_id, name, storage_bucket) values ('ws_9', $1, 'w', 'w')`, [ORG]);
+  await pool.query(`insert into apps (id, org_id, workspace_id, name) values ('app_9', $1, 'ws_9', 'a')`, [ORG]);
+  const before = await kept();
+  expect(before).toEqual({ 'ws_9 apps': 1 });
+  const client = await pool.connect();
+  try {
+    // as the migration does it
+    for (const name of ['insert', 'delete', 'update'])
+      await client.query(`drop function apps_summed_${name}() cascade`);
+    await client.query('delete from place_counts');
+    await client.query(`call keep_place_sums('apps', '(r.workspace_id)', $$('apps', 1)$$)`);
+  } finally {
+    client.release();
+  }
+  expect(await kept()).toEqual(before);
+  await pool.query(`delete from apps`);
+  expect(await kept()).toEqual({});
+});
+
+test('counters of one name are told from those that begin like it', () => {
+  const counts = new KeptCounts([
+    { counter: 'sources', n: 3 },
+    { counter: 'sources.type b c', n: 1 },
+    { counter: 'sources.type a', n: 2 },
+    { counter: 'sources.type gone', n: 0 },
+    { counter: 'sources.types', n: 9 },
+  ]);
+  expect(counts.of('sources')).toBe(3);
+  expect(counts.of('secrets')).toBe(0);
+  expect(counts.by('sources.type')).toEqual({ a: 2, 'b c': 1 });
+});
