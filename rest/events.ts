@@ -1,16 +1,14 @@
 import { Readable } from 'node:stream';
 import { callbackify } from 'node:util';
-import type { ExecutionResult } from 'graphql';
+import type { Frame, Frames } from '../src/core/live/frames.ts';
 import { Wheel } from '../src/core/wheel.ts';
 
 /** Interval of comments, which keep proxies from closing an idle stream. */
 const pings = new Wheel(15_000);
 
 interface EventSourceOptions {
-  /** The value of the `@body` field of one result. Throws when the result has errors. */
-  valueOf(result: ExecutionResult): unknown;
-  /** Key of the field that becomes the `id` of the frame and is not part of its data. */
-  eventId: string | null;
+  /** The text of one frame. Throws when its result has errors. */
+  textOf(frame: Frame): string;
   /** The text that ends a stream whose source failed after the first byte. */
   farewell(error: unknown): string;
 }
@@ -20,13 +18,13 @@ interface EventSourceOptions {
  * 16 KiB are buffered), and closes the source as soon as the client disconnects.
  */
 export class EventStream extends Readable {
-  readonly #source: AsyncIterator<ExecutionResult, void, void>;
+  readonly #source: Frames;
   readonly #options: EventSourceOptions;
   readonly #endPings: () => void;
   #isReading = false;
   #isOver = false;
 
-  constructor(source: AsyncGenerator<ExecutionResult, void, void>, options: EventSourceOptions) {
+  constructor(source: Frames, options: EventSourceOptions) {
     super();
     this.#source = source;
     this.#options = options;
@@ -47,7 +45,7 @@ export class EventStream extends Readable {
     this.#isOver = true;
     this.#endPings();
     const release = callbackify(async () => {
-      await this.#source.return?.();
+      await this.#source.return();
     });
     release((failure) => done(error ?? failure));
   }
@@ -76,9 +74,8 @@ export class EventStream extends Readable {
 
   async #next(): Promise<{ text: string; isLast: boolean }> {
     try {
-      const step = await this.#source.next();
-      if (step.done) return { text: '', isLast: true };
-      return { text: frameOf(this.#options.valueOf(step.value), this.#options.eventId), isLast: false };
+      const frame = await this.#source.take();
+      return frame ? { text: this.#options.textOf(frame), isLast: false } : { text: '', isLast: true };
     } catch (error) {
       return { text: this.#options.farewell(error), isLast: true };
     }

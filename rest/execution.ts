@@ -1,7 +1,8 @@
 import type { DocumentNode, GraphQLField, GraphQLSchema, OperationTypeNode, SelectionSetNode } from 'graphql';
-import { execute, Kind, subscribe } from 'graphql';
+import { execute, Kind } from 'graphql';
 import type { ErrorCode } from '../src/core/errors.ts';
 import { Plan } from '../src/core/execution/plan.ts';
+import { subscribeLive } from '../src/core/live/live-stream.ts';
 import { operationOf } from './documents.ts';
 import type { CompiledOperation, Run } from './operation.ts';
 
@@ -17,7 +18,8 @@ export function executionOf(
   return {
     run: plan ? (context, variables) => plan.run(context, variables) : interpreted,
     subscribe: async (contextValue, variableValues) =>
-      subscribe({ schema, document, contextValue, variableValues }) as ReturnType<CompiledOperation['subscribe']>,
+      // errors become the answer's body, or the last frame, which mask them
+      subscribeLive({ schema, document, contextValue, variableValues }, (result) => result),
   };
 }
 

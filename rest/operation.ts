@@ -1,5 +1,6 @@
 import type { DocumentNode, ExecutionResult, GraphQLOutputType } from 'graphql';
 import type { ErrorCode } from '../src/core/errors.ts';
+import type { LiveStream } from '../src/core/live/live-stream.ts';
 import type { ErrorSet, RestMethod } from './directives.ts';
 import type { Input, RequestParts } from './input.ts';
 import type { BodyParameter, Parameter } from './parameters.ts';
@@ -73,10 +74,7 @@ export interface CompiledOperation {
   /** Executes a query (compiled) or a mutation. */
   run: Run;
   /** Starts a subscription: a stream of results, or one result with the errors that prevented it. */
-  subscribe(
-    context: object,
-    variables: Record<string, unknown>,
-  ): Promise<AsyncGenerator<ExecutionResult, void, void> | ExecutionResult>;
+  subscribe(context: object, variables: Record<string, unknown>): Promise<LiveStream | ExecutionResult>;
   /**
    * The response body of a result.
    * @throws ValidationFailure, an error of the catalogue or the resolver's own error when the result has errors

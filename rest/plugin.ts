@@ -7,15 +7,17 @@ import type {
   FastifyServerOptions,
   RouteHandlerMethod,
 } from 'fastify';
-import type { ExecutionResult, GraphQLSchema } from 'graphql';
+import type { GraphQLSchema } from 'graphql';
 import { unauthenticated } from '../src/core/errors.ts';
+import type { Frame } from '../src/core/live/frames.ts';
+import { LiveStream } from '../src/core/live/live-stream.ts';
 import { acceptJson, ignoreBody } from './body-parser.ts';
 import { clientErrorHandler } from './client-errors.ts';
 import { compileOperations } from './compile.ts';
 import { docsPlugin } from './docs.ts';
 import type { OnFault } from './errors.ts';
 import { answerOf, errorBody, frameworkErrors, sendError, ValidationFailure } from './errors.ts';
-import { EventStream } from './events.ts';
+import { EventStream, frameOf } from './events.ts';
 import { acceptForm, type FileReceiver, readForm } from './form.ts';
 import { versionsOf } from './if-match.ts';
 import type { OpenApiOptions } from './openapi.ts';
@@ -203,16 +205,24 @@ function streamHandler(
   admit: Admit,
   streams: Set<EventStream>,
 ): RouteHandlerMethod {
+  /** One text for all streams that an event goes to. */
+  const texts = new WeakMap<Frame, string>();
+  const textOf = (frame: Frame, request: FastifyRequest): string => {
+    const known = texts.get(frame);
+    if (known !== undefined) return known;
+    const text = frameOf(operation.bodyOf(frame.result, request), operation.response.eventId);
+    texts.set(frame, text);
+    return text;
+  };
   return async (request, reply): Promise<FastifyReply> => {
     const { context, variables } = await admit(request);
     const source = await operation.subscribe(context, variables);
-    if (!(Symbol.asyncIterator in source)) {
+    if (!(source instanceof LiveStream)) {
       operation.bodyOf(source, request);
       throw new Error(`The subscription '${operation.name}' gave neither events nor an error.`);
     }
     const stream = new EventStream(source, {
-      valueOf: (result: ExecutionResult) => operation.bodyOf(result, request),
-      eventId: operation.response.eventId,
+      textOf: (frame) => textOf(frame, request),
       farewell(error) {
         const answer = answerOf(error);
         if (!answer) options.onFault(error, request);

@@ -7,6 +7,20 @@ import type { Position } from './position.ts';
  * resume.
  */
 const MAX_QUEUED = 1_000;
+const MAX_QUEUED_LENGTH = 1024 * 1024;
+
+/** Everything of an event except its details, about. */
+const ENVELOPE_LENGTH = 400;
+/** Measured once for all queues, and only if an event has to wait. */
+const lengths = new WeakMap<StreamEvent, number>();
+
+function lengthOf(event: StreamEvent): number {
+  const known = lengths.get(event);
+  if (known !== undefined) return known;
+  const length = ENVELOPE_LENGTH + JSON.stringify(event.data).length;
+  lengths.set(event, length);
+  return length;
+}
 
 /** The unread events of one stream: every event of its workspace after a position. */
 export class EventQueue implements AsyncIterableIterator<StreamEvent> {
@@ -15,6 +29,7 @@ export class EventQueue implements AsyncIterableIterator<StreamEvent> {
   readonly #onEnd: () => void;
   readonly #queued: StreamEvent[] = [];
   #waiting: ((result: IteratorResult<StreamEvent, undefined>) => void) | null = null;
+  #queuedLength = 0;
   #hasEnded = false;
   #reason: CloseReason | null = null;
 
@@ -37,8 +52,9 @@ export class EventQueue implements AsyncIterableIterator<StreamEvent> {
     if (this.#waiting) {
       this.#waiting({ value: event, done: false });
       this.#waiting = null;
-    } else if (this.#queued.push(event) > MAX_QUEUED) {
-      this.end('slow_consumer');
+    } else {
+      this.#queuedLength += lengthOf(event);
+      if (this.#queued.push(event) > MAX_QUEUED || this.#queuedLength > MAX_QUEUED_LENGTH) this.end('slow_consumer');
     }
   }
 
@@ -55,6 +71,7 @@ export class EventQueue implements AsyncIterableIterator<StreamEvent> {
 
   next(): Promise<IteratorResult<StreamEvent, undefined>> {
     const event = this.#queued.shift();
+    if (event) this.#queuedLength -= lengthOf(event);
     if (event) return Promise.resolve({ value: event, done: false });
     if (this.#hasEnded) return Promise.resolve({ value: undefined, done: true });
     return new Promise((resolve) => {

@@ -17,6 +17,10 @@ export interface StreamOptions {
   from: Position | null;
   /** What the reader missed: everything between `from` and the live events, or `lost`. */
   missed: AsyncIterable<StreamEvent> | 'lost' | null;
+  /** After this time the stream ends; `null` for never. */
+  timeoutSeconds: number | null;
+  /** The details of the event `connected` at the beginning; `null` without such an event. */
+  greeting: Record<string, unknown> | null;
   /** Whether the reader asked for the event and may receive it. */
   mayReceive: (event: StreamEvent) => boolean | Promise<boolean>;
   /** Why the reader may no longer read; `null` while it may. */
@@ -43,27 +47,30 @@ export class EventStream implements AsyncIterableIterator<StreamEvent>, Watched 
   #missed: AsyncIterator<StreamEvent, unknown> | null;
   #position: Position;
   readonly #deletion: { type: string; reason: CloseReason };
-  #hasBegun = false;
+  /** Events about the stream itself that come before all others. */
+  readonly #notices: StreamEvent[] = [];
+  #timeout: NodeJS.Timeout | null = null;
   #isOver = false;
   /** Time from `performance.now()`. */
   #deletedAt: number | null = null;
 
   constructor(options: StreamOptions) {
-    const { missed, from, queue } = options;
+    const { missed, from, queue, greeting, timeoutSeconds } = options;
     this.#options = options;
     this.#deletion = options.place.workspaceId === null ? DELETION.organization : DELETION.workspace;
     this.#missed = missed && missed !== 'lost' ? missed[Symbol.asyncIterator]() : null;
     this.#position = missed === 'lost' ? queue.start : (from ?? queue.start);
+    if (greeting) this.#notices.push(this.#notice('connected', greeting));
+    if (missed === 'lost') this.#notices.push(this.#notice('resync', {}));
+    if (timeoutSeconds !== null) this.#timeout = setTimeout(() => queue.end('timeout'), timeoutSeconds * 1_000).unref();
   }
 
   async next(): Promise<IteratorResult<StreamEvent, undefined>> {
     if (this.#isOver) return DONE;
-    const { queue, missed, onFault } = this.#options;
+    const { queue, onFault } = this.#options;
+    const notice = this.#notices.shift();
+    if (notice) return { done: false, value: notice };
     try {
-      if (!this.#hasBegun) {
-        this.#hasBegun = true;
-        if (missed === 'lost') return { done: false, value: this.#notice('resync', {}) };
-      }
       const event = await this.#nextAllowed();
       if (event) return { done: false, value: event };
     } catch (error) {
@@ -149,6 +156,7 @@ export class EventStream implements AsyncIterableIterator<StreamEvent>, Watched 
 
   #stop(): void {
     this.#isOver = true;
+    if (this.#timeout) clearTimeout(this.#timeout);
     this.#options.queue.end(null);
     this.#options.release();
   }

@@ -1,5 +1,6 @@
 import type { StreamEvent } from '../data/outbox.ts';
 import { builder } from '../graphql/builder.ts';
+import type { Wish } from './event.service.ts';
 import { cursorOf } from './position.ts';
 
 const EventActor = builder.objectRef<StreamEvent['actor']>('EventActor').implement({
@@ -69,9 +70,23 @@ const RESUMING =
   'The stream starts now, or after the event `after`, and keeps the order of the commits. A client can resume within ' +
   'the last 24 hours and at most 10,000 events. A client that missed more gets one `resync` event and must read its ' +
   'state again.';
+const SECONDS = { min: 60, max: 7_200 };
+
 const CLOSING = (deletion: string) =>
   'The last event is `stream.closing`. Its `data.reason` is `timeout`, `token_revoked`, `membership_revoked`, ' +
   `\`shutdown\`, \`slow_consumer\`, \`${deletion}\` or \`unavailable\`.`;
+
+interface WishArgs extends Pick<Wish, 'after' | 'types'> {
+  timeout?: number | null | undefined;
+  announced?: boolean | null | undefined;
+}
+
+const wishOf = ({ after, types, timeout, announced }: WishArgs, lastEventId: string | undefined): Wish => ({
+  after: lastEventId ?? after,
+  types,
+  timeoutSeconds: timeout,
+  isAnnounced: announced,
+});
 
 builder.subscriptionFields((t) => {
   const wish = {
@@ -84,6 +99,15 @@ builder.subscriptionFields((t) => {
       description:
         'Only events of these types: an exact type like `secret.rotated`, or `secret.*` for all events of a ' +
         'resource. Events about the stream itself are always sent.',
+    }),
+    timeout: t.arg.int({
+      constraints: SECONDS,
+      description: 'Seconds after which the stream ends. Default: it does not end by itself.',
+    }),
+    announced: t.arg.boolean({
+      description:
+        'Whether the stream begins with the event `connected`, with its `connection_id`, its `timeout` and ' +
+        '`last_event_id`, after which it resumes.',
     }),
   };
   return {
@@ -100,8 +124,8 @@ builder.subscriptionFields((t) => {
         ...wish,
       },
       extensions: { sameForAll: true },
-      subscribe: (_root, { orgId, workspaceId, after, types }, { actor, services, lastEventId }) =>
-        services.events.subscribe(actor, { orgId, workspaceId }, { after: lastEventId ?? after, types }),
+      subscribe: (_root, { orgId, workspaceId, ...wish }, { actor, services, lastEventId }) =>
+        services.events.subscribe(actor, { orgId, workspaceId }, wishOf(wish, lastEventId)),
       resolve: (event: StreamEvent) => event,
     }),
     organizationEvents: t.field({
@@ -115,8 +139,8 @@ builder.subscriptionFields((t) => {
       activity: { resourceType: 'sync', action: 'read' },
       args: { orgId: t.arg.id({ required: true, description: 'The organization.' }), ...wish },
       extensions: { sameForAll: true },
-      subscribe: (_root, { orgId, after, types }, { actor, services, lastEventId }) =>
-        services.events.subscribeToOrganization(actor, orgId, { after: lastEventId ?? after, types }),
+      subscribe: (_root, { orgId, ...wish }, { actor, services, lastEventId }) =>
+        services.events.subscribeToOrganization(actor, orgId, wishOf(wish, lastEventId)),
       resolve: (event: StreamEvent) => event,
     }),
   };

@@ -3,15 +3,17 @@ import type { Access } from '../access/access.ts';
 import type { Authentication } from '../access/authentication.ts';
 import type { Actor } from '../access/caller.ts';
 import { ApiError } from '../core/errors.ts';
+import { newIdWith } from '../core/ids.ts';
 import type { StreamEvent } from '../data/outbox.ts';
 import type { Sql } from '../data/sql.ts';
 import type { CloseReason } from './close-reason.ts';
 import { isHeardBy } from './event-place.ts';
 import { EventStream, type StreamOptions } from './event-stream.ts';
 import type { EventTail } from './event-tail.ts';
+import { eventTypes } from './event-types.ts';
 import type { MissedEvents, StreamedPlace } from './missed-events.ts';
 import { OrganizationAudience } from './organization-audience.ts';
-import { type Position, positionOf } from './position.ts';
+import { cursorOf, type Position, positionOf } from './position.ts';
 import { StreamSlots } from './stream-slots.ts';
 import { type Refusal, StreamWatch } from './stream-watch.ts';
 import { typeFilterOf } from './type-filter.ts';
@@ -34,6 +36,10 @@ export interface Wish {
   after?: string | null | undefined;
   /** Exact types and `<resource>.*`. Default: all events. */
   types?: readonly string[] | null | undefined;
+  /** The stream ends after this time. Default: never by itself. */
+  timeoutSeconds?: number | null | undefined;
+  /** Whether the stream begins with the event `connected`. */
+  isAnnounced?: boolean | null | undefined;
 }
 
 interface StreamedWorkspace {
@@ -93,7 +99,7 @@ export class EventService {
   async #open(
     actor: Actor,
     place: StreamedPlace,
-    { after, types }: Wish,
+    { after, types, timeoutSeconds, isAnnounced }: Wish,
     mayReceive: StreamOptions['mayReceive'],
     demand: () => unknown,
   ): Promise<EventStream> {
@@ -103,7 +109,9 @@ export class EventService {
     const options = {
       place,
       from,
-      mayReceive: (event: StreamEvent) => isWanted(event.type) && mayReceive(event),
+      timeoutSeconds: timeoutSeconds ?? null,
+      greeting: isAnnounced ? greetingOf(from, timeoutSeconds) : null,
+      mayReceive: (event: StreamEvent) => eventTypes.has(event.type) && isWanted(event.type) && mayReceive(event),
       refusal: () => this.#refusal(actor, place, demand),
       onFault: (error: unknown) => this.#deps.onFault(error, 'an event stream failed'),
     };
@@ -189,3 +197,10 @@ export class EventService {
     return (await this.#deps.access.wentWithOrganization(actor, orgId)) ? 'organization_deleted' : 'membership_revoked';
   }
 }
+
+/** The details of the event `connected`. */
+const greetingOf = (from: Position | null, timeoutSeconds: number | null | undefined): Record<string, unknown> => ({
+  connection_id: newIdWith('stream'),
+  timeout: timeoutSeconds ?? null,
+  last_event_id: from && cursorOf(from),
+});

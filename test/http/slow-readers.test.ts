@@ -4,6 +4,7 @@ import Fastify, { type FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import { EventStream } from '../../rest/events.ts';
+import { Frame, type Frames } from '../../src/core/live/frames.ts';
 import { cutOffSlowReaders } from '../../src/http/slow-readers.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Person, register } from '../support/person.ts';
@@ -93,17 +94,16 @@ const portOf = (server: FastifyInstance) => (server.server.address() as net.Addr
 describe('an event stream', () => {
   it('lets go of its source when its client does not read', async () => {
     let isOver = false;
-    async function* endless() {
-      try {
-        for (;;) yield { data: { text: 'x'.repeat(60_000) } };
-      } finally {
+    const endless: Frames = {
+      take: async () => new Frame({ data: { text: 'x'.repeat(60_000) } }, undefined),
+      return: async () => {
         isOver = true;
-      }
-    }
+      },
+    };
     const server = Fastify();
     cutOffSlowReaders(server, { timeoutMs: 400 });
     server.get('/', (_request, reply) =>
-      reply.send(new EventStream(endless(), { valueOf: ({ data }) => data, eventId: null, farewell: () => '' })),
+      reply.send(new EventStream(endless, { textOf: ({ text }) => text, farewell: () => '' })),
     );
     await server.listen({ host: '127.0.0.1', port: 0 });
     const client = await silent(get('/', {}), portOf(server));

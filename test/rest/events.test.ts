@@ -1,7 +1,9 @@
 import type { AddressInfo } from 'node:net';
+import type { ExecutionResult } from 'graphql';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { EventStream, frameOf } from '../../rest/events.ts';
 import { forbidden, invalidInput } from '../../src/core/errors.ts';
+import { Frame } from '../../src/core/live/frames.ts';
 import type { ToyServer } from './toy.ts';
 import { removeFolders, toyServer } from './toy.ts';
 
@@ -173,11 +175,18 @@ describe('an event stream', () => {
 });
 
 describe('EventStream', () => {
-  const options = { eventId: null, valueOf: ({ data }: { data?: unknown }) => data, farewell: () => 'never' };
+  const options = { textOf: ({ result }: Frame) => JSON.stringify(result), farewell: () => 'never' };
+  const framed = (source: Source) => ({
+    take: async () => {
+      const { done, value } = await source.next();
+      return done ? null : new Frame(value as ExecutionResult, undefined);
+    },
+    return: () => source.return(),
+  });
 
   it('asks for no more than the client takes', async () => {
     const source = new Source();
-    const stream = new EventStream(source as never, options);
+    const stream = new EventStream(framed(source), options);
     stream.read(0);
     const big = { done: false, value: { data: 'x'.repeat(70_000) } } as const;
     for (let i = 0; i < 5; i++) {
@@ -194,7 +203,7 @@ describe('EventStream', () => {
   it('pings an idle client every 15 seconds, but not one that does not read', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     try {
-      const stream = new EventStream(new Source() as never, options);
+      const stream = new EventStream(framed(new Source()), options);
       expect(String(stream.read())).toBe('retry: 3000\n\n');
       vi.advanceTimersByTime(14_999);
       expect(stream.readableLength).toBe(0);

@@ -188,9 +188,10 @@ async function emit(placed: readonly Placed[]): Promise<void> {
 
 /**
  * Users and free tokens hear everything of the workspace; a restricted token what names the places that it lies in, and
- * no other place.
+ * no other place. Nobody hears of what the table does not know.
  */
-function mayHear(restrictedTo: PlaceKind | null, { resourceType, named }: Placed): boolean {
+function mayHear(restrictedTo: PlaceKind | null, { type, resourceType, named }: Placed): boolean {
+  if (type.startsWith('unknown.')) return false;
   if (restrictedTo === null) return true;
   const places = liesIn[resourceType as ResourceWord];
   if (!places?.every((kind) => named[kind])) return false;

@@ -235,7 +235,7 @@ describe('one resync, and then what happens', () => {
     const flood = (count: number) =>
       events(
         `insert into events (id, org_id, workspace_id, type, actor, resource_type, resource_id, data)
-         select 'evt_' || gen_random_uuid(), $1, $2, 'order.created', '{}', 'order', 'ord_' || n, '{}'
+         select 'evt_' || gen_random_uuid(), $1, $2, 'thread.created', '{}', 'thread', 'ord_' || n, '{}'
            from generate_series(1, $3::int) n`,
         [org_id, workspace_id, count],
       );
@@ -260,7 +260,7 @@ test('the index serves what was missed, in a table where other workspaces have m
     await client.query('begin');
     await client.query(
       `insert into events (id, org_id, workspace_id, type, actor, resource_type, resource_id, data)
-       select 'evt_p' || n, 'org_p', 'ws_p' || n % 7, 'order.created', '{}', 'order', 'o', '{}'
+       select 'evt_p' || n, 'org_p', 'ws_p' || n % 7, 'thread.created', '{}', 'thread', 'o', '{}'
          from generate_series(1, 20000) n`,
     );
     await client.query('analyze events');

@@ -96,7 +96,7 @@ test('a reader that does not read is let go, the others go on', async () => {
   })();
   await pool.query(
     `insert into events (id, org_id, workspace_id, type, actor, resource_type, resource_id, data)
-     select 'evt_flood_' || n, 'org_order', $1, 'order.created', '{}', 'order', 'o', '{}'
+     select 'evt_flood_' || n, 'org_order', $1, 'thread.created', '{}', 'thread', 'o', '{}'
        from generate_series(1, 1500) n`,
     [PLACE.workspaceId],
   );

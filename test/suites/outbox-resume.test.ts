@@ -73,7 +73,7 @@ async function reconnectingReader(
     const stream = await service.subscribe(actor, PLACE, { after: cursor });
     let left = 1 + Math.floor(Math.random() * 40);
     for await (const event of stream) {
-      seen.push(event.type === 'order.created' ? event.id : event.type);
+      seen.push(event.type === 'thread.created' ? event.id : event.type);
       cursor = cursorOf(event);
       if (--left === 0 || seen.at(-1) === last()) break;
     }
@@ -198,7 +198,7 @@ test('missed events are read as fast as the reader takes them; a reader that fal
   const flood = (prefix: string, count: number) =>
     pool.query(
       `insert into events (id, org_id, workspace_id, type, actor, resource_type, resource_id, data)
-       select $3 || n, $1, $2, 'order.created', '{}', 'order', 'o', '{}' from generate_series(1, $4::int) n`,
+       select $3 || n, $1, $2, 'thread.created', '{}', 'thread', 'o', '{}' from generate_series(1, $4::int) n`,
       [PLACE.orgId, PLACE.workspaceId, prefix, count],
     );
   await flood('evt_missed_', 1_000);

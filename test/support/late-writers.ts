@@ -13,7 +13,7 @@ interface Place {
 export const insertEvent = (client: pg.Pool | pg.PoolClient, { orgId, workspaceId }: Place, id: string) =>
   client.query(
     `insert into events (id, org_id, workspace_id, type, actor, resource_type, resource_id, data)
-     values ($1, $2, $3, 'order.created', '{}', 'order', $1, '{}')`,
+     values ($1, $2, $3, 'thread.created', '{}', 'thread', $1, '{}')`,
     [id, orgId, workspaceId],
   );
 

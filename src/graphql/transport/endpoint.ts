@@ -8,11 +8,11 @@ import {
   type Source,
 } from 'graphql';
 import { createYoga, type Plugin } from 'graphql-yoga';
+import { LiveStream, subscribeLive } from '../../core/live/live-stream.ts';
 import type { Services } from '../../services.ts';
 import { Context } from '../context.ts';
 import { withoutValue } from './coercion-errors.ts';
 import type { Documents } from './documents.ts';
-import { LiveStream, subscribeLive } from './live-stream.ts';
 import type { Operations } from './operations.ts';
 import type { PersistedDocuments } from './persisted-documents.ts';
 import { resumableStreams } from './server-sent-events.ts';

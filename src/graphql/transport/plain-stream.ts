@@ -1,12 +1,11 @@
 import type { FastifyRequest } from 'fastify';
 import { GraphQLError, type GraphQLSchema } from 'graphql';
+import { Frame, type Frames } from '../../core/live/frames.ts';
+import { LiveStream, subscribeLive } from '../../core/live/live-stream.ts';
 import type { Services } from '../../services.ts';
 import { Context } from '../context.ts';
-import { Frame } from './frames.ts';
-import { LiveStream, subscribeLive } from './live-stream.ts';
 import type { Asked } from './operations.ts';
 import { type PlainOptions, plainReader } from './plain-request.ts';
-import type { Frames } from './server-sent-events.ts';
 
 interface Options extends PlainOptions {
   schema: GraphQLSchema;

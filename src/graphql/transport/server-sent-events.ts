@@ -1,9 +1,9 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Plugin } from 'graphql-yoga';
+import type { Frame, Frames } from '../../core/live/frames.ts';
 import { Wheel } from '../../core/wheel.ts';
 import type { Context } from '../context.ts';
-import type { Frame } from './frames.ts';
 
 /** Comments that keep an idle stream's connection open, at the same interval as yoga's own. */
 const pings = new Wheel(12_000);
@@ -60,13 +60,6 @@ const STREAM_HEADERS = {
 };
 
 const accepts = (header: string | null): boolean => /(?:text\/event-stream|text\/\*|\*\/\*)/i.test(header ?? '*/*');
-
-/** The frames of a subscription, until there are no more. */
-export interface Frames {
-  take(): Promise<Frame | null>;
-  /** Ends them: nobody reads any longer. */
-  return(): Promise<unknown>;
-}
 
 /**
  * Answers with the frames, past Fastify's own way of sending: the listeners that it keeps for as long as a stream is

@@ -1,5 +1,5 @@
 import type { ExecutionResult } from 'graphql';
-import type { LiveStream } from './live-stream.ts';
+import type { LiveStream } from '../../core/live/live-stream.ts';
 
 /**
  * Sends the results of a subscription as `next` messages directly, so that the protocol's server does not serialise

@@ -1,5 +1,4 @@
 import { createSourceEventStream, type DocumentNode, type ExecutionArgs, type ExecutionResult, execute } from 'graphql';
-import type { Context } from '../context.ts';
 import { showsEventOnly } from './event-selection.ts';
 import { Frame } from './frames.ts';
 
@@ -8,8 +7,14 @@ interface Source extends AsyncIterable<unknown> {
   cursorOf?(event: unknown): string;
 }
 
+/** The context of a subscription's resolvers. */
+export interface LiveContext {
+  /** The same without a caller. Without this method, results are not shared between streams. */
+  asNobody?(): object;
+}
+
 export interface LiveArgs extends ExecutionArgs {
-  contextValue: Context;
+  contextValue: LiveContext;
 }
 
 /** Masks errors in a result that are bugs. */
@@ -21,7 +26,8 @@ type SharedFrames = WeakMap<object, Promise<Frame> | Frame>;
 /** By document and operation name; `null` if each stream has its own results. */
 const shared = new WeakMap<DocumentNode, Map<string, SharedFrames | null>>();
 
-function sharedFramesOf({ schema, document, operationName }: LiveArgs): SharedFrames | null {
+function sharedFramesOf({ schema, document, operationName, contextValue }: LiveArgs): SharedFrames | null {
+  if (!contextValue.asNobody) return null;
   const operations = shared.get(document) ?? new Map<string, SharedFrames | null>();
   shared.set(document, operations);
   const name = operationName ?? '';
@@ -91,7 +97,7 @@ export class LiveStream implements AsyncGenerator<ExecutionResult, undefined, un
     if (known) return known instanceof Frame ? known : known.then((frame) => this.#unlessFailed(frame, event));
     // executed without a caller: a field that depends on the reader fails here, instead of showing one reader's answer
     // to all
-    const made = this.#execute(event, this.#args.contextValue.asNobody()).then((result) => {
+    const made = this.#execute(event, this.#args.contextValue.asNobody!()).then((result) => {
       const frame = this.#frame(event, result);
       if (!result.errors) frames.set(event, frame);
       return frame;
@@ -110,7 +116,7 @@ export class LiveStream implements AsyncGenerator<ExecutionResult, undefined, un
     return this.#frame(event, this.#mask(result));
   }
 
-  async #execute(event: unknown, contextValue: Context): Promise<ExecutionResult> {
+  async #execute(event: unknown, contextValue: object): Promise<ExecutionResult> {
     return execute({ ...this.#args, rootValue: event, contextValue });
   }
 

@@ -1,5 +1,12 @@
 import type { ExecutionResult } from 'graphql';
 
+/** The frames of a subscription, until there are no more. */
+export interface Frames {
+  take(): Promise<Frame | null>;
+  /** Ends them: nobody reads any longer. */
+  return(): Promise<unknown>;
+}
+
 /** The result of one event: serialised once, however many streams it goes to. */
 export class Frame {
   readonly result: ExecutionResult;

@@ -1,12 +1,12 @@
 import { type ExecutionResult, GraphQLObjectType, GraphQLSchema, GraphQLString, parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { WebSocket } from 'ws';
-import { Context } from '../../../src/graphql/context.ts';
-import { schema as product } from '../../../src/graphql/schema.ts';
-import { showsEventOnly } from '../../../src/graphql/transport/event-selection.ts';
-import { LiveStream, subscribeLive } from '../../../src/graphql/transport/live-stream.ts';
-import { startTestApp, type TestApp } from '../../support/app.ts';
-import { type Person, register } from '../../support/person.ts';
+import { showsEventOnly } from '../../src/core/live/event-selection.ts';
+import { LiveStream, subscribeLive } from '../../src/core/live/live-stream.ts';
+import { Context } from '../../src/graphql/context.ts';
+import { schema as product } from '../../src/graphql/schema.ts';
+import { startTestApp, type TestApp } from '../support/app.ts';
+import { type Person, register } from '../support/person.ts';
 
 describe('a selection', () => {
   const stream = 'workspaceEvents(orgId: "o", workspaceId: "w")';
