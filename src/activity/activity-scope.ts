@@ -1,7 +1,6 @@
 import type { PageSource } from '../data/pages.ts';
 import { columnsOf } from '../data/pages.ts';
 import { type Activity, Prisma } from '../generated/prisma/client.ts';
-import type { Span } from './time-spans.ts';
 
 /** What records are listed and summed by, below an organization. */
 export const scopeKinds = [
@@ -40,12 +39,6 @@ export const columnOf = (kind: ScopeKind): string => (kind === 'organization' ? 
 
 /** Kinds whose sums are also kept for each user. */
 const ofEachUser: ReadonlySet<ScopeKind> = new Set(['organization', 'workspace', 'app']);
-
-const inMonths: ReadonlySet<ScopeKind> = new Set(['namespace', 'environment', 'resource']);
-
-/** The finest spans that a scope has sums of. */
-export const finestOf = ({ kind, userId }: Pick<ActivityScope, 'kind' | 'userId'>): Span =>
-  inMonths.has(kind) ? 'month' : userId === null ? 'hour' : 'day';
 
 /** Whether there are sums of a scope. */
 export const isSummed = ({ kind, userId }: ActivityScope): boolean => userId === null || ofEachUser.has(kind);

@@ -1,7 +1,16 @@
 import type { Sql } from '../data/sql.ts';
 import type { ActivityScope, ScopeKind } from './activity-scope.ts';
-import { finestOf, scopeColumns } from './activity-scope.ts';
-import { type Range, type Span, spansOf } from './time-spans.ts';
+import { scopeColumns } from './activity-scope.ts';
+import {
+  addSpans,
+  type Between,
+  longer,
+  type PartOfSpan,
+  type Range,
+  type Span,
+  spansOf,
+  startOf,
+} from './time-spans.ts';
 
 /** What records of one kind add up to. */
 export interface ActivitySums {
@@ -37,8 +46,9 @@ const TOKENS = `case when jsonb_typeof(t.token_usage -> 'total') = 'number'
 const RECORD = `t.action, coalesce(t.resource_type, '') as resource_type, t.success, 1 as requests, t.duration_ms,
   ${TOKENS} as tokens, ${EXECUTES}::int as executions`;
 
-/** The records of the transactions that are not summed yet. */
-const LATEST = 'select * from activity r where r.xid >= f.xid order by r.xid limit 1000000000';
+/** The records that are not summed yet. */
+const LATEST = `select * from activity r where (r.xid, r.id) >= (f.xid, f.record_id) order by r.xid, r.id
+  limit 1000000000`;
 
 const isOf = (kind: ScopeKind, ofUser: boolean): string =>
   [
@@ -51,33 +61,79 @@ const isOf = (kind: ScopeKind, ofUser: boolean): string =>
 const filtered = { action: 'action', resourceType: 'resource_type', success: 'success' } as const;
 type FilterName = keyof typeof filtered;
 
+/** Columns of an unnested array. */
+const given = (first: number, columns: Readonly<Record<string, string>>): string => {
+  const arrays = Object.values(columns).map((type, index) => `$${first + index}::${type}[]`);
+  return `unnest(${arrays.join(', ')}) g(${Object.keys(columns).join(', ')})`;
+};
+
+/** A part of a span, by what of it is read if the span is divided, and what if it is not. */
+const partColumns = {
+  span: 'text',
+  start: 'timestamptz',
+  within_span: 'text',
+  within_start: 'timestamptz',
+  since: 'timestamptz',
+  until: 'timestamptz',
+  sums_span: 'text',
+  sums_since: 'timestamptz',
+  sums_until: 'timestamptz',
+} as const;
+
+const partValues = (parts: readonly PartOfSpan[]): unknown[][] => [
+  parts.map(({ of }) => of.span),
+  parts.map(({ of }) => of.start),
+  parts.map(({ within }) => within?.span ?? null),
+  parts.map(({ within }) => within?.start ?? null),
+  parts.map(({ range }) => range.since),
+  parts.map(({ range }) => range.until),
+  parts.map(({ whole }) => whole?.span ?? null),
+  parts.map(({ whole }) => whole?.since ?? null),
+  parts.map(({ whole }) => whole?.until ?? null),
+];
+
+const isDivided = (span: string, start: string): string => `exists (select from activity_divided d
+  where d.org_id = k.org_id and d.scope = k.scope and d.user_id = k.user_id and d.span = ${span}
+    and d.start = ${start})`;
+
 /**
- * The sums of some scopes of one kind. They consist of the kept sums of whole spans, of the records at the edges, and
- * of the records whose transactions are not summed yet: all of one snapshot, so that no record is missed or counted
- * twice.
+ * The sums of some scopes of one kind. They consist of the kept sums of whole months; at either end of the range, of
+ * the kept sums of whole days, hours and minutes, as far as a month, day and hour is divided into them, and of the
+ * records of the one that is not; and of the records that are not summed yet: all of one snapshot, so that no record is
+ * missed or counted twice.
  * `offset 0` and the limit make PostgreSQL walk the indexes, whatever it expects of the values.
  */
 function textOf(kind: ScopeKind, ofUser: boolean, by: Grouping, filters: readonly FilterName[]): string {
   const scope = kind === 'organization' ? `'organization'` : `'${kind} ' || id`;
   const kinds = by === 'kind' ? `, p.action, p.resource_type as "resourceType", p.success` : '';
-  const conditions = filters.map((name, index) => `p.${filtered[name]} = $${index + 11}`);
+  const conditions = filters.map((name, index) => `p.${filtered[name]} = $${index + 15}`);
   return `with k as materialized (
     select org_id, id, user_id, at::int - 1 as at, ${scope} as scope
-    from unnest($1::text[], $2::text[], $3::text[]) with ordinality g(org_id, id, user_id, at))
+    from unnest($1::text[], $2::text[], $3::text[]) with ordinality g(org_id, id, user_id, at)),
+  parts as materialized (
+    select k.*, g.since, g.until, g.sums_span, g.sums_since, g.sums_until, ${isDivided('g.span', 'g.start')} as divided,
+      g.within_span is null or ${isDivided('g.within_span', 'g.within_start')} as reached
+    from k cross join ${given(6, partColumns)}),
+  sums as materialized (
+    select k.*, 'month' as span, $4::timestamptz as since, $5::timestamptz as until from k where $4 is not null
+    union all
+    select org_id, id, user_id, at, scope, sums_span, sums_since, sums_until from parts
+    where divided and sums_span is not null)
   select p.at${kinds}, sum(p.requests)::float8 as requests, sum(p.duration_ms)::float8 as "durationMs",
     sum(p.tokens)::float8 as tokens, sum(p.executions)::float8 as executions
   from (
-    select k.at, e.* from k cross join unnest($4::text[], $5::timestamptz[], $6::timestamptz[]) g(span, since, until)
+    select k.at, e.* from sums k
     cross join lateral (select s.action, s.resource_type, s.success, s.requests, s.duration_ms, s.tokens, s.executions
       from activity_sums s where s.org_id = k.org_id and s.scope = k.scope and s.user_id = k.user_id
-        and s.span = g.span and s.start >= g.since and s.start < g.until offset 0) e
+        and s.span = k.span and s.start >= k.since and s.start < k.until offset 0) e
     union all
-    select k.at, e.* from k cross join unnest($7::timestamptz[], $8::timestamptz[]) g(since, until)
+    select k.at, e.* from parts k
     cross join lateral (select ${RECORD} from activity t
-      where ${isOf(kind, ofUser)} and t.timestamp >= g.since and t.timestamp < g.until offset 0) e
+      where ${isOf(kind, ofUser)} and t.timestamp >= k.since and t.timestamp < k.until offset 0) e
+    where k.reached and not k.divided
     union all
     select k.at, ${RECORD} from activity_fold f cross join lateral (${LATEST}) t
-    join k on ${isOf(kind, ofUser)} where t.timestamp >= $9 and t.timestamp < $10
+    join sums k on ${isOf(kind, ofUser)} and t.timestamp >= k.since and t.timestamp < k.until
   ) p${conditions.length > 0 ? ` where ${conditions.join(' and ')}` : ''}
   group by p.at${by === 'kind' ? ', p.action, p.resource_type, p.success' : ''}`;
 }
@@ -93,44 +149,53 @@ export async function readSums<By extends Grouping>(
 ): Promise<(ActivitySums & { at: number } & (By extends 'kind' ? ActivityKind : unknown))[]> {
   const [first] = scopes;
   if (!first) return [];
-  const given = (Object.keys(filtered) as FilterName[]).filter((name) => (filters[name] ?? null) !== null);
+  const names = (Object.keys(filtered) as FilterName[]).filter((name) => (filters[name] ?? null) !== null);
   const ofUser = first.userId !== null;
-  const form = `${first.kind} ${String(ofUser)} ${by} ${given.join(' ')}`;
-  const text = texts.get(form) ?? textOf(first.kind, ofUser, by, given);
+  const form = `${first.kind} ${String(ofUser)} ${by} ${names.join(' ')}`;
+  const text = texts.get(form) ?? textOf(first.kind, ofUser, by, names);
   texts.set(form, text);
-  const { whole, edges, inner } = spansOf(filters, finestOf(first));
+  const { months, parts } = spansOf(filters);
   return sql.read(text, [
     scopes.map(({ orgId }) => orgId),
     scopes.map(({ id }) => id),
     scopes.map(({ userId }) => userId ?? ''),
-    whole.map(({ span }) => span),
-    whole.map(({ since }) => since ?? '-infinity'),
-    whole.map(({ until }) => until ?? 'infinity'),
-    edges.map(({ since }) => since ?? '-infinity'),
-    edges.map(({ until }) => until ?? 'infinity'),
-    inner ? (inner.since ?? '-infinity') : 'infinity',
-    inner ? (inner.until ?? 'infinity') : '-infinity',
-    ...given.map((name) => filters[name]),
+    months && (months.since ?? '-infinity'),
+    months && (months.until ?? 'infinity'),
+    ...partValues(parts),
+    ...names.map((name) => filters[name]),
   ]);
 }
 
 /** A point of a series: the sums of the records from its start on, until the next one. */
 export type SeriesPoint = ActivitySums & { start: Date; errors: number };
 
+/** A longer span that is not divided has no sums of its parts: only its few records. */
 const seriesText = (kind: ScopeKind, ofUser: boolean): string => `
-  with k as (select $1::text as org_id, $2::text as id, $3::text as user_id)
+  with k as materialized (
+    select $1::text as org_id, $2::text as id, $3::text as user_id,
+      ${kind === 'organization' ? `'organization'` : `'${kind} ' || $2`} as scope),
+  parts as materialized (
+    select k.*, g.since, g.until, g.span is null or ${isDivided('g.span', 'g.start')} as divided
+    from k cross join ${given(8, { span: 'text', start: 'timestamptz', since: 'timestamptz', until: 'timestamptz' })})
   select p.start, sum(p.requests)::float8 as requests, sum(p.duration_ms)::float8 as "durationMs",
     sum(p.tokens)::float8 as tokens, sum(p.executions)::float8 as executions,
     coalesce(sum(p.requests) filter (where not p.success), 0)::float8 as errors
   from (
-    select s.start, s.success, s.requests, s.duration_ms, s.tokens, s.executions
-    from k join activity_sums s on s.org_id = k.org_id and s.user_id = k.user_id
-      and s.scope = ${kind === 'organization' ? `'organization'` : `'${kind} ' || k.id`}
-    where s.span = $4 and s.start >= $5 and s.start < $6 and (not $7 or s.executions > 0)
+    select e.* from parts k cross join lateral (
+      select s.start, s.success, s.requests, s.duration_ms, s.tokens, s.executions
+      from activity_sums s where s.org_id = k.org_id and s.scope = k.scope and s.user_id = k.user_id
+        and s.span = $4 and s.start >= k.since and s.start < k.until and (not $7 or s.executions > 0) offset 0) e
+    where k.divided
+    union all
+    select date_trunc($4, e.timestamp, 'UTC'), e.success, 1, e.duration_ms, e.tokens, e.executions
+    from parts k cross join lateral (select t.timestamp, ${RECORD} from activity t
+      where ${isOf(kind, ofUser)} and t.timestamp >= k.since and t.timestamp < k.until
+        and (not $7 or ${EXECUTES}) offset 0) e
+    where not k.divided
     union all
     select date_trunc($4, t.timestamp, 'UTC'), t.success, 1, t.duration_ms, ${TOKENS}, ${EXECUTES}::int
-    from activity_fold f
-    cross join lateral (${LATEST}) t join k on ${isOf(kind, ofUser)}
+    from activity_fold f cross join lateral (${LATEST}) t
+    join parts k on k.divided and ${isOf(kind, ofUser)} and t.timestamp >= k.since and t.timestamp < k.until
     where t.timestamp >= $5 and t.timestamp < $6 and (not $7 or ${EXECUTES})
   ) p group by 1`;
 
@@ -139,9 +204,39 @@ export async function readSeries(
   sql: Sql,
   scope: ActivityScope,
   span: Span,
-  { since, until }: { since: Date; until: Date },
+  range: Between,
   onlyExecutions = false,
 ): Promise<SeriesPoint[]> {
   const { orgId, kind, id, userId } = scope;
-  return sql.read(seriesText(kind, userId !== null), [orgId, id, userId ?? '', span, since, until, onlyExecutions]);
+  const parts = longerSpans(span, range);
+  return sql.read(seriesText(kind, userId !== null), [
+    orgId,
+    id,
+    userId ?? '',
+    span,
+    range.since,
+    range.until,
+    onlyExecutions,
+    parts.map((part) => part.span),
+    parts.map((part) => part.start),
+    parts.map((part) => part.since),
+    parts.map((part) => part.until),
+  ]);
+}
+
+/** A range by the longer spans that contain it; months are in none. */
+function longerSpans(span: Span, range: Between): (Between & { span: Span | null; start: Date | null })[] {
+  const next = longer(span);
+  if (!next) return [{ ...range, span: null, start: null }];
+  const found = [];
+  for (let start = startOf(next, range.since); start < range.until; start = addSpans(next, start, 1)) {
+    const [since, until] = [start, addSpans(next, start, 1)];
+    found.push({
+      span: next,
+      start,
+      since: since < range.since ? range.since : since,
+      until: until > range.until ? range.until : until,
+    });
+  }
+  return found;
 }

@@ -58,9 +58,10 @@ export interface ActivitySummary {
 
 /** Records are due to be summed when there are many, or any for a minute. */
 const IS_DUE = `select 1 from activity_fold f where f.xid > pg_snapshot_xmax(pg_current_snapshot())
-  or exists (select 1 from activity a where a.xid >= f.xid order by a.xid offset 500 limit 1)
+  or exists (select 1 from activity a where (a.xid, a.id) >= (f.xid, f.record_id)
+    order by a.xid, a.id offset 500 limit 1)
   or f.folded_at < now() - interval '1 minute' and exists
-    (select 1 from activity a where a.xid >= f.xid order by a.xid limit 1)`;
+    (select 1 from activity a where (a.xid, a.id) >= (f.xid, f.record_id) order by a.xid, a.id limit 1)`;
 
 const IS_MEMBER = 'select 1 from organization_members where org_id = $1 and user_id = $2';
 

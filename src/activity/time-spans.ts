@@ -4,33 +4,51 @@ export interface Range {
   until: Date | null;
 }
 
-/** Lengths of time that records are summed by, in UTC. */
-export const spans = ['hour', 'day', 'month'] as const;
-export type Span = (typeof spans)[number];
-
-/** A range as whole spans, and the rest. */
-export interface Spanned {
-  /** Disjoint; each consists of whole spans. */
-  whole: readonly (Range & { span: Span })[];
-  /** What is at most one of the finest spans long, at either end. */
-  edges: readonly Range[];
-  /** Everything between the edges; `null` if there is nothing. */
-  inner: Range | null;
+/** A range with both ends. */
+export interface Between {
+  since: Date;
+  until: Date;
 }
 
-const HOUR_MS = 3_600_000;
+/** Lengths of time that records are summed by, in UTC. */
+export const spans = ['minute', 'hour', 'day', 'month'] as const;
+export type Span = (typeof spans)[number];
+
+/** A span by its start. */
+export interface SpanAt {
+  span: Span;
+  start: Date;
+}
+
+/** What a range has of a span that it does not contain as a whole. */
+export interface PartOfSpan {
+  of: SpanAt;
+  /** The next longer span, of which that is a part; `null` for a month. */
+  within: SpanAt | null;
+  /** The range itself. */
+  range: Between;
+  /** What of it consists of whole spans of the next shorter length. The rest of it are parts of these. */
+  whole: (Between & { span: Span }) | null;
+}
+
+/** A range as whole months, and the parts of months, days, hours and minutes around them. */
+export interface Spanned {
+  months: Range | null;
+  parts: readonly PartOfSpan[];
+}
+
+const MS: Readonly<Record<Exclude<Span, 'month'>, number>> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 };
 
 /** The start of the span that contains a time. */
 export function startOf(span: Span, time: Date): Date {
   if (span === 'month') return new Date(Date.UTC(time.getUTCFullYear(), time.getUTCMonth(), 1));
-  const ms = span === 'hour' ? HOUR_MS : 24 * HOUR_MS;
-  return new Date(Math.floor(time.getTime() / ms) * ms);
+  return new Date(Math.floor(time.getTime() / MS[span]) * MS[span]);
 }
 
 /** The start of a span some spans later. */
 export function addSpans(span: Span, start: Date, count: number): Date {
   if (span === 'month') return new Date(Date.UTC(start.getUTCFullYear(), start.getUTCMonth() + count, 1));
-  return new Date(start.getTime() + count * (span === 'hour' ? HOUR_MS : 24 * HOUR_MS));
+  return new Date(start.getTime() + count * MS[span]);
 }
 
 function ceil(span: Span, time: Date): Date {
@@ -38,37 +56,50 @@ function ceil(span: Span, time: Date): Date {
   return start.getTime() === time.getTime() ? start : addSpans(span, start, 1);
 }
 
+/** The next shorter span. */
+const shorter = (span: Span): Span | null => spans[spans.indexOf(span) - 1] ?? null;
+
+/** The next longer span. */
+export const longer = (span: Span): Span | null => spans[spans.indexOf(span) + 1] ?? null;
+
 const isEmpty = ({ since, until }: Range): boolean => since !== null && until !== null && since >= until;
 
 /** The part of a range that consists of whole spans, and what is before and after it. */
-function cut(span: Span, range: Range): { whole: Range | null; rest: Range[] } {
-  const whole = {
-    since: range.since && ceil(span, range.since),
-    until: range.until && startOf(span, range.until),
-  };
-  if (isEmpty(whole)) return { whole: null, rest: [range] };
-  const before = { since: range.since, until: whole.since };
-  const after = { since: whole.until, until: range.until };
-  return {
-    whole,
-    rest: [...(range.since ? [before] : []), ...(range.until ? [after] : [])].filter((r) => !isEmpty(r)),
-  };
+function cut(span: Span, range: Between): { whole: Between | null; rest: Between[] };
+function cut(span: Span, range: Range): { whole: Range | null; rest: Between[] };
+function cut(span: Span, { since, until }: Range): { whole: Range | null; rest: Between[] } {
+  const whole = { since: since && ceil(span, since), until: until && startOf(span, until) };
+  if (since && until && isEmpty(whole)) {
+    // without a whole span, it is in one of them, or in two neighbours
+    const border = startOf(span, until);
+    const rest =
+      since < border && border < until
+        ? [
+            { since, until: border },
+            { since: border, until },
+          ]
+        : null;
+    return { whole: null, rest: rest ?? [{ since, until }] };
+  }
+  const before = since && { since, until: whole.since! };
+  const after = until && { since: whole.until!, until };
+  return { whole, rest: [before, after].filter((part) => part !== null && !isEmpty(part)) as Between[] };
 }
 
-/** Divides a range into whole months, whole days around them, whole hours around these, and the edges. */
-export function spansOf(range: Range, finest: Span = 'hour'): Spanned {
-  if (isEmpty(range)) return { whole: [], edges: [], inner: null };
-  const { whole: inner, rest: edges } = cut(finest, range);
-  const whole: (Range & { span: Span })[] = [];
-  let open = inner ? [inner] : [];
-  for (const span of spans.toReversed()) {
-    const rest: Range[] = [];
-    for (const part of open) {
-      const { whole: found, rest: more } = cut(span, part);
-      if (found) whole.push({ ...found, span });
-      rest.push(...more);
-    }
-    open = rest;
-  }
-  return { whole, edges, inner };
+function partsOf(span: Span, range: Between, within: SpanAt | null): PartOfSpan[] {
+  const of = { span, start: startOf(span, range.since) };
+  const next = shorter(span);
+  if (!next) return [{ of, within, range, whole: null }];
+  const { whole, rest } = cut(next, range);
+  return [
+    { of, within, range, whole: whole && { ...whole, span: next } },
+    ...rest.flatMap((part) => partsOf(next, part, of)),
+  ];
+}
+
+/** Divides a range into whole months and what is around them. */
+export function spansOf(range: Range): Spanned {
+  if (isEmpty(range)) return { months: null, parts: [] };
+  const { whole, rest } = cut('month', range);
+  return { months: whole, parts: rest.flatMap((part) => partsOf('month', part, null)) };
 }

@@ -53,7 +53,7 @@ const summed = async () =>
 const fold = () =>
   expect
     .poll(async () => {
-      await pool.query('select fold_activity(1000)');
+      await pool.query('select fold_activity(1000, 0)');
       return (await pool.query('select 1 from activity where xid >= (select xid from activity_fold)')).rowCount;
     })
     .toBe(0);
@@ -83,6 +83,7 @@ it('makes months ahead, once, and moves there what the default partition has of 
 it('drops a month with its sums, and only when all of it has ended', async () => {
   await pool.query('delete from activity');
   await pool.query('delete from activity_sums');
+  await pool.query('delete from activity_divided');
   await write('act_long_ago', inMonth(-30));
   await write('act_now', inMonth(0));
   await write('act_next', inMonth(1));
@@ -106,4 +107,6 @@ it('drops a month with its sums, and only when all of it has ended', async () =>
   expect(await drop(end)).toEqual([`activity_${nameOf(1)}`, `activity_sums_${nameOf(1)}`]);
   expect(await kept()).toEqual(['act_after']);
   expect(await summed()).toEqual([1, 1, 1]);
+  const divided = await pool.query<{ start: Date }>(`select start from activity_divided where span = 'month'`);
+  expect(divided.rows).toEqual([{ start: end }]);
 });

@@ -3,14 +3,13 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   type ActivityScope,
-  finestOf,
   isSummed,
   type ScopeKind,
   scopeColumns,
   scopeKinds,
 } from '../../src/activity/activity-scope.ts';
 import { readSeries, readSums, type SumFilters } from '../../src/activity/activity-sums.ts';
-import { addSpans, type Span, spans, spansOf, startOf } from '../../src/activity/time-spans.ts';
+import { addSpans, type Between, type Span, spans, spansOf, startOf } from '../../src/activity/time-spans.ts';
 import { Sql } from '../../src/data/sql.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
@@ -176,7 +175,7 @@ async function compare(): Promise<number> {
 /** Two nodes that sum as fast as they can, a few records at a time. */
 async function fold(isOver: () => boolean): Promise<void> {
   while (!isOver()) {
-    await pool.query('select fold_activity(7)');
+    await pool.query('select fold_activity(7, 3)');
     await delay(Math.random() * 10);
   }
 }
@@ -200,21 +199,82 @@ describe('the sums of activity records', () => {
     await expect
       .poll(
         async () => {
-          await pool.query('select fold_activity(1000)');
+          await pool.query('select fold_activity(1000, 3)');
           return (await pool.query('select 1 from activity where xid >= (select xid from activity_fold)')).rowCount;
         },
         { timeout: 20_000 },
       )
       .toBe(0);
     for (let i = 0; i < 300; i++) await compare();
+    const divided = await pool.query<{ span: Span }>('select distinct span from activity_divided order by 1');
+    expect(divided.rows.map(({ span }) => span)).toEqual(['day', 'hour', 'month']);
   }, 120_000);
+
+  it('need no record of a whole minute of an hour that has many, and all of an hour that has few', async () => {
+    const hour = new Date('2031-05-06T07:00:00Z');
+    const write = (org: string, count: number) =>
+      pool.query(
+        `insert into activity (id, timestamp, org_id, user_id, workspace_id, principal_type, action, status_code,
+           success)
+         select 'act_' || $1 || i, $2::timestamptz + i * interval '1 hour' / $3, $1, 'usr_1', 'ws_1', 'user', 'read',
+           200, true
+         from generate_series(0, $3 - 1) i`,
+        [org, hour, count],
+      );
+    await write('org_few', 60);
+    await write('org_many', 3600);
+    await expect
+      .poll(async () => (await pool.query<{ more: boolean }>('select fold_activity(1000) as more')).rows[0]!.more)
+      .toBe(false);
+    await pool.query(`delete from activity where org_id in ('org_few', 'org_many')`);
+    const range = { since: new Date('2031-05-06T07:10:30Z'), until: new Date('2031-05-06T07:20:15Z') };
+    const read = async (orgId: string, kind: ScopeKind, id: string, userId: string | null) =>
+      (await readSums(new Sql(pool), 'scope', [{ orgId, kind, id, userId }], range))[0]?.requests ?? 0;
+    for (const userId of [null, 'usr_1']) {
+      expect(await read('org_many', 'organization', 'org_many', userId)).toBe(9 * 60);
+      expect(await read('org_many', 'workspace', 'ws_1', userId)).toBe(9 * 60);
+      expect(await read('org_few', 'organization', 'org_few', userId)).toBe(0);
+    }
+  });
+
+  it('are made in steps, however many records a transaction has', async () => {
+    const org = 'org_steps';
+    await pool.query(
+      `insert into activity (id, timestamp, org_id, principal_type, action, status_code, success)
+       select 'act_step' || i, '2031-05-06T07:00:00Z', $1, 'user', 'read', 200, true from generate_series(1, 2500) i`,
+      [org],
+    );
+    const steps: number[] = [];
+    let isMore = true;
+    while (isMore) {
+      isMore = (await pool.query<{ more: boolean }>('select fold_activity(1000) as more')).rows[0]!.more;
+      const { rows } = await pool.query<{ n: number }>(
+        `select requests::int as n from activity_sums where org_id = $1 and span = 'month'`,
+        [org],
+      );
+      steps.push(rows[0]?.n ?? 0);
+      const [sums] = await readSums(
+        new Sql(pool),
+        'scope',
+        [{ orgId: org, kind: 'organization', id: org, userId: null }],
+        {
+          since: null,
+          until: null,
+        },
+      );
+      expect(sums).toMatchObject({ requests: 2500 });
+    }
+    expect(steps).toEqual([1000, 2000, 2500]);
+  });
 
   it('are given by hour, day and month', async () => {
     const sql = new Sql(pool);
-    for (const span of ['hour', 'day', 'month'] as const) {
+    for (const span of spans) {
       for (const of of [scope(), { orgId: 'org_1', kind: 'organization', id: 'org_1', userId: null } as const]) {
-        if (spans.indexOf(finestOf(of)) > spans.indexOf(span)) continue;
-        const range = { since: addSpans('month', turn, -2), until: addSpans('month', turn, 2) };
+        const range =
+          span === 'minute'
+            ? { since: addSpans('hour', turn, -50), until: addSpans('hour', turn, 50) }
+            : { since: addSpans('month', turn, -2), until: addSpans('month', turn, 2) };
         const points = await readSeries(sql, of, span, range);
         const { rows } = await pool.query(
           `select date_trunc('${span}', t.timestamp, 'UTC') as start, ${SUMS},
@@ -239,27 +299,48 @@ describe('the sums of activity records', () => {
 });
 
 describe('a range', () => {
-  it('is divided into disjoint spans that cover it', () => {
-    for (let i = 0; i < 2_000; i++) {
-      const [since, until] = [time(), time()].toSorted((a, b) => a.getTime() - b.getTime()) as [Date, Date];
-      const { whole, edges, inner } = spansOf({ since, until });
-      const parts = [...whole, ...edges].toSorted((a, b) => a.since!.getTime() - b.since!.getTime());
-      const borders = parts.flatMap(({ since: from, until: to }) => [from!.getTime(), to!.getTime()]);
-      if (since.getTime() === until.getTime()) expect(parts).toEqual([]);
-      else expect([borders[0], borders.at(-1)]).toEqual([since.getTime(), until.getTime()]);
-      for (let at = 1; at + 1 < borders.length; at += 2) expect(borders[at]).toBe(borders[at + 1]);
-      for (const { span, since: from, until: to } of whole)
-        for (const end of [from!, to!]) expect(startOf(span, end)).toEqual(end);
-      for (const { since: from, until: to } of edges) expect(to!.getTime() - from!.getTime()).toBeLessThan(2 * HOUR);
-      if (inner) expect(inner.until!.getTime() - inner.since!.getTime()).toBeGreaterThanOrEqual(HOUR);
+  const ranges = Array.from({ length: 2_000 }, () => {
+    const [since, until] = [time(), time()].toSorted((a, b) => a.getTime() - b.getTime()) as [Date, Date];
+    return { since, until };
+  });
+
+  /** What is read if spans of these lengths are divided. */
+  const readOf = (range: Between, divided: readonly Span[]): Between[] => {
+    const { months, parts } = spansOf(range);
+    return [
+      ...(months ? [months as Between] : []),
+      ...parts.flatMap((part) => {
+        if (divided.includes(part.of.span)) return part.whole ? [part.whole] : [];
+        return part.within === null || divided.includes(part.within.span) ? [part.range] : [];
+      }),
+    ];
+  };
+
+  it('is divided into disjoint parts that cover it, however far it is divided', () => {
+    for (const range of ranges) {
+      for (const divided of [[], ['month'], ['month', 'day'], ['month', 'day', 'hour']] as const) {
+        const borders = readOf(range, divided)
+          .toSorted((a, b) => a.since.getTime() - b.since.getTime())
+          .flatMap(({ since, until }) => [since.getTime(), until.getTime()]);
+        if (range.since.getTime() === range.until.getTime()) expect(borders).toEqual([]);
+        else expect([borders[0], borders.at(-1)]).toEqual([range.since.getTime(), range.until.getTime()]);
+        for (let at = 1; at + 1 < borders.length; at += 2) expect(borders[at]).toBe(borders[at + 1]);
+      }
     }
   });
 
-  it('takes few spans, however long it is', () => {
-    const count = (span: Span) =>
-      spansOf({ since: new Date('2001-01-01T01:30:00Z'), until: new Date('2031-12-30T22:30:00Z') }).whole.filter(
-        (part) => part.span === span,
-      ).length;
-    expect((['hour', 'day', 'month'] as const).map(count)).toEqual([2, 2, 1]);
+  it('has each part in its span, and its whole spans between their borders', () => {
+    for (const range of ranges) {
+      for (const { of, within, range: part, whole } of spansOf(range).parts) {
+        expect(startOf(of.span, part.since)).toEqual(of.start);
+        expect(part.until.getTime()).toBeLessThanOrEqual(addSpans(of.span, of.start, 1).getTime());
+        if (within) expect(startOf(within.span, of.start)).toEqual(within.start);
+        if (whole) for (const end of [whole.since, whole.until]) expect(startOf(whole.span, end)).toEqual(end);
+      }
+    }
+  });
+
+  it('has few parts, however long it is', () => {
+    for (const range of ranges) expect(spansOf(range).parts.length).toBeLessThanOrEqual(8);
   });
 });

@@ -26,7 +26,15 @@ export interface Twin {
 }
 
 /** What is kept of what was done there, and lies in no place. */
-const LOGS = ['activity', 'activity_sums', 'activity_fold', 'events', 'idempotency_keys', '_prisma_migrations'];
+const LOGS = [
+  'activity',
+  'activity_sums',
+  'activity_divided',
+  'activity_fold',
+  'events',
+  'idempotency_keys',
+  '_prisma_migrations',
+];
 const PLACES = ['workspace_id', 'namespace_id', 'environment_id', 'app_id'];
 
 const TABLES = `select t.relname as name,

@@ -1,0 +1,191 @@
+-- Sums of days, hours and minutes only where a month, a day or an hour has many records: the others are read from the
+-- few records that they have. A record makes fewer rows of sums, and no part of a range has more than a bounded number
+-- of records to read, however many one hour has.
+
+-- The records of what a token may be restricted to. No record of before this week names one.
+CREATE INDEX activity_of_namespace ON activity (org_id, namespace_id, "timestamp" DESC, id DESC)
+  WHERE namespace_id IS NOT NULL;
+CREATE INDEX activity_of_environment ON activity (org_id, environment_id, "timestamp" DESC, id DESC)
+  WHERE environment_id IS NOT NULL;
+-- The order in which records are added to the sums: also within a transaction, so that every step is bounded.
+DROP INDEX "activity_xid_idx";
+CREATE INDEX "activity_xid_id_idx" ON "activity"("xid", "id");
+-- Most sums change without a change of an indexed column.
+DROP INDEX activity_sums_of_executions;
+
+ALTER TABLE "activity_fold" ADD COLUMN "record_id" TEXT NOT NULL DEFAULT '';
+
+-- CreateTable
+CREATE TABLE "activity_divided" (
+    "org_id" TEXT NOT NULL,
+    "scope" TEXT NOT NULL,
+    "user_id" TEXT NOT NULL,
+    "span" TEXT NOT NULL,
+    "start" TIMESTAMPTZ(3) NOT NULL,
+
+    CONSTRAINT "activity_divided_pkey" PRIMARY KEY ("org_id","scope","user_id","span","start")
+);
+
+-- Until now, everything but namespaces, environments and resources had days, and hours if not of a user.
+INSERT INTO activity_divided SELECT DISTINCT org_id, scope, user_id, 'month', date_trunc('month', start, 'UTC')
+  FROM activity_sums WHERE span = 'day';
+INSERT INTO activity_divided SELECT DISTINCT org_id, scope, user_id, 'day', date_trunc('day', start, 'UTC')
+  FROM activity_sums WHERE span = 'hour';
+
+DROP FUNCTION fold_activity(int);
+DROP FUNCTION sum_activity(xid8, xid8);
+
+CREATE FUNCTION activity_tokens(usage jsonb) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+  SELECT CASE WHEN jsonb_typeof(usage -> 'total') = 'number' THEN (usage ->> 'total')::numeric::bigint ELSE 0 END
+$$;
+
+-- The records of a span of a scope that are before a place in the order of commits.
+CREATE FUNCTION activity_of(part activity_divided, until_xid xid8, until_id text) RETURNS SETOF activity
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  kind text := split_part(part.scope, ' ', 1);
+BEGIN
+  RETURN QUERY EXECUTE format('SELECT * FROM activity a WHERE a.org_id = $1 %s %s AND a."timestamp" >= $4
+    AND a."timestamp" < $4 + $5::interval AND (a.xid, a.id) < ($6, $7)',
+    CASE kind WHEN 'organization' THEN '' ELSE format('AND a.%I = $2', kind || '_id') END,
+    CASE part.user_id WHEN '' THEN '' ELSE 'AND a.user_id = $3' END)
+  USING part.org_id, substr(part.scope, length(kind) + 2), part.user_id, part.start, '1 ' || part.span, until_xid,
+    until_id;
+END $$;
+
+-- Adds the next records to the sums, in the order of commits: only of transactions that are older than every running
+-- one. A reader takes the sums, and what is not in them by `activity_fold`, with one snapshot. Returns whether there are
+-- more. Everything has sums of months. A month, day or hour of a scope with more than `density` records of one kind is
+-- divided: it has sums of its days, hours or minutes, too. When it becomes dense, they are made of all its records,
+-- which are not many more than that. The scope of an organization is divided before any that it contains.
+CREATE FUNCTION fold_activity(batch int, density int DEFAULT 500) RETURNS boolean LANGUAGE plpgsql
+SET timezone TO 'UTC' SET work_mem TO '64MB' SET plan_cache_mode TO force_custom_plan
+AS $$
+DECLARE
+  since_xid xid8;
+  since_id text;
+  horizon xid8;
+  newest xid8;
+  until_xid xid8;
+  until_id text;
+  spans text[] := ARRAY['month', 'day', 'hour', 'minute'];
+  dense activity_divided[];
+  fresh activity_divided[];
+BEGIN
+  -- a lock that has no transaction number: reading delays no event
+  PERFORM pg_advisory_xact_lock(hashtext('activity fold'));
+  SELECT f.xid, f.record_id INTO since_xid, since_id FROM activity_fold f;
+  horizon := pg_snapshot_xmin(pg_current_snapshot());
+  newest := pg_snapshot_xmax(pg_current_snapshot());
+  -- the database was restored in another cluster, which has not seen so many transactions: everything is summed again
+  IF since_xid > newest THEN
+    DELETE FROM activity_sums;
+    DELETE FROM activity_divided;
+    UPDATE activity_fold SET xid = '0', record_id = '', folded_at = now();
+    RETURN true;
+  END IF;
+  IF EXISTS (SELECT FROM activity a WHERE a.xid > newest AND since_xid = '0') THEN
+    UPDATE activity SET xid = '1' WHERE (id, "timestamp") IN (
+      SELECT a.id, a."timestamp" FROM activity a WHERE a.xid > newest ORDER BY a.xid LIMIT batch);
+    RETURN true;
+  END IF;
+
+  SELECT a.xid, a.id INTO until_xid, until_id FROM activity a
+    WHERE (a.xid, a.id) >= (since_xid, since_id) AND a.xid < horizon ORDER BY a.xid, a.id OFFSET batch LIMIT 1;
+  IF until_xid IS NULL THEN
+    IF horizon <= since_xid THEN
+      RETURN false;
+    END IF;
+    until_xid := horizon;
+    until_id := '';
+  END IF;
+
+  FOR level IN 1..4 LOOP
+    -- what became dense is divided from now on, and what it has until now is summed again below
+    WITH made AS (
+      INSERT INTO activity_divided SELECT d.* FROM unnest(dense) d ON CONFLICT DO NOTHING RETURNING activity_divided
+    ) SELECT array_agg(m.activity_divided) INTO fresh FROM made m;
+    WITH picked AS (
+      SELECT a.org_id, a.user_id, a.workspace_id, a.app_id, a.namespace_id, a.environment_id, a.token_id, a.resource_id,
+        date_trunc(spans[level], a."timestamp") AS start, a.action, coalesce(a.resource_type, '') AS resource_type,
+        a.success, a.duration_ms, activity_tokens(a.token_usage) AS tokens,
+        (a.execution_id IS NOT NULL OR a.action = 'execute')::int AS executions
+      FROM activity a
+      WHERE (a.xid, a.id) >= (since_xid, since_id) AND (a.xid, a.id) < (until_xid, until_id) AND a.org_id IS NOT NULL
+        AND (level = 1 OR (a.org_id, date_trunc(spans[level - 1], a."timestamp")) IN (
+          SELECT d.org_id, d.start FROM activity_divided d
+          WHERE d.scope = 'organization' AND d.user_id = '' AND d.span = spans[level - 1]))
+    ), next AS (
+      SELECT org_id,
+        CASE 0
+          WHEN grouping(workspace_id) THEN 'workspace ' || workspace_id
+          WHEN grouping(app_id) THEN 'app ' || app_id
+          WHEN grouping(namespace_id) THEN 'namespace ' || namespace_id
+          WHEN grouping(environment_id) THEN 'environment ' || environment_id
+          WHEN grouping(token_id) THEN 'token ' || token_id
+          WHEN grouping(resource_id) THEN 'resource ' || resource_id
+          ELSE 'organization' END AS scope,
+        CASE grouping(user_id) WHEN 0 THEN user_id ELSE '' END AS user_id,
+        start, action, resource_type, success, count(*) AS requests, sum(duration_ms) AS duration_ms,
+        sum(tokens) AS tokens, sum(executions) AS executions
+      FROM picked
+      GROUP BY org_id, start, action, resource_type, success, GROUPING SETS ((), (user_id), (workspace_id),
+        (workspace_id, user_id), (app_id), (app_id, user_id), (namespace_id), (environment_id), (token_id),
+        (resource_id))
+    ), sums AS (
+      SELECT n.* FROM next n LEFT JOIN activity_divided d ON d.org_id = n.org_id AND d.scope = n.scope
+          AND d.user_id = n.user_id AND d.span = spans[level - 1] AND d.start = date_trunc(spans[level - 1], n.start)
+        LEFT JOIN unnest(fresh) f ON f.org_id = d.org_id AND f.scope = d.scope AND f.user_id = d.user_id
+          AND f.start = d.start
+      WHERE n.scope IS NOT NULL AND n.user_id IS NOT NULL
+        AND (level = 1 OR d.org_id IS NOT NULL AND f.org_id IS NULL)
+      UNION ALL
+      SELECT f.org_id, f.scope, f.user_id, date_trunc(spans[level], a."timestamp"), a.action,
+        coalesce(a.resource_type, ''), a.success, count(*), sum(a.duration_ms), sum(activity_tokens(a.token_usage)),
+        count(*) FILTER (WHERE a.execution_id IS NOT NULL OR a.action = 'execute')
+      FROM unnest(fresh) f CROSS JOIN LATERAL activity_of(f, until_xid, until_id) a
+      GROUP BY 1, 2, 3, 4, 5, 6, 7
+    ), added AS (
+      INSERT INTO activity_sums AS c (org_id, scope, user_id, span, start, action, resource_type, success, requests,
+        duration_ms, tokens, executions)
+      SELECT org_id, scope, user_id, spans[level], start, action, resource_type, success, requests, duration_ms, tokens,
+        executions FROM sums
+      ON CONFLICT (org_id, scope, user_id, span, start, action, resource_type, success) DO UPDATE SET
+        requests = c.requests + excluded.requests, duration_ms = c.duration_ms + excluded.duration_ms,
+        tokens = c.tokens + excluded.tokens, executions = c.executions + excluded.executions
+      RETURNING c.org_id, c.scope, c.user_id, c.span, c.start, c.requests
+    )
+    SELECT array_agg(DISTINCT (c.org_id, c.scope, c.user_id, c.span, c.start)::activity_divided) INTO dense
+      FROM added c WHERE c.requests > density;
+  END LOOP;
+  UPDATE activity_fold SET xid = until_xid, record_id = until_id, folded_at = now();
+  RETURN until_xid < horizon;
+END $$;
+
+-- Removes the months that ended before a time, with their sums: records and sums always tell the same.
+CREATE OR REPLACE FUNCTION drop_activity_before(cutoff timestamptz) RETURNS SETOF text
+LANGUAGE plpgsql SET timezone TO 'UTC' SET lock_timeout TO '5s' AS $$
+DECLARE
+  gone record;
+  until timestamptz;
+BEGIN
+  PERFORM pg_advisory_xact_lock(hashtext('activity months'));
+  FOR gone IN
+    SELECT p.name, p.until FROM (
+      SELECT c.oid::regclass::text AS name,
+        (regexp_match(pg_get_expr(c.relpartbound, c.oid), 'TO \(''([^'']+)''\)'))[1]::timestamptz AS until
+      FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+      WHERE i.inhparent IN ('activity'::regclass, 'activity_sums'::regclass)) p
+    WHERE p.until <= cutoff ORDER BY p.until, p.name
+  LOOP
+    EXECUTE format('DROP TABLE %s', gone.name);
+    until := gone.until;
+    RETURN NEXT gone.name;
+  END LOOP;
+  -- what had a wrong time
+  IF until IS NOT NULL THEN
+    DELETE FROM activity_default WHERE "timestamp" < until;
+    DELETE FROM activity_sums_default WHERE start < until;
+    DELETE FROM activity_divided WHERE start < until;
+  END IF;
+END $$;
