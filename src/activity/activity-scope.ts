@@ -1,3 +1,4 @@
+import { namedColumns } from '../data/activity.ts';
 import type { PageSource } from '../data/pages.ts';
 import { columnsOf } from '../data/pages.ts';
 import { type Activity, Prisma } from '../generated/prisma/client.ts';
@@ -46,7 +47,13 @@ export const isSummed = ({ kind, userId }: ActivityScope): boolean => userId ===
 /** What a list walks: the records of one of these, newest first, each with an index of its own. */
 export type WalkedKind = Exclude<ScopeKind, 'namespace' | 'environment'> | 'user' | 'user in workspace';
 
-const COLUMNS = columnsOf(Object.values(Prisma.ActivityScalarFieldEnum));
+/** What a refused request named is shown where it would be, although no list but the organization's has it. */
+const COLUMNS = Object.fromEntries(
+  Object.entries(columnsOf(Object.values(Prisma.ActivityScalarFieldEnum))).map(([property, column]) => {
+    const name = column.slice('t.'.length);
+    return [property, namedColumns.includes(name) ? `coalesce(${column}, t.named ->> '${name}')` : column];
+  }),
+) as Record<keyof Activity, string>;
 
 function walk(lead: string | null, ...others: readonly string[]): PageSource<Activity> {
   const where = lead === null ? ['t.org_id between $1 and $1'] : ['t.org_id = $1', `${lead} between $2 and $2`];

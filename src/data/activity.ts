@@ -123,6 +123,46 @@ const recordable = (id: string | null | undefined): string | null =>
 
 const insert = bulkInsert('activity', columns);
 
+const isThere = (table: string, column: string): string =>
+  `(r.${column} is null or exists (select from ${table} p where p.id = r.${column} and p.org_id = r.org_id))`;
+
+/**
+ * Which columns of a refused request keep what it named. A stranger is in no list but the organization's, and what is
+ * not there has none: whatever they make up, they make no sums of it.
+ */
+const kept = {
+  org_id: 'exists (select from organizations o where o.id = r.org_id)',
+  user_id: 'm.is_member',
+  token_id: 'm.is_member',
+  workspace_id: `m.is_member and ${isThere('workspaces', 'workspace_id')}`,
+  app_id: `m.is_member and ${isThere('apps', 'app_id')}`,
+  namespace_id: `m.is_member and ${isThere('namespaces', 'namespace_id')}`,
+  environment_id: `m.is_member and ${isThere('environments', 'environment_id')}`,
+  resource_id: `m.is_member and r.status_code <> 404 and ${isThere('workspaces', 'workspace_id')}
+    and ${isThere('apps', 'app_id')} and ${isThere('namespaces', 'namespace_id')}
+    and ${isThere('environments', 'environment_id')}`,
+} as const satisfies Partial<Record<keyof ActivityRow, string>>;
+const keptColumns = Object.keys(kept) as (keyof typeof kept)[];
+
+/** Properties of a record whose value may be in its column, or in `named` under the name of the column. */
+export const namedColumns: readonly string[] = keptColumns;
+
+/** Inserts records of requests that have been answered, in one statement for any number. */
+const INSERT_ANSWERED = `insert into activity (${Object.keys(columns).join(', ')}, named)
+  select ${Object.keys(columns)
+    .map((name) => (name in kept ? `case when k.${name} is not false then r.${name} end` : `r.${name}`))
+    .join(', ')},
+    case when k.org_id is not null then nullif(jsonb_strip_nulls(jsonb_build_object(${keptColumns
+      .map((name) => `'${name}', case when not k.${name} then r.${name} end`)
+      .join(', ')})), '{}') end
+  from unnest(${Object.values(columns)
+    .map((type, index) => `$${index + 1}::${type}[]`)
+    .join(', ')}) r(${Object.keys(columns).join(', ')})
+  left join lateral (select ${keptColumns.map((name) => `${kept[name]} as ${name}`).join(', ')}
+    from (select exists (select from organization_members m
+      where m.org_id = r.org_id and m.user_id = r.user_id) as is_member) m
+  ) k on not r.success and r.org_id is not null`;
+
 /**
  * Inserts one record for each row of a statement's `changed c`, as a part of that statement.
  * @param first number of its first parameter
@@ -220,7 +260,7 @@ export class ActivityRecorder {
     while (this.#pending.length > 0) {
       const batch = this.#pending.splice(0, MAX_BATCH);
       try {
-        await this.#sql.write(insert.text, insert.parameters(batch));
+        await this.#sql.write(INSERT_ANSWERED, insert.parameters(batch));
         this.#isAway = false;
       } catch (error) {
         if (!isDatabaseAway(error)) {
@@ -241,7 +281,7 @@ export class ActivityRecorder {
   /** One record that PostgreSQL refuses must not fail the others. */
   async #writeEach(batch: readonly ActivityRow[], cause: unknown): Promise<void> {
     for (const row of batch) {
-      await this.#sql.write(insert.text, insert.parameters([row])).catch((error: unknown) => {
+      await this.#sql.write(INSERT_ANSWERED, insert.parameters([row])).catch((error: unknown) => {
         if (isDatabaseAway(error)) this.#pending.push(row);
         else this.#lost += 1;
       });

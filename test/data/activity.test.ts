@@ -49,9 +49,11 @@ describe('the recorder', () => {
     await recorder().flush();
     const records = await app.database.prisma.activity.findMany({ where: { traceId } });
     expect(records).toMatchObject([
-      { action: 'read', resourceType: 'workspace', userId: ann.userId, orgId: 'a\uFFFDb', success: false },
+      { action: 'read', resourceType: 'workspace', principalId: ann.userId, orgId: null, success: false },
     ]);
-    expect(records[0]!.workspaceId ?? records[0]!.resourceId).toHaveLength(128);
+    const named = records[0]!.named as Record<string, string>;
+    expect([named.org_id, named.user_id]).toEqual(['a\uFFFDb', ann.userId]);
+    expect([named.workspace_id, named.resource_id]).toEqual([expect.stringMatching(/^x.{127}$/), named.workspace_id]);
     expect(recorder().depth).toBe(0);
   });
 

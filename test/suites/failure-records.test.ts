@@ -24,9 +24,28 @@ async function recorded(operation: (typeof operations)[number], token: string) {
   const request = injectable(operation, { ...parts, headers: { ...parts.headers, 'x-trace-id': traceId } });
   const { statusCode, body } = await app.server.inject(request);
   await app.services.activity.flush();
-  const records = await app.database.prisma.activity.findMany({
+  const found = await app.database.prisma.activity.findMany({
     where: { traceId },
-    select: { resourceType: true, resourceId: true, action: true, orgId: true, workspaceId: true, appId: true },
+    select: {
+      resourceType: true,
+      resourceId: true,
+      action: true,
+      orgId: true,
+      workspaceId: true,
+      appId: true,
+      named: true,
+    },
+  });
+  // what a stranger names is in no column that lists have
+  const records = found.map(({ named, ...record }) => {
+    const { resource_id, workspace_id, app_id } = (named ?? {}) as Record<string, string>;
+    const { resourceId, workspaceId, appId } = record;
+    return {
+      ...record,
+      resourceId: resourceId ?? resource_id ?? null,
+      workspaceId: workspaceId ?? workspace_id ?? null,
+      appId: appId ?? app_id ?? null,
+    };
   });
   return { statusCode, body, records, params: parts.params, query: parts.query };
 }

@@ -1,0 +1,128 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { newId } from '../../src/core/ids.ts';
+import { startTestApp, type TestApp } from '../support/app.ts';
+import { colleague, type Person, register } from '../support/person.ts';
+
+let app: TestApp;
+let owner: Person;
+let member: Person;
+let stranger: Person;
+beforeAll(async () => {
+  app = await startTestApp();
+  stranger = await register(app, { name: 'stranger' });
+});
+afterAll(() => app.close());
+beforeEach(async () => {
+  owner = await register(app);
+  member = await colleague(app, owner, 'member');
+});
+
+const org = () => `/v1/orgs/${owner.orgId}`;
+
+interface Listed {
+  total: number;
+  activities: { path: string; resource_id: string | null; user_id: string | null; workspace_id: string | null }[];
+}
+
+async function listed(path: string, of: string): Promise<Listed['activities']> {
+  await app.services.activity.flush();
+  const { body } = await owner.call<Listed>('GET', `${path}/activity?limit=200`);
+  expect(body.total).toBe(body.activities.length);
+  return body.activities.filter((record) => record.path === of);
+}
+
+/** What of the organization has sums, once everything is summed. */
+async function summed(orgId = owner.orgId): Promise<string[]> {
+  await app.services.activity.flush();
+  await expect
+    .poll(async () => {
+      await app.database.pool.query('select fold_activity(10000)');
+      const left = await app.database.pool.query(
+        'select from activity a, activity_fold f where (a.xid, a.id) >= (f.xid, f.record_id)',
+      );
+      return left.rowCount;
+    })
+    .toBe(0);
+  const { rows } = await app.database.pool.query<{ name: string }>(
+    `select distinct trim(scope || ' ' || user_id) as name from activity_sums where org_id = $1 order by 1`,
+    [orgId],
+  );
+  return rows.map(({ name }) => name);
+}
+
+describe('a refused request of a stranger', () => {
+  it('is in the list of the organization that it names, and in no other', async () => {
+    const secret = newId('secret');
+    const path = `${org()}/secrets/${secret}`;
+    expect((await stranger.call('GET', path)).status).toBe(403);
+    const tried = { resource_id: secret, user_id: stranger.userId };
+    expect(await listed(org(), path)).toMatchObject([tried]);
+    const inWorkspace = `${org()}/workspaces/${owner.workspaceId}`;
+    expect((await stranger.call('GET', inWorkspace)).status).toBe(403);
+    expect(await listed(org(), inWorkspace)).toMatchObject([
+      { resource_id: owner.workspaceId, workspace_id: owner.workspaceId, user_id: stranger.userId },
+    ]);
+    expect(await listed(inWorkspace, inWorkspace)).toEqual([]);
+  });
+
+  it('is summed with the organization alone, whatever it makes up, by whichever face', async () => {
+    const before = await summed();
+    for (let i = 0; i < 3; i++) {
+      const [workspace, app_, secret] = [newId('workspace'), newId('app'), newId('secret')];
+      await stranger.call('GET', `${org()}/secrets/${secret}`);
+      await stranger.call('PATCH', `${org()}/secrets/${secret}`, { name: 7 });
+      await stranger.call('GET', `${org()}/workspaces/${workspace}/apps/${app_}`);
+      await stranger.call('GET', `${org()}/workspaces/${owner.workspaceId}/apps/${app_}/namespaces/ns_x/entities`);
+      await stranger.ask('query($org: ID!, $id: ID!) { secret(orgId: $org, id: $id) { id } }', {
+        org: owner.orgId,
+        id: secret,
+      });
+    }
+    expect(await summed()).toEqual(before);
+    const { body } = await owner.call<{ failed_requests: number }>('GET', `${org()}/activity/summary`);
+    expect(body.failed_requests).toBe(15);
+  });
+
+  it('has no sums at all if there is no such organization', async () => {
+    const orgId = newId('organization');
+    expect((await stranger.call('GET', `/v1/orgs/${orgId}/secrets`)).status).toBe(403);
+    expect(await summed(orgId)).toEqual([]);
+    const records = await app.database.prisma.activity.findMany({
+      where: { path: `/v1/orgs/${orgId}/secrets` },
+      select: { orgId: true, userId: true, principalId: true, named: true },
+    });
+    expect(records).toEqual([
+      { orgId: null, userId: null, principalId: stranger.userId, named: { org_id: orgId, user_id: stranger.userId } },
+    ]);
+  });
+});
+
+describe('a refused request of a member', () => {
+  it('for something that is not there is a record of its place and of the member, not of what it names', async () => {
+    const before = await summed();
+    const made = newId('app');
+    const path = `${org()}/workspaces/${owner.workspaceId}/apps/${made}`;
+    expect((await owner.call('GET', path)).status).toBe(404);
+    const tried = { resource_id: made, user_id: owner.userId, workspace_id: owner.workspaceId };
+    expect(await listed(`${org()}/workspaces/${owner.workspaceId}`, path)).toMatchObject([tried]);
+    const more = (await summed()).filter((scope) => !before.includes(scope));
+    expect(more.filter((scope) => scope.includes(made))).toEqual([]);
+  });
+
+  it('for what they may not touch is a record of it', async () => {
+    const { body } = await owner.call<{ secret_id: string }>('POST', `${org()}/secrets`, {
+      name: 'a key',
+      secret_type: 'api_key',
+      value: { key: 'x' },
+    });
+    expect((await member.call('DELETE', `${org()}/secrets/${body.secret_id}`)).status).toBe(403);
+    await app.services.activity.flush();
+    const { data } = await owner.ask<{ secret: { activity: { nodes: object[]; totalCount: number } } }>(
+      `query($org: ID!, $id: ID!) {
+        secret(orgId: $org, id: $id) { activity(success: false) { totalCount nodes { userId statusCode } } }
+      }`,
+      { org: owner.orgId, id: body.secret_id },
+    );
+    expect(data.secret.activity).toEqual({ totalCount: 1, nodes: [{ userId: member.userId, statusCode: 403 }] });
+  });
+});
