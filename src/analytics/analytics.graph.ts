@@ -47,7 +47,8 @@ const ExecutionMetrics = builder.objectRef<ExecutionMetricsRow>('ExecutionMetric
   }),
 });
 
-const WorkspaceAnalytics = builder.objectRef<WorkspaceAnalyticsRow>('WorkspaceAnalytics').implement({
+/** The numbers of a workspace. */
+export const WorkspaceAnalytics = builder.objectRef<WorkspaceAnalyticsRow>('WorkspaceAnalytics').implement({
   description: 'What there is in a workspace, and how its executions ended.',
   fields: (t) => ({
     workspaceId: t.exposeID('workspaceId', { description: 'The workspace.' }),
@@ -66,7 +67,8 @@ const WorkspaceAnalytics = builder.objectRef<WorkspaceAnalyticsRow>('WorkspaceAn
 });
 refersTo(WorkspaceAnalytics, { workspaceId: { kind: 'workspace', required: true } });
 
-const OrganizationAnalytics = builder.objectRef<OrganizationAnalyticsRow>('OrganizationAnalytics').implement({
+/** The numbers of an organization. */
+export const OrganizationAnalytics = builder.objectRef<OrganizationAnalyticsRow>('OrganizationAnalytics').implement({
   description: 'What there is in an organization, or in one of its workspaces.',
   fields: (t) => ({
     orgId: t.exposeID('orgId', { description: 'The organization.' }),
@@ -104,13 +106,15 @@ const ExecutionSeries = builder.objectRef<ExecutionSeriesRow>('ExecutionSeries')
     data: t.field({
       type: [SeriesPoint],
       authorize: 'inherited',
+      extensions: { atMost: 17 }, // ten points cost as much as an object
       description: 'As many points as were asked for, oldest first. The last one is the current hour or day.',
       resolve: ({ data }) => [...data],
     }),
   }),
 });
 
-const AppAnalytics = builder.objectRef<AppAnalyticsRow>('AppAnalytics').implement({
+/** The numbers of an app. */
+export const AppAnalytics = builder.objectRef<AppAnalyticsRow>('AppAnalytics').implement({
   description: 'What an app has.',
   fields: (t) => ({
     appId: t.exposeID('appId', { description: 'The app.' }),
@@ -122,7 +126,8 @@ const AppAnalytics = builder.objectRef<AppAnalyticsRow>('AppAnalytics').implemen
 });
 refersTo(AppAnalytics, { appId: { kind: 'app', required: true } });
 
-const NamespaceAnalytics = builder.objectRef<NamespaceAnalyticsRow>('NamespaceAnalytics').implement({
+/** The numbers of a namespace. */
+export const NamespaceAnalytics = builder.objectRef<NamespaceAnalyticsRow>('NamespaceAnalytics').implement({
   description: 'What a namespace has.',
   fields: (t) => ({
     namespaceId: t.exposeID('namespaceId', { description: 'The namespace.' }),

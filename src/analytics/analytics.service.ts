@@ -1,3 +1,4 @@
+import DataLoader from 'dataloader';
 import type { Actor } from '../access/caller.ts';
 import type {
   AppPlace,
@@ -15,15 +16,16 @@ import { isUnstorable } from '../core/constraints.ts';
 import { forbidden, invalidInput, notFound } from '../core/errors.ts';
 import type { Owner } from '../core/owner.ts';
 import { atLeast } from '../core/roles.ts';
+import type { ActorContext, RequestCache } from '../data/request-cache.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
 import {
+  type CountedKind,
+  type CountedPlace,
   type KeptCounts,
   RETENTION_OF_COUNTS,
   type ResourceCounts,
   readAllCounts,
   readCounts,
-  readOrganization,
-  readWorkspace,
   resourcesOf,
 } from './kept-counts.ts';
 import { type Point, pointsOf, type Step } from './points.ts';
@@ -158,21 +160,22 @@ export class AnalyticsService implements Owner {
     { orgId }: Checked<OrganizationPlace>,
     workspaceId?: string | null,
   ): Promise<OrganizationAnalytics> {
-    const { access, sql } = this.#deps;
-    const isWhole = workspaceId === null || workspaceId === undefined;
-    if (isWhole) await this.#demandAll(actor, orgId);
-    else {
-      await access.requireWorkspace(actor, orgId, workspaceId, 'analytics:read');
-      demandWhole(actor, ['workspace']);
+    if (workspaceId === null || workspaceId === undefined) {
+      await this.#demandAll(actor, orgId);
+      const whole = { orgId, id: orgId };
+      return organizationOf(whole, await this.#read('organization', whole));
     }
-    const counts = await (isWhole ? readOrganization(sql, orgId) : readWorkspace(sql, orgId, workspaceId));
-    return { orgId, workspaces: counts.of('workspaces'), users: counts.of('users'), ...summaryOf(counts) };
+    await this.#deps.access.requireWorkspace(actor, orgId, workspaceId, 'analytics:read');
+    demandWhole(actor, ['workspace']);
+    const place = { orgId, id: workspaceId };
+    return organizationOf(place, await this.#read('workspace', place));
   }
 
   /** @throws FORBIDDEN for a token that is restricted to parts of the workspace */
   async ofWorkspace(actor: Actor, { orgId, workspaceId }: Checked<WorkspacePlace>): Promise<WorkspaceAnalytics> {
     demandWhole(actor, ['workspace']);
-    return { orgId, workspaceId, ...summaryOf(await readWorkspace(this.#deps.sql, orgId, workspaceId)) };
+    const place = { orgId, id: workspaceId };
+    return workspaceOf(place, await this.#read('workspace', place));
   }
 
   /**
@@ -199,35 +202,51 @@ export class AnalyticsService implements Owner {
   /** @throws FORBIDDEN for a token that is restricted to other parts of the workspace */
   async ofApp(actor: Actor, { orgId, workspaceId, appId }: Checked<AppPlace>): Promise<AppAnalytics> {
     demandWhole(actor, ['workspace', 'app']);
-    const { sql } = this.#deps;
-    const [ofApp, inWorkspace] = await Promise.all([
-      readCounts(sql, orgId, appId, ['augmentations', 'endpoints', 'releases']),
-      readCounts(sql, orgId, workspaceId, ['namespaces']),
-    ]);
-    return {
-      orgId,
-      workspaceId,
-      appId,
-      augmentations: ofApp.of('augmentations'),
-      namespaces: inWorkspace.of('namespaces'),
-      endpoints: ofApp.of('endpoints'),
-      releases: ofApp.of('releases'),
-    };
+    const place = { orgId, workspaceId, id: appId };
+    return appOf(place, await this.#read('app', place));
   }
 
   /** @throws FORBIDDEN for a token that is restricted to other parts of the workspace */
   async ofNamespace(actor: Actor, place: Checked<NamespacePlace>): Promise<NamespaceAnalytics> {
     const { orgId, workspaceId, namespaceId } = place;
     demandWhole(actor, ['workspace', 'namespace']);
-    const counts = await readCounts(this.#deps.sql, orgId, namespaceId, ['threads', 'sources']);
-    return { orgId, workspaceId, namespaceId, threads: counts.of('threads'), sources: counts.of('sources') };
+    const named = { orgId, workspaceId, id: namespaceId };
+    return namespaceOf(named, await this.#read('namespace', named));
+  }
+
+  /**
+   * The numbers of an organization that was read, and of places of other kinds below: read together for all rows of a
+   * list. `null` for callers who do not administer the organization, and for tokens that are restricted to a part of
+   * the place.
+   */
+  async organizationBelow(context: ActorContext, { id }: { id: string }): Promise<OrganizationAnalytics | null> {
+    const place = { orgId: id, id };
+    if (isPart(context.actor, []) || !(await this.#administers(context.actor, id))) return null;
+    return organizationOf(place, await this.#load(context, 'organization', place));
+  }
+
+  async workspaceBelow(context: ActorContext, { orgId, id }: PlaceRow): Promise<WorkspaceAnalytics | null> {
+    const place = { orgId, id };
+    if (isPart(context.actor, ['workspace'])) return null;
+    return workspaceOf(place, await this.#load(context, 'workspace', place));
+  }
+
+  async appBelow(context: ActorContext, { orgId, workspaceId, id }: PartRow): Promise<AppAnalytics | null> {
+    const place = { orgId, workspaceId, id };
+    if (isPart(context.actor, ['workspace', 'app'])) return null;
+    return appOf(place, await this.#load(context, 'app', place));
+  }
+
+  async namespaceBelow(context: ActorContext, { orgId, workspaceId, id }: PartRow): Promise<NamespaceAnalytics | null> {
+    const place = { orgId, workspaceId, id };
+    if (isPart(context.actor, ['workspace', 'namespace'])) return null;
+    return namespaceOf(place, await this.#load(context, 'namespace', place));
   }
 
   /** @throws FORBIDDEN for a token that is restricted to parts of the workspace */
   async actions(actor: Actor, { orgId, workspaceId }: Checked<WorkspacePlace>): Promise<ActionAnalytics> {
     demandWhole(actor, ['workspace']);
-    const counters = ['actions', 'actions.enabled', 'actions.trigger', 'actions.scheduled'];
-    const counts = await readCounts(this.#deps.sql, orgId, workspaceId, counters);
+    const counts = await this.#read('actions of workspace', { orgId, id: workspaceId });
     return {
       totalActions: counts.of('actions'),
       enabledActions: counts.of('actions.enabled'),
@@ -330,9 +349,27 @@ export class AnalyticsService implements Owner {
 
   /** What is of a whole organization is for its administrators (defaults §13). @throws FORBIDDEN */
   async #demandAll(actor: Actor, orgId: string): Promise<void> {
-    const role = await this.#deps.access.organizationRole(actor, orgId);
-    if (!role || !atLeast(role, 'admin')) throw forbidden('analytics:read');
+    if (!(await this.#administers(actor, orgId))) throw forbidden('analytics:read');
     demandWhole(actor, []);
+  }
+
+  async #administers(actor: Actor, orgId: string): Promise<boolean> {
+    const role = await this.#deps.access.organizationRole(actor, orgId);
+    return role !== null && atLeast(role, 'admin');
+  }
+
+  async #read(kind: CountedKind, place: CountedPlace): Promise<KeptCounts> {
+    const [counts] = await readCounts(this.#deps.sql, kind, [place]);
+    return counts!;
+  }
+
+  #load(cache: RequestCache, kind: CountedKind, place: CountedPlace): Promise<KeptCounts> {
+    const { sql } = this.#deps;
+    const loader = cache.once(
+      `analytics of ${kind}`,
+      () => new DataLoader<CountedPlace, KeptCounts>((places) => readCounts(sql, kind, places)),
+    );
+    return loader.load(place);
   }
 }
 
@@ -340,22 +377,65 @@ type NamedPlace = 'workspace' | PlacePart;
 
 const places = ['workspace', 'namespace', 'environment', 'app'] as const satisfies readonly NamedPlace[];
 
+interface PlaceRow {
+  id: string;
+  orgId: string;
+}
+
+interface PartRow extends PlaceRow {
+  workspaceId: string;
+}
+
 /**
- * What a token is restricted to must be what the numbers are of, and not a part of it: that it is one of the token's
- * own was checked with the permission.
+ * Whether a token is restricted to less than what numbers are of: that it is one of the token's own places was checked
+ * with the permission.
  * @param named the kinds of places that the numbers are restricted to
- * @throws FORBIDDEN
  */
-function demandWhole({ principal }: Actor, named: readonly NamedPlace[]): void {
+function isPart({ principal }: Actor, named: readonly NamedPlace[]): boolean {
   const restricted = restrictionsOf(principal.token);
   // an app's token is restricted to the workspace of its app as well
-  const isPart = places.some((place) => restricted[`${place}Id`] && !named.includes(place));
-  if (isPart) throw forbidden('analytics:read');
+  return places.some((place) => restricted[`${place}Id`] && !named.includes(place));
+}
+
+/** @throws FORBIDDEN for a token that is restricted to less than what the numbers are of */
+function demandWhole(actor: Actor, named: readonly NamedPlace[]): void {
+  if (isPart(actor, named)) throw forbidden('analytics:read');
 }
 
 function summaryOf(counts: KeptCounts) {
   return { resources: resourcesOf(counts), executions: executionsOf(counts), updatedAt: new Date() };
 }
+
+const organizationOf = ({ orgId }: PlaceRow, counts: KeptCounts): OrganizationAnalytics => ({
+  orgId,
+  workspaces: counts.of('workspaces'),
+  users: counts.of('users'),
+  ...summaryOf(counts),
+});
+
+const workspaceOf = ({ orgId, id }: PlaceRow, counts: KeptCounts): WorkspaceAnalytics => ({
+  orgId,
+  workspaceId: id,
+  ...summaryOf(counts),
+});
+
+const appOf = ({ orgId, workspaceId, id }: PartRow, counts: KeptCounts): AppAnalytics => ({
+  orgId,
+  workspaceId,
+  appId: id,
+  augmentations: counts.of('augmentations'),
+  namespaces: counts.of('namespaces'),
+  endpoints: counts.of('endpoints'),
+  releases: counts.of('releases'),
+});
+
+const namespaceOf = ({ orgId, workspaceId, id }: PartRow, counts: KeptCounts): NamespaceAnalytics => ({
+  orgId,
+  workspaceId,
+  namespaceId: id,
+  threads: counts.of('threads'),
+  sources: counts.of('sources'),
+});
 
 interface Scope {
   kind: Extract<ScopeKind, 'organization' | 'workspace' | 'app' | 'token'> | 'user';

@@ -1,6 +1,6 @@
 import { words } from '../data/pages.ts';
 import type { Sql } from '../data/sql.ts';
-import { countersOfRuns, firstDayOfRuns } from './runs.ts';
+import { countersOfRuns } from './runs.ts';
 
 /** How many resources a place has (spec, Analytics shapes). */
 export interface ResourceCounts {
@@ -54,58 +54,77 @@ export const resourcesOf = (counts: KeptCounts): ResourceCounts => ({
   models: counts.of('models'),
 });
 
-const OF_PLACE = `select counter, sum(n)::float8 as n from place_counts where org_id = $1 and place_id = $2`;
-const ALL_OF_PLACE = `${OF_PLACE} group by counter`;
-const SOME_OF_PLACE = `${OF_PLACE} and counter = any($3::text[]) group by counter`;
+const ALL_OF_PLACE = `select counter, sum(n)::float8 as n from place_counts
+  where org_id = $1 and place_id = $2 group by counter`;
 
 /** All counters of a place: also those by types, of which there may be many. */
 export async function readAllCounts(sql: Sql, orgId: string, placeId: string): Promise<KeptCounts> {
   return new KeptCounts(await sql.read<Counter>(ALL_OF_PLACE, [orgId, placeId]));
 }
 
-/** Some counters of a place. */
-export async function readCounts(
-  sql: Sql,
-  orgId: string,
-  placeId: string,
-  counters: readonly string[],
-): Promise<KeptCounts> {
-  return new KeptCounts(await sql.read<Counter>(SOME_OF_PLACE, [orgId, placeId, counters]));
+const listed = (names: string): string =>
+  `(${words(names)
+    .map((name) => `'${name}'`)
+    .join(', ')})`;
+const RESOURCES = 'sources augmentations endpoints namespaces apps threads actions secrets';
+const countersOf = (placeId: string, names: string): string => `select counter, sum(n)::float8 as n from place_counts
+  where org_id = k.org_id and place_id = ${placeId} and counter in ${listed(names)} group by counter`;
+
+/** Kinds of places that have numbers, and what is read of them. */
+export type CountedKind = 'organization' | 'workspace' | 'app' | 'namespace' | 'actions of workspace';
+
+/** A place; that of an app with its workspace. */
+export interface CountedPlace {
+  orgId: string;
+  id: string;
+  workspaceId?: string | undefined;
 }
 
-const SUMMARY = words('sources augmentations endpoints namespaces apps threads actions secrets models');
+/** The counters of a place `k`. */
+const TEXTS: Readonly<Record<CountedKind, string>> = {
+  // what is in deleted workspaces does not count, but what ran there did run; the organization has its own models, and
+  // secrets beside those of its workspaces
+  organization: `select counter, sum(n)::float8 as n from place_counts
+      where org_id = k.org_id and counter in ${listed(RESOURCES)} and place_id in
+        (select id from workspaces where org_id = k.org_id and deleted_at is null union all select k.org_id)
+      group by counter
+    union all ${countersOfRuns('k.org_id', 'k.id')}
+    union all select 'models', count(*)::float8 from logical_models where org_id = k.org_id
+    union all select 'workspaces', count(*)::float8 from workspaces where org_id = k.org_id and deleted_at is null
+    union all select 'users', count(*)::float8 from organization_members where org_id = k.org_id`,
+  workspace: `${countersOf('k.id', `${RESOURCES} models`)} union all ${countersOfRuns('k.org_id', 'k.id')}
+    union all select 'workspaces', 1
+    union all select 'users', count(*)::float8 from workspace_members where org_id = k.org_id and workspace_id = k.id`,
+  app: `${countersOf('k.id', 'augmentations endpoints releases')}
+    union all ${countersOf('k.workspace_id', 'namespaces')}`,
+  namespace: countersOf('k.id', 'threads sources'),
+  'actions of workspace': countersOf('k.id', 'actions actions.enabled actions.trigger actions.scheduled'),
+};
 
-const OF_WORKSPACE = `${SOME_OF_PLACE} union all ${countersOfRuns('$2', '$4')}
-  union all select 'workspaces', 1
-  union all select 'users', count(*)::float8 from workspace_members where org_id = $1 and workspace_id = $2`;
-
-/** What a workspace has, with its runs, and its members as `users`. */
-export async function readWorkspace(sql: Sql, orgId: string, workspaceId: string): Promise<KeptCounts> {
-  const values = [orgId, workspaceId, SUMMARY, firstDayOfRuns()];
-  return new KeptCounts(await sql.read<Counter>(OF_WORKSPACE, values));
+/**
+ * The numbers of places of one kind, in the same order: of an organization, of its live workspaces together, with
+ * `workspaces` and `users`.
+ */
+export async function readCounts(sql: Sql, kind: CountedKind, places: readonly CountedPlace[]): Promise<KeptCounts[]> {
+  const text = `select k.at::int - 1 as at, r.counter, r.n
+    from unnest($1::text[], $2::text[], $3::text[]) with ordinality k(org_id, id, workspace_id, at)
+    cross join lateral (${TEXTS[kind]}) r`;
+  const rows = await sql.read<Counter & { at: number }>(text, [
+    places.map(({ orgId }) => orgId),
+    places.map(({ id }) => id),
+    places.map(({ workspaceId }) => workspaceId ?? null),
+  ]);
+  const found = places.map((): Counter[] => []);
+  for (const row of rows) found[row.at]!.push(row);
+  return found.map((counters) => new KeptCounts(counters));
 }
 
-// what is in deleted workspaces does not count, but what ran there did run; the organization has its own models, and
-// secrets beside those of its workspaces
-const OF_ORGANIZATION = `select counter, sum(n)::float8 as n from place_counts
-    where org_id = $1 and counter = any($2::text[]) and counter <> 'models' and place_id in
-      (select id from workspaces where org_id = $1 and deleted_at is null union all select $1) group by counter
-  union all ${countersOfRuns('$1', '$3')}
-  union all select 'models', count(*)::float8 from logical_models where org_id = $1
-  union all select 'workspaces', count(*)::float8 from workspaces where org_id = $1 and deleted_at is null
-  union all select 'users', count(*)::float8 from organization_members where org_id = $1`;
-
-/** What all workspaces of an organization have together, with their runs, its `workspaces` and its `users`. */
-export async function readOrganization(sql: Sql, orgId: string): Promise<KeptCounts> {
-  return new KeptCounts(await sql.read<Counter>(OF_ORGANIZATION, [orgId, SUMMARY, firstDayOfRuns()]));
-}
-
-// `NAME VALUE` counts by a text that callers choose. Locked rows are the latest, so that their sum is that of all that
-// is deleted
+// `NAME VALUE` counts by a text that callers choose. What is deleted adds up to nothing: its rows are locked, hence the
+// latest. Rows that another transaction changes are left for the next time
 const ZEROS = `with zeros as (
     select org_id, place_id, counter from place_counts where counter like '% %' group by 1, 2, 3 having sum(n) = 0),
   locked as (select c.* from place_counts c join zeros using (org_id, place_id, counter)
-    order by c.org_id, c.place_id, c.counter, c.slot for update of c),
+    order by c.org_id, c.place_id, c.counter, c.slot for update of c skip locked),
   emptied as (select org_id, place_id, counter from locked group by 1, 2, 3 having sum(n) = 0)
   delete from place_counts c using locked l join emptied using (org_id, place_id, counter)
     where (c.org_id, c.place_id, c.counter, c.slot) = (l.org_id, l.place_id, l.counter, l.slot)`;

@@ -18,7 +18,7 @@ const TOLD_DAYS = 90;
 export const RETENTION_OF_RUNS = `delete from execution_sums where start < now() - interval '${TOLD_DAYS + 1} days'`;
 
 /** The start of the first day whose runs are told. */
-export const firstDayOfRuns = (): Date => addSpans('day', startOf('day', new Date()), 1 - TOLD_DAYS);
+const firstDayOfRuns = (): Date => addSpans('day', startOf('day', new Date()), 1 - TOLD_DAYS);
 
 const BEGUN = `select start, sum(n)::float8 as n from execution_sums
   where org_id = $1 and scope_id = $2 and span = $3 and start >= $4 and start < $5 group by start`;
@@ -40,12 +40,13 @@ export async function readExecutions(
   return new Map(rows.map(({ start, n }) => [start.getTime(), n]));
 }
 
-/** The counters of the runs of a scope. @param scopeId its parameter @param since that of the first day */
-export const countersOfRuns = (scopeId: string, since: string): string => `select k.counter, k.n from (
+/** The counters of the runs of a scope, both given as expressions. */
+export const countersOfRuns = (orgId: string, scopeId: string): string => `select c.counter, c.n from (
     select coalesce(sum(n), 0)::float8 as n, coalesce(sum(success), 0)::float8 as success,
       coalesce(sum(failed), 0)::float8 as failed
-    from execution_sums where org_id = $1 and scope_id = ${scopeId} and span = 'day' and start >= ${since}
-  ) s cross join lateral (values ('runs', s.n), ('runs.success', s.success), ('runs.failed', s.failed)) k(counter, n)`;
+    from execution_sums where org_id = ${orgId} and scope_id = ${scopeId} and span = 'day'
+      and start >= date_trunc('day', now(), 'UTC') - interval '${TOLD_DAYS - 1} days'
+  ) s cross join lateral (values ('runs', s.n), ('runs.success', s.success), ('runs.failed', s.failed)) c(counter, n)`;
 
 /** The numbers of runs. */
 export function executionsOf(counts: { of(counter: string): number }): ExecutionMetrics {

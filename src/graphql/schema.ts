@@ -2,6 +2,7 @@ import './scalars.ts';
 import '../actions/action.graph.ts';
 import '../activity/activity.graph.ts';
 import '../analytics/analytics.graph.ts';
+import '../analytics/place-analytics.graph.ts';
 import '../analytics/series.graph.ts';
 import '../apps/app.graph.ts';
 import '../artifacts/artifact.graph.ts';

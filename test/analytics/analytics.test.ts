@@ -359,3 +359,62 @@ test('a plain member reads their own series, and no other of the organization', 
   expect(await codeOf({ usr: who.userId, m: 'ERRORS', step: 'DAY' })).toBe('FORBIDDEN');
   expect(await codeOf({ tok: foreign.id, m: 'ERRORS' })).toBe('FORBIDDEN');
 });
+
+const NUMBERS = 'resources { apps threads } executions { total }';
+const BELOW = `query ($org: ID!, $ws: ID!, $app: ID!) {
+  organization(id: $org) {
+    analytics { workspaces users ${NUMBERS} }
+    workspaces { nodes { id analytics { workspaceId ${NUMBERS} } } }
+  }
+  app(orgId: $org, workspaceId: $ws, id: $app) { analytics { augmentations namespaces endpoints releases } }
+  namespace(orgId: $org, workspaceId: $ws, id: "default") { analytics { threads sources } }
+}`;
+
+test('places have their numbers, those of a list read at once; a part is not told of its whole', async () => {
+  const { who, appId, run } = await createRunner();
+  await run('a');
+  await who.call('POST', `${who.home}/namespaces/default/threads`, {});
+  const { body: second } = await who.call<{ workspace_id: string }>('POST', `/v1/orgs/${who.orgId}/workspaces`, {
+    organization_id: who.orgId,
+    name: 'Second',
+  });
+  const variables = { org: who.orgId, ws: who.workspaceId, app: appId };
+  const ofFirst = { resources: { apps: 1, threads: 1 }, executions: { total: 1 } };
+  const ofSecond = { resources: { apps: 0, threads: 0 }, executions: { total: 0 } };
+  const nodes = [
+    { id: second.workspace_id, analytics: { workspaceId: second.workspace_id, ...ofSecond } },
+    { id: who.workspaceId, analytics: { workspaceId: who.workspaceId, ...ofFirst } },
+  ];
+  const parts = {
+    app: { analytics: { augmentations: 1, namespaces: 1, endpoints: 0, releases: 0 } },
+    namespace: { analytics: { threads: 1, sources: 0 } },
+  };
+  const { data, errors } = await who.ask(BELOW, variables);
+  expect(errors).toBeUndefined();
+  const organization = { analytics: { workspaces: 2, users: 1, ...ofFirst }, workspaces: { nodes } };
+  expect(data).toEqual({ organization, ...parts });
+
+  const viewer = await colleague(app, who, 'viewer');
+  const seen = await viewer.ask(BELOW, variables);
+  expect(seen.errors).toBeUndefined();
+  expect(seen.data).toEqual({ organization: { analytics: null, workspaces: { nodes: [nodes[1]] } }, ...parts });
+
+  const byToken = async (restrictions: object) => {
+    const { headers } = await issueToken(app, who, { scopes: ['read'], ...restrictions });
+    const payload = { query: BELOW, variables };
+    const answer = await app.server.inject({ method: 'POST', url: '/graphql', headers, payload });
+    return answer.json<{ data: unknown; errors?: unknown }>();
+  };
+  expect(await byToken({ workspace_ids: [who.workspaceId] })).toEqual({
+    data: { organization: { analytics: null, workspaces: { nodes: [nodes[1]] } }, ...parts },
+  });
+  const { data: all } = await who.ask<{ namespace: { id: string } }>(
+    'query ($org: ID!, $ws: ID!) { namespace(orgId: $org, workspaceId: $ws, id: "default") { id } }',
+    { org: who.orgId, ws: who.workspaceId },
+  );
+  const inNamespace = await byToken({ namespace_ids: [all.namespace.id] });
+  expect(inNamespace.data).toMatchObject({
+    organization: { analytics: null, workspaces: { nodes: nodes.map(({ id }) => ({ id, analytics: null })) } },
+    namespace: parts.namespace,
+  });
+});
