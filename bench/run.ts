@@ -2,8 +2,8 @@
 // the rates. `BENCH_ONLY=hostile npm run bench`: only what hostile documents cost; `bombs`: only what they and hostile
 // files do to other requests; `graphql`: only `/graphql`; `instances`: only tool instances; `entities`: only the
 // knowledge graph; `artifacts`: only artifacts; `writes`: only changes; `files`: only uploads and downloads; `uploads`:
-// only the memory of large ones; `streams`: only event streams; `search`: only queries; `reads`: without growth,
-// hostile documents and streams.
+// only the memory of large ones; `streams`: only event streams; `search`: only queries; `analytics`: only what it costs
+// with `BENCH_RECORDS` activity records; `reads`: without growth, hostile documents and streams.
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -13,6 +13,7 @@ import { migrationsDir, projectRoot } from '../src/paths.ts';
 import { migrate } from '../src/platform/postgres/migrate.ts';
 import { startS3 } from '../test/support/s3-server.ts';
 import { register } from './api.ts';
+import { analytics } from './cases/analytics.ts';
 import { artifacts } from './cases/artifacts.ts';
 import { bombs } from './cases/bombs.ts';
 import { entities } from './cases/entities.ts';
@@ -56,6 +57,7 @@ async function throughput(env: Record<string, string>): Promise<void> {
     const product = await started('product', PRODUCT);
     const url = env.DATABASE_URL!;
     if (only === 'hostile') return await hostile(product, await register(product));
+    if (only === 'analytics') return await analytics(product, url, rounds);
     if (only === 'bombs') return await bombs(product, await register(product), rounds);
     if (only === 'uploads') return await freshUploads(env, product);
     if (only === 'graphql') {
