@@ -97,8 +97,10 @@ async function seedHistory(databaseUrl: string, tenant: Tenant, records: number)
         `insert into activity (id, timestamp, org_id, workspace_id, app_id, user_id, principal_type, principal_id,
           method, path, resource_type, resource_id, action, status_code, success, error_code, duration_ms, execution_id,
           token_usage)
-        select 'act_' || $5 || lpad(to_hex(n), 18, '0'), now() - n * interval '80 days' / $8, $1, $2, $3, $4, 'user', $4,
-          'POST', '/v1/measured', k.kind, k.kind || '_' || (n % 1000), k.action, case when n % 9 = 0 then 404 else 200 end,
+        select 'act_' || $5 || lpad(to_hex(n), 18, '0'), now() - n * interval '80 days' / $8, $1, $2, $3, $4, 'user',
+          $4,
+          'POST', '/v1/measured', k.kind, k.kind || '_' || (n % 1000), k.action,
+          case when n % 9 = 0 then 404 else 200 end,
           n % 9 <> 0, case when n % 9 = 0 then 'RESOURCE_NOT_FOUND' end, 5 + n % 200,
           case when n % 10 = 0 then 'run' || (n / 20) end,
           case when n % 10 = 0 then '{"input": 5, "output": 3, "total": 8}'::jsonb else '{}' end

@@ -290,15 +290,13 @@ export class AnalyticsService implements Owner {
   /**
    * A series of an organization, or of a workspace, an app, a token or a user in it. Of an organization, and of the
    * tokens and users of others, it is for the organization's administrators.
-   * @throws FORBIDDEN, RESOURCE_NOT_FOUND; InputError for more than one of these, an end before the start, too many
-   * points, and the hours of a user
+   * @throws FORBIDDEN, RESOURCE_NOT_FOUND; InputError for more than one of these, an end before the start, and too many
+   * points
    */
   async series(actor: Actor, of: SeriesOf, asked: SeriesRange): Promise<Series> {
     const { metric, step } = asked;
     const scope = scopeOf(of);
     const { since, until } = rangeOf(asked);
-    if (scope.kind === 'user' && step === 'hour' && metric !== 'executions')
-      throw invalidInput(['step'], 'the operations of a user are summed by day');
     await this.#demandScope(actor, of, scope);
     const range = { since, until };
     const { sql } = this.#deps;

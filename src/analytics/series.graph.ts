@@ -55,10 +55,7 @@ builder.queryField('series', (t) =>
         workspaceId: of.id({ constraints: bounds.id, description: 'Of this workspace; that of the app for an app.' }),
         appId: of.id({ constraints: bounds.id, description: 'Of this app.' }),
         tokenId: of.id({ constraints: bounds.id, description: 'Of this token.' }),
-        userId: of.id({
-          constraints: bounds.id,
-          description: 'Of this user. Only executions have hours; the others have days.',
-        }),
+        userId: of.id({ constraints: bounds.id, description: 'Of this user.' }),
         metric: of.field({ type: SeriesMetric, required: true, description: 'What it is of.' }),
         from: of.field({
           type: 'DateTime',
