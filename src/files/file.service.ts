@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import type { RequestInfo } from '../access/caller.ts';
 import type { FileTaking } from '../artifacts/artifact-content.ts';
 import { ApiError, invalidInput } from '../core/errors.ts';
 import { newIdWith } from '../core/ids.ts';
@@ -47,9 +48,9 @@ const UNUSED = `state = 'receiving' and created_at < now() - interval '2 hours'`
 
 const INSERT = `insert into files (id, org_id, workspace_id, namespace_id, storage_key, file_name, claimed_mime_type,
     state, created_by)
-  values ($1, $2, $3, $4, $5, $6, $7, 'receiving', $8) on conflict (id) do nothing`;
+  values ($1, $2, $3, $4, $5, $6, $7, 'receiving', $8) on conflict (id) do nothing returning id`;
 const RECEIVED = `update files set size_bytes = $2, sha256 = $3, mime_type = $4
-  where id = $1 and state = 'receiving'`;
+  where id = $1 and state = 'receiving' returning id`;
 const LET_GO = `update files set state = 'removing' where id = $1 and state = 'receiving'
   returning id, storage_key as key`;
 const REMOVING = `select id, storage_key as key from files where state = 'removing' order by id limit ${BATCH}`;
@@ -78,6 +79,8 @@ export class FileService {
   readonly #sql: Sql;
   readonly #storage: Storage;
   readonly #limitBytes: number;
+  /** Files of requests that use them as well: their rows say what was received when they say that it is used. */
+  readonly #inRequests = new WeakMap<RequestInfo, ReceivedFile>();
 
   constructor(deps: { sql: Sql; storage: Storage; maxUploadBytes: number }) {
     this.#sql = deps.sql;
@@ -91,40 +94,41 @@ export class FileService {
    * @throws PAYLOAD_TOO_LARGE; RESOURCE_CONFLICT for an id that is in use; what `content` fails with. Nothing is left
    */
   async receive(owner: FileOwner, incoming: IncomingFile, id = newFileId()): Promise<ReceivedFile> {
-    const fileName = cleanFileName(incoming.fileName);
-    const claimed = essenceOf(incoming.contentType);
-    const { orgId, workspaceId, namespaceId, userId } = owner;
-    const key = `${workspaceId.toLowerCase()}/${id}`;
-    const values = [id, orgId, workspaceId, namespaceId, key, fileName, claimed, userId];
-    if ((await this.#sql.write(INSERT, values)) === 0)
-      throw new ApiError('RESOURCE_CONFLICT', { reason: 'upload_in_use' }, 'This upload has already received a file.');
-    try {
-      const facts = await this.#store(key, incoming.content);
-      const mimeType = await typeOfContent(facts, fileName, claimed);
-      const { sizeBytes, sha256 } = facts;
-      await this.#sql.write(RECEIVED, [id, sizeBytes, sha256, mimeType]);
-      return { id, fileName, mimeType, sizeBytes, sha256 };
-    } catch (error) {
-      await this.discard(id);
-      throw error;
-    }
+    return this.#receive(owner, incoming, id, async ({ sizeBytes, sha256, mimeType }) => {
+      await this.#sql.change(RECEIVED, [id, sizeBytes, sha256, mimeType]);
+    });
+  }
+
+  /**
+   * The same for a request that uses its file itself. Nobody else can use it.
+   * @throws as {@link receive}
+   */
+  async receiveFor(request: RequestInfo, owner: FileOwner, incoming: IncomingFile): Promise<ReceivedFile> {
+    return this.#receive(owner, incoming, newFileId(), (file) => this.#inRequests.set(request, file));
   }
 
   /**
    * A received file that its sender has not used yet.
    * @throws invalid input at `path` when there is none
    */
-  async mustFind(owner: Pick<FileOwner, 'namespaceId' | 'userId'>, id: string, path: string[]): Promise<ReceivedFile> {
+  async mustFind(
+    request: RequestInfo,
+    owner: Pick<FileOwner, 'namespaceId' | 'userId'>,
+    id: string,
+    path: string[],
+  ): Promise<ReceivedFile> {
+    const own = this.#inRequests.get(request);
+    if (own?.id === id) return own;
     const [file] = await this.#sql.read<ReceivedFile>(FIND, [id, owner.namespaceId, owner.userId]);
     if (!file) throw unknownFile(path);
     return file;
   }
 
   /** How a transaction makes a received file its own, once. The error is invalid input at `path`. */
-  takingOf(id: string, path: string[]): FileTaking {
+  takingOf({ id, mimeType, sizeBytes, sha256 }: ReceivedFile, path: string[]): FileTaking {
     return {
       demand: (tx) => tx.demand('files', { id, state: 'receiving' }, 'no key update', () => unknownFile(path)),
-      take: (tx) => tx.update('files', { id }, { state: 'kept' }),
+      take: (tx) => tx.update('files', { id }, { state: 'kept', mimeType, sizeBytes: BigInt(sizeBytes), sha256 }),
     };
   }
 
@@ -160,6 +164,31 @@ export class FileService {
       for (const file of files) await this.#remove(file);
       return files.length;
     });
+  }
+
+  async #receive(
+    owner: FileOwner,
+    incoming: IncomingFile,
+    id: string,
+    isReceived: (file: ReceivedFile) => unknown,
+  ): Promise<ReceivedFile> {
+    const fileName = cleanFileName(incoming.fileName);
+    const claimed = essenceOf(incoming.contentType);
+    const { orgId, workspaceId, namespaceId, userId } = owner;
+    const key = `${workspaceId.toLowerCase()}/${id}`;
+    const values = [id, orgId, workspaceId, namespaceId, key, fileName, claimed, userId];
+    if ((await this.#sql.change(INSERT, values)).length === 0)
+      throw new ApiError('RESOURCE_CONFLICT', { reason: 'upload_in_use' }, 'This upload has already received a file.');
+    try {
+      const facts = await this.#store(key, incoming.content);
+      const mimeType = await typeOfContent(facts, fileName, claimed);
+      const file = { id, fileName, mimeType, sizeBytes: facts.sizeBytes, sha256: facts.sha256 };
+      await isReceived(file);
+      return file;
+    } catch (error) {
+      await this.discard(id);
+      throw error;
+    }
   }
 
   async #remove({ id, key }: { id: string; key: string }): Promise<void> {

@@ -72,7 +72,7 @@ export class UploadService {
   async finish(actor: Actor, place: Checked<NamespacePlace>, input: UploadedArtifact): Promise<Artifact> {
     const { file: id, ...given } = input;
     const owner = { namespaceId: place.namespaceId, userId: actor.principal.userId };
-    const file = await this.#files.mustFind(owner, id, FILE);
-    return this.#artifacts.create(actor, place, given, file, this.#files.takingOf(id, FILE));
+    const file = await this.#files.mustFind(actor.request, owner, id, FILE);
+    return this.#artifacts.create(actor, place, given, file, this.#files.takingOf(file, FILE));
   }
 }

@@ -35,7 +35,7 @@ export function formFiles(schema: GraphQLSchema, services: Services, maxBytes: n
       const workspace = { orgId, workspaceId };
       const namespaceId = await services.access.findPart(workspace, 'namespace', named.namespaceId ?? '');
       const owner = { ...workspace, namespaceId, userId: context.actor.principal.userId };
-      return services.files.receive(owner, { content, fileName, contentType });
+      return services.files.receiveFor(caller.request, owner, { content, fileName, contentType });
     },
     async discard(request, id) {
       try {

@@ -1,8 +1,7 @@
-import { createWriteStream } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
 import { mkdir, open, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import { Disk } from 'flydrive';
 import { FSDriver } from 'flydrive/drivers/fs';
 import { type ByteRange, MissingObject, type Store, type StoredObject } from './store.ts';
@@ -18,13 +17,17 @@ export class FolderStore implements Store {
   }
 
   // not flydrive's own: it does not flush, so a row could outlive its bytes when the machine loses power
-  async put(key: string, content: Readable): Promise<void> {
+  async put(key: string, content: AsyncIterable<Buffer>): Promise<void> {
     const file = path.join(this.#root, key);
-    await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
+    const handle = await create(file);
     try {
-      await pipeline(content, createWriteStream(file, { flags: 'wx', mode: 0o600, flush: true }));
+      try {
+        await fill(handle, content);
+      } finally {
+        await handle.close();
+      }
     } catch (error) {
-      if (!isCode(error, 'EEXIST')) await rm(file, { force: true });
+      await rm(file, { force: true });
       throw error;
     }
   }
@@ -83,6 +86,51 @@ export class FolderStore implements Store {
     const { size, mtime } = await stat(path.join(this.#root, key));
     return { key, sizeBytes: size, changedAt: mtime };
   }
+}
+
+/** Opens a new file, and makes its folder if that is not there yet. */
+async function create(file: string): Promise<FileHandle> {
+  try {
+    return await open(file, 'wx', 0o600);
+  } catch (error) {
+    if (!isCode(error, 'ENOENT')) throw error;
+    await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
+    return open(file, 'wx', 0o600);
+  }
+}
+
+/** Handing bytes over to the thread that writes them costs as much for a few of them as for many. */
+const BLOCK_BYTES = 256 * 1024;
+const MOST_FREE = 8;
+/** Blocks for the next files: memory outside of the heap is dear to collect for a process whose heap is large. */
+const free: Buffer[] = [];
+
+/** Resolves when the content is on disk. */
+async function fill(handle: FileHandle, content: AsyncIterable<Buffer>): Promise<void> {
+  const block = free.pop() ?? Buffer.allocUnsafeSlow(BLOCK_BYTES);
+  let size = 0;
+  try {
+    for await (const chunk of content) {
+      for (let at = 0; at < chunk.length; ) {
+        const copied = chunk.copy(block, size, at);
+        at += copied;
+        size += copied;
+        if (size < BLOCK_BYTES) continue;
+        await writeAll(handle, block);
+        size = 0;
+      }
+    }
+    await writeAll(handle, block.subarray(0, size));
+    await handle.sync();
+  } finally {
+    // nothing writes from it any more: each write was waited for
+    if (free.length < MOST_FREE) free.push(block);
+  }
+}
+
+/** One call may write less than it is given. */
+async function writeAll(handle: FileHandle, bytes: Buffer): Promise<void> {
+  for (let at = 0; at < bytes.length; ) at += (await handle.write(bytes, at)).bytesWritten;
 }
 
 const isCode = (error: unknown, code: string): boolean =>

@@ -37,7 +37,8 @@ export class Meter extends Transform {
   #size = 0;
 
   constructor(limitBytes: number) {
-    super();
+    // chunk by chunk: a reader of bytes would get copies of several as one
+    super({ readableObjectMode: true, readableHighWaterMark: 1 });
     this.#limitBytes = limitBytes;
   }
 
@@ -60,10 +61,11 @@ export class Meter extends Transform {
 
   /** Call it once, after the last byte. */
   facts(): ContentFacts {
+    const [only, ...more] = this.#sample;
     return {
       sizeBytes: this.#size,
       sha256: this.#hash.digest('hex'),
-      sample: Buffer.concat(this.#sample),
+      sample: only && more.length === 0 ? only : Buffer.concat(this.#sample),
       isText: this.#text.isText(),
     };
   }

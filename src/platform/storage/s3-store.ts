@@ -45,7 +45,7 @@ export class S3Store implements Store {
   }
 
   // not flydrive's own: it sends streams of unknown length, which S3 refuses
-  async put(key: string, content: Readable): Promise<void> {
+  async put(key: string, content: AsyncIterable<Buffer>): Promise<void> {
     const spool = await Spool.open(this.#spoolDir, content, PART_BYTES);
     try {
       const first = await spool.fill();

@@ -19,17 +19,17 @@ export interface Part {
  */
 export class Spool {
   readonly #handle: FileHandle;
-  readonly #source: AsyncIterator<Buffer, undefined>;
+  readonly #source: AsyncIterator<Buffer>;
   readonly #partBytes: number;
   #rest: Buffer | null = null;
 
-  private constructor(handle: FileHandle, content: Readable, partBytes: number) {
+  private constructor(handle: FileHandle, content: AsyncIterable<Buffer>, partBytes: number) {
     this.#handle = handle;
-    this.#source = content[Symbol.asyncIterator]() as AsyncIterator<Buffer, undefined>;
+    this.#source = content[Symbol.asyncIterator]();
     this.#partBytes = partBytes;
   }
 
-  static async open(dir: string, content: Readable, partBytes: number): Promise<Spool> {
+  static async open(dir: string, content: AsyncIterable<Buffer>, partBytes: number): Promise<Spool> {
     await mkdir(dir, { recursive: true, mode: 0o700 });
     const file = path.join(dir, randomBytes(12).toString('hex'));
     const handle = await open(file, 'wx+', 0o600);
@@ -42,8 +42,8 @@ export class Spool {
     const md5 = createHash('md5');
     let size = 0;
     for (;;) {
-      const chunk = this.#rest ?? (await this.#source.next()).value ?? null;
-      if (chunk === null) return { sizeBytes: size, md5: md5.digest('base64'), isLast: true };
+      const chunk = this.#rest ?? (await this.#next());
+      if (!chunk) return { sizeBytes: size, md5: md5.digest('base64'), isLast: true };
       // the first byte beyond the part shows that it is not the last one
       if (size === this.#partBytes) {
         this.#rest = chunk;
@@ -65,5 +65,10 @@ export class Spool {
   async close(): Promise<void> {
     await this.#source.return?.();
     await this.#handle.close();
+  }
+
+  async #next(): Promise<Buffer | null> {
+    const next = await this.#source.next();
+    return next.done ? null : next.value;
   }
 }

@@ -27,17 +27,17 @@ export class Storage {
     const store = await this.#storeFor(key);
     const meter = new Meter(limitBytes);
     // whichever of the two fails first ends the other one, and its error is the reason
-    let reason: unknown;
-    const failed = (error: unknown) => {
-      reason ??= error;
-      meter.destroy(error instanceof Error ? error : new Error(String(error)));
-      throw error;
+    let stored: Promise<void> | undefined;
+    const kept = (bytes: AsyncIterable<Buffer>): Promise<void> => {
+      stored = store.put(key, bytes);
+      return stored;
     };
-    const done = await Promise.allSettled([
-      pipeline(content, meter).catch(failed),
-      store.put(key, meter).catch(failed),
-    ]);
-    if (done.some(({ status }) => status === 'rejected')) throw reason;
+    try {
+      await pipeline(content, meter, kept);
+    } finally {
+      // if another part fails, the pipeline does not wait until the store has removed what it had
+      await stored?.catch(() => undefined);
+    }
     return meter.facts();
   }
 

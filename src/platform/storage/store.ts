@@ -25,7 +25,7 @@ export interface PresignedGet {
 /** Keeps bytes by key. A key is `folder/name` of letters, digits, `_` and `-`; the service makes it up. */
 export interface Store {
   /** Stores a new object. It is durable when this resolves, and when it rejects there is none. */
-  put(key: string, content: Readable): Promise<void>;
+  put(key: string, content: AsyncIterable<Buffer>): Promise<void>;
   /** Rejects before the first byte when it cannot be read. @throws MissingObject */
   read(key: string, range?: ByteRange): Promise<Readable>;
   exists(key: string): Promise<boolean>;
