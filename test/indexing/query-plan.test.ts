@@ -3,8 +3,10 @@ import { RANK } from '../../src/indexing/text-ranking.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Person, register } from '../support/person.ts';
 
+/** Chunks that a search ranks, and as many labels. */
+const RANKED = 20_000;
 /** Artifacts of the others, each with a chunk, in which the same words are. */
-const OTHERS = 20_000;
+const OTHERS = RANKED + 500;
 const OWN = 40;
 
 interface Plan {
@@ -103,4 +105,34 @@ test.each(queries)('%s: reads a bounded number of rows of a namespace with many'
   const counted = (await scansOf(bob, query)).filter((scan) => scan['Relation Name'] === 'artifact_chunks');
   // what ranks reads each row once, and what counts stops where a word is common, for each of at most four words
   for (const scan of counted) expect(readBy(scan), JSON.stringify(scan)).toBeLessThanOrEqual(OTHERS * 2);
+});
+
+interface Found {
+  results: { score: number; matched_chunk: string }[];
+  total_results: number;
+}
+
+const ask = (query: string) =>
+  bob.call<Found>('POST', `${bob.home}/namespaces/default/artifacts/query`, { query, limit: 50 });
+
+test('of a word that more chunks have than are ranked, so many are found, and the answer is whole', async () => {
+  // not in the labels
+  const { status, body } = await ask('humidity');
+  expect([status, body.total_results, body.results.length]).toEqual([200, RANKED, 50]);
+  for (const { score, matched_chunk } of body.results) {
+    expect(score).toBeGreaterThan(0);
+    expect(matched_chunk).toBe('Humidity drifts by two percent a year.');
+  }
+});
+
+test('a rare word beside it is found, however many chunks have the other one', async () => {
+  const url = `${bob.home}/namespaces/default/artifacts`;
+  const { body: rare } = await bob.call<{ artifact_id: string }>('POST', url, {
+    name: 'Rare',
+    content: 'Humidity ruins a zither.',
+  });
+  await app.jobsDone();
+  const { status, body } = await ask('humidity zither');
+  expect([status, body.total_results]).toEqual([200, 1]);
+  expect(body.results).toMatchObject([{ artifact: { artifact_id: rare.artifact_id } }]);
 });

@@ -4,7 +4,7 @@ export const extractionFailures = {
   encrypted: 'The file is encrypted.',
   too_large: 'The file is too large to be indexed: the limit is 32 MiB.',
   expands: 'The file unpacks to more than the limit of 100 times its size.',
-  timeout: 'Reading the file took longer than 10 seconds.',
+  timeout: 'Reading the file took more than 10 seconds of processor time.',
   memory: 'Reading the file took more memory than the limit.',
   crash: 'Reading the file failed.',
 } as const;

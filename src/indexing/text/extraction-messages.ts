@@ -10,6 +10,8 @@ export interface ExtractionTask {
   isWhole: boolean;
   /** The process may grow by so many bytes while its parser reads. */
   growthBytes: number;
+  /** And may take so much time of a processor. */
+  timeMs: number;
 }
 
 /** The text of content, and how it is cut. */
@@ -31,6 +33,18 @@ export const EXPANDS_EXIT = 3;
 export interface Guarded {
   /** The process that it serves. */
   parent: number;
-  /** One number: the most bytes that may be resident. */
+  /** The most bytes that may be resident, and the most microseconds of processors that the process may have taken. */
   most: Float64Array<SharedArrayBuffer>;
+}
+
+/** The priority at which files are read: requests go first. */
+export const GIVES_WAY = 10;
+
+/** The signal that ends a process whose parser takes too long. */
+export const TIMEOUT_SIGNAL = 'SIGTERM';
+
+/** Microseconds of processors that this process has taken, in all of its threads. */
+export function cpuMicros(): number {
+  const { user, system } = process.cpuUsage();
+  return user + system;
 }

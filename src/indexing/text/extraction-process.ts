@@ -4,10 +4,12 @@ import { Worker } from 'node:worker_threads';
 import { moduleOf } from '../../paths.ts';
 import { ExtractionError, type ExtractionFailure } from './extraction-error.ts';
 import {
+  cpuMicros,
   EXPANDS_EXIT,
   type ExtractedText,
   type ExtractionAnswer,
   type ExtractionTask,
+  GIVES_WAY,
   type Guarded,
 } from './extraction-messages.ts';
 import { KeptText } from './kept-text.ts';
@@ -16,10 +18,10 @@ import { limits } from './text-limits.ts';
 async function extracted(task: ExtractionTask): Promise<ExtractedText> {
   const read = await readerOf(task);
   setPriority(GIVES_WAY);
-  most[0] = process.memoryUsage.rss() + task.growthBytes;
+  most.set([process.memoryUsage.rss() + task.growthBytes, cpuMicros() + task.timeMs * 1_000]);
   tell('reading');
   const text = (await read()).toString();
-  most[0] = Number.POSITIVE_INFINITY;
+  most.set(UNLIMITED);
   tell('read');
   const { chunksOf } = await import('./chunks.ts');
   return { text, chunks: chunksOf(text) };
@@ -54,11 +56,9 @@ async function readerOf({ kind, bytes, isWhole }: ExtractionTask): Promise<() =>
 
 const tell = (answer: ExtractionAnswer) => process.send!(answer);
 
-/** Requests go first. */
-const GIVES_WAY = 5;
-
-const most = new Float64Array(new SharedArrayBuffer(Float64Array.BYTES_PER_ELEMENT));
-most[0] = Number.POSITIVE_INFINITY;
+const UNLIMITED = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+const most = new Float64Array(new SharedArrayBuffer(2 * Float64Array.BYTES_PER_ELEMENT));
+most.set(UNLIMITED);
 const guarded: Guarded = { parent: process.ppid, most };
 const guard = moduleOf('indexing/text/extraction-guard');
 new Worker(guard.file, { execArgv: guard.execArgv, workerData: guarded }).unref();

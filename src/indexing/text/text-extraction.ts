@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
+import { setPriority } from 'node:os';
 import { moduleOf } from '../../paths.ts';
 import { ExtractionError, type ExtractionFailure } from './extraction-error.ts';
 import {
@@ -8,11 +9,16 @@ import {
   type ExtractionAnswer,
   type ExtractionEnd,
   type ExtractionTask,
+  GIVES_WAY,
+  TIMEOUT_SIGNAL,
 } from './extraction-messages.ts';
 import { limits } from './text-limits.ts';
 
 const IDLE_MS = 5_000;
-/** For the start of the process, the loading of its modules, and the cutting of a text whose size is bounded. */
+/**
+ * For the start of the process with the loading of its modules, for the parser, whose own limit is of the processor,
+ * and for the cutting of a text whose size is bounded: each may have to wait for a busy machine.
+ */
 const OWN_MS = 60_000;
 
 /** Limits that a test may lower. */
@@ -34,6 +40,7 @@ export class TextExtraction {
   #idle: NodeJS.Timeout | undefined;
   #last: Promise<unknown> = Promise.resolve();
   #isClosed = false;
+  #hasFailed = false;
 
   constructor({ timeMs = limits.timeMs, growthBytes = limits.growthBytes }: ExtractionOptions = {}) {
     this.#timeMs = timeMs;
@@ -41,9 +48,9 @@ export class TextExtraction {
   }
 
   /** @throws ExtractionError */
-  async extract(content: Omit<ExtractionTask, 'growthBytes'>): Promise<ExtractedText> {
+  async extract(content: Omit<ExtractionTask, 'growthBytes' | 'timeMs'>): Promise<ExtractedText> {
     const growthBytes = this.#growthBytes + limits.growthRatio * content.bytes.length;
-    const work = this.#last.then(() => this.#extract({ ...content, growthBytes }));
+    const work = this.#last.then(() => this.#extract({ ...content, growthBytes, timeMs: this.#timeMs }));
     this.#last = work.catch(() => undefined); // reported to whoever asked
     return work;
   }
@@ -60,9 +67,11 @@ export class TextExtraction {
     try {
       const answer = await this.#asked(task);
       if ('failure' in answer) throw new ExtractionError(answer.failure);
+      this.#hasFailed = false;
       this.#idle = setTimeout(() => void this.#end(), IDLE_MS).unref();
       return answer.result;
     } catch (error) {
+      this.#hasFailed = true;
       await this.#end();
       throw error;
     }
@@ -70,7 +79,8 @@ export class TextExtraction {
 
   /** @throws ExtractionError when the process ends before it answers, or takes too long */
   #asked(task: ExtractionTask): Promise<ExtractionEnd> {
-    this.#child ??= startProcess();
+    // a file that ends the process makes the service pay for the next one: that one gives way from its start
+    this.#child ??= startProcess({ givesWay: this.#hasFailed });
     const child = this.#child;
     return new Promise<ExtractionEnd>((resolve, reject) => {
       let deadline: NodeJS.Timeout | undefined;
@@ -88,13 +98,12 @@ export class TextExtraction {
       const onAnswer = (message: unknown) => {
         const answer = message as ExtractionAnswer;
         // what loading the modules takes is not the file's doing
-        if (answer === 'reading') within(this.#timeMs);
-        else if (answer === 'read') within(OWN_MS);
+        if (answer === 'reading' || answer === 'read') within(OWN_MS);
         else settle(() => resolve(answer));
       };
       const onError = (error: Error) => fail('crash', error);
       const onExit = (code: number | null, signal: NodeJS.Signals | null) =>
-        fail(code === EXPANDS_EXIT ? 'expands' : signal && MEMORY_SIGNALS.includes(signal) ? 'memory' : 'crash');
+        fail(code === EXPANDS_EXIT ? 'expands' : ((signal && ENDED_BY[signal]) ?? 'crash'));
       child.on('message', onAnswer).on('error', onError).on('exit', onExit);
       within(OWN_MS);
       child.send(task);
@@ -113,10 +122,14 @@ export class TextExtraction {
 }
 
 /** Its own guard or the system ended it; or V8 did, at the limit of the heap. */
-const MEMORY_SIGNALS: readonly NodeJS.Signals[] = ['SIGKILL', 'SIGABRT'];
+const ENDED_BY: Partial<Record<NodeJS.Signals, ExtractionFailure>> = {
+  SIGKILL: 'memory',
+  SIGABRT: 'memory',
+  [TIMEOUT_SIGNAL]: 'timeout',
+};
 
 /** A process without the environment, the arguments and the outputs of the service. */
-function startProcess(): ChildProcess {
+function startProcess({ givesWay }: { givesWay: boolean }): ChildProcess {
   const { file, execArgv } = moduleOf('indexing/text/extraction-process');
   const child = fork(file, [], {
     env: {},
@@ -124,6 +137,8 @@ function startProcess(): ChildProcess {
     serialization: 'advanced',
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
   });
+  // at once: the threads that it starts inherit it
+  if (givesWay && child.pid !== undefined) setPriority(child.pid, GIVES_WAY);
   child.unref();
   child.channel?.unref();
   // while it works, who waits for it has a listener of its own

@@ -1,6 +1,6 @@
 /** What one file may cost (performance-and-security C8). */
 export const limits = {
-  /** Wall clock of the parser of one file. */
+  /** Time of processors that the parser of one file may take. */
   timeMs: 10_000,
   /** The largest PDF or DOCX that is read. */
   sourceBytes: 32 * 1024 * 1024,
