@@ -73,6 +73,8 @@ import type { Mailer } from './platform/mail/mail.ts';
 import type { Outbound } from './platform/outbound/outbound.ts';
 import type { Database } from './platform/postgres/database.ts';
 import { Storage } from './platform/storage/storage.ts';
+import { PresenceService } from './presence/presence.service.ts';
+import { PresentStreams } from './presence/present-streams.ts';
 import { ProviderAccountService } from './provider-accounts/provider-account.service.ts';
 import { RecipeService } from './recipes/recipe.service.ts';
 import { ReleaseService } from './releases/release.service.ts';
@@ -155,6 +157,7 @@ export function createServices(process: ProcessDeps) {
     onCommit: () => tail.nudge(),
   });
   const deps: ServiceDeps = { sql, changes, access, cursors: new Cursors(process.appSecret) };
+  const presence = new PresenceService(deps);
   const textExtraction = new TextExtraction();
   const artifactIndexer = new ArtifactIndexer({ sql, changes, storage, extraction: textExtraction });
   const artifacts = new ArtifactService({ ...deps, indexing: artifactIndexer });
@@ -244,7 +247,16 @@ export function createServices(process: ProcessDeps) {
     downloads: new DownloadService({ sql, storage, links, linkCaller }),
     linkCaller,
     buckets: new Buckets({ sql, changes, storage }),
-    events: new EventService({ tail, missed: new MissedEvents(sql), sql, access, authentication, onFault }),
+    presence,
+    events: new EventService({
+      tail,
+      missed: new MissedEvents(sql),
+      sql,
+      access,
+      authentication,
+      presence: new PresentStreams({ sql, presence, onFault }),
+      onFault,
+    }),
     auth: new AuthService(auth),
     sessions,
     mail,

@@ -31,6 +31,9 @@ const others = [
   'connect',
   'disconnect',
   'export',
+  'join',
+  'leave',
+  'view',
 ] as const;
 
 /** What an activity record says was done. */

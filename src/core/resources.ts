@@ -297,6 +297,8 @@ export const resources = {
     events: ['applied'],
   },
   sync: { in: 'workspace', may: { subscribe: 'viewer' } },
+  // of a user, by whose identifier it is known
+  presence: { in: 'workspace', knownBy: 'userId', may: { update: 'viewer' }, events: ['joined', 'left', 'viewing'] },
   // of a place; those of an organization are for its administrators
   analytics: { in: 'organization', may: { read: 'viewer' } },
   // everybody reads their own records

@@ -76,16 +76,15 @@ const CLOSING = (deletion: string) =>
   'The last event is `stream.closing`. Its `data.reason` is `timeout`, `token_revoked`, `membership_revoked`, ' +
   `\`shutdown\`, \`slow_consumer\`, \`${deletion}\` or \`unavailable\`.`;
 
-interface WishArgs extends Pick<Wish, 'after' | 'types'> {
+interface WishArgs extends Pick<Wish, 'after' | 'types' | 'join'> {
   timeout?: number | null | undefined;
-  announced?: boolean | null | undefined;
 }
 
-const wishOf = ({ after, types, timeout, announced }: WishArgs, lastEventId: string | undefined): Wish => ({
+const wishOf = ({ after, types, timeout, join }: WishArgs, lastEventId: string | undefined): Wish => ({
   after: lastEventId ?? after,
   types,
   timeoutSeconds: timeout,
-  isAnnounced: announced,
+  join,
 });
 
 builder.subscriptionFields((t) => {
@@ -104,11 +103,6 @@ builder.subscriptionFields((t) => {
       constraints: SECONDS,
       description: 'Seconds after which the stream ends. Default: it does not end by itself.',
     }),
-    announced: t.arg.boolean({
-      description:
-        'Whether the stream begins with the event `connected`, with its `connection_id`, its `timeout` and ' +
-        '`last_event_id`, after which it resumes.',
-    }),
   };
   return {
     workspaceEvents: t.field({
@@ -121,6 +115,12 @@ builder.subscriptionFields((t) => {
       args: {
         orgId: t.arg.id({ required: true, description: 'The organization of the workspace.' }),
         workspaceId: t.arg.id({ required: true, description: 'The workspace.' }),
+        join: t.arg.boolean({
+          description:
+            'Whether the user is present in the workspace while the stream is open; not for tokens. The stream then ' +
+            'begins with the event `connected`, with its `connection_id`, its `timeout`, `last_event_id`, after ' +
+            'which it resumes, and `presence`, who is present.',
+        }),
         ...wish,
       },
       extensions: { sameForAll: true },

@@ -6,6 +6,8 @@ import { ApiError } from '../core/errors.ts';
 import { newIdWith } from '../core/ids.ts';
 import type { StreamEvent } from '../data/outbox.ts';
 import type { Sql } from '../data/sql.ts';
+import type { PresentUser } from '../presence/presence.service.ts';
+import type { PresentStreams } from '../presence/present-streams.ts';
 import type { CloseReason } from './close-reason.ts';
 import { isHeardBy } from './event-place.ts';
 import { EventStream, type StreamOptions } from './event-stream.ts';
@@ -27,6 +29,7 @@ interface EventServiceDeps {
   sql: Sql;
   access: Access;
   authentication: Authentication;
+  presence: PresentStreams;
   onFault: (error: unknown, what: string) => void;
 }
 
@@ -38,8 +41,8 @@ export interface Wish {
   types?: readonly string[] | null | undefined;
   /** The stream ends after this time. Default: never by itself. */
   timeoutSeconds?: number | null | undefined;
-  /** Whether the stream begins with the event `connected`. */
-  isAnnounced?: boolean | null | undefined;
+  /** Whether the user is present in the workspace while the stream is open, which then begins with `connected`. */
+  join?: boolean | null | undefined;
 }
 
 interface StreamedWorkspace {
@@ -68,7 +71,7 @@ export class EventService {
    * receive. Ends with the session or the membership. Events that are no longer available are replaced by one `resync`.
    * @throws RATE_LIMIT_EXCEEDED; InputError for an invalid cursor, and for types that no event has
    */
-  async subscribe(actor: Actor, workspace: StreamedWorkspace, wish: Wish): Promise<AsyncIterable<StreamEvent>> {
+  async subscribe(actor: Actor, workspace: StreamedWorkspace, wish: Wish): Promise<EventStream> {
     const { token } = actor.principal;
     const mayReceive = (event: StreamEvent) => !token || isHeardBy(token, event);
     return this.#open(actor, workspace, wish, mayReceive, () =>
@@ -93,13 +96,14 @@ export class EventService {
   /** Ends all streams, because the service stops. Resolves when each has sent its last event, or is not being read. */
   async close(): Promise<void> {
     this.#deps.tail.close();
-    await Promise.race([Promise.all(this.#unreleased), delay(CLOSING_MS, undefined, { ref: false })]);
+    const isOver = Promise.all(this.#unreleased).then(() => this.#deps.presence.settled());
+    await Promise.race([isOver, delay(CLOSING_MS, undefined, { ref: false })]);
   }
 
   async #open(
     actor: Actor,
     place: StreamedPlace,
-    { after, types, timeoutSeconds, isAnnounced }: Wish,
+    { after, types, timeoutSeconds, join }: Wish,
     mayReceive: StreamOptions['mayReceive'],
     demand: () => unknown,
   ): Promise<EventStream> {
@@ -110,13 +114,12 @@ export class EventService {
       place,
       from,
       timeoutSeconds: timeoutSeconds ?? null,
-      greeting: isAnnounced ? greetingOf(from, timeoutSeconds) : null,
       mayReceive: (event: StreamEvent) => eventTypes.has(event.type) && isWanted(event.type) && mayReceive(event),
       refusal: () => this.#refusal(actor, place, demand),
       onFault: (error: unknown) => this.#deps.onFault(error, 'an event stream failed'),
     };
     try {
-      return await this.#streamOf(actor, options, release);
+      return await this.#streamOf(actor, options, join === true, release);
     } catch (error) {
       release();
       throw error;
@@ -125,16 +128,19 @@ export class EventService {
 
   async #streamOf(
     actor: Actor,
-    options: Omit<StreamOptions, 'queue' | 'missed' | 'release'>,
+    options: Omit<StreamOptions, 'queue' | 'missed' | 'release' | 'greeting'>,
+    joins: boolean,
     release: () => void,
   ): Promise<EventStream> {
     const { place, from } = options;
     const queue = await this.#deps.tail.subscribe(place);
+    const isOver: (() => void)[] = [];
     try {
-      const isOver: (() => void)[] = [];
       const stream = new EventStream({
         ...options,
         queue,
+        // after the queue has begun: no change is between what it shows and the events
+        greeting: joins ? await this.#greeting(actor, options, isOver) : null,
         missed: from && (await this.#missed(place, from, queue.start)),
         release: this.#untilReleased(() => {
           release();
@@ -145,8 +151,28 @@ export class EventService {
       return stream;
     } catch (error) {
       queue.end(null);
+      for (const end of isOver) end();
       throw error;
     }
+  }
+
+  /** The details of the event `connected`. The user is present from then on. */
+  async #greeting(
+    actor: Actor,
+    { place: { orgId, workspaceId }, from, timeoutSeconds }: Pick<StreamOptions, 'place' | 'from' | 'timeoutSeconds'>,
+    isOver: (() => void)[],
+  ): Promise<Record<string, unknown>> {
+    if (workspaceId === null) throw new Error('Users are present in workspaces only.');
+    const { presence } = this.#deps;
+    const place = { orgId, workspaceId };
+    const connectionId = newIdWith('stream');
+    isOver.push(await presence.enter(actor, place, connectionId));
+    return {
+      connection_id: connectionId,
+      timeout: timeoutSeconds,
+      presence: (await presence.list(actor, place)).map(presentUser),
+      last_event_id: from && cursorOf(from),
+    };
   }
 
   async #missed(place: StreamedPlace, from: Position, until: Position): Promise<StreamOptions['missed']> {
@@ -198,9 +224,10 @@ export class EventService {
   }
 }
 
-/** The details of the event `connected`. */
-const greetingOf = (from: Position | null, timeoutSeconds: number | null | undefined): Record<string, unknown> => ({
-  connection_id: newIdWith('stream'),
-  timeout: timeoutSeconds ?? null,
-  last_event_id: from && cursorOf(from),
+/** A present user in the details of an event. */
+const presentUser = ({ userId, username, joinedAt, viewing }: PresentUser) => ({
+  user_id: userId,
+  username,
+  joined_at: joinedAt.toISOString(),
+  viewing: viewing && { resource_type: viewing.resourceType, resource_id: viewing.resourceId },
 });

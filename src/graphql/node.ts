@@ -84,6 +84,10 @@ builder.queryFields((t) => ({
   }),
 }));
 
+/** A node that the caller may read, found in an organization; `null` for all others. */
+export const visibleNode = (context: Context, kind: IdKind, id: string, orgId: string): Promise<Identified | null> =>
+  visible(nodeKindOf(kind).load(context, id, orgId));
+
 /** Hidden and missing objects give the same answer: `null`. */
 async function visible<Row>(row: Promise<Row | null>): Promise<Row | null> {
   try {

@@ -22,6 +22,7 @@ import '../models/logical-model.graph.ts';
 import '../model-entitlements/model-entitlement.graph.ts';
 import '../models/model-routing.graph.ts';
 import '../models/model-usage.graph.ts';
+import '../presence/presence.graph.ts';
 import '../provider-accounts/provider-account.graph.ts';
 import '../namespaces/namespace.graph.ts';
 import '../organizations/invitation.graph.ts';

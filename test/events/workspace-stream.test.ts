@@ -3,15 +3,20 @@ import { startTestApp, type TestApp } from '../support/app.ts';
 import { signIn } from '../support/person.ts';
 import { expectOk } from '../support/requests.ts';
 import { type EventSource, openEvents } from '../support/sockets.ts';
+import { issueToken } from '../support/tokens.ts';
 import { createWorld, type World } from '../support/world.ts';
 
 let app: TestApp;
 let world: World;
+let token: string;
 let url: string;
 beforeAll(async () => {
   app = await startTestApp();
   world = await createWorld(app, { withResources: false });
   url = await app.listen();
+  // the stream of a token: nobody is present by it
+  const maker = { orgId: world.ids.org_id!, headers: world.as('owner') };
+  token = (await issueToken(app, maker, { permissions: ['sync:subscribe'] })).headers.authorization;
 });
 afterAll(() => app.close());
 
@@ -51,7 +56,7 @@ const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
 
 describe('the stream of a workspace', () => {
   test('begins with retry and `connected`; each event is one frame with id, type and envelope', async () => {
-    const answer = await fetch(`${url}${home(world)}/sync/stream?timeout=60`, { headers: world.as('viewer') });
+    const answer = await fetch(`${url}${home(world)}/sync/stream?timeout=60`, { headers: { authorization: token } });
     expect([
       answer.status,
       ...['content-type', 'cache-control', 'x-accel-buffering'].map((name) => answer.headers.get(name)),
@@ -71,7 +76,7 @@ describe('the stream of a workspace', () => {
       actor: { principal_type: 'system', principal_id: null, username: null },
       resource_type: 'workspace',
       resource_id: world.ids.workspace_id,
-      data: { connection_id: expect.stringMatching(/^stream_/), timeout: 60, last_event_id: null },
+      data: { connection_id: expect.stringMatching(/^stream_/), timeout: 60, presence: [], last_event_id: null },
       timestamp: expect.stringMatching(TIME),
       trace_id: null,
     });
@@ -102,15 +107,14 @@ describe('the stream of a workspace', () => {
   });
 
   test('goes on after the id that the client saw last, with each event once', async () => {
-    const { authorization } = world.as('viewer');
-    const first = await open(authorization);
+    const first = await open(token);
     await change();
     const seen = await first.next(isUpdate);
     first.close();
     await streams(0);
     await change();
     await change();
-    const again = await open(authorization, { after: seen.id });
+    const again = await open(token, { after: seen.id });
     await vi.waitFor(() => expect(again.events).toHaveLength(3), { timeout: 10_000 });
     await change();
     await vi.waitFor(() => expect(again.events).toHaveLength(4), { timeout: 10_000 });
@@ -120,7 +124,7 @@ describe('the stream of a workspace', () => {
     expect(new Set(ids).size).toBe(4);
     again.close();
     // from the first frame, too: it says where the stream was
-    const whole = await open(authorization, { after: first.events[0]!.id });
+    const whole = await open(token, { after: first.events[0]!.id });
     await vi.waitFor(
       () =>
         expect(
@@ -133,7 +137,7 @@ describe('the stream of a workspace', () => {
       },
     );
     whole.close();
-    const lost = await open(authorization, { after: '1-1' });
+    const lost = await open(token, { after: '1-1' });
     await change();
     await lost.next(isUpdate);
     expect(types(lost)).toEqual(['connected', 'resync', 'workspace.updated']);
@@ -143,7 +147,7 @@ describe('the stream of a workspace', () => {
 
   test('ends at its timeout, with `stream.closing`', async () => {
     const timers = vi.spyOn(globalThis, 'setTimeout');
-    const stream = await open(world.as('viewer').authorization, { query: '?timeout=61' });
+    const stream = await open(token, { query: '?timeout=61' });
     await streams(1);
     const end = timers.mock.calls.find(([, delay]) => delay === 61_000)![0];
     timers.mockRestore();

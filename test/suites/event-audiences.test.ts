@@ -55,6 +55,7 @@ const liesIn: Partial<Record<ResourceWord, readonly Below[]>> = {
   entity: ['namespace', 'app'],
   memory: ['namespace', 'app'],
   recipe: [],
+  presence: [],
 };
 
 interface Listener {

@@ -52,6 +52,7 @@ function node(faults: unknown[]) {
       ended: async () => new Set(),
       readTokensAgain: async () => undefined,
     } as never,
+    presence: { settled: async () => undefined } as never,
     onFault: (error) => faults.push(error),
   });
   return { tail, service };
@@ -177,6 +178,7 @@ test('a reader that is ahead of the node it comes back to sees nothing again', a
       ended: async () => new Set(),
       readTokensAgain: async () => undefined,
     } as never,
+    presence: { settled: async () => undefined } as never,
     onFault: () => undefined,
   });
   const again = (await service.subscribe(actor, PLACE, { after: cursorOf(value as never) }))[Symbol.asyncIterator]();

@@ -134,6 +134,7 @@ const matrix: Record<Permission, string> = {
   'recipe:apply': '- - x x x',
   'recipe:export': '- - x x x',
   'sync:subscribe': 'x x x x x',
+  'presence:update': 'x x x x x',
   'analytics:read': 'x x x x x',
   'activity:read': 'o o o x x',
 };

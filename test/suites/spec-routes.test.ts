@@ -148,6 +148,9 @@ const spec: [method: string, path: string, errors: string, status: number][] = [
   ['POST', `${W}/recipes/apply`, 'B', 200],
   ['POST', `${W}/apps/{app_id}/export-recipe`, 'B', 200],
   ['GET', `${W}/sync/stream`, 'B', 200],
+  ['POST', `${W}/sync/presence/join`, 'B', 200],
+  ['POST', `${W}/sync/presence/leave`, 'B', 200],
+  ['POST', `${W}/sync/presence/viewing`, 'B', 200],
 ];
 
 test('the routes of the spec are there, with their methods, paths, error sets and statuses, and no other', () => {
@@ -155,7 +158,7 @@ test('the routes of the spec are there, with their methods, paths, error sets an
     routes.map(({ method, path, errors, status }) => `${method} ${path} ${errors} ${status}`).sort();
   const wanted = spec.map(([method, path, errors, status]) => ({ method, path, errors, status }));
   expect(lines(operations.filter(({ isAddition }) => !isAddition))).toEqual(lines(wanted));
-  expect(spec).toHaveLength(134);
+  expect(spec).toHaveLength(137);
 });
 
 test('an addition takes no path of the spec', () => {
