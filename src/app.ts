@@ -10,6 +10,7 @@ import type { Owner } from './core/owner.ts';
 import { scheduled, type Task } from './core/tasks.ts';
 import { Expectation } from './data/expectation.ts';
 import type { Sql } from './data/sql.ts';
+import { asyncApi } from './events/async-api.ts';
 import { EventLag } from './events/event-lag.ts';
 import { Context } from './graphql/context.ts';
 import { schema } from './graphql/schema.ts';
@@ -24,6 +25,7 @@ import { socketHandler } from './graphql/transport/websocket.ts';
 import { addAccountPages } from './http/account-pages.ts';
 import { Admission, addAdmission } from './http/admission.ts';
 import { addAnswerHeaders } from './http/answer-headers.ts';
+import { addAsyncApi } from './http/async-api.ts';
 import { baseUrl } from './http/base-url.ts';
 import { addCallbackPage } from './http/callback-page.ts';
 import { addFailureRecords } from './http/failure-records.ts';
@@ -123,6 +125,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     maxUploadBytes: config.maxUploadBytes,
   });
   addSchemaDocuments(server, { recipe: recipeSchema });
+  addAsyncApi(server, asyncApi(TITLE));
   addStartPage(server, {
     publicUrl: config.publicUrl,
     listeningUrl: () => listeningUrl(server, config),
@@ -218,6 +221,9 @@ async function addPlugins(server: FastifyInstance, { corsOrigins }: Config, serv
   });
 }
 
+/** Of the API, in its documents. */
+const TITLE = { title: 'Platform management API', version: '1.0.0' };
+
 function restOptions({ publicUrl, maxUploadBytes }: Config, services: Services): RestOptions {
   return {
     schema,
@@ -232,8 +238,7 @@ function restOptions({ publicUrl, maxUploadBytes }: Config, services: Services):
     onFault: logRequestFault,
     publicUrl,
     info: {
-      title: 'Platform management API',
-      version: '1.0.0',
+      ...TITLE,
       description:
         'The control plane of a multi-tenant workspace platform. Every route is a GraphQL document, so `/graphql` ' +
         'gives the same answers.',

@@ -1,4 +1,5 @@
 import { type ChangeVerb, eventNames } from '../core/actions.ts';
+import type { EventData } from '../core/event-details.ts';
 import { type Place, placeOf } from '../core/place.ts';
 import type { EventName, EventType, ResourceWord } from '../core/resources.ts';
 import type { Tx } from './changes.ts';
@@ -38,12 +39,12 @@ export function recordChange<Word extends ResourceWord>(
 }
 
 /** Emits only the event of a change: as a part of a change that is recorded, or of one without a record. */
-export function emitChange<Word extends ResourceWord>(
+export function emitChange<Word extends ResourceWord, Name extends EventName<Word>>(
   tx: Pick<Recorder, 'emit'>,
-  name: EventName<Word>,
+  name: Name,
   kind: Word,
   row: ChangedRow,
-  data?: Record<string, unknown>,
+  data?: EventData<`${Word}.${Name}` & EventType>,
 ): void {
   tx.emit({ ...eventOf(`${kind}.${name}` as EventType, kind, row), ...(data && { data }) });
 }

@@ -1,3 +1,4 @@
+import type { NoticeType } from '../core/event-details.ts';
 import { newId } from '../core/ids.ts';
 import type { StreamEvent } from '../data/outbox.ts';
 import type { CloseReason } from './close-reason.ts';
@@ -162,7 +163,7 @@ export class EventStream implements AsyncIterableIterator<StreamEvent>, Watched 
   }
 
   /** An event about the stream itself. A reader that resumes from it continues where the stream was. */
-  #notice(type: string, data: Record<string, unknown>): StreamEvent {
+  #notice(type: NoticeType, data: Record<string, unknown>): StreamEvent {
     const { orgId, workspaceId } = this.#options.place;
     const { xid, seq } = this.#position;
     return {

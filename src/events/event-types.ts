@@ -1,9 +1,8 @@
-import { declarationOf, isResourceWord, resourceWords } from '../core/resources.ts';
+import { describedEvents } from '../core/event-details.ts';
+import { declarationOf, isResourceWord } from '../core/resources.ts';
 
 /** The types of all events, except those about a stream itself. */
-export const eventTypes: ReadonlySet<string> = new Set(
-  resourceWords.flatMap((word) => (declarationOf(word).events ?? []).map((name) => `${word}.${name}`)),
-);
+export const eventTypes: ReadonlySet<string> = new Set(describedEvents.map(({ type }) => type));
 
 /** Whether a reader may select it: the type of an event, or `<resource>.*` for all events of a resource. */
 export function isEventName(name: string): boolean {

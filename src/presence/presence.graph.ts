@@ -15,9 +15,9 @@ import type { Announced, PresentUser, Viewed } from './presence.service.ts';
 type Viewable = IdKind & ResourceWord;
 
 const isViewable = (word: ResourceWord): word is Viewable => {
-  const { prefix, in: places, may } = declarationOf(word);
+  const { prefix, in: places, may, events } = declarationOf(word);
   const isInWorkspace = places === 'anywhere' || [places].flat().some((kind) => kind !== 'organization');
-  return prefix !== undefined && isInWorkspace && places !== 'nowhere' && may !== undefined && 'read' in may;
+  return Boolean(prefix && events && may && 'read' in may && isInWorkspace && places !== 'nowhere');
 };
 const viewable = resourceWords.filter(isViewable);
 

@@ -104,7 +104,7 @@ afterEach(async () => {
   await vi.waitFor(
     async () =>
       expect(
-        (await present()).filter((row) => row.ends_as === 'timeout' && /^stream_/.test(row.connection_id)),
+        (await present()).filter((row) => row.ends_as === 'timeout' && row.connection_id.startsWith('stream_')),
       ).toEqual([]),
     { timeout: 10_000 },
   );

@@ -58,7 +58,8 @@ const ownNumbers: Partial<Record<Restricted, string>> = {
 };
 
 /** Reads whose answer names nothing that lies in a place: people, and models of the organization. */
-const namesNothing = ['Query.users', 'Query.routeModel', 'Query.connectionRequirements', ...numbers];
+// nobody is present in the copy
+const namesNothing = ['Query.presence', 'Query.users', 'Query.routeModel', 'Query.connectionRequirements', ...numbers];
 
 const NODE = 'query ($id: ID!) { node(id: $id) { id } }';
 const DEPTH = 4;

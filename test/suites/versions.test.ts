@@ -57,6 +57,8 @@ const withoutVersion: Record<string, string> = {
   initiateNamespaceConnection: 'makes something; the connection that is there stays as it is',
   initiateWorkspaceConnection: 'makes something; the connection that is there stays as it is',
   login: 'about the session or the sign-in of the account',
+  joinPresence: 'who is present is no resource with a version',
+  leavePresence: 'who is present is no resource with a version',
   logout: 'about the session or the sign-in of the account',
   refresh: 'about the session or the sign-in of the account',
   refreshApiToken: 'makes the next token; the refresh token names the one before',
@@ -69,6 +71,7 @@ const withoutVersion: Record<string, string> = {
   switchOrganization: 'about the session or the sign-in of the account',
   testToolInstance: 'changes nothing but what is counted',
   unrelateEntities: 'a relation has no version: it is there or it is not',
+  viewResource: 'who is present is no resource with a version',
   verifyEmail: 'about the session or the sign-in of the account',
 };
 

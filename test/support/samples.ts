@@ -134,6 +134,7 @@ const variables: Record<string, (source: SampleSource) => unknown> = {
   name: ({ ids }) => ids.name,
   slug: ({ ids }) => ids.slug,
   recipe_id: () => sharedIds.recipe_id,
+  resource_type: () => 'workspace',
   resource_id: ({ ids }) => ids.workspace_id,
   cursor: () => absent,
   after: () => absent,
