@@ -8,10 +8,11 @@ const notReferences: Record<string, string> = {
   'secret_versions.secret_id': 'a version is part of its secret and goes with it',
 };
 
-/** Tables whose rows end at some time and which nothing removes by itself, with the reason. */
+/** Tables whose rows end at some time and for which no retention is declared, with the reason. */
 const kept: Record<string, string> = {
   connections: 'its access token ends and is refreshed; it goes with its tool instance',
   invitations: 'an expired invitation stays listed until somebody removes it, and goes with its organization',
+  presences: 'a task removes them within a second, with the event that their users have left',
 };
 
 let app: TestApp;
