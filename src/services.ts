@@ -25,7 +25,6 @@ import { Sessions } from './auth/sessions.ts';
 import type { Config } from './config.ts';
 import { ConnectionService } from './connections/connection.service.ts';
 import { ConnectionCredentials } from './connections/connection-credentials.ts';
-import { ConnectionNotices } from './connections/connection-notices.ts';
 import { ConnectionRefresh } from './connections/connection-refresh.ts';
 import { ConnectionRemoval } from './connections/connection-removal.ts';
 import { ConnectionRequirementsReader } from './connections/connection-requirements.ts';
@@ -64,6 +63,8 @@ import { LogicalModelService } from './models/logical-model.service.ts';
 import { ModelRoutingService } from './models/model-routing.service.ts';
 import { ModelUsageService } from './models/model-usage.service.ts';
 import { NamespaceService } from './namespaces/namespace.service.ts';
+import { NotificationService } from './notifications/notification.service.ts';
+import { Notifier } from './notifications/notifier.ts';
 import { InvitationService } from './organizations/invitation.service.ts';
 import { OrganizationService } from './organizations/organization.service.ts';
 import { OrganizationMemberService } from './organizations/organization-member.service.ts';
@@ -148,10 +149,12 @@ export function createServices(process: ProcessDeps) {
   const storage = new Storage(config);
   const tail = new EventTail(sql, config.eventPollMs, onFault);
   const jobQueue = new JobQueue();
+  const mail = new AccountMail({ mailer, seal: new Seal(process.appSecret, 'mail'), publicUrl });
   const changes = new Changes({
     database: process.database,
     sql,
     jobs: jobQueue,
+    notify: new Notifier(mail).notify,
     // in the field a wrong order is a deadlock at worst, which is retried: no reason to refuse a change
     assertsLockOrder: config.environment === 'test',
     onCommit: () => tail.nudge(),
@@ -168,8 +171,7 @@ export function createServices(process: ProcessDeps) {
   const tokens = new AccessTokens(process.keys, config.accessTokenTtlSeconds);
   const tokenUses = new TokenUses(sql, onFault);
   const authentication = new Authentication(tokens, tokenUses, sql);
-  const sessions = new Sessions({ prisma, sql, tokens, authentication, secret: process.appSecret, config });
-  const mail = new AccountMail({ mailer, seal: new Seal(process.appSecret, 'mail'), publicUrl });
+  const sessions = new Sessions({ prisma, changes, tokens, authentication, secret: process.appSecret, config });
   const passwords = new Passwords();
   const currentPassword = new CurrentPassword({ prisma, passwords });
   const auth = {
@@ -213,7 +215,6 @@ export function createServices(process: ProcessDeps) {
     credentials,
     vault,
     provider,
-    notices: new ConnectionNotices(mail),
     onFault,
   });
   const connectionCredentials = new ConnectionCredentials({ sql, credentials, refresh: connectionRefresh });
@@ -302,7 +303,7 @@ export function createServices(process: ProcessDeps) {
     secretReads,
     secrets,
     reveals: new RevealService({ ...deps, prisma, rootKeys, reads: secretReads, onFault }),
-    secretNotices: secretNotices({ changes, mail }),
+    secretNotices: secretNotices({ changes }),
     namespaces: new NamespaceService({ ...deps, secrets, connections: connectionRemoval, graphs }),
     threads,
     artifacts,
@@ -322,7 +323,7 @@ export function createServices(process: ProcessDeps) {
     apps,
     apiTokens: new ApiTokenService({ ...deps, authentication, apps, config }),
     apiTokenRefresh: new ApiTokenRefresh({ prisma, changes, authentication, activity, secret: process.appSecret }),
-    apiTokenNotices: apiTokenNotices({ changes, mail }),
+    apiTokenNotices: apiTokenNotices({ changes }),
     releases: new ReleaseService(deps),
     augmentations: new AugmentationService(deps),
     endpoints: new EndpointService(deps),
@@ -333,5 +334,6 @@ export function createServices(process: ProcessDeps) {
     deployments: new DeploymentService(deps),
     entities: new EntityService(deps),
     memories: new MemoryService(deps),
+    notifications: new NotificationService(deps),
   };
 }

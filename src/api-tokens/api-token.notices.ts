@@ -1,4 +1,3 @@
-import type { AccountMail } from '../auth/account-mail.ts';
 import type { Changes } from '../data/changes.ts';
 import { Notices } from '../data/notices.ts';
 import { emitChange } from '../data/record-change.ts';
@@ -15,13 +14,13 @@ interface DueToken {
   prefix: string;
   expiresAt: Date;
   days: 14 | 3 | 0;
-  email: string;
-  username: string;
+  userId: string;
 }
 
 // The most urgent step that was reached and not yet announced. Tokens that expired more than a day ago get no notice.
 const DUE = `select t.id, t.org_id as "orgId", t.workspace_id as "workspaceId", t.app_id as "appId",
-    t.token_type as "tokenType", t.name, t.prefix, t.expires_at as "expiresAt", s.days, u.email, u.username
+    t.token_type as "tokenType", t.name, t.prefix, t.expires_at as "expiresAt", s.days,
+    u.id as "userId"
   from api_tokens t join users u on u.id = t.created_by_user_id and u.is_active
   join organizations o on o.id = t.org_id and o.deleted_at is null
   cross join lateral (
@@ -37,7 +36,7 @@ const DUE = `select t.id, t.org_id as "orgId", t.workspace_id as "workspaceId", 
  * refreshed. A token whose lifetime is not longer than a step skips that step. The step is stored together with the
  * event.
  */
-export const apiTokenNotices = ({ changes, mail }: { changes: Changes; mail: AccountMail }) =>
+export const apiTokenNotices = ({ changes }: { changes: Changes }) =>
   new Notices<DueToken>({
     changes,
     name: 'token_notices',
@@ -45,10 +44,10 @@ export const apiTokenNotices = ({ changes, mail }: { changes: Changes; mail: Acc
     due: DUE,
     of: 't',
     async tell(tx, token) {
-      const { id, days, expiresAt } = token;
+      const { id, name, prefix, days, expiresAt, userId } = token;
       tx.update('api_tokens', { id }, { noticedDays: days });
       const data = { days_left: days, expires_at: expiresAt.toISOString() };
-      emitChange(tx, 'expiring', resourceOf(token), token, data);
-      mail.tokenExpires(tx, token, token);
+      const facts = { userIds: [userId], name, of: prefix, daysLeft: days, expiresAt };
+      emitChange(tx, 'expiring', resourceOf(token), token, data, facts);
     },
   });

@@ -160,19 +160,25 @@ export class ApiTokenRefresh {
   }
 
   /** Revokes the family. The service is the actor, because the sender of the token is unknown. */
-  async #reused(bearer: Caller, { id, orgId, workspaceId, appId, familyId, tokenType }: ApiTokenRow): Promise<void> {
+  async #reused(bearer: Caller, token: ApiTokenRow): Promise<void> {
     const { changes, authentication, activity } = this.#deps;
+    const { id, orgId, workspaceId, appId, familyId, name, prefix } = token;
+    const resourceType = resourceOf(token);
     const system = systemCaller('refresh token reuse');
     const service: Caller = { ...system, request: { ...system.request, traceId: bearer.request.traceId } };
-    const count = await changes.run(service, (tx) =>
-      revokeTokens(tx, authentication, { familyId }, 'refresh_token_reuse'),
-    );
+    const count = await changes.run(service, async (tx) => {
+      const revoked = await revokeTokens(tx, authentication, { familyId }, 'refresh_token_reuse');
+      const type = `${resourceType}.refresh_token_reused`;
+      const facts = { userIds: [token.createdByUserId], name, of: prefix };
+      if (revoked > 0) tx.announce({ type, orgId, workspaceId, appId, resourceType, resourceId: id, facts });
+      return revoked;
+    });
     if (count === 0) return;
     activity.record(
       bearer,
       {
         action: 'refresh',
-        resourceType: resourceOf({ tokenType }),
+        resourceType,
         resourceId: id,
         orgId,
         workspaceId,

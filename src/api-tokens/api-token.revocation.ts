@@ -29,6 +29,9 @@ interface Revoked {
   workspaceId: string | null;
   tokenType: string;
   tokenHash: string;
+  userId: string;
+  name: string;
+  prefix: string;
   reason: string;
 }
 
@@ -54,8 +57,11 @@ export async function revokeTokens(
         then ${reason} else 'maker_revoked' end
     where id = any(${ids}) and ${ALIVE}
     returning id, org_id as "orgId", app_id as "appId", workspace_id as "workspaceId", token_type as "tokenType",
-      token_hash as "tokenHash", revoked_reason as reason`);
-  for (const row of revoked) recordChange(tx, 'revoke', resourceOf(row), row, { reason: row.reason });
+      token_hash as "tokenHash", created_by_user_id as "userId", name, prefix, revoked_reason as reason`);
+  for (const row of revoked) {
+    const { userId, name, prefix: of, reason: why } = row;
+    recordChange(tx, 'revoke', resourceOf(row), row, { reason: why }, { userIds: [userId], name, of, reason: why });
+  }
   tx.afterCommit(() => authentication.apiTokensRevoked(revoked.map(({ tokenHash }) => tokenHash)));
   return revoked.length;
 }

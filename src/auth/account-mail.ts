@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { LivingToken, LivingTokens } from '../api-tokens/living-tokens.ts';
 import type { Task } from '../core/tasks.ts';
+import { minuteOf, oneLine } from '../core/wording.ts';
 import type { Tx } from '../data/changes.ts';
 import type { Seal } from '../platform/keys/seal.ts';
 import type { Mail, Mailer } from '../platform/mail/mail.ts';
@@ -128,34 +129,9 @@ export class AccountMail {
     );
   }
 
-  /** Tells the people in charge of a secret what is due. */
-  secretNotice(tx: Mailing, to: Recipient, subject: string, sentence: string): void {
-    this.#enqueue(tx, to.email, oneLine(subject), `Hello ${to.username},\n\n${oneLine(sentence, 600)}`);
-  }
-
-  /** Tells the people in charge of a connection that it needs them. */
-  connectionNotice(tx: Mailing, to: Recipient, subject: string, sentence: string): void {
-    this.#enqueue(tx, to.email, oneLine(subject), `Hello ${to.username},\n\n${oneLine(sentence, 900)}`);
-  }
-
-  /** Goes to the user who made the token. `days` are left until it expires; 0: it has expired. */
-  tokenExpires(
-    tx: Mailing,
-    to: Recipient,
-    token: { name: string; prefix: string; days: number; expiresAt: Date },
-  ): void {
-    const what = `the token '${oneLine(token.name)}' (${token.prefix}…)`;
-    const when = minuteOf(token.expiresAt);
-    const sentence =
-      token.days === 0
-        ? `${what} has expired. It can be refreshed for 30 days.`
-        : `${what} expires on ${when} UTC. Refresh it, or issue a new one.`;
-    this.#enqueue(
-      tx,
-      to.email,
-      token.days === 0 ? 'A token has expired' : `A token expires in ${token.days} days`,
-      `Hello ${to.username},\n\n${sentence}`,
-    );
+  /** A notification, for a user who wants it. */
+  notification(tx: Mailing, to: Recipient, subject: string, sentence: string): void {
+    this.#enqueue(tx, to.email, oneLine(subject, 200), `Hello ${to.username},\n\n${oneLine(sentence, 2_000)}`);
   }
 
   #enqueue(tx: Mailing, to: string, subject: string, text: string, path?: string): void {
@@ -188,12 +164,3 @@ function lineOf({ name, prefix, organization, lastUsedAt, expiresAt }: LivingTok
   const end = expiresAt ? `expires on ${minuteOf(expiresAt)} UTC` : 'never expires';
   return `- '${oneLine(name)}' (${prefix}…) of ${oneLine(organization)}: ${used}, ${end}`;
 }
-
-const minuteOf = (time: Date): string => time.toISOString().slice(0, 16).replace('T', ' ');
-
-/** Strangers choose the names: they must not change the shape of the mail. */
-const oneLine = (name: string, length = 100): string =>
-  name
-    .replaceAll(/[\s\p{C}]+/gu, ' ')
-    .trim()
-    .slice(0, length);

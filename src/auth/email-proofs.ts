@@ -60,7 +60,16 @@ export class EmailProofs {
         ...(endsTokens ? { tokens_revoked: revoked } : {}),
       },
     });
-    if (isChange) mail.emailChanged(tx, before, email);
+    if (isChange) {
+      mail.emailChanged(tx, before, email);
+      tx.announce({
+        type: 'user.email_changed',
+        orgId: null,
+        resourceType: 'user',
+        resourceId: userId,
+        facts: { after: email },
+      });
+    }
     tx.afterCommit(() => authentication.sessionsChanged());
   }
 }

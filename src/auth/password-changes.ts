@@ -10,6 +10,9 @@ import { findEmailToken, useEmailToken } from './email-tokens.ts';
 import { Lockout } from './lockout.ts';
 import { ensureGoodPassword } from './password-policy.ts';
 
+/** How many API tokens a notification names: the mail lists more. */
+const NAMED_TOKENS = 10;
+
 /** What a new password ends, besides sessions and mailed links. */
 interface Ending {
   /** The session to keep. */
@@ -104,6 +107,14 @@ export class PasswordChanges {
       },
     });
     mail.passwordChanged(tx, user, { living, revoked });
+    const tokens = { names: living.tokens.slice(0, NAMED_TOKENS).map(({ name }) => name), total: living.total };
+    tx.announce({
+      type: `user.${reason}`,
+      orgId: null,
+      resourceType: 'user',
+      resourceId: user.id,
+      facts: { tokens },
+    });
     tx.afterCommit(() => authentication.sessionsChanged());
   }
 }

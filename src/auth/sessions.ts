@@ -1,11 +1,11 @@
 import type { AccessTokens } from '../access/access-tokens.ts';
 import type { Authentication } from '../access/authentication.ts';
 import { randomToken, successorOf, tokenHash } from '../access/random-token.ts';
+import { systemCaller } from '../access/system-caller.ts';
 import type { Config } from '../config.ts';
 import { unauthenticated } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
-import type { Tx } from '../data/changes.ts';
-import type { Sql } from '../data/sql.ts';
+import type { Changes, Tx } from '../data/changes.ts';
 import type { Statement } from '../data/writes.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 
@@ -36,7 +36,7 @@ const DAY_MS = 24 * 3600 * 1000;
 
 interface Deps {
   prisma: PrismaClient;
-  sql: Sql;
+  changes: Changes;
   tokens: AccessTokens;
   authentication: Authentication;
   secret: Buffer;
@@ -82,11 +82,28 @@ export class Sessions {
     if (!known) throw unauthenticated();
     const again = await this.#repeat(refreshToken, successor, known);
     if (again) return { ...(await this.#pair(known, again)), ...known };
-    const { text, values } = revocation('id', known.sessionId, 'refresh_token_reuse');
-    await this.#deps.sql.write(text, values);
-    this.#deps.authentication.sessionChanged(known.sessionId);
+    await this.#endReused(known);
     onReuse(known);
     throw unauthenticated();
+  }
+
+  /** Ends a session and tells its user. The service is the actor, because the sender of the token is unknown. */
+  async #endReused({ sessionId, userId }: SessionFacts): Promise<void> {
+    const { changes, authentication } = this.#deps;
+    await changes.run(systemCaller('refresh token reuse'), async (tx) => {
+      const { text, values } = revocation('id', sessionId, 'refresh_token_reuse');
+      const ended = await tx.query({ text: `${text} returning id`, values });
+      // of requests that come together, the first one ends it
+      if (ended.length > 0)
+        tx.announce({
+          type: 'session.refresh_token_reused',
+          orgId: null,
+          resourceType: 'session',
+          resourceId: sessionId,
+          facts: { userIds: [userId] },
+        });
+      tx.afterCommit(() => authentication.sessionChanged(sessionId));
+    });
   }
 
   /** Ends a session. Its access tokens stop working at once on this node, and within a second on others. */

@@ -9,11 +9,11 @@ import { emitChange } from '../data/record-change.ts';
 import type { Sql } from '../data/sql.ts';
 import { statement } from '../data/writes.ts';
 import type { Connection } from '../generated/prisma/client.ts';
+import { peopleInCharge } from '../organizations/people-in-charge.ts';
 import { isDatabaseAway } from '../platform/postgres/faults.ts';
 import type { Credentials } from '../secrets/credentials.ts';
 import type { Vault } from '../secrets/vault.ts';
 import { connected, showInInstance } from './connection-changes.ts';
-import type { ConnectionNotices } from './connection-notices.ts';
 import { afterFailure } from './connection-state.ts';
 import { clientOf, clientReferenceOf, findTarget, type Target } from './connection-target.ts';
 import { type Grant, type OAuthProvider, ProviderRefusal } from './oauth-provider.ts';
@@ -51,7 +51,6 @@ interface RefreshDeps {
   credentials: Credentials;
   vault: Vault;
   provider: OAuthProvider;
-  notices: ConnectionNotices;
   onFault: (error: unknown, what: string) => void;
 }
 
@@ -217,8 +216,15 @@ export class ConnectionRefresh implements Owner {
       tx.update('connections', { id }, { ...free, status, lastError, refreshAt: null, refreshFailures: 0 });
       showInInstance(tx, connection, status);
       if (connection.status === status) return;
-      emitChange(tx, 'needs_reauth', 'connection', connection, { tool_instance_id: connection.toolInstanceId });
-      await this.#deps.notices.needsReauth(tx, connection, claim.target);
+      const { instance, tool } = claim.target;
+      emitChange(
+        tx,
+        'needs_reauth',
+        'connection',
+        connection,
+        { tool_instance_id: connection.toolInstanceId },
+        { userIds: await peopleInCharge(tx, connection, 'connection:read'), name: instance.name, of: tool.name },
+      );
     });
   }
 

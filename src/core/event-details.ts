@@ -76,6 +76,16 @@ export const eventDetails = {
   'entity.related': related,
   'entity.unrelated': related,
   'recipe.applied': { app_id: text('The app that was made.'), namespace_id: text('Its namespace.') },
+  'notification.created': {
+    category: text('The category.'),
+    type: text('The kind of message.'),
+    priority: text('The priority.'),
+  },
+  'notification.updated': { status: text('The state of the notification.') },
+  'notification.read': {
+    status: text('The state of the notification.'),
+    count: optional(number('How many were marked as read together in the place: the event names the newest one.')),
+  },
   'presence.joined': someone,
   'presence.left': { ...someone, reason: text('`left`, `timeout` or `disconnected`.') },
   'presence.viewing': {

@@ -303,6 +303,13 @@ export const resources = {
   analytics: { in: 'organization', may: { read: 'viewer' } },
   // everybody reads their own records
   activity: { prefix: 'act', in: 'anywhere', may: { read: ownOr('viewer', 'admin') } },
+  // everybody's own; a token reads and changes those of its owner in its organization
+  notification: {
+    prefix: 'ntf',
+    in: 'anywhere',
+    may: { read: 'viewer', update: 'viewer' },
+    events: ['created', 'updated', 'read'],
+  },
 
   // internal to the service
   session: { prefix: 'ses', in: 'nowhere' },

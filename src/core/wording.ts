@@ -3,3 +3,16 @@ const capitalized = (text: string): string => text.charAt(0).toUpperCase() + tex
 /** A noun with its article, at the beginning of a sentence: `An environment`, `A user`. */
 export const startingNoun = (noun: string): string =>
   capitalized(`${/^(?:[aeio]|u(?!se|ni|sa))/i.test(noun) ? 'an' : 'a'} ${noun}`);
+
+/**
+ * A text as a part of a sentence: one line without invisible characters, of a bounded length. Strangers choose names:
+ * they must not change the shape of what is said.
+ */
+export const oneLine = (text: string, length = 100): string =>
+  text
+    .replaceAll(/[\s\p{C}]+/gu, ' ')
+    .trim()
+    .slice(0, length);
+
+/** A time in UTC: `2026-11-22 19:30`. */
+export const minuteOf = (time: Date): string => time.toISOString().slice(0, 16).replace('T', ' ');

@@ -8,6 +8,7 @@ import type { VersionedRow, VersionedTable } from './expectation.ts';
 import type { Asked } from './find-row.ts';
 import type { JobQueue, NewJob } from './job-queue.ts';
 import { type LockableTable, LockOrder, type LockStrength, type RowLocks } from './locks.ts';
+import type { Notify, Occasion } from './occasions.ts';
 import { OpenChange } from './open-change.ts';
 import type { EventEntry } from './outbox.ts';
 import type { Sql } from './sql.ts';
@@ -56,6 +57,8 @@ export interface Tx extends Asked, RowLocks {
   audit(entry: ActivityEntry): void;
   /** Adds an event to the stream of the workspace or organization. Events carry ids, not rows. */
   emit(event: EventEntry): void;
+  /** Makes notifications of something that no stream sends. Those of events are made without it. */
+  announce(occasion: Occasion): void;
   /**
    * Adds a job that runs after the commit, on any node, with retries until it succeeds. Without a commit there is no
    * job.
@@ -100,6 +103,7 @@ export interface ChangesDeps {
   database: Pick<Database, 'transaction'>;
   sql: Sql;
   jobs: JobQueue;
+  notify: Notify;
   /** Whether a lock out of order fails the change: in tests, which set `NODE_ENV=test`. */
   assertsLockOrder: boolean;
   onCommit: () => void;

@@ -16,6 +16,7 @@ import {
   lockOf,
   lockUnreadOf,
 } from './locks.ts';
+import type { Notify, Occasion } from './occasions.ts';
 import { type EventEntry, eventRow, writeEvents } from './outbox.ts';
 import type { Sql } from './sql.ts';
 import type { Columns, NewRow, Row, TableName } from './tables.ts';
@@ -27,20 +28,27 @@ export class OpenChange implements Tx {
   readonly #sql: Sql;
   readonly #transaction: Transaction;
   readonly #queue: JobQueue;
+  readonly #notify: Notify;
   readonly #locks: LockOrder | null;
   readonly #waiting = new Batch();
   readonly #activities: ActivityEntry[] = [];
   readonly #events: EventEntry[] = [];
+  /** The events, and what else may concern somebody. */
+  readonly #occasions: Occasion[] = [];
   readonly #jobs: NewJob[] = [];
   readonly #after: (() => void)[] = [];
   #version: number | null = null;
 
   /** @param deps.locks asserts the order of locks; `null` for no assertion */
-  constructor(caller: Caller, deps: { sql: Sql; transaction: Transaction; jobs: JobQueue; locks: LockOrder | null }) {
+  constructor(
+    caller: Caller,
+    deps: { sql: Sql; transaction: Transaction; jobs: JobQueue; notify: Notify; locks: LockOrder | null },
+  ) {
     this.#caller = caller;
     this.#sql = deps.sql;
     this.#transaction = deps.transaction;
     this.#queue = deps.jobs;
+    this.#notify = deps.notify;
     this.#locks = deps.locks;
   }
 
@@ -132,6 +140,11 @@ export class OpenChange implements Tx {
 
   emit(event: EventEntry): void {
     this.#events.push(event);
+    this.#occasions.push(event);
+  }
+
+  announce(occasion: Occasion): void {
+    this.#occasions.push(occasion);
   }
 
   enqueue<Payload extends object>(
@@ -157,6 +170,8 @@ export class OpenChange implements Tx {
       await this.#flush();
       request.expectation.demand(this.#version);
     }
+    const notices = this.#occasions.length > 0 ? this.#notify(this, this.#caller, this.#occasions) : null;
+    if (notices) await notices;
     if (this.#jobs.length > 0) await this.query(this.#queue.insertion(this.#jobs));
     const record = recordOf(this.#activities);
     if (record) this.#waiting.add(writeActivity(activityRow(this.#caller, record)));
@@ -166,7 +181,7 @@ export class OpenChange implements Tx {
     await this.#sendLast();
     if (record) request.recorded = true;
     for (const action of this.#after) action();
-    return { hasEvents: this.#events.length > 0, hasJobs: this.#jobs.length > 0 };
+    return { hasEvents: this.#events.length > 0 || notices !== null, hasJobs: this.#jobs.length > 0 };
   }
 
   async #flush(): Promise<void> {

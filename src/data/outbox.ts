@@ -1,21 +1,19 @@
 import type { Caller } from '../access/caller.ts';
 import { newId } from '../core/ids.ts';
-import type { Place } from '../core/place.ts';
-import type { EventType, ResourceWord } from '../core/resources.ts';
+import type { EventType } from '../core/resources.ts';
 import { bulkInsert } from './bulk-insert.ts';
+import type { Occasion } from './occasions.ts';
 import type { Write } from './writes.ts';
 
 /**
  * An event as a service emits it (defaults §10). Its place decides who receives it: a token that is restricted to a
  * namespace, an environment or an app receives no events of others.
  */
-export interface EventEntry extends Place {
+export interface EventEntry extends Occasion {
   type: EventType;
   orgId: string;
-  workspaceId?: string | null;
-  resourceType: ResourceWord;
-  resourceId: string;
-  data?: Record<string, unknown>;
+  /** The only user who receives it. Default: everybody who may read its resource. */
+  recipientId?: string;
 }
 
 /** An event as it is stored in the outbox and sent on streams. */
@@ -29,6 +27,8 @@ export interface StreamEvent {
   namespaceId: string | null;
   environmentId: string | null;
   appId: string | null;
+  /** The only user who receives it; `null` for everybody who may read its resource. */
+  recipientId: string | null;
   type: string;
   actor: { principal_type: string; principal_id: string | null; username: string | null };
   resourceType: string;
@@ -43,8 +43,9 @@ export interface StreamEvent {
  * before 9.
  */
 export const EVENT_COLUMNS = `e.seq::text, e.xid::text, e.id, e.org_id as "orgId", e.workspace_id as "workspaceId",
-  e.namespace_id as "namespaceId", e.environment_id as "environmentId", e.app_id as "appId", e.type, e.actor,
-  e.resource_type as "resourceType", e.resource_id as "resourceId", e.data, e.trace_id as "traceId", e.timestamp`;
+  e.namespace_id as "namespaceId", e.environment_id as "environmentId", e.app_id as "appId",
+  e.recipient_id as "recipientId", e.type, e.actor, e.resource_type as "resourceType", e.resource_id as "resourceId",
+  e.data, e.trace_id as "traceId", e.timestamp`;
 
 const columns = {
   id: 'text',
@@ -53,6 +54,7 @@ const columns = {
   namespace_id: 'text',
   environment_id: 'text',
   app_id: 'text',
+  recipient_id: 'text',
   type: 'text',
   actor: 'jsonb',
   resource_type: 'text',
@@ -63,10 +65,19 @@ const columns = {
 
 export type EventRow = Record<keyof typeof columns, unknown>;
 
+/** Who causes the events of a caller. */
+export function eventActor({ principal, signedInAs }: Caller): StreamEvent['actor'] {
+  const who = principal ?? signedInAs;
+  return {
+    principal_type: principal?.type ?? (who ? 'user' : 'system'),
+    principal_id: principal?.token?.id ?? who?.userId ?? null,
+    username: who?.username ?? null,
+  };
+}
+
 /** The outbox row of an event. */
 export function eventRow(caller: Caller, event: EventEntry): EventRow {
   const { request } = caller;
-  const who = caller.principal ?? caller.signedInAs;
   return {
     id: newId('event'),
     org_id: event.orgId,
@@ -74,12 +85,9 @@ export function eventRow(caller: Caller, event: EventEntry): EventRow {
     namespace_id: event.namespaceId ?? null,
     environment_id: event.environmentId ?? null,
     app_id: event.appId ?? null,
+    recipient_id: event.recipientId ?? null,
     type: event.type,
-    actor: JSON.stringify({
-      principal_type: caller.principal?.type ?? (who ? 'user' : 'system'),
-      principal_id: caller.principal?.token?.id ?? who?.userId ?? null,
-      username: who?.username ?? null,
-    }),
+    actor: JSON.stringify(eventActor(caller)),
     resource_type: event.resourceType,
     resource_id: event.resourceId,
     data: JSON.stringify(event.data ?? {}),

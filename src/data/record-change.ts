@@ -3,6 +3,7 @@ import type { EventData } from '../core/event-details.ts';
 import { type Place, placeOf } from '../core/place.ts';
 import type { EventName, EventType, ResourceWord } from '../core/resources.ts';
 import type { Tx } from './changes.ts';
+import type { Facts } from './occasions.ts';
 import type { EventEntry } from './outbox.ts';
 
 /** The part of a transaction that records what was done. */
@@ -24,6 +25,7 @@ type VerbOf<Word extends ResourceWord> = {
 /**
  * Records the change of a row: its activity record and the event `<kind>.created`, `<kind>.updated`, …. Which verbs a
  * kind has follows from its events in the table of resources.
+ * @param facts what notifications say of it beyond its ids
  */
 export function recordChange<Word extends ResourceWord>(
   tx: Recorder,
@@ -31,11 +33,12 @@ export function recordChange<Word extends ResourceWord>(
   kind: Word,
   row: ChangedRow,
   metadata: Record<string, unknown> = {},
+  facts?: Facts,
 ): void {
   const { id, orgId, workspaceId } = row;
   const place = { orgId, workspaceId, ...placeOf(row, kind) };
   tx.audit({ action: verb, resourceType: kind, resourceId: id, ...place, metadata });
-  tx.emit(eventOf(`${kind}.${eventNames[verb]}` as EventType, kind, row));
+  tx.emit({ ...eventOf(`${kind}.${eventNames[verb]}` as EventType, kind, row), facts });
 }
 
 /** Emits only the event of a change: as a part of a change that is recorded, or of one without a record. */
@@ -45,8 +48,9 @@ export function emitChange<Word extends ResourceWord, Name extends EventName<Wor
   kind: Word,
   row: ChangedRow,
   data?: EventData<`${Word}.${Name}` & EventType>,
+  facts?: Facts,
 ): void {
-  tx.emit({ ...eventOf(`${kind}.${name}` as EventType, kind, row), ...(data && { data }) });
+  tx.emit({ ...eventOf(`${kind}.${name}` as EventType, kind, row), ...(data && { data }), facts });
 }
 
 function eventOf(type: EventType, kind: ResourceWord, row: ChangedRow): EventEntry {

@@ -1,4 +1,5 @@
-import { reaches, type TokenGrant } from '../access/token-grant.ts';
+import type { Principal } from '../access/principal.ts';
+import { grants, reaches, type TokenGrant } from '../access/token-grant.ts';
 import { type PlaceKind, placesOf } from '../core/resources.ts';
 import type { StreamEvent } from '../data/outbox.ts';
 
@@ -19,6 +20,15 @@ const PLACE_IDS = {
  */
 export function isHeardBy(token: TokenGrant, event: StreamEvent): boolean {
   return (!isRestricted(token) || namesItsPlaces(event)) && reaches(token, 'sync:subscribe', event);
+}
+
+/**
+ * Whether an event is for this caller: one with a recipient only reaches that user, and the tokens of that user which
+ * may read notifications. An event about a notification that names no recipient reaches nobody.
+ */
+export function isAddressedTo({ userId, token }: Principal, { recipientId, resourceType }: StreamEvent): boolean {
+  if (recipientId === null) return resourceType !== 'notification';
+  return recipientId === userId && (!token || grants(token, 'notification:read'));
 }
 
 const isRestricted = ({ workspaceIds, namespaceIds, environmentIds, appId }: TokenGrant): boolean =>

@@ -175,6 +175,7 @@ export class EventStream implements AsyncIterableIterator<StreamEvent>, Watched 
       namespaceId: null,
       environmentId: null,
       appId: null,
+      recipientId: null,
       type,
       actor: { principal_type: 'system', principal_id: null, username: null },
       resourceType: workspaceId === null ? 'organization' : 'workspace',

@@ -9,7 +9,7 @@ import type { Sql } from '../data/sql.ts';
 import type { PresentUser } from '../presence/presence.service.ts';
 import type { PresentStreams } from '../presence/present-streams.ts';
 import type { CloseReason } from './close-reason.ts';
-import { isHeardBy } from './event-place.ts';
+import { isAddressedTo, isHeardBy } from './event-place.ts';
 import { EventStream, type StreamOptions } from './event-stream.ts';
 import type { EventTail } from './event-tail.ts';
 import { eventTypes } from './event-types.ts';
@@ -73,7 +73,8 @@ export class EventService {
    */
   async subscribe(actor: Actor, workspace: StreamedWorkspace, wish: Wish): Promise<EventStream> {
     const { token } = actor.principal;
-    const mayReceive = (event: StreamEvent) => !token || isHeardBy(token, event);
+    const mayReceive = (event: StreamEvent) =>
+      isAddressedTo(actor.principal, event) && (!token || isHeardBy(token, event));
     return this.#open(actor, workspace, wish, mayReceive, () =>
       this.#deps.access.requireWorkspace(actor, workspace.orgId, workspace.workspaceId, 'sync:subscribe'),
     );
@@ -87,7 +88,8 @@ export class EventService {
   async subscribeToOrganization(actor: Actor, orgId: string, wish: Wish): Promise<AsyncIterable<StreamEvent>> {
     const mayReceive = (event: StreamEvent) =>
       // nobody may read a deleted organization: the event goes to those who had access until then
-      event.type === 'organization.deleted' || this.#audience.mayReceive(actor, event);
+      event.type === 'organization.deleted' ||
+      (isAddressedTo(actor.principal, event) && this.#audience.mayReceive(actor, event));
     return this.#open(actor, { orgId, workspaceId: null }, wish, mayReceive, () =>
       this.#deps.access.requireOrganization(actor, orgId, 'sync:subscribe'),
     );

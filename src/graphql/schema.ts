@@ -25,6 +25,7 @@ import '../models/model-usage.graph.ts';
 import '../presence/presence.graph.ts';
 import '../provider-accounts/provider-account.graph.ts';
 import '../namespaces/namespace.graph.ts';
+import '../notifications/notification.graph.ts';
 import '../organizations/invitation.graph.ts';
 import '../organizations/organization.graph.ts';
 import '../organizations/organization-member.graph.ts';

@@ -72,6 +72,9 @@ const ofFreeRows: Readonly<Record<FreeWord, AskRow>> = {
   secret: async ({ secretReads }, actor, orgId, id, permission) => {
     await secretReads.getDeletedToo(actor, inside.organization({ id: orgId }), id, permission);
   },
+  notification: async ({ notifications }, actor, _orgId, id) => {
+    await notifications.get(actor, id);
+  },
   // records are only written by the service
   activity: (_services, _actor, _orgId, id) => Promise.reject(notFound('activity', id)),
 };

@@ -217,7 +217,8 @@ async function moveHealth(
   const moved = await (movesModels ? tellingOfModels(tx, account, move) : move());
   if (moved !== null && after.status !== account.status && account.enabled) {
     const { id, orgId, status } = { ...account, status: after.status };
-    emitChange(tx, status === 'degraded' ? 'degraded' : 'updated', 'provider_account', { id, orgId }, { status });
+    const name = status === 'degraded' ? 'degraded' : 'updated';
+    emitChange(tx, name, 'provider_account', { id, orgId }, { status }, { name: account.name });
   }
   return moved;
 }

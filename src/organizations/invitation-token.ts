@@ -80,6 +80,8 @@ export async function acceptInvitation(
     userId: user.id,
     metadata: { accepted: true },
   });
-  emitChange(tx, 'accepted', 'invitation', { id, orgId });
+  const { invitedBy } = invitation;
+  const facts = { userIds: invitedBy ? [invitedBy] : [], namedUserId: user.id };
+  emitChange(tx, 'accepted', 'invitation', { id, orgId }, undefined, facts);
   return orgId;
 }

@@ -4,6 +4,7 @@ import type { OrganizationPlace } from '../access/checked-place.ts';
 import { forbidden, notFound } from '../core/errors.ts';
 import { atLeast, type Role } from '../core/roles.ts';
 import type { Tx } from '../data/changes.ts';
+import type { Facts } from '../data/occasions.ts';
 import { columnsOf } from '../data/pages.ts';
 import { recordChange } from '../data/record-change.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
@@ -66,7 +67,7 @@ export class Memberships {
           this.#kind,
         );
       tx.change(`${this.#kind}s`, { ...place, userId }, { role }, () => notFound(this.#kind, userId));
-      this.record(tx, 'update', place, userId, { before: { role: before }, after: { role } });
+      this.record(tx, 'update', place, userId, { before: { role: before }, after: { role } }, { before, after: role });
     });
   }
 
@@ -133,10 +134,11 @@ export class Memberships {
     place: MemberPlace,
     userId: string,
     metadata: Record<string, unknown>,
+    facts?: Facts,
   ): void {
     const { access } = this.#deps;
     const { orgId, workspaceId } = place;
-    recordChange(tx, verb, this.#kind, { id: userId, ...place }, metadata);
+    recordChange(tx, verb, this.#kind, { id: userId, ...place }, metadata, facts);
     tx.afterCommit(() =>
       workspaceId === undefined
         ? access.organizationChanged(orgId, userId)

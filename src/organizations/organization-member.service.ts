@@ -86,7 +86,14 @@ export class OrganizationMemberService {
         returning workspace_id as "workspaceId", role`,
     );
     for (const { workspaceId, role } of left) {
-      recordChange(tx, 'delete', 'workspace_member', { id: userId, orgId, workspaceId }, { role });
+      recordChange(
+        tx,
+        'delete',
+        'workspace_member',
+        { id: userId, orgId, workspaceId },
+        { role },
+        { isConsequence: true },
+      );
       tx.afterCommit(() => this.#deps.access.workspaceChanged(orgId, workspaceId, userId));
     }
   }

@@ -5,12 +5,6 @@ import type { Role } from '../core/roles.ts';
 import type { Asked } from '../data/find-row.ts';
 import { statement } from '../data/writes.ts';
 
-/** Somebody who gets a mail. */
-export interface Recipient {
-  email: string;
-  username: string;
-}
-
 /** A row, with where it is and who made it. */
 export interface MadeRow {
   orgId: string;
@@ -18,14 +12,14 @@ export interface MadeRow {
   createdBy: string | null;
 }
 
-/** The creator of a row, if still active and allowed to read it; else the owners of the organization. */
+/** The users to tell about a row: its creator, if still active and allowed to read it; else the owners. */
 export async function peopleInCharge(
   db: Asked,
   { orgId, workspaceId, createdBy }: MadeRow,
   permission: Permission,
-): Promise<Recipient[]> {
-  const creators = await db.query<Recipient & { organizationRole: Role; workspaceRole: Role | null }>(
-    statement`select u.email, u.username, m.role as "organizationRole",
+): Promise<string[]> {
+  const creators = await db.query<{ id: string; organizationRole: Role; workspaceRole: Role | null }>(
+    statement`select u.id, m.role as "organizationRole",
       (select w.role from workspace_members w where w.workspace_id = ${workspaceId} and w.user_id = u.id)
         as "workspaceRole"
     from users u join organization_members m on m.user_id = u.id and m.org_id = ${orgId}
@@ -35,9 +29,10 @@ export async function peopleInCharge(
     const role = workspaceId ? effectiveRole(organizationRole, workspaceRole) : organizationRole;
     return role !== null && granted(role, permission) !== 'none';
   });
-  if (readers.length > 0) return readers;
-  return db.query<Recipient>(
-    statement`select u.email, u.username from users u join organization_members m on m.user_id = u.id
+  if (readers.length > 0) return readers.map(({ id }) => id);
+  const owners = await db.query<{ id: string }>(
+    statement`select u.id from users u join organization_members m on m.user_id = u.id
     where m.org_id = ${orgId} and m.role = 'owner' and u.is_active order by m.id`,
   );
+  return owners.map(({ id }) => id);
 }

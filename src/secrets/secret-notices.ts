@@ -1,4 +1,3 @@
-import type { AccountMail } from '../auth/account-mail.ts';
 import type { Changes } from '../data/changes.ts';
 import { Notices } from '../data/notices.ts';
 import { emitChange } from '../data/record-change.ts';
@@ -42,10 +41,10 @@ const DUE = `select s.id, s.org_id as "orgId", s.workspace_id as "workspaceId", 
 
 /**
  * Announces secrets that expire (14 and 3 days before, and at the end) and secrets that should be rotated. Each notice
- * is sent once, by mail to the creator or else to the owners. An expiry is also an event, `secret.expiring` with
- * `days_left`; a due rotation is not (defaults §10).
+ * is sent once, to the creator or else to the owners. An expiry is also an event, `secret.expiring` with `days_left`; a
+ * due rotation is not (defaults §10).
  */
-export const secretNotices = ({ changes, mail }: { changes: Changes; mail: AccountMail }) =>
+export const secretNotices = ({ changes }: { changes: Changes }) =>
   new Notices<Due>({
     changes,
     name: 'secret_notices',
@@ -53,44 +52,23 @@ export const secretNotices = ({ changes, mail }: { changes: Changes; mail: Accou
     due: DUE,
     of: 's',
     async tell(tx, secret) {
-      const { id, daysLeft, expiresAt, needsRotation } = secret;
+      const { id, name, daysLeft, expiresAt, needsRotation } = secret;
       const isExpiring = daysLeft !== null;
       // Uses the same clock that decides about the steps.
       await tx.query(statement`update secrets set
         expiry_noticed_at = case when ${isExpiring} then now() else expiry_noticed_at end,
         rotation_noticed_at = case when ${needsRotation} then now() else rotation_noticed_at end where id = ${id}`);
+      const facts = { userIds: await peopleInCharge(tx, secret, 'secret:read'), name };
       if (isExpiring)
-        emitChange(tx, 'expiring', 'secret', secret, { days_left: daysLeft, expires_at: expiresAt!.toISOString() });
-      const notices = [
-        ...(isExpiring ? [expiryNotice(secret)] : []),
-        ...(needsRotation ? [rotationNotice(secret)] : []),
-      ];
-      for (const to of await peopleInCharge(tx, secret, 'secret:read'))
-        for (const [subject, sentence] of notices) mail.secretNotice(tx, to, subject, sentence);
+        emitChange(
+          tx,
+          'expiring',
+          'secret',
+          secret,
+          { days_left: daysLeft, expires_at: expiresAt!.toISOString() },
+          { ...facts, daysLeft, expiresAt },
+        );
+      if (needsRotation)
+        tx.announce({ ...secret, type: 'secret.rotation_due', resourceType: 'secret', resourceId: id, facts });
     },
   });
-
-type Notice = [subject: string, sentence: string];
-
-const called = ({ name, id }: Due) => `The secret '${name}' (${id})`;
-
-const rotationNotice = (secret: Due): Notice => [
-  'A secret is due for rotation',
-  `${called(secret)} was not rotated for as long as its reminder allows. Rotate it.`,
-];
-
-function expiryNotice(secret: Due): Notice {
-  const { daysLeft, expiresAt } = secret;
-  const name = called(secret);
-  if (daysLeft === 0)
-    return [
-      'A secret has expired',
-      `${name} has expired: the service does not use it any more. Rotate it and give it a new date.`,
-    ];
-  const [day, time] = expiresAt!.toISOString().split('T') as [string, string];
-  return [
-    `A secret expires on ${day}`,
-    `${name} expires on ${day} ${time.slice(0, 5)} UTC: the service does not use it from then on. ` +
-      'Rotate it and give it a new date.',
-  ];
-}

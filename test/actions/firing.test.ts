@@ -56,7 +56,14 @@ test('fires by itself at its time: one event for all that was missed, and the ne
 
 /** The same write path that a node has, without a node that looks for due actions by itself. */
 const changesOf = ({ database, services: { sql } }: TestApp) =>
-  new Changes({ database, sql, jobs: new JobQueue(), assertsLockOrder: true, onCommit: () => undefined });
+  new Changes({
+    database,
+    sql,
+    jobs: new JobQueue(),
+    notify: () => null,
+    assertsLockOrder: true,
+    onCommit: () => undefined,
+  });
 
 test('fires once, however many nodes take what is due at the same time', async () => {
   const other = await app.another();

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Changes } from '../../src/data/changes.ts';
+import { listOf } from '../notifications/told.ts';
 import type { TestApp } from '../support/app.ts';
 import { type OAuthServer, startOAuthServer } from '../support/oauth-server.ts';
 import { eventsOf, type Person } from '../support/person.ts';
@@ -255,6 +256,16 @@ test('a refresh token that is dead: the creator is told once, and nothing is del
   await app.jobsDone();
   const mails = app.mails.filter(({ to, subject }) => to === one.ann.email && subject.includes('authorized again'));
   expect(mails.map(({ text }) => text)).toEqual([expect.stringContaining(`'Our mail' (${one.instanceId}) to Mail`)]);
+  expect((await listOf(one.ann)).notifications).toMatchObject([
+    {
+      source_event: 'connection.needs_reauth',
+      category: 'connection',
+      type: 'action_required',
+      priority: 'high',
+      scope: 'workspace',
+      message: expect.stringContaining(`'Our mail' (${one.instanceId}) to Mail`) as string,
+    },
+  ]);
   // its access token lives on
   expect(await secretFor(one)).toBe(before);
   await move(one.id, { expiresAt: ago(1) });

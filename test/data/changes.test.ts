@@ -22,7 +22,7 @@ beforeAll(async () => {
   owner = await register(app);
   const { database } = app;
   const { sql, jobQueue: jobs } = app.services;
-  changes = new Changes({ database, sql, jobs, assertsLockOrder: true, onCommit: () => nudges++ });
+  changes = new Changes({ database, sql, jobs, notify: () => null, assertsLockOrder: true, onCommit: () => nudges++ });
 });
 afterAll(() => app.close());
 

@@ -21,7 +21,14 @@ const missing = () => new Error('it is not there');
 /** Runs work as the service does in tests, or in the field. */
 function run<T>(work: (tx: Tx) => Promise<T>, assertsLockOrder = true): Promise<T> {
   const { sql, jobQueue: jobs } = app.services;
-  const changes = new Changes({ database: app.database, sql, jobs, assertsLockOrder, onCommit: () => undefined });
+  const changes = new Changes({
+    database: app.database,
+    sql,
+    jobs,
+    notify: () => null,
+    assertsLockOrder,
+    onCommit: () => undefined,
+  });
   return changes.run(caller, work);
 }
 

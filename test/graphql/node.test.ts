@@ -4,6 +4,7 @@ import { kindOfId } from '../../src/core/ids.ts';
 import { schema } from '../../src/graphql/schema.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { colleague, type Person, register } from '../support/person.ts';
+import { issueToken } from '../support/tokens.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -99,6 +100,8 @@ async function oneOfEach(owner: Person): Promise<Record<string, string>> {
       app_id,
       release_id,
     }),
+    // somebody else revokes a token of the owner
+    Notification: await told(owner),
     Secret: await made(`/v1/orgs/${owner.orgId}/secrets`, 'secret_id', {
       name: 's',
       secret_type: 'token',
@@ -113,6 +116,15 @@ async function oneOfEach(owner: Person): Promise<Record<string, string>> {
     LogicalModel: models.data.logicalModel!.id,
     ModelEntitlement: await made(`${owner.home}/model-entitlements`, 'entitlement_id', { logical_model_id }),
   };
+}
+
+/** The owner is told that another administrator revoked a token. */
+async function told(owner: Person): Promise<string> {
+  const admin = await colleague(app, owner, 'admin');
+  const { id } = await issueToken(app, owner);
+  await admin.call('DELETE', `/v1/orgs/${owner.orgId}/api-tokens/admin/${id}`);
+  const list = await owner.call<{ notifications: { notification_id: string }[] }>('GET', '/v1/notifications');
+  return list.body.notifications[0]!.notification_id;
 }
 
 test('finds everything that has an identifier, for those who may read it', async () => {
@@ -143,7 +155,7 @@ test('asks for the permission of the by-id query: what a viewer may not read is 
   const owner = await register(app, { name: 'owner' });
   const ids = await oneOfEach(owner);
   const viewer = await colleague(app, owner, 'viewer');
-  const hidden = ['ApiToken', 'Invitation', 'ProviderAccount', 'Secret'];
+  const hidden = ['ApiToken', 'Invitation', 'Notification', 'ProviderAccount', 'Secret'];
   for (const [name, id] of Object.entries(ids))
     expect(await node(viewer, id)).toEqual(hidden.includes(name) ? null : { __typename: name, id });
 });

@@ -28,7 +28,14 @@ async function made(owner: Person, body: object): Promise<string> {
 /** Promises that the content of an artifact is indexed, as a change of its content does. */
 async function enqueue({ database, services }: TestApp, id: string, version: number): Promise<void> {
   const { sql, jobQueue: jobs } = services;
-  const changes = new Changes({ database, sql, jobs, assertsLockOrder: true, onCommit: () => undefined });
+  const changes = new Changes({
+    database,
+    sql,
+    jobs,
+    notify: () => null,
+    assertsLockOrder: true,
+    onCommit: () => undefined,
+  });
   const content = { id, version, mimeType: null };
   await changes.run(systemCaller('test'), async (tx) => services.artifactIndexer.contentChanged(tx, content));
 }

@@ -18,7 +18,7 @@ beforeAll(async () => {
   owner = await register(app);
   const { database } = app;
   const { sql, jobQueue: jobs } = app.services;
-  changes = new Changes({ database, sql, jobs, assertsLockOrder: true, onCommit: () => undefined });
+  changes = new Changes({ database, sql, jobs, notify: () => null, assertsLockOrder: true, onCommit: () => undefined });
 });
 afterAll(() => app.close());
 

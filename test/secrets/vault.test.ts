@@ -25,7 +25,7 @@ const caller = systemCaller('a test');
 function inChange<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
   const { sql, jobQueue: jobs } = app.services;
   return app.database.transaction((transaction) =>
-    work(new OpenChange(caller, { sql, transaction, jobs, locks: new LockOrder() })),
+    work(new OpenChange(caller, { sql, transaction, jobs, notify: () => null, locks: new LockOrder() })),
   );
 }
 

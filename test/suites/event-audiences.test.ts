@@ -56,10 +56,13 @@ const liesIn: Partial<Record<ResourceWord, readonly Below[]>> = {
   memory: ['namespace', 'app'],
   recipe: [],
   presence: [],
+  notification: [],
 };
 
 interface Listener {
   title: string;
+  /** Whose own events it hears; `null` for a token that may not read them. */
+  userId: string | null;
   authorization: string;
   /** Of a token the kind of place that it is restricted to; `null` for those who are not restricted. */
   restrictedTo: PlaceKind | null;
@@ -70,6 +73,8 @@ interface Placed {
   type: string;
   resourceType: string;
   named: Named;
+  /** The only user who hears it. */
+  recipientId?: string | undefined;
 }
 
 let app: TestApp;
@@ -79,6 +84,7 @@ let world: World;
 const own: Named = {};
 const other: Named = {};
 let events: Placed[];
+let listeners: Listener[];
 let heard: ReadonlyMap<string, ReadonlySet<string>>;
 
 // the one that ends every stream of its workspace can come only once
@@ -93,7 +99,12 @@ const placings = (): Named[] => [
   ...below.flatMap((kind) => [{ [kind]: own[kind]! }, { [kind]: other[kind]! }, { ...own, [kind]: other[kind]! }]),
 ];
 
-const titles = [...roles, 'free token', ...placeKinds.slice(1).map((kind) => `token of one ${kind}`)];
+const titles = [
+  ...roles,
+  'free token',
+  'token without notifications',
+  ...placeKinds.slice(1).map((kind) => `token of one ${kind}`),
+];
 
 beforeAll(async () => {
   app = await startTestApp();
@@ -105,22 +116,47 @@ beforeAll(async () => {
     other[kind] = (await twinOf(app.database.pool, id, world.marker)).ids.get(id)!;
   }
   events = [...listed, ['unknown.created', 'unknown'] as const].flatMap(([type, resourceType]) =>
-    placings().map((named) => ({ id: newId('event'), type, resourceType, named })),
+    placings().flatMap((named) =>
+      recipientsOf(resourceType).map((recipientId) => ({
+        id: newId('event'),
+        type,
+        resourceType,
+        named,
+        recipientId,
+      })),
+    ),
   );
-  heard = await hearing(await everybody(), events);
+  listeners = await everybody();
+  heard = await hearing(listeners, events);
 });
 afterAll(() => app.close());
 
+/** Notifications are somebody's own; one of nobody is a mistake that nobody hears of. */
+const recipientsOf = (resourceType: string): (string | undefined)[] =>
+  resourceType === 'notification'
+    ? [world.accounts.owner.userId, world.accounts.viewer.userId, world.stranger.userId, undefined]
+    : [undefined];
+
 async function tokenOf(restriction: Record<string, unknown>): Promise<string> {
   const maker = { orgId: world.ids.org_id!, headers: world.as('owner') };
-  return (await issueToken(app, maker, { permissions: ['sync:subscribe'], ...restriction })).headers.authorization;
+  return (await issueToken(app, maker, { permissions: ['sync:subscribe', 'notification:read'], ...restriction }))
+    .headers.authorization;
 }
 
 async function everybody(): Promise<Listener[]> {
   const { ids } = world;
+  const { userId } = world.accounts.owner;
+  const free = { restrictedTo: null, authorization: await tokenOf({}) };
+  const deaf = { restrictedTo: null, authorization: await tokenOf({ permissions: ['sync:subscribe'] }) };
   return [
-    ...roles.map((role) => ({ title: role, authorization: world.as(role).authorization, restrictedTo: null })),
-    { title: 'free token', authorization: await tokenOf({}), restrictedTo: null },
+    ...roles.map((role) => ({
+      title: role,
+      userId: world.accounts[role].userId,
+      authorization: world.as(role).authorization,
+      restrictedTo: null,
+    })),
+    { title: 'free token', userId, ...free },
+    { title: 'token without notifications', userId: null, ...deaf },
     ...(await Promise.all(
       Object.entries({
         workspace: { workspace_ids: [ids.workspace_id] },
@@ -129,6 +165,7 @@ async function everybody(): Promise<Listener[]> {
         app: { app_id: ids.app_id },
       }).map(async ([kind, restriction]) => ({
         title: `token of one ${kind}`,
+        userId,
         authorization: await tokenOf(restriction),
         restrictedTo: kind as PlaceKind,
       })),
@@ -168,19 +205,20 @@ async function hearing(listeners: readonly Listener[], placed: readonly Placed[]
 
 /** Writes events of the workspace to the outbox, in one transaction. */
 async function emit(placed: readonly Placed[]): Promise<void> {
-  const rows = placed.map(({ id, type, resourceType, named }) => ({
+  const rows = placed.map(({ id, type, resourceType, named, recipientId }) => ({
     id: newId('event'),
     org_id: world.ids.org_id,
     workspace_id: world.ids.workspace_id,
     ...Object.fromEntries(Object.entries(named).map(([kind, place]) => [`${kind}_id`, place])),
+    recipient_id: recipientId,
     type,
     resource_type: resourceType,
     resource_id: id,
   }));
   await app.database.pool.query(
-    `insert into events (id, org_id, workspace_id, namespace_id, environment_id, app_id, type, actor, resource_type,
-      resource_id, data)
-     select r.id, r.org_id, r.workspace_id, r.namespace_id, r.environment_id, r.app_id, r.type,
+    `insert into events (id, org_id, workspace_id, namespace_id, environment_id, app_id, recipient_id, type, actor,
+      resource_type, resource_id, data)
+     select r.id, r.org_id, r.workspace_id, r.namespace_id, r.environment_id, r.app_id, r.recipient_id, r.type,
        '{"principal_type": "system", "principal_id": null, "username": null}', r.resource_type, r.resource_id, '{}'
      from jsonb_populate_recordset(null::events, $1) with ordinality r order by r.ordinality`,
     [JSON.stringify(rows)],
@@ -191,8 +229,10 @@ async function emit(placed: readonly Placed[]): Promise<void> {
  * Users and free tokens hear everything of the workspace; a restricted token what names the places that it lies in, and
  * no other place. Nobody hears of what the table does not know.
  */
-function mayHear(restrictedTo: PlaceKind | null, { type, resourceType, named }: Placed): boolean {
+function mayHear({ restrictedTo, userId }: Pick<Listener, 'restrictedTo' | 'userId'>, event: Placed): boolean {
+  const { type, resourceType, named, recipientId } = event;
   if (type.startsWith('unknown.')) return false;
+  if (resourceType === 'notification' && (recipientId === undefined || recipientId !== userId)) return false;
   if (restrictedTo === null) return true;
   const places = liesIn[resourceType as ResourceWord];
   if (!places?.every((kind) => named[kind])) return false;
@@ -205,23 +245,23 @@ test('every resource with events says where it lies', () => {
 });
 
 describe.each(titles)('%s', (title) => {
-  const restrictedTo = placeKinds.find((kind) => title === `token of one ${kind}`) ?? null;
   test.each([...listed.map(([type]) => type), 'unknown.created'])('%s', (type) => {
     const ofType = events.filter((event) => event.type === type);
-    const said = ({ id, named }: Placed) => [heard.get(title)!.has(id), named];
-    expect(ofType.map(said)).toEqual(ofType.map((event) => [mayHear(restrictedTo, event), event.named]));
+    const listener = listeners.find((each) => each.title === title)!;
+    const said = ({ id, named, recipientId }: Placed) => [heard.get(title)!.has(id), named, recipientId];
+    expect(ofType.map(said)).toEqual(ofType.map((event) => [mayHear(listener, event), event.named, event.recipientId]));
   });
 });
 
 test('a resource that forgot where it lies is found out', async () => {
-  const listeners = (await everybody()).filter(({ restrictedTo }) => restrictedTo === 'namespace');
+  const ofNamespace = listeners.filter(({ restrictedTo }) => restrictedTo === 'namespace');
   const threads = events.filter(({ resourceType }) => resourceType === 'thread');
   const table: Record<'thread', { in: unknown }> = resources;
   const { thread: declared } = table;
   table.thread = { ...declared, in: 'anywhere' };
   try {
-    const ids = (await hearing(listeners, threads)).get(listeners[0]!.title)!;
-    const wrong = threads.filter((event) => ids.has(event.id) !== mayHear('namespace', event));
+    const ids = (await hearing(ofNamespace, threads)).get(ofNamespace[0]!.title)!;
+    const wrong = threads.filter((event) => ids.has(event.id) !== mayHear(ofNamespace[0]!, event));
     expect(wrong.map(({ named }) => named)).toContainEqual({});
   } finally {
     table.thread = declared;

@@ -38,6 +38,9 @@ const alone: Record<string, string> = {
   'Activity.path': 'An address.',
   'Activity.metadata': 'An object for REST; what it names depends on the action.',
   'Activity.executionId': 'What ran is named by whoever ran it.',
+  'Notification.scopeId': 'It is the user, the workspace or the organization, and each of them is beside its own id.',
+  'Notification.actionUrl': 'An address.',
+  'Notification.metadata': 'An object for REST; what it names depends on what happened.',
   'User.settings': 'An object for REST; `organizations` gives them.',
 };
 

@@ -21,6 +21,8 @@ const welcomesForeigners = ['addWorkspaceMember input.userId', 'addOrganizationM
 const withoutTenant = [
   'GET /v1/auth/config',
   'GET /v1/auth/invite-info',
+  'GET /v1/notifications/preferences',
+  'GET /v1/notifications/unread-count',
   'GET /v1/orgs/{org_id}/tools/custom-action-schemas',
   'GET /v1/orgs/{org_id}/recipes',
   'GET /v1/orgs/{org_id}/recipes/{recipe_id}',
@@ -135,14 +137,19 @@ describe('the control: with the right token the same requests do answer', () => 
 const aboutOneself = [
   'GET /v1/auth/me',
   'GET /v1/auth/me/profile',
+  'GET /v1/notifications',
+  'GET /v1/notifications/preferences',
+  'GET /v1/notifications/unread-count',
   'GET /v1/orgs',
   'GET /v1/users/me',
   'PATCH /v1/users/me/preferences',
   'POST /v1/auth/logout',
   'POST /v1/connections/oauth/exchange',
   'POST /v1/invitations/accept',
+  'POST /v1/notifications/read-all',
   'POST /v1/orgs',
   'POST /v1/users',
+  'PUT /v1/notifications/preferences',
 ];
 const rootsAboutOneself = [
   'Mutation.acceptInvitation',
@@ -151,9 +158,14 @@ const rootsAboutOneself = [
   'Mutation.createUser',
   'Mutation.exchangeConnection',
   'Mutation.logout',
+  'Mutation.markAllNotificationsRead',
+  'Mutation.updateNotificationPreferences',
   'Mutation.updatePreferences',
   'Query.me',
+  'Query.notificationPreferences',
+  'Query.notifications',
   'Query.organizations',
+  'Query.unreadNotifications',
 ];
 
 test('everything else that is not public takes an identifier that is swapped', () => {

@@ -136,6 +136,8 @@ const matrix: Record<Permission, string> = {
   'sync:subscribe': 'x x x x x',
   'presence:update': 'x x x x x',
   'analytics:read': 'x x x x x',
+  'notification:read': 'x x x x x', // everybody's own
+  'notification:update': 'x x x x x',
   'activity:read': 'o o o x x',
 };
 
@@ -172,6 +174,7 @@ const withoutPermission = [
   'POST /v1/invitations/accept',
   'POST /v1/orgs',
   'POST /v1/orgs/{org_id}/api-tokens/refresh',
+  'PUT /v1/notifications/preferences', // of the account itself: tokens are refused
 ];
 
 let app: TestApp;

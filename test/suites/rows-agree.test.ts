@@ -194,6 +194,11 @@ const declared: Record<string, HeldReads> = {
     place: () => ({ orgId: org() }),
     rows: () => rows.organizations({ id: org(), ...living }),
   },
+  'notifications.reads': {
+    place: () => ({}),
+    me: () => ids.owner!,
+    rows: () => rows.notifications({ recipientId: ids.owner }),
+  },
   'organizations.own': {
     place: () => ({}),
     me: () => ids.owner!,

@@ -34,6 +34,13 @@ const spec: [method: string, path: string, errors: string, status: number][] = [
   ['PUT', '/v1/users/{user_id}', 'B', 200],
   ['DELETE', '/v1/users/{user_id}', 'B', 204],
   ['PATCH', '/v1/users/me/preferences', 'B', 200],
+  ['GET', '/v1/notifications', 'B', 200],
+  ['GET', '/v1/notifications/unread-count', 'B', 200],
+  ['POST', '/v1/notifications/{notification_id}/read', 'B', 200],
+  ['POST', '/v1/notifications/read-all', 'B', 200],
+  ['GET', '/v1/notifications/preferences', 'B', 200],
+  ['PUT', '/v1/notifications/preferences', 'B', 200],
+  ['DELETE', '/v1/notifications/{notification_id}', 'B', 200],
   ['GET', `${O}/workspaces`, 'B', 200],
   ['POST', `${O}/workspaces`, 'B', 201],
   ['GET', W, 'B', 200],
@@ -158,7 +165,7 @@ test('the routes of the spec are there, with their methods, paths, error sets an
     routes.map(({ method, path, errors, status }) => `${method} ${path} ${errors} ${status}`).sort();
   const wanted = spec.map(([method, path, errors, status]) => ({ method, path, errors, status }));
   expect(lines(operations.filter(({ isAddition }) => !isAddition))).toEqual(lines(wanted));
-  expect(spec).toHaveLength(137);
+  expect(spec).toHaveLength(144);
 });
 
 test('an addition takes no path of the spec', () => {

@@ -23,6 +23,7 @@ const withoutVersion: Record<string, string> = {
   addOrganizationMember: 'makes something',
   addWorkspaceMember: 'makes something',
   applyRecipe: 'makes something',
+  archiveNotification: 'moves what nobody else sees; repeating it changes nothing',
   changePassword: 'about the session or the sign-in of the account',
   createAction: 'makes something',
   createApiToken: 'makes something',
@@ -60,6 +61,9 @@ const withoutVersion: Record<string, string> = {
   joinPresence: 'who is present is no resource with a version',
   leavePresence: 'who is present is no resource with a version',
   logout: 'about the session or the sign-in of the account',
+  markAllNotificationsRead: 'moves what nobody else sees; repeating it changes nothing',
+  markNotificationRead: 'moves what nobody else sees; repeating it changes nothing',
+  markNotificationUnread: 'moves what nobody else sees; repeating it changes nothing',
   refresh: 'about the session or the sign-in of the account',
   refreshApiToken: 'makes the next token; the refresh token names the one before',
   register: 'makes something',
@@ -70,7 +74,9 @@ const withoutVersion: Record<string, string> = {
   resetPassword: 'about the session or the sign-in of the account',
   switchOrganization: 'about the session or the sign-in of the account',
   testToolInstance: 'changes nothing but what is counted',
+  unarchiveNotification: 'moves what nobody else sees; repeating it changes nothing',
   unrelateEntities: 'a relation has no version: it is there or it is not',
+  updateNotificationPreferences: "replaces the caller's own list",
   viewResource: 'who is present is no resource with a version',
   verifyEmail: 'about the session or the sign-in of the account',
 };
@@ -78,8 +84,8 @@ const withoutVersion: Record<string, string> = {
 /** Tables with a version whose type is still to come: with its type each leaves this list. */
 const withoutType: string[] = [];
 
-/** Nodes that nobody changes. */
-const unchanging = ['Deployment'];
+/** Nodes that nobody changes; a notification is its recipient's own, and only moves between three states. */
+const unchanging = ['Deployment', 'Notification'];
 
 const versioned = schema.getType('Versioned');
 const isVersioned = (type: GraphQLOutputType | undefined) => {
@@ -244,7 +250,11 @@ const takers = [...inOrder.filter((operation) => !takesAllAlong(operation)), ...
 
 test('PUT, PATCH and DELETE all take If-Match, but for what never changes and has no version', () => {
   const without = operations.filter(({ method, takesIfMatch }) => /PUT|PATCH|DELETE/.test(method) && !takesIfMatch);
-  expect(without.map(({ rootField }) => rootField)).toEqual(['unrelateEntities']);
+  expect(without.map(({ rootField }) => rootField)).toEqual([
+    'unrelateEntities',
+    'updateNotificationPreferences',
+    'archiveNotification',
+  ]);
 });
 
 describe.each(takers.map((operation) => [routeOf(operation), operation] as const))('%s', (_title, operation) => {

@@ -4,7 +4,7 @@ import type { TestApp } from './app.ts';
 import { operationAt, pathVariables } from './operations.ts';
 import { expectOk, type Parts, type PartsOptions, partsOf } from './requests.ts';
 import { makeMarkedInstance } from './tool-instance.ts';
-import { findKey, makeOne, makeRelation, makerOf, type World } from './world.ts';
+import { findKey, makeNotification, makeOne, makeRelation, makerOf, type World } from './world.ts';
 
 /**
  * What a route changes or removes, made anew for each try, where no route of its own makes it. THE place to add such a
@@ -41,6 +41,7 @@ const fresh: Record<string, (app: TestApp, world: World, path: string, role: Rol
     return world.ids.app_id!;
   },
   relation_id: makeRelation,
+  notification_id: (app, world, _path, role) => makeNotification(app, world, role),
   instance_id: (app, world) => connectedInstance(app, world, 'namespaces/{namespace_id}/connections'),
   tool_instance_id: (app, world) => connectedInstance(app, world, 'connections/api-key'),
   logical_model_id: async (app, world, path) => {
@@ -52,6 +53,9 @@ const fresh: Record<string, (app: TestApp, world: World, path: string, role: Rol
     return logical_model_id;
   },
 };
+
+/** Everybody has only their own: each role gets one. */
+const isOwn: ReadonlySet<string> = new Set(['notification_id']);
 
 /** A tool instance with a connection to lose. */
 async function connectedInstance(app: TestApp, world: World, path: string): Promise<string> {
@@ -71,7 +75,8 @@ export async function expendable(
 ): Promise<Parts> {
   const ids = { ...world.ids };
   const last = pathVariables(operation.path).at(-1);
-  if (last && last !== 'org_id' && operation.path.endsWith('}') && operation.method !== 'GET') {
+  const isNamedLast = operation.path.endsWith('}') && operation.method !== 'GET';
+  if (last && last !== 'org_id' && (isNamedLast || isOwn.has(last))) {
     const maker = makerOf(last);
     const made = fresh[last]
       ? await fresh[last](app, world, operation.path, role)

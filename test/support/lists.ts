@@ -42,6 +42,7 @@ const sources: Record<string, RowSource> = {
     fresh: 'org_id',
     scope: { user_id: ({ accounts }) => accounts.owner.userId },
   },
+  'GET /v1/notifications': { table: 'notifications', scope: { recipient_id: ({ accounts }) => accounts.owner.userId } },
   'GET /v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/artifacts': heads,
   'GET /v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/threads/{thread_id}/artifacts': heads,
   'GET /v1/orgs/{org_id}/model-catalog': { table: 'logical_models', fresh: 'logical_model_id' },

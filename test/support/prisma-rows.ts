@@ -25,6 +25,7 @@ type Of<Name extends keyof PrismaClient> = PrismaClient[Name] extends { findMany
 export const prismaRows = (prisma: PrismaClient) => ({
   workspaces: (where: Of<'workspace'>) => prisma.workspace.findMany({ where, ...byId }),
   organizations: (where: Of<'organization'>) => prisma.organization.findMany({ where, ...byId }),
+  notifications: (where: Of<'notification'>) => prisma.notification.findMany({ where, ...byId }),
   deployments: (where: Of<'deployment'>) => prisma.deployment.findMany({ where, ...byId }),
   namespaces: (where: Of<'namespace'>) => prisma.namespace.findMany({ where, ...byId }),
   async connections(where: Of<'connection'>) {

@@ -104,6 +104,7 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
     await makeRelation(app, world);
     // endpoints and actions run it, and executions name all of them
     for (const variable of ['augmentation_id', 'endpoint_id', 'action_id']) await makeId(app, world, variable);
+    ids.notification_id = await makeNotification(app, world, 'owner');
     for (const variable of variablesOf(operations)) await makeId(app, world, variable);
     // an instance of the world's own tool
     await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances'));
@@ -162,6 +163,27 @@ export async function makeRelation(app: TestApp, world: World): Promise<string> 
   );
   ids.relation_id ??= rows[0]!.id;
   return rows[0]!.id;
+}
+
+/** Somebody else revokes a token of the account with this role, which is told of it. No route makes notifications. */
+export async function makeNotification(app: TestApp, { ids, as }: World, role: Role): Promise<string> {
+  const url = `/v1/orgs/${ids.org_id}/api-tokens`;
+  const { token } = await expectOk<{ token: { token_id: string } }>(app, {
+    method: 'POST',
+    url,
+    headers: as(role),
+    payload: { name: 'told' },
+  });
+  const other = as(role === 'owner' ? 'admin' : 'owner');
+  await expectOk(app, { method: 'DELETE', url: `${url}/admin/${token.token_id}`, headers: other });
+  const { notifications } = await expectOk<{ notifications: { notification_id: string }[] }>(app, {
+    method: 'GET',
+    url: '/v1/notifications',
+    headers: as(role),
+  });
+  // the newest rows are the pattern of others: lists show no row like this one
+  await app.database.pool.query('delete from api_tokens where id = $1', [token.token_id]);
+  return notifications[0]!.notification_id;
 }
 
 /** Path variables of all operations. */

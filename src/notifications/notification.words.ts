@@ -1,0 +1,41 @@
+/** The categories that a user may mute (defaults §11), in the order in which they are shown. */
+export const mutableCategories = [
+  'workspace',
+  'member',
+  'deployment',
+  'artifact',
+  'connection',
+  'secret',
+  'model',
+  'token',
+  'system',
+] as const;
+
+/** What a notification is about. `security` is always delivered. */
+export type Category = (typeof mutableCategories)[number] | 'security';
+
+/** What kind of message it is. */
+export type NotificationType = 'info' | 'success' | 'warning' | 'error' | 'action_required';
+export type Priority = 'low' | 'normal' | 'high' | 'urgent';
+/** What it concerns. */
+export type Scope = 'user' | 'workspace' | 'organization' | 'system';
+/** The part of the service that it comes from (defaults §11). */
+export type SourceService =
+  | 'auth'
+  | 'workspaces'
+  | 'tools'
+  | 'connections'
+  | 'artifacts'
+  | 'environments'
+  | 'secrets'
+  | 'tokens'
+  | 'models'
+  | 'recipes'
+  | 'system';
+
+export const statuses = ['archived', 'read', 'unread'] as const;
+/** `unread → read → archived`, `unread → archived`; over GraphQL also back. */
+export type NotificationStatus = (typeof statuses)[number];
+
+/** Days after which a notification is removed (defaults §11). */
+export const RETENTION_DAYS = 90;
