@@ -2,8 +2,9 @@
 // the rates. `BENCH_ONLY=hostile npm run bench`: only what hostile documents cost; `bombs`: only what they and hostile
 // files do to other requests; `graphql`: only `/graphql`; `instances`: only tool instances; `entities`: only the
 // knowledge graph; `artifacts`: only artifacts; `writes`: only changes; `files`: only uploads and downloads; `uploads`:
-// only the memory of large ones; `streams`: only event streams; `search`: only queries; `analytics`: only what it costs
-// with `BENCH_RECORDS` activity records; `reads`: without growth, hostile documents and streams.
+// only the memory of large ones; `streams`: only event streams; `search`: only queries; `activity`: only activity;
+// `analytics`: only what it costs, both also with `BENCH_RECORDS` records; `reads`: without growth, hostile documents
+// and streams.
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -13,6 +14,7 @@ import { migrationsDir, projectRoot } from '../src/paths.ts';
 import { migrate } from '../src/platform/postgres/migrate.ts';
 import { startS3 } from '../test/support/s3-server.ts';
 import { register } from './api.ts';
+import { activity, activityGrowth } from './cases/activity.ts';
 import { analytics } from './cases/analytics.ts';
 import { artifacts } from './cases/artifacts.ts';
 import { bombs } from './cases/bombs.ts';
@@ -44,6 +46,7 @@ const BARE = [...TSX, 'bench/servers/streams.ts'];
 const YOGA = [...TSX, 'bench/servers/yoga.mjs'];
 const only = process.env.BENCH_ONLY;
 const large = Number(process.env.BENCH_ROWS ?? 1_000_000);
+const records = Number(process.env.BENCH_RECORDS ?? 10_000_000);
 
 async function throughput(env: Record<string, string>): Promise<void> {
   const running: ServerProcess[] = [];
@@ -88,6 +91,10 @@ async function throughput(env: Record<string, string>): Promise<void> {
     if (only === 'search') return await search([pg, product], product, await register(product), url, rounds);
     if (only === 'writes') return await writes([pg, product], product, await register(product), rounds);
     if (only === 'instances') return await instances([pg, product], product, await register(product), rounds);
+    if (only === 'activity') {
+      await activity([pg, product], product, await register(product), url, rounds);
+      return await grownActivity(env);
+    }
     if (only === 'artifacts') return await artifacts([pg, product], product, await register(product), url, rounds);
     const prisma = await started('prisma', [...TSX, 'bench/servers/prisma.ts']);
     await setTimeout(SETTLING_MS);
@@ -107,17 +114,36 @@ async function throughput(env: Record<string, string>): Promise<void> {
     await instances([pg, product], product, account, rounds);
     await artifacts([pg, product], product, account, url, rounds);
     await search([pg, product], product, account, url, rounds);
+    await activity([pg, product], product, await register(product), url, rounds);
     if (only === 'reads') return;
     await writes([pg, product], product, account, rounds);
     await files([pg, product], product, account, rounds);
     await freshUploads(env, product);
     await growth(product, account, url, large, rounds);
+    await grownActivity(env);
     await hostile(product, account);
     await bombs(product, account, rounds);
     await streamed();
   } finally {
     for (const server of running) await server.stop();
   }
+}
+
+/** Two services, each with a database of its own that has records of activity. */
+async function grownActivity(env: Record<string, string>): Promise<void> {
+  const withRecords = async <T>(work: (of: { product: ServerProcess; url: string }) => Promise<T>): Promise<T> =>
+    withScratchDatabase(async (url) => {
+      const dir = mkdtempSync(path.join(os.tmpdir(), 'bench-'));
+      await migrate(url, migrationsDir);
+      const product = await ServerProcess.start('product', PRODUCT, { ...env, DATABASE_URL: url, DATA_DIR: dir });
+      try {
+        return await work({ product, url });
+      } finally {
+        await product.stop();
+        rmSync(dir, { recursive: true, force: true });
+      }
+    });
+  await withRecords((small) => withRecords((grown) => activityGrowth(small, grown, records, rounds)));
 }
 
 /** Memory of large uploads to services that have done nothing before: with a folder, and with S3. */

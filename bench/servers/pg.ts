@@ -4,6 +4,7 @@ import path from 'node:path';
 import Fastify from 'fastify';
 import { credentialOf } from '../../src/access/authentication.ts';
 import { openBaseline, pageOf, serve, workspaceCursor } from './common.ts';
+import { addActivity } from './pg-activity.ts';
 import { addArtifacts } from './pg-artifacts.ts';
 import { addEntities } from './pg-entities.ts';
 import { addFiles } from './pg-files.ts';
@@ -57,6 +58,7 @@ server.get<{ Params: { org: string; id: string } }>('/v1/orgs/:org/workspaces/:i
   const { rows } = await pool.query({ name: 'one', text: ONE, values: [request.params.org, request.params.id] });
   return rows[0] ?? reply.code(404).send({ error: 'RESOURCE_NOT_FOUND' });
 });
+addActivity(server, pool);
 addInstances(server, pool);
 addEntities(server, pool);
 addArtifacts(server, pool);
