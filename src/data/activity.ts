@@ -147,7 +147,10 @@ const keptColumns = Object.keys(kept) as (keyof typeof kept)[];
 /** Properties of a record whose value may be in its column, or in `named` under the name of the column. */
 export const namedColumns: readonly string[] = keptColumns;
 
-/** Inserts records of requests that have been answered, in one statement for any number. */
+/**
+ * Inserts records of requests that have been answered, in one statement for any number. One that was inserted before,
+ * although the answer was lost, is left as it is.
+ */
 const INSERT_ANSWERED = `insert into activity (${Object.keys(columns).join(', ')}, named)
   select ${Object.keys(columns)
     .map((name) => (name in kept ? `case when k.${name} is not false then r.${name} end` : `r.${name}`))
@@ -161,7 +164,8 @@ const INSERT_ANSWERED = `insert into activity (${Object.keys(columns).join(', ')
   left join lateral (select ${keptColumns.map((name) => `${kept[name]} as ${name}`).join(', ')}
     from (select exists (select from organization_members m
       where m.org_id = r.org_id and m.user_id = r.user_id) as is_member) m
-  ) k on not r.success and r.org_id is not null`;
+  ) k on not r.success and r.org_id is not null
+  on conflict do nothing`;
 
 /**
  * Inserts one record for each row of a statement's `changed c`, as a part of that statement.

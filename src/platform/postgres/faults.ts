@@ -11,6 +11,7 @@ const AWAY_WORDS = new RegExp(
     'terminating connection',
     'Connection terminated',
     'the database system is ',
+    'is not currently accepting connections',
     'timeout exceeded when trying to connect',
     "Can't reach database server",
     'is not queryable',
