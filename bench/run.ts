@@ -92,7 +92,7 @@ async function throughput(env: Record<string, string>): Promise<void> {
     if (only === 'writes') return await writes([pg, product], product, await register(product), rounds);
     if (only === 'instances') return await instances([pg, product], product, await register(product), rounds);
     if (only === 'activity') {
-      await activity([pg, product], product, await register(product), url, rounds);
+      await activity([pg, product], await register(product), url, rounds);
       return await grownActivity(env);
     }
     if (only === 'artifacts') return await artifacts([pg, product], product, await register(product), url, rounds);
@@ -114,7 +114,7 @@ async function throughput(env: Record<string, string>): Promise<void> {
     await instances([pg, product], product, account, rounds);
     await artifacts([pg, product], product, account, url, rounds);
     await search([pg, product], product, account, url, rounds);
-    await activity([pg, product], product, await register(product), url, rounds);
+    await activity([pg, product], await register(product), url, rounds);
     if (only === 'reads') return;
     await writes([pg, product], product, account, rounds);
     await files([pg, product], product, account, rounds);

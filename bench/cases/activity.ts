@@ -17,7 +17,6 @@ const MIB = 1024 * 1024;
 /** A list of 50 with its total, and the summary of 24 hours of a workspace, over 100,000 records. */
 export async function activity(
   servers: readonly ServerProcess[],
-  product: ServerProcess,
   account: Account,
   databaseUrl: string,
   rounds: Rounds,
