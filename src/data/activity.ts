@@ -164,7 +164,7 @@ const INSERT_ANSWERED = `insert into activity (${Object.keys(columns).join(', ')
   left join lateral (select ${keptColumns.map((name) => `${kept[name]} as ${name}`).join(', ')}
     from (select exists (select from organization_members m
       where m.org_id = r.org_id and m.user_id = r.user_id) as is_member) m
-  ) k on not r.success and r.org_id is not null
+  ) k on not r.success and r.org_id is not null and r.principal_type <> 'anonymous'
   on conflict do nothing`;
 
 /**

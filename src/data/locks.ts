@@ -48,6 +48,7 @@ const lockOrder = [
   'logical_models',
   'model_targets',
   'api_tokens',
+  'notifications',
 ] as const satisfies readonly TableName[];
 
 /** A table whose rows can be locked. */

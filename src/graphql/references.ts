@@ -98,7 +98,9 @@ async function find<Row extends object>(
   id: string,
 ): Promise<object | null> {
   const named = kind === 'node' ? kindOfId(id) : kind;
-  const found = named && (await nodeKindOf(named).load(context, id, anywhere ? undefined : organizationOf(row)));
+  const load = (of: IdKind) => nodeKindOf(of).load(context, id, anywhere ? undefined : organizationOf(row));
+  // what may be anywhere is not read together with others, and many rows may name the same: one's own, for example
+  const found = named && (await (anywhere ? context.once(`reference ${named} ${id}`, () => load(named)) : load(named)));
   if (!found && required) throw notFound(named ?? 'node', id);
   return found;
 }

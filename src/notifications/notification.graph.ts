@@ -14,7 +14,7 @@ import { type Category, mutableCategories, type NotificationStatus, statuses } f
 const scopeIdOf = ({ scope, recipientId, orgId, workspaceId }: NotificationRow): string | null =>
   scope === 'workspace' ? workspaceId : scope === 'organization' ? orgId : scope === 'user' ? recipientId : null;
 
-export const Notification = builder.objectRef<NotificationRow>('Notification').implement({
+export const Notification = builder.prismaObject('Notification', {
   description: 'What the caller was told about something that happened. Its texts are as of that moment.',
   interfaces: [Node],
   fields: (t) => ({

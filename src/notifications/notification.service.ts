@@ -12,7 +12,7 @@ import { columnsOf, filtersOf, selectList } from '../data/pages.ts';
 import { Reads } from '../data/reads.ts';
 import type { ActorContext } from '../data/request-cache.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
-import { type Statement, statement } from '../data/writes.ts';
+import { statement } from '../data/writes.ts';
 import { type Notification, Prisma } from '../generated/prisma/client.ts';
 import { type Category, mutableCategories, type NotificationStatus } from './notification.words.ts';
 
@@ -37,7 +37,7 @@ export interface NotificationPreferences {
   availableCategories: readonly string[];
 }
 
-/** A change of the status, over the row `b` as it was before. */
+/** A change of the status, over the row `t` as it was before. */
 interface Move {
   status: string;
   readAt: string;
@@ -50,14 +50,14 @@ const SELECTED = selectList(columns);
 // `unread -> read -> archived`, `unread -> archived`. What is archived may still be marked as read or unread.
 const moves = {
   read: {
-    status: `case b.status when 'unread' then 'read' else b.status end`,
-    readAt: 'coalesce(b.read_at, clock_timestamp())',
+    status: `case t.status when 'unread' then 'read' else t.status end`,
+    readAt: 'coalesce(t.read_at, clock_timestamp())',
   },
-  unread: { status: `case b.status when 'read' then 'unread' else b.status end`, readAt: 'null' },
-  archive: { status: `'archived'`, readAt: 'b.read_at' },
+  unread: { status: `case t.status when 'read' then 'unread' else t.status end`, readAt: 'null' },
+  archive: { status: `'archived'`, readAt: 't.read_at' },
   unarchive: {
-    status: `case when b.status <> 'archived' then b.status when b.read_at is null then 'unread' else 'read' end`,
-    readAt: 'b.read_at',
+    status: `case when t.status <> 'archived' then t.status when t.read_at is null then 'unread' else 'read' end`,
+    readAt: 't.read_at',
   },
 } as const satisfies Record<string, Move>;
 
@@ -149,12 +149,11 @@ export class NotificationService {
   async readAll(actor: Actor): Promise<number> {
     const { where, values } = shownTo(actor.principal);
     return this.#deps.changes.run(actor, async (tx) => {
+      const unread = { text: `${where} and t.status = 'unread'`, values };
+      await tx.lockUnread('notifications', unread, 'no key update');
       const places = await tx.query<EventPlace & { newestId: string; count: number }>({
-        text: `with due as (
-            select t.id from notifications t where ${where} and t.status = 'unread' order by t.id for no key update
-          ), done as (
-            update notifications t set status = 'read', read_at = clock_timestamp() from due where t.id = due.id
-            returning t.*
+        text: `with done as (
+            update notifications t set status = 'read', read_at = clock_timestamp() where ${unread.text} returning t.*
           )
           select max(t.id) as "newestId", count(*)::int as count, t.org_id as "orgId",
             t.workspace_id as "workspaceId", t.namespace_id as "namespaceId", t.environment_id as "environmentId",
@@ -207,17 +206,16 @@ export class NotificationService {
   async #move(actor: Actor, id: string, { status, readAt }: Move): Promise<Notification> {
     const { where, values } = shownTo(actor.principal);
     return this.#deps.changes.run(actor, async (tx) => {
-      const moved: Statement = {
-        text: `update notifications t set status = ${status}, read_at = ${readAt}
-          from (select t.id, t.status, t.read_at from notifications t
-            where ${where} and t.id = $${values.length + 1} for no key update) b
-          where t.id = b.id returning ${SELECTED},
-            t.status is distinct from b.status or t.read_at is distinct from b.read_at as "isChanged"`,
-        values: [...values, id],
-      };
-      const [found] = await tx.query<Notification & { isChanged: boolean }>(moved);
-      if (!found) throw notFound('notification', id);
-      const { isChanged, ...row } = found;
+      const own = { text: `${where} and t.id = $${values.length + 1}`, values: [...values, id] };
+      const [before] = await tx.lockAll('notifications', own, 'no key update');
+      if (!before) throw notFound('notification', id);
+      const [row] = await tx.query<Notification>({
+        text: `update notifications t set status = ${status}, read_at = ${readAt} where t.id = $1
+          returning ${SELECTED}`,
+        values: [id],
+      });
+      if (!row) throw notFound('notification', id);
+      const isChanged = row.status !== before.status || row.readAt?.getTime() !== before.readAt?.getTime();
       if (isChanged) emitTo(tx, actor, row.status === 'read' ? 'read' : 'updated', row, { status: row.status });
       tx.audit({
         action: 'update',

@@ -94,14 +94,21 @@ describe('a record of what was done', () => {
 
 describe('a record of a failure', () => {
   it.each([
-    ['422', 'VALIDATION_ERROR', () => `${workspaces()}?limit=1000`],
-    ['403', 'FORBIDDEN', () => `/v1/orgs/${stranger.orgId}/workspaces`],
-    ['404', 'RESOURCE_NOT_FOUND', () => `${workspaces()}/ws_00000000000000000000000000`],
-  ])('shows the status %s and the error %s', async (status, errorCode, url) => {
+    [422, 'VALIDATION_ERROR', () => `${workspaces()}?limit=1000`],
+    [404, 'RESOURCE_NOT_FOUND', () => `${workspaces()}/ws_00000000000000000000000000`],
+  ])('shows the status %s and the error %s', async (statusCode, errorCode, url) => {
     const records = await recordsOf((headers) => api.get(url(), headers));
     expect(records).toMatchObject([
-      { resourceType: 'workspace', userId: user.userId, statusCode: Number(status), success: false, errorCode },
+      { resourceType: 'workspace', userId: user.userId, statusCode, success: false, errorCode },
     ]);
+  });
+
+  it('shows that a stranger was refused, in no list but that of the organization', async () => {
+    const records = await recordsOf((headers) => api.get(`/v1/orgs/${stranger.orgId}/workspaces`, headers));
+    expect(records).toMatchObject([
+      { resourceType: 'workspace', orgId: stranger.orgId, statusCode: 403, success: false, errorCode: 'FORBIDDEN' },
+    ]);
+    expect(records).toMatchObject([{ userId: null, named: { user_id: user.userId } }]);
   });
 
   it('is there for a change that was refused', async () => {

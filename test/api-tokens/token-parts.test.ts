@@ -79,6 +79,8 @@ describe('scopes and permissions', () => {
     entity: ['read create update delete', ''],
     memory: ['read create update delete', ''],
     sync: ['subscribe', ''],
+    presence: ['update', ''],
+    notification: ['read update', ''],
     activity: ['read', ''],
     analytics: ['read', ''],
     recipe: ['read apply export', ''],
@@ -122,7 +124,7 @@ describe('scopes and permissions', () => {
       environment:create environment:update deployment:create model:create model:update provider_account:create
       provider_account:update model_entitlement:create model_entitlement:update tool:create tool:update
       tool_instance:create tool_instance:update connection:create entity:create entity:update memory:create
-      memory:update artifact:create artifact:update source:create source:update`;
+      memory:update artifact:create artifact:update source:create source:update presence:update notification:update`;
     const people = `user:create user:update workspace_member:create workspace_member:update organization_member:create
       organization_member:update invitation:create invitation:update api_token:create app_token:create`;
     expect([...expandScope('write')].sort()).toEqual([...reads, ...written.split(/\s+/)].sort());

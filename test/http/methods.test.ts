@@ -54,10 +54,11 @@ const paths = [...new Set(operations.map(({ path }) => path))];
 /** Whether a route takes a path: `/users/me` is also a `/users/{user_id}`. */
 const takes = (template: string, path: string) => new RegExp(`^${template.replace(/\{[^}]*\}/g, '[^/]+')}$`).test(path);
 const methodsOf = (path: string) => {
-  const own = [
-    ...new Set(operations.filter((operation) => takes(operation.path, path)).map(({ method }) => String(method))),
-  ];
-  return [...own, ...(own.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].sort();
+  const taken = operations.filter((operation) => takes(operation.path, path));
+  const own = [...new Set(taken.map(({ method }) => String(method)))];
+  // a stream has no head: its length and its end are unknown
+  const hasHead = taken.some(({ method, type }) => method === 'GET' && type !== 'subscription');
+  return [...own, ...(hasHead ? ['HEAD'] : []), 'OPTIONS'].sort();
 };
 const others = METHODS.filter((method) => method !== 'CONNECT' && method !== 'OPTIONS' && method !== 'HEAD');
 

@@ -252,7 +252,7 @@ test('a stream leaves one record of its start or refusal, over any transport, an
   const records = async () => {
     await app.services.activity.flush();
     const { rows } = await app.database.pool.query(
-      `select user_id, org_id, workspace_id, method, path, action, status_code, success, error_code from activity
+      `select user_id, org_id, workspace_id, method, path, action, status_code, success, error_code, named from activity
        where resource_type = 'sync' and org_id = any($1) order by timestamp, id`,
       [[own.ids.org_id, foreign.ids.org_id]],
     );
@@ -280,10 +280,14 @@ test('a stream leaves one record of its start or refusal, over any transport, an
     status_code: 200,
     success: true,
     error_code: null,
+    named: null,
   };
+  // of a stranger, only the organization has a record
   const refusal = {
     org_id: foreign.ids.org_id,
-    workspace_id: foreign.ids.workspace_id,
+    user_id: null,
+    workspace_id: null,
+    named: { user_id: start.user_id, workspace_id: foreign.ids.workspace_id },
     method: 'POST',
     status_code: 403,
     success: false,
