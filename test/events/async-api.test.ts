@@ -86,8 +86,14 @@ describe('/asyncapi.json', () => {
     await app.services.events.close();
     await stream.ended;
     const sent = stream.events.map(({ data }) => JSON.parse(data) as Record<string, unknown>);
-    expect(sent.map(({ type }) => type)).toEqual(['connected', 'presence.joined', 'stream.closing']);
-    expect(sent.map(problemsOf)).toEqual([[], [], []]);
+    // what jobs of the world still do may be told in between
+    const types = sent.map(({ type }) => type);
+    expect([types.at(0), types.includes('presence.joined'), types.at(-1)]).toEqual([
+      'connected',
+      true,
+      'stream.closing',
+    ]);
+    expect(sent.flatMap(problemsOf)).toEqual([]);
   });
 
   test('finds what is wrong', () => {
