@@ -179,7 +179,7 @@ const seriesText = (kind: ScopeKind, ofUser: boolean): string => `
       ${kind === 'organization' ? `'organization'` : `'${kind} ' || $2`} as scope),
   parts as materialized (
     select k.*, g.since, g.until, g.span is null or ${isDivided('g.span', 'g.start')} as divided
-    from k cross join ${given(8, { span: 'text', start: 'timestamptz', since: 'timestamptz', until: 'timestamptz' })})
+    from k cross join ${given(7, { span: 'text', start: 'timestamptz', since: 'timestamptz', until: 'timestamptz' })})
   select p.start, sum(p.requests)::float8 as requests, sum(p.duration_ms)::float8 as "durationMs",
     sum(p.tokens)::float8 as tokens, sum(p.executions)::float8 as executions,
     coalesce(sum(p.requests) filter (where not p.success), 0)::float8 as errors
@@ -187,29 +187,22 @@ const seriesText = (kind: ScopeKind, ofUser: boolean): string => `
     select e.* from parts k cross join lateral (
       select s.start, s.success, s.requests, s.duration_ms, s.tokens, s.executions
       from activity_sums s where s.org_id = k.org_id and s.scope = k.scope and s.user_id = k.user_id
-        and s.span = $4 and s.start >= k.since and s.start < k.until and (not $7 or s.executions > 0) offset 0) e
+        and s.span = $4 and s.start >= k.since and s.start < k.until offset 0) e
     where k.divided
     union all
     select date_trunc($4, e.timestamp, 'UTC'), e.success, 1, e.duration_ms, e.tokens, e.executions
     from parts k cross join lateral (select t.timestamp, ${RECORD} from activity t
-      where ${isOf(kind, ofUser)} and t.timestamp >= k.since and t.timestamp < k.until
-        and (not $7 or ${EXECUTES}) offset 0) e
+      where ${isOf(kind, ofUser)} and t.timestamp >= k.since and t.timestamp < k.until offset 0) e
     where not k.divided
     union all
     select date_trunc($4, t.timestamp, 'UTC'), t.success, 1, t.duration_ms, ${TOKENS}, ${EXECUTES}::int
     from activity_fold f cross join lateral (${LATEST}) t
     join parts k on k.divided and ${isOf(kind, ofUser)} and t.timestamp >= k.since and t.timestamp < k.until
-    where t.timestamp >= $5 and t.timestamp < $6 and (not $7 or ${EXECUTES})
+    where t.timestamp >= $5 and t.timestamp < $6
   ) p group by 1`;
 
 /** The sums of each span of a range that begins and ends with whole spans. Spans without records are left out. */
-export async function readSeries(
-  sql: Sql,
-  scope: ActivityScope,
-  span: Span,
-  range: Between,
-  onlyExecutions = false,
-): Promise<SeriesPoint[]> {
+export async function readSeries(sql: Sql, scope: ActivityScope, span: Span, range: Between): Promise<SeriesPoint[]> {
   const { orgId, kind, id, userId } = scope;
   const parts = longerSpans(span, range);
   return sql.read(seriesText(kind, userId !== null), [
@@ -219,7 +212,6 @@ export async function readSeries(
     span,
     range.since,
     range.until,
-    onlyExecutions,
     JSON.stringify(parts),
   ]);
 }

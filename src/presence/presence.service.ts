@@ -17,7 +17,7 @@ import { lockOf, type PresentPlace } from './present-place.ts';
 /** A connection that is not renewed for this long has ended. */
 export const TTL_SECONDS = 60;
 /** How long a user who leaves or disconnects may take to come back unnoticed. */
-const GRACE_SECONDS = 10;
+export const GRACE_SECONDS = 10;
 
 /** What a user looks at, and the place of it. */
 export interface Viewed extends Place {

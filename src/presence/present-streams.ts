@@ -1,6 +1,6 @@
 import type { Actor } from '../access/caller.ts';
 import type { Sql } from '../data/sql.ts';
-import { credentialOf, type PresenceService, type PresentUser } from './presence.service.ts';
+import { credentialOf, GRACE_SECONDS, type PresenceService, type PresentUser } from './presence.service.ts';
 import type { PresentPlace } from './present-place.ts';
 
 /**
@@ -9,8 +9,6 @@ import type { PresentPlace } from './present-place.ts';
  */
 const TTL_SECONDS = 45;
 const RENEW_MS = 15_000;
-/** How long a user whose last stream has ended may take to come back unnoticed. */
-const GRACE_SECONDS = 10;
 
 interface PresentStream {
   actor: Actor;

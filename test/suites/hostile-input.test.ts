@@ -344,8 +344,8 @@ describe('over GraphQL: never an internal error, never a hang', () => {
 const randomSeed = Math.floor(Math.random() * 2 ** 31);
 
 test.each([
-  [42, 150],
-  [randomSeed, 100],
+  [42, 250],
+  [randomSeed, 150],
 ])('random requests (seed %i, %i runs) are answered in good form', async (seed, numRuns) => {
   const text = fc.oneof(
     fc.string({ unit: 'binary', maxLength: 40 }),
