@@ -53,6 +53,7 @@ import { LinkCaller } from './files/link-caller.ts';
 import { LinkKeys } from './files/link-keys.ts';
 import { UploadService } from './files/upload.service.ts';
 import { UploadTickets } from './files/upload-tickets.ts';
+import { IdentityProviders } from './identity-providers/identity-providers.ts';
 import { ArtifactIndexer } from './indexing/artifact-indexer.ts';
 import { ArtifactSearch } from './indexing/artifact-search.ts';
 import { TextExtraction } from './indexing/text/text-extraction.ts';
@@ -131,6 +132,7 @@ type Machinery =
   | 'vault'
   | 'credentials'
   | 'oauthStates'
+  | 'signInProviders'
   | 'connectionCredentials'
   | 'connectionRefresh'
   | 'connectionRemoval'
@@ -285,6 +287,7 @@ export function createServices(process: ProcessDeps) {
     vault,
     credentials,
     oauthStates,
+    signInProviders: new IdentityProviders({ sql, vault }),
     connections: new ConnectionService({
       ...deps,
       credentials,

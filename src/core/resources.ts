@@ -93,6 +93,17 @@ export const resources = {
     },
     events: ['created', 'updated', 'revoked', 'accepted'],
   },
+  identity_provider: {
+    prefix: 'idp',
+    in: 'organization',
+    may: {
+      read: sensitive('admin'),
+      create: sensitive('admin'),
+      update: sensitive('admin'),
+      delete: sensitive('admin'),
+    },
+    events: editable,
+  },
   user: {
     prefix: 'usr',
     in: 'nowhere',
@@ -313,6 +324,8 @@ export const resources = {
 
   // internal to the service
   session: { prefix: 'ses', in: 'nowhere' },
+  identity_link: { prefix: 'idl', in: 'organization' },
+  identity_provider_test: { prefix: 'idt', in: 'organization' },
   root_key: { prefix: 'rk', in: 'nowhere' },
   credential: { prefix: 'cred', in: 'nowhere' },
   // stages and steps are read and changed with their augmentation

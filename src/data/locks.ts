@@ -40,6 +40,12 @@ const lockOrder = [
   'tools',
   'tool_instances',
   'connections',
+  'identity_providers',
+  'identity_provider_domains',
+  'identity_links',
+  'identity_provider_tests',
+  'sso_states',
+  'sso_codes',
   'root_keys',
   'model_entitlements',
   'provider_accounts',
@@ -58,6 +64,9 @@ export type LockableTable = (typeof lockOrder)[number];
 const keys: { [Name in LockableTable]?: string } = {
   environment_slots: 't.environment_id, t.app_id',
   oauth_states: 't.hash',
+  identity_provider_domains: 't.domain',
+  sso_states: 't.hash',
+  sso_codes: 't.hash',
 };
 
 /** Checks the locks of one transaction against {@link lockOrder}. */

@@ -66,6 +66,7 @@ describe('scopes and permissions', () => {
     artifact: ['read create update delete promote', ''],
     source: ['read create update delete', ''],
     secret: ['read create update rotate delete', 'reveal destroy'],
+    identity_provider: ['', 'read create update delete'],
     api_token: ['', 'read create revoke manage'],
     app_token: ['', 'read create revoke'],
     environment: ['read create update delete', ''],
@@ -126,7 +127,8 @@ describe('scopes and permissions', () => {
       tool_instance:create tool_instance:update connection:create entity:create entity:update memory:create
       memory:update artifact:create artifact:update source:create source:update presence:update notification:update`;
     const people = `user:create user:update workspace_member:create workspace_member:update organization_member:create
-      organization_member:update invitation:create invitation:update api_token:create app_token:create`;
+      organization_member:update invitation:create invitation:update api_token:create app_token:create
+      identity_provider:create identity_provider:update`;
     expect([...expandScope('write')].sort()).toEqual([...reads, ...written.split(/\s+/)].sort());
     expect([...written.split(/\s+/), ...people.split(/\s+/)].sort()).toEqual(
       all.filter((name) => /:(create|update)$/.test(name)).sort(),

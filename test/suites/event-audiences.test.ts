@@ -48,6 +48,7 @@ const liesIn: Partial<Record<ResourceWord, readonly Below[]>> = {
   deployment: ['environment', 'app'],
   model: [],
   provider_account: [],
+  identity_provider: [],
   model_entitlement: [],
   tool: [],
   tool_instance: [],
