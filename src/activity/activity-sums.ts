@@ -18,8 +18,6 @@ export interface ActivitySums {
   durationMs: number;
   /** The sum of `token_usage.total`. */
   tokens: number;
-  /** Records of an execution: with an `execution_id`, or with the action `execute` (defaults §9). */
-  executions: number;
 }
 
 /** Records of one kind in a scope. */
@@ -40,11 +38,20 @@ export interface SumFilters extends Range {
 /** What the sums are given by: the number of the scope, and perhaps the kind of record. */
 type Grouping = 'scope' | 'kind';
 
-const EXECUTES = `(t.execution_id is not null or t.action = 'execute')`;
+/** Whose sums a statement reads, and what it gives. */
+interface Form {
+  kind: ScopeKind;
+  ofUser: boolean;
+  by: Grouping;
+  filters: readonly FilterName[];
+  /** One scope, or any number of them. */
+  isOne: boolean;
+}
+
 const TOKENS = `case when jsonb_typeof(t.token_usage -> 'total') = 'number'
   then (t.token_usage ->> 'total')::numeric else 0 end`;
 const RECORD = `t.action, coalesce(t.resource_type, '') as resource_type, t.success, 1 as requests, t.duration_ms,
-  ${TOKENS} as tokens, ${EXECUTES}::int as executions`;
+  ${TOKENS} as tokens`;
 
 /** The records that are not summed yet. */
 const LATEST = `select * from activity r where (r.xid, r.id) >= (f.xid, f.record_id) order by r.xid, r.id
@@ -104,12 +111,14 @@ const isDivided = (span: string, start: string): string => `exists (select from 
  * the kept sums of whole days, hours and minutes, as far as a month, day and hour is divided into them, and of the
  * records of the one that is not; and of the records that are not summed yet: all of one snapshot, so that no record is
  * missed or counted twice.
- * `offset 0` and the limit make PostgreSQL walk the indexes, whatever it expects of the values.
+ * `offset 0` and the limit make PostgreSQL walk the indexes, whatever it expects of the values; and compare each record
+ * that is not summed yet with the few spans of one scope, instead of sorting these records for a join.
  */
-function textOf(kind: ScopeKind, ofUser: boolean, by: Grouping, filters: readonly FilterName[]): string {
+function textOf({ kind, ofUser, by, filters, isOne }: Form): string {
   const scope = kind === 'organization' ? `'organization'` : `'${kind} ' || id`;
   const kinds = by === 'kind' ? `, p.action, p.resource_type as "resourceType", p.success` : '';
   const conditions = filters.map((name, index) => `p.${filtered[name]} = $${index + 5}`);
+  const latest = `${isOf(kind, ofUser)} and t.timestamp >= k.since and t.timestamp < k.until`;
   return `with k as materialized (
     select org_id, id, user_id, at, ${scope} as scope
     from ${given(1, { org_id: 'text', id: 'text', user_id: 'text', at: 'int' })}),
@@ -123,10 +132,10 @@ function textOf(kind: ScopeKind, ofUser: boolean, by: Grouping, filters: readonl
     select org_id, id, user_id, at, scope, sums_span, sums_since, sums_until from parts
     where divided and sums_span is not null)
   select p.at${kinds}, sum(p.requests)::float8 as requests, sum(p.duration_ms)::float8 as "durationMs",
-    sum(p.tokens)::float8 as tokens, sum(p.executions)::float8 as executions
+    sum(p.tokens)::float8 as tokens
   from (
     select k.at, e.* from sums k
-    cross join lateral (select s.action, s.resource_type, s.success, s.requests, s.duration_ms, s.tokens, s.executions
+    cross join lateral (select s.action, s.resource_type, s.success, s.requests, s.duration_ms, s.tokens
       from activity_sums s where s.org_id = k.org_id and s.scope = k.scope and s.user_id = k.user_id
         and s.span = k.span and s.start >= k.since and s.start < k.until offset 0) e
     union all
@@ -136,7 +145,7 @@ function textOf(kind: ScopeKind, ofUser: boolean, by: Grouping, filters: readonl
     where k.reached and not k.divided
     union all
     select k.at, ${RECORD} from activity_fold f cross join lateral (${LATEST}) t
-    join sums k on ${isOf(kind, ofUser)} and t.timestamp >= k.since and t.timestamp < k.until
+    ${isOne ? `cross join lateral (select k.at from sums k where ${latest} offset 0) k` : `join sums k on ${latest}`}
   ) p${conditions.length > 0 ? ` where ${conditions.join(' and ')}` : ''}
   group by p.at${by === 'kind' ? ', p.action, p.resource_type, p.success' : ''}`;
 }
@@ -154,9 +163,10 @@ export async function readSums<By extends Grouping>(
   if (!first) return [];
   const names = (Object.keys(filtered) as FilterName[]).filter((name) => (filters[name] ?? null) !== null);
   const ofUser = first.userId !== null;
-  const form = `${first.kind} ${String(ofUser)} ${by} ${names.join(' ')}`;
-  const text = texts.get(form) ?? textOf(first.kind, ofUser, by, names);
-  texts.set(form, text);
+  const form = { kind: first.kind, ofUser, by, filters: names, isOne: scopes.length === 1 };
+  const name = JSON.stringify(form);
+  const text = texts.get(name) ?? textOf(form);
+  texts.set(name, text);
   const { months, parts } = spansOf(filters);
   return sql.read(text, [
     JSON.stringify(
@@ -181,21 +191,21 @@ const seriesText = (kind: ScopeKind, ofUser: boolean): string => `
     select k.*, g.since, g.until, g.span is null or ${isDivided('g.span', 'g.start')} as divided
     from k cross join ${given(7, { span: 'text', start: 'timestamptz', since: 'timestamptz', until: 'timestamptz' })})
   select p.start, sum(p.requests)::float8 as requests, sum(p.duration_ms)::float8 as "durationMs",
-    sum(p.tokens)::float8 as tokens, sum(p.executions)::float8 as executions,
+    sum(p.tokens)::float8 as tokens,
     coalesce(sum(p.requests) filter (where not p.success), 0)::float8 as errors
   from (
     select e.* from parts k cross join lateral (
-      select s.start, s.success, s.requests, s.duration_ms, s.tokens, s.executions
+      select s.start, s.success, s.requests, s.duration_ms, s.tokens
       from activity_sums s where s.org_id = k.org_id and s.scope = k.scope and s.user_id = k.user_id
         and s.span = $4 and s.start >= k.since and s.start < k.until offset 0) e
     where k.divided
     union all
-    select date_trunc($4, e.timestamp, 'UTC'), e.success, 1, e.duration_ms, e.tokens, e.executions
+    select date_trunc($4, e.timestamp, 'UTC'), e.success, 1, e.duration_ms, e.tokens
     from parts k cross join lateral (select t.timestamp, ${RECORD} from activity t
       where ${isOf(kind, ofUser)} and t.timestamp >= k.since and t.timestamp < k.until offset 0) e
     where not k.divided
     union all
-    select date_trunc($4, t.timestamp, 'UTC'), t.success, 1, t.duration_ms, ${TOKENS}, ${EXECUTES}::int
+    select date_trunc($4, t.timestamp, 'UTC'), t.success, 1, t.duration_ms, ${TOKENS}
     from activity_fold f cross join lateral (${LATEST}) t
     join parts k on k.divided and ${isOf(kind, ofUser)} and t.timestamp >= k.since and t.timestamp < k.until
     where t.timestamp >= $5 and t.timestamp < $6

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Actor } from '../access/caller.ts';
 import type { Checked, OrganizationPlace } from '../access/checked-place.ts';
 import type { Grant } from '../access/permissions.ts';
@@ -56,16 +57,21 @@ export interface ActivitySummary {
   endTime: Date;
 }
 
+/** Every read of sums adds the records that are not summed yet: so many cost it as much as the rest. */
+const MANY = 100;
+const ARE_MANY = `exists (select 1 from activity a where (a.xid, a.id) >= (f.xid, f.record_id)
+  order by a.xid, a.id offset ${MANY} limit 1)`;
+
 /** Records are due to be summed when there are many, or any for a minute. */
-const IS_DUE = `select 1 from activity_fold f where f.xid > pg_snapshot_xmax(pg_current_snapshot())
-  or exists (select 1 from activity a where (a.xid, a.id) >= (f.xid, f.record_id)
-    order by a.xid, a.id offset 500 limit 1)
+const IS_DUE = `select 1 from activity_fold f where f.xid > pg_snapshot_xmax(pg_current_snapshot()) or ${ARE_MANY}
   or f.folded_at < now() - interval '1 minute' and exists
     (select 1 from activity a where (a.xid, a.id) >= (f.xid, f.record_id) order by a.xid, a.id limit 1)`;
 
 const IS_MEMBER = 'select 1 from organization_members where org_id = $1 and user_id = $2';
 
 const FOLD_BATCH = 20_000;
+/** The pause after which more records are summed while many come. */
+const FOLD_PAUSE_MS = 200;
 const MONTHS_AHEAD = 3;
 
 /** Adds the records that are not in the sums, as far as no older transaction is open. */
@@ -77,6 +83,15 @@ export async function foldActivity(sql: Sql, signal?: AbortSignal): Promise<void
   }
 }
 
+/** Adds the records to the sums as they come, until there are few. */
+async function foldWhileMany(sql: Sql, signal: AbortSignal): Promise<void> {
+  const areMany = async () => (await sql.read(`select 1 from activity_fold f where ${ARE_MANY}`, [])).length > 0;
+  do {
+    await foldActivity(sql, signal);
+    await delay(FOLD_PAUSE_MS, null, { signal });
+  } while (await areMany());
+}
+
 /**
  * Reads the activity records: lists, and sums that no list has to be walked for. Everybody reads their own records;
  * `activity:read` on everything is needed for those of others. A token that is restricted to places reads the records
@@ -84,7 +99,9 @@ export async function foldActivity(sql: Sql, signal?: AbortSignal): Promise<void
  */
 export class ActivityService {
   readonly tasks: readonly Task[] = [
-    scheduled('sum_activity', { everySeconds: 2, ifAny: IS_DUE }, ({ signal }) => foldActivity(this.#deps.sql, signal)),
+    scheduled('sum_activity', { everySeconds: 1, ifAny: IS_DUE }, ({ signal }) =>
+      foldWhileMany(this.#deps.sql, signal),
+    ),
     scheduled('prepare_activity_months', { everySeconds: 3_600 }, () =>
       this.#deps.sql.change('select prepare_activity_months($1)', [MONTHS_AHEAD]),
     ),
@@ -216,7 +233,7 @@ export class ActivityService {
     const { from, where } = narrowed(walks[walked], filters, key.length);
     return this.#deps.sql.read(
       `select t.action, coalesce(t.resource_type, '') as "resourceType", t.success, count(*)::float8 as requests,
-        sum(t.duration_ms)::float8 as "durationMs", 0::float8 as executions,
+        sum(t.duration_ms)::float8 as "durationMs",
         coalesce(sum((t.token_usage ->> 'total')::numeric)
           filter (where jsonb_typeof(t.token_usage -> 'total') = 'number'), 0)::float8 as tokens
       from ${from} where ${where.join(' and ')} group by 1, 2, 3`,
