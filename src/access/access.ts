@@ -3,14 +3,14 @@ import type { Config } from '../config.ts';
 import { isUnstorable } from '../core/constraints.ts';
 import { forbidden, notFound } from '../core/errors.ts';
 import { DEFAULT_NAMESPACE, type Place } from '../core/place.ts';
-import type { Permission } from '../core/resources.ts';
+import type { Permission, ResourceWord } from '../core/resources.ts';
 import { atLeast, higherRole, type Role } from '../core/roles.ts';
 import type { Sql } from '../data/sql.ts';
 import type { Actor } from './caller.ts';
 import type { PlacePart, WorkspacePlace } from './checked-place.ts';
 import { FreshCache } from './fresh-cache.ts';
 import type { KnownFacts } from './known-facts.ts';
-import { type Grant, granted, permissionTable } from './permissions.ts';
+import { type Grant, granted, permissionTable, readPermissionOf } from './permissions.ts';
 import { type Reach, reaches, restrictionsOf } from './token-grant.ts';
 
 interface DefaultNamespace {
@@ -159,6 +159,26 @@ export class Access {
     if (organization instanceof Promise)
       return organization.then((o) => this.#requireWorkspace(actor, o, orgId, workspaceId, permission));
     return this.#requireWorkspace(actor, organization, orgId, workspaceId, permission);
+  }
+
+  /**
+   * Whether the caller may do something with all that a place has of a kind; in a workspace, also after its deletion.
+   * For events, which are checked for each of their streams: a refusal that is thrown costs more than all of the check.
+   * @param where names places by their ids, not by `default`
+   */
+  permits(actor: Actor, permission: Permission, where: Reach): boolean | Promise<boolean> {
+    const { token } = actor.principal;
+    if (this.#isUnproven(actor) || (token && !reaches(token, permission, where))) return false;
+    const organization = this.#organization(actor, where.orgId);
+    return organization instanceof Promise
+      ? organization.then(({ role }) => this.#permitsIn(actor, role, permission, where))
+      : this.#permitsIn(actor, organization.role, permission, where);
+  }
+
+  /** The same for reading a resource of a kind: by its permission to read. */
+  maySee(actor: Actor, word: ResourceWord, where: Reach): boolean | Promise<boolean> {
+    const permission = readPermissionOf(word);
+    return permission !== null && this.permits(actor, permission, where);
   }
 
   /** The caller's effective role in a workspace, from its membership or through the organization; `null` for none. */
@@ -325,9 +345,27 @@ export class Access {
     return id;
   }
 
+  #permitsIn(
+    actor: Actor,
+    role: Role | null,
+    permission: Permission,
+    { orgId, workspaceId }: Reach,
+  ): boolean | Promise<boolean> {
+    if (!role) return false;
+    if (!workspaceId) return this.#grantOf(role, permission) === 'all';
+    const workspace = this.#workspace(actor, orgId, workspaceId);
+    return workspace instanceof Promise
+      ? workspace.then((found) => grantIn(role, found.role, permission) === 'all')
+      : grantIn(role, workspace.role, permission) === 'all';
+  }
+
+  #isUnproven({ principal }: Actor): boolean {
+    return this.#demandsVerified && !principal.isVerified;
+  }
+
   #organization(actor: Actor, orgId: string): OrganizationAccess | Promise<OrganizationAccess> {
-    const { userId, isVerified } = actor.principal;
-    if (this.#demandsVerified && !isVerified) throw forbidden('account:verified', 'Confirm your e-mail address first.');
+    const { userId } = actor.principal;
+    if (this.#isUnproven(actor)) throw forbidden('account:verified', 'Confirm your e-mail address first.');
     // checked before the input is validated: an id that PostgreSQL would not even accept belongs to nothing
     if (isUnstorable(orgId)) return { role: null };
     return this.#organizations.get(`${orgId} ${userId}`, () => this.#organizationLoads.load([orgId, userId]));
@@ -433,11 +471,16 @@ function judgeWorkspace(
   workspaceId: string,
   permission: Permission,
 ): Grant {
-  const role = effectiveRole(organizationRole, workspace.role);
-  if (!role) throw forbidden(permission);
+  if (!effectiveRole(organizationRole, workspace.role)) throw forbidden(permission);
   if (!workspace.exists) throw notFound('workspace', workspaceId);
-  if (isFromOrganization(organizationRole, permission)) return 'all';
-  const grant = granted(role, permission);
+  const grant = grantIn(organizationRole, workspace.role, permission);
   if (grant === 'none') throw forbidden(permission);
   return grant;
+}
+
+/** The grant of somebody with these roles in an organization and in one of its workspaces. */
+function grantIn(organizationRole: Role, workspaceRole: Role | null, permission: Permission): Grant {
+  const role = effectiveRole(organizationRole, workspaceRole);
+  if (!role) return 'none';
+  return isFromOrganization(organizationRole, permission) ? 'all' : granted(role, permission);
 }

@@ -1,4 +1,4 @@
-import { declarationOf, type Permission, type Rule, resourceWords } from '../core/resources.ts';
+import { declarationOf, type Permission, type ResourceWord, type Rule, resourceWords } from '../core/resources.ts';
 import { atLeast, type Role, roles } from '../core/roles.ts';
 
 export type Grant = 'all' | 'own' | 'none';
@@ -12,6 +12,22 @@ export const permissionTable: Readonly<Record<Permission, Rule>> = Object.fromEn
     ]),
   ),
 ) as Record<Permission, Rule>;
+
+/** Whether a name is that of a single permission. */
+export const isPermission = (name: string): name is Permission => Object.hasOwn(permissionTable, name);
+
+const readPermissions = new Map(
+  resourceWords.map((word) => {
+    const { readWith } = declarationOf(word);
+    const permission = readWith ?? `${word}:read`;
+    if (isPermission(permission)) return [word, permission];
+    if (readWith) throw new Error(`Reading a ${word} asks for '${readWith}', which is no permission.`);
+    return [word, null];
+  }),
+);
+
+/** The permission to read what a word names. `null` if none lets read it. */
+export const readPermissionOf = (word: ResourceWord): Permission | null => readPermissions.get(word) ?? null;
 
 /** The grant of a role for a permission: everything, own content, or nothing. */
 export function granted(role: Role, permission: Permission): Grant {

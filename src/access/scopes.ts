@@ -1,8 +1,7 @@
 import type { Permission, Weight } from '../core/resources.ts';
-import { permissionTable } from './permissions.ts';
+import { isPermission, permissionTable } from './permissions.ts';
 
 const permissions = Object.keys(permissionTable) as Permission[];
-const known: ReadonlySet<string> = new Set(permissions);
 const resourceOf = (permission: string): string => permission.slice(0, permission.indexOf(':'));
 const verbOf = (permission: string): string => permission.slice(permission.indexOf(':') + 1);
 const resources: ReadonlySet<string> = new Set(permissions.map(resourceOf));
@@ -28,7 +27,7 @@ const UNNAMED: readonly Permission[] = permissions.filter(isPlain);
  * name.
  */
 export function expandPermission(name: string): readonly Permission[] {
-  if (known.has(name)) return [name as Permission];
+  if (isPermission(name)) return [name];
   const [resource, verb, ...rest] = name.split(':');
   if (rest.length > 0 || !resource || !verb) return [];
   if (verb === '*') return resources.has(resource) ? permissions.filter((p) => resourceOf(p) === resource) : [];
@@ -46,9 +45,6 @@ export function expandScope(name: string): readonly Permission[] {
 
 /** Whether a name is a word that covers whatever the owner may do of a kind, rather than certain permissions. */
 export const isWord = (name: string): boolean => Object.hasOwn(words, name);
-
-/** Whether a name is that of a single permission. */
-export const isPermission = (name: string): name is Permission => known.has(name);
 
 /**
  * The most that a token may do, whatever its owner may: everything that is not sensitive if it lists nothing. An

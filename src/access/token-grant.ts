@@ -56,6 +56,10 @@ export function restrictionsOf(token: TokenGrant | null): {
   };
 }
 
+/** Whether a token is for some places of a kind only, besides its organization. */
+export const isRestricted = ({ workspaceIds, namespaceIds, environmentIds, appId }: TokenGrant): boolean =>
+  workspaceIds.length + namespaceIds.length + environmentIds.length > 0 || appId !== null;
+
 /** Permissions that change nothing. Restricted tokens may use them without naming a place. */
 const isHarmless = (permission: Permission): boolean =>
   permission.endsWith(':read') || permission === 'organization:access' || permission === 'sync:subscribe';

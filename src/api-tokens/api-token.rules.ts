@@ -1,6 +1,7 @@
 import type { Actor } from '../access/caller.ts';
 import { coversPattern, parseEndpointPattern } from '../access/endpoint-paths.ts';
-import { expandPermission, expandScope, isPermission, isWord } from '../access/scopes.ts';
+import { isPermission } from '../access/permissions.ts';
+import { expandPermission, expandScope, isWord } from '../access/scopes.ts';
 import type { TokenGrant } from '../access/token-grant.ts';
 import { InputError, type InputIssue, valueIssue } from '../core/errors.ts';
 import type { Permission } from '../core/resources.ts';

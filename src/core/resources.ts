@@ -43,6 +43,8 @@ interface Resource {
   knownBy?: string;
   /** Its permissions, by verb. */
   may?: Readonly<Record<string, Role | Rule>>;
+  /** The permission that lets read it, and receive its events. Default: its own `read`. */
+  readWith?: `${string}:${string}`;
   /** The names of its events: `created` for `<resource>.created`. */
   events?: readonly string[];
 }
@@ -68,6 +70,7 @@ export const resources = {
     prefix: 'org',
     in: 'organization',
     may: { access: 'viewer', update: 'admin', delete: sensitive('owner') },
+    readWith: 'organization:access',
     events: editable,
   },
   organization_member: {
@@ -236,6 +239,7 @@ export const resources = {
     prefix: 'dep',
     in: ['environment', 'app'],
     may: { create: 'editor', delete: 'editor' },
+    readWith: 'environment:read',
     events: ['created', 'rolled_back', 'removed'],
   },
   model: {
@@ -309,7 +313,13 @@ export const resources = {
   },
   sync: { in: 'workspace', may: { subscribe: 'viewer' } },
   // of a user, by whose identifier it is known
-  presence: { in: 'workspace', knownBy: 'userId', may: { update: 'viewer' }, events: ['joined', 'left', 'viewing'] },
+  presence: {
+    in: 'workspace',
+    knownBy: 'userId',
+    may: { update: 'viewer' },
+    readWith: 'sync:subscribe',
+    events: ['joined', 'left', 'viewing'],
+  },
   // of a place; those of an organization are for its administrators
   analytics: { in: 'organization', may: { read: 'viewer' } },
   // everybody reads their own records

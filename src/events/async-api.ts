@@ -1,5 +1,6 @@
 import { type DescribedEvent, type Detail, describedEvents, noticeDetails } from '../core/event-details.ts';
-import { declarationOf, placesOf, type ResourceWord } from '../core/resources.ts';
+import { declarationOf, type ResourceWord } from '../core/resources.ts';
+import { type Channel, isOn } from './event-types.ts';
 
 type Json = Record<string, unknown>;
 type Details = DescribedEvent['details'];
@@ -100,13 +101,6 @@ const messageOf = (type: string, summary: string, details: Details): Json => ({
   },
 });
 
-/** Whether events about a resource come on the stream of a workspace, or on that of an organization itself. */
-const isOn = (channel: 'workspace' | 'organization', word: ResourceWord, type: string): boolean => {
-  const places = placesOf(word) ?? [];
-  if (places.length === 0 || type === 'workspace.created') return true;
-  return places.includes('organization') === (channel === 'organization');
-};
-
 const messagesOf = (types: readonly string[]): Json =>
   Object.fromEntries(types.map((type) => [type, { $ref: `#/components/messages/${type}` }]));
 
@@ -116,7 +110,7 @@ const messagesOf = (types: readonly string[]): Json =>
  */
 export function asyncApi(info: { title: string; version: string }): Json {
   const notices = Object.keys(noticeDetails) as (keyof typeof noticeDetails)[];
-  const on = (channel: 'workspace' | 'organization') =>
+  const on = (channel: Channel) =>
     describedEvents.filter(({ word, type }) => isOn(channel, word, type)).map(({ type }) => type);
   return {
     asyncapi: '3.0.0',

@@ -22,8 +22,8 @@ export interface StreamOptions {
   timeoutSeconds: number | null;
   /** The details of the event `connected` at the beginning; `null` without such an event. */
   greeting: Record<string, unknown> | null;
-  /** Whether the reader asked for the event and may receive it. */
-  mayReceive: (event: StreamEvent) => boolean | Promise<boolean>;
+  /** What the reader receives of an event; `null` if it did not ask for it, or may not receive it. */
+  shown: (event: StreamEvent) => StreamEvent | null | Promise<StreamEvent | null>;
   /** Why the reader may no longer read; `null` while it may. */
   refusal: () => Refusal;
   onFault: (error: unknown) => void;
@@ -115,18 +115,19 @@ export class EventStream implements AsyncIterableIterator<StreamEvent>, Watched 
 
   /** The next event that the reader may receive, for as long as it may read. */
   async #nextAllowed(): Promise<StreamEvent | null> {
-    const { queue, mayReceive, refusal } = this.#options;
+    const { queue, shown, refusal } = this.#options;
     for (let event = await this.#nextInOrder(); event; event = await this.#nextInOrder()) {
       const isEnd = event.type === this.#deletion.type;
-      const isReceived = mayReceive(event);
-      if (isReceived instanceof Promise ? await isReceived : isReceived) {
+      const answer = shown(event);
+      const received = answer instanceof Promise ? await answer : answer;
+      if (received) {
         const found = refusal();
         const reason = found instanceof Promise ? await found : found;
         // events up to the deletion, and that of the deletion itself, may still be read
         if (reason && reason !== this.#deletion.reason) return this.#end(reason);
         this.#position = event;
         if (isEnd) queue.end(this.#deletion.reason);
-        return event;
+        return received;
       }
       if (isEnd) return this.#end(this.#deletion.reason);
     }

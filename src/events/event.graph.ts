@@ -70,6 +70,7 @@ const RESUMING =
   'The stream starts now, or after the event `after`, and keeps the order of the commits. A client can resume within ' +
   'the last 24 hours and at most 10,000 events. A client that missed more gets one `resync` event and must read its ' +
   'state again.';
+const RECEIVING = 'A client receives the events of the resources that it may read.';
 const SECONDS = { min: 60, max: 7_200 };
 
 const CLOSING = (deletion: string) =>
@@ -108,8 +109,8 @@ builder.subscriptionFields((t) => {
     workspaceEvents: t.field({
       type: WorkspaceEvent,
       description:
-        `The events of a workspace. ${RESUMING} A token that is restricted to namespaces, environments or an app ` +
-        `does not receive events of others. ${CLOSING('workspace_deleted')}`,
+        `The events of a workspace. ${RESUMING} ${RECEIVING} A token that is restricted to namespaces, ` +
+        `environments or an app does not receive events of others. ${CLOSING('workspace_deleted')}`,
       authorize: { workspace: 'sync:subscribe' },
       activity: { resourceType: 'sync', action: 'read' },
       args: {
@@ -132,9 +133,9 @@ builder.subscriptionFields((t) => {
       type: OrganizationEvent,
       description:
         'The events of an organization itself: of the organization, its members, invitations, models, provider ' +
-        `accounts, API tokens and its own secrets, and \`workspace.created\`. ${RESUMING} A client receives the ` +
-        'events of the resources that it may read; events of an API token go to its owner and to those who manage ' +
-        `tokens. \`workspaceEvents\` sends the other events of workspaces. ${CLOSING('organization_deleted')}`,
+        `accounts, API tokens and its own secrets, and \`workspace.created\`. ${RESUMING} ${RECEIVING} Events of an ` +
+        'API token go to its owner and to those who manage tokens. `workspaceEvents` sends the other events of ' +
+        `workspaces. ${CLOSING('organization_deleted')}`,
       authorize: { organization: 'sync:subscribe' },
       activity: { resourceType: 'sync', action: 'read' },
       args: { orgId: t.arg.id({ required: true, description: 'The organization.' }), ...wish },

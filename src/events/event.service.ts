@@ -8,13 +8,11 @@ import type { StreamEvent } from '../data/outbox.ts';
 import type { Sql } from '../data/sql.ts';
 import type { PresentUser } from '../presence/presence.service.ts';
 import type { PresentStreams } from '../presence/present-streams.ts';
+import { Audience } from './audience.ts';
 import type { CloseReason } from './close-reason.ts';
-import { isAddressedTo, isHeardBy } from './event-place.ts';
 import { EventStream, type StreamOptions } from './event-stream.ts';
 import type { EventTail } from './event-tail.ts';
-import { eventTypes } from './event-types.ts';
 import type { MissedEvents, StreamedPlace } from './missed-events.ts';
-import { OrganizationAudience } from './organization-audience.ts';
 import { cursorOf, type Position, positionOf } from './position.ts';
 import { StreamSlots } from './stream-slots.ts';
 import { type Refusal, StreamWatch } from './stream-watch.ts';
@@ -57,40 +55,37 @@ export class EventService {
   readonly #deps: EventServiceDeps;
   readonly #slots = new StreamSlots();
   readonly #watch: StreamWatch;
-  readonly #audience: OrganizationAudience;
+  readonly #audience: Audience;
   readonly #unreleased = new Set<Promise<void>>();
 
   constructor(deps: EventServiceDeps) {
     this.#deps = deps;
     this.#watch = new StreamWatch(deps);
-    this.#audience = new OrganizationAudience(deps.access, deps.sql);
+    this.#audience = new Audience(deps.access, deps.sql);
   }
 
   /**
-   * Events of a workspace, from now on or after the event with the cursor `after`; a token gets only those that it may
-   * receive. Ends with the session or the membership. Events that are no longer available are replaced by one `resync`.
+   * Events of a workspace, from now on or after the event with the cursor `after`: of those resources that the actor
+   * may read, checked for each event. Ends with the session or the membership. Events that are no longer available are
+   * replaced by one `resync`.
    * @throws RATE_LIMIT_EXCEEDED; InputError for an invalid cursor, and for types that no event has
    */
   async subscribe(actor: Actor, workspace: StreamedWorkspace, wish: Wish): Promise<EventStream> {
-    const { token } = actor.principal;
-    const mayReceive = (event: StreamEvent) =>
-      isAddressedTo(actor.principal, event) && (!token || isHeardBy(token, event));
-    return this.#open(actor, workspace, wish, mayReceive, () =>
+    const shown = (event: StreamEvent) => this.#audience.shown(actor, event);
+    return this.#open(actor, workspace, wish, shown, () =>
       this.#deps.access.requireWorkspace(actor, workspace.orgId, workspace.workspaceId, 'sync:subscribe'),
     );
   }
 
   /**
-   * The same for an organization itself: those of its events that are about resources that the actor may read, checked
-   * for each event.
+   * The same for an organization itself.
    * @throws as {@link subscribe}
    */
   async subscribeToOrganization(actor: Actor, orgId: string, wish: Wish): Promise<AsyncIterable<StreamEvent>> {
-    const mayReceive = (event: StreamEvent) =>
+    const shown = (event: StreamEvent) =>
       // nobody may read a deleted organization: the event goes to those who had access until then
-      event.type === 'organization.deleted' ||
-      (isAddressedTo(actor.principal, event) && this.#audience.mayReceive(actor, event));
-    return this.#open(actor, { orgId, workspaceId: null }, wish, mayReceive, () =>
+      event.type === 'organization.deleted' ? event : this.#audience.shown(actor, event);
+    return this.#open(actor, { orgId, workspaceId: null }, wish, shown, () =>
       this.#deps.access.requireOrganization(actor, orgId, 'sync:subscribe'),
     );
   }
@@ -106,7 +101,7 @@ export class EventService {
     actor: Actor,
     place: StreamedPlace,
     { after, types, timeoutSeconds, join }: Wish,
-    mayReceive: StreamOptions['mayReceive'],
+    shown: StreamOptions['shown'],
     demand: () => unknown,
   ): Promise<EventStream> {
     const from = positionOf(after);
@@ -116,7 +111,7 @@ export class EventService {
       place,
       from,
       timeoutSeconds: timeoutSeconds ?? null,
-      mayReceive: (event: StreamEvent) => eventTypes.has(event.type) && isWanted(event.type) && mayReceive(event),
+      shown: (event: StreamEvent) => (isWanted(event.type) ? shown(event) : null),
       refusal: () => this.#refusal(actor, place, demand),
       onFault: (error: unknown) => this.#deps.onFault(error, 'an event stream failed'),
     };

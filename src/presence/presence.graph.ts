@@ -15,6 +15,8 @@ import type { Announced, PresentUser, Viewed } from './presence.service.ts';
 type Viewable = IdKind & ResourceWord;
 
 const isViewable = (word: ResourceWord): word is Viewable => {
+  // nobody else could look at it
+  if (word === 'notification') return false;
   const { prefix, in: places, may, events } = declarationOf(word);
   const isInWorkspace = places === 'anywhere' || [places].flat().some((kind) => kind !== 'organization');
   return Boolean(prefix && events && may && 'read' in may && isInWorkspace && places !== 'nowhere');
@@ -41,7 +43,7 @@ const PresentUserType = builder.objectRef<PresentUser>('PresentUser').implement(
       nullable: true,
       authorize: 'inherited',
       extensions: { sameForAll: true },
-      description: 'What the user looks at, as last announced. A token is not shown what is outside its places.',
+      description: 'What the user looks at, as last announced, if the caller may read it.',
       resolve: ({ viewing }) => viewing,
     }),
   }),

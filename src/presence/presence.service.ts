@@ -1,9 +1,9 @@
 import type { Actor } from '../access/caller.ts';
 import type { Checked, WorkspacePlace } from '../access/checked-place.ts';
 import { principalId } from '../access/principal.ts';
-import { reaches } from '../access/token-grant.ts';
 import type { Owner } from '../core/owner.ts';
 import type { Place } from '../core/place.ts';
+import type { ResourceWord } from '../core/resources.ts';
 import type { Task } from '../core/tasks.ts';
 import type { Changes, Tx } from '../data/changes.ts';
 import type { StreamEvent } from '../data/outbox.ts';
@@ -22,7 +22,7 @@ export const GRACE_SECONDS = 10;
 /** What a user looks at, and the place of it. */
 export interface Viewed extends Place {
   orgId: string;
-  resourceType: string;
+  resourceType: ResourceWord;
   resourceId: string;
 }
 
@@ -60,7 +60,7 @@ const PRESENT = `select p.org_id as "orgId", p.user_id as "userId", u.username, 
   where p.org_id = $1 and p.workspace_id = $2
   group by p.org_id, p.user_id, u.username order by min(p.joined_at), p.user_id limit 1000`;
 
-interface PresenceDeps extends Pick<ServiceDeps, 'sql'> {
+interface PresenceDeps extends Pick<ServiceDeps, 'sql' | 'access'> {
   changes: Changes;
 }
 
@@ -72,19 +72,19 @@ interface PresenceDeps extends Pick<ServiceDeps, 'sql'> {
 export class PresenceService implements Owner {
   readonly tasks: readonly Task[];
   readonly #deps: PresenceDeps;
+  /** Who was present after an event: read once for all streams of this process. */
   readonly #lists = new WeakMap<StreamEvent, Promise<PresentUser[]>>();
+  /** A list as those see it who may not read all of it, by what they may. */
+  readonly #reduced = new WeakMap<PresentUser[], Map<string, PresentUser[]>>();
 
   constructor(deps: PresenceDeps) {
     this.#deps = deps;
     this.tasks = [leavingTask(deps.changes)];
   }
 
-  /** Who is present, in the order of arrival; at most 1,000. A token is not shown what it could not read. */
-  async list({ principal: { token } }: Actor, { orgId, workspaceId }: PresentPlace): Promise<PresentUser[]> {
-    const present = await this.#deps.sql.read<PresentUser>(PRESENT, [orgId, workspaceId]);
-    if (!token) return present;
-    const isShown = (viewing: Viewed) => reaches(token, 'sync:subscribe', { ...viewing, workspaceId });
-    return present.map((user) => ({ ...user, viewing: user.viewing && isShown(user.viewing) ? user.viewing : null }));
+  /** Who is present, in the order of arrival; at most 1,000. What they look at is shown to those who may read it. */
+  async list(actor: Actor, place: PresentPlace): Promise<PresentUser[]> {
+    return this.#shownTo(actor, place, await this.#read(place));
   }
 
   /** Who is present, now and after each of these events. A stream without end until they end, or it is closed. */
@@ -94,12 +94,31 @@ export class PresenceService implements Owner {
     );
   }
 
-  /** Read once for all streams of this process. */
-  #listAfter(actor: Actor, place: PresentPlace, event: StreamEvent): Promise<PresentUser[]> {
-    if (actor.principal.token) return this.list(actor, place);
-    const known = this.#lists.get(event) ?? this.list(actor, place);
+  async #listAfter(actor: Actor, place: PresentPlace, event: StreamEvent): Promise<PresentUser[]> {
+    const known = this.#lists.get(event) ?? this.#read(place);
     this.#lists.set(event, known);
-    return known;
+    return this.#shownTo(actor, place, await known);
+  }
+
+  #read({ orgId, workspaceId }: PresentPlace): Promise<PresentUser[]> {
+    return this.#deps.sql.read<PresentUser>(PRESENT, [orgId, workspaceId]);
+  }
+
+  /** The same list for all who may read the same of it. */
+  async #shownTo(actor: Actor, { workspaceId }: PresentPlace, present: PresentUser[]): Promise<PresentUser[]> {
+    const { access } = this.#deps;
+    const isShown = await Promise.all(
+      present.map(
+        async ({ viewing }) => !viewing || access.maySee(actor, viewing.resourceType, { ...viewing, workspaceId }),
+      ),
+    );
+    if (!isShown.includes(false)) return present;
+    const lists = this.#reduced.get(present) ?? new Map<string, PresentUser[]>();
+    this.#reduced.set(present, lists);
+    const key = isShown.map(Number).join('');
+    const list = lists.get(key) ?? present.map((user, at) => (isShown[at] ? user : { ...user, viewing: null }));
+    lists.set(key, list);
+    return list;
   }
 
   /** Announces the caller, for a minute. Silent for a user who is present already. */

@@ -38,6 +38,9 @@ const subscription = () =>
 const streams = (count: number) =>
   vi.waitFor(() => expect(app.services.tail.size).toBe(count), { timeout: 10_000, interval: 5 });
 
+/** Reads everything, tokens too. */
+const all = { permissions: ['sync:subscribe', '*:read'] };
+
 let runs = 0;
 /** Changes in both of each place, and in none. @returns what was changed, by the places that it lies in */
 async function changeEverything(): Promise<Record<string, string>> {
@@ -95,14 +98,14 @@ interface Heard {
 describe('a stream of a token that is confined', () => {
   it('tells what lies in its places and in none, and nothing of others, over WebSocket and SSE', async () => {
     const confined: Record<string, { headers: { authorization: string }; hidden: RegExp }> = {
-      nothing: { ...(await issueToken(app, owner)), hidden: /^$/ },
-      namespaces: { ...(await issueToken(app, owner, { namespace_ids: [ids.n1] })), hidden: / n[23]/ },
-      environments: { ...(await issueToken(app, owner, { environment_ids: [ids.e1] })), hidden: / e2/ },
+      nothing: { ...(await issueToken(app, owner, all)), hidden: /^$/ },
+      namespaces: { ...(await issueToken(app, owner, { ...all, namespace_ids: [ids.n1] })), hidden: / n[23]/ },
+      environments: { ...(await issueToken(app, owner, { ...all, environment_ids: [ids.e1] })), hidden: / e2/ },
       both: {
-        ...(await issueToken(app, owner, { namespace_ids: [ids.n1], environment_ids: [ids.e1] })),
+        ...(await issueToken(app, owner, { ...all, namespace_ids: [ids.n1], environment_ids: [ids.e1] })),
         hidden: / (?:n[23]|e2)/,
       },
-      app: { ...(await issueToken(app, owner, { app_id: ids.a1 })), hidden: / a2/ },
+      app: { ...(await issueToken(app, owner, { ...all, app_id: ids.a1 })), hidden: / a2/ },
       session: { headers: owner.headers, hidden: /^$/ },
     };
     const open = await Promise.all(
@@ -145,7 +148,7 @@ describe('a stream of a token that is confined', () => {
   });
 
   it('tells it nothing of what must lie in a place but does not say in which', async () => {
-    const token = await issueToken(app, owner, { namespace_ids: [ids.n1] });
+    const token = await issueToken(app, owner, { ...all, namespace_ids: [ids.n1] });
     const socket = await openAcknowledged(url, token.headers.authorization);
     socket.send({ id: '1', type: 'subscribe', payload: { query: subscription() } });
     await streams(1);
@@ -173,9 +176,9 @@ describe('a stream of a token that is confined', () => {
     const changed = await changeEverything();
     const again = subscription().replace(') {', `, after: "${cursor}") {`);
     for (const [hidden, token] of [
-      [/ n[23]/, await issueToken(app, owner, { namespace_ids: [ids.n1] })],
-      [/ e2/, await issueToken(app, owner, { environment_ids: [ids.e1] })],
-      [/ a2/, await issueToken(app, owner, { app_id: ids.a1 })],
+      [/ n[23]/, await issueToken(app, owner, { ...all, namespace_ids: [ids.n1] })],
+      [/ e2/, await issueToken(app, owner, { ...all, environment_ids: [ids.e1] })],
+      [/ a2/, await issueToken(app, owner, { ...all, app_id: ids.a1 })],
     ] as const) {
       const socket = await openAcknowledged(url, token.headers.authorization);
       socket.send({ id: '1', type: 'subscribe', payload: { query: again } });

@@ -16,7 +16,7 @@ beforeAll(async () => {
   url = await app.listen();
   // the stream of a token: nobody is present by it
   const maker = { orgId: world.ids.org_id!, headers: world.as('owner') };
-  token = (await issueToken(app, maker, { permissions: ['sync:subscribe'] })).headers.authorization;
+  token = (await issueToken(app, maker, { permissions: ['sync:subscribe', 'workspace:read'] })).headers.authorization;
 });
 afterAll(() => app.close());
 

@@ -248,7 +248,8 @@ describe('what a user looks at', () => {
     });
     const maker = { orgId: world.ids.org_id!, headers: world.as('owner') };
     const reader = async (id: string) =>
-      (await issueToken(app, maker, { permissions: ['sync:subscribe'], namespace_ids: [id] })).headers.authorization;
+      (await issueToken(app, maker, { permissions: ['sync:subscribe', 'thread:read'], namespace_ids: [id] })).headers
+        .authorization;
     const [near, far] = [await stream(await reader(namespaceId!)), await stream(await reader(made.namespace_id))];
     await announce(viewing('thread', threadId!), as('viewer'));
     const last = await announce('join', as('editor'));
@@ -263,6 +264,64 @@ describe('what a user looks at', () => {
       { resource_type: 'thread', resource_id: threadId },
       null,
     ]);
+  });
+});
+
+describe('what some may not read', () => {
+  const viewers = async () => {
+    const sources = {
+      admin: await stream(as('admin')),
+      viewer: await stream(as('viewer')),
+      token: await stream(await tokenOf(['sync:subscribe', 'secret:read'])),
+    };
+    const views = (role: keyof typeof sources) =>
+      sources[role].events
+        .filter(({ event }) => event === 'presence.viewing')
+        .map(({ data }) => (JSON.parse(data) as { data: Viewing }).data)
+        .map((data) => [data.resource_type, data.previous?.resource_type ?? null]);
+    return { sources, views };
+  };
+  interface Viewing {
+    resource_type: string;
+    previous: { resource_type: string } | null;
+  }
+  const tokenOf = async (permissions: string[]) => {
+    const maker = { orgId: world.ids.org_id!, headers: world.as('owner') };
+    return (await issueToken(app, maker, { permissions })).headers.authorization;
+  };
+
+  test('is shown to those who may: in events, as `previous`, and in lists', async () => {
+    const { workspace_id, secret_id } = world.ids as Record<string, string>;
+    await app.database.pool.query('update secrets set workspace_id = $1 where id = $2', [workspace_id, secret_id]);
+    const { sources, views } = await viewers();
+    await announce(viewing('workspace', workspace_id!), as('owner'));
+    await announce(viewing('secret', secret_id!), as('owner'));
+    await announce(viewing('workspace', workspace_id!), as('owner'));
+    const last = await announce('join', as('editor'));
+    for (const source of Object.values(sources)) await source.next(({ data }) => data.includes(last.user_id));
+    expect([views('admin'), views('viewer'), views('token')]).toEqual([
+      [
+        ['workspace', null],
+        ['secret', 'workspace'],
+        ['workspace', 'secret'],
+      ],
+      [
+        ['workspace', null],
+        ['workspace', null],
+      ],
+      [['secret', null]],
+    ]);
+    await announce(viewing('secret', secret_id!), as('owner'));
+    const seen = { resource_type: 'secret', resource_id: secret_id };
+    const shownTo = async (authorization: string) =>
+      (await stream(authorization)).connected.presence.find((user) => user.user_id === world.accounts.owner.userId)!
+        .viewing;
+    expect(await shownTo(as('admin'))).toEqual(seen);
+    expect(await shownTo(as('viewer'))).toBeNull();
+    expect(await shownTo(await tokenOf(['sync:subscribe', 'secret:read']))).toEqual(seen);
+    expect(await shownTo(await tokenOf(['sync:subscribe']))).toBeNull();
+    const { presence } = await announce('join', as('viewer'));
+    expect(presence.map((user) => user.viewing)).not.toContainEqual(seen);
   });
 });
 
@@ -313,7 +372,9 @@ describe('an open stream', () => {
     await elapse(10);
     await gone();
     expect(await told()).toEqual([joined('viewer'), left('viewer', 'left')]);
-    expect(source.events.map(({ event }) => event).slice(0, 2)).toEqual(['connected', 'presence.joined']);
+    const types = source.events.map(({ event }) => event);
+    expect(types[0]).toBe('connected');
+    expect(types).toContain('presence.joined');
   });
 });
 

@@ -8,7 +8,7 @@ import {
   resources,
   resourceWords,
 } from '../../src/core/resources.ts';
-import { roles } from '../../src/core/roles.ts';
+import { atLeast, type Role, roles } from '../../src/core/roles.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { openEvents } from '../support/sockets.ts';
 import { issueToken } from '../support/tokens.ts';
@@ -17,7 +17,7 @@ import { createWorld, type World } from '../support/world.ts';
 
 /**
  * Every event that the table of resources lists, in whatever places it may name, and everybody who may follow the
- * workspace. Who hears of it is written here once more, by hand.
+ * workspace. Who may read what the event is about, and so hears of it, is written here once more, by hand.
  */
 type Below = Exclude<PlaceKind, 'organization' | 'workspace'>;
 type Named = Partial<Record<Below, string>>;
@@ -60,10 +60,34 @@ const liesIn: Partial<Record<ResourceWord, readonly Below[]>> = {
   notification: [],
 };
 
+/** The least role that reads it, if not every role does. `null`: it is in no workspace. */
+const readFrom: Partial<Record<ResourceWord, Role | null>> = {
+  organization: null,
+  organization_member: null,
+  invitation: null,
+  api_token: null,
+  model: null,
+  provider_account: null,
+  tool: null,
+  secret: 'member',
+  app_token: 'editor',
+};
+
+/** The permission to read it, if that is not its own. */
+const readBy: Partial<Record<ResourceWord, string>> = {
+  deployment: 'environment:read',
+  presence: 'sync:subscribe',
+};
+
+/** What a token may read that may read some things only. */
+const SOME = ['sync:subscribe', 'secret:read', 'environment:read', 'workspace_member:read', 'entity:read'];
+
 interface Listener {
   title: string;
-  /** Whose own events it hears; `null` for a token that may not read them. */
-  userId: string | null;
+  role: Role;
+  /** What a token may read; `null` for everything that its owner may. */
+  may: readonly string[] | null;
+  userId: string;
   authorization: string;
   /** Of a token the kind of place that it is restricted to; `null` for those who are not restricted. */
   restrictedTo: PlaceKind | null;
@@ -76,6 +100,8 @@ interface Placed {
   named: Named;
   /** The only user who hears it. */
   recipientId?: string | undefined;
+  /** What the user looks at that the event is about. */
+  viewed?: ResourceWord | undefined;
 }
 
 let app: TestApp;
@@ -103,7 +129,8 @@ const placings = (): Named[] => [
 const titles = [
   ...roles,
   'free token',
-  'token without notifications',
+  'token of some permissions',
+  'token without permissions',
   ...placeKinds.slice(1).map((kind) => `token of one ${kind}`),
 ];
 
@@ -118,13 +145,9 @@ beforeAll(async () => {
   }
   events = [...listed, ['unknown.created', 'unknown'] as const].flatMap(([type, resourceType]) =>
     placings().flatMap((named) =>
-      recipientsOf(resourceType).map((recipientId) => ({
-        id: newId('event'),
-        type,
-        resourceType,
-        named,
-        recipientId,
-      })),
+      recipientsOf(resourceType).flatMap((recipientId) =>
+        viewedBy(type).map((viewed) => ({ id: newId('event'), type, resourceType, named, recipientId, viewed })),
+      ),
     ),
   );
   listeners = await everybody();
@@ -138,26 +161,36 @@ const recipientsOf = (resourceType: string): (string | undefined)[] =>
     ? [world.accounts.owner.userId, world.accounts.viewer.userId, world.stranger.userId, undefined]
     : [undefined];
 
+const viewedBy = (type: string): (ResourceWord | undefined)[] =>
+  type === 'presence.viewing' ? ['thread', 'secret', 'app_token', undefined] : [undefined];
+
 async function tokenOf(restriction: Record<string, unknown>): Promise<string> {
   const maker = { orgId: world.ids.org_id!, headers: world.as('owner') };
-  return (await issueToken(app, maker, { permissions: ['sync:subscribe', 'notification:read'], ...restriction }))
-    .headers.authorization;
+  return (await issueToken(app, maker, { permissions: ['sync:subscribe', '*:read'], ...restriction })).headers
+    .authorization;
 }
 
 async function everybody(): Promise<Listener[]> {
   const { ids } = world;
   const { userId } = world.accounts.owner;
-  const free = { restrictedTo: null, authorization: await tokenOf({}) };
-  const deaf = { restrictedTo: null, authorization: await tokenOf({ permissions: ['sync:subscribe'] }) };
+  const ofOwner = { role: 'owner', userId, may: null, restrictedTo: null } as const;
+  const unrestricted = async (title: string, permissions?: string[]) => ({
+    ...ofOwner,
+    title,
+    ...(permissions && { may: permissions }),
+    authorization: await tokenOf(permissions ? { permissions } : {}),
+  });
   return [
     ...roles.map((role) => ({
+      ...ofOwner,
       title: role,
+      role,
       userId: world.accounts[role].userId,
       authorization: world.as(role).authorization,
-      restrictedTo: null,
     })),
-    { title: 'free token', userId, ...free },
-    { title: 'token without notifications', userId: null, ...deaf },
+    await unrestricted('free token'),
+    await unrestricted('token of some permissions', SOME),
+    await unrestricted('token without permissions', ['sync:subscribe']),
     ...(await Promise.all(
       Object.entries({
         workspace: { workspace_ids: [ids.workspace_id] },
@@ -165,8 +198,8 @@ async function everybody(): Promise<Listener[]> {
         environment: { environment_ids: [ids.environment_id] },
         app: { app_id: ids.app_id },
       }).map(async ([kind, restriction]) => ({
+        ...ofOwner,
         title: `token of one ${kind}`,
-        userId,
         authorization: await tokenOf(restriction),
         restrictedTo: kind as PlaceKind,
       })),
@@ -192,7 +225,8 @@ async function hearing(listeners: readonly Listener[], placed: readonly Placed[]
   const streams = await Promise.all(listeners.map(({ authorization }) => follow(authorization)));
   await vi.waitFor(() => expect(app.services.tail.size).toBe(streams.length), { timeout: 10_000, interval: 5 });
   for (let from = 0; from < placed.length; from += AT_ONCE) {
-    const last = { id: newId('event'), type: 'workspace.updated', resourceType: 'workspace', named: {} };
+    // all of them hear it
+    const last = { id: newId('event'), type: 'presence.joined', resourceType: 'presence', named: {} };
     await emit([...placed.slice(from, from + AT_ONCE), last]);
     await Promise.all(streams.map((stream) => stream.next(({ data }) => data.includes(last.id))));
   }
@@ -206,7 +240,7 @@ async function hearing(listeners: readonly Listener[], placed: readonly Placed[]
 
 /** Writes events of the workspace to the outbox, in one transaction. */
 async function emit(placed: readonly Placed[]): Promise<void> {
-  const rows = placed.map(({ id, type, resourceType, named, recipientId }) => ({
+  const rows = placed.map(({ id, type, resourceType, named, recipientId, viewed }) => ({
     id: newId('event'),
     org_id: world.ids.org_id,
     workspace_id: world.ids.workspace_id,
@@ -215,25 +249,36 @@ async function emit(placed: readonly Placed[]): Promise<void> {
     type,
     resource_type: resourceType,
     resource_id: id,
+    data: viewed ? { resource_type: viewed, resource_id: 'viewed', previous: null } : {},
   }));
   await app.database.pool.query(
     `insert into events (id, org_id, workspace_id, namespace_id, environment_id, app_id, recipient_id, type, actor,
       resource_type, resource_id, data)
      select r.id, r.org_id, r.workspace_id, r.namespace_id, r.environment_id, r.app_id, r.recipient_id, r.type,
-       '{"principal_type": "system", "principal_id": null, "username": null}', r.resource_type, r.resource_id, '{}'
+       '{"principal_type": "system", "principal_id": null, "username": null}', r.resource_type, r.resource_id, r.data
      from jsonb_populate_recordset(null::events, $1) with ordinality r order by r.ordinality`,
     [JSON.stringify(rows)],
   );
 }
 
+/** Whether a role and the permissions of a token let read it. */
+function mayRead({ role, may }: Listener, word: ResourceWord): boolean {
+  const { [word]: from = 'viewer' } = readFrom;
+  if (from === null || !atLeast(role, from)) return false;
+  return may === null || may.includes(readBy[word] ?? `${word}:read`);
+}
+
 /**
- * Users and free tokens hear everything of the workspace; a restricted token what names the places that it lies in, and
- * no other place. Nobody hears of what the table does not know.
+ * Users hear what their role reads; tokens what their permissions read, too; a restricted token what names the places
+ * that it lies in, and no other place. Nobody hears of what the table does not know.
  */
-function mayHear({ restrictedTo, userId }: Pick<Listener, 'restrictedTo' | 'userId'>, event: Placed): boolean {
-  const { type, resourceType, named, recipientId } = event;
+function mayHear(listener: Listener, event: Placed): boolean {
+  const { restrictedTo, userId } = listener;
+  const { type, resourceType, named, recipientId, viewed } = event;
   if (type.startsWith('unknown.')) return false;
   if (resourceType === 'notification' && (recipientId === undefined || recipientId !== userId)) return false;
+  if (!mayRead(listener, resourceType as ResourceWord)) return false;
+  if (type === 'presence.viewing' && !(viewed && mayRead(listener, viewed))) return false;
   if (restrictedTo === null) return true;
   const places = liesIn[resourceType as ResourceWord];
   if (!places?.every((kind) => named[kind])) return false;
@@ -249,8 +294,9 @@ describe.each(titles)('%s', (title) => {
   test.each([...listed.map(([type]) => type), 'unknown.created'])('%s', (type) => {
     const ofType = events.filter((event) => event.type === type);
     const listener = listeners.find((each) => each.title === title)!;
-    const said = ({ id, named, recipientId }: Placed) => [heard.get(title)!.has(id), named, recipientId];
-    expect(ofType.map(said)).toEqual(ofType.map((event) => [mayHear(listener, event), event.named, event.recipientId]));
+    const said = ({ id, named, recipientId, viewed }: Placed, isHeard = heard.get(title)!.has(id)) =>
+      [isHeard, named, recipientId, viewed] as const;
+    expect(ofType.map((event) => said(event))).toEqual(ofType.map((event) => said(event, mayHear(listener, event))));
   });
 });
 

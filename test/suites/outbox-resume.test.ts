@@ -46,7 +46,11 @@ function node(faults: unknown[]) {
     tail,
     missed: new MissedEvents(sql),
     sql,
-    access: { requireWorkspace: async () => 'all', changesOf: async () => new Map() } as never,
+    access: {
+      requireWorkspace: async () => 'all',
+      maySee: async () => true,
+      changesOf: async () => new Map(),
+    } as never,
     authentication: {
       lives: async () => true,
       ended: async () => new Set(),
@@ -172,7 +176,11 @@ test('a reader that is ahead of the node it comes back to sees nothing again', a
     tail: slow,
     missed: new MissedEvents(sql),
     sql,
-    access: { requireWorkspace: async () => 'all', changesOf: async () => new Map() } as never,
+    access: {
+      requireWorkspace: async () => 'all',
+      maySee: async () => true,
+      changesOf: async () => new Map(),
+    } as never,
     authentication: {
       lives: async () => true,
       ended: async () => new Set(),
