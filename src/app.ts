@@ -147,6 +147,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const jobs = new Jobs({ pool: database.pool, tasks: services.jobQueue.tasks, logger, onFault: logFault });
   services.jobQueue.onAdded(() => jobs.wake());
   addMetrics(server, { services, pool: database.pool, eventLag, jobs });
+  await services.storage.load();
   jobs.start();
   const endLagWatch = every(
     5_000,

@@ -5,8 +5,8 @@ import type { Frame, Frames } from '../../core/live/frames.ts';
 import { Wheel } from '../../core/wheel.ts';
 import type { Context } from '../context.ts';
 
-/** Comments that keep an idle stream's connection open, at the same interval as yoga's own. */
-const pings = new Wheel(12_000);
+/** Comments that keep an idle stream's connection open, every 15 seconds as those of REST (defaults §10). */
+const pings = new Wheel(15_000);
 const PING = Buffer.from(':\n\n');
 const COMPLETE = Buffer.from('event: complete\ndata:\n\n');
 const MEDIA_TYPE = 'text/event-stream';

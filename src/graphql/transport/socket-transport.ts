@@ -6,7 +6,7 @@ import { Wheel } from '../../core/wheel.ts';
 import { jsonBounds, MAX_ANSWER_LENGTH } from './bounds.ts';
 
 /** A peer that has not answered a ping before the next one is gone. */
-const pings = new Wheel(12_000);
+const pings = new Wheel(15_000);
 /** While this much waits for a client, nothing more is read from it: it could send requests faster than it reads. */
 const MAX_UNREAD_BYTES = 1024 * 1024;
 /** RFC 6455: a message that is too big. */

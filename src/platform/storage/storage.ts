@@ -8,8 +8,8 @@ import type { ByteRange, PresignedGet, Store, StoredObject } from './store.ts';
 const KEY = /^[A-Za-z0-9_-]{1,128}\/[A-Za-z0-9_-]{1,128}$/;
 
 /**
- * The files of the service: in `DATA_DIR/files`, or in an S3-compatible store if `S3_BUCKET` is set. The libraries load
- * with the first file: a start does not wait for them.
+ * The files of the service: in `DATA_DIR/files`, or in an S3-compatible store if `S3_BUCKET` is set. A folder's library
+ * loads with the first file: a start does not wait for it.
  */
 export class Storage {
   readonly #config: Pick<Config, 'dataDir' | 's3'>;
@@ -17,6 +17,11 @@ export class Storage {
 
   constructor(config: Pick<Config, 'dataDir' | 's3'>) {
     this.#config = config;
+  }
+
+  /** Loads the client of an S3-compatible store, which is large: the first upload would have to wait for it. */
+  async load(): Promise<void> {
+    if (this.#config.s3) await this.#open();
   }
 
   /**
