@@ -2,10 +2,19 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { generateIfChanged } from './generate.mjs';
-import { makeIfChanged, root } from './stamp.mjs';
+import { isCurrent, makeIfChanged, root } from './stamp.mjs';
 
 /** What `npm start` runs. */
 export const builtService = path.join(root, 'dist', 'service', 'main.js');
+
+const built = {
+  name: 'build',
+  inputs: ['src', 'rest', 'tsconfig.json', 'tsconfig.build.json', 'rolldown.config.mjs', 'package-lock.json'],
+  outputs: ['dist/src/main.js', 'dist/service/main.js'],
+};
+
+/** Whether {@link builtService} is what the sources say now. */
+export const isBuilt = () => isCurrent(built);
 
 /**
  * Runs the generators, compiles `src` and `rest` to `dist` and bundles the service, unless nothing changed.
@@ -13,12 +22,7 @@ export const builtService = path.join(root, 'dist', 'service', 'main.js');
  */
 export function buildIfChanged() {
   generateIfChanged();
-  return makeIfChanged({
-    name: 'build',
-    inputs: ['src', 'rest', 'tsconfig.json', 'tsconfig.build.json', 'rolldown.config.mjs', 'package-lock.json'],
-    outputs: ['dist/src/main.js', 'dist/service/main.js'],
-    make: build,
-  });
+  return makeIfChanged({ ...built, make: build });
 }
 
 function build() {

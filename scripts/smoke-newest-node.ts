@@ -127,7 +127,7 @@ async function nextEvent(url: string, token: string, query: string, change: () =
 
 async function smoke(node: string): Promise<void> {
   const dataDir = mkdtempSync(path.join(tmpdir(), 'smoke-'));
-  const service = startService({ DATA_DIR: dataDir, LOG_LEVEL: 'warn' }, { node, isBuilt: true });
+  const service = startService({ DATA_DIR: dataDir, LOG_LEVEL: 'warn' }, { node });
   try {
     await use(await service.url());
     await open(await service.url());

@@ -37,18 +37,37 @@ export function hashOf(inputs) {
 }
 
 /**
- * Runs `make` unless it ran before on the same inputs and all outputs are still there.
- * @param {{ name: string, inputs: readonly string[], outputs: readonly string[], make: () => void }} step
- * @returns {boolean} whether it ran
+ * What is made of files, given as paths relative to the root.
+ * @typedef {{ name: string, inputs: readonly string[], outputs: readonly string[] }} Made
  */
-export function makeIfChanged({ name, inputs, outputs, make }) {
-  const stamp = path.join(root, 'node_modules', '.cache', 'stamps', name);
-  const hash = hashOf(inputs);
-  const isCurrent =
+
+/** @param {string} name */
+const stampOf = (name) => path.join(root, 'node_modules', '.cache', 'stamps', name);
+
+/**
+ * Whether it was made of these very inputs and all outputs are still there.
+ * @param {Made} made
+ * @param {string} [hash] of the inputs
+ * @returns {boolean}
+ */
+export function isCurrent({ name, inputs, outputs }, hash = hashOf(inputs)) {
+  const stamp = stampOf(name);
+  return (
     existsSync(stamp) &&
     readFileSync(stamp, 'utf8') === hash &&
-    outputs.every((output) => existsSync(path.join(root, output)));
-  if (isCurrent) return false;
+    outputs.every((output) => existsSync(path.join(root, output)))
+  );
+}
+
+/**
+ * Runs `make` unless its outputs are current.
+ * @param {Made & { make: () => void }} step
+ * @returns {boolean} whether it ran
+ */
+export function makeIfChanged({ make, ...made }) {
+  const hash = hashOf(made.inputs);
+  if (isCurrent(made, hash)) return false;
+  const stamp = stampOf(made.name);
   rmSync(stamp, { force: true }); // so that a `make` that fails half-way never counts as done
   make();
   mkdirSync(path.dirname(stamp), { recursive: true });

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
+import { builtService, isBuilt } from '../../scripts/build.mjs';
 import { projectRoot } from '../../src/paths.ts';
 
 /** The service in a process of its own. */
@@ -19,16 +20,18 @@ export interface ServiceOptions {
   root?: string;
   /** Another Node. */
   node?: string;
-  /** Starts what was built instead of the sources. */
-  isBuilt?: boolean;
 }
 
-/** Starts the service with these variables and nothing of the test's own but PATH. */
+/**
+ * Starts the service with these variables and nothing of the test's own but PATH: what was built if it is current,
+ * because that is what people run and it starts in half the time, else the sources.
+ */
 export function startService(
   env: Record<string, string>,
-  { root = projectRoot, node = process.execPath, isBuilt = false }: ServiceOptions = {},
+  { root = projectRoot, node = process.execPath }: ServiceOptions = {},
 ): Service {
-  const main = isBuilt ? ['dist/service/main.js'] : ['--import', 'tsx', path.join(root, 'src', 'main.ts')];
+  const isOfBuild = root === projectRoot && isBuilt();
+  const main = isOfBuild ? [builtService] : ['--import', 'tsx', path.join(root, 'src', 'main.ts')];
   const child = spawn(node, main, {
     cwd: root,
     env: { PATH: process.env.PATH, PORT: '0', NODE_ENV: 'test', ...env },
