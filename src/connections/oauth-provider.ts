@@ -196,7 +196,7 @@ function requestAs(
 const formEncoded = (text: string): string => new URLSearchParams([['', text]]).toString().slice(1);
 
 /** RFC 6749, 2.3.1. */
-const clientSecretBasic =
+export const clientSecretBasic =
   (secret: string): oauth.ClientAuth =>
   (_server, { client_id: id }, _body, headers) => {
     const credentials = Buffer.from(`${formEncoded(id)}:${formEncoded(secret)}`).toString('base64');

@@ -1,0 +1,300 @@
+import { createPublicKey } from 'node:crypto';
+import { base64url, SignJWT, UnsecuredJWT } from 'jose';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { loadConfig } from '../../src/config.ts';
+import { Outbound } from '../../src/platform/outbound/outbound.ts';
+import { OutboundError } from '../../src/platform/outbound/outbound-error.ts';
+import { OidcClient } from '../../src/sso/oidc/oidc-client.ts';
+import type { OidcProvider } from '../../src/sso/oidc/oidc-provider.ts';
+import { SsoRefusal } from '../../src/sso/sso-refusal.ts';
+import type { VerifiedIdentity } from '../../src/sso/verified-identity.ts';
+import { quietLogger } from '../support/quiet-logger.ts';
+import { type Misconduct, newKey, type OpenIdServer, startOpenIdServer } from './openid-server.ts';
+
+const REDIRECT = 'http://127.0.0.1:4000/v1/auth/sso/callback/oidc';
+
+let server: OpenIdServer;
+let other: OpenIdServer;
+let outbound: Outbound;
+let clock = 0;
+const now = () => Date.now() + clock;
+let client: OidcClient;
+beforeAll(async () => {
+  [server, other] = await Promise.all([startOpenIdServer(), startOpenIdServer()]);
+  outbound = new Outbound({ config: loadConfig({ OUTBOUND_ALLOW: '127.0.0.1' }), logger: quietLogger });
+  client = new OidcClient(outbound, now);
+});
+afterAll(async () => {
+  await Promise.all([server.close(), other.close(), outbound.close()]);
+});
+afterEach(() => {
+  Object.assign(server, { misconduct: {}, metadata: {} });
+});
+
+let providers = 0;
+const providerAt = (at: OpenIdServer, more: Partial<OidcProvider> = {}): OidcProvider => ({
+  id: `idp_${++providers}`,
+  orgId: 'org_1',
+  clientId: at.clientId,
+  clientSecret: at.clientSecret,
+  discoveryUrl: at.discoveryUrl,
+  scopes: [],
+  groupAttribute: 'groups',
+  ...more,
+});
+
+const newRequest = () => ({
+  redirectUri: REDIRECT,
+  state: 'the-state',
+  nonce: 'the-nonce',
+  verifier: client.newVerifier(),
+});
+
+/** A whole sign-in. @param begin another provider that the browser is sent to */
+async function signIn(provider: OidcProvider, { begin = server } = {}): Promise<VerifiedIdentity> {
+  const request = newRequest();
+  const url = await client.authorizationUrl(provider, request, null);
+  const back = begin.authorize(url).searchParams;
+  const callback = { code: back.get('code') ?? '', state: back.get('state') ?? '', iss: back.get('iss') };
+  return client.finish(provider, request, callback);
+}
+
+const reasonOf = (work: Promise<unknown>): Promise<string> =>
+  work.then(
+    () => 'accepted',
+    (error: unknown) => {
+      if (!(error instanceof SsoRefusal)) throw error;
+      return error.message;
+    },
+  );
+
+test('asks for a code with PKCE, state and nonce, and for the address and the profile', async () => {
+  const url = new URL(await client.authorizationUrl(providerAt(server), newRequest(), 'ann@example.test'));
+  expect(`${url.origin}${url.pathname}`).toBe(`${server.url}/authorize`);
+  expect(Object.fromEntries(url.searchParams)).toEqual({
+    client_id: 'the-client',
+    response_type: 'code',
+    redirect_uri: REDIRECT,
+    scope: 'openid email profile',
+    state: 'the-state',
+    nonce: 'the-nonce',
+    code_challenge: expect.stringMatching(/^[\w-]{43}$/),
+    code_challenge_method: 'S256',
+    login_hint: 'ann@example.test',
+  });
+  const scopes = ['openid', 'groups'];
+  const own = new URL(await client.authorizationUrl(providerAt(server, { scopes }), newRequest(), null));
+  expect([own.searchParams.get('scope'), own.searchParams.has('login_hint')]).toEqual(['openid groups', false]);
+});
+
+test('tells who signed in: the claims of the token win over those of the user info', async () => {
+  server.misconduct = {
+    claims: { name: 'Ann', groups: ['a', 'b', 'a', 7] },
+    userInfo: {
+      body: {
+        sub: server.account.sub,
+        name: 'Another',
+        preferred_username: 'ann',
+        picture: 'https://pictures.test/ann',
+        locale: 'de-AT',
+        zoneinfo: 'Europe/Vienna',
+      },
+    },
+  };
+  const identity = await signIn(providerAt(server));
+  expect(identity).toMatchObject({
+    subject: 'ann-at-the-provider',
+    email: 'ann@example.test',
+    emailVerified: true,
+    username: 'ann',
+    fullName: 'Ann',
+    avatarUrl: 'https://pictures.test/ann',
+    locale: 'de-AT',
+    groups: ['a', 'b'],
+  });
+  expect(identity.claims).toMatchObject({ zoneinfo: 'Europe/Vienna', name: 'Ann' });
+});
+
+test.each([
+  ['false', { email_verified: false }, false],
+  ['missing', { email_verified: undefined }, false],
+  ['a number', { email_verified: 1 }, false],
+  ['the text true', { email_verified: 'true' }, true],
+  ['of the user info, while the token has another address', { email: 'x@y.test', email_verified: undefined }, false],
+])('an address counts as verified only by the word of its source: %s', async (_name, claims, isVerified) => {
+  server.misconduct = { claims };
+  expect((await signIn(providerAt(server))).emailVerified).toBe(isVerified);
+});
+
+test.each(['ES256', 'PS256', 'EdDSA'])('accepts tokens that are signed with %s', async (alg) => {
+  const key = await newKey(`key-${alg}`, alg);
+  server.metadata = { id_token_signing_alg_values_supported: [alg] };
+  const before = server.keys;
+  server.keys = [key];
+  server.misconduct = { claims: { at_hash: undefined } };
+  expect((await signIn(providerAt(server))).subject).toBe('ann-at-the-provider');
+  server.keys = before;
+});
+
+const stranger = await newKey('first');
+const inFuture = () => Math.floor(Date.now() / 1_000) + 3_600;
+const withoutSignature = (claims: Record<string, unknown>) => new UnsecuredJWT(claims).encode();
+const signedByPublicKey = (claims: Record<string, unknown>) => {
+  const pem = createPublicKey({ key: server.keys[0]!.publicJwk as never, format: 'jwk' });
+  return new SignJWT(claims)
+    .setProtectedHeader({ alg: 'HS256', kid: 'first' })
+    .sign(Buffer.from(pem.export({ type: 'spki', format: 'pem' })));
+};
+const changed = (_claims: unknown, signed: string): string => {
+  const [head, body, signature] = signed.split('.') as [string, string, string];
+  const claims = JSON.parse(Buffer.from(body, 'base64url').toString()) as object;
+  return [head, base64url.encode(JSON.stringify({ ...claims, sub: 'somebody-else' })), signature].join('.');
+};
+
+const withCritical = (claims: Record<string, unknown>) =>
+  new SignJWT(claims)
+    .setProtectedHeader({ alg: 'RS256', kid: 'first', crit: ['x'], x: 1 })
+    .sign(server.keys[0]!.privateKey, { crit: { x: true } });
+
+const bad: [name: string, misconduct: Misconduct, reason: RegExp][] = [
+  ['wrong issuer', { claims: { iss: 'https://evil.test' } }, /of another issuer/],
+  ['no issuer', { claims: { iss: undefined } }, /of another issuer/],
+  ['wrong nonce', { claims: { nonce: 'another' } }, /another nonce/],
+  ['no nonce', { claims: { nonce: undefined } }, /another nonce/],
+  ['other audience', { claims: { aud: 'another-client' } }, /for another audience/],
+  ['no audience', { claims: { aud: undefined } }, /for another audience/],
+  ['several audiences without azp', { claims: { aud: ['the-client', 'x'] } }, /another client/],
+  ['azp of another client', { claims: { azp: 'x' } }, /another client/],
+  ['expired', { claims: { exp: Math.floor(Date.now() / 1_000) - 120 } }, /expired/],
+  ['no expiry', { claims: { exp: undefined } }, /expired/],
+  ['not valid yet', { claims: { nbf: inFuture() } }, /not valid yet/],
+  ['issued in the future', { claims: { iat: inFuture() } }, /issued in the future/],
+  ['no time of issue', { claims: { iat: undefined } }, /when it was issued/],
+  ['no subject', { claims: { sub: undefined } }, /no usable subject/],
+  ['a number as subject', { claims: { sub: 7 } }, /no usable subject/],
+  ['an empty subject', { claims: { sub: '' }, userInfo: { body: { sub: '' } } }, /no usable subject/],
+  ['a subject that is too long', { claims: { sub: 'x'.repeat(256) } }, /no usable subject/],
+  ['wrong at_hash', { claims: { at_hash: 'AAAAAAAAAAAAAAAAAAAAAA' } }, /another access token/],
+  ['no signature', { idToken: withoutSignature }, /algorithm/],
+  ['HS256 with the public key', { idToken: signedByPublicKey }, /algorithm/],
+  ['changed after signing', { idToken: changed }, /signature .* is wrong/],
+  ['signature left out', { idToken: (_claims, signed) => signed.replace(/\.[^.]*$/, '.') }, /signature|no signed/],
+  ["somebody else's key under the same id", { key: stranger }, /signature .* is wrong/],
+  ['an unknown key', { key: { ...stranger, kid: 'unknown' } }, /does not publish/],
+  ['algorithm that the provider does not list', { key: await newKey('first', 'RS512') }, /algorithm/],
+  ['unknown critical header', { idToken: withCritical }, /no signed token/],
+  ['an ID token that is none', { idToken: () => 'nonsense' }, /no signed token/],
+  ['an encrypted ID token', { idToken: () => 'a.b.c.d.e' }, /no signed token/],
+  ['no ID token', { idToken: () => undefined }, /no ID token/],
+  ['no access token', { answer: { access_token: undefined } }, /token endpoint is not valid/],
+  ['a code that is not accepted', { back: { code: 'made-up' } }, /does not accept the code/],
+  ['tokens refused', { refusal: { status: 401, body: { error: 'invalid_client' } } }, /refused the request/],
+  ['an answer that is no JSON object', { refusal: { status: 200, body: ['x'] } }, /token endpoint is not valid/],
+  ['a server error', { refusal: { status: 500, body: 'oh' } }, /token endpoint is not valid/],
+  ['wrong iss parameter', { back: { iss: 'https://evil.test' } }, /another issuer/],
+  ['another state', { back: { state: 'another' } }, /another state/],
+  ['user info of another subject', { userInfo: { body: { sub: 'somebody-else' } } }, /another subject/],
+  ['user info without subject', { userInfo: { body: { email: 'x@y.test' } } }, /another subject/],
+  ['user info refused', { userInfo: { status: 403, body: {} } }, /user info endpoint is not valid/],
+];
+
+describe('refuses', () => {
+  test.each(bad)('%s', async (_name, misconduct, reason) => {
+    const provider = providerAt(server);
+    server.misconduct = misconduct;
+    const refused = await reasonOf(signIn(provider));
+    expect(refused).not.toBe('accepted');
+    expect(refused).toMatch(reason);
+    // the same provider, honest again: it was the misconduct that was refused
+    server.misconduct = {};
+    expect((await signIn(provider)).subject).toBe('ann-at-the-provider');
+  });
+
+  test('an answer without iss, where the provider says that it sends one', async () => {
+    server.metadata = { authorization_response_iss_parameter_supported: true };
+    server.misconduct = { back: { iss: undefined } };
+    expect(await reasonOf(signIn(providerAt(server)))).toMatch(/another issuer than the provider, or none/);
+    server.misconduct = {};
+    expect((await signIn(providerAt(server))).subject).toBe('ann-at-the-provider');
+  });
+
+  test('a code of another provider: its tokens are of another issuer, and its iss says so before', async () => {
+    const mixed = { ...providerAt(server) };
+    expect(await reasonOf(signIn(mixed, { begin: other }))).toMatch(/another issuer than the provider/);
+    other.misconduct = { back: { iss: undefined } };
+    expect(await reasonOf(signIn(mixed, { begin: other }))).toMatch(/does not accept the code/);
+  });
+
+  test.each([
+    ['of another issuer', { issuer: 'https://evil.test' }, /names another issuer/],
+    ['without endpoints', { token_endpoint: undefined }, /not valid/],
+    ['with an endpoint that is no web address', { authorization_endpoint: 'javascript:alert(1)' }, /not valid/],
+    [
+      'with no algorithm that is accepted',
+      { id_token_signing_alg_values_supported: ['HS256', 'none'] },
+      /no algorithm/,
+    ],
+    ['with keys elsewhere that are none', { jwks_uri: `http://127.0.0.1:1/keys` }, null],
+  ])('a configuration %s', async (_name, metadata, reason) => {
+    server.metadata = metadata;
+    if (reason) expect(await reasonOf(signIn(providerAt(server)))).toMatch(reason);
+    else await expect(signIn(providerAt(server))).rejects.toThrow(OutboundError);
+  });
+});
+
+describe('keys', () => {
+  test('a rotation is noticed at once; a flood of unknown keys reads the keys once in 30 seconds', async () => {
+    const provider = providerAt(server);
+    await signIn(provider);
+    const second = await newKey('second');
+    server.keys = [second, ...server.keys];
+    const before = server.keyReads;
+    expect((await signIn(provider)).subject).toBe('ann-at-the-provider');
+    expect(server.keyReads - before).toBe(1);
+    for (const kid of ['x', 'y', 'z', 'z2', 'z3']) {
+      server.misconduct = { key: { ...stranger, kid } };
+      expect(await reasonOf(signIn(provider))).toMatch(/does not publish/);
+    }
+    server.misconduct = {};
+    expect(server.keyReads - before).toBe(1);
+    clock += 31_000;
+    server.misconduct = { key: { ...stranger, kid: 'later' } };
+    expect(await reasonOf(signIn(provider))).toMatch(/does not publish/);
+    expect(server.keyReads - before).toBe(2);
+    clock = 0;
+  });
+
+  test('a key that is withdrawn is not accepted ten minutes later', async () => {
+    const provider = providerAt(server);
+    await signIn(provider);
+    const [withdrawn] = server.keys;
+    const kept = server.keys;
+    server.keys = [await newKey('third')];
+    server.misconduct = { key: withdrawn! };
+    expect(await reasonOf(signIn(provider))).toBe('accepted');
+    clock += 601_000;
+    server.misconduct = { key: withdrawn!, claims: { iat: Math.floor(now() / 1_000) } };
+    expect(await reasonOf(signIn(provider))).toMatch(/does not publish/);
+    server.keys = kept;
+    clock = 0;
+  });
+
+  test('a token without key id is accepted only where there is one key', async () => {
+    const [only] = server.keys;
+    server.keys = [only!];
+    server.misconduct = { header: { kid: undefined } };
+    expect(await reasonOf(signIn(providerAt(server)))).toBe('accepted');
+    server.keys = [only!, await newKey('fourth')];
+    expect(await reasonOf(signIn(providerAt(server)))).toMatch(/which of several keys/);
+    server.keys = [only!];
+  });
+
+  test('the configuration of a provider is read once for many sign-ins', async () => {
+    const provider = providerAt(server);
+    const reads = () => server.requests.filter(({ path }) => path.startsWith('/.well-known')).length;
+    const before = reads();
+    await Promise.all([1, 2, 3].map(() => client.authorizationUrl(provider, newRequest(), null)));
+    await signIn(provider);
+    expect(reads() - before).toBe(1);
+  });
+});
