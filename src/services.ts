@@ -53,6 +53,7 @@ import { LinkCaller } from './files/link-caller.ts';
 import { LinkKeys } from './files/link-keys.ts';
 import { UploadService } from './files/upload.service.ts';
 import { UploadTickets } from './files/upload-tickets.ts';
+import { IdentityProviderService } from './identity-providers/identity-provider.service.ts';
 import { IdentityProviders } from './identity-providers/identity-providers.ts';
 import { ArtifactIndexer } from './indexing/artifact-indexer.ts';
 import { ArtifactSearch } from './indexing/artifact-search.ts';
@@ -287,6 +288,7 @@ export function createServices(process: ProcessDeps) {
     vault,
     credentials,
     oauthStates,
+    identityProviders: new IdentityProviderService({ ...deps, vault, sessions, authentication }),
     signInProviders: new IdentityProviders({ sql, vault }),
     connections: new ConnectionService({
       ...deps,

@@ -116,6 +116,11 @@ export class Sessions {
     tx.write(revocation('user_id', userId, reason, exceptSessionId));
   }
 
+  /** Ends all sessions that an identity provider made. */
+  revokeOfProvider(tx: Tx, providerId: string, reason: string): void {
+    tx.write(revocation('identity_provider_id', providerId, reason));
+  }
+
   /** One statement decides which of many equal refreshes rotates. The token and its successor change together. */
   async #rotate(hash: string, successorHash: string): Promise<SessionFacts | null> {
     const [session] = await this.#deps.prisma.$queryRaw<SessionFacts[]>`
@@ -193,7 +198,9 @@ export class Sessions {
   }
 }
 
-const revocation = (column: 'id' | 'user_id', value: string, reason: string, except = ''): Statement => ({
+type Whose = 'id' | 'user_id' | 'identity_provider_id';
+
+const revocation = (column: Whose, value: string, reason: string, except = ''): Statement => ({
   text: `update sessions set revoked_at = $3, revoked_reason = $2
     where ${column} = $1 and revoked_at is null and id <> $4`,
   values: [value, reason, new Date(), except],

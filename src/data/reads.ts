@@ -237,8 +237,9 @@ export class Reads<
 
   #filters({ caller }: ReadContext, args: Args): Filter[] {
     const shown: Readonly<Record<string, unknown>> = restrictionsOf(caller.principal?.token ?? null);
-    const visible = Object.entries(this.#visible).map(([name, where]): [string, unknown] => [where, shown[name]]);
-    return filtersOf({ ...this.#options.filters?.(args), ...Object.fromEntries(visible) });
+    // one by one: columns of different kinds may have the same condition
+    const visible = Object.entries(this.#visible).flatMap(([name, where]) => filtersOf({ [where]: shown[name] }));
+    return [...filtersOf(this.#options.filters?.(args) ?? {}), ...visible];
   }
 
   #keyOf(place: Checked<Place>): string[] {

@@ -18,6 +18,7 @@ import '../memories/memory.graph.ts';
 import '../connections/connection.graph.ts';
 import '../events/event.graph.ts';
 import '../files/file.graph.ts';
+import '../identity-providers/identity-provider.graph.ts';
 import '../models/logical-model.graph.ts';
 import '../model-entitlements/model-entitlement.graph.ts';
 import '../models/model-routing.graph.ts';

@@ -113,6 +113,10 @@ async function oneOfEach(owner: Person): Promise<Record<string, string>> {
       provider_type: 'openai',
       credentials_ref: 'env:KEY',
     }),
+    IdentityProvider: await made(`/v1/orgs/${owner.orgId}/identity-providers`, 'idp_id', {
+      name: 'i',
+      protocol: 'saml',
+    }),
     LogicalModel: models.data.logicalModel!.id,
     ModelEntitlement: await made(`${owner.home}/model-entitlements`, 'entitlement_id', { logical_model_id }),
   };
@@ -155,7 +159,7 @@ test('asks for the permission of the by-id query: what a viewer may not read is 
   const owner = await register(app, { name: 'owner' });
   const ids = await oneOfEach(owner);
   const viewer = await colleague(app, owner, 'viewer');
-  const hidden = ['ApiToken', 'Invitation', 'Notification', 'ProviderAccount', 'Secret'];
+  const hidden = ['ApiToken', 'IdentityProvider', 'Invitation', 'Notification', 'ProviderAccount', 'Secret'];
   for (const [name, id] of Object.entries(ids))
     expect(await node(viewer, id)).toEqual(hidden.includes(name) ? null : { __typename: name, id });
 });

@@ -61,6 +61,8 @@ async function vary(): Promise<void> {
       where ${last('provider_accounts', 2)}`,
     `update provider_accounts set usage_period = to_char(now() at time zone 'utc', 'YYYY-MM'),
       current_month_tokens = 7, max_requests_per_month = null where ${last('provider_accounts', 3)}`,
+    `update identity_providers set protocol = 'saml', oidc_client_id = null, oidc_client_secret_ref = null,
+      oidc_discovery_url = null, is_active = false where ${last('identity_providers', 1)}`,
     `update tool_instances set is_active = false, schema_version = 0, mcp_requires_confirmation = true,
       credential_refs = '{"api_key": "vault://x/api_key"}' where ${last('tool_instances', 1)}`,
     `update entities set mention_count = 7, last_referenced_at = now(), is_indexed = true, description = null
@@ -372,6 +374,10 @@ const declared: Record<string, HeldReads> = {
   'providerAccounts.reads': {
     place: () => ({ orgId: org() }),
     rows: () => rows.accounts({ orgId: org() }),
+  },
+  'identityProviders.reads': {
+    place: () => ({ orgId: org() }),
+    rows: () => rows.identityProviders({ orgId: org() }),
   },
   'models.reads': {
     place: () => ({ orgId: org() }),

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { certificate } from '../support/certificate.ts';
 import { operations } from '../support/operations.ts';
 import { PASSWORD } from '../support/person.ts';
 import { expectOk } from '../support/requests.ts';
@@ -41,6 +42,11 @@ const spec: [method: string, path: string, errors: string, status: number][] = [
   ['GET', '/v1/notifications/preferences', 'B', 200],
   ['PUT', '/v1/notifications/preferences', 'B', 200],
   ['DELETE', '/v1/notifications/{notification_id}', 'B', 200],
+  ['GET', `${O}/identity-providers`, 'A', 200],
+  ['POST', `${O}/identity-providers`, 'A', 201],
+  ['GET', `${O}/identity-providers/{idp_id}`, 'A', 200],
+  ['PUT', `${O}/identity-providers/{idp_id}`, 'A', 200],
+  ['DELETE', `${O}/identity-providers/{idp_id}`, 'A', 204],
   ['GET', `${O}/workspaces`, 'B', 200],
   ['POST', `${O}/workspaces`, 'B', 201],
   ['GET', W, 'B', 200],
@@ -253,6 +259,12 @@ const shapes = {
     'provider_account_id org_id name description provider_type region data_residency credentials_ref ' +
     'status status_reason routing_mode bridge_id bridge_endpoint_name last_health_check created_by ' +
     'created_at updated_at enabled tags quota_policy rate_limit_policy',
+  IdentityProvider:
+    'idp_id org_id name protocol saml_config oidc_config verified_domains group_mappings group_attribute ' +
+    'default_role_id auto_create_users auto_update_profile is_active created_at updated_at created_by',
+  SamlConfig: 'entity_id sso_url slo_url certificate sign_authn_requests name_id_format',
+  OidcConfig: 'client_id client_secret_ref discovery_url scopes',
+  IdentityProviders: 'total has_more next_cursor identity_providers',
   QuotaPolicy: 'max_tokens_per_month max_requests_per_month current_month_tokens current_month_requests usage_period',
   RateLimitPolicy:
     'requests_per_second requests_per_minute input_tokens_per_minute output_tokens_per_minute ' +
@@ -320,6 +332,28 @@ describe('the shapes of the spec', () => {
       preferences: {},
       settings: {},
     });
+  });
+
+  test('Identity provider, of both protocols', async () => {
+    const url = `/v1/orgs/${world.ids.org_id}/identity-providers`;
+    const saml = await send('POST', url, {
+      name: 'S',
+      protocol: 'saml',
+      saml_config: { entity_id: 'e', sso_url: 'https://idp.test/sso', certificate: certificate.cert },
+    });
+    const oidc = await send('POST', url, {
+      name: 'O',
+      protocol: 'oidc',
+      oidc_config: { client_id: 'c', discovery_url: 'https://idp.test' },
+    });
+    hasShape(saml.saml_config, 'SamlConfig');
+    hasShape(oidc.oidc_config, 'OidcConfig');
+    for (const { idp_id } of [saml, oidc]) {
+      hasShape(await get(`${url}/${idp_id as string}`), 'IdentityProvider');
+      hasShape(await send('PUT', `${url}/${idp_id as string}`, {}), 'IdentityProvider');
+    }
+    hasShape(await get(url), 'IdentityProviders');
+    for (const { idp_id } of [saml, oidc]) expect(await send('DELETE', `${url}/${idp_id as string}`)).toBeNull();
   });
 
   test('Token pair, refresh and switch', async () => {

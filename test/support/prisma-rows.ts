@@ -218,6 +218,12 @@ export const prismaRows = (prisma: PrismaClient) => ({
     });
   },
 
+  async identityProviders(where: Of<'identityProvider'>) {
+    const rows = await prisma.identityProvider.findMany({ where, ...byId });
+    const nowhere = { workspaceId: '', namespaceId: '', environmentId: '' };
+    return rows.map((row) => ({ ...without(row, ['authority', 'certificateNoticedAt']), ...nowhere }));
+  },
+
   async models(where: Of<'logicalModel'>) {
     const targets = { orderBy: { position: 'asc' }, include: { account: true } } as const;
     const rows = await prisma.logicalModel.findMany({ where, ...byId, include: { targets } });

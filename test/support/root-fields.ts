@@ -46,6 +46,9 @@ const idMeanings: Record<string, string> = {
   entityTraversal: 'entity_id',
   artifactVersions: 'artifact_id',
   recipe: 'recipe_id',
+  identityProvider: 'idp_id',
+  updateIdentityProvider: 'idp_id',
+  deleteIdentityProvider: 'idp_id',
 };
 
 /** The path-variable name of an argument: `id` of `workspace` and of `deleteWorkspace` is a `workspace_id`. */

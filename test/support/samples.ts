@@ -81,6 +81,17 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   'TestToolInstanceInput.action': () => 'get',
   'TestToolInstanceInput.parameters': ({ marker }) => ({ id: marker }),
   '*.clientSecretVaultId': () => 'external:client',
+  // a provider has the configuration of its protocol alone; a domain is claimed once
+  'CreateIdentityProviderInput.protocol': () => 'oidc',
+  'UpdateIdentityProviderInput.protocol': () => 'oidc',
+  '*.samlConfig': () => absent,
+  '*.clientSecretRef': () => 'external:client',
+  'OidcConfigInput.scopes': ({ marker }) => ['openid', marker],
+  '*.verifiedDomains': ({ marker, next }) => [`${marker}-${next()}.example.test`],
+  '*.defaultRoleId': () => 'viewer',
+  'IdentityGroupMappingInput.roleId': () => 'editor',
+  // tokens that are restricted to a workspace see no provider
+  'IdentityGroupMappingInput.workspaceId': () => absent,
   // stages and steps of their own, and what only one kind of action has
   'AugmentationStageInput.stageId': () => absent,
   'AugmentationStepInput.stepId': () => absent,
