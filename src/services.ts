@@ -53,6 +53,7 @@ import { LinkCaller } from './files/link-caller.ts';
 import { LinkKeys } from './files/link-keys.ts';
 import { UploadService } from './files/upload.service.ts';
 import { UploadTickets } from './files/upload-tickets.ts';
+import { FederatedSignIn } from './identity-providers/federated-sign-in.ts';
 import { IdentityProviderService } from './identity-providers/identity-provider.service.ts';
 import { IdentityProviders } from './identity-providers/identity-providers.ts';
 import { ArtifactIndexer } from './indexing/artifact-indexer.ts';
@@ -134,6 +135,7 @@ type Machinery =
   | 'credentials'
   | 'oauthStates'
   | 'signInProviders'
+  | 'federatedSignIn'
   | 'connectionCredentials'
   | 'connectionRefresh'
   | 'connectionRemoval'
@@ -289,6 +291,7 @@ export function createServices(process: ProcessDeps) {
     credentials,
     oauthStates,
     identityProviders: new IdentityProviderService({ ...deps, vault, sessions, authentication }),
+    federatedSignIn: new FederatedSignIn({ ...auth }),
     signInProviders: new IdentityProviders({ sql, vault }),
     connections: new ConnectionService({
       ...deps,

@@ -25,6 +25,18 @@ export interface SessionFacts {
   orgId: string | null;
 }
 
+/** How somebody signed in who did so at an identity provider. */
+export interface SessionOrigin {
+  /** `saml` or `oidc`. */
+  method: string;
+  identityProviderId: string;
+  /** What the provider knows the user by. */
+  subject: string;
+  /** The session at a SAML provider, and the format of the subject: for a sign-out at either end. */
+  sessionIndex: string | null;
+  nameIdFormat: string | null;
+}
+
 /** How long a replaced refresh token is still accepted: the response may have been lost, or another tab was faster. */
 const GRACE_SECONDS = 60;
 /**
@@ -56,12 +68,16 @@ export class Sessions {
   }
 
   /** Opens a session in the transaction of the sign-in. */
-  async open(tx: Tx, user: { userId: string; orgId: string | null }): Promise<TokenPair> {
+  async open(
+    tx: Tx,
+    user: { userId: string; orgId: string | null },
+    origin: Partial<SessionOrigin> = {},
+  ): Promise<TokenPair> {
     const { config } = this.#deps;
     const id = newId('session');
     const refreshToken = randomToken();
     const expiresAt = new Date(Date.now() + config.refreshTokenAbsoluteDays * DAY_MS);
-    tx.insert('sessions', { id, ...user, expiresAt });
+    tx.insert('sessions', { id, ...user, ...origin, expiresAt });
     tx.insert('refresh_tokens', { hash: tokenHash(refreshToken), sessionId: id, expiresAt: this.#idleEnd() });
     return this.#pair({ ...user, sessionId: id }, refreshToken);
   }

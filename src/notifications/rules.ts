@@ -322,6 +322,17 @@ export const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
     },
   ],
   [
+    'user.identity_linked',
+    {
+      ...ofAccount,
+      tone: ['warning', 'high'],
+      title: () => 'There is a new way to sign in to your account',
+      message: ({ facts }) =>
+        `You can sign in with the identity provider ${quoted(facts.name)} from now on. ${NOT_YOU}`,
+      link: ownLink,
+    },
+  ],
+  [
     'session.refresh_token_reused',
     {
       ...ofAccount,

@@ -26,7 +26,7 @@ type MemberKind = 'organization_member' | 'workspace_member' | 'user';
  * @throws RESOURCE_CONFLICT `last_owner`, whose `references` list what would be left without an owner
  */
 export async function ensureNotLastOwner(
-  tx: Tx,
+  tx: Pick<Tx, 'query'>,
   userId: string,
   scope: OwnerScope,
   resourceType: MemberKind,
@@ -87,7 +87,7 @@ function refuseLast(owned: readonly Owned[], userId: string, resourceType: Membe
 const NAMED = 5;
 
 /** What a user owns in a scope, organizations first. Deleted ones need no owner. */
-async function ownedBy(tx: Tx, userId: string, scope: OwnerScope): Promise<Owned[]> {
+async function ownedBy(tx: Pick<Tx, 'query'>, userId: string, scope: OwnerScope): Promise<Owned[]> {
   const parts = [
     ...('everywhere' === scope || 'orgId' in scope ? [ownedOrganizations(userId, scope)] : []),
     ...('everywhere' === scope || !('orgId' in scope) || scope.withWorkspaces ? [ownedWorkspaces(userId, scope)] : []),

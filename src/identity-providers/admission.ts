@@ -1,0 +1,105 @@
+import { checkConstraints } from '../core/constraints.ts';
+import { asRole, atLeast, type Role } from '../core/roles.ts';
+import { type Asked, findRow } from '../data/find-row.ts';
+import { statement } from '../data/writes.ts';
+import type { IdentityProvider as ProviderRow } from '../generated/prisma/client.ts';
+import type { VerifiedIdentity } from '../sso/verified-identity.ts';
+import { domainOfEmail } from './domain-name.ts';
+import type { RefusalReason } from './refusals.ts';
+
+/** An account, as far as it decides whether somebody is signed in to it. */
+export interface KnownAccount {
+  id: string;
+  username: string;
+  fullName: string | null;
+  avatarUrl: string | null;
+  locale: string | null;
+  homeOrgId: string | null;
+  isActive: boolean;
+  isVerified: boolean;
+  isPlatformAdmin: boolean;
+  /** The role in the organization of the provider; `null` for somebody who is no member. */
+  role: Role | null;
+  /** What the provider knows the account by, if it is linked. */
+  subject: string | null;
+}
+
+/** Why an account may be linked to an identity without anybody's help. */
+export type LinkReason = 'proven_domain' | 'verified_email';
+
+/** What becomes of somebody whom a provider vouches for. */
+export type Admission =
+  | { kind: 'refused'; reason: RefusalReason; account: KnownAccount | null }
+  | { kind: 'linked'; account: KnownAccount }
+  | { kind: 'link'; account: KnownAccount; why: LinkReason }
+  | { kind: 'create'; email: string; isProven: boolean };
+
+const account = (condition: string) => `select u.id, u.username, u.full_name as "fullName",
+    u.avatar_url as "avatarUrl", u.locale, u.home_org_id as "homeOrgId",
+    u.is_active and u.deactivated_at is null as "isActive", u.is_verified as "isVerified",
+    u.is_platform_admin as "isPlatformAdmin", m.role,
+    (select l.subject from identity_links l where l.identity_provider_id = $1 and l.user_id = u.id) as subject
+  from users u left join organization_members m on m.org_id = $2 and m.user_id = u.id where ${condition}`;
+const BY_SUBJECT = account(
+  'u.id = (select l.user_id from identity_links l where l.identity_provider_id = $1 and l.subject = $3)',
+);
+const BY_EMAIL = account('u.email_key = $3');
+export const ACCOUNT_BY_ID = account('u.id = $3');
+
+/**
+ * Decides whom a verified identity is (docs/decisions/0023). It only reads.
+ * @param provider as it is now
+ */
+export async function admissionOf(db: Asked, provider: ProviderRow, identity: VerifiedIdentity): Promise<Admission> {
+  const { id, orgId } = provider;
+  if (!provider.isActive) return refused('provider_disabled');
+  const [linked] = await db.query<KnownAccount>({ text: BY_SUBJECT, values: [id, orgId, identity.subject] });
+  if (linked) return refusalOf(provider, linked) ?? { kind: 'linked', account: linked };
+  const { email } = identity;
+  const domain = email !== null && isAddress(email) ? domainOfEmail(email) : null;
+  if (email === null || domain === null) return refused('email_missing');
+  const [known] = await db.query<KnownAccount>({ text: BY_EMAIL, values: [id, orgId, email.toLowerCase()] });
+  const claim = await findRow(db, 'identity_provider_domains', { domain, orgId });
+  const isProven = claim?.state === 'proven';
+  const isClaimed = claim?.identityProviderId === id;
+  if (!known) {
+    if (!provider.autoCreateUsers) return refused('account_not_linked');
+    return isClaimed ? { kind: 'create', email, isProven } : refused('domain_not_claimed');
+  }
+  const refusal = refusalOf(provider, known);
+  if (refusal) return refusal;
+  if (known.subject !== null) return refused('already_linked', known);
+  if (isProven) return { kind: 'link', account: known, why: 'proven_domain' };
+  const isVerified = isClaimed && identity.emailVerified && known.isVerified;
+  if (isVerified && !(await belongsElsewhere(db, known, orgId)))
+    return { kind: 'link', account: known, why: 'verified_email' };
+  return refused('proof_required', known);
+}
+
+const refused = (reason: RefusalReason, of: KnownAccount | null = null): Admission => ({
+  kind: 'refused',
+  reason,
+  account: of,
+});
+
+/** Why a provider never signs in to an account, linked or not. Of what is not its organization's it says one thing. */
+function refusalOf({ authority }: ProviderRow, of: KnownAccount): Admission | null {
+  if (of.role === null || of.isPlatformAdmin) return refused('account_not_linked', of);
+  if (!of.isActive) return refused('account_inactive', of);
+  return atLeast(asRole(authority), of.role) ? null : refused('role_above_provider', of);
+}
+
+/** Whether an account is another organization's too: a member there, or managed by it. */
+export async function belongsElsewhere(
+  db: Asked,
+  { id, homeOrgId }: Pick<KnownAccount, 'id' | 'homeOrgId'>,
+  orgId: string,
+): Promise<boolean> {
+  if (homeOrgId !== null && homeOrgId !== orgId) return true;
+  const others = await db.query(statement`
+    select 1 from organization_members m join organizations o on o.id = m.org_id
+    where m.user_id = ${id} and m.org_id <> ${orgId} and o.deleted_at is null limit 1`);
+  return others.length > 0;
+}
+
+const isAddress = (email: string): boolean => checkConstraints(email, { format: 'email', maxLength: 320 }).length === 0;
