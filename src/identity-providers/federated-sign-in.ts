@@ -81,7 +81,7 @@ export class FederatedSignIn {
     if (admission.kind === 'refused' || !now)
       return { outcome: 'refused', reason: reasonOf(admission), userId, profile: [], roles: [] };
     const plans = await planRoles(sql, now, identity.groups, memberOf(admission, now));
-    const roles = await Promise.all(plans.map((plan) => (userId ? feasible(sql, now, userId, plan) : plan)));
+    const roles = await Promise.all(plans.map(async (plan) => (userId ? feasible(sql, now, userId, plan) : plan)));
     const profile = account ? profileNews(now, identity, account) : newProfile(identity);
     return {
       outcome: admission.kind === 'linked' ? 'sign_in' : admission.kind,

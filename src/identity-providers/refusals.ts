@@ -13,8 +13,8 @@ const messages = {
     'The account with this e-mail address belongs to another identity of this provider. An administrator of the ' +
     'organization has to unlink that one first.',
   proof_required:
-    'The account with this e-mail address is not linked to this identity. An administrator of the organization has to ' +
-    'prove the domain of the address, or to link the account.',
+    'The account with this e-mail address is not linked to this identity. An administrator of the organization has ' +
+    'to prove the domain of the address, or to link the account.',
   role_above_provider:
     "The account's role is above that of the administrator who last changed the identity provider: an owner has to " +
     'look at its configuration and save it with a change.',
