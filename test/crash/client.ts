@@ -20,6 +20,7 @@ export class Client {
   readonly orgId: string;
   readonly workspaceId: string;
   readonly refreshToken: string;
+  readonly userId: string;
   /** Where the service is: it comes back elsewhere. */
   url: string;
   readonly headers: { authorization: string };
@@ -29,16 +30,17 @@ export class Client {
     this.orgId = body.user.settings.current_org_id;
     this.workspaceId = body.user.default_workspace_id;
     this.refreshToken = body.refresh_token;
+    this.userId = body.user.user_id;
     this.headers = { authorization: `Bearer ${body.access_token}` };
   }
 
   static async register(url: string): Promise<Client> {
-    const response = await fetch(`${url}/v1/auth/register`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ email: 'writer@example.test', username: 'writer', password: 'writes a lot' }),
-    });
-    return new Client(url, (await response.json()) as SignIn);
+    const account = { email: 'writer@example.test', username: 'writer', password: 'writes a lot' };
+    return new Client(url, await signedIn(`${url}/v1/auth/register`, account));
+  }
+
+  static async signIn(url: string, account: { username: string; password: string }): Promise<Client> {
+    return new Client(url, await signedIn(`${url}/v1/auth/login`, account));
   }
 
   async send(method: string, path: string, body?: object): Promise<Outcome> {
@@ -60,8 +62,14 @@ export class Client {
   }
 }
 
+async function signedIn(url: string, account: object): Promise<SignIn> {
+  const headers = { 'content-type': 'application/json' };
+  const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(account) });
+  return (await response.json()) as SignIn;
+}
+
 interface SignIn {
   access_token: string;
   refresh_token: string;
-  user: { default_workspace_id: string; settings: { current_org_id: string } };
+  user: { user_id: string; default_workspace_id: string; settings: { current_org_id: string } };
 }

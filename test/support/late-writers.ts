@@ -9,31 +9,40 @@ interface Place {
   workspaceId: string;
 }
 
+/** The resource of an event: each writer has one, and changes it alone. */
+export const resourceOf = (id: string): string => id.replace(/_[^_]*$/, '');
+
 /** Writes an event of a workspace. */
 export const insertEvent = (client: pg.Pool | pg.PoolClient, { orgId, workspaceId }: Place, id: string) =>
   client.query(
     `insert into events (id, org_id, workspace_id, type, actor, resource_type, resource_id, data)
-     values ($1, $2, $3, 'thread.created', '{}', 'thread', $1, '{}')`,
-    [id, orgId, workspaceId],
+     values ($1, $2, $3, 'thread.created', '{"principal_type":"system","principal_id":null,"username":null}', 'thread',
+       $4, '{}')`,
+    [id, orgId, workspaceId, resourceOf(id)],
   );
 
 /**
  * Twelve that write events at once, in transactions that commit late, now and then roll back, and hold several events.
- * Their ids begin with `prefix` and the writer's number. @returns the ids that were committed, in the order of the
- * commits
+ * Their ids begin with `prefix` and the writer's number.
+ * @param options.written gets the ids meanwhile
+ * @returns the ids that were committed, in the order of the commits
  */
-export async function writeLate(pool: pg.Pool, place: Place, prefix: string): Promise<string[]> {
-  const written: string[] = [];
+export async function writeLate(
+  pool: pg.Pool,
+  place: Place,
+  prefix: string,
+  { perWriter = PER_WRITER, written = [] }: { perWriter?: number; written?: string[] } = {},
+): Promise<string[]> {
   await Promise.all(
-    Array.from({ length: WRITERS }, (_, writer) => write(pool, place, `${prefix}_${writer}_`, written)),
+    Array.from({ length: WRITERS }, (_, writer) => write(pool, place, `${prefix}_${writer}_`, perWriter, written)),
   );
   return written;
 }
 
-async function write(pool: pg.Pool, place: Place, prefix: string, written: string[]): Promise<void> {
+async function write(pool: pg.Pool, place: Place, prefix: string, count: number, written: string[]): Promise<void> {
   const client = await pool.connect();
   try {
-    for (let i = 0; i < PER_WRITER; ) {
+    for (let i = 0; i < count; ) {
       const batch = 1 + Math.floor(Math.random() * 3);
       const isAborted = Math.random() < 0.1;
       const ids = Array.from({ length: batch }, (_, k) => `${prefix}${i + k}${isAborted ? '_aborted' : ''}`);
