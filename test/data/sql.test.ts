@@ -52,6 +52,7 @@ it('reads once more when its connection was ended under it', async () => {
   expect(row).toEqual({ n: 1 });
 });
 
+// in a process of its own, whose statements are counted
 it('keeps a thousand statements prepared, and runs more', async () => {
   const fresh = new pg.Pool({ connectionString: database.url, max: 1 });
   try {

@@ -79,9 +79,9 @@ it('sends the mail of an acknowledged change once, after kill -9 and a mail serv
   await soon(async () => expect(await mailJobs()).toMatchObject([{ attempts: 1, locked: false }]));
   // neither the token nor the address can be read from the database
   expect(JSON.stringify(await mailJobs())).not.toMatch(/token=|ann/);
+  await soon(() => expect(killed.output()).toContain(`a job of the task 'mail' failed and is tried again`));
   killed.child.kill('SIGKILL');
   await killed.exited();
-  expect(killed.output()).toContain(`a job of the task 'mail' failed and is tried again`);
   expect(killed.output()).not.toContain('token=');
 
   mail = await startMailServer(port);
