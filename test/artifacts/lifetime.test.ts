@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { enforceRetention } from '../../src/platform/jobs/retention.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { whileJobsWait } from '../support/held-jobs.ts';
 import { eventsOf, type Person, register } from '../support/person.ts';
 import { type ArtifactPage, getArtifact, newArtifact, putArtifact, shelfOf, versionsOf } from './artifacts.ts';
 
@@ -131,11 +132,8 @@ test('deleted artifacts are gone for callers and kept for 30 days, without their
   const { pool } = app.database;
   const { artifact_id } = await newArtifact(ann, { content: 'a' });
   await putArtifact(ann, artifact_id, { content: 'b' });
-  await pool.query(
-    `insert into artifact_chunks (artifact_id, org_id, workspace_id, namespace_id, position, content, token_count)
-     select id, org_id, workspace_id, namespace_id, 0, 'b', 1 from artifacts where id = $1`,
-    [artifact_id],
-  );
+  await app.jobsDone();
+  expect((await pool.query('select 1 from artifact_chunks where artifact_id = $1', [artifact_id])).rowCount).toBe(1);
   await ann.call('DELETE', `${shelfOf(ann)}/${artifact_id}`);
   expect((await pool.query('select 1 from artifact_chunks where artifact_id = $1', [artifact_id])).rowCount).toBe(0);
   const age = (days: number) =>
@@ -169,11 +167,7 @@ test('a change of the content makes what the search knows void, in the same tran
   const ann = await register(app, { name: 'ann' });
   const { pool } = app.database;
   const { artifact_id } = await newArtifact(ann, { content: 'a' });
-  await pool.query(
-    `insert into artifact_chunks (artifact_id, org_id, workspace_id, namespace_id, position, content, token_count)
-     select id, org_id, workspace_id, namespace_id, 0, 'a', 1 from artifacts where id = $1`,
-    [artifact_id],
-  );
+  await app.jobsDone();
   await pool.query(
     `update artifacts set is_indexed = true, indexed_at = now(), chunk_count = 1, index_attempts = 1,
        index_collection = 'x', content_text = 'a', embedding_model_id = 'm' where id = $1`,
@@ -188,13 +182,15 @@ test('a change of the content makes what the search knows void, in the same tran
     embedding_model_id: null,
   };
   expect((await putArtifact(ann, artifact_id, { name: 'b' })).body).toMatchObject({ is_indexed: true, chunk_count: 1 });
-  expect((await putArtifact(ann, artifact_id, { content: 'b' })).body).toMatchObject({
-    ...nothing,
-    content_text: null,
+  await whileJobsWait(app, async () => {
+    expect((await putArtifact(ann, artifact_id, { content: 'b' })).body).toMatchObject({
+      ...nothing,
+      content_text: null,
+    });
+    const [, old] = (await versionsOf(ann, artifact_id)).versions;
+    expect(old).toMatchObject({ ...nothing, content_text: 'a' });
+    expect((await pool.query('select 1 from artifact_chunks where artifact_id = $1', [artifact_id])).rowCount).toBe(0);
   });
-  const [, old] = (await versionsOf(ann, artifact_id)).versions;
-  expect(old).toMatchObject({ ...nothing, content_text: 'a' });
-  expect((await pool.query('select 1 from artifact_chunks where artifact_id = $1', [artifact_id])).rowCount).toBe(0);
 });
 
 test('the file of an artifact is released when its row goes, however it goes', async () => {

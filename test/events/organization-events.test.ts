@@ -104,6 +104,7 @@ const heard: Record<string, string> = {
   organization: 'x x x x x',
   organization_member: 'x x x x x',
   invitation: '- - - x x',
+  identity_provider: '- - - x x',
   model: 'x x x x x',
   provider_account: '- - x x x',
   tool: 'x x x x x',
