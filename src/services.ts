@@ -7,11 +7,14 @@ import { TokenUses } from './access/token-uses.ts';
 import { ActionService } from './actions/action.service.ts';
 import { ActivityService } from './activity/activity.service.ts';
 import { AnalyticsService } from './analytics/analytics.service.ts';
+import { HistoryRetention } from './analytics/history-retention.ts';
+import { SeriesService } from './analytics/series.service.ts';
 import { apiTokenNotices } from './api-tokens/api-token.notices.ts';
 import { ApiTokenRefresh } from './api-tokens/api-token.refresh.ts';
 import { ApiTokenService } from './api-tokens/api-token.service.ts';
 import { AppService } from './apps/app.service.ts';
 import { ArtifactService } from './artifacts/artifact.service.ts';
+import { ArtifactRemoval } from './artifacts/artifact-removal.ts';
 import { AugmentationService } from './augmentations/augmentation.service.ts';
 import { AccountMail } from './auth/account-mail.ts';
 import { AuthService } from './auth/auth.service.ts';
@@ -139,7 +142,9 @@ type Machinery =
   | 'connectionCredentials'
   | 'connectionRefresh'
   | 'connectionRemoval'
+  | 'artifactRemoval'
   | 'graphRemoval'
+  | 'historyRetention'
   | 'revocations';
 
 /** What resolvers see: the services of each resource, and what authorization and activity records of fields need. */
@@ -201,6 +206,7 @@ export function createServices(process: ProcessDeps) {
   const links = new DownloadLinks({ keys: linkKeys, publicUrl });
   const registration = new RegistrationService(auth);
   const graphs = new GraphRemoval(deps.sql);
+  const artifactRemoval = new ArtifactRemoval(deps.sql);
   const apps = new AppService({ ...deps, authentication, graphs });
   const { rootKeys } = process;
   const vault = new Vault({ sql, changes, rootKeys });
@@ -241,6 +247,8 @@ export function createServices(process: ProcessDeps) {
     activity,
     activityLog: new ActivityService(deps),
     analytics: new AnalyticsService(deps),
+    series: new SeriesService(deps),
+    historyRetention: new HistoryRetention(sql),
     passwords,
     onFault,
     tail,
@@ -305,6 +313,7 @@ export function createServices(process: ProcessDeps) {
     connectionCredentials,
     connectionRefresh,
     connectionRemoval,
+    artifactRemoval,
     graphRemoval: graphs,
     connectionRequirements: new ConnectionRequirementsReader(sql),
     revocations,
@@ -312,7 +321,13 @@ export function createServices(process: ProcessDeps) {
     secrets,
     reveals: new RevealService({ ...deps, prisma, rootKeys, reads: secretReads, onFault }),
     secretNotices: secretNotices({ changes }),
-    namespaces: new NamespaceService({ ...deps, secrets, connections: connectionRemoval, graphs }),
+    namespaces: new NamespaceService({
+      ...deps,
+      secrets,
+      connections: connectionRemoval,
+      artifacts: artifactRemoval,
+      graphs,
+    }),
     threads,
     artifacts,
     textExtraction,

@@ -2,19 +2,19 @@ import { builder } from '../graphql/builder.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { appArgs, namespaceArgs, organizationArgs, workspaceArgs } from '../graphql/place-args.ts';
 import { refersTo } from '../graphql/references.ts';
+import type { ResourceCounts as ResourceCountsRow } from './kept-counts.ts';
 import type {
   ActionAnalytics as ActionAnalyticsRow,
   AppAnalytics as AppAnalyticsRow,
-  ExecutionSeries as ExecutionSeriesRow,
   NamespaceAnalytics as NamespaceAnalyticsRow,
   OrganizationAnalytics as OrganizationAnalyticsRow,
   SecretAnalytics as SecretAnalyticsRow,
   SourceAnalytics as SourceAnalyticsRow,
   WorkspaceAnalytics as WorkspaceAnalyticsRow,
-} from './analytics.service.ts';
-import type { ResourceCounts as ResourceCountsRow } from './kept-counts.ts';
+} from './place-numbers.ts';
 import type { Point } from './points.ts';
 import type { ExecutionMetrics as ExecutionMetricsRow } from './runs.ts';
+import type { ExecutionSeries as ExecutionSeriesRow } from './series.service.ts';
 
 const count = (description: string) => ({ type: 'Int53', description }) as const;
 
@@ -231,7 +231,7 @@ builder.queryFields((t) => ({
       })),
     },
     resolve: ({ workspace }, { hours }, { actor, services }) =>
-      services.analytics.executionSeries(actor, workspace, 'hour', hours),
+      services.series.ofExecutions(actor, workspace, 'hour', hours),
   }),
   dailyExecutions: t.field({
     type: ExecutionSeries,
@@ -249,7 +249,7 @@ builder.queryFields((t) => ({
       })),
     },
     resolve: ({ workspace }, { days }, { actor, services }) =>
-      services.analytics.executionSeries(actor, workspace, 'day', days),
+      services.series.ofExecutions(actor, workspace, 'day', days),
   }),
   appAnalytics: t.field({
     type: AppAnalytics,

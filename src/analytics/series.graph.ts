@@ -2,8 +2,8 @@ import { builder } from '../graphql/builder.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { organizationArgs } from '../graphql/place-args.ts';
 import { SeriesPoint } from './analytics.graph.ts';
-import { MAX_POINTS, type SeriesMetric as Metric, type Series as SeriesRow } from './analytics.service.ts';
 import type { Step } from './points.ts';
+import { MAX_POINTS, type SeriesMetric as Metric, type Series as SeriesRow } from './series.service.ts';
 
 const SeriesMetric = builder.enumType('SeriesMetric', {
   description: 'What a series is of.',
@@ -74,6 +74,6 @@ builder.queryField('series', (t) =>
       })),
     },
     resolve: (_root, { orgId, workspaceId, appId, tokenId, userId, ...range }, { actor, services }) =>
-      services.analytics.series(actor, { orgId, workspaceId, appId, tokenId, userId }, range),
+      services.series.of(actor, { orgId, workspaceId, appId, tokenId, userId }, range),
   }),
 );

@@ -1,5 +1,6 @@
 import type { Actor } from '../access/caller.ts';
 import type { Checked, WorkspacePlace } from '../access/checked-place.ts';
+import type { ArtifactRemoval } from '../artifacts/artifact-removal.ts';
 import type { ConnectionRemoval } from '../connections/connection-removal.ts';
 import { alreadyExists, conflict, notFound } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
@@ -31,6 +32,7 @@ export interface UpdateNamespace {
 interface NamespaceDeps extends ServiceDeps {
   secrets: SecretService;
   connections: ConnectionRemoval;
+  artifacts: ArtifactRemoval;
   graphs: GraphRemoval;
 }
 
@@ -89,6 +91,7 @@ export class NamespaceService {
     await this.#deps.changes.run(actor, async (tx) => {
       await tx.lock('namespaces', { id: namespace.id }, 'update', () => notFound('namespace', id));
       await tx.expectVersion({ table: 'namespaces', key: { id: namespace.id } });
+      await this.#deps.artifacts.ofNamespace(tx, namespace);
       await this.#deps.graphs.ofNamespace(tx, namespace.id);
       await this.#deps.connections.ofNamespace(tx, namespace);
       tx.remove('namespaces', { id: namespace.id }, () => notFound('namespace', id));
