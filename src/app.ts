@@ -226,6 +226,7 @@ async function addPlugins(server: FastifyInstance, { corsOrigins }: Config, serv
 const TITLE = { title: 'Platform management API', version: '1.0.0' };
 
 function restOptions({ publicUrl, maxUploadBytes }: Config, services: Services): RestOptions {
+  const files = formFiles(schema, services, maxUploadBytes);
   return {
     schema,
     operationsDir,
@@ -233,9 +234,9 @@ function restOptions({ publicUrl, maxUploadBytes }: Config, services: Services):
     context: (request, _principal, operation, versions) => {
       if (versions) request.caller.request.expectation = new Expectation(versions);
       request.caller.request.successStatus = operation.successStatus;
-      return new Context(request.caller, services);
+      return files.contextOf(request) ?? new Context(request.caller, services);
     },
-    files: formFiles(schema, services, maxUploadBytes),
+    files,
     onFault: logRequestFault,
     publicUrl,
     info: {

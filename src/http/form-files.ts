@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import { Context } from '../graphql/context.ts';
-import type { Gate } from '../graphql/plugins/access-plugin.ts';
+import type { Gate, PlaceReader } from '../graphql/plugins/access-plugin.ts';
 import type { Services } from '../services.ts';
 import { rootArgumentsOf } from './root-arguments.ts';
 
@@ -14,6 +14,8 @@ export interface FormFiles {
     file: { content: Readable; fileName: string; contentType: string },
   ): Promise<{ id: string; sizeBytes: number; sha256: string }>;
   discard(request: FastifyRequest, id: string): Promise<void>;
+  /** The context in which a file of this request was received, for the operation: it knows the place already. */
+  contextOf(request: FastifyRequest): Context | undefined;
 }
 
 /**
@@ -22,19 +24,23 @@ export interface FormFiles {
  */
 export function formFiles(schema: GraphQLSchema, services: Services, maxBytes: number): FormFiles {
   const fields = schema.getMutationType()?.getFields() ?? {};
+  const contexts = new WeakMap<FastifyRequest, Context>();
   return {
     maxBytes,
+    contextOf: (request) => contexts.get(request),
     async receive(request, { content, fileName, contentType }) {
       const { caller, routeOptions } = request;
-      const gate = fields[routeOptions.config.rootField ?? '']?.extensions.gate as Gate | null | undefined;
-      if (!gate) throw new Error('An operation that takes a file must say what it requires of its caller.');
+      const { gate, placeOf } = (fields[routeOptions.config.rootField ?? '']?.extensions ?? {}) as {
+        gate?: Gate | null;
+        placeOf?: PlaceReader;
+      };
+      if (!gate || !placeOf) throw new Error('An operation that takes a file must say what it requires of its caller.');
       const named = rootArgumentsOf(request);
       const context = new Context(caller, services);
-      await gate(context, {}, named);
-      const { orgId = '', workspaceId = '' } = named;
-      const workspace = { orgId, workspaceId };
-      const namespaceId = await services.access.findPart(workspace, 'namespace', named.namespaceId ?? '');
-      const owner = { ...workspace, namespaceId, userId: context.actor.principal.userId };
+      contexts.set(request, context);
+      const grant = await gate(context, {}, named);
+      const { orgId, workspaceId, namespaceId } = (await placeOf(context, named, grant)).namespace;
+      const owner = { orgId, workspaceId, namespaceId, userId: context.actor.principal.userId };
       return services.files.receiveFor(caller.request, owner, { content, fileName, contentType });
     },
     async discard(request, id) {

@@ -85,8 +85,11 @@ type Granted = Grant | undefined;
  * Returns how far the permission is granted, if it was checked for a place.
  */
 export type Gate = (context: Context, parent: Ids, args: Ids) => Granted | Promise<Granted>;
-/** Returns the place that the arguments of a root field name, for a caller who passed its gate. */
-type PlaceReader = (context: Context, args: Ids, grant: Granted) => RootPlace | Promise<RootPlace>;
+/**
+ * Returns the place that the arguments of a root field name, for a caller who passed its gate; stored in
+ * `extensions.placeOf` of the field.
+ */
+export type PlaceReader = (context: Context, args: Ids, grant: Granted) => RootPlace | Promise<RootPlace>;
 
 /**
  * Denies by default: root fields, fields with their own resolver and fields that return another object do not build
@@ -103,6 +106,7 @@ export class AccessPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
         ...fieldConfig.extensions,
         access: requirement ?? 'inherited',
         gate: gateOf(fieldConfig),
+        ...(ROOTS.has(fieldConfig.parentType) && { placeOf: placeReader(fieldConfig) }),
         isCredential: (fieldConfig.pothosOptions as { isCredential?: boolean }).isCredential ?? false,
         mayFail: (fieldConfig.pothosOptions as { mayFail?: readonly ErrorCode[] }).mayFail ?? [],
       },
