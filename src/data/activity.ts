@@ -7,6 +7,7 @@ import { DEFAULT_NAMESPACE, type Place } from '../core/place.ts';
 import type { ResourceWord } from '../core/resources.ts';
 import { isDatabaseAway } from '../platform/postgres/faults.ts';
 import { bulkInsert } from './bulk-insert.ts';
+import { RESOURCE_IS_THERE } from './named-resources.ts';
 import type { Sql } from './sql.ts';
 import type { Write } from './writes.ts';
 
@@ -88,8 +89,7 @@ export function activityRow(caller: Caller, entry: ActivityEntry, outcome?: Outc
     org_id: recordable(entry.orgId),
     user_id: userId,
     workspace_id: recordable(entry.workspaceId),
-    // the word says nothing about which namespace it was
-    namespace_id: entry.namespaceId === DEFAULT_NAMESPACE ? null : recordable(entry.namespaceId),
+    namespace_id: recordable(entry.namespaceId),
     environment_id: recordable(entry.environmentId),
     app_id: recordable(entry.appId),
     principal_type: principal?.type ?? (request.method === TASK_METHOD ? 'system' : userId ? 'user' : 'anonymous'),
@@ -118,53 +118,68 @@ export function activityRow(caller: Caller, entry: ActivityEntry, outcome?: Outc
  * Ids of refused requests are arbitrary text from the caller: stored as far as PostgreSQL can store them, and no longer
  * than a real id.
  */
-const recordable = (id: string | null | undefined): string | null =>
+export const recordable = (id: string | null | undefined): string | null =>
   id?.toWellFormed().replaceAll('\0', '\uFFFD').slice(0, 128) ?? null;
 
 const insert = bulkInsert('activity', columns);
+const names = Object.keys(columns) as (keyof ActivityRow)[];
 
 const isThere = (table: string, column: string): string =>
   `(r.${column} is null or exists (select from ${table} p where p.id = r.${column} and p.org_id = r.org_id))`;
+const inPlaces = `${isThere('workspaces', 'workspace_id')} and ${isThere('apps', 'app_id')}
+  and ${isThere('namespaces', 'namespace_id')} and ${isThere('environments', 'environment_id')}`;
 
 /**
- * Which columns of a refused request keep what it named. A stranger is in no list but the organization's, and what is
- * not there has none: whatever they make up, they make no sums of it.
+ * Which columns keep what an answered request named. What is not there has no list and no sums, and a stranger is in no
+ * list but that of the organization: whatever callers make up, they make no sums of it.
  */
 const kept = {
   org_id: 'exists (select from organizations o where o.id = r.org_id)',
-  user_id: 'm.is_member',
-  token_id: 'm.is_member',
-  workspace_id: `m.is_member and ${isThere('workspaces', 'workspace_id')}`,
-  app_id: `m.is_member and ${isThere('apps', 'app_id')}`,
-  namespace_id: `m.is_member and ${isThere('namespaces', 'namespace_id')}`,
-  environment_id: `m.is_member and ${isThere('environments', 'environment_id')}`,
-  resource_id: `m.is_member and r.status_code <> 404 and ${isThere('workspaces', 'workspace_id')}
-    and ${isThere('apps', 'app_id')} and ${isThere('namespaces', 'namespace_id')}
-    and ${isThere('environments', 'environment_id')}`,
+  user_id: 'm.may_be_listed',
+  token_id: 'm.may_be_listed',
+  workspace_id: `m.may_be_listed and ${isThere('workspaces', 'workspace_id')}`,
+  app_id: `m.may_be_listed and ${isThere('apps', 'app_id')}`,
+  namespace_id: `m.may_be_listed and ${isThere('namespaces', 'namespace_id')}`,
+  environment_id: `m.may_be_listed and ${isThere('environments', 'environment_id')}`,
+  resource_id: `r.success or r.resource_id is null
+    or m.may_be_listed and r.status_code <> 404 and ${inPlaces} and ${RESOURCE_IS_THERE}`,
 } as const satisfies Partial<Record<keyof ActivityRow, string>>;
 const keptColumns = Object.keys(kept) as (keyof typeof kept)[];
 
 /** Properties of a record whose value may be in its column, or in `named` under the name of the column. */
 export const namedColumns: readonly string[] = keptColumns;
 
+const DEFAULT_NAMESPACE_ID = `(select n.id from namespaces n
+  where n.org_id = u.org_id and n.workspace_id = u.workspace_id and n.slug = '${DEFAULT_NAMESPACE}')`;
+
+/** Requests name a namespace by a word, and an entitlement by its model: records have the identifiers of both. */
+const identified: Partial<Record<keyof ActivityRow, string>> = {
+  namespace_id: `case u.namespace_id when '${DEFAULT_NAMESPACE}' then ${DEFAULT_NAMESPACE_ID}
+    else u.namespace_id end`,
+  resource_id: `case
+    when u.resource_type = 'namespace' and u.resource_id = '${DEFAULT_NAMESPACE}' then ${DEFAULT_NAMESPACE_ID}
+    when u.resource_type = 'model_entitlement' then coalesce((select e.id from model_entitlements e
+      where e.workspace_id = u.workspace_id and e.logical_model_id = u.resource_id), u.resource_id)
+    else u.resource_id end`,
+};
+
 /**
  * Inserts records of requests that have been answered, in one statement for any number. One that was inserted before,
  * although the answer was lost, is left as it is.
  */
-const INSERT_ANSWERED = `insert into activity (${Object.keys(columns).join(', ')}, named)
-  select ${Object.keys(columns)
+const INSERT_ANSWERED = `insert into activity (${names.join(', ')}, named)
+  select ${names
     .map((name) => (name in kept ? `case when k.${name} is not false then r.${name} end` : `r.${name}`))
     .join(', ')},
     case when k.org_id is not null then nullif(jsonb_strip_nulls(jsonb_build_object(${keptColumns
       .map((name) => `'${name}', case when not k.${name} then r.${name} end`)
       .join(', ')})), '{}') end
-  from unnest(${Object.values(columns)
-    .map((type, index) => `$${index + 1}::${type}[]`)
-    .join(', ')}) r(${Object.keys(columns).join(', ')})
+  from (select ${names.map((name) => `${identified[name] ?? `u.${name}`} as ${name}`).join(', ')}
+    from unnest(${names.map((name, index) => `$${index + 1}::${columns[name]}[]`).join(', ')}) u(${names.join(', ')})) r
   left join lateral (select ${keptColumns.map((name) => `${kept[name]} as ${name}`).join(', ')}
-    from (select exists (select from organization_members m
-      where m.org_id = r.org_id and m.user_id = r.user_id) as is_member) m
-  ) k on not r.success and r.org_id is not null and r.principal_type <> 'anonymous'
+    from (select r.success or exists (select from organization_members m
+      where m.org_id = r.org_id and m.user_id = r.user_id) as may_be_listed) m
+  ) k on r.org_id is not null and r.principal_type <> 'anonymous'
   on conflict do nothing`;
 
 /**
@@ -176,7 +191,6 @@ export function recordOfChanged(
   first: number,
   metadata: string,
 ): { text: string; parameters(row: ActivityRow): unknown[] } {
-  const names = Object.keys(columns) as (keyof ActivityRow)[];
   const values = names.map(
     (name, index) => `$${first + index}::${columns[name]}${name === 'metadata' ? ` || ${metadata}` : ''}`,
   );
@@ -264,7 +278,7 @@ export class ActivityRecorder {
     while (this.#pending.length > 0) {
       const batch = this.#pending.splice(0, MAX_BATCH);
       try {
-        await this.#sql.write(INSERT_ANSWERED, insert.parameters(batch));
+        await this.#sql.change(INSERT_ANSWERED, insert.parameters(batch));
         this.#isAway = false;
       } catch (error) {
         if (!isDatabaseAway(error)) {
@@ -285,7 +299,7 @@ export class ActivityRecorder {
   /** One record that PostgreSQL refuses must not fail the others. */
   async #writeEach(batch: readonly ActivityRow[], cause: unknown): Promise<void> {
     for (const row of batch) {
-      await this.#sql.write(INSERT_ANSWERED, insert.parameters([row])).catch((error: unknown) => {
+      await this.#sql.change(INSERT_ANSWERED, insert.parameters([row])).catch((error: unknown) => {
         if (isDatabaseAway(error)) this.#pending.push(row);
         else this.#lost += 1;
       });

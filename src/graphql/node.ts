@@ -2,6 +2,7 @@ import type { ObjectRef } from '@pothos/core';
 import { isRefusal } from '../core/errors.ts';
 import { kindOfId } from '../core/ids.ts';
 import type { IdKind } from '../core/resources.ts';
+import { recordable } from '../data/activity.ts';
 import { builder } from './builder.ts';
 import type { Context } from './context.ts';
 
@@ -73,7 +74,9 @@ builder.queryFields((t) => ({
         {
           action: 'read',
           resourceType: kind ?? 'node',
-          resourceId: id,
+          // what is not there for the caller has no history
+          resourceId: row ? id : null,
+          metadata: row ? {} : { asked: recordable(id) },
           orgId: orgId ?? context.actor.principal.orgId,
           workspaceId,
         },

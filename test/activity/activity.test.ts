@@ -226,6 +226,39 @@ describe('the list of activity', () => {
     expect((await free<List>(`${org(ann)}/activity`)).body.total).toBeGreaterThan(body.total);
   });
 
+  it('asks of a token for `activity:read`, which gives what its owner may read', async () => {
+    const ann = await register(app, { name: 'ann' });
+    const ben = await colleague(app, ann, 'member');
+    const appId = await made(ann, `${workspace(ann)}/apps`, 'app_id', { name: 'a' });
+    const inApp = `${workspace(ann)}/apps/${appId}`;
+    const augmentation_id = await made(ann, `${inApp}/augmentations`, 'augmentation_id', { name: 'a' });
+    const endpoint = await made(ann, `${inApp}/endpoints`, 'endpoint_id', { name: 'e', path: '/e', augmentation_id });
+    await ben.call('GET', workspace(ann));
+    const ofUser = (userId: string) => `${org(ann)}/users/${userId}/activity`;
+    const all = [org(ann), workspace(ann)].flatMap((of) => [`${of}/activity`, `${of}/activity/summary`]);
+    const parts = [`${inApp}/activity`, `${inApp}/endpoints/${endpoint}/activity`];
+    const asked = async (owner: Person, permissions: string[], paths: readonly string[]) => {
+      const { headers } = await issueToken(app, { orgId: ann.orgId, headers: owner.headers }, { permissions });
+      await written();
+      const answers = [];
+      for (const url of paths) answers.push(await app.server.inject({ method: 'GET', url, headers }));
+      return answers.map((answer) => ({ status: answer.statusCode, body: answer.json<List & Summary>() }));
+    };
+    const paths = [...all, ...parts, ofUser(ann.userId), `${ofUser(ann.userId)}/summary`];
+    for (const { status, body } of await asked(ann, ['workspace:read', 'analytics:read'], paths)) {
+      expect(status).toBe(403);
+      expect(body).toMatchObject({ details: { required_permission: 'activity:read' } });
+    }
+    for (const { status } of await asked(ann, ['activity:read'], paths)) expect(status).toBe(200);
+    const [everybody] = await asked(ann, ['activity:read'], all);
+    expect(new Set(everybody!.body.activities.map(({ user_id }) => user_id))).toEqual(
+      new Set([ann.userId, ben.userId]),
+    );
+    const [own, , , , others] = await asked(ben, ['activity:read'], [...all, ofUser(ann.userId)]);
+    expect(new Set(own!.body.activities.map(({ user_id }) => user_id))).toEqual(new Set([ben.userId]));
+    expect(others!.status).toBe(403);
+  });
+
   it('has the same over GraphQL, with more filters, also below what has a history', async () => {
     const ann = await register(app, { name: 'ann' });
     const appId = await made(ann, `${workspace(ann)}/apps`, 'app_id', { name: 'a' });

@@ -126,3 +126,84 @@ describe('a refused request of a member', () => {
     expect(data.secret.activity).toEqual({ totalCount: 1, nodes: [{ userId: member.userId, statusCode: 403 }] });
   });
 });
+
+describe('what a member makes up in a real place', () => {
+  it('makes no sums, by whatever way it is refused or not found', async () => {
+    const home = `${org()}/workspaces/${owner.workspaceId}`;
+    const viewer = await colleague(app, owner, 'viewer');
+    await viewer.call('GET', `${org()}/secrets`);
+    await member.call('GET', `${home}/namespaces/default/threads`);
+    const before = await summed();
+    const made = [newId('secret'), newId('tool'), newId('provider_account'), newId('thread'), newId('app')];
+    const [secret, tool, account, thread, app_] = made;
+    expect((await viewer.call('DELETE', `${org()}/secrets/${secret}`)).status).toBe(403);
+    expect((await viewer.call('PUT', `${org()}/tools/${tool}`, { name: 'x' })).status).toBe(403);
+    expect((await owner.call('PATCH', `${org()}/provider-accounts/${account}`, { name: 7 })).status).toBe(422);
+    expect((await owner.call('PUT', `${home}/namespaces/default/threads/${thread}`, { title: 7 })).status).toBe(422);
+    expect((await viewer.call('DELETE', `${home}/apps/${app_}`)).status).toBe(403);
+    await owner.ask('query ($a: ID!, $b: ID!) { a: node(id: $a) { id } b: node(id: $b) { id } }', {
+      a: secret,
+      b: 'nothing',
+    });
+    const more = (await summed()).filter((scope) => !before.includes(scope));
+    expect(more.filter((scope) => /^resource|^app|^namespace/.test(scope))).toEqual([]);
+    const { body } = await owner.call<Listed>('GET', `${org()}/activity?limit=200`);
+    const named = body.activities.map(({ resource_id }) => resource_id);
+    for (const id of made) expect(named).toContain(id);
+  });
+});
+
+describe('a record of what a request names otherwise', () => {
+  const recordsOf = async (path: string) => {
+    await app.services.activity.flush();
+    return app.database.prisma.activity.findMany({
+      where: { path },
+      orderBy: { id: 'asc' },
+      select: { action: true, resourceId: true, namespaceId: true },
+    });
+  };
+
+  it('has the identifier of the namespace `default`', async () => {
+    const namespaces = `${org()}/workspaces/${owner.workspaceId}/namespaces`;
+    const { id } = await app.database.prisma.namespace.findFirstOrThrow({
+      where: { workspaceId: owner.workspaceId, slug: 'default' },
+    });
+    const threads = `${namespaces}/default/threads`;
+    await owner.call('GET', threads);
+    await owner.call('POST', threads, { title: 'a thread' });
+    await owner.call('POST', threads, { title: 7 });
+    expect(await recordsOf(threads)).toEqual([
+      { action: 'list', resourceId: null, namespaceId: id },
+      { action: 'create', resourceId: expect.stringMatching(/^thr_/) as string, namespaceId: id },
+      { action: 'create', resourceId: null, namespaceId: id },
+    ]);
+    await owner.call('GET', `${namespaces}/default`);
+    await owner.call('DELETE', `${namespaces}/default`);
+    expect(await recordsOf(`${namespaces}/default`)).toEqual([
+      { action: 'read', resourceId: id, namespaceId: id },
+      { action: 'delete', resourceId: id, namespaceId: id },
+    ]);
+  });
+
+  it('has the identifier of an entitlement, which requests name by its model', async () => {
+    const entitlements = `${org()}/workspaces/${owner.workspaceId}/model-entitlements`;
+    await owner.call('POST', `${org()}/model-catalog`, { logical_model_id: 'large', name: 'Large' });
+    await owner.call('POST', entitlements, { logical_model_id: 'large' });
+    const one = `${entitlements}/large`;
+    await owner.call('PATCH', one, { enabled: false });
+    await owner.call('PATCH', one, { enabled: 7 });
+    await member.call('DELETE', one);
+    const { id } = await app.database.prisma.modelEntitlement.findFirstOrThrow({
+      where: { workspaceId: owner.workspaceId },
+    });
+    expect((await recordsOf(one)).map(({ resourceId }) => resourceId)).toEqual([id, id, id]);
+    await app.services.activity.flush();
+    const { data } = await owner.ask<{ modelEntitlement: { activity: { totalCount: number } } }>(
+      `query ($org: ID!, $ws: ID!) {
+        modelEntitlement(orgId: $org, workspaceId: $ws, logicalModelId: "large") { activity { totalCount } }
+      }`,
+      { org: owner.orgId, ws: owner.workspaceId },
+    );
+    expect(data.modelEntitlement.activity.totalCount).toBe(4);
+  });
+});

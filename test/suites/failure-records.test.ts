@@ -69,11 +69,11 @@ test.each(operations.map((operation) => [routeOf(operation), operation] as const
     // what the path and the query name is in both; what was only found or made on the way, in the success alone
     const known = Object.values({ ...done.params, ...done.query });
     const named = (id: string | null | undefined) => (known.includes(id ?? '') ? id : null);
-    // an entitlement is found by its model, and known by an id of its own
+    // an entitlement is found by its model, and recorded by an id of its own
     const isFound =
       operation.method !== 'POST' && failure?.resourceId && success?.resourceId && !named(success.resourceId);
     expect({ ...failure, orgId: named(failure?.orgId) }).toMatchObject({
-      resourceId: isFound ? Object.values(done.params).at(-1) : named(success?.resourceId),
+      resourceId: isFound ? success.resourceId : named(success?.resourceId),
       orgId: named(success?.orgId),
       workspaceId: named(success?.workspaceId),
       appId: named(success?.appId),
