@@ -61,6 +61,8 @@ refersTo(Execution, {
   actionId: 'action',
   tokenId: 'api_token',
 });
+const status = { oneOf: ['completed', 'failed', 'running'] };
+
 readable(Execution, {
   kind: 'execution',
   below: {
@@ -71,6 +73,16 @@ readable(Execution, {
     ],
   },
   reads: ({ executions }) => executions.reads,
+  filters: () =>
+    builder.args((t) => ({
+      appId: t.id({ constraints: bounds.id, description: 'Only executions of this app.' }),
+      status: t.string({ constraints: status, description: 'Only `running`, `completed` or `failed` ones.' }),
+      startedFrom: t.field({ type: 'DateTime', description: 'Only executions that began at this time or later.' }),
+      startedBefore: t.field({
+        type: 'DateTime',
+        description: 'Only executions that began before this time. A time before `startedFrom` is an error.',
+      }),
+    })),
   one: {
     description: 'An execution by the identifier that its runner gave it.',
     arg: 'executionId',
@@ -108,7 +120,7 @@ const ReportExecutionInput = builder.inputType('ReportExecutionInput', {
     endpointId: t.id({ constraints: bounds.id, description: 'The endpoint of its request: one of the app.' }),
     actionId: t.id({ constraints: bounds.id, description: 'The action that started it: one of the app.' }),
     status: t.string({
-      constraints: { oneOf: ['completed', 'failed', 'running'] },
+      constraints: status,
       description: '`running` (default), `completed` or `failed`. An execution that has ended stays so.',
     }),
     stagesCompleted: t.int({ constraints: { min: 0, max: 10_000 }, description: 'Number of stages that are done.' }),

@@ -1,12 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Actor } from '../access/caller.ts';
 import type { AppPlace, WorkspacePlace } from '../access/checked-place.ts';
-import { notFound } from '../core/errors.ts';
+import { invalidInput, notFound } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import type { Owner } from '../core/owner.ts';
 import type { EventName } from '../core/resources.ts';
 import { brokenUnique, type Tx } from '../data/changes.ts';
 import { findRow } from '../data/find-row.ts';
+import type { PageArgs } from '../data/page.ts';
 import { columnsOf } from '../data/pages.ts';
 import { Reads } from '../data/reads.ts';
 import { emitChange } from '../data/record-change.ts';
@@ -25,25 +26,50 @@ import {
   usedSince,
 } from './execution.progress.ts';
 
-const executions = {
-  kind: 'execution',
+/** Filters of a list of runs. All of them apply. */
+export interface ExecutionFilters {
+  appId?: string | null;
+  /** `running`, `completed` or `failed`. */
+  status?: string | null;
+  /** The earliest start, which is included. */
+  startedFrom?: Date | null;
+  /** The latest start, which is not included. */
+  startedBefore?: Date | null;
+}
+
+type ExecutionArgs = PageArgs & ExecutionFilters;
+
+const executionsOf = ({ access }: ServiceDeps) => ({
+  kind: 'execution' as const,
   from: 'executions',
   columns: columnsOf(Object.values(Prisma.ExecutionScalarFieldEnum)),
-  knownBy: 'executionId',
+  knownBy: 'executionId' as const,
   placeCount: 'executions',
-} as const;
+  filters: ({ appId, status, startedFrom, startedBefore }: ExecutionArgs) => ({
+    't.app_id = ?': appId,
+    't.status = ?': status,
+    't.started_at >= ?': startedFrom,
+    't.started_at < ?': startedBefore,
+  }),
+  demands: async (place: WorkspacePlace, { appId, startedFrom, startedBefore }: ExecutionArgs) => {
+    if (startedFrom && startedBefore && startedBefore < startedFrom)
+      throw invalidInput(['startedBefore'], 'the end is before the start');
+    if (appId) await access.findPart(place, 'app', appId);
+  },
+});
 
 /** Runs of augmentations: what runs them is not this service, what they did is known here. */
 export class ExecutionService implements Owner {
-  readonly reads: Reads<Execution, WorkspacePlace>;
+  readonly reads: Reads<Execution, WorkspacePlace, ExecutionArgs>;
   /** The runs of one app. */
-  readonly ofApp: Reads<Execution, AppPlace>;
+  readonly ofApp: Reads<Execution, AppPlace, ExecutionArgs>;
   /** As long as activity records are kept. */
   readonly retention = [`delete from executions where created_at < now() - interval '90 days'`];
   readonly #deps: ServiceDeps;
 
   constructor(deps: ServiceDeps) {
     this.#deps = deps;
+    const executions = executionsOf(deps);
     this.reads = new Reads(deps, { ...executions, below: ['orgId', 'workspaceId'] });
     this.ofApp = new Reads(deps, {
       ...executions,

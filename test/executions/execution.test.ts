@@ -299,3 +299,40 @@ test('a run outlives its augmentation', async () => {
   expect((await report({ status: 'completed' })).body).toEqual(await get());
   expect(await get()).toMatchObject({ status: 'completed', augmentation_id: augmentationId });
 });
+
+test('a list has filters: the app, the status and the time of the start, each exactly', async () => {
+  const one = await createRunner();
+  const { who } = one;
+  const other = await createPipeline(app, who);
+  const { augmentation_id } = await other.augmentation();
+  const at = (minute: number) => new Date(Date.UTC(2026, 9, 1, 12, minute)).toISOString();
+  await one.report({ execution_id: 'a', started_at: at(0) });
+  await one.report({ execution_id: 'b', started_at: at(10), status: 'failed' });
+  await one.report({ execution_id: 'c', started_at: at(20), status: 'completed' });
+  await one.report({ execution_id: 'd', app_id: other.appId, augmentation_id, started_at: at(30) });
+  const query = `query ($orgId: ID!, $workspaceId: ID!, $app: ID, $status: String, $from: DateTime, $before: DateTime) {
+    executions(orgId: $orgId, workspaceId: $workspaceId, appId: $app, status: $status, startedFrom: $from,
+      startedBefore: $before) { totalCount nodes { executionId } } }`;
+  const ask = (filters: object) =>
+    who.ask<{ executions: { totalCount: number; nodes: { executionId: string }[] } }>(query, {
+      orgId: who.orgId,
+      workspaceId: who.workspaceId,
+      ...filters,
+    });
+  const found = async (filters: object) => {
+    const { totalCount, nodes } = (await ask(filters)).data.executions;
+    expect(totalCount).toBe(nodes.length);
+    return nodes.map(({ executionId }) => executionId).join('');
+  };
+  expect(await found({})).toBe('dcba');
+  expect(await found({ app: one.appId })).toBe('cba');
+  expect(await found({ app: other.appId, status: 'failed' })).toBe('');
+  expect(await found({ status: 'running' })).toBe('da');
+  expect(await found({ status: 'failed' })).toBe('b');
+  expect(await found({ from: at(10), before: at(30) })).toBe('cb');
+  expect(await found({ app: one.appId, status: 'running', before: at(10) })).toBe('a');
+  const codes = async (filters: object) => (await ask(filters)).errors?.map(({ extensions: { code } }) => code);
+  expect(await codes({ from: at(10), before: at(0) })).toEqual(['VALIDATION_ERROR']);
+  expect(await codes({ status: 'lost' })).toEqual(['VALIDATION_ERROR']);
+  expect(await codes({ app: 'app_none' })).toEqual(['RESOURCE_NOT_FOUND']);
+});
