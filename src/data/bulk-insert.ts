@@ -1,4 +1,5 @@
-import type { Write } from './writes.ts';
+import { type NewRow, type TableName, tableOf } from './tables.ts';
+import type { Statement, Write } from './writes.ts';
 
 /**
  * One prepared text that inserts any number of rows, with one array per column: the planning cost does not grow with
@@ -39,4 +40,22 @@ export function bulkInsert<Column extends string>(
       };
     },
   };
+}
+
+/**
+ * The same for rows of a table as they are given to it. A value of `undefined` is written as null.
+ * @param types PostgreSQL type by property: of all properties that the rows have
+ */
+export function bulkInsertOf<Name extends TableName, Property extends keyof NewRow<Name> & string>(
+  name: Name,
+  types: Readonly<Record<Property, string>>,
+): (rows: readonly NewRow<Name>[]) => Statement {
+  const { columns, json } = tableOf(name);
+  const properties = Object.keys(types) as Property[];
+  const { text } = bulkInsert<string>(name, Object.fromEntries(properties.map((one) => [columns[one]!, types[one]])));
+  const stored = (row: NewRow<Name>, property: Property): unknown => {
+    const value: unknown = row[property] ?? null;
+    return value !== null && json.has(property) ? JSON.stringify(value) : value;
+  };
+  return (rows) => ({ text, values: properties.map((property) => rows.map((row) => stored(row, property))) });
 }

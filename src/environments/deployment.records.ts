@@ -3,7 +3,7 @@ import type { WorkspacePlace } from '../access/checked-place.ts';
 import type { Action } from '../core/actions.ts';
 import { newId } from '../core/ids.ts';
 import type { EventName } from '../core/resources.ts';
-import { bulkInsert } from '../data/bulk-insert.ts';
+import { bulkInsertOf } from '../data/bulk-insert.ts';
 import type { Tx } from '../data/changes.ts';
 import { emitChange } from '../data/record-change.ts';
 import type { Deployment } from '../generated/prisma/client.ts';
@@ -49,36 +49,23 @@ export function recordRemovals(tx: Tx, actor: Actor, place: WorkspacePlace, slot
     nextRecord(actor, place, slot, { action: 'undeploy', releaseId: slot.releaseId }),
   );
   if (removals.length === 0) return;
-  const rows = removals.map((of) => ({
-    id: of.id,
-    org_id: of.orgId,
-    workspace_id: of.workspaceId,
-    environment_id: of.environmentId,
-    app_id: of.appId,
-    number: of.number,
-    release_id: of.releaseId,
-    previous_release_id: of.previousReleaseId,
-    action: of.action,
-    deployed_by: of.deployedBy,
-    deployed_at: of.deployedAt,
-  }));
-  tx.write({ text: records.text, values: records.parameters(rows) });
+  tx.write(records(removals));
   for (const record of removals) tell(tx, record);
 }
 
 /** One text for any number of rows: a deleted app may be deployed in many environments. */
-const records = bulkInsert('deployments', {
+const records = bulkInsertOf('deployments', {
   id: 'text',
-  org_id: 'text',
-  workspace_id: 'text',
-  environment_id: 'text',
-  app_id: 'text',
+  orgId: 'text',
+  workspaceId: 'text',
+  environmentId: 'text',
+  appId: 'text',
   number: 'int',
-  release_id: 'text',
-  previous_release_id: 'text',
+  releaseId: 'text',
+  previousReleaseId: 'text',
   action: 'text',
-  deployed_by: 'text',
-  deployed_at: 'timestamptz',
+  deployedBy: 'text',
+  deployedAt: 'timestamptz',
 });
 
 /**

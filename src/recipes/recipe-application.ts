@@ -5,8 +5,8 @@ import { newApp } from '../apps/app.service.ts';
 import { insertAugmentation } from '../augmentations/augmentation.service.ts';
 import type { StageInput } from '../augmentations/augmentation-stages.ts';
 import { DEFAULT_NAMESPACE } from '../core/place.ts';
+import { bulkInsertOf } from '../data/bulk-insert.ts';
 import type { Tx } from '../data/changes.ts';
-import { insertRows } from '../data/insert-rows.ts';
 import { emitChange, recordChange } from '../data/record-change.ts';
 import { statement } from '../data/writes.ts';
 import { newEndpoint } from '../endpoints/endpoint.service.ts';
@@ -114,6 +114,26 @@ function insertAugmentations(
   return made;
 }
 
+const inApp = { id: 'text', orgId: 'text', workspaceId: 'text', appId: 'text', createdBy: 'text' } as const;
+const running = { name: 'text', description: 'text', augmentationId: 'text', enabled: 'boolean' } as const;
+const endpointRows = bulkInsertOf('endpoints', {
+  ...inApp,
+  ...running,
+  path: 'text',
+  method: 'text',
+  metadata: 'jsonb',
+});
+const actionRows = bulkInsertOf('actions', {
+  ...inApp,
+  ...running,
+  kind: 'text',
+  triggerEvent: 'text',
+  cron: 'text',
+  timezone: 'text',
+  input: 'jsonb',
+  nextFireAt: 'timestamptz',
+});
+
 /** The endpoints, the main one first. */
 function insertEndpoints(tx: Tx, actor: Actor, place: AppPlace, { definition, ids }: RecipePlan): { id: string }[] {
   const rows = endpointsOf(definition).map(({ key, augmentation, metadata, method, enabled, ...rest }) => {
@@ -127,7 +147,7 @@ function insertEndpoints(tx: Tx, actor: Actor, place: AppPlace, { definition, id
       metadata: (metadata ?? {}) as Parameters<typeof newEndpoint>[2]['metadata'],
     });
   });
-  if (rows.length > 0) tx.write(insertRows('endpoints', rows));
+  if (rows.length > 0) tx.write(endpointRows(rows));
   return rows;
 }
 
@@ -144,7 +164,7 @@ function insertActions(tx: Tx, actor: Actor, place: AppPlace, { definition: { ac
       ...startOf(action),
     });
   });
-  if (rows.length > 0) tx.write(insertRows('actions', rows));
+  if (rows.length > 0) tx.write(actionRows(rows));
 }
 
 function grouped<Item>(items: readonly Item[], keyOf: (item: Item) => string): Map<string, Item[]> {
