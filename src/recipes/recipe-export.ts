@@ -2,7 +2,7 @@ import type { Access } from '../access/access.ts';
 import type { Actor } from '../access/caller.ts';
 import type { AppPlace } from '../access/checked-place.ts';
 import { type Augmentation, augmentations } from '../augmentations/augmentation.source.ts';
-import { conflict, notFound } from '../core/errors.ts';
+import { conflict, InputError, notFound } from '../core/errors.ts';
 import { kindOfId } from '../core/ids.ts';
 import { slugged } from '../core/slug.ts';
 import { selectList } from '../data/pages.ts';
@@ -10,7 +10,9 @@ import type { Sql } from '../data/sql.ts';
 import { limits } from './recipe.words.ts';
 import type { RecipeDefinition, RecipeDocument, RecipeRequirements } from './recipe-document.ts';
 import { mapTexts } from './recipe-parameters.ts';
+import { planOf } from './recipe-plan.ts';
 import { requirementsOf } from './recipe-requirements.ts';
+import { checkForm } from './recipe-schema.ts';
 import { isAllowed } from './recipe-surroundings.ts';
 
 /** An app as a recipe, and what could not be kept. */
@@ -117,7 +119,30 @@ export async function exportApp(
       : await sql.read<{ id: string; name: string }>(SECRETS, [orgId, workspaceId, secretIds, sharedSecrets, secrets]);
   const recipe = new Export(whole, appId, new Map(names.map(({ id, name }) => [id, name]))).recipe();
   if (Buffer.byteLength(JSON.stringify(recipe.recipe)) > limits.bytes) throw tooLarge(appId);
+  const grown = grownText(recipe.recipe);
+  if (grown)
+    throw conflict(
+      'app',
+      appId,
+      'too_large',
+      `With names in place of identifiers, ${grown} is longer than it may be in a recipe: shorten it.`,
+    );
   return recipe;
+}
+
+/** Names in place of identifiers may be longer: the place of what applying the recipe would refuse as too large. */
+function grownText(recipe: RecipeDocument): string | null {
+  const [wrong] = checkForm(recipe);
+  if (wrong) return wrong.path.join('.');
+  try {
+    planOf(recipe, { recipeId: recipe.id }, true);
+    return null;
+  } catch (error) {
+    if (!(error instanceof InputError)) throw error;
+    const tooLong = error.issues.find(({ type, msg }) => type.endsWith('too_long') || msg.includes('it has at most'));
+    // `input`, `recipe`
+    return tooLong ? tooLong.path.slice(2).join('.') : null;
+  }
 }
 
 const tooLarge = (appId: string) =>

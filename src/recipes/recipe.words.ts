@@ -10,9 +10,12 @@ export const parameterTypes = ['string', 'integer', 'number', 'boolean'] as cons
 /** Pattern of the local names in a recipe, and of the names of recipes. */
 export const KEY = '[a-z0-9]+(?:-[a-z0-9]+)*';
 
-/** The most of each part that a recipe has, and the most bytes of its JSON. */
+/**
+ * The most of each part that a recipe has, and the most bytes of its JSON: with what is around it, one request to
+ * `/graphql` takes it.
+ */
 export const limits = {
-  bytes: 1024 * 1024,
+  bytes: 960 * 1024,
   parameters: 50,
   augmentations: 100,
   stages: 1_000,

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { limits } from '../../src/recipes/recipe.words.ts';
 import type { RecipeDocument } from '../../src/recipes/recipe-document.ts';
 import { createPipeline, type Pipeline } from '../augmentations/pipeline.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
@@ -368,5 +369,43 @@ test('an app that is more than a recipe may be is not exported', async () => {
   expect(await exported(who, appId)).toMatchObject({
     status: 409,
     body: { error: 'RESOURCE_CONFLICT', details: { resource_type: 'app', resource_id: appId, reason: 'too_large' } },
+  });
+});
+
+test('what is exported at the very limit is applied by both faces, and what is larger is not exported', async () => {
+  const { who, url, appId, augmentation } = await createPipeline(app);
+  for (const name of ['a', 'b', 'c']) await augmentation({ name, metadata: { text: 'x'.repeat(250_000) } });
+  const fill = (bytes: number) => who.call('PUT', url, { metadata: { fill: 'x'.repeat(bytes) } });
+  await fill(0);
+  const least = Buffer.byteLength(JSON.stringify((await exported(who, appId)).body.recipe));
+  const room = limits.bytes - least;
+  expect((await fill(room + 1)).status).toBe(200);
+  expect((await exported(who, appId)).status).toBe(409);
+  await fill(room);
+  const { status, body } = await exported(who, appId);
+  expect([status, Buffer.byteLength(JSON.stringify(body.recipe))]).toEqual([200, limits.bytes]);
+  const { id, ...recipe } = body.recipe;
+  expect((await apply(who, { recipe_id: id, recipe: { id, ...recipe } })).status).toBe(200);
+  const query = `mutation ($org: ID!, $ws: ID!, $id: ID!, $recipe: JSONObject) {
+    applyRecipe(orgId: $org, workspaceId: $ws, input: { recipeId: $id, recipe: $recipe }) { appId } }`;
+  const variables = { org: who.orgId, ws: who.workspaceId, id, recipe: body.recipe };
+  const { data, errors } = await who.ask<{ applyRecipe: { appId: string } }>(query, variables);
+  expect([errors, data.applyRecipe.appId]).toEqual([undefined, expect.stringMatching(/^app_/)]);
+});
+
+test('a text that grows beyond its bound by the names of what it mentions is not exported, and is named', async () => {
+  const { who, url, appId, augmentation } = await createPipeline(app);
+  const { augmentation_id } = await augmentation({ name: 'an augmentation with a long name of its own' });
+  const mentioned = (count: number) => Array.from({ length: count }, () => augmentation_id).join(' ');
+  expect((await who.call('PUT', url, { description: mentioned(60) })).status).toBe(200);
+  const { body } = await exported(who, appId);
+  expect((await apply(who, { recipe_id: body.recipe.id, recipe: body.recipe })).status).toBe(200);
+  expect((await who.call('PUT', url, { description: mentioned(129) })).status).toBe(200);
+  expect(await exported(who, appId)).toMatchObject({
+    status: 409,
+    body: {
+      message: expect.stringContaining('description is longer than it may be'),
+      details: { resource_id: appId, reason: 'too_large' },
+    },
   });
 });
