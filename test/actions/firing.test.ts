@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { fireDue } from '../../src/actions/action-firing.ts';
 import { nextTime } from '../../src/actions/next-time.ts';
@@ -5,8 +6,10 @@ import { Changes } from '../../src/data/changes.ts';
 import { JobQueue } from '../../src/data/job-queue.ts';
 import { type Action, createPipeline, type Pipeline } from '../augmentations/pipeline.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { createTestDatabase } from '../support/database.ts';
 import { whileJobsWait } from '../support/held-jobs.ts';
 import { eventsOf } from '../support/person.ts';
+import { logQueries } from '../support/query-log.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -151,4 +154,56 @@ test('an action of a deleted workspace does not fire, and does again once it is 
   await app.database.pool.query('update workspaces set deleted_at = null where id = $1', [body.workspace_id]);
   await makeDue(action_id, '1 minute');
   await fired(action_id);
+});
+
+test('many that are due at once fire in steps of a hundred, each once', async () => {
+  const pipeline = await createPipeline(app);
+  const { pool } = app.database;
+  const ids = await whileJobsWait(app, async () => {
+    const { action_id } = await dueAction(pipeline, '-1 hours');
+    const { rows } = await pool.query<{ id: string }>(
+      `insert into actions (id, org_id, workspace_id, app_id, augmentation_id, name, kind, cron, timezone, next_fire_at)
+       select 'actn_' || lpad(n::text, 26, '0'), org_id, workspace_id, app_id, augmentation_id, name, kind, cron,
+         timezone, now() from actions, generate_series(1, 250) n where id = $1 returning id`,
+      [action_id],
+    );
+    const log = logQueries(pool);
+    const updates = (await log.during(() => fireDue(changesOf(app)))).filter((text) =>
+      text.includes('update actions a'),
+    );
+    expect(updates).toHaveLength(3);
+    return rows.map(({ id }) => id);
+  });
+  await app.jobsDone();
+  const fired = await app.database.prisma.event.groupBy({
+    by: ['resourceId'],
+    where: { type: 'action.fired', resourceId: { in: ids } },
+    _count: true,
+  });
+  expect([fired.length, new Set(fired.map(({ _count }) => _count))]).toEqual([ids.length, new Set([1])]);
+});
+
+test('what is due while no node runs fires once, by the first that starts', async () => {
+  const database = await createTestDatabase();
+  const firings = async (id: string) => {
+    const text = `select 1 from events where resource_id = $1 and type = 'action.fired'`;
+    return (await only.query(text, [id])).rowCount;
+  };
+  const only = new pg.Pool({ connectionString: database.url, max: 1 });
+  const first = await startTestApp({ databaseUrl: database.url });
+  const pipeline = await createPipeline(first);
+  const { augmentation_id } = await pipeline.augmentation();
+  const schedule = { kind: 'scheduled', cron: '0 0 1 1 *', timezone: 'UTC', augmentation_id };
+  const { action_id } = (await pipeline.action(schedule)).body;
+  await first.close();
+  await only.query(`update actions set next_fire_at = now() - interval '2 years' where id = $1`, [action_id]);
+  for (const _start of ['the first', 'another']) {
+    const node = await startTestApp({ databaseUrl: database.url, env: { DATA_DIR: first.dataDir } });
+    await vi.waitUntil(async () => (await firings(action_id)) === 1, { timeout: 20_000, interval: 20 });
+    await node.jobsDone();
+    await node.close();
+    expect(await firings(action_id)).toBe(1);
+  }
+  await only.end();
+  await database.drop();
 });
