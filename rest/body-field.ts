@@ -82,9 +82,12 @@ function search(
   }
 }
 
-/** `@body`, `@empty`, `@nothing` and `@eventId` inside a fragment would mean a different operation at each use. */
+/**
+ * `@body`, `@empty`, `@nothing`, `@redirect` and `@eventId` inside a fragment would mean a different operation at each
+ * use.
+ */
 export function misplaced(node: FieldNode): string[] {
-  return ['body', 'empty', 'nothing', 'eventId'].flatMap((name) => {
+  return ['body', 'empty', 'nothing', 'redirect', 'eventId'].flatMap((name) => {
     const directive = directiveNode(node, name);
     return directive ? [problemAt(directive, `@${name} cannot stand in a fragment.`)] : [];
   });

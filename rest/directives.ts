@@ -49,6 +49,13 @@ const upload = new GraphQLDirective({
   locations: [VARIABLE_DEFINITION],
   args: { file: { ...text, description: 'The field of the form that is the file.' } },
 });
+const form = new GraphQLDirective({
+  name: 'form',
+  description:
+    'Beside `@body`: the body may also be a form without files (`application/x-www-form-urlencoded`). Its fields are ' +
+    'those of the input object, in any spelling: `SAMLResponse` is `saml_response`.',
+  locations: [VARIABLE_DEFINITION],
+});
 const range = new GraphQLDirective({
   name: 'range',
   description: 'Inclusive bounds of a number.',
@@ -87,6 +94,13 @@ const nothing = new GraphQLDirective({
   description: 'On the `@body` field: the response body is always the JSON text `null`.',
   locations: [FIELD],
 });
+const redirect = new GraphQLDirective({
+  name: 'redirect',
+  description:
+    'On a plain field of the `@body` object: if it has a value, the answer is 303 to this address, without body. It ' +
+    'is not part of the body.',
+  locations: [FIELD],
+});
 const eventId = new GraphQLDirective({
   name: 'eventId',
   description:
@@ -113,6 +127,7 @@ export const facadeDirectives: readonly GraphQLDirective[] = [
   rest,
   body,
   upload,
+  form,
   range,
   oneOf,
   header,
@@ -121,6 +136,7 @@ export const facadeDirectives: readonly GraphQLDirective[] = [
   empty,
   nothing,
   etag,
+  redirect,
   eventId,
   lastEventId,
 ];
@@ -151,7 +167,17 @@ export const headerOf = (node: Directed) =>
     ? { name: 'last-event-id' }
     : (getDirectiveValues(header, node) as { name: string } | undefined);
 
-type PlainDirective = 'body' | 'commaList' | 'flatten' | 'empty' | 'nothing' | 'etag' | 'eventId' | 'lastEventId';
+type PlainDirective =
+  | 'body'
+  | 'form'
+  | 'commaList'
+  | 'flatten'
+  | 'empty'
+  | 'nothing'
+  | 'etag'
+  | 'redirect'
+  | 'eventId'
+  | 'lastEventId';
 
 /** Whether the node has a directive without arguments. */
 export const has = (node: Directed, name: PlainDirective): boolean =>

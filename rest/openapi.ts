@@ -1,3 +1,4 @@
+import { FORM_TYPE } from './form-fields.ts';
 import { Schemas } from './json-schema.ts';
 import type { CompiledOperation, ResponseBody } from './operation.ts';
 import type { BodyParameter, Parameter } from './parameters.ts';
@@ -166,14 +167,21 @@ function pathItem(operation: CompiledOperation, { groups, examples }: Reference,
         ...success(operation, schemas),
         ...(operation.etag ? { headers: { ETag: component('headers', 'ETag') } } : {}),
       },
+      ...(operation.response.redirect === null ? {} : { 303: redirection }),
       ...Object.fromEntries(failures),
     },
   };
 }
 
+const redirection: Json = {
+  description: 'The browser goes on to this address.',
+  headers: { Location: { required: true, schema: { type: 'string', format: 'uri' } } },
+};
+
 /** A form has its lists as repeated fields or between commas, and its objects as JSON. */
-function contentOf({ type, fileField }: BodyParameter, schemas: Schemas, example: unknown): Json {
+function contentOf({ type, fileField, takesForm }: BodyParameter, schemas: Schemas, example: unknown): Json {
   const schema = schemas.inputObject(type, fileField);
+  if (takesForm) return { ...json(schema, example), [FORM_TYPE]: { schema } };
   if (fileField === null) return json(schema, example);
   return { 'multipart/form-data': { schema, ...(example === undefined ? {} : { example }) } };
 }
@@ -205,9 +213,9 @@ function parameterObject(parameter: Parameter, schemas: Schemas): Json {
   };
 }
 
-/** The shape of an event, without the field that becomes the `id` of its frame. */
-const dataOf = ({ shape, eventId }: ResponseBody): ObjectShape | null =>
-  shape && { ...shape, fields: shape.fields.filter(({ key }) => key !== eventId) };
+/** The shape without the field that becomes the `id` of a frame, or the address of a redirect. */
+const dataOf = ({ shape, eventId, redirect }: ResponseBody): ObjectShape | null =>
+  shape && { ...shape, fields: shape.fields.filter(({ key }) => key !== eventId && key !== redirect) };
 
 function success({ response }: CompiledOperation, schemas: Schemas): Json {
   switch (response.kind) {
@@ -221,6 +229,6 @@ function success({ response }: CompiledOperation, schemas: Schemas): Json {
         content: { 'text/event-stream': { schema: schemas.output(response.type, dataOf(response)) } },
       };
     case 'value':
-      return { description: 'Success.', content: json(schemas.output(response.type, response.shape)) };
+      return { description: 'Success.', content: json(schemas.output(response.type, dataOf(response))) };
   }
 }

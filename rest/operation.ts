@@ -18,6 +18,8 @@ export interface ResponseBody {
   shape: ObjectShape | null;
   /** Key of the field that becomes the `id` of a frame and is not part of its data; `null` for none. */
   eventId: string | null;
+  /** Key of the field that becomes the address of a redirect and is not part of the body; `null` for none. */
+  redirect: string | null;
 }
 
 /** Argument -> location of its value in a request. */

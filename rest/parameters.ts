@@ -50,6 +50,8 @@ export interface BodyParameter {
   description: string;
   /** The body is a form, and this field of it a file; `null`: the body is JSON. */
   fileField: string | null;
+  /** The body may also be a form without files. */
+  takesForm: boolean;
 }
 
 export interface Parameters {
@@ -123,6 +125,7 @@ function bodyOf(
     isRequired: isNonNullType(type) && !node.defaultValue,
     description: object.description ?? targets[0]?.description ?? '',
     fileField,
+    takesForm: has(node, 'form'),
   };
 }
 

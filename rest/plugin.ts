@@ -19,10 +19,11 @@ import type { OnFault } from './errors.ts';
 import { answerOf, errorBody, frameworkErrors, sendError, ValidationFailure } from './errors.ts';
 import { EventStream, frameOf } from './events.ts';
 import { acceptForm, type FileReceiver, readForm } from './form.ts';
+import { acceptFields, bodyOfFields } from './form-fields.ts';
 import { versionsOf } from './if-match.ts';
 import type { OpenApiOptions } from './openapi.ts';
 import { buildOpenApi } from './openapi.ts';
-import type { CompiledOperation, RootArguments } from './operation.ts';
+import type { CompiledOperation, ResponseBody, RootArguments } from './operation.ts';
 import { readReference } from './reference.ts';
 
 declare module 'fastify' {
@@ -120,16 +121,18 @@ export const restPlugin: FastifyPluginAsync<RestOptions> = async (server, option
       for (const operation of own) addRoute(scope, operation, options, streams);
     });
   await register('json', acceptJson);
+  await register('fields', acceptFields);
   await register('none', ignoreBody);
   await register('form', (scope) => acceptForm(scope, receiverOf(options)));
   const reference = readReference(options.operationsDir, operations);
   await server.register(docsPlugin, { document: buildOpenApi(operations, reference, options) });
 };
 
-type BodyKind = 'json' | 'form' | 'none';
+/** `fields`: JSON, or a form without files. */
+type BodyKind = 'json' | 'fields' | 'form' | 'none';
 
 const bodyKindOf = ({ body }: CompiledOperation): BodyKind =>
-  body === null ? 'none' : body.fileField === null ? 'json' : 'form';
+  body === null ? 'none' : body.takesForm ? 'fields' : body.fileField === null ? 'json' : 'form';
 
 function receiverOf({ files }: RestOptions): FileReceiver {
   if (!files) throw new Error('A document has @upload, and nothing stores its files.');
@@ -173,6 +176,11 @@ function addRoute(
         await readForm(operation, request, receiverOf(options));
       },
     }),
+    ...(bodyKindOf(operation) === 'fields' && {
+      preValidation: async (request: FastifyRequest) => {
+        request.body = bodyOfFields(operation, request.body);
+      },
+    }),
     // a HEAD request would open a stream without a reader
     exposeHeadRoute: method === 'GET' && type !== 'subscription',
     handler:
@@ -192,11 +200,22 @@ function valueHandler(operation: CompiledOperation, admit: Admit): RouteHandlerM
     if (request.form) request.form.isKept = true;
     if (etag) reply.header('etag', etag);
     reply.code(status);
+    const address = takeRedirect(response, body);
+    if (address !== null) return reply.code(303).header('location', address).send();
     if (response.kind === 'empty') return reply.send();
     return reply
       .type('application/json; charset=utf-8')
       .send(response.kind === 'nothing' ? 'null' : JSON.stringify(body));
   };
+}
+
+/** Takes the address of a redirect out of a body. */
+function takeRedirect({ redirect }: ResponseBody, body: unknown): string | null {
+  if (redirect === null) return null;
+  const object = body as Record<string, unknown>;
+  const address = object[redirect];
+  object[redirect] = undefined; // JSON omits it
+  return typeof address === 'string' ? address : null;
 }
 
 function streamHandler(

@@ -33,11 +33,11 @@ export function responseOf(
     problems.push(problemAt(node, `@empty answers 204, not ${status}.`));
   if (status && (status < 200 || status > 299)) problems.push(problemAt(node, `${status} is no status of success.`));
   const kind = type === 'subscription' ? 'events' : isEmpty ? 'empty' : isNothing ? 'nothing' : 'value';
-  return { kind, type: field.type, shape, eventId: eventIdOf(shape) };
+  return { kind, type: field.type, shape, eventId: plainKey(shape, 'eventId'), redirect: plainKey(shape, 'redirect') };
 }
 
-const eventIdOf = (shape: ObjectShape | null): string | null =>
-  shape?.fields.find(({ node, object }) => has(node, 'eventId') && !object)?.key ?? null;
+const plainKey = (shape: ObjectShape | null, directive: 'eventId' | 'redirect'): string | null =>
+  shape?.fields.find(({ node, object }) => has(node, directive) && !object)?.key ?? null;
 
 /** Compiles the function from an execution result to the response body; see {@link CompiledOperation.bodyOf}. */
 export function bodyReader(

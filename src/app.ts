@@ -42,6 +42,7 @@ import { addRequestLog } from './http/request-log.ts';
 import { addSchemaDocuments } from './http/schema-documents.ts';
 import { cutOffSlowReaders } from './http/slow-readers.ts';
 import { cutOffSlowSenders, UPLOAD_TIMEOUT_MS } from './http/slow-senders.ts';
+import { addSsoRoutes } from './http/sso-routes.ts';
 import { addStartPage } from './http/start-page.ts';
 import { operationsDir } from './paths.ts';
 import { every } from './platform/every.ts';
@@ -105,7 +106,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   registerErrorShapes(server, { onFault: logRequestFault });
   addAnswerHeaders(server);
   await addPlugins(server, config, services);
-  addRequestContext(server, config.trustedProxies);
+  addRequestContext(server, config);
   addAdmission(server, admission);
   addIdempotency(server, {
     sql: services.sql,
@@ -124,6 +125,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     linkCaller: services.linkCaller,
     maxUploadBytes: config.maxUploadBytes,
   });
+  addSsoRoutes(server, services);
   addSchemaDocuments(server, { recipe: recipeSchema });
   addAsyncApi(server, asyncApi(TITLE));
   addStartPage(server, {

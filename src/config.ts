@@ -14,6 +14,7 @@ import {
   text,
   url,
 } from './setting.ts';
+import { isRedirectTarget } from './sso/redirect-targets.ts';
 
 type Details = Pick<Setting<unknown>, 'default' | 'defaultText' | 'secret'>;
 type WithDefault<T> = Setting<T> & { readonly default: string };
@@ -204,6 +205,13 @@ const settings = {
     'Whether the most common passwords are refused.',
     inProduction,
   ),
+  ssoRedirectUris: setting(
+    'SSO_REDIRECT_URIS',
+    list('origins, or addresses without query, between commas', isRedirectTarget),
+    'Where a sign-in at an identity provider may send a browser afterwards, like `https://app.example.com` for all ' +
+      'of its pages, or `https://app.example.com/signed-in`.',
+    { default: '', defaultText: "none but the service's own pages" },
+  ),
   accessTokenTtlSeconds: setting('ACCESS_TOKEN_TTL_SECONDS', integer(10, 86_400), 'Lifetime of an access token.', {
     default: '1800',
   }),
@@ -264,6 +272,13 @@ const settings = {
     {
       default: '30',
     },
+  ),
+  ssoStartsPerMinute: setting(
+    'SSO_STARTS_PER_MINUTE',
+    integer(0, 1_000_000),
+    'Sign-ins at identity providers that one client address may begin per minute, and as many questions whether ' +
+      'there is a provider; 0 = no limit.',
+    { default: '20' },
   ),
   registrationsPerMinute: setting(
     'REGISTRATIONS_PER_MINUTE',

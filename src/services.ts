@@ -76,6 +76,7 @@ import { OrganizationService } from './organizations/organization.service.ts';
 import { OrganizationMemberService } from './organizations/organization-member.service.ts';
 import type { RootKeys } from './platform/keys/root-keys.ts';
 import { Seal } from './platform/keys/seal.ts';
+import type { Logger } from './platform/logger.ts';
 import type { Mailer } from './platform/mail/mail.ts';
 import type { Outbound } from './platform/outbound/outbound.ts';
 import type { Database } from './platform/postgres/database.ts';
@@ -92,6 +93,7 @@ import { SecretService } from './secrets/secret.service.ts';
 import { secretNotices } from './secrets/secret-notices.ts';
 import { Vault } from './secrets/vault.ts';
 import { SourceService } from './sources/source.service.ts';
+import { SsoService } from './sso/sso.service.ts';
 import { ThreadService } from './threads/thread.service.ts';
 import { ToolInstanceService } from './tool-instances/tool-instance.service.ts';
 import { ToolInstanceTest } from './tool-instances/tool-instance.test-call.ts';
@@ -106,6 +108,7 @@ export interface ProcessDeps {
   config: Config;
   database: Database;
   mailer: Mailer;
+  logger: Logger;
   outbound: Outbound;
   keys: SigningKeys;
   rootKeys: RootKeys;
@@ -237,6 +240,8 @@ export function createServices(process: ProcessDeps) {
     secretReads,
     connections: connectionRemoval,
   });
+  const federatedSignIn = new FederatedSignIn({ ...auth });
+  const signInProviders = new IdentityProviders({ sql, vault });
   const secrets = new SecretService({ ...deps, reads: secretReads, rootKeys, vault, onFault });
   return {
     sql,
@@ -299,8 +304,19 @@ export function createServices(process: ProcessDeps) {
     credentials,
     oauthStates,
     identityProviders: new IdentityProviderService({ ...deps, vault, sessions, authentication }),
-    federatedSignIn: new FederatedSignIn({ ...auth }),
-    signInProviders: new IdentityProviders({ sql, vault }),
+    federatedSignIn,
+    signInProviders,
+    sso: new SsoService({
+      config,
+      sql,
+      changes,
+      outbound,
+      seal: new Seal(process.appSecret, 'sso state'),
+      logger: process.logger,
+      publicUrl,
+      identityProviders: signInProviders,
+      federatedSignIn,
+    }),
     connections: new ConnectionService({
       ...deps,
       credentials,

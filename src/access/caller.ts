@@ -1,4 +1,5 @@
 import type { Expectation } from '../data/expectation.ts';
+import type { Browser } from './browser.ts';
 import type { Principal } from './principal.ts';
 
 /** Stands in for the HTTP method of operations over a WebSocket. */
@@ -33,6 +34,8 @@ export interface RequestInfo {
    * known.
    */
   isRest: boolean;
+  /** The browser that sent it; `undefined` over a WebSocket. */
+  browser?: Browser;
 }
 
 /** Any caller, perhaps not authenticated. */

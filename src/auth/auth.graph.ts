@@ -23,7 +23,7 @@ const InviteInfo = builder.objectRef<{ email: string; valid: boolean }>('InviteI
   }),
 });
 
-const SignInResult = builder.objectRef<SignIn>('SignInResult').implement({
+export const SignInResult = builder.objectRef<SignIn>('SignInResult').implement({
   description: 'A token pair and its user (spec, Token pair).',
   fields: (t) => ({
     accessToken: t.exposeString('accessToken', { description: 'Send it as `Authorization: Bearer …`.' }),

@@ -35,6 +35,7 @@ import '../releases/release.graph.ts';
 import '../secrets/secret.graph.ts';
 import '../sources/source.graph.ts';
 import '../threads/thread.graph.ts';
+import '../sso/sso.graph.ts';
 import '../tool-instances/tool-instance.graph.ts';
 import '../tools/tool.graph.ts';
 import '../api-tokens/api-token.graph.ts';

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { browserOf } from '../access/browser.ts';
 import type { Caller } from '../access/caller.ts';
 import { canonicalPath } from '../access/endpoint-paths.ts';
 import { ClientAddress } from './client-address.ts';
@@ -29,8 +30,12 @@ export const pathOf = (url: string): string => {
 };
 
 /** Stores what is known about each request before it is parsed, and sends the trace id in the response. */
-export function addRequestContext(server: FastifyInstance, trustedProxies: readonly string[]): void {
+export function addRequestContext(
+  server: FastifyInstance,
+  { trustedProxies, publicUrl = '' }: { trustedProxies: readonly string[]; publicUrl?: string | undefined },
+): void {
   const clients = new ClientAddress(trustedProxies);
+  const isSecure = publicUrl.startsWith('https:');
   server.decorateRequest('caller', null as unknown as Caller);
   server.addHook('onRequest', (request, reply, done) => {
     const traceId = request.id;
@@ -47,6 +52,13 @@ export function addRequestContext(server: FastifyInstance, trustedProxies: reado
         startedAt: performance.now(),
         recorded: false,
         isRest: request.routeOptions.config.operation !== undefined,
+        get browser() {
+          return browserOf({
+            headers: request.headers,
+            setCookie: (text) => void reply.header('set-cookie', text),
+            isSecure,
+          });
+        },
       },
     };
     done();

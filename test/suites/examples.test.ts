@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readReference } from '../../rest/reference.ts';
+import { systemCaller } from '../../src/access/system-caller.ts';
 import { operationsDir } from '../../src/paths.ts';
+import { samlAnswer, samlCompany } from '../sso/companies.ts';
+import { newIdpKey } from '../sso/saml-idp.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { operations, routeOf } from '../support/operations.ts';
 import { register, signIn } from '../support/person.ts';
@@ -25,6 +28,10 @@ async function mailed(to: string): Promise<string> {
 
 /** Access tokens of operations that the owner of the world cannot call. */
 const callers: Record<string, string> = {};
+
+const idpKey = newIdpKey();
+/** The answer of a SAML provider, of which two placeholders have a part. */
+let answered: Awaited<ReturnType<typeof samlAnswer>> | undefined;
 
 /** What stands for each `{placeholder}`, made when it is asked for. */
 const placeholders: Record<string, (world: World) => Promise<string> | string> = {
@@ -52,6 +59,19 @@ const placeholders: Record<string, (world: World) => Promise<string> | string> =
     const url = `/v1/orgs/${world.ids.org_id}/api-tokens`;
     const issued = await expectOk(app, { method: 'POST', url, headers: world.as('owner'), payload: { name: 'ci' } });
     return String(issued.refresh_token_plaintext);
+  },
+  sso_email: async () => `sam@${(await samlCompany(app, idpKey)).domain}`,
+  saml_response: async () => {
+    answered = await samlAnswer(app, await samlCompany(app, idpKey), idpKey);
+    return answered.message;
+  },
+  relay_state: () => answered!.relayState,
+  sso_code: async () => {
+    const { domain, idpId } = await samlCompany(app, idpKey);
+    const provider = await app.database.prisma.identityProvider.findUniqueOrThrow({ where: { id: idpId } });
+    const email = `sue@${domain}`;
+    const identity = { subject: email, email, emailVerified: false, groups: [], claims: {} };
+    return app.services.federatedSignIn.signInForCode(provider, identity, systemCaller('test'));
   },
   other_user_id: (world) => world.guest.userId,
   // an account of the organization takes a secret of the organization

@@ -28,6 +28,10 @@ const spec: [method: string, path: string, errors: string, status: number][] = [
   ['POST', '/v1/auth/forgot-password', 'A', 200],
   ['POST', '/v1/auth/reset-password', 'A', 200],
   ['GET', '/v1/auth/me/profile', 'A', 200],
+  ['POST', '/v1/auth/sso/discover', 'S', 200],
+  ['POST', '/v1/auth/sso/initiate', 'S', 200],
+  ['POST', '/v1/auth/sso/callback/saml', 'S0', 200],
+  ['GET', '/v1/auth/sso/callback/oidc', 'S', 200],
   ['GET', '/v1/users', 'B', 200],
   ['POST', '/v1/users', 'B', 201],
   ['GET', '/v1/users/me', 'B', 200],
@@ -171,7 +175,7 @@ test('the routes of the spec are there, with their methods, paths, error sets an
     routes.map(({ method, path, errors, status }) => `${method} ${path} ${errors} ${status}`).sort();
   const wanted = spec.map(([method, path, errors, status]) => ({ method, path, errors, status }));
   expect(lines(operations.filter(({ isAddition }) => !isAddition))).toEqual(lines(wanted));
-  expect(spec).toHaveLength(149);
+  expect(spec).toHaveLength(153);
 });
 
 test('an addition takes no path of the spec', () => {
@@ -724,6 +728,19 @@ describe('the shapes of the spec', () => {
     expect(await send('POST', `${one}/promote`, { name: 'again' })).toEqual(promoted);
     const gone = await app.server.inject({ method: 'DELETE', url: one, headers: world.as('owner') });
     expect([gone.statusCode, gone.body]).toEqual([204, '']);
+  });
+
+  test('/openapi.json has exactly the operations of the spec, beside the additions', async () => {
+    type Item = { 'x-addition'?: true };
+    const { paths } = (await app.server.inject({ url: '/openapi.json' })).json<{
+      paths: Record<string, Record<string, Item>>;
+    }>();
+    const described = Object.entries(paths).flatMap(([path, items]) =>
+      Object.entries(items).flatMap(([method, item]) =>
+        item['x-addition'] ? [] : [`${method.toUpperCase()} ${path}`],
+      ),
+    );
+    expect(described.sort()).toEqual(spec.map(([method, path]) => `${method} ${path}`).sort());
   });
 
   test('untyped operations answer the text null', async () => {

@@ -60,6 +60,7 @@ export async function startTestApp({
     RATE_LIMIT_RPS: '0',
     REGISTRATIONS_PER_MINUTE: '0',
     LOGIN_FAILURES_PER_MINUTE: '0',
+    SSO_STARTS_PER_MINUTE: '0',
     PORT: '0',
     EVENT_POLL_MS: '20',
     ...env,

@@ -89,6 +89,18 @@ export class ServiceProvider {
     });
   }
 
+  /**
+   * The provider that an unsolicited response is meant to come through, by its audience: nothing of it is proven yet.
+   * `null` if the response names none, or hides it.
+   */
+  recipientOf(message: string): string | null {
+    const prefix = this.entityIdFor({ id: '' });
+    const audience = outlineOf(decoded(message)).find(
+      ({ name, text }) => name === 'Audience' && text.startsWith(prefix),
+    );
+    return audience?.text.slice(prefix.length) ?? null;
+  }
+
   async #decrypted(xml: string): Promise<string> {
     try {
       const document = await parseDomFromString(xml);

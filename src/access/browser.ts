@@ -1,0 +1,50 @@
+import { randomToken } from './random-token.ts';
+
+const TOKEN = /^[\w-]{43}$/;
+/** Longer than a sign-in takes. */
+const MAX_AGE_SECONDS = 900;
+
+/** What ties a sign-in to the browser that began it. */
+export interface Browser {
+  /** What its cookie holds; `null` without one. */
+  token: string | null;
+  /** Whether a page asked, and not a program. */
+  isBrowser: boolean;
+  /** Gives it a cookie, or renews its own. @returns what the cookie holds */
+  mark(): string;
+}
+
+/** The parts of a request and its answer that are needed for it. */
+export interface CookieJar {
+  headers: Record<string, string | string[] | undefined>;
+  setCookie: (text: string) => void;
+  /** Whether browsers reach the service over https. */
+  isSecure: boolean;
+}
+
+/**
+ * The browser behind a request. Identity providers send SAML answers by a form of their own page, and a browser adds to
+ * those only cookies with `SameSite=None`, which must be `Secure`. Without https the attribute is left out: a browser
+ * adds such cookies for two minutes after they were set, or always.
+ */
+export function browserOf({ headers, setCookie, isSecure }: CookieJar): Browser {
+  const name = isSecure ? '__Host-sso' : 'sso';
+  const given = tokenIn(headers.cookie, name);
+  return {
+    token: given,
+    isBrowser: headers.origin !== undefined || headers['sec-fetch-site'] !== undefined,
+    mark() {
+      const token = given ?? randomToken();
+      const attributes = `Path=/; HttpOnly; Max-Age=${MAX_AGE_SECONDS}${isSecure ? '; Secure; SameSite=None' : ''}`;
+      setCookie(`${name}=${token}; ${attributes}`);
+      return token;
+    },
+  };
+}
+
+function tokenIn(header: string | string[] | undefined, name: string): string | null {
+  const cookies = (Array.isArray(header) ? header.join(';') : (header ?? '')).split(';');
+  const values = cookies.map((cookie) => cookie.trim().split('=')).filter(([key]) => key === name);
+  const [value] = values.map(([, text = '']) => text).filter((text) => TOKEN.test(text));
+  return value ?? null;
+}

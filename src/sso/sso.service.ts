@@ -1,0 +1,354 @@
+import { randomBytes } from 'node:crypto';
+import type { Caller } from '../access/caller.ts';
+import { Budget } from '../access/throttle.ts';
+import type { SignIn } from '../auth/auth.service.ts';
+import type { Config } from '../config.ts';
+import { ApiError, invalidInput, notFound } from '../core/errors.ts';
+import type { Changes } from '../data/changes.ts';
+import type { Sql } from '../data/sql.ts';
+import { statement } from '../data/writes.ts';
+import type { IdentityProvider } from '../generated/prisma/client.ts';
+import type { FederatedSignIn } from '../identity-providers/federated-sign-in.ts';
+import { ClientSecretUnusable, type IdentityProviders } from '../identity-providers/identity-providers.ts';
+import type { Seal } from '../platform/keys/seal.ts';
+import type { Logger } from '../platform/logger.ts';
+import type { Outbound } from '../platform/outbound/outbound.ts';
+import { OutboundError } from '../platform/outbound/outbound-error.ts';
+import { OidcClient } from './oidc/oidc-client.ts';
+import { oidcView, samlView } from './provider-views.ts';
+import { mayRedirectTo, withParameter } from './redirect-targets.ts';
+import { ServiceKey } from './saml/service-key.ts';
+import { ServiceProvider } from './saml/service-provider.ts';
+import { SsoRefusal } from './sso-refusal.ts';
+import { type Begun, type OpenState, SsoStates } from './sso-states.ts';
+import type { VerifiedIdentity } from './verified-identity.ts';
+
+interface Deps {
+  config: Pick<Config, 'keysDir' | 'ssoRedirectUris' | 'ssoStartsPerMinute' | 'loginFailuresPerMinute'>;
+  sql: Sql;
+  changes: Changes;
+  outbound: Outbound;
+  seal: Seal;
+  logger: Logger;
+  publicUrl: () => string;
+  identityProviders: IdentityProviders;
+  federatedSignIn: FederatedSignIn;
+}
+
+/** Whether users of a mail domain sign in at a provider. */
+export interface Discovered {
+  ssoAvailable: boolean;
+  providerName: string | null;
+  protocol: string | null;
+}
+
+/** Where a sign-in goes on. */
+export interface Initiated {
+  redirectUrl: string;
+  protocol: string;
+}
+
+/** The end of a sign-in: a session, or an address to which the browser brings a code for it. */
+export type Finished = { [Name in keyof SignIn]: SignIn[Name] | null } & { redirectTo: string | null };
+
+const NO_SESSION = {
+  accessToken: null,
+  refreshToken: null,
+  tokenType: null,
+  expiresIn: null,
+  userId: null,
+  orgId: null,
+} as const;
+
+/** What finishing a try needs of its provider. */
+interface Answer {
+  identity: VerifiedIdentity;
+  /** Of SAML: it is used once. */
+  assertion: { id: string; expiresAt: Date } | null;
+}
+
+const domainOf = (email: string): string => email.slice(email.lastIndexOf('@') + 1);
+
+/**
+ * Sign-in at identity providers (spec, Single sign-on). Every message of a provider that is not accepted gets the same
+ * answer; the log has the reason.
+ */
+export class SsoService {
+  readonly #deps: Deps;
+  readonly #states: SsoStates;
+  readonly #oidc: OidcClient;
+  readonly #saml: ServiceProvider;
+  readonly #discoveries: Budget;
+  readonly #starts: Budget;
+  readonly #failures: Budget;
+
+  constructor(deps: Deps) {
+    const { config, changes, seal, outbound, publicUrl } = deps;
+    this.#deps = deps;
+    this.#states = new SsoStates({ changes, seal });
+    this.#oidc = new OidcClient(outbound);
+    this.#saml = new ServiceProvider({ publicUrl, key: new ServiceKey(config) });
+    this.#discoveries = new Budget(config.ssoStartsPerMinute || Number.MAX_SAFE_INTEGER, 60);
+    this.#starts = new Budget(config.ssoStartsPerMinute || Number.MAX_SAFE_INTEGER, 60);
+    this.#failures = new Budget(config.loginFailuresPerMinute || Number.MAX_SAFE_INTEGER, 60);
+  }
+
+  /**
+   * How users with this address sign in. Only its domain is looked at, so the answer is the same whether or not there
+   * is an account. @throws RATE_LIMIT_EXCEEDED
+   */
+  async discover(caller: Caller, email: string): Promise<Discovered> {
+    await this.#discoveries.demand(caller.request.ip);
+    const found = await this.#deps.identityProviders.byDomain(domainOf(email));
+    return found
+      ? { ssoAvailable: true, providerName: found.name, protocol: found.protocol }
+      : { ssoAvailable: false, providerName: null, protocol: null };
+  }
+
+  /**
+   * Begins a sign-in.
+   * @throws RESOURCE_NOT_FOUND `identity_provider`; InputError at `redirectUri`; RATE_LIMIT_EXCEEDED; UPSTREAM_ERROR,
+   * UPSTREAM_TIMEOUT if the provider cannot be asked
+   */
+  async initiate(caller: Caller, { email, redirectUri }: { email: string; redirectUri: string | null }) {
+    const { config, publicUrl, identityProviders } = this.#deps;
+    await this.#starts.demand(caller.request.ip);
+    if (redirectUri !== null && !mayRedirectTo(redirectUri, { listed: config.ssoRedirectUris, publicUrl: publicUrl() }))
+      throw invalidInput(['input', 'redirectUri'], "the address is not in the service's setting SSO_REDIRECT_URIS");
+    const provider = await identityProviders.byDomain(domainOf(email));
+    if (!provider) throw notFound('identity_provider', domainOf(email));
+    return this.#begin(caller, provider, { kind: 'sign_in', testId: null, redirectUri, loginHint: email });
+  }
+
+  /**
+   * Begins a sign-in that shows what would happen, and changes nothing.
+   * @returns where the administrator signs in, and the test that will have the result
+   * @throws as {@link initiate}
+   */
+  async beginTest(caller: Caller, provider: IdentityProvider, testId: string): Promise<Initiated> {
+    return this.#begin(caller, provider, { kind: 'test', testId, redirectUri: null, loginHint: null });
+  }
+
+  /** Finishes a sign-in with the code of an OpenID provider. @throws as {@link finishSaml}; UPSTREAM_ERROR */
+  async finishOidc(caller: Caller, callback: { code: string; state: string; iss: string | null }): Promise<Finished> {
+    return this.#finishing(caller, 'oidc', async () => {
+      const state = await this.#take(caller, callback.state);
+      const provider = await this.#providerOf(state, 'oidc');
+      return this.#finish(caller, provider, state, async () => {
+        const { nonce, verifier } = state;
+        if (nonce === null || verifier === null) throw new SsoRefusal('the state is of another protocol');
+        const clientSecret = await this.#deps.identityProviders.clientSecret(provider);
+        const request = { redirectUri: this.#oidcCallback, state: callback.state, nonce, verifier };
+        const identity = await this.#oidc.finish(oidcView(provider, clientSecret), request, callback);
+        return { identity, assertion: null };
+      });
+    });
+  }
+
+  /**
+   * Finishes a sign-in with the response of a SAML provider.
+   * @param callback `relayState` is the state, if the service had asked
+   * @throws AUTHENTICATION_FAILED, the same for everything that is wrong; FORBIDDEN with a reason for who may not sign
+   * in; RATE_LIMIT_EXCEEDED
+   */
+  async finishSaml(
+    caller: Caller,
+    { samlResponse: message, relayState }: { samlResponse: string; relayState: string | null },
+  ): Promise<Finished> {
+    return this.#finishing(caller, 'saml', async () => {
+      const unsolicited = await this.#unsolicited(message, relayState);
+      const state = unsolicited ? null : await this.#take(caller, relayState ?? '');
+      const provider = unsolicited ?? (await this.#providerOf(state!, 'saml'));
+      return this.#finish(caller, provider, state, async () => {
+        const accepted = await this.#saml.finish(samlView(provider), message, state?.requestId ?? null);
+        const { identity, assertionId: id, expiresAt } = accepted;
+        return { identity, assertion: { id, expiresAt } };
+      });
+    });
+  }
+
+  /** Opens the session that a code stands for. @throws AUTHENTICATION_FAILED, RATE_LIMIT_EXCEEDED */
+  async exchange(caller: Caller, code: string): Promise<SignIn> {
+    const { ip } = caller.request;
+    await this.#failures.check(ip);
+    try {
+      return await this.#deps.federatedSignIn.exchange(caller, code);
+    } catch (error) {
+      if (error instanceof ApiError && error.code === 'AUTHENTICATION_FAILED') await this.#failures.take(ip);
+      throw error;
+    }
+  }
+
+  /** What a SAML provider has to know of the service, as XML. @throws RESOURCE_NOT_FOUND `identity_provider` */
+  async metadata(providerId: string): Promise<string> {
+    const provider = await this.#deps.identityProviders.byId(providerId);
+    if (provider?.protocol !== 'saml') throw notFound('identity_provider', providerId);
+    return this.#saml.metadata(samlView(provider));
+  }
+
+  get #oidcCallback(): string {
+    return `${this.#deps.publicUrl()}/v1/auth/sso/callback/oidc`;
+  }
+
+  async #begin(
+    caller: Caller,
+    provider: IdentityProvider,
+    wanted: Pick<Begun, 'kind' | 'testId' | 'redirectUri'> & { loginHint: string | null },
+  ): Promise<Initiated> {
+    const { browser } = caller.request;
+    const { loginHint, ...kept } = wanted;
+    const state = this.#states.newState();
+    const [nonce, verifier] =
+      provider.protocol === 'oidc' ? [randomBytes(32).toString('base64url'), this.#oidc.newVerifier()] : [null, null];
+    const requestId = provider.protocol === 'saml' ? `_${randomBytes(20).toString('hex')}` : null;
+    const redirectUrl = await this.#asking(caller, provider, () =>
+      requestId === null
+        ? this.#oidc.authorizationUrl(
+            oidcView(provider, null),
+            { redirectUri: this.#oidcCallback, state, nonce: nonce!, verifier: verifier! },
+            loginHint,
+          )
+        : this.#saml.authorizationUrl(samlView(provider), { requestId, relayState: state }),
+    );
+    // a program that asks, and has no cookies, opens the address in a browser that has none either
+    const isBound = browser !== undefined && (browser.isBrowser || kept.redirectUri !== null);
+    await this.#deps.changes.run(caller, async (tx) =>
+      this.#states.begin(tx, state, {
+        ...kept,
+        orgId: provider.orgId,
+        identityProviderId: provider.id,
+        nonce,
+        verifier,
+        requestId,
+        browser: isBound ? browser.mark() : null,
+      }),
+    );
+    return { redirectUrl, protocol: provider.protocol };
+  }
+
+  #take(caller: Caller, state: string): Promise<OpenState> {
+    return this.#states.take(caller, state, caller.request.browser?.token ?? null);
+  }
+
+  async #providerOf({ identityProviderId }: OpenState, protocol: string): Promise<IdentityProvider> {
+    const provider = await this.#deps.identityProviders.byId(identityProviderId);
+    if (provider?.protocol !== protocol)
+      throw new SsoRefusal('the provider was switched off, or is of another protocol');
+    return provider;
+  }
+
+  /** The provider of a response that nobody asked for; `null` if the service had asked, or takes none. */
+  async #unsolicited(message: string, relayState: string | null): Promise<IdentityProvider | null> {
+    if (relayState !== null && /^[\w-]{43}$/.test(relayState)) return null;
+    const id = this.#saml.recipientOf(message);
+    const provider = id === null ? null : await this.#deps.identityProviders.byId(id);
+    return provider?.protocol === 'saml' && provider.samlAllowsUnsolicited ? provider : null;
+  }
+
+  /** @param ask verifies the answer of the provider */
+  async #finish(
+    caller: Caller,
+    provider: IdentityProvider,
+    state: OpenState | null,
+    ask: () => Promise<Answer>,
+  ): Promise<Finished> {
+    const { federatedSignIn, publicUrl } = this.#deps;
+    if (state?.testId) {
+      await this.#finishTest(provider, state.testId, ask);
+      return { ...NO_SESSION, redirectTo: `${publicUrl()}/account/sign-in?tested=${state.testId}` };
+    }
+    const { identity, assertion } = await ask();
+    if (assertion) await this.#useAssertion(provider, assertion);
+    const redirectUri = state?.redirectUri ?? null;
+    if (redirectUri === null)
+      return { ...(await federatedSignIn.signIn(provider, identity, caller)), redirectTo: null };
+    const code = await federatedSignIn.signInForCode(provider, identity, caller);
+    return { ...NO_SESSION, redirectTo: withParameter(redirectUri, 'code', code) };
+  }
+
+  /** Stores what a test sign-in has shown, or why it failed. */
+  async #finishTest(provider: IdentityProvider, testId: string, ask: () => Promise<Answer>): Promise<void> {
+    const { federatedSignIn, sql } = this.#deps;
+    let [failure, result]: [string | null, object | null] = [null, null];
+    try {
+      const { identity } = await ask();
+      const { claims, ...shown } = identity;
+      result = { identity: shown, claims, evaluation: await federatedSignIn.evaluate(provider, identity) };
+    } catch (error) {
+      if (!isRefusal(error) && !(error instanceof OutboundError)) throw error;
+      failure = error.message;
+    }
+    const { text, values } = statement`
+      update identity_provider_tests set status = ${failure === null ? 'succeeded' : 'failed'}, failure = ${failure},
+        result = ${result === null ? null : JSON.stringify(result)}::jsonb, finished_at = now()
+      where id = ${testId} and status = 'pending'`;
+    await sql.write(text, values);
+  }
+
+  /** @throws SsoRefusal if it was used before, on any node */
+  async #useAssertion(
+    { id }: IdentityProvider,
+    { id: assertionId, expiresAt }: { id: string; expiresAt: Date },
+  ): Promise<void> {
+    const { sql } = this.#deps;
+    const { text, values } = statement`
+      insert into sso_assertions (identity_provider_id, assertion_id, expires_at)
+      values (${id}, ${assertionId}, ${expiresAt}) on conflict do nothing`;
+    if ((await sql.write(text, values)) === 0) throw new SsoRefusal('the assertion was used before');
+  }
+
+  /** Asks a provider on behalf of somebody who begins. @throws UPSTREAM_ERROR, UPSTREAM_TIMEOUT */
+  async #asking<T>(caller: Caller, provider: IdentityProvider, ask: () => Promise<T>): Promise<T> {
+    try {
+      return await ask();
+    } catch (error) {
+      const failure = upstreamError(error, provider);
+      if (!failure) throw error;
+      this.#log(caller, provider.protocol, error);
+      throw failure;
+    }
+  }
+
+  /** Answers everything that is refused in the same way, and counts it. */
+  async #finishing(caller: Caller, protocol: string, finish: () => Promise<Finished>): Promise<Finished> {
+    const { ip } = caller.request;
+    await this.#failures.check(ip);
+    try {
+      return await finish();
+    } catch (error) {
+      const isRefused = isRefusal(error);
+      if (!isRefused && !(error instanceof OutboundError)) throw error;
+      await this.#failures.take(ip);
+      this.#log(caller, protocol, error);
+      throw isRefused ? notAccepted() : upstreamError(error, null)!;
+    }
+  }
+
+  #log({ request }: Caller, protocol: string, error: unknown): void {
+    const reason = error instanceof Error ? error.message : 'unknown';
+    this.#deps.logger.warn({ trace_id: request.traceId, protocol, reason }, 'a sign-in was not accepted');
+  }
+}
+
+const isRefusal = (error: unknown): error is SsoRefusal | ClientSecretUnusable =>
+  error instanceof SsoRefusal || error instanceof ClientSecretUnusable;
+
+/** The one answer to a message that is not accepted. */
+const notAccepted = () =>
+  new ApiError(
+    'AUTHENTICATION_FAILED',
+    {},
+    'The sign-in at the identity provider was not accepted. Start again. If it fails again, an administrator finds ' +
+      'the reason in the log of the service.',
+  );
+
+function upstreamError(error: unknown, provider: IdentityProvider | null): ApiError | null {
+  const upstream = provider?.name ?? 'identity provider';
+  if (error instanceof OutboundError)
+    return error.code === 'timeout'
+      ? new ApiError('UPSTREAM_TIMEOUT', { upstream }, `The identity provider did not answer in time.`)
+      : new ApiError('UPSTREAM_ERROR', { upstream }, `The identity provider could not be asked. ${error.message}`);
+  if (error instanceof SsoRefusal)
+    return new ApiError('UPSTREAM_ERROR', { upstream }, 'The identity provider does not answer as it should.');
+  return null;
+}
