@@ -11,6 +11,9 @@ import { PASSWORD } from './support/person.ts';
 import { type Service, startService } from './support/service.ts';
 import { openAcknowledged, openEvents } from './support/sockets.ts';
 
+// each test starts processes, with databases of their own
+vi.setConfig({ testTimeout: 90_000 });
+
 let base: string;
 const services = new Set<Service>();
 
