@@ -6,11 +6,15 @@ import { projectRoot } from '../paths.ts';
 const folder = path.join(projectRoot, 'public', 'account');
 
 /**
- * The pages that links in mails open. A page shows a button or a form. Only its script, on a click, uses up the token
- * of the link.
+ * The pages that links in mails open, and the page to sign in. A page shows a button or a form. Only its script, on a
+ * click, uses up the token of the link.
  */
-const pages = ['verify-email', 'reset-password', 'accept-invitation'];
-const assets = { 'account.js': 'text/javascript; charset=utf-8', 'account.css': 'text/css; charset=utf-8' };
+const pages = ['verify-email', 'reset-password', 'accept-invitation', 'sign-in'];
+const assets = {
+  'account.js': 'text/javascript; charset=utf-8',
+  'sign-in.js': 'text/javascript; charset=utf-8',
+  'account.css': 'text/css; charset=utf-8',
+};
 
 /**
  * Only the page's own script and style run, nothing frames it, and the link with its token is not sent anywhere else.

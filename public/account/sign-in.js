@@ -1,0 +1,130 @@
+// Asks for an e-mail address and goes the right way: to the identity provider of its domain, or to a password. With
+// `?redirect_uri=…` a sign-in at an identity provider goes on to that page. URLs are relative, so that the service may
+// run below a path of its host.
+
+/** @typedef {{ access_token: string, user: { email: string } }} Session */
+
+const given = new URLSearchParams(location.search);
+const status = byId('status');
+const here = `${location.origin}${location.pathname}`;
+
+/** @param {string} id */
+function byId(id) {
+  const element = document.getElementById(id);
+  if (!element) throw new Error(`The page has no '${id}'.`);
+  return element;
+}
+
+/**
+ * @param {string} text
+ * @param {'done' | 'problem' | ''} kind
+ */
+function show(text, kind) {
+  status.textContent = text;
+  status.dataset.kind = kind;
+  if (text) status.focus();
+}
+
+/**
+ * Calls an operation of the service.
+ * @param {string} path
+ * @param {object} body
+ * @param {string} [accessToken]
+ * @returns {Promise<unknown>} the answer's JSON
+ */
+async function call(path, body, accessToken) {
+  const headers = new Headers({ 'content-type': 'application/json' });
+  if (accessToken) headers.set('authorization', `Bearer ${accessToken}`);
+  // the cookie ties the sign-in to this browser
+  const options = {
+    method: 'POST',
+    headers,
+    body: JSON.stringify(body),
+    credentials: /** @type {const} */ ('same-origin'),
+  };
+  const answer = await fetch(`../v1/auth/${path}`, options).catch(() => {
+    throw new Error('The service cannot be reached. Try again in a moment.');
+  });
+  /** @type {unknown} */
+  const result = await answer.json().catch(() => null); // a proxy's own error page
+  if (answer.ok) return result;
+  const { message, detail, details } =
+    /** @type {{ message?: string, detail?: { msg: string }[], details?: { retry_after?: number } }} */ (result ?? {});
+  if (answer.status === 429) throw new Error(`Too many tries. Try again in ${details?.retry_after ?? 60} seconds.`);
+  if (answer.status === 401 && path === 'login') throw new Error('The password is wrong.');
+  const invalid = detail?.map(({ msg }) => msg.replace('Value error, ', '')).join('. ');
+  throw new Error(message ?? invalid ?? 'Something went wrong. Try again in a moment.');
+}
+
+/**
+ * The page leaves no session behind: applications sign in through `redirect_uri`, or by themselves.
+ * @param {Session} session
+ */
+async function greet({ access_token: accessToken, user }) {
+  // a session that could not be ended expires by itself
+  await call('logout', {}, accessToken).catch(() => undefined);
+  show(`You can sign in as ${user.email}. Go on in your application; you may close this page.`, 'done');
+}
+
+/**
+ * On submit: runs `work` with the values of the form, one run at a time.
+ * @param {string} id
+ * @param {(value: (name: string) => string) => Promise<void>} work
+ */
+function onSubmit(id, work) {
+  const form = /** @type {HTMLFormElement} */ (byId(id));
+  const button = /** @type {HTMLButtonElement} */ (form.querySelector('button'));
+  const submit = async () => {
+    button.disabled = true;
+    show('', '');
+    try {
+      const values = new FormData(form);
+      await work((name) => /** @type {string} */ (values.get(name)));
+    } catch (error) {
+      show(error instanceof Error ? error.message : String(error), 'problem');
+    } finally {
+      button.disabled = false;
+    }
+  };
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    void submit();
+  });
+}
+
+function ask() {
+  let email = '';
+  byId('ask').hidden = false;
+  byId('email').focus();
+  onSubmit('ask', async (value) => {
+    email = value('email');
+    const found = /** @type {{ sso_available: boolean }} */ (await call('sso/discover', { email }));
+    if (found.sso_available) {
+      const begun = await call('sso/initiate', { email, redirect_uri: given.get('redirect_uri') ?? here });
+      location.assign(/** @type {{ redirect_url: string }} */ (begun).redirect_url);
+      return;
+    }
+    byId('ask').hidden = true;
+    byId('password-form').hidden = false;
+    // for managers of passwords
+    /** @type {HTMLInputElement} */ (byId('username')).value = email;
+    byId('password').focus();
+  });
+  onSubmit('password-form', async (value) => {
+    const session = await call('login', { username: email, password: value('password') });
+    byId('password-form').hidden = true;
+    await greet(/** @type {Session} */ (session));
+  });
+}
+
+const code = given.get('code');
+try {
+  // a code works once, and should not stay in the history
+  if (code !== null) history.replaceState(null, '', location.pathname);
+  if (given.has('tested'))
+    show('The test has ended. Its result is with the identity provider; you may close this page.', 'done');
+  else if (code === null) ask();
+  else await greet(/** @type {Session} */ (await call('sso/exchange', { code })));
+} catch (error) {
+  show(error instanceof Error ? error.message : String(error), 'problem');
+}
