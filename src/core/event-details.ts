@@ -107,6 +107,7 @@ export const noticeDetails = {
     presence: { form: 'present', description: 'Who is present in the workspace.' },
     last_event_id: orNull(text('The `id` of the frame after which the stream resumes.')),
   },
+  heartbeat: {},
   resync: {},
   'stream.closing': {
     reason: text(

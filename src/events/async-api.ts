@@ -1,4 +1,10 @@
-import { type DescribedEvent, type Detail, describedEvents, noticeDetails } from '../core/event-details.ts';
+import {
+  type DescribedEvent,
+  type Detail,
+  describedEvents,
+  type NoticeType,
+  noticeDetails,
+} from '../core/event-details.ts';
 import { declarationOf, type ResourceWord } from '../core/resources.ts';
 import { type Channel, isOn } from './event-types.ts';
 
@@ -79,8 +85,9 @@ const envelope: Json = {
   ],
 };
 
-const NOTICES: Record<keyof typeof noticeDetails, string> = {
+const NOTICES: Record<NoticeType, string> = {
   connected: 'The stream has begun.',
+  heartbeat: 'The stream is open, and nothing has happened for a while. Only for those who ask for it.',
   resync: 'Missed events are no longer available: read the state again.',
   'stream.closing': 'The last event of a stream.',
 };
@@ -109,7 +116,7 @@ const messagesOf = (types: readonly string[]): Json =>
  * of resources.
  */
 export function asyncApi(info: { title: string; version: string }): Json {
-  const notices = Object.keys(noticeDetails) as (keyof typeof noticeDetails)[];
+  const notices = Object.keys(noticeDetails) as NoticeType[];
   const on = (channel: Channel) =>
     describedEvents.filter(({ word, type }) => isOn(channel, word, type)).map(({ type }) => type);
   return {
@@ -131,7 +138,10 @@ export function asyncApi(info: { title: string; version: string }): Json {
       organization: {
         address: '/graphql',
         description: 'The events of an organization itself, by the subscription `organizationEvents`.',
-        messages: messagesOf([...notices.filter((type) => type !== 'connected'), ...on('organization')]),
+        messages: messagesOf([
+          ...notices.filter((type) => type !== 'connected' && type !== 'heartbeat'),
+          ...on('organization'),
+        ]),
       },
     },
     operations: Object.fromEntries(

@@ -47,6 +47,11 @@ export class EventQueue implements AsyncIterableIterator<StreamEvent> {
     return this.#reason;
   }
 
+  /** Whether its reader has taken everything, and waits. */
+  get isWaiting(): boolean {
+    return this.#waiting !== null;
+  }
+
   push(event: StreamEvent): void {
     if (this.#hasEnded) return;
     if (this.#waiting) {

@@ -1,5 +1,6 @@
 import type { NoticeType } from '../core/event-details.ts';
 import { newId } from '../core/ids.ts';
+import { Wheel } from '../core/wheel.ts';
 import type { StreamEvent } from '../data/outbox.ts';
 import type { CloseReason } from './close-reason.ts';
 import type { EventQueue } from './event-queue.ts';
@@ -9,6 +10,9 @@ import type { Refusal, Watched } from './stream-watch.ts';
 
 /** How long the stream of a deleted resource waits for the event of the deletion. */
 const WAIT_FOR_DELETION_MS = 30_000;
+
+/** A silent stream of those who ask for it says so this often. */
+const heartbeats = new Wheel(15_000);
 
 export interface StreamOptions {
   place: StreamedPlace;
@@ -22,6 +26,8 @@ export interface StreamOptions {
   timeoutSeconds: number | null;
   /** The details of the event `connected` at the beginning; `null` without such an event. */
   greeting: Record<string, unknown> | null;
+  /** Whether a silent stream sends `heartbeat` from time to time. */
+  hasHeartbeat: boolean;
   /** What the reader receives of an event; `null` if it did not ask for it, or may not receive it. */
   shown: (event: StreamEvent) => StreamEvent | null | Promise<StreamEvent | null>;
   /** Why the reader may no longer read; `null` while it may. */
@@ -50,6 +56,9 @@ export class EventStream implements AsyncIterableIterator<StreamEvent>, Watched 
   readonly #deletion: { type: string; reason: CloseReason };
   /** Events about the stream itself that come before all others. */
   readonly #notices: StreamEvent[] = [];
+  /** What the queue gets when the stream was silent for a while. */
+  #beat: StreamEvent | null = null;
+  #endHeartbeat: (() => void) | null = null;
   #timeout: NodeJS.Timeout | null = null;
   #isOver = false;
   /** Time from `performance.now()`. */
@@ -63,6 +72,7 @@ export class EventStream implements AsyncIterableIterator<StreamEvent>, Watched 
     this.#position = missed === 'lost' ? queue.start : (from ?? queue.start);
     if (greeting) this.#notices.push(this.#notice('connected', greeting));
     if (missed === 'lost') this.#notices.push(this.#notice('resync', {}));
+    if (options.hasHeartbeat) this.#endHeartbeat = heartbeats.add(() => this.#sendHeartbeat());
     if (timeoutSeconds !== null) this.#timeout = setTimeout(() => queue.end('timeout'), timeoutSeconds * 1_000).unref();
   }
 
@@ -117,6 +127,7 @@ export class EventStream implements AsyncIterableIterator<StreamEvent>, Watched 
   async #nextAllowed(): Promise<StreamEvent | null> {
     const { queue, shown, refusal } = this.#options;
     for (let event = await this.#nextInOrder(); event; event = await this.#nextInOrder()) {
+      if (event === this.#beat) return event;
       const isEnd = event.type === this.#deletion.type;
       const answer = shown(event);
       const received = answer instanceof Promise ? await answer : answer;
@@ -152,12 +163,20 @@ export class EventStream implements AsyncIterableIterator<StreamEvent>, Watched 
     for (;;) {
       const { done, value } = await queue.next();
       if (done) return null;
-      if (!seen || isBehind(value, seen)) return value;
+      if (!seen || value === this.#beat || isBehind(value, seen)) return value;
     }
+  }
+
+  #sendHeartbeat(): void {
+    const { queue } = this.#options;
+    if (!queue.isWaiting) return;
+    this.#beat = this.#notice('heartbeat', {});
+    queue.push(this.#beat);
   }
 
   #stop(): void {
     this.#isOver = true;
+    this.#endHeartbeat?.();
     if (this.#timeout) clearTimeout(this.#timeout);
     this.#options.queue.end(null);
     this.#options.release();

@@ -16,7 +16,9 @@ const NOW = 'select pg_snapshot_xmin(pg_current_snapshot())::text as xid';
 
 const BATCH = 500;
 
-const keyOf = ({ orgId, workspaceId }: StreamedPlace): string => `${orgId} ${workspaceId ?? ''}`;
+const keyOf = ({ orgId, workspaceId, userId }: StreamedPlace): string =>
+  userId === undefined ? `${orgId} ${workspaceId ?? ''}` : toUser(userId);
+const toUser = (userId: string): string => `to ${userId}`;
 
 /** Reads the outbox for all streams of this process: one short poll, which a commit on this node triggers at once. */
 export class EventTail {
@@ -44,8 +46,8 @@ export class EventTail {
   }
 
   /**
-   * Subscribes to the events of a workspace or of an organization itself, from now on. The caller ends the queue when
-   * nobody reads it any more.
+   * Subscribes to the events of a workspace, of an organization itself or to a user, from now on. The caller ends the
+   * queue when nobody reads it any more.
    */
   async subscribe(place: StreamedPlace): Promise<EventQueue> {
     if (!this.#position) {
@@ -81,6 +83,10 @@ export class EventTail {
     this.#rest();
   }
 
+  #push(key: string, event: StreamEvent): void {
+    for (const queue of this.#queues.get(key) ?? []) queue.push(event);
+  }
+
   #rest(): void {
     if (this.#timer) clearTimeout(this.#timer);
     this.#timer = null;
@@ -105,7 +111,10 @@ export class EventTail {
       if (this.#position !== position) return;
       const last = rows.at(-1);
       if (last) this.#position = { xid: last.xid, seq: last.seq };
-      for (const row of rows) for (const queue of this.#queues.get(keyOf(row)) ?? []) queue.push(row);
+      for (const row of rows) {
+        this.#push(keyOf(row), row);
+        if (row.recipientId !== null) this.#push(toUser(row.recipientId), row);
+      }
       isMore = rows.length === BATCH;
     } catch (error) {
       this.#onFault(error, 'events could not be read');

@@ -48,8 +48,8 @@ for (const Event of [WorkspaceEvent, OrganizationEvent])
     }),
     type: t.exposeString('type', {
       description:
-        '`<resource>.created`, `<resource>.updated` and so on. `resync` and `stream.closing` are about the stream ' +
-        'itself.',
+        '`<resource>.created`, `<resource>.updated` and so on. `resync`, `heartbeat` and `stream.closing` are about ' +
+        'the stream itself.',
     }),
     orgId: t.exposeID('orgId', { description: 'The organization.' }),
     actor: t.field({
@@ -77,14 +77,15 @@ const CLOSING = (deletion: string) =>
   'The last event is `stream.closing`. Its `data.reason` is `timeout`, `token_revoked`, `membership_revoked`, ' +
   `\`shutdown\`, \`slow_consumer\`, \`${deletion}\` or \`unavailable\`.`;
 
-interface WishArgs extends Pick<Wish, 'after' | 'types' | 'join'> {
+interface WishArgs extends Pick<Wish, 'after' | 'types' | 'heartbeat' | 'join'> {
   timeout?: number | null | undefined;
 }
 
-const wishOf = ({ after, types, timeout, join }: WishArgs, lastEventId: string | undefined): Wish => ({
+const wishOf = ({ after, types, timeout, heartbeat, join }: WishArgs, lastEventId: string | undefined): Wish => ({
   after: lastEventId ?? after,
   types,
   timeoutSeconds: timeout,
+  heartbeat,
   join,
 });
 
@@ -116,6 +117,9 @@ builder.subscriptionFields((t) => {
       args: {
         orgId: t.arg.id({ required: true, description: 'The organization of the workspace.' }),
         workspaceId: t.arg.id({ required: true, description: 'The workspace.' }),
+        heartbeat: t.arg.boolean({
+          description: 'Whether the event `heartbeat` comes after every 15 seconds in which nothing happened.',
+        }),
         join: t.arg.boolean({
           description:
             'Whether the user is present in the workspace while the stream is open; not for tokens. The stream then ' +

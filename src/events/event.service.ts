@@ -39,6 +39,8 @@ export interface Wish {
   types?: readonly string[] | null | undefined;
   /** The stream ends after this time. Default: never by itself. */
   timeoutSeconds?: number | null | undefined;
+  /** Whether a silent stream sends `heartbeat` every 15 seconds. */
+  heartbeat?: boolean | null | undefined;
   /** Whether the user is present in the workspace while the stream is open, which then begins with `connected`. */
   join?: boolean | null | undefined;
 }
@@ -90,6 +92,17 @@ export class EventService {
     );
   }
 
+  /**
+   * The events that are addressed to the actor's user alone, of all organizations, from now on. A token gets those of
+   * its own organization and places.
+   * @throws RATE_LIMIT_EXCEEDED
+   */
+  async subscribeToOwn(actor: Actor): Promise<EventStream> {
+    const { userId, orgId, token } = actor.principal;
+    const shown = (event: StreamEvent) => (token ? this.#audience.shown(actor, event) : event);
+    return this.#open(actor, { orgId: orgId ?? '', workspaceId: null, userId }, {}, shown, () => null);
+  }
+
   /** Ends all streams, because the service stops. Resolves when each has sent its last event, or is not being read. */
   async close(): Promise<void> {
     this.#deps.tail.close();
@@ -100,17 +113,18 @@ export class EventService {
   async #open(
     actor: Actor,
     place: StreamedPlace,
-    { after, types, timeoutSeconds, join }: Wish,
+    { after, types, timeoutSeconds, heartbeat, join }: Wish,
     shown: StreamOptions['shown'],
     demand: () => unknown,
   ): Promise<EventStream> {
     const from = positionOf(after);
     const isWanted = typeFilterOf(types);
-    const release = this.#slots.take(actor.principal.userId, place.workspaceId ?? place.orgId);
+    const release = this.#slots.take(actor.principal.userId, place.userId ?? place.workspaceId ?? place.orgId);
     const options = {
       place,
       from,
       timeoutSeconds: timeoutSeconds ?? null,
+      hasHeartbeat: heartbeat === true,
       shown: (event: StreamEvent) => (isWanted(event.type) ? shown(event) : null),
       refusal: () => this.#refusal(actor, place, demand),
       onFault: (error: unknown) => this.#deps.onFault(error, 'an event stream failed'),

@@ -36,6 +36,8 @@ const textsFor = ({ workspaceId }: StreamedPlace) => (workspaceId === null ? TEX
 export interface StreamedPlace {
   orgId: string;
   workspaceId: string | null;
+  /** The stream is of what is addressed to this user alone, in any place. It cannot resume. */
+  userId?: string;
 }
 
 /** The events that a resuming reader has missed. */

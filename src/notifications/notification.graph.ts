@@ -155,6 +155,20 @@ builder.queryFields((t) => ({
   }),
 }));
 
+builder.subscriptionField('unreadNotifications', (t) =>
+  t.field({
+    type: UnreadNotifications,
+    description:
+      'How many unread notifications the caller has: at once, and again when one is new, read, archived or otherwise ' +
+      'changed, in any organization. A token follows those of its own.',
+    authorize: READ,
+    activity: { resourceType: 'notification', action: 'read' },
+    subscribe: async (_root, _args, { actor, services }) =>
+      services.notifications.followUnread(actor, await services.events.subscribeToOwn(actor)),
+    resolve: (counts: CountsRow) => counts,
+  }),
+);
+
 const NotificationPreferencesInput = builder.inputType('NotificationPreferencesInput', {
   description: 'Which notifications the caller does not want.',
   fields: (t) => ({

@@ -3,10 +3,12 @@ import type { Checked } from '../access/checked-place.ts';
 import type { Principal } from '../access/principal.ts';
 import { restrictionsOf } from '../access/token-grant.ts';
 import { notFound } from '../core/errors.ts';
+import { StateStream } from '../core/live/state-stream.ts';
 import type { Place } from '../core/place.ts';
 import type { EventName } from '../core/resources.ts';
 import type { Tx } from '../data/changes.ts';
 import type { Asked } from '../data/find-row.ts';
+import type { StreamEvent } from '../data/outbox.ts';
 import type { Page, PageArgs } from '../data/page.ts';
 import { columnsOf, filtersOf, selectList } from '../data/pages.ts';
 import { Reads } from '../data/reads.ts';
@@ -69,6 +71,8 @@ export class NotificationService {
   ];
   readonly reads: Reads<Notification, object, NotificationListArgs>;
   readonly #deps: ServiceDeps;
+  /** The counts of a user after an event: read once for all streams of this process. */
+  readonly #counts = new WeakMap<StreamEvent, Promise<UnreadCounts>>();
 
   constructor(deps: ServiceDeps) {
     this.#deps = deps;
@@ -123,6 +127,21 @@ export class NotificationService {
       unreadCount: rows.reduce((sum, { n }) => sum + n, 0),
       byCategory: Object.fromEntries(rows.map(({ category, n }) => [category, n])),
     };
+  }
+
+  /** The same, now and after each of the caller's own events. A stream until they end, or it is closed. */
+  followUnread(actor: Actor, own: AsyncIterableIterator<StreamEvent>): StateStream<StreamEvent, UnreadCounts> {
+    return new StateStream(
+      own,
+      ({ resourceType }) => resourceType === 'notification',
+      (event) => (event && !actor.principal.token ? this.#unreadAfter(actor, event) : this.unread(actor)),
+    );
+  }
+
+  #unreadAfter(actor: Actor, event: StreamEvent): Promise<UnreadCounts> {
+    const known = this.#counts.get(event) ?? this.unread(actor);
+    this.#counts.set(event, known);
+    return known;
   }
 
   /** Marks one as read. An archived one stays archived. @throws RESOURCE_NOT_FOUND */

@@ -68,8 +68,8 @@ const nameOf = (column: string): string => `coalesce(one_line(${column}, ${NAME_
 /**
  * Makes the notifications of all drafts of a change, each with its event, in one statement. `$1`: the drafts; `$2`: the
  * time in their identifiers; `$3` and `$4`: the actor and the trace of the events. A user who mutes the category, or
- * whose account is suspended or deleted, gets none. An event about an account itself is in the oldest organization of
- * its user.
+ * whose account is suspended or deleted, gets none. An event about an account itself is in the organization that its
+ * user works in: that of the newest session, else that of the oldest membership.
  */
 const MAKE = `with drafts as (
     select * from jsonb_to_recordset($1::jsonb) d(stem text, audience text, user_ids text[], not_user text, scope text,
@@ -115,8 +115,11 @@ const MAKE = `with drafts as (
     select 'evt' || substr(c.id, 4), o.org_id, c.workspace_id, c.namespace_id, c.environment_id, c.app_id,
       c.recipient_id, 'notification.created', $3::jsonb, 'notification', c.id,
       jsonb_build_object('category', c.category, 'type', c.type, 'priority', c.priority), $4
-    from chosen c cross join lateral (select coalesce(c.org_id, (select m.org_id from organization_members m
-      where m.user_id = c.recipient_id order by m.id limit 1)) as org_id) o
+    from chosen c cross join lateral (select coalesce(c.org_id, (select s.org_id from sessions s
+        join organization_members m on m.org_id = s.org_id and m.user_id = s.user_id
+        where s.user_id = c.recipient_id and s.revoked_at is null and s.expires_at > now()
+        order by s.id desc limit 1), (select m.org_id from organization_members m
+        where m.user_id = c.recipient_id order by m.id limit 1)) as org_id) o
     where o.org_id is not null order by c.id
   )
   select email, username, full_title as title, full_message as message from chosen where is_mailed order by id`;

@@ -287,6 +287,21 @@ export const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
     },
   ],
   [
+    'model.updated',
+    {
+      to: 'organization administrators',
+      category: 'model',
+      from: 'models',
+      when: ({ data }) => data?.status === 'unavailable',
+      tone: ['error', 'high'],
+      title: () => 'A model is unavailable',
+      message: ({ facts, resourceId }) =>
+        `The model ${quoted(facts.name)} (${resourceId}) of '${named.organization}' is unavailable: none of its ` +
+        'targets is healthy.',
+      link: (of) => [`/v1/orgs/${of.orgId}/model-catalog`, 'Open models'],
+    },
+  ],
+  [
     'user.password_changed',
     {
       ...ofAccount,

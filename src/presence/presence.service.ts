@@ -1,6 +1,7 @@
 import type { Actor } from '../access/caller.ts';
 import type { Checked, WorkspacePlace } from '../access/checked-place.ts';
 import { principalId } from '../access/principal.ts';
+import { StateStream } from '../core/live/state-stream.ts';
 import type { Owner } from '../core/owner.ts';
 import type { Place } from '../core/place.ts';
 import type { ResourceWord } from '../core/resources.ts';
@@ -11,7 +12,6 @@ import { emitChange } from '../data/record-change.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
 import { statement } from '../data/writes.ts';
 import { leavingTask } from './leaving.ts';
-import { PresenceStream } from './presence-stream.ts';
 import { lockOf, type PresentPlace } from './present-place.ts';
 
 /** A connection that is not renewed for this long has ended. */
@@ -88,9 +88,15 @@ export class PresenceService implements Owner {
   }
 
   /** Who is present, now and after each of these events. A stream without end until they end, or it is closed. */
-  follow(actor: Actor, place: PresentPlace, events: AsyncIterableIterator<StreamEvent>): PresenceStream {
-    return new PresenceStream(events, (event) =>
-      event ? this.#listAfter(actor, place, event) : this.list(actor, place),
+  follow(
+    actor: Actor,
+    place: PresentPlace,
+    events: AsyncIterableIterator<StreamEvent>,
+  ): StateStream<StreamEvent, PresentUser[]> {
+    return new StateStream(
+      events,
+      ({ resourceType }) => resourceType === 'presence',
+      (event) => (event ? this.#listAfter(actor, place, event) : this.list(actor, place)),
     );
   }
 

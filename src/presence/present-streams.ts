@@ -15,6 +15,8 @@ interface PresentStream {
   place: PresentPlace;
   /** Whether its connection was there at the last renewal. It is not after its user has left. */
   isPresent: boolean;
+  /** Whether its connection may have ended meanwhile, because it was not renewed in time. */
+  isOverdue: boolean;
 }
 
 // a stream also renews what its session announced without it
@@ -44,7 +46,8 @@ export class PresentStreams {
   readonly #open = new Map<string, PresentStream>();
   readonly #exits = new Set<Promise<void>>();
   #timer: NodeJS.Timeout | null = null;
-  #hasFailed = false;
+  /** Time from `performance.now()`. */
+  #renewedAt = 0;
 
   constructor(deps: PresentStreamsDeps) {
     this.#deps = deps;
@@ -59,8 +62,11 @@ export class PresentStreams {
   async enter(actor: Actor, place: PresentPlace, connectionId: string): Promise<() => void> {
     if (actor.principal.token) return () => undefined;
     await this.#deps.presence.enter(actor, place, connectionId, TTL_SECONDS);
-    this.#open.set(connectionId, { actor, place, isPresent: true });
-    this.#timer ??= setInterval(() => void this.#renew(), RENEW_MS).unref();
+    this.#open.set(connectionId, { actor, place, isPresent: true, isOverdue: false });
+    if (!this.#timer) {
+      this.#renewedAt = performance.now();
+      this.#timer = setInterval(() => void this.#renew(), RENEW_MS).unref();
+    }
     return () => this.#exit(connectionId);
   }
 
@@ -91,6 +97,9 @@ export class PresentStreams {
 
   async #renew(): Promise<void> {
     const streams = [...this.#open];
+    const startedAt = performance.now();
+    // such as while the machine slept
+    if (startedAt - this.#renewedAt > TTL_SECONDS * 1_000) markOverdue(streams);
     try {
       const rows = await this.#deps.sql.change<{ connectionId: string }>(RENEW, [
         streams.map(([, { place }]) => place.workspaceId),
@@ -98,18 +107,22 @@ export class PresentStreams {
         streams.map(([, { actor }]) => credentialOf(actor)),
       ]);
       const renewed = new Set(rows.map((row) => row.connectionId));
+      this.#renewedAt = startedAt;
       for (const [connectionId, stream] of streams) {
-        const { actor, place, isPresent } = stream;
-        stream.isPresent = renewed.has(connectionId);
-        // it could not be renewed in time
-        if (!this.#hasFailed || !isPresent || stream.isPresent || !this.#open.has(connectionId)) continue;
-        await this.#deps.presence.enter(actor, place, connectionId, TTL_SECONDS);
-        stream.isPresent = true;
+        const { actor, place, isPresent, isOverdue } = stream;
+        const isThere = renewed.has(connectionId);
+        if (!isThere && isPresent && isOverdue && this.#open.has(connectionId))
+          await this.#deps.presence.enter(actor, place, connectionId, TTL_SECONDS);
+        else stream.isPresent = isThere;
+        stream.isOverdue = false;
       }
-      this.#hasFailed = false;
     } catch (error) {
-      this.#hasFailed = true;
+      markOverdue(streams);
       this.#deps.onFault(error, 'who is present could not be renewed');
     }
   }
+}
+
+function markOverdue(streams: readonly (readonly [id: string, stream: PresentStream])[]): void {
+  for (const [, stream] of streams) stream.isOverdue = true;
 }

@@ -53,7 +53,7 @@ const messageOf = (type: string, data: object) => ({
 describe('/asyncapi.json', () => {
   test('describes every type of event once, and all its references lead somewhere', () => {
     expect(document.asyncapi).toBe('3.0.0');
-    const notices = ['connected', 'resync', 'stream.closing'];
+    const notices = ['connected', 'heartbeat', 'resync', 'stream.closing'];
     const described = Object.keys(document.components.messages);
     expect(described.sort()).toEqual([...eventTypes, ...notices].sort());
     const listed = new Set(Object.values(document.channels).flatMap(({ messages }) => Object.keys(messages)));

@@ -157,6 +157,38 @@ describe('the stream of a workspace', () => {
     await streams(0);
   });
 
+  test('sends over GraphQL `heartbeat` while nothing happens, to those who ask for it', async () => {
+    const timers = vi.spyOn(globalThis, 'setInterval');
+    const { org_id, workspace_id } = world.ids;
+    const follow = async (args: string) => {
+      const stream = await openEvents(`${url}/graphql`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', accept: 'text/event-stream', authorization: token },
+        body: JSON.stringify({
+          query: `subscription { workspaceEvents(orgId: "${org_id}", workspaceId: "${workspace_id}"${args}) {
+            type cursor data } }`,
+        }),
+      });
+      return stream;
+    };
+    const [beating, silent] = [await follow(', heartbeat: true, types: ["workspace.*"]'), await follow('')];
+    await streams(2);
+    // a wheel turns once in 15 seconds
+    const ticks = timers.mock.calls.filter(([, every]) => every === 15_000 / 60).map(([tick]) => tick);
+    timers.mockRestore();
+    for (let turn = 0; turn < 60; turn++) for (const tick of ticks) tick();
+    await beating.next(({ data }) => data.includes('heartbeat'));
+    await change();
+    await Promise.all([beating, silent].map((stream) => stream.next(({ data }) => data.includes('updated'))));
+    const said = ({ events }: EventSource) =>
+      events.map(
+        ({ data }) => (JSON.parse(data) as { data: { workspaceEvents: { type: string } } }).data.workspaceEvents.type,
+      );
+    expect([said(beating), said(silent)]).toEqual([['heartbeat', 'workspace.updated'], ['workspace.updated']]);
+    for (const stream of [beating, silent]) stream.close();
+    await streams(0);
+  });
+
   test('has a timeout of an hour unless the client says another', async () => {
     const stream = await open(world.as('viewer').authorization);
     expect(shown({ ...stream, events: [await stream.next(() => true)] })[0]!.data.timeout).toBe(3600);

@@ -292,8 +292,11 @@ test.each([
   }
   // who reported it is told nothing
   for (const who of [ann, editor]) expect(await news(who)).toEqual([]);
+  const model = { source_event: 'model.updated', title: 'A model is unavailable', metadata: { resource_id: 'chat' } };
   expect(await news(admin)).toMatchObject([
     { source_event: type, category: 'model', priority: 'high', title, metadata: { resource_id: provider_account_id } },
+    // it has no other target
+    ...(outcome === 'FAILURE' ? [{ ...model, category: 'model', type: 'error', priority: 'high' }] : []),
   ]);
 });
 

@@ -378,6 +378,39 @@ describe('an open stream', () => {
   });
 });
 
+test('after an outage of the database, those whose streams are open are present again', async () => {
+  const timers = vi.spyOn(globalThis, 'setInterval');
+  await stream(as('viewer'));
+  const renew = timers.mock.calls.find(([, every]) => every === 15_000)![0];
+  timers.mockRestore();
+  await elapse(60);
+  await gone();
+  const { sql, presence } = app.services;
+  const outage = new Error('the database is away');
+  vi.spyOn(sql, 'change').mockRejectedValueOnce(outage);
+  const enter = vi.spyOn(presence, 'enter').mockRejectedValueOnce(outage);
+  for (const [times, there] of [
+    [1, []],
+    [2, []],
+    [3, [world.accounts.viewer.userId]],
+  ] as const) {
+    renew();
+    await vi.waitFor(
+      async () => {
+        expect(enter).toHaveBeenCalledTimes(times - 1);
+        const { rows } = await app.database.pool.query<{ user_id: string }>(
+          'select user_id from presences where workspace_id = $1',
+          [world.ids.workspace_id],
+        );
+        expect(rows.map((row) => row.user_id)).toEqual(there);
+      },
+      { timeout: 10_000 },
+    );
+  }
+  vi.restoreAllMocks();
+  expect((await told()).map(({ type }) => type)).toEqual(['presence.joined', 'presence.left', 'presence.joined']);
+});
+
 test('GraphQL: the query, and the subscription with who is there at once and after each change', async () => {
   const { org_id: orgId, workspace_id: workspaceId } = world.ids;
   const place = `(orgId: "${orgId}", workspaceId: "${workspaceId}")`;
