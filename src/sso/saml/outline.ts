@@ -2,9 +2,10 @@ import { Parser } from 'htmlparser2';
 import { SsoRefusal } from '../sso-refusal.ts';
 
 const MAX_DEPTH = 32;
-const MAX_ELEMENTS = 3_000;
-const MAX_ATTRIBUTES = 6_000;
-const MAX_NAMESPACES = 500;
+// the libraries read a message several times, and some of it costs more than its length: half a second at worst
+const MAX_ELEMENTS = 1_200;
+const MAX_ATTRIBUTES = 2_400;
+const MAX_NAMESPACES = 200;
 
 /** An element of a message, by its name without prefix. */
 export interface OutlineElement {

@@ -9,8 +9,8 @@ import { outlineOf } from './outline.ts';
 import type { SamlProvider } from './saml-provider.ts';
 import type { ServiceKey } from './service-key.ts';
 
-/** Bytes of a message. */
-export const MAX_MESSAGE = 1024 * 1024;
+/** Bytes of a message. Honest ones have a few thousand; checking a signature takes longer with each. */
+const MAX_MESSAGE = 256 * 1024;
 /** A sign-in ends ten minutes after it has begun (defaults §1). */
 const REQUEST_MS = 600_000;
 
