@@ -149,7 +149,7 @@ const settings = {
   outboundDns: setting(
     'OUTBOUND_DNS',
     list('addresses of DNS servers between commas, each with a port if wanted', isServerAddress),
-    'DNS servers that are asked for the targets of outbound calls.',
+    'DNS servers that are asked for the targets of outbound calls, and for proofs of mail domains.',
     { default: '', defaultText: 'those of the system' },
   ),
 

@@ -56,8 +56,12 @@ import { LinkCaller } from './files/link-caller.ts';
 import { LinkKeys } from './files/link-keys.ts';
 import { UploadService } from './files/upload.service.ts';
 import { UploadTickets } from './files/upload-tickets.ts';
+import { DomainProofs } from './identity-providers/domain-proofs.ts';
 import { FederatedSignIn } from './identity-providers/federated-sign-in.ts';
+import { IdentityLinks } from './identity-providers/identity-links.ts';
+import { identityProviderNotices } from './identity-providers/identity-provider.notices.ts';
 import { IdentityProviderService } from './identity-providers/identity-provider.service.ts';
+import { IdentityProviderTests } from './identity-providers/identity-provider-tests.ts';
 import { IdentityProviders } from './identity-providers/identity-providers.ts';
 import { ArtifactIndexer } from './indexing/artifact-indexer.ts';
 import { ArtifactSearch } from './indexing/artifact-search.ts';
@@ -304,6 +308,10 @@ export function createServices(process: ProcessDeps) {
     credentials,
     oauthStates,
     identityProviders: new IdentityProviderService({ ...deps, vault, sessions, authentication }),
+    domainProofs: new DomainProofs(auth),
+    identityLinks: new IdentityLinks(auth),
+    identityProviderTests: new IdentityProviderTests(auth),
+    identityProviderNotices: identityProviderNotices({ changes }),
     federatedSignIn,
     signInProviders,
     sso: new SsoService({

@@ -129,6 +129,24 @@ export class AccountMail {
     );
   }
 
+  /** Goes to the postmaster of a mail domain, which an organization says is its own. */
+  domainProof(
+    tx: Mailing,
+    to: string,
+    proof: { domain: string; organization: string; by: string; code: string },
+  ): void {
+    const { domain, code } = proof;
+    const [organization, by] = [oneLine(proof.organization), oneLine(proof.by)];
+    this.#enqueue(
+      tx,
+      to,
+      `Is ${domain} yours?`,
+      `Hello,\n\n${by} of '${organization}' says that the domain ${domain} is theirs. If that is right, give them ` +
+        `this code. It works for a day:\n\n${code}\n\nWith it, their identity provider signs in everybody in ` +
+        `'${organization}' who has an address in ${domain}. If you do not know them, do nothing.`,
+    );
+  }
+
   /** A notification, for a user who wants it. */
   notification(tx: Mailing, to: Recipient, subject: string, sentence: string): void {
     this.#enqueue(tx, to.email, oneLine(subject, 200), `Hello ${to.username},\n\n${oneLine(sentence, 2_000)}`);

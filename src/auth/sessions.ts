@@ -6,7 +6,7 @@ import type { Config } from '../config.ts';
 import { unauthenticated } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import type { Changes, Tx } from '../data/changes.ts';
-import type { Statement } from '../data/writes.ts';
+import { type Statement, statement } from '../data/writes.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 
 /** The result of a sign-in or a refresh. */
@@ -132,9 +132,11 @@ export class Sessions {
     tx.write(revocation('user_id', userId, reason, exceptSessionId));
   }
 
-  /** Ends all sessions that an identity provider made. */
-  revokeOfProvider(tx: Tx, providerId: string, reason: string): void {
-    tx.write(revocation('identity_provider_id', providerId, reason));
+  /** Ends all sessions that an identity provider made, or those of one user. */
+  revokeOfProvider(tx: Tx, providerId: string, reason: string, userId: string | null = null): void {
+    tx.write(statement`update sessions set revoked_at = now(), revoked_reason = ${reason}
+      where identity_provider_id = ${providerId} and revoked_at is null
+        and user_id = coalesce(${userId}, user_id)`);
   }
 
   /** One statement decides which of many equal refreshes rotates. The token and its successor change together. */
@@ -214,9 +216,7 @@ export class Sessions {
   }
 }
 
-type Whose = 'id' | 'user_id' | 'identity_provider_id';
-
-const revocation = (column: Whose, value: string, reason: string, except = ''): Statement => ({
+const revocation = (column: 'id' | 'user_id', value: string, reason: string, except = ''): Statement => ({
   text: `update sessions set revoked_at = $3, revoked_reason = $2
     where ${column} = $1 and revoked_at is null and id <> $4`,
   values: [value, reason, new Date(), except],

@@ -10,6 +10,7 @@ import type { RefusalReason } from './refusals.ts';
 /** An account, as far as it decides whether somebody is signed in to it. */
 export interface KnownAccount {
   id: string;
+  email: string;
   username: string;
   fullName: string | null;
   avatarUrl: string | null;
@@ -34,7 +35,7 @@ export type Admission =
   | { kind: 'link'; account: KnownAccount; why: LinkReason }
   | { kind: 'create'; email: string; isProven: boolean };
 
-const account = (condition: string) => `select u.id, u.username, u.full_name as "fullName",
+const account = (condition: string) => `select u.id, u.email, u.username, u.full_name as "fullName",
     u.avatar_url as "avatarUrl", u.locale, u.home_org_id as "homeOrgId",
     u.is_active and u.deactivated_at is null as "isActive", u.is_verified as "isVerified",
     u.is_platform_admin as "isPlatformAdmin", m.role,

@@ -21,6 +21,8 @@ export class IdentityProviders implements Owner {
     `delete from sso_states where expires_at < now() - interval '1 day'`,
     `delete from sso_assertions where expires_at < now()`,
     `delete from identity_provider_tests where expires_at < now()`,
+    // what a provider knows somebody by goes with the rest of their personal data
+    `delete from identity_links l using users u where u.id = l.user_id and u.purged_at is not null`,
   ];
   readonly #deps: { sql: Sql; vault: Vault };
 

@@ -337,6 +337,23 @@ export const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
     },
   ],
   [
+    'identity_provider.certificate_ending',
+    {
+      to: 'organization administrators',
+      category: 'system',
+      from: 'auth',
+      isMailed: true,
+      tone: ({ facts: { daysLeft } }) => (daysLeft === 1 ? urgent : due),
+      title: ({ facts: { expiresAt } }) =>
+        `The certificate of an identity provider ends on ${minuteOf(expiresAt!).slice(0, 10)}`,
+      message: ({ facts: { name, expiresAt } }) =>
+        `The last certificate of the identity provider ${quoted(name)} of '${named.organization}' ends on ` +
+        `${minuteOf(expiresAt!)} UTC: nobody signs in with it from then on. Add its next one behind it.`,
+      link: (of) => [`/v1/orgs/${of.orgId}/identity-providers/${of.resourceId}`, 'Open identity provider'],
+      until: untilExpiry,
+    },
+  ],
+  [
     'user.identity_linked',
     {
       ...ofAccount,

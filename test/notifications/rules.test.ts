@@ -409,8 +409,8 @@ describe('the statement', () => {
   });
 });
 
-/** What other tests cause: test/connections/connection-refresh, test/identity-providers/federated-sign-in. */
-const elsewhere = ['connection.needs_reauth', 'user.identity_linked'];
+/** What other tests cause: test/connections/connection-refresh, test/identity-providers. */
+const elsewhere = ['connection.needs_reauth', 'identity_provider.certificate_ending', 'user.identity_linked'];
 
 test('every rule was caused by a test', () => {
   expect([...rules.keys()].filter((type) => !seen.has(type))).toEqual(elsewhere);

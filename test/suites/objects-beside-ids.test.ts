@@ -17,6 +17,8 @@ const alone: Record<string, string> = {
   'IdentityProvider.defaultRoleId': 'Roles are words, no resources.',
   'IdentityGroupMapping.roleId': 'Roles are words, no resources.',
   'SamlConfig.entityId': 'It is what the provider calls itself.',
+  'IdentityProviderTest.userId': 'What would happen to an account is no way to it.',
+  'IdentityRoleChange.workspaceId': 'What would happen in a workspace is no way to it.',
   'OidcConfig.clientId': 'It is known to the provider alone.',
   'OidcConfig.clientSecretRef': 'A reference may be any text; to read it is not to read its secret.',
   'Environment.activeDeployments': 'A map for REST; `deployed` gives the records with their apps and releases.',

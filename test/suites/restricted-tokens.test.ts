@@ -40,7 +40,14 @@ const restrictions: Record<Restricted, (id: string) => Record<string, unknown>> 
  * What administers the whole organization, makes use of it, or takes an app out of it: a token must not be restricted,
  * or only to workspaces. A new one is added here on purpose, or not at all.
  */
-const refused = ['Query.allApiTokens', 'Query.routeModel', 'Query.exportRecipe', 'Query.identityProvider'];
+const refused = [
+  'Query.allApiTokens',
+  'Query.routeModel',
+  'Query.exportRecipe',
+  'Query.identityProvider',
+  'Query.identityLink',
+  'Query.identityProviderTest',
+];
 
 /** What signs people in to the whole organization: a restricted token gets an empty list. */
 const unseen = ['Query.identityProviders'];

@@ -58,6 +58,8 @@ const countShown = (title: string) => shown.set(title, (shown.get(title) ?? 0) +
 /** How many rows of a list a looker sees who asks for some; `null` where it depends: there are only one's own. */
 const seen = ({ isToken, title }: Looker, field: string, asked: number): number | null => {
   if (field === 'notifications' && title !== 'owner') return null;
+  // tokens that are restricted to some places see nothing of what signs people in
+  if (field === 'identityProviders' && isToken && title.includes('some')) return 0;
   return isToken && field === 'organizations' ? 1 : asked;
 };
 

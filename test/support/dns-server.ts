@@ -2,14 +2,14 @@ import dgram, { type RemoteInfo } from 'node:dgram';
 import { once } from 'node:events';
 import ipaddr from 'ipaddr.js';
 
-/** A record that a test's DNS server gives: an address, or the name that a name stands for. */
-export type DnsRecord = { address: string; ttl?: number } | { cname: string };
+/** A record that a test's DNS server gives: an address, the name that a name stands for, or a text. */
+export type DnsRecord = { address: string; ttl?: number } | { cname: string } | { text: string };
 
 /** What was asked. */
 export interface DnsQuestion {
   /** In lower case, without a dot at the end. */
   name: string;
-  type: 'A' | 'AAAA' | 'other';
+  type: 'A' | 'AAAA' | 'TXT' | 'other';
   /** How many questions of this name and type came before. */
   earlier: number;
 }
@@ -25,7 +25,7 @@ export interface DnsServer {
   close(): Promise<void>;
 }
 
-const TYPES: Record<number, DnsQuestion['type']> = { 1: 'A', 28: 'AAAA' };
+const TYPES: Record<number, DnsQuestion['type']> = { 1: 'A', 16: 'TXT', 28: 'AAAA' };
 
 export async function startDnsServer(zone: DnsZone): Promise<DnsServer> {
   const socket = dgram.createSocket('udp4');
@@ -74,6 +74,13 @@ function answerTo(query: Buffer, end: number, { name, type }: DnsQuestion, recor
     if ('cname' in record) {
       parts.push(recordOf(owner, 5, 0, writeName(record.cname)));
       owner = record.cname;
+      continue;
+    }
+    if ('text' in record) {
+      // in parts, as longer ones are
+      const texts = record.text.match(/.{1,20}/g) ?? [];
+      const data = Buffer.concat(texts.flatMap((text) => [Buffer.from([text.length]), Buffer.from(text)]));
+      if (type === 'TXT') parts.push(recordOf(owner, 16, 0, data));
       continue;
     }
     const bytes = ipaddr.parse(record.address).toByteArray();

@@ -49,6 +49,12 @@ const idMeanings: Record<string, string> = {
   identityProvider: 'idp_id',
   updateIdentityProvider: 'idp_id',
   deleteIdentityProvider: 'idp_id',
+  identityLink: 'idp_id',
+  identityProviderTest: 'idp_id',
+  startDomainProof: 'idp_id',
+  checkDomainProof: 'idp_id',
+  linkIdentity: 'idp_id',
+  unlinkIdentity: 'idp_id',
 };
 
 /** The path-variable name of an argument: `id` of `workspace` and of `deleteWorkspace` is a `workspace_id`. */

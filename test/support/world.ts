@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { CompiledOperation } from '../../rest/operation.ts';
+import { newId } from '../../src/core/ids.ts';
 import { type Role, roles } from '../../src/core/roles.ts';
 import type { TestApp } from './app.ts';
 import { operationAt, operations, pathVariables, routeOf } from './operations.ts';
@@ -128,6 +129,7 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
       });
   // no route names one alone, so its id is asked for nowhere
   if (withResources) await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/apps/{app_id}/tokens'));
+  if (withResources) ids.test_id = await startedTest(app, world);
   if (withResources) ids.received_upload = await receivedFile(app, world);
   // what happens a moment later by itself has happened: nothing of the world moves any more
   while ((await app.services.buckets.provisionPending()) > 0);
@@ -270,6 +272,20 @@ function findOne(value: unknown, key: string): string | undefined {
     if (found !== undefined) return found;
   }
   return undefined;
+}
+
+/** A test sign-in that waits for its provider. */
+async function startedTest(app: TestApp, { ids, accounts }: World): Promise<string> {
+  const { id } = await app.database.prisma.identityProviderTest.create({
+    data: {
+      id: newId('identity_provider_test'),
+      orgId: ids.org_id!,
+      identityProviderId: ids.idp_id!,
+      startedBy: accounts.owner.userId,
+      expiresAt: new Date(Date.now() + 86_400_000),
+    },
+  });
+  return id;
 }
 
 /** A file that was sent, and is no artifact yet. */

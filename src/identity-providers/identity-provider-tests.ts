@@ -1,0 +1,73 @@
+import type { Actor } from '../access/caller.ts';
+import type { Checked, OrganizationPlace } from '../access/checked-place.ts';
+import { notFound } from '../core/errors.ts';
+import { newId } from '../core/ids.ts';
+import type { Changes } from '../data/changes.ts';
+import { findRow } from '../data/find-row.ts';
+import type { Sql } from '../data/sql.ts';
+import type { IdentityProviderTest, IdentityProvider as ProviderRow } from '../generated/prisma/client.ts';
+import type { VerifiedIdentity } from '../sso/verified-identity.ts';
+import type { Evaluation } from './federated-sign-in.ts';
+
+/** How long the result of a test stays. */
+const DAY_MS = 86_400_000;
+
+/** What the result of a test has. */
+export interface TestResult {
+  identity: Omit<VerifiedIdentity, 'claims'>;
+  claims: Record<string, unknown>;
+  evaluation: Evaluation;
+}
+
+/** Sign-ins that administrators try. They show what would happen, and change nothing. */
+export class IdentityProviderTests {
+  readonly #deps: { sql: Sql; changes: Changes };
+
+  constructor(deps: { sql: Sql; changes: Changes }) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Starts a test. Whoever finishes the sign-in writes its result, a {@link TestResult}, or its failure.
+   * @throws RESOURCE_NOT_FOUND
+   */
+  async begin(
+    actor: Actor,
+    { orgId }: Checked<OrganizationPlace>,
+    id: string,
+  ): Promise<{ provider: ProviderRow; testId: string }> {
+    const testId = newId('identity_provider_test');
+    const provider = await this.#deps.changes.run(actor, async (tx) => {
+      const found = await tx.lock('identity_providers', { id, orgId }, 'share', () =>
+        notFound('identity_provider', id),
+      );
+      tx.insert('identity_provider_tests', {
+        id: testId,
+        orgId,
+        identityProviderId: id,
+        startedBy: actor.principal.userId,
+        expiresAt: new Date(Date.now() + DAY_MS),
+      });
+      tx.audit({
+        action: 'execute',
+        resourceType: 'identity_provider',
+        resourceId: id,
+        orgId,
+        metadata: { test: testId },
+      });
+      return found;
+    });
+    return { provider, testId };
+  }
+
+  /** A test of a provider. @throws RESOURCE_NOT_FOUND */
+  async get({ orgId }: Checked<OrganizationPlace>, id: string, testId: string): Promise<IdentityProviderTest> {
+    const found = await findRow(this.#deps.sql, 'identity_provider_tests', {
+      id: testId,
+      identityProviderId: id,
+      orgId,
+    });
+    if (!found || found.expiresAt.getTime() <= Date.now()) throw notFound('identity_provider_test', testId);
+    return found;
+  }
+}
