@@ -116,3 +116,41 @@ builder.queryField('identityProviderTest', (t) =>
       services.identityProviderTests.get(organization, id, testId),
   }),
 );
+
+/** A test that was started, and where it goes on. */
+interface StartedTest {
+  test: TestRow;
+  redirectUrl: string;
+}
+
+const StartedIdentityProviderTest = builder.objectRef<StartedTest>('StartedIdentityProviderTest').implement({
+  description: 'A test that was started.',
+  fields: (t) => ({
+    test: t.expose('test', {
+      type: IdentityProviderTest,
+      authorize: 'inherited',
+      description: 'The test; `identityProviderTest` shows its result once the provider has answered.',
+    }),
+    redirectUrl: t.exposeString('redirectUrl', {
+      description: 'The page of the provider, to open in a browser within ten minutes.',
+    }),
+  }),
+});
+
+builder.mutationField('testIdentityProvider', (t) =>
+  t.field({
+    type: StartedIdentityProviderTest,
+    description:
+      'Starts a sign-in that shows what the provider says and what would happen, and changes nothing. Nobody is ' +
+      'signed in by it.',
+    authorize: { organization: 'identity_provider:update' },
+    activity: { resourceType: 'identity_provider', action: 'execute' },
+    mayFail: ['UPSTREAM_ERROR', 'UPSTREAM_TIMEOUT'],
+    args: { ...organizationArgs(), ...idArg('The provider.') },
+    resolve: async ({ organization }, { id }, { actor, services }) => {
+      const { provider, testId } = await services.identityProviderTests.begin(actor, organization, id);
+      const { redirectUrl } = await services.sso.beginTest(actor, provider, testId);
+      return { redirectUrl, test: await services.identityProviderTests.get(organization, id, testId) };
+    },
+  }),
+);

@@ -1,6 +1,6 @@
 import type { Actor } from '../access/caller.ts';
 import type { Checked, OrganizationPlace } from '../access/checked-place.ts';
-import { notFound } from '../core/errors.ts';
+import { conflict, notFound } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import type { Changes } from '../data/changes.ts';
 import { findRow } from '../data/find-row.ts';
@@ -29,7 +29,7 @@ export class IdentityProviderTests {
 
   /**
    * Starts a test. Whoever finishes the sign-in writes its result, a {@link TestResult}, or its failure.
-   * @throws RESOURCE_NOT_FOUND
+   * @throws RESOURCE_NOT_FOUND, RESOURCE_CONFLICT `not_configured`
    */
   async begin(
     actor: Actor,
@@ -41,6 +41,13 @@ export class IdentityProviderTests {
       const found = await tx.lock('identity_providers', { id, orgId }, 'share', () =>
         notFound('identity_provider', id),
       );
+      if (found.samlEntityId === null && found.oidcClientId === null)
+        throw conflict(
+          'identity_provider',
+          id,
+          'not_configured',
+          `The identity provider '${id}' has no configuration yet: give it its '${found.protocol}_config'.`,
+        );
       tx.insert('identity_provider_tests', {
         id: testId,
         orgId,

@@ -149,7 +149,8 @@ describe('whom nobody links', () => {
 });
 
 test('a test keeps what the provider said and what would happen, for its administrators and a day', async () => {
-  const id = await newProvider();
+  const saml_config = { entity_id: 'e', sso_url: 'https://idp.test/sso', certificate: certificate.cert };
+  const id = await newProvider({ saml_config });
   const actor = { ...browser(), principal: { type: 'user', userId: admin.userId } } as never;
   const { testId } = await app.services.identityProviderTests.begin(actor, { orgId: owner.orgId } as never, id);
   const ask = async (by: Person) =>
@@ -187,6 +188,30 @@ test('a test keeps what the provider said and what would happen, for its adminis
   expect(refusalOf(await ask(await createUser(app, owner)))).toEqual(['FORBIDDEN', 'identity_provider:update']);
   await app.database.pool.query('update identity_provider_tests set expires_at = now() where id = $1', [testId]);
   expect(refusalOf(await ask(admin))).toEqual(['RESOURCE_NOT_FOUND', 'identity_provider_test']);
+});
+
+test('an administrator starts a test at a provider that is configured', async () => {
+  const start = async (id: string, by = admin) =>
+    (await by.ask(
+      `mutation ($orgId: ID!, $id: ID!) { testIdentityProvider(orgId: $orgId, id: $id) {
+        redirectUrl test { id status startedBy } } }`,
+      { orgId: owner.orgId, id },
+    )) as unknown as Answer;
+  const bare = await newProvider();
+  expect((await start(bare)).errors![0]!.extensions.details).toMatchObject({ reason: 'not_configured' });
+  const samlConfig = { entity_id: 'e', sso_url: 'https://idp.test/sso', certificate: certificate.cert };
+  const id = await newProvider({ saml_config: samlConfig });
+  const { redirectUrl, test: started } = (await start(id)).data!.testIdentityProvider as {
+    redirectUrl: string;
+    test: { id: string };
+  };
+  expect(redirectUrl).toMatch(/^https:\/\/idp\.test\/sso\?/);
+  expect(started).toEqual({ id: expect.stringMatching(/^idt_/) as string, status: 'pending', startedBy: admin.userId });
+  expect(await app.database.prisma.ssoState.findMany({ where: { testId: started.id } })).toMatchObject([
+    { kind: 'test', identityProviderId: id, redirectUri: null },
+  ]);
+  const editor = await createUser(app, owner, { role: 'editor' });
+  expect(refusalOf(await start(id, editor))).toEqual(['FORBIDDEN', 'identity_provider:update']);
 });
 
 test('administrators are told 30, 7 and 1 days before the last certificate ends, once each', async () => {

@@ -80,6 +80,7 @@ const withoutVersion: Record<string, string> = {
   resendVerification: 'about the session or the sign-in of the account',
   resetPassword: 'about the session or the sign-in of the account',
   switchOrganization: 'about the session or the sign-in of the account',
+  testIdentityProvider: 'makes something',
   testToolInstance: 'changes nothing but what is counted',
   unarchiveNotification: 'moves what nobody else sees; repeating it changes nothing',
   unrelateEntities: 'a relation has no version: it is there or it is not',

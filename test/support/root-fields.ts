@@ -51,6 +51,7 @@ const idMeanings: Record<string, string> = {
   deleteIdentityProvider: 'idp_id',
   identityLink: 'idp_id',
   identityProviderTest: 'idp_id',
+  testIdentityProvider: 'idp_id',
   startDomainProof: 'idp_id',
   checkDomainProof: 'idp_id',
   linkIdentity: 'idp_id',
