@@ -110,6 +110,26 @@ const loginsOf = async (orgId: string) => {
   });
 };
 
+test('who proves an address first, by a reset, shares the account with no provider that proved nothing', async () => {
+  const proven = await company();
+  const claimed = await company({}, { isProven: false });
+  for (const [{ domain, provider }, isKept] of [
+    [proven, true],
+    [claimed, false],
+  ] as const) {
+    const identity = identityIn(domain);
+    const { userId } = await signIn(provider, identity);
+    await db().user.update({ where: { id: userId! }, data: { isVerified: false } });
+    await app.server.inject({ method: 'POST', url: '/v1/auth/forgot-password', body: { email: identity.email } });
+    await app.jobsDone();
+    const mail = app.mails.findLast(({ to, subject }) => to === identity.email && subject === 'Reset your password')!;
+    const token = new URL(mail.link!).searchParams.get('token');
+    const body = { token, new_password: 'a whole new password' };
+    expect((await app.server.inject({ method: 'POST', url: '/v1/auth/reset-password', body })).statusCode).toBe(200);
+    expect(await refusalOf(provider, identity)).toBe(isKept ? null : 'proof_required');
+  }
+});
+
 test('somebody new gets an account of the organization, and a session that says how it was made', async () => {
   const { owner, domain, provider } = await company({ default_role_id: 'editor' });
   const identity = identityIn(domain, {
