@@ -14,7 +14,7 @@ import { startService } from '../test/support/service.ts';
 import { DUMPS, SERVICE } from '../test/upgrade/dumps.ts';
 import { type Recording, record } from '../test/upgrade/record.ts';
 import { dumpRows, tablesOf } from '../test/upgrade/rows.ts';
-import { type Seeded, seed, text } from '../test/upgrade/seed.ts';
+import { type Seeded, seed, seedPresence, text } from '../test/upgrade/seed.ts';
 import { withScratchDatabase } from './scratch-database.ts';
 
 const root = path.resolve(process.argv[2] ?? projectRoot);
@@ -27,6 +27,7 @@ await withScratchDatabase(async (url) => {
   await db.connect();
   try {
     const answers = await askService(url, db);
+    await sumActivity(db);
     mkdirSync(target, { recursive: true });
     writeFileSync(path.join(target, 'rows.sql'), await dumpRows(db));
     writeFileSync(path.join(target, 'answers.json'), `${JSON.stringify(answers, null, 1)}\n`);
@@ -42,8 +43,10 @@ async function askService(url: string, db: pg.Client): Promise<Recording> {
   const service = startService({ ...SERVICE, DATABASE_URL: url, DATA_DIR: dataDir }, { root });
   try {
     const anyone = new Client(await service.url());
-    const seeded = await seed(anyone, new Set((await tablesOf(db)).map(({ name }) => name)));
-    const answers = await asAnn(anyone, seeded);
+    const tables = new Set((await tablesOf(db)).map(({ name }) => name));
+    const seeded = await seed(anyone, tables);
+    await sumActivity(db);
+    const answers = await asAnn(anyone, seeded, tables);
     return { writtenAt: new Date().toISOString(), migrations, seeded, ...answers };
   } finally {
     service.child.kill('SIGTERM');
@@ -56,7 +59,21 @@ async function askService(url: string, db: pg.Client): Promise<Recording> {
 async function asAnn(
   anyone: Client,
   { username, password, ...rest }: Seeded,
+  tables: ReadonlySet<string>,
 ): Promise<Omit<Recording, 'writtenAt' | 'migrations' | 'seeded'>> {
   const { access_token } = await anyone.post('/v1/auth/login', { username, password });
-  return record(anyone.with(text({ access_token }, 'access_token')), { username, password, ...rest });
+  const ann = anyone.with(text({ access_token }, 'access_token'));
+  const answers = await record(ann, { username, password, ...rest });
+  if (tables.has('presences')) await seedPresence(ann, rest);
+  return answers;
+}
+
+/** Adds all records to the sums, as if a few of one kind were many: so that months, days and hours are divided. */
+async function sumActivity(db: pg.Client): Promise<void> {
+  const { rows } = await db.query(`select 1 from pg_proc where proname = 'fold_activity' and pronargs = 2`);
+  let isMore = rows.length > 0;
+  while (isMore) {
+    const folded = await db.query<{ more: boolean }>('select fold_activity(100000, 3) as more');
+    isMore = folded.rows[0]!.more;
+  }
 }

@@ -48,6 +48,7 @@ export async function seed(anyone: Client, tables: ReadonlySet<string>): Promise
   if (tables.has('tool_instances')) await seedConnections(ann, org, ids);
   if (tables.has('augmentations')) await seedPipelines(ann, org, ids, tables);
   if (tables.has('api_tokens')) seeded.apiToken = await seedTokens(ann, anyone, org, ids);
+  if (tables.has('notifications')) await seedNotifications(ann, anyone, org, ids);
   const refreshed = await anyone.post('/v1/auth/refresh', { refresh_token: text(first, 'refresh_token') });
   seeded.refreshToken = text(refreshed, 'refresh_token');
   return seeded;
@@ -133,6 +134,8 @@ async function seedPipelines(ann: Client, org: string, ids: Json, tables: Readon
   ids.action_id = text(await ann.post(`${app}/actions`, action), 'action_id');
   if (!tables.has('executions')) return;
   ids.execution_id = 'run-1';
+  // of the catalogue, which is the same everywhere
+  ids.recipe_id = 'starter-chat';
   const { app_id, execution_id, endpoint_id } = ids;
   const report = { execution_id, app_id, augmentation_id, endpoint_id, stages_completed: 1 };
   await ann.post(`${org}/workspaces/${String(ids.workspace_id)}/executions`, { ...report, token_usage: { input: 9 } });
@@ -162,6 +165,27 @@ async function seedArtifacts(ann: Client, org: string, ids: Json): Promise<void>
   await ann.post(`${artifacts}/${id}/promote`, { name: 'Knowledge' });
   const source = { name: 'By hand', description: 'Old.', namespace_id: ids.namespace_id };
   ids.source_id = text(await ann.post(`${home}/sources`, source), 'source_id');
+}
+
+/** What is muted, and what Ann is told: that somebody else has made her a member. */
+async function seedNotifications(ann: Client, anyone: Client, org: string, ids: Json): Promise<void> {
+  await ann.must('PUT', '/v1/notifications/preferences', { muted_categories: ['model'] });
+  const bob = await anyone.post('/v1/auth/login', { username: 'bob', password: PASSWORD });
+  const byBob = anyone.with(text(bob, 'access_token'));
+  await ann.must('PATCH', `${org}/members/${String(ids.member_user_id)}`, { role: 'owner' });
+  const made = await byBob.post(`${org}/workspaces`, { organization_id: ids.org_id, name: 'Of Bob' });
+  const members = `${org}/workspaces/${text(made, 'workspace_id')}/members`;
+  await byBob.post(members, { user_id: ids.user_id, role: 'viewer' });
+  const list = (await ann.get('/v1/notifications')) as { notifications?: Json[] };
+  // the right one has ended the count
+  await anyone.call('POST', '/v1/auth/login', { username: 'bob', password: 'not the password' });
+  ids.notification_id = text(list.notifications?.[0] ?? {}, 'notification_id');
+}
+
+/** Who is present is forgotten after a minute: it is written last. */
+export async function seedPresence(ann: Client, { ids }: Pick<Seeded, 'ids'>): Promise<void> {
+  const sync = `/v1/orgs/${String(ids.org_id)}/workspaces/${String(ids.workspace_id)}/sync`;
+  await ann.must('POST', `${sync}/presence/join`);
 }
 
 async function seedEnvironments(ann: Client, org: string, ids: Json): Promise<void> {
