@@ -10,11 +10,20 @@ export interface Reader {
 
 export type Open = () => Promise<Reader>;
 
+/** An open stream that says when its last event came, and may stop reading. */
+export interface LiveReader extends Reader {
+  /** Time of the last event, from `performance.now()`. */
+  at: number;
+  stall(): void;
+}
+
+export type OpenLive = () => Promise<LiveReader>;
+
 const CONNECTING = 50;
 
 /** Opens many readers, a few at a time. */
-export async function openAll(opens: readonly Open[]): Promise<Reader[]> {
-  const readers: Reader[] = [];
+export async function openAll<R extends Reader>(opens: readonly (() => Promise<R>)[]): Promise<R[]> {
+  const readers: R[] = [];
   for (let at = 0; at < opens.length; at += CONNECTING)
     readers.push(...(await Promise.all(opens.slice(at, at + CONNECTING).map((open) => open()))));
   return readers;
@@ -86,6 +95,17 @@ export const subscribeSse = (url: string, token: string, query: string): Open =>
     'event: next',
   );
 
+/** The stream of REST. Counts the events of its workspace. */
+export const watchRest = (url: string, token: string): OpenLive =>
+  sse(
+    (onAnswer) => get(url, { agent: false, headers: { authorization: `Bearer ${token}` } }, onAnswer),
+    /event: (?:thread\.created|workspace\.updated)/,
+  );
+
+/** A bare SSE connection that counts the same. */
+export const watchBare = (url: string): OpenLive =>
+  sse((onAnswer) => get(`${url}/sse`, { agent: false }, onAnswer), 'event: thread.created');
+
 /** A bare SSE connection. Counts the same as for the product. */
 export const listenSse = (url: string): Open =>
   sse((onAnswer) => get(`${url}/sse`, { agent: false }, onAnswer), 'event: next');
@@ -95,21 +115,30 @@ function sse(
     on(name: 'error', f: (error: Error) => void): void;
     destroy(): void;
   },
-  mark: string,
-): Open {
+  mark: string | RegExp,
+): OpenLive {
   return () =>
     new Promise((resolve, reject) => {
       const sent = open((answer) => {
         if (answer.statusCode !== 200) return reject(new Error(`${answer.statusCode}`));
         answer.setEncoding('utf8');
+        self.stall = () => answer.pause();
         answer.on('data', (text: string) => {
           if (text.includes('"errors"')) reject(new Error(text));
-          self.count += text.split(mark).length - 1;
+          const more = text.split(mark).length - 1;
+          self.count += more;
+          if (more > 0) self.at = performance.now();
           self.last = text;
           resolve(self);
         });
       });
-      const self: Reader = { count: 0, last: '', close: () => sent.destroy() };
+      const self: LiveReader = {
+        count: 0,
+        last: '',
+        at: 0,
+        stall: () => undefined,
+        close: () => sent.destroy(),
+      };
       sent.on('error', reject);
     });
 }

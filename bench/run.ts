@@ -2,7 +2,8 @@
 // the rates. `BENCH_ONLY=hostile npm run bench`: only what hostile documents cost; `bombs`: only what they and hostile
 // files do to other requests; `graphql`: only `/graphql`; `instances`: only tool instances; `entities`: only the
 // knowledge graph; `artifacts`: only artifacts; `writes`: only changes; `files`: only uploads and downloads; `uploads`:
-// only the memory of large ones; `streams`: only event streams; `search`: only queries; `activity`: only activity;
+// only the memory of large ones; `streams`: only event streams; `live` (also `npm run bench -- live`): only the stream
+// of REST, in sizes of BENCH_IDLE, BENCH_STALLABLE and BENCH_EVENTS; `search`: only queries; `activity`: only activity;
 // `analytics`: only what it costs, both also with `BENCH_RECORDS` records; `reads`: without growth, hostile documents
 // and streams.
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -23,6 +24,7 @@ import { files, uploadsAtOnce } from './cases/files.ts';
 import { graphql } from './cases/graphql.ts';
 import { hostile } from './cases/hostile-documents.ts';
 import { instances } from './cases/instances.ts';
+import { live } from './cases/live.ts';
 import { models } from './cases/models.ts';
 import { search } from './cases/search.ts';
 import { secrets } from './cases/secrets.ts';
@@ -44,7 +46,7 @@ const TSX = ['--import', 'tsx'];
 const PRODUCT = ['dist/service/main.js'];
 const BARE = [...TSX, 'bench/servers/streams.ts'];
 const YOGA = [...TSX, 'bench/servers/yoga.mjs'];
-const only = process.env.BENCH_ONLY;
+const only = process.env.BENCH_ONLY ?? process.argv[2];
 const large = Number(process.env.BENCH_ROWS ?? 1_000_000);
 const records = Number(process.env.BENCH_RECORDS ?? 10_000_000);
 
@@ -72,7 +74,9 @@ async function throughput(env: Record<string, string>): Promise<void> {
       const bare = await started('bare streams', BARE);
       const account = await register(product);
       const fresh = async <T>(work: (servers: StreamServers) => Promise<T>): Promise<T> => {
-        const own = await ServerProcess.start('product', PRODUCT, env);
+        // what the statements of the benchmark emit is another node's for it
+        const polling = only === 'live' ? { ...env, EVENT_POLL_MS: '10' } : env;
+        const own = await ServerProcess.start('product', PRODUCT, polling);
         const ownBare = await ServerProcess.start('bare streams', BARE, env);
         await setTimeout(SETTLING_MS);
         try {
@@ -82,9 +86,11 @@ async function throughput(env: Record<string, string>): Promise<void> {
           await ownBare.stop();
         }
       };
-      await streams({ product, bare, fresh, account, databaseUrl: url, dataDir: env.DATA_DIR!, rounds: rounds.count });
+      const options = { product, bare, fresh, account, databaseUrl: url, dataDir: env.DATA_DIR! };
+      if (only !== 'streams') await live(options);
+      if (only !== 'live') await streams({ ...options, rounds: rounds.count });
     };
-    if (only === 'streams') return await streamed();
+    if (only === 'streams' || only === 'live') return await streamed();
     const pg = await started('pg', [...TSX, 'bench/servers/pg.ts']);
     if (only === 'entities') return await entities([pg, product], product, await register(product), url, rounds);
     if (only === 'files') return await files([pg, product], product, await register(product), rounds);
