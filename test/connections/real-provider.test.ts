@@ -7,6 +7,7 @@ import {
   startExampleProvider,
 } from '../../scripts/example-provider.ts';
 import type { TestApp } from '../support/app.ts';
+import { newBrowserWithCookies } from '../support/browser-with-cookies.ts';
 import { eventsOf, type Person, register } from '../support/person.ts';
 import { instancesOf } from '../tool-instances/instances.ts';
 import { exchange, type Initiated, initiate, rowOf, shownBy, startConnectingApp } from './connecting.ts';
@@ -30,22 +31,7 @@ interface Granted {
 }
 
 /** Opens an authorization URL as a browser does, up to the page of the service. @returns the address of the page */
-async function authorize(url: string): Promise<URL> {
-  const cookies = new Map<string, string>();
-  let at = url;
-  for (let hops = 0; hops < 10 && !at.startsWith(callbackOf()); hops++) {
-    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
-    const answer = await fetch(at, { redirect: 'manual', headers: cookie ? { cookie } : {} });
-    for (const line of answer.headers.getSetCookie()) {
-      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
-      cookies.set(name, value);
-    }
-    const location = answer.headers.get('location');
-    if (!location) throw new Error(`${at} answered ${answer.status}: ${await answer.text()}`);
-    at = new URL(location, at).href;
-  }
-  return new URL(at);
-}
+const authorize = (url: string): Promise<URL> => newBrowserWithCookies().follow(url, callbackOf());
 
 async function withProvider(
   authentication: NonNullable<ExampleOptions['authentication']>,
