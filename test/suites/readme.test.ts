@@ -1,23 +1,21 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
+import { Writable } from 'node:stream';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { projectRoot } from '../../src/paths.ts';
+import { createLogger } from '../../src/platform/logger.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 
 const readme = readFileSync(path.join(projectRoot, 'README.md'), 'utf8');
-const HEADING = '## Tool instances and connections\n';
-
-const blocksOf = (text: string) => [...text.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block]) => block!);
-
-/** The section about connections, and what it needs of the ones before it. */
-const section = blocksOf(readme.split(HEADING)[1]!.split(/^## /m)[0]!);
-const [start = '', ...steps] = section;
+const blocksOf = (text: string, language = 'sh') =>
+  [...text.matchAll(/^```(\w+)\n(.*?)^```$/gms)].flatMap(([, kind, block]) => (kind === language ? [block!] : []));
+const sectionOf = (title: string): string => readme.split(`\n## ${title}\n`)[1]!.split(/^## /m)[0]!;
 const blockWith = (text: string) => blocksOf(readme).find((block) => block.includes(text))!;
 const registration = blockWith('/v1/auth/register');
 const helpers = blockWith('pick() {');
@@ -64,42 +62,34 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-let app: TestApp;
 let folder: string;
-let providerPort: number;
-let stopProvider: () => Promise<void>;
-beforeAll(async () => {
+beforeAll(() => {
   folder = mkdtempSync(path.join(os.tmpdir(), 'readme-'));
-  providerPort = await freePort();
-  const [service = '', provider = ''] = start.trimEnd().split('\n');
-  const allowed = /^OUTBOUND_ALLOW=(\S+) npm start$/.exec(service)?.[1];
-  expect(allowed).toBe('127.0.0.1:9000');
-  app = await startTestApp({ env: { OUTBOUND_ALLOW: `127.0.0.1:${providerPort}` } });
-  await app.listen();
-  const [command] = commandsOf(provider);
-  const child = spawn('bash', ['-c', `exec ${command!.text}`], {
+  for (const file of ['README.md', 'package.json']) copyFileSync(path.join(projectRoot, file), path.join(folder, file));
+  symlinkSync(path.join(projectRoot, 'node_modules'), path.join(folder, 'node_modules'));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Starts the example provider as the README says. @returns what ends it */
+async function startProvider(command: Command, app: TestApp, port: number): Promise<() => Promise<void>> {
+  const child = spawn('bash', ['-c', `exec ${command.text}`], {
     cwd: projectRoot,
-    env: { ...process.env, PORT: String(providerPort), CALLBACK_URL: `${app.url}/connections/callback` },
+    env: { ...process.env, PORT: String(port), CALLBACK_URL: `${app.url}/connections/callback` },
     stdio: ['ignore', 'pipe', 'ignore'],
     detached: true,
   });
   const closed = once(child, 'close');
-  stopProvider = async () => {
+  const stop = async () => {
     process.kill(-child.pid!, 'SIGTERM');
     await closed;
   };
   const printed: string[] = [];
   for await (const line of createInterface({ input: child.stdout })) {
     printed.push(line);
-    if (line.startsWith('client ')) return;
+    if (line.startsWith('client ')) return stop;
   }
   throw new Error(`The provider ended: ${printed.join('\n')}`);
-}, 60_000);
-afterAll(async () => {
-  await stopProvider();
-  await app.close();
-  rmSync(folder, { recursive: true, force: true });
-});
+}
 
 const MARK = '=== next';
 
@@ -116,7 +106,8 @@ async function expectPrinted(blocks: readonly string[], url: string, replaced: (
   ]
     .join('\n')
     .replaceAll('http://127.0.0.1:4000', url);
-  const options = { cwd: folder, encoding: 'utf8' } as const;
+  // what waits for ever is ended before the test is
+  const options = { cwd: folder, encoding: 'utf8', timeout: 90_000 } as const;
   const { stdout } = await promisify(execFile)('bash', ['-c', replaced(script)], options);
   const outputs = stdout.split(`${MARK}\n`).slice(1);
   expect(commands.map(({ text }, index) => [text, outputs[index]?.trim()])).toEqual(
@@ -124,21 +115,63 @@ async function expectPrinted(blocks: readonly string[], url: string, replaced: (
   );
 }
 
-test('every command of the section about connections prints what the README says', async () => {
-  await expectPrinted(steps, app.url, (script) => script.replaceAll('127.0.0.1:9000', `127.0.0.1:${providerPort}`));
-}, 120_000);
+const lines: string[] = [];
+const logger = createLogger(
+  { logLevel: 'warn' },
+  new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      lines.push(chunk.toString());
+      done();
+    },
+  }),
+);
 
-test.each(['Files', 'Entities and memories', 'Artifacts', 'Search'])(
+test.each([
+  ['Sign in through your company', ['OUTBOUND_ALLOW', 'SSO_REDIRECT_URIS']],
+  ['Tool instances and connections', ['OUTBOUND_ALLOW']],
+])(
+  'every command of the section "%s" prints what the README says, and the log says what it shows',
+  async (title, settings) => {
+    const section = sectionOf(title);
+    const [start = '', ...steps] = blocksOf(section);
+    const [service = '', provider = ''] = start.trimEnd().split('\n');
+    const ports = { 9000: await freePort(), 3000: await freePort() };
+    const withPorts = (text: string) =>
+      text.replaceAll(/(?<=127\.0\.0\.1:)(?:9000|3000)\b/g, (port) => String(ports[port as '9000' | '3000']));
+    expect(service).toMatch(/^(?:[A-Z_]+=\S+ )+npm start$/);
+    const env = Object.fromEntries(
+      [...withPorts(service).matchAll(/([A-Z_]+)=(\S+)/g)].map(([, name, value]) => [name!, value!]),
+    );
+    expect(Object.keys(env)).toEqual(settings);
+    const own = await startTestApp({ env, logger });
+    try {
+      await own.listen();
+      const stop = await startProvider(commandsOf(provider)[0]!, own, ports[9000]);
+      try {
+        await expectPrinted(steps, own.url, withPorts);
+      } finally {
+        await stop();
+      }
+      for (const shown of blocksOf(section, 'json')) {
+        const { trace_id: _trace, ...told } = JSON.parse(shown) as Record<string, unknown>;
+        expect(lines.map((line) => JSON.parse(line) as object)).toContainEqual(expect.objectContaining(told));
+      }
+    } finally {
+      await own.close();
+    }
+  },
+  120_000,
+);
+
+test.each(['Live events in a client', 'Files', 'Entities and memories', 'Artifacts', 'Search', 'Notifications'])(
   'every command of the section "%s" prints what the README says',
   async (title) => {
-    for (const file of ['README.md', 'package.json'])
-      copyFileSync(path.join(projectRoot, file), path.join(folder, file));
+    const section = sectionOf(title);
+    for (const script of blocksOf(section, 'js')) writeFileSync(path.join(folder, 'watch.mjs'), script);
     const own = await startTestApp();
     try {
       await own.listen();
-      const blocks = blocksOf(readme.split(`\n## ${title}\n`)[1]!.split(/^## /m)[0]!).filter(
-        (block) => !block.startsWith('npm run '),
-      );
+      const blocks = blocksOf(section).filter((block) => !block.startsWith('npm run '));
       await expectPrinted(blocks, own.url, (script) => script);
     } finally {
       await own.close();
