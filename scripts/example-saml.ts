@@ -24,7 +24,8 @@ export function newExampleSaml(base: string, acsUrl: string): ExampleSaml {
   const formFor = async (url: URL): Promise<string> => {
     const xml = await inflated(url.href);
     const found = (pattern: RegExp) => pattern.exec(xml)?.[1] ?? '';
-    if (found(/AssertionConsumerServiceURL="([^"]+)"/) !== acsUrl) throw new Error('The request is of another service.');
+    if (found(/AssertionConsumerServiceURL="([^"]+)"/) !== acsUrl)
+      throw new Error('The request is of another service.');
     const given = (name: string) => url.searchParams.get(name) ?? '';
     const nameId = given('email');
     if (nameId === '')

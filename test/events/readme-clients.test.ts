@@ -30,8 +30,8 @@ afterAll(async () => {
   await front.close();
 });
 
-const change = async (description: string) =>
-  expect((await ann.call('PUT', ann.home, { description })).status).toBe(200);
+const change = async (name: string) =>
+  expect((await ann.call('POST', `${ann.home}/namespaces`, { name })).status).toBe(201);
 const streams = () => expect.poll(() => app.services.tail.size, { interval: 5 });
 
 test('the program of the README goes on after its socket broke, with every event once', async () => {
@@ -44,18 +44,18 @@ test('the program of the README goes on after its socket broke, with every event
   const closed = once(child, 'close');
   const seen: string[] = [];
   createInterface({ input: child.stdout }).on('line', (line) => seen.push(line));
-  const updates = () => seen.filter((line) => line === 'workspace.updated').length;
+  const made = () => seen.filter((line) => line === 'namespace.created').length;
   try {
     await expect.poll(() => seen, { timeout: 15_000 }).toContain('connected');
     await change('one');
-    await expect.poll(updates).toBe(1);
+    await expect.poll(made).toBe(1);
     for (const socket of app.server.websocketServer.clients) socket.terminate();
     await streams().toBe(0);
     await change('two');
     await change('three');
-    await expect.poll(updates, { timeout: 15_000 }).toBe(3);
+    await expect.poll(made, { timeout: 15_000 }).toBe(3);
     await change('four');
-    await expect.poll(updates).toBe(4);
+    await expect.poll(made).toBe(4);
   } finally {
     child.kill();
     await closed;
@@ -71,7 +71,8 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
       const page = await browser.newPage();
       const place = { service: app.url, org: ann.orgId, ws: ann.workspaceId, token: ann.accessToken };
       await page.goto(`http://127.0.0.1:${front.port}/live.html#${new URLSearchParams(place).toString()}`);
-      const shown = async () => (await page.locator('li').allTextContents()).filter((text) => text.includes('updated'));
+      const shown = async () =>
+        (await page.locator('li').allTextContents()).filter((text) => text.includes('namespace.created'));
       await streams().toBe(1);
       await change('five');
       await expect.poll(async () => (await shown()).length).toBe(1);

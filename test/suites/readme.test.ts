@@ -46,6 +46,7 @@ function isClosed(text: string): boolean {
   let open = '';
   for (let at = 0; at < text.length; at++) {
     const character = text[at]!;
+    if (open === '' && /\s#/.test(text.slice(at - 1, at + 1))) return true; // a comment, whatever is quoted in it
     if (character === '\\' && open !== "'") at++;
     else if (open === '' && /["']/.test(character)) open = character;
     else if (character === open) open = '';
