@@ -2,6 +2,7 @@ import type { Caller } from '../access/caller.ts';
 import { revokeTokens } from '../api-tokens/api-token.revocation.ts';
 import { alreadyExists, unauthenticated } from '../core/errors.ts';
 import { brokenUnique, type Tx } from '../data/changes.ts';
+import { removeUnprovenLinks } from '../identity-providers/unproven-links.ts';
 import type { AuthDeps } from './auth.service.ts';
 import { type UsedEmailToken, useEmailToken } from './email-tokens.ts';
 
@@ -17,10 +18,10 @@ export class EmailProofs {
   }
 
   /**
-   * Uses up the token of a link. The first proof of an address revokes the API tokens that were created before: perhaps
-   * somebody else had registered the address. A caller who is signed in to the account at that moment has both the
-   * account and the address, and keeps the tokens. Sessions stay: whoever has the password could sign in again. The way
-   * to take an account back is to reset its password.
+   * Uses up the token of a link. The first proof of an address revokes the API tokens that were created before, and
+   * ends links to identity providers without proof: perhaps somebody else had registered the address. A caller who is
+   * signed in to the account at that moment has both the account and the address, and keeps them. Sessions stay:
+   * whoever has the password could sign in again. The way to take an account back is to reset its password.
    * @throws AUTHENTICATION_FAILED for a token that is unknown, used or expired, RESOURCE_ALREADY_EXISTS when another
    * account has taken the address meanwhile
    */
@@ -47,6 +48,7 @@ export class EmailProofs {
     const isTheirs = caller.principal?.type === 'user' && caller.principal.userId === userId;
     // nobody has proven this address before
     const endsTokens = (isChange || !before.isVerified) && !isTheirs;
+    if (!before.isVerified && !isTheirs) removeUnprovenLinks(tx, { id: userId, email });
     const revoked = endsTokens ? await revokeTokens(tx, authentication, { userId }, 'address_confirmed') : 0;
     tx.audit({
       action: 'update',

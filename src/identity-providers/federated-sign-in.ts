@@ -278,7 +278,7 @@ export class FederatedSignIn {
     identity: VerifiedIdentity,
     { email, isProven }: Extract<Admission, { kind: 'create' }>,
   ): Promise<string> {
-    const { access, mail } = this.#deps;
+    const { access, mail, config } = this.#deps;
     const username = await freeUsername(tx, identity, email);
     const user = { id: newId('user'), email, username };
     tx.insert('users', {
@@ -293,7 +293,9 @@ export class FederatedSignIn {
     signedIn.signedInAs = { userId: user.id, username };
     await joinOrganization(tx, access, { orgId, userId: user.id, role: asRole(defaultRoleId), addedBy: null });
     tx.audit({ action: 'create', resourceType: 'user', resourceId: user.id, orgId });
-    if (!isProven) mail.verification(tx, user, issueEmailToken(tx, user, 'verify_email'));
+    // who follows it without a session ends links without proof: it is only sent where a sign-in waits for it
+    if (!isProven && config.requireVerifiedEmail)
+      mail.verification(tx, user, issueEmailToken(tx, user, 'verify_email'));
     return user.id;
   }
 }

@@ -26,6 +26,3 @@ export type RefusalReason = keyof typeof messages;
 /** 403, with the reason (defaults §1). It says nothing of accounts of other organizations. */
 export const signInRefused = (reason: RefusalReason): ApiError =>
   new ApiError('FORBIDDEN', { required_permission: 'organization:access', reason }, messages[reason]);
-
-/** Every reason, for the page of errors. */
-export const refusalReasons = Object.keys(messages) as RefusalReason[];

@@ -110,23 +110,24 @@ const loginsOf = async (orgId: string) => {
   });
 };
 
-test('who proves an address first, by a reset, shares the account with no provider that proved nothing', async () => {
-  const proven = await company();
-  const claimed = await company({}, { isProven: false });
-  for (const [{ domain, provider }, isKept] of [
-    [proven, true],
-    [claimed, false],
-  ] as const) {
+const proofs = [
+  ['forgot-password', 'Reset your password', 'reset-password'],
+  ['resend-verification', 'Confirm your e-mail address', 'verify-email'],
+] as const;
+test.each(proofs)('after %s, an account is shared with no provider without proof', async (asked, title, done) => {
+  const post = (route: string, body: object) =>
+    app.server.inject({ method: 'POST', url: `/v1/auth/${route}`, payload: body });
+  for (const isProven of [true, false]) {
+    const { domain, provider } = await company({}, { isProven });
     const identity = identityIn(domain);
     const { userId } = await signIn(provider, identity);
     await db().user.update({ where: { id: userId! }, data: { isVerified: false } });
-    await app.server.inject({ method: 'POST', url: '/v1/auth/forgot-password', body: { email: identity.email } });
+    await post(asked, { email: identity.email });
     await app.jobsDone();
-    const mail = app.mails.findLast(({ to, subject }) => to === identity.email && subject === 'Reset your password')!;
+    const mail = app.mails.findLast(({ to, subject }) => to === identity.email && subject === title)!;
     const token = new URL(mail.link!).searchParams.get('token');
-    const body = { token, new_password: 'a whole new password' };
-    expect((await app.server.inject({ method: 'POST', url: '/v1/auth/reset-password', body })).statusCode).toBe(200);
-    expect(await refusalOf(provider, identity)).toBe(isKept ? null : 'proof_required');
+    expect((await post(done, { token, new_password: 'a whole new password' })).statusCode).toBe(200);
+    expect(await refusalOf(provider, identity)).toBe(isProven ? null : 'proof_required');
   }
 });
 
