@@ -148,9 +148,10 @@ builder.mutationField('testIdentityProvider', (t) =>
     mayFail: ['UPSTREAM_ERROR', 'UPSTREAM_TIMEOUT'],
     args: { ...organizationArgs(), ...idArg('The provider.') },
     resolve: async ({ organization }, { id }, { actor, services }) => {
-      const { provider, testId } = await services.identityProviderTests.begin(actor, organization, id);
-      const { redirectUrl } = await services.sso.beginTest(actor, provider, testId);
-      return { redirectUrl, test: await services.identityProviderTests.get(organization, id, testId) };
+      const { identityProviderTests: tests, sso } = services;
+      const provider = await tests.provider(organization, id);
+      const { redirectUrl, testId } = await sso.beginTest(actor, provider, (tx) => tests.begin(tx, actor, provider));
+      return { redirectUrl, test: await tests.get(organization, id, testId) };
     },
   }),
 );

@@ -2,7 +2,7 @@ import type { Actor } from '../access/caller.ts';
 import type { Checked, OrganizationPlace } from '../access/checked-place.ts';
 import { conflict, notFound } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
-import type { Changes } from '../data/changes.ts';
+import type { Tx } from '../data/changes.ts';
 import { findRow } from '../data/find-row.ts';
 import type { Sql } from '../data/sql.ts';
 import type { IdentityProviderTest, IdentityProvider as ProviderRow } from '../generated/prisma/client.ts';
@@ -21,50 +21,50 @@ export interface TestResult {
 
 /** Sign-ins that administrators try. They show what would happen, and change nothing. */
 export class IdentityProviderTests {
-  readonly #deps: { sql: Sql; changes: Changes };
+  readonly #deps: { sql: Sql };
 
-  constructor(deps: { sql: Sql; changes: Changes }) {
+  constructor(deps: { sql: Sql }) {
     this.#deps = deps;
   }
 
-  /**
-   * Starts a test. Whoever finishes the sign-in writes its result, a {@link TestResult}, or its failure.
-   * @throws RESOURCE_NOT_FOUND, RESOURCE_CONFLICT `not_configured`
-   */
-  async begin(
-    actor: Actor,
-    { orgId }: Checked<OrganizationPlace>,
-    id: string,
-  ): Promise<{ provider: ProviderRow; testId: string }> {
-    const testId = newId('identity_provider_test');
-    const provider = await this.#deps.changes.run(actor, async (tx) => {
-      const found = await tx.lock('identity_providers', { id, orgId }, 'share', () =>
-        notFound('identity_provider', id),
+  /** The provider that is to be tried. @throws RESOURCE_NOT_FOUND, RESOURCE_CONFLICT `not_configured` */
+  async provider({ orgId }: Checked<OrganizationPlace>, id: string): Promise<ProviderRow> {
+    const found = await findRow(this.#deps.sql, 'identity_providers', { id, orgId });
+    if (!found) throw notFound('identity_provider', id);
+    if (found.samlEntityId === null && found.oidcClientId === null)
+      throw conflict(
+        'identity_provider',
+        id,
+        'not_configured',
+        `The identity provider '${id}' has no configuration yet: give it its '${found.protocol}_config'.`,
       );
-      if (found.samlEntityId === null && found.oidcClientId === null)
-        throw conflict(
-          'identity_provider',
-          id,
-          'not_configured',
-          `The identity provider '${id}' has no configuration yet: give it its '${found.protocol}_config'.`,
-        );
-      tx.insert('identity_provider_tests', {
-        id: testId,
-        orgId,
-        identityProviderId: id,
-        startedBy: actor.principal.userId,
-        expiresAt: new Date(Date.now() + DAY_MS),
-      });
-      tx.audit({
-        action: 'execute',
-        resourceType: 'identity_provider',
-        resourceId: id,
-        orgId,
-        metadata: { test: testId },
-      });
-      return found;
+    return found;
+  }
+
+  /**
+   * Starts a test, in the transaction that begins its sign-in. Whoever finishes that writes its result, a
+   * {@link TestResult}, or its failure.
+   * @returns the id of the test
+   * @throws RESOURCE_NOT_FOUND
+   */
+  async begin(tx: Tx, actor: Actor, { id, orgId }: ProviderRow): Promise<string> {
+    const testId = newId('identity_provider_test');
+    await tx.lock('identity_providers', { id, orgId }, 'share', () => notFound('identity_provider', id));
+    tx.insert('identity_provider_tests', {
+      id: testId,
+      orgId,
+      identityProviderId: id,
+      startedBy: actor.principal.userId,
+      expiresAt: new Date(Date.now() + DAY_MS),
     });
-    return { provider, testId };
+    tx.audit({
+      action: 'execute',
+      resourceType: 'identity_provider',
+      resourceId: id,
+      orgId,
+      metadata: { test: testId },
+    });
+    return testId;
   }
 
   /** A test of a provider. @throws RESOURCE_NOT_FOUND */

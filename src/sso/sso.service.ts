@@ -4,7 +4,7 @@ import { Budget } from '../access/throttle.ts';
 import type { SignIn } from '../auth/auth.service.ts';
 import type { Config } from '../config.ts';
 import { ApiError, invalidInput, notFound } from '../core/errors.ts';
-import type { Changes } from '../data/changes.ts';
+import type { Changes, Tx } from '../data/changes.ts';
 import type { Sql } from '../data/sql.ts';
 import { statement } from '../data/writes.ts';
 import type { IdentityProvider } from '../generated/prisma/client.ts';
@@ -117,16 +117,23 @@ export class SsoService {
       throw invalidInput(['input', 'redirectUri'], "the address is not in the service's setting SSO_REDIRECT_URIS");
     const provider = await identityProviders.byDomain(domainOf(email));
     if (!provider) throw notFound('identity_provider', domainOf(email));
-    return this.#begin(caller, provider, { kind: 'sign_in', testId: null, redirectUri, loginHint: email });
+    const wanted = { kind: 'sign_in', redirectUri, loginHint: email } as const;
+    const { redirectUrl } = await this.#begin(caller, provider, wanted, async () => null);
+    return { redirectUrl, protocol: provider.protocol };
   }
 
   /**
    * Begins a sign-in that shows what would happen, and changes nothing.
-   * @returns where the administrator signs in, and the test that will have the result
+   * @param start makes the test that will have the result, in the same transaction
+   * @returns where the administrator signs in, and the id of the test
    * @throws as {@link initiate}
    */
-  async beginTest(caller: Caller, provider: IdentityProvider, testId: string): Promise<Initiated> {
-    return this.#begin(caller, provider, { kind: 'test', testId, redirectUri: null, loginHint: null });
+  async beginTest(
+    caller: Caller,
+    provider: IdentityProvider,
+    start: (tx: Tx) => Promise<string>,
+  ): Promise<{ redirectUrl: string; testId: string }> {
+    return this.#begin(caller, provider, { kind: 'test', redirectUri: null, loginHint: null }, start);
   }
 
   /** Finishes a sign-in with the code of an OpenID provider. @throws as {@link finishSaml}; UPSTREAM_ERROR */
@@ -190,11 +197,13 @@ export class SsoService {
     return `${this.#deps.publicUrl()}/v1/auth/sso/callback/oidc`;
   }
 
-  async #begin(
+  /** @param testOf makes the test that the sign-in is, or none */
+  async #begin<TestId extends string | null>(
     caller: Caller,
     provider: IdentityProvider,
-    wanted: Pick<Begun, 'kind' | 'testId' | 'redirectUri'> & { loginHint: string | null },
-  ): Promise<Initiated> {
+    wanted: Pick<Begun, 'kind' | 'redirectUri'> & { loginHint: string | null },
+    testOf: (tx: Tx) => Promise<TestId>,
+  ): Promise<{ redirectUrl: string; testId: TestId }> {
     const { browser } = caller.request;
     const { loginHint, ...kept } = wanted;
     const state = this.#states.newState();
@@ -212,18 +221,22 @@ export class SsoService {
     );
     // a program that asks, and has no cookies, opens the address in a browser that has none either
     const isBound = browser !== undefined && (browser.isBrowser || kept.redirectUri !== null);
-    await this.#deps.changes.run(caller, async (tx) =>
+    const mark = isBound ? browser.mark() : null;
+    const testId = await this.#deps.changes.run(caller, async (tx) => {
+      const test = await testOf(tx);
       this.#states.begin(tx, state, {
         ...kept,
+        testId: test,
         orgId: provider.orgId,
         identityProviderId: provider.id,
         nonce,
         verifier,
         requestId,
-        browser: isBound ? browser.mark() : null,
-      }),
-    );
-    return { redirectUrl, protocol: provider.protocol };
+        browser: mark,
+      });
+      return test;
+    });
+    return { redirectUrl, testId };
   }
 
   #take(caller: Caller, state: string): Promise<OpenState> {

@@ -24,7 +24,8 @@ beforeAll(async () => {
   await register(app);
   owner = await register(app);
   url = await app.listen();
-  await app.jobsDone(); // the bucket's readiness is an event of the workspace, which is taken for the last one below
+  // the bucket's readiness is an event of the workspace, which would be taken for the last one below
+  while ((await app.services.buckets.provisionPending()) > 0);
   for (const n of [1, 2]) {
     ids[`n${n}`] = await made(`${home()}/namespaces`, { name: `namespace ${n}` }, 'namespace_id');
     ids[`e${n}`] = await made(`${home()}/environments`, { name: `environment ${n}`, slug: `e${n}` }, 'environment_id');

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { caller, colleague, type Person, register } from '../support/person.ts';
 import { issueToken } from '../support/tokens.ts';
@@ -180,7 +180,7 @@ describe('a model that requires an audit log', () => {
       const answer = await ann.call('GET', `${ann.home}/models/${id}/route`);
       expect([answer.status, JSON.stringify(answer.body).includes('target-')]).toEqual([500, false]);
     } finally {
-      await pool.query('drop trigger refuse_read on activity; drop function refuse_read()');
+      await vi.waitFor(() => pool.query('drop trigger refuse_read on activity; drop function refuse_read()'));
     }
   });
 });

@@ -55,6 +55,8 @@ export async function startOpenIdServer() {
     account: { sub: 'ann-at-the-provider', email: 'ann@example.test', email_verified: true } as Json,
     /** How often the key set was read. */
     keyReads: 0,
+    /** Codes that work more than once, for two nodes that do the same. */
+    keepsCodes: false,
   };
   const codes = new Map<string, URLSearchParams>();
   const accounts = new Map<string, Json>();
@@ -94,7 +96,7 @@ export async function startOpenIdServer() {
     if (form.get('client_id') !== state.clientId || form.get('client_secret') !== state.clientSecret)
       return { status: 401, body: { error: 'invalid_client' } };
     const asked = codes.get(form.get('code') ?? '');
-    codes.delete(form.get('code') ?? '');
+    if (!state.keepsCodes) codes.delete(form.get('code') ?? '');
     const proof = createHash('sha256')
       .update(form.get('code_verifier') ?? '')
       .digest('base64url');

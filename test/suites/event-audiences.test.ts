@@ -64,6 +64,7 @@ const liesIn: Partial<Record<ResourceWord, readonly Below[]>> = {
 const readFrom: Partial<Record<ResourceWord, Role | null>> = {
   organization: null,
   organization_member: null,
+  identity_provider: null,
   invitation: null,
   api_token: null,
   model: null,

@@ -47,6 +47,8 @@ const asked = [
   'AddWorkspaceMemberInput.userId',
   'CreateInvitationInput.workspaceId',
   'CreateSecretInput.workspaceId',
+  'IdentityGroupMappingInput.workspaceId',
+  'LinkIdentityInput.userId',
   'SwitchOrganizationInput.orgId',
 ];
 

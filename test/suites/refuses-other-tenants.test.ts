@@ -166,6 +166,7 @@ const rootsAboutOneself = [
   'Query.notifications',
   'Query.organizations',
   'Query.unreadNotifications',
+  'Subscription.unreadNotifications',
 ];
 
 test('everything else that is not public takes an identifier that is swapped', () => {

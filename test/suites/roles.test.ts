@@ -164,6 +164,7 @@ const ofOrganization: Readonly<Record<string, string>> = { 'GET /v1/orgs/{org_id
 const withoutPermission = [
   'GET /v1/auth/config',
   'GET /v1/auth/invite-info',
+  'GET /v1/auth/sso/callback/oidc',
   'GET /v1/orgs',
   'POST /v1/auth/forgot-password',
   'POST /v1/auth/login',
@@ -172,6 +173,10 @@ const withoutPermission = [
   'POST /v1/auth/register',
   'POST /v1/auth/resend-verification',
   'POST /v1/auth/reset-password',
+  'POST /v1/auth/sso/callback/saml',
+  'POST /v1/auth/sso/discover',
+  'POST /v1/auth/sso/exchange',
+  'POST /v1/auth/sso/initiate',
   'POST /v1/auth/switch-org',
   'POST /v1/auth/verify-email',
   'POST /v1/connections/oauth/exchange', // of the state's user; the service asks for connection:create

@@ -64,6 +64,7 @@ const RANDOM: readonly [RegExp, string][] = [
   [/\beyJ[\w-]+\.[\w-]+\.[\w-]+/g, '<access token>'],
   [/\$argon2[^"]*/g, '<password hash>'],
   [/"[0-9a-f]{64}"/g, '"<hash>"'],
+  [/"_[0-9a-f]{40}"/g, '"<request of SAML>"'],
   [/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g, '<uuid>'],
   [/(?<![\w-])[\w-]{43}(?![\w-])/g, '<secret>'],
 ];

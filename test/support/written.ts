@@ -78,8 +78,11 @@ export const writtenRequest = (operation: CompiledOperation, parts: Parts): { qu
 });
 
 /** What REST must answer where GraphQL answered this. */
-export function restBodyOf({ name, type }: CompiledOperation, data: Json): unknown {
-  return bodyIn(data, written.get(name)!.selectionSet, schema.getRootType(type as OperationTypeNode)!);
+export function restBodyOf({ name, type, response }: CompiledOperation, data: Json): unknown {
+  const body = bodyIn(data, written.get(name)!.selectionSet, schema.getRootType(type as OperationTypeNode)!);
+  if (response.redirect === null) return body;
+  const { [response.redirect]: _address, ...rest } = body as Json;
+  return rest;
 }
 
 const isMarked = (node: FieldNode, directive: string) =>
