@@ -3,6 +3,7 @@ import websocket from '@fastify/websocket';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from 'fastify';
 import { handleProtocols } from 'graphql-ws';
 import { registerErrorShapes } from '../rest/errors.ts';
+import { acceptFields } from '../rest/form-fields.ts';
 import { fastifyOptions, type RestOptions, restPlugin } from '../rest/plugin.ts';
 import { SigningKeys } from './access/signing-keys.ts';
 import type { Config } from './config.ts';
@@ -125,7 +126,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     linkCaller: services.linkCaller,
     maxUploadBytes: config.maxUploadBytes,
   });
-  addSsoRoutes(server, services);
+  addSsoRoutes(server, services, acceptFields);
   addSchemaDocuments(server, { recipe: recipeSchema });
   addAsyncApi(server, asyncApi(TITLE));
   addStartPage(server, {

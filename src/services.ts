@@ -97,6 +97,7 @@ import { SecretService } from './secrets/secret.service.ts';
 import { secretNotices } from './secrets/secret-notices.ts';
 import { Vault } from './secrets/vault.ts';
 import { SourceService } from './sources/source.service.ts';
+import { SingleLogout } from './sso/single-logout.ts';
 import { SsoService } from './sso/sso.service.ts';
 import { ThreadService } from './threads/thread.service.ts';
 import { ToolInstanceService } from './tool-instances/tool-instance.service.ts';
@@ -247,6 +248,7 @@ export function createServices(process: ProcessDeps) {
   const federatedSignIn = new FederatedSignIn({ ...auth });
   const signInProviders = new IdentityProviders({ sql, vault });
   const secrets = new SecretService({ ...deps, reads: secretReads, rootKeys, vault, onFault });
+  const authService = new AuthService(auth);
   return {
     sql,
     access,
@@ -280,7 +282,7 @@ export function createServices(process: ProcessDeps) {
       presence: new PresentStreams({ sql, presence, onFault }),
       onFault,
     }),
-    auth: new AuthService(auth),
+    auth: authService,
     sessions,
     mail,
     requestedMails: new RequestedMails({ prisma, changes, mail }),
@@ -324,6 +326,18 @@ export function createServices(process: ProcessDeps) {
       publicUrl,
       identityProviders: signInProviders,
       federatedSignIn,
+    }),
+    singleLogout: new SingleLogout({
+      config,
+      sql,
+      changes,
+      seal: new Seal(process.appSecret, 'single logout'),
+      logger: process.logger,
+      publicUrl,
+      identityProviders: signInProviders,
+      sessions,
+      authentication,
+      auth: authService,
     }),
     connections: new ConnectionService({
       ...deps,

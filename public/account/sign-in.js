@@ -117,13 +117,23 @@ function ask() {
   });
 }
 
+/** After a sign-out at an identity provider, by what it has answered. */
+const signedOut = new Map([
+  ['everywhere', 'You are signed out, here and at your identity provider.'],
+  ['here', 'You are signed out here. Your identity provider did not end all of its sessions: close the browser.'],
+]).get(given.get('signed_out') ?? '');
+
 const code = given.get('code');
 try {
-  // a code works once, and should not stay in the history
-  if (code !== null) history.replaceState(null, '', location.pathname);
+  // a code works once, and should not stay in the history; nor should the result of a try
+  if (code !== null || given.has('error')) history.replaceState(null, '', location.pathname);
   if (given.has('tested'))
     show('The test has ended. Its result is with the identity provider; you may close this page.', 'done');
-  else if (code === null) ask();
+  else if (signedOut !== undefined) show(signedOut, 'done');
+  else if (given.has('error')) {
+    ask();
+    show('You were not signed in. Try again, or ask an administrator of your organization.', 'problem');
+  } else if (code === null) ask();
   else await greet(/** @type {Session} */ (await call('sso/exchange', { code })));
 } catch (error) {
   show(error instanceof Error ? error.message : String(error), 'problem');

@@ -10,6 +10,8 @@ export interface Browser {
   token: string | null;
   /** Whether a page asked, and not a program. */
   isBrowser: boolean;
+  /** Whether the answer is shown to somebody, who can do nothing with JSON. */
+  wantsPage: boolean;
   /** Gives it a cookie, or renews its own. @returns what the cookie holds */
   mark(): string;
 }
@@ -33,6 +35,7 @@ export function browserOf({ headers, setCookie, isSecure }: CookieJar): Browser 
   return {
     token: given,
     isBrowser: headers.origin !== undefined || headers['sec-fetch-site'] !== undefined,
+    wantsPage: prefersPage(typeof headers.accept === 'string' ? headers.accept : ''),
     mark() {
       const token = given ?? randomToken();
       const attributes = `Path=/; HttpOnly; Max-Age=${MAX_AGE_SECONDS}${isSecure ? '; Secure; SameSite=None' : ''}`;
@@ -47,4 +50,15 @@ function tokenIn(header: string | string[] | undefined, name: string): string | 
   const values = cookies.map((cookie) => cookie.trim().split('=')).filter(([key]) => key === name);
   const [value] = values.map(([, text = '']) => text).filter((text) => TOKEN.test(text));
   return value ?? null;
+}
+
+/** Whether `Accept` names HTML and prefers it to JSON. */
+export function prefersPage(accept = ''): boolean {
+  const weights = new Map<string, number>();
+  for (const range of accept.toLowerCase().split(',')) {
+    const [type = '', ...parameters] = range.split(';').map((part) => part.trim());
+    const weight = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? '1';
+    weights.set(type, Number(weight) || 0);
+  }
+  return (weights.get('text/html') ?? 0) > (weights.get('application/json') ?? 0);
 }

@@ -139,6 +139,30 @@ export class Sessions {
         and user_id = coalesce(${userId}, user_id)`);
   }
 
+  /**
+   * Ends the sessions that an identity provider made for what it knows somebody by, and the codes for new ones.
+   * @param ended `sessionIndexes` are those of the provider; none: all of the subject
+   * @returns whose they were, each user once
+   */
+  async endOfSubject(
+    tx: Tx,
+    ended: { identityProviderId: string; subject: string; sessionIndexes: readonly string[] },
+  ): Promise<{ userId: string; orgId: string | null }[]> {
+    const { identityProviderId: id, subject, sessionIndexes } = ended;
+    const isAll = sessionIndexes.length === 0;
+    tx.write(statement`update sso_codes set used_at = now()
+      where identity_provider_id = ${id} and subject = ${subject} and used_at is null
+        and (${isAll}::boolean or session_index = any(${sessionIndexes}::text[]))`);
+    return tx.query<{ userId: string; orgId: string | null }>(statement`
+      with ended as (
+        update sessions set revoked_at = now(), revoked_reason = 'single_logout'
+        where identity_provider_id = ${id} and subject = ${subject} and revoked_at is null
+          and (${isAll}::boolean or session_index = any(${sessionIndexes}::text[]))
+        returning user_id, org_id
+      )
+      select distinct on (user_id) user_id as "userId", org_id as "orgId" from ended order by user_id`);
+  }
+
   /** One statement decides which of many equal refreshes rotates. The token and its successor change together. */
   async #rotate(hash: string, successorHash: string): Promise<SessionFacts | null> {
     const [session] = await this.#deps.prisma.$queryRaw<SessionFacts[]>`

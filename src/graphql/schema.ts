@@ -38,6 +38,7 @@ import '../releases/release.graph.ts';
 import '../secrets/secret.graph.ts';
 import '../sources/source.graph.ts';
 import '../threads/thread.graph.ts';
+import '../sso/single-logout.graph.ts';
 import '../sso/sso.graph.ts';
 import '../tool-instances/tool-instance.graph.ts';
 import '../tools/tool.graph.ts';

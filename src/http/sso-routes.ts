@@ -1,9 +1,57 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest, preValidationAsyncHookHandler } from 'fastify';
+import { callerError } from '../platform/postgres/faults.ts';
 import type { Services } from '../services.ts';
+import type { LogoutInput } from '../sso/saml/logout-profile.ts';
 
-/** Serves what SAML providers have to know of the service: XML, for each provider. */
-export function addSsoRoutes(server: FastifyInstance, { sso }: Pick<Services, 'sso'>): void {
+/** Bytes of a form: a message of 256 KiB in base64, encoded once more, and the rest. */
+const MAX_FORM = 1_048_576;
+const OIDC_CALLBACK = '/v1/auth/sso/callback/oidc';
+
+type ForProvider = FastifyRequest<{ Params: { idp_id: string } }>;
+
+/**
+ * Serves what is for identity providers and browsers, and not for programs: the metadata of the service as XML, the
+ * messages of SAML sign-outs, and the way back of a browser whose user was refused by an OpenID provider.
+ * @param acceptForms has forms without files read as `URLSearchParams`
+ */
+export function addSsoRoutes(
+  server: FastifyInstance,
+  { sso, singleLogout }: Pick<Services, 'sso' | 'singleLogout'>,
+  acceptForms: (scope: FastifyInstance) => void,
+): void {
   server.get<{ Params: { idp_id: string } }>('/v1/auth/sso/metadata/:idp_id', async (request, reply) =>
     reply.type('application/samlmetadata+xml; charset=utf-8').send(await sso.metadata(request.params.idp_id)),
   );
+  const receive = async (request: ForProvider, reply: FastifyReply, input: LogoutInput) => {
+    const answer = await singleLogout.receive(request.caller, request.params.idp_id, input).catch((error: unknown) => {
+      throw callerError(error);
+    });
+    reply.header('cache-control', 'no-store');
+    if (answer.isPage && !request.caller.request.browser?.wantsPage) return reply.code(204).send();
+    return reply.code(303).header('location', answer.redirectUrl).send();
+  };
+  const logout = '/v1/auth/sso/logout/:idp_id';
+  // the signature is over the query as it was sent
+  server.get<{ Params: { idp_id: string } }>(logout, { exposeHeadRoute: false }, (request, reply) =>
+    receive(request, reply, { query: /\?(.*)$/s.exec(request.url)?.[1] ?? '' }),
+  );
+  void server.register(async (scope) => {
+    acceptForms(scope);
+    scope.post<{ Params: { idp_id: string } }>(logout, { bodyLimit: MAX_FORM }, (request, reply) => {
+      const fields = request.body instanceof URLSearchParams ? request.body : new URLSearchParams();
+      return receive(request, reply, { fields });
+    });
+  });
+  const refused: preValidationAsyncHookHandler = async (request, reply) => {
+    if (!request.caller.request.browser?.wantsPage) return;
+    const { error, code, state } = request.query as Record<string, unknown>;
+    if (typeof error !== 'string' || code !== undefined || typeof state !== 'string') return;
+    const to = await sso.refused(request.caller, state).catch((fault: unknown) => {
+      throw callerError(fault);
+    });
+    await reply.code(303).headers({ location: to, 'cache-control': 'no-store' }).send();
+  };
+  server.addHook('onRoute', (route) => {
+    if (route.url === OIDC_CALLBACK) route.preValidation = refused;
+  });
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { prefersPage } from '../access/browser.ts';
 import { projectRoot } from '../paths.ts';
 
 const folder = path.join(projectRoot, 'public', 'start');
@@ -51,15 +52,4 @@ const HOST = /^(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
 function originOf({ headers: { host = '' }, protocol }: FastifyRequest, options: StartPageOptions): string {
   if (options.publicUrl) return options.publicUrl.replace(/\/$/, '');
   return HOST.test(host) ? `${protocol}://${host}` : options.listeningUrl();
-}
-
-/** Whether `Accept` names HTML and prefers it to JSON. */
-function prefersPage(accept = ''): boolean {
-  const weights = new Map<string, number>();
-  for (const range of accept.toLowerCase().split(',')) {
-    const [type = '', ...parameters] = range.split(';').map((part) => part.trim());
-    const weight = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? '1';
-    weights.set(type, Number(weight) || 0);
-  }
-  return (weights.get('text/html') ?? 0) > (weights.get('application/json') ?? 0);
 }

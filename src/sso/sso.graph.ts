@@ -51,7 +51,8 @@ const SsoSignIn = builder.objectRef<Finished>('SsoSignIn').implement({
       nullable: true,
       description:
         'Where the browser goes, if `initiateSso` was given a `redirectUri`: to that address, with a `code` that ' +
-        '`exchangeSsoCode` takes. REST answers with 303 instead.',
+        '`exchangeSsoCode` takes. REST answers with 303 instead. Over REST, a browser (`Accept: text/html`) whose ' +
+        'sign-in is refused goes there too, or to the page `/account/sign-in`, with `error=access_denied`.',
     }),
   }),
 });

@@ -60,6 +60,11 @@ const NO_SESSION = {
   orgId: null,
 } as const;
 
+/** Where a browser goes after a try that failed: only the sign-in that it has really begun can tell. */
+interface Way {
+  redirectUri: string | null;
+}
+
 /** What finishing a try needs of its provider. */
 interface Answer {
   identity: VerifiedIdentity;
@@ -138,8 +143,8 @@ export class SsoService {
 
   /** Finishes a sign-in with the code of an OpenID provider. @throws as {@link finishSaml}; UPSTREAM_ERROR */
   async finishOidc(caller: Caller, callback: { code: string; state: string; iss: string | null }): Promise<Finished> {
-    return this.#finishing(caller, 'oidc', async () => {
-      const state = await this.#take(caller, callback.state);
+    return this.#finishing(caller, 'oidc', async (way) => {
+      const state = await this.#take(caller, callback.state, way);
       const provider = await this.#providerOf(state, 'oidc');
       return this.#finish(caller, provider, state, async () => {
         const { nonce, verifier } = state;
@@ -162,9 +167,9 @@ export class SsoService {
     caller: Caller,
     { samlResponse: message, relayState }: { samlResponse: string; relayState: string | null },
   ): Promise<Finished> {
-    return this.#finishing(caller, 'saml', async () => {
+    return this.#finishing(caller, 'saml', async (way) => {
       const unsolicited = await this.#unsolicited(message, relayState);
-      const state = unsolicited ? null : await this.#take(caller, relayState ?? '');
+      const state = unsolicited ? null : await this.#take(caller, relayState ?? '', way);
       const provider = unsolicited ?? (await this.#providerOf(state!, 'saml'));
       return this.#finish(caller, provider, state, async () => {
         const accepted = await this.#saml.finish(samlView(provider), message, state?.requestId ?? null);
@@ -172,6 +177,22 @@ export class SsoService {
         return { identity, assertion: { id, expiresAt } };
       });
     });
+  }
+
+  /**
+   * Ends a sign-in that an OpenID provider refused, for a browser.
+   * @returns where it goes on: to the address that the sign-in was begun with, if the state is its own, or to the page
+   * @throws RATE_LIMIT_EXCEEDED
+   */
+  async refused(caller: Caller, state: string): Promise<string> {
+    const { redirectTo } = await this.#finishing(caller, 'oidc', async (way) => {
+      const taken = await this.#take(caller, state, way);
+      const provider = await this.#providerOf(taken, 'oidc');
+      return this.#finish(caller, provider, taken, async () => {
+        throw new SsoRefusal('the provider refused to sign the user in');
+      });
+    });
+    return redirectTo ?? this.#page;
   }
 
   /** Opens the session that a code stands for. @throws AUTHENTICATION_FAILED, RATE_LIMIT_EXCEEDED */
@@ -191,6 +212,10 @@ export class SsoService {
     const provider = await this.#deps.identityProviders.byId(providerId);
     if (provider?.protocol !== 'saml') throw notFound('identity_provider', providerId);
     return this.#saml.metadata(samlView(provider));
+  }
+
+  get #page(): string {
+    return `${this.#deps.publicUrl()}/account/sign-in`;
   }
 
   get #oidcCallback(): string {
@@ -239,8 +264,10 @@ export class SsoService {
     return { redirectUrl, testId };
   }
 
-  #take(caller: Caller, state: string): Promise<OpenState> {
-    return this.#states.take(caller, state, caller.request.browser?.token ?? null);
+  async #take(caller: Caller, state: string, way: Way): Promise<OpenState> {
+    const taken = await this.#states.take(caller, state, caller.request.browser?.token ?? null);
+    way.redirectUri = taken.redirectUri;
+    return taken;
   }
 
   async #providerOf({ identityProviderId }: OpenState, protocol: string): Promise<IdentityProvider> {
@@ -265,10 +292,10 @@ export class SsoService {
     state: OpenState | null,
     ask: () => Promise<Answer>,
   ): Promise<Finished> {
-    const { federatedSignIn, publicUrl } = this.#deps;
+    const { federatedSignIn } = this.#deps;
     if (state?.testId) {
       await this.#finishTest(provider, state.testId, ask);
-      return { ...NO_SESSION, redirectTo: `${publicUrl()}/account/sign-in?tested=${state.testId}` };
+      return { ...NO_SESSION, redirectTo: `${this.#page}?tested=${state.testId}` };
     }
     const { identity, assertion } = await ask();
     if (assertion) await this.#useAssertion(provider, assertion);
@@ -322,19 +349,31 @@ export class SsoService {
     }
   }
 
-  /** Answers everything that is refused in the same way, and counts it. */
-  async #finishing(caller: Caller, protocol: string, finish: () => Promise<Finished>): Promise<Finished> {
-    const { ip } = caller.request;
+  /**
+   * Answers everything that is refused in the same way, and counts it. A browser goes where the sign-in was begun, or
+   * to the page: with one word for all refusals, and nothing that tells them apart.
+   */
+  async #finishing(caller: Caller, protocol: string, finish: (way: Way) => Promise<Finished>): Promise<Finished> {
+    const { ip, isRest, browser } = caller.request;
     await this.#failures.check(ip);
+    const way: Way = { redirectUri: null };
     try {
-      return await finish();
+      return await finish(way);
     } catch (error) {
-      const isRefused = isRefusal(error);
-      if (!isRefused && !(error instanceof OutboundError)) throw error;
-      await this.#failures.take(ip);
-      this.#log(caller, protocol, error);
-      throw isRefused ? notAccepted() : upstreamError(error, null)!;
+      const refusal = await this.#refusalOf(caller, protocol, error);
+      if (!refusal || !isRest || !browser?.wantsPage) throw refusal ?? error;
+      return { ...NO_SESSION, redirectTo: withParameter(way.redirectUri ?? this.#page, 'error', 'access_denied') };
     }
+  }
+
+  /** The answer to what was refused; `null` for any other error. */
+  async #refusalOf(caller: Caller, protocol: string, error: unknown): Promise<ApiError | null> {
+    if (error instanceof ApiError) return error.code === 'FORBIDDEN' ? error : null;
+    const isRefused = isRefusal(error);
+    if (!isRefused && !(error instanceof OutboundError)) return null;
+    await this.#failures.take(caller.request.ip);
+    this.#log(caller, protocol, error);
+    return isRefused ? notAccepted() : upstreamError(error, null)!;
   }
 
   #log({ request }: Caller, protocol: string, error: unknown): void {

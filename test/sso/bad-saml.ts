@@ -1,4 +1,14 @@
-import { base64, encryptXml, type IdpKey, type ResponseFacts, responseXml, SHA1, signXml } from './saml-idp.ts';
+import { X509Certificate } from 'node:crypto';
+import {
+  base64,
+  encryptXml,
+  hmacSigned,
+  type IdpKey,
+  type ResponseFacts,
+  responseXml,
+  SHA1,
+  signXml,
+} from './saml-idp.ts';
 
 /** What a bad answer is made of. */
 export interface Making {
@@ -151,6 +161,19 @@ export const badAnswers: readonly BadAnswer[] = [
   [
     'HMAC',
     tampering((xml) => xml.replace(/xmldsig-more#rsa-sha256/, 'xmldsig-more#hmac-sha256')),
+    /algorithm that is not accepted/,
+  ],
+  [
+    'HMAC, keyed with the text of the certificate',
+    ({ facts, key }) => base64(hmacSigned(signed(responseXml(facts), key), key, { secret: key.certificate })),
+    /algorithm that is not accepted/,
+  ],
+  [
+    'HMAC, keyed with the bytes of the certificate',
+    ({ facts, key }) => {
+      const { raw: secret } = new X509Certificate(key.certificate);
+      return base64(hmacSigned(signed(responseXml(facts), key), key, { secret }));
+    },
     /algorithm that is not accepted/,
   ],
   ['digest by SHA-1', tampering((xml) => xml.replace(/xmlenc#sha256/, 'xmldsig#sha1')), /algorithm that is not/],

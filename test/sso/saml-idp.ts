@@ -1,4 +1,4 @@
-import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import { createHmac, generateKeyPairSync, randomBytes, verify } from 'node:crypto';
 import { promisify } from 'node:util';
 import { inflateRaw } from 'node:zlib';
 import samlify from 'samlify';
@@ -135,3 +135,98 @@ export const base64 = (xml: string): string => Buffer.from(xml).toString('base64
 /** The XML of a message that came by redirect. */
 export const inflated = async (url: string, name = 'SAMLRequest'): Promise<string> =>
   (await promisify(inflateRaw)(Buffer.from(new URL(url).searchParams.get(name) ?? '', 'base64'))).toString();
+
+/** Where the provider takes messages of sign-outs. */
+export const SLO_URL = 'https://idp.test/slo?tenant=1';
+
+/** What of samlify's identity provider the tests change. */
+interface Peer {
+  entityId: string;
+  algorithm?: string;
+  isEncrypted?: boolean;
+}
+
+type IdpSettings = Parameters<typeof samlify.IdentityProvider>[0];
+
+/** An identity provider of samlify's own. */
+export function peerIdp(key: IdpKey, { entityId, algorithm = SHA256, isEncrypted = false }: Peer) {
+  samlify.setSchemaValidator({ validate: async () => 'not checked' });
+  const settings = {
+    entityID: entityId,
+    signingCert: key.certificate,
+    privateKey: key.privateKey,
+    requestSignatureAlgorithm: algorithm,
+    nameIDFormat: [EMAIL_FORMAT],
+    isAssertionEncrypted: isEncrypted,
+    dataEncryptionAlgorithm: 'http://www.w3.org/2009/xmlenc11#aes256-gcm',
+    keyEncryptionAlgorithm: OAEP,
+    wantLogoutRequestSigned: true,
+    wantLogoutResponseSigned: true,
+    singleSignOnService: [endpoint],
+    singleLogoutService: [{ ...endpoint, Location: SLO_URL }],
+  };
+  return samlify.IdentityProvider(settings as IdpSettings);
+}
+
+/** The service as samlify reads its metadata. @param isSigned whether the provider signs what it sends */
+export const peerSp = (metadata: string, isSigned = true) =>
+  samlify.ServiceProvider({ metadata, wantLogoutRequestSigned: isSigned, wantLogoutResponseSigned: isSigned });
+
+/** samlify's own response to a request, with the statement that it leaves to its users. */
+export async function peerResponse(
+  key: IdpKey,
+  facts: ResponseFacts,
+  { metadata, isEncrypted }: { metadata: string; isEncrypted: boolean },
+): Promise<string> {
+  const at = (seconds: number) => new Date(Date.now() + seconds * 1_000).toISOString();
+  const values = {
+    ID: newId(),
+    AssertionID: newId(),
+    Destination: facts.acsUrl,
+    Audience: facts.audience,
+    SubjectRecipient: facts.acsUrl,
+    Issuer: facts.issuer,
+    IssueInstant: at(0),
+    StatusCode: 'urn:oasis:names:tc:SAML:2.0:status:Success',
+    ConditionsNotBefore: at(-60),
+    ConditionsNotOnOrAfter: at(300),
+    SubjectConfirmationDataNotOnOrAfter: at(300),
+    NameIDFormat: EMAIL_FORMAT,
+    NameID: facts.nameId,
+    InResponseTo: facts.requestId ?? '',
+    AttributeStatement: '',
+  };
+  const statement =
+    `<saml:AuthnStatement AuthnInstant="${at(0)}"><saml:AuthnContext><saml:AuthnContextClassRef>` +
+    'urn:oasis:names:tc:SAML:2.0:ac:classes:unspecified</saml:AuthnContextClassRef></saml:AuthnContext>' +
+    '</saml:AuthnStatement>';
+  const fill = (template: string) => ({
+    id: values.ID,
+    context: SamlLib.replaceTagsByValue(template.replace('{AuthnStatement}', statement), values),
+  });
+  const idp = peerIdp(key, { entityId: facts.issuer, isEncrypted });
+  const requestInfo = { extract: { request: { id: values.InResponseTo } } };
+  const user = { email: facts.nameId };
+  return (await idp.createLoginResponse(peerSp(metadata), requestInfo, 'post', user, { customTagReplacement: fill }))
+    .context;
+}
+
+const DSIG = 'http://www.w3.org/2000/09/xmldsig#';
+
+/**
+ * The message with a signature that is right, by a secret that everybody knows: the certificate. Who takes the key of
+ * the provider for the secret accepts it.
+ */
+export function hmacSigned(xml: string, { certificate }: IdpKey, { secret }: { secret: string | Buffer }): string {
+  const canonical = (text: string) =>
+    (/<ds:SignedInfo>.*<\/ds:SignedInfo>/s.exec(text)?.[0] ?? '')
+      .replace('<ds:SignedInfo>', `<ds:SignedInfo xmlns:ds="${DSIG}">`)
+      .replace(/<([\w:]+)([^<>]*)\/>/g, '<$1$2></$1>');
+  const value = /(<ds:SignatureValue>)([^<]+)/;
+  const [, , own = ''] = value.exec(xml) ?? [];
+  if (!verify('sha256', Buffer.from(canonical(xml)), certificate, Buffer.from(own, 'base64')))
+    throw new Error('The canonical form is not what was signed.');
+  const other = xml.replace(SHA256, SHA256.replace('rsa', 'hmac'));
+  const tag = createHmac('sha256', secret).update(canonical(other)).digest('base64');
+  return other.replace(value, `$1${tag}`);
+}

@@ -8,7 +8,16 @@ import { ServiceKey } from '../../src/sso/saml/service-key.ts';
 import { ServiceProvider } from '../../src/sso/saml/service-provider.ts';
 import { SsoRefusal } from '../../src/sso/sso-refusal.ts';
 import { badAnswers } from './bad-saml.ts';
-import { base64, encryptXml, inflated, newIdpKey, type ResponseFacts, responseXml, signXml } from './saml-idp.ts';
+import {
+  base64,
+  encryptXml,
+  inflated,
+  newIdpKey,
+  peerResponse,
+  type ResponseFacts,
+  responseXml,
+  signXml,
+} from './saml-idp.ts';
 
 const PUBLIC = 'https://service.test';
 const keysDir = mkdtempSync(path.join(os.tmpdir(), 'saml-keys-'));
@@ -97,6 +106,15 @@ describe('accepts', () => {
     },
   );
 
+  test.each([
+    ['a signed assertion', false],
+    ['an encrypted assertion', true],
+  ])("samlify's own response: %s", async (_name, isEncrypted) => {
+    expect(await outcomeOf(await peerResponse(own, facts(), { metadata, isEncrypted }))).toBe(
+      'accepted: ann@example.test',
+    );
+  });
+
   test('a clock that is up to five minutes wrong', async () => {
     for (const ahead of [290_000, -590_000])
       expect(await outcomeOf(base64(honest({ ahead })))).toBe('accepted: ann@example.test');
@@ -168,6 +186,25 @@ describe('requests', () => {
     expect(verify('sha256', Buffer.from(content), publicKey, signature)).toBe(true);
     expect(metadata).toContain('WantAssertionsSigned="true"');
     expect(metadata).not.toContain('use="signing"');
+  });
+});
+
+describe('metadata', () => {
+  const slo = 'https://service.test/v1/auth/sso/logout/idp_1';
+  const bindings = (xml: string) =>
+    [...xml.matchAll(/<SingleLogoutService Binding="[^"]*:([^:"]+)" Location="([^"]+)"/g)].map(([, ...found]) => found);
+
+  test('say where sign-outs go, only with slo_url, and with which key they are signed', async () => {
+    const xml = await service.metadata({ ...provider, sloUrl: 'https://idp.test/slo' });
+    expect(bindings(xml)).toEqual([
+      ['HTTP-Redirect', slo],
+      ['HTTP-POST', slo],
+    ]);
+    expect(xml).toContain('use="signing"');
+    expect(xml).toContain('AuthnRequestsSigned="false"');
+    const both = await service.metadata({ ...provider, sloUrl: 'https://idp.test/slo', signAuthnRequests: true });
+    expect(both).toContain('AuthnRequestsSigned="true"');
+    expect(bindings(metadata)).toEqual([]);
   });
 });
 

@@ -114,6 +114,15 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     await page.waitForURL(/\/in\?code=[\w-]{43}$/, { timeout: 15_000 });
   });
 
+  test('what was refused is told in the page, which asks again; so is the end of a sign-out', async () => {
+    await page.goto(`${app.url}/v1/auth/sso/callback/oidc?error=access_denied&state=unknown`);
+    await expect.poll(status).toBe('You were not signed in. Try again, or ask an administrator of your organization.');
+    expect([page.url(), await page.isVisible('#email')]).toEqual([`${app.url}/account/sign-in`, true]);
+    await page.goto(`${app.url}/account/sign-in?signed_out=everywhere`);
+    await expect.poll(status).toBe('You are signed out, here and at your identity provider.');
+    expect(problems).toEqual([]);
+  });
+
   test('any other address is asked for a password', async () => {
     const person = await register(app, { name: 'pat' });
     await enter(person.email);

@@ -397,6 +397,53 @@ describe('SAML', () => {
   });
 });
 
+describe('a browser whose sign-in is refused', () => {
+  const HTML = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
+  const page = () => `${app.url}/account/sign-in?error=access_denied`;
+  const denied = (redirectUrl: string) =>
+    `/v1/auth/sso/callback/oidc?error=access_denied&state=${new URL(redirectUrl).searchParams.get('state')}`;
+  /** @returns status and place */
+  const come = async (browser: TestBrowser, url: string, accept = HTML) => {
+    const { statusCode, headers, body } = await browser.send('GET', url, undefined, { accept });
+    return [statusCode, headers.location, body];
+  };
+
+  test('by the provider: goes to where it began, if that was here; and once', async () => {
+    const browser = newBrowser(app);
+    const begun = { redirect_uri: `${FRONT}/in?tab=1` };
+    const url = denied(await browser.begin(`ann@${openId.domain}`, begun));
+    expect(await come(newBrowser(app), url)).toEqual([303, page(), '']);
+    expect(await come(browser, url)).toEqual([303, `${FRONT}/in?tab=1&error=access_denied`, '']);
+    expect(await come(browser, url)).toEqual([303, page(), '']);
+    expect(await come(browser, denied(await browser.begin(`ann@${openId.domain}`)))).toEqual([303, page(), '']);
+    const unknown = 'the state is unknown, was used, has expired or belongs to another browser';
+    const refused = 'the provider refused to sign the user in';
+    expect(reasons()).toEqual([unknown, refused, unknown, refused]);
+  });
+
+  test('a program gets the error as JSON, whatever it began with', async () => {
+    const browser = newBrowser(app);
+    const began = await browser.begin(`ann@${openId.domain}`, { redirect_uri: FRONT });
+    const missing = await browser.send('GET', denied(began));
+    expect([missing.statusCode, missing.json()]).toMatchObject([422, { detail: [{ loc: ['query', 'code'] }] }]);
+    const state = new URL(began).searchParams.get('state');
+    const answer = await browser.send('GET', `/v1/auth/sso/callback/oidc?code=made-up&state=${state}`);
+    expect([answer.statusCode, answer.json()]).toEqual([401, NOT_ACCEPTED]);
+  });
+
+  test('by the service: the same word for every reason', async () => {
+    const browser = newBrowser(app);
+    server.account = { ...accountAt(openId), email: 'ann@elsewhere.test' };
+    const forbidden = server.authorize(await browser.begin(`ann@${openId.domain}`));
+    expect(await come(browser, callbackPath(forbidden))).toEqual([303, page(), '']);
+    expect(await come(browser, '/v1/auth/sso/callback/oidc?code=a&state=b')).toEqual([303, page(), '']);
+    const facts = await answerTo(await browser.begin(`a@${saml.domain}`, { redirect_uri: FRONT }), saml, 'a@b.test');
+    const form = post({ SAMLResponse: base64(responseXml(facts)), RelayState: facts.relayState });
+    const answer = await browser.send('POST', '/v1/auth/sso/callback/saml', form, { accept: HTML });
+    expect([answer.statusCode, answer.headers.location]).toEqual([303, `${FRONT}/?error=access_denied`]);
+  });
+});
+
 test('failures are limited per address', async () => {
   const node = await app.another({ LOGIN_FAILURES_PER_MINUTE: '3' });
   const statuses: number[] = [];

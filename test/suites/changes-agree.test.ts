@@ -59,6 +59,8 @@ const prepared: Record<string, Prepare> = {
     inBody(parts, { refresh_token: editor.refreshToken }),
   'POST /v1/auth/logout': async (app, { accounts: { member } }, parts) =>
     asUser(parts, (await signIn(app, member)).accessToken),
+  'POST /v1/auth/sso/logout': async (app, { accounts: { member } }, parts) =>
+    asUser(parts, (await signIn(app, member)).accessToken),
   'POST /v1/auth/switch-org': async (app, { marker, accounts: { admin } }, parts) => {
     const headers = { authorization: `Bearer ${admin.accessToken}` };
     const made = await expectOk(app, {

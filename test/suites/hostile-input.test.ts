@@ -240,7 +240,7 @@ describe('limit', () => {
 });
 
 describe('over GraphQL: never an internal error, never a hang', () => {
-  const asked = rootFields.filter(({ kind, name }) => kind !== 'subscription' && name !== 'logout');
+  const asked = rootFields.filter(({ kind, name }) => kind !== 'subscription' && !/logout$/i.test(name));
   test.each(asked.map((root) => [titleOf(root), root] as const))('%s', async (_title, root) => {
     const authorization = world.as('owner').authorization;
     const given = argumentsOf(root, world, { requiredOnly: false });
@@ -358,7 +358,7 @@ test.each([
   );
   const arbitrary = fc.record({
     operation: fc.constantFrom(
-      ...ordered.filter(({ path }) => path !== '/v1/auth/logout' && path !== '/v1/orgs/{org_id}'),
+      ...ordered.filter(({ path }) => !path.endsWith('/logout') && path !== '/v1/orgs/{org_id}'),
     ),
     params: fc.dictionary(name, text, { maxKeys: 2 }),
     swap: fc.option(text),

@@ -144,6 +144,7 @@ const aboutOneself = [
   'GET /v1/users/me',
   'PATCH /v1/users/me/preferences',
   'POST /v1/auth/logout',
+  'POST /v1/auth/sso/logout',
   'POST /v1/connections/oauth/exchange',
   'POST /v1/invitations/accept',
   'POST /v1/notifications/read-all',
@@ -153,6 +154,7 @@ const aboutOneself = [
 ];
 const rootsAboutOneself = [
   'Mutation.acceptInvitation',
+  'Mutation.beginSingleLogout',
   'Mutation.changePassword',
   'Mutation.createOrganization',
   'Mutation.createUser',

@@ -177,6 +177,7 @@ const withoutPermission = [
   'POST /v1/auth/sso/discover',
   'POST /v1/auth/sso/exchange',
   'POST /v1/auth/sso/initiate',
+  'POST /v1/auth/sso/logout',
   'POST /v1/auth/switch-org',
   'POST /v1/auth/verify-email',
   'POST /v1/connections/oauth/exchange', // of the state's user; the service asks for connection:create

@@ -67,6 +67,7 @@ const withoutVersion: Record<string, string> = {
   joinPresence: 'who is present is no resource with a version',
   leavePresence: 'who is present is no resource with a version',
   linkIdentity: 'makes something',
+  beginSingleLogout: 'about the session or the sign-in of the account',
   logout: 'about the session or the sign-in of the account',
   markAllNotificationsRead: 'moves what nobody else sees; repeating it changes nothing',
   markNotificationRead: 'moves what nobody else sees; repeating it changes nothing',

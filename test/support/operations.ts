@@ -26,7 +26,7 @@ export const pathVariables = (path: string): string[] => [...path.matchAll(/\{([
  */
 export function gentlestFirst(list: readonly CompiledOperation[] = operations): CompiledOperation[] {
   const rank = ({ method, path }: CompiledOperation) =>
-    path === '/v1/auth/logout' ? 1_000 : method === 'GET' ? 0 : method === 'DELETE' ? 100 - path.length / 100 : 10;
+    path.endsWith('/logout') ? 1_000 : method === 'GET' ? 0 : method === 'DELETE' ? 100 - path.length / 100 : 10;
   return [...list].sort((a, b) => rank(a) - rank(b));
 }
 

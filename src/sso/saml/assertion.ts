@@ -1,6 +1,7 @@
 import { boundedClaims, emailClaim, groupsOf, textClaim } from '../bounded-claims.ts';
 import { SsoRefusal } from '../sso-refusal.ts';
 import type { VerifiedIdentity } from '../verified-identity.ts';
+import { attribute, childrenOf, isElement, only, timestampOf, type XmlElement } from './xml-element.ts';
 
 /** By how much the clock of an identity provider may be wrong. */
 export const SKEW_MS = 300_000;
@@ -8,25 +9,6 @@ export const SKEW_MS = 300_000;
 const BEARER = 'urn:oasis:names:tc:SAML:2.0:cm:bearer';
 const TRANSIENT = 'urn:oasis:names:tc:SAML:2.0:nameid-format:transient';
 const EMAIL_FORMAT = 'urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress';
-
-/** An element as the library reads it from the signed bytes: children by name, `$` attributes, `_` text. */
-interface XmlElement {
-  $?: Record<string, string>;
-  _?: string;
-  [name: string]: unknown;
-}
-
-const isElement = (value: unknown): value is XmlElement => typeof value === 'object' && value !== null;
-const childrenOf = (element: XmlElement | undefined, name: string): XmlElement[] => {
-  const found = element && Object.hasOwn(element, name) ? element[name] : undefined;
-  return Array.isArray(found) ? found.map((item: unknown) => (isElement(item) ? item : { _: String(item) })) : [];
-};
-const only = (element: XmlElement | undefined, name: string): XmlElement | undefined => {
-  const children = childrenOf(element, name);
-  return children.length === 1 ? children[0] : undefined;
-};
-const attribute = (element: XmlElement | undefined, name: string): string | undefined =>
-  element?.$ && Object.hasOwn(element.$, name) ? element.$[name] : undefined;
 
 const refuse = (reason: string): never => {
   throw new SsoRefusal(reason);
@@ -60,7 +42,12 @@ export function acceptAssertion(
   const assertion = isElement(document) && isElement(document.Assertion) ? document.Assertion : refuse('no assertion');
   const { now, requestId } = expected;
   const assertionId = attribute(assertion, 'ID') ?? '';
-  if (attribute(assertion, 'Version') !== '2.0' || assertionId === '' || assertionId.length > 255)
+  if (
+    attribute(assertion, 'Version') !== '2.0' ||
+    assertionId === '' ||
+    assertionId.length > 255 ||
+    assertionId.includes('\0')
+  )
     refuse('the assertion has no usable id');
   if (only(assertion, 'Issuer')?._?.trim() !== expected.issuer) refuse('the assertion is of another identity provider');
   const subject = only(assertion, 'Subject');
@@ -111,11 +98,8 @@ function checkTimes(element: XmlElement | undefined, now: number): void {
   if (end !== undefined && timeOf(end) + SKEW_MS <= now) refuse('the assertion has expired');
 }
 
-const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z$/;
-
 function timeOf(text: string): number {
-  const time = TIME.test(text) ? Date.parse(text.replace(/(\.\d{3})\d+Z$/, '$1Z')) : Number.NaN;
-  return Number.isNaN(time) ? refuse('the assertion has a time that is none') : time;
+  return timestampOf(text) ?? refuse('the assertion has a time that is none');
 }
 
 const NAMES = {
@@ -147,7 +131,7 @@ function identityOf(
   const nameId = only(subject, 'NameID');
   const name = nameId?._?.trim() ?? '';
   const nameIdFormat = attribute(nameId, 'Format');
-  if (name === '' || name.length > 255) refuse('the assertion has no usable name of the user');
+  if (name === '' || name.length > 255 || name.includes('\0')) refuse('the assertion has no usable name of the user');
   if (nameIdFormat === TRANSIENT) refuse('the assertion names the user differently each time');
   const values = attributesOf(assertion);
   const first = (names: readonly string[]) =>

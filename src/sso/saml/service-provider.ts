@@ -1,20 +1,16 @@
-import { isUtf8 } from 'node:buffer';
 import { type CacheProvider, SAML, type SamlConfig, ValidateInResponseTo } from '@node-saml/node-saml';
 // the library decrypts by itself; what was encrypted is looked at before, like any other message
-import { decryptXml, parseDomFromString, parseXml2JsFromString, xpath } from '@node-saml/node-saml/lib/xml.js';
+import { decryptXml, parseDomFromString, xpath } from '@node-saml/node-saml/lib/xml.js';
 import { SsoRefusal } from '../sso-refusal.ts';
 import { type AcceptedAssertion, acceptAssertion, SKEW_MS } from './assertion.ts';
 import { checkDecrypted, checkResponse } from './message-rules.ts';
+import { certificatesIn, checkForm, decoded } from './message-text.ts';
 import { outlineOf } from './outline.ts';
 import type { SamlProvider } from './saml-provider.ts';
 import type { ServiceKey } from './service-key.ts';
 
-/** Bytes of a message. Honest ones have a few thousand; checking a signature takes longer with each. */
-const MAX_MESSAGE = 256 * 1024;
 /** A sign-in ends ten minutes after it has begun (defaults §1). */
 const REQUEST_MS = 600_000;
-
-const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
 /**
  * The service as SAML service provider: web browser sign-in, with requests by redirect and responses by POST. An
@@ -50,11 +46,22 @@ export class ServiceProvider {
     return saml.getAuthorizeUrlAsync(relayState, undefined, {});
   }
 
+  /** Where an identity provider sends requests and responses of sign-outs. */
+  sloUrlFor({ id }: Pick<SamlProvider, 'id'>): string {
+    return `${this.#publicUrl()}/v1/auth/sso/logout/${id}`;
+  }
+
   /** What an identity provider has to know of the service, as XML. */
   async metadata(provider: SamlProvider): Promise<string> {
-    const saml = await this.#library(provider, { requestId: '', signs: provider.signAuthnRequests });
+    const { signAuthnRequests, sloUrl } = provider;
+    const saml = await this.#library(provider, { requestId: '', signs: signAuthnRequests || sloUrl !== null });
     const { certificate } = await this.#key.pair();
-    return saml.generateServiceProviderMetadata(certificate, certificate);
+    const xml = saml.generateServiceProviderMetadata(certificate, certificate);
+    if (sloUrl === null) return xml;
+    // the library takes whoever signs anything for one that signs these requests, and knows one binding of sign-outs
+    return (
+      signAuthnRequests ? xml : xml.replace(' AuthnRequestsSigned="true"', ' AuthnRequestsSigned="false"')
+    ).replace(/<SingleLogoutService [^>]*>/, (post) => `${post.replace('HTTP-POST', 'HTTP-Redirect')}${post}`);
   }
 
   /**
@@ -126,11 +133,12 @@ export class ServiceProvider {
     const { privateKey, certificate } = await this.#key.pair();
     return new SAML({
       callbackUrl: this.acsUrl,
+      ...(provider.sloUrl === null ? {} : { logoutCallbackUrl: this.sloUrlFor(provider) }),
       entryPoint: provider.ssoUrl,
       issuer: this.entityIdFor(provider),
       audience: this.entityIdFor(provider),
       idpIssuer: provider.entityId,
-      idpCert: provider.certificate.match(CERTIFICATE) ?? [],
+      idpCert: certificatesIn(provider.certificate),
       identifierFormat: provider.nameIdFormat,
       wantAssertionsSigned: true,
       wantAuthnResponseSigned: isResponseSigned,
@@ -157,27 +165,6 @@ const onlyRequest = (requestId: string, now: () => number): CacheProvider => ({
   getAsync: async (key) => (key === requestId ? new Date(now()).toISOString() : null),
   removeAsync: async (key) => key,
 });
-
-/** The XML of a message. @throws SsoRefusal */
-function decoded(message: string): string {
-  const text = message.replaceAll(/\s+/g, '');
-  if (text.length > (MAX_MESSAGE / 3) * 4 + 4) throw new SsoRefusal('the message is too long');
-  if (text === '' || text.length % 4 !== 0 || !/^[A-Za-z0-9+/]+={0,2}$/.test(text))
-    throw new SsoRefusal('the message is not base64');
-  const bytes = Buffer.from(text, 'base64');
-  if (!isUtf8(bytes)) throw new SsoRefusal('the message is not UTF-8');
-  return bytes.toString('utf8');
-}
-
-/**
- * XML that is not well-formed goes no further: the parser that checks signatures would only warn, on the console.
- * @throws SsoRefusal
- */
-async function checkForm(xml: string): Promise<void> {
-  await parseXml2JsFromString(xml).catch(() => {
-    throw new SsoRefusal('the message is not well-formed XML');
-  });
-}
 
 /** The errors of the library may quote the message, so only their kind is kept. */
 function refusalOf(error: unknown): SsoRefusal {
