@@ -14,7 +14,7 @@ export class NoCertificates extends Error {
  * @throws NoCertificates
  */
 export function readCertificates(text: string): X509Certificate[] {
-  const blocks = text.match(BLOCK) ?? bareBlock(text);
+  const blocks = certificateBlocks(text);
   if (blocks.length === 0) throw new NoCertificates('it has no PEM block (-----BEGIN CERTIFICATE----- …)');
   if (text.replace(BLOCK, '').includes('-----BEGIN'))
     throw new NoCertificates('it may have no PEM blocks but those of certificates, and never a private key');
@@ -22,6 +22,9 @@ export function readCertificates(text: string): X509Certificate[] {
     throw new NoCertificates(`it may have ${MAX_CERTIFICATES} certificates, not ${blocks.length}`);
   return blocks.map((block, index) => read(block, blocks.length > 1 ? `block ${index + 1} of it` : 'it'));
 }
+
+/** The PEM blocks of a text that {@link readCertificates} accepts. */
+export const certificateBlocks = (text: string): string[] => text.match(BLOCK) ?? bareBlock(text);
 
 /** When the last of the certificates ends: until then some key is good. */
 export const endOfCertificates = (certificates: readonly X509Certificate[]): Date =>

@@ -5,7 +5,15 @@ import { startTestApp, type TestApp } from '../support/app.ts';
 import { changesOf, createUser, register } from '../support/person.ts';
 import { graphqlRequest } from '../support/requests.ts';
 import { badAnswers } from './bad-saml.ts';
-import { type Company, newBrowser, openIdCompany, SAML_ENTITY, samlCompany, type TestBrowser } from './companies.ts';
+import {
+  type Company,
+  newBrowser,
+  openIdCompany,
+  SAML_ENTITY,
+  samlAnswer,
+  samlCompany,
+  type TestBrowser,
+} from './companies.ts';
 import { type OpenIdServer, startOpenIdServer } from './openid-server.ts';
 import { base64, inflated, newIdpKey, type ResponseFacts, responseXml, signXml } from './saml-idp.ts';
 
@@ -80,6 +88,15 @@ async function answerTo(
   };
 }
 const signed = (facts: ResponseFacts) => base64(signXml(responseXml(facts), 'assertion', key));
+
+test('a certificate without its PEM frame, as metadata has it, verifies answers like one with it', async () => {
+  const certificate = key.certificate.replaceAll(/-----[A-Z ]+-----|\s/g, '');
+  const bare = await samlCompany(app, key, { certificate });
+  const { message, relayState } = await samlAnswer(app, bare, key);
+  const payload = { saml_response: message, relay_state: relayState };
+  const answer = await app.server.inject({ method: 'POST', url: '/v1/auth/sso/callback/saml', payload });
+  expect([answer.statusCode, answer.json()]).toMatchObject([200, { token_type: 'bearer' }]);
+});
 
 describe('discovery and initiation', () => {
   const discover = async (email: string) => {

@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { SAML } from '@node-saml/node-saml';
 import { getVerifiedXml, parseDomFromString, parseXml2JsFromString } from '@node-saml/node-saml/lib/xml.js';
+import { certificateBlocks } from '../../identity-providers/certificates.ts';
 import { SsoRefusal } from '../sso-refusal.ts';
 import { acceptLogout, checkLogoutForm, type LogoutMessage } from './logout-message.ts';
-import { certificatesIn, checkForm, decoded, inflated } from './message-text.ts';
+import { checkForm, decoded, inflated } from './message-text.ts';
 import { outlineOf } from './outline.ts';
 import { signedRedirect, verifiedRedirect } from './redirect-binding.ts';
 import type { SamlProvider } from './saml-provider.ts';
@@ -113,7 +114,7 @@ export class LogoutProfile {
       entryPoint: provider.ssoUrl,
       logoutUrl: provider.sloUrl,
       issuer: this.#service.entityIdFor(provider),
-      idpCert: certificatesIn(provider.certificate),
+      idpCert: certificateBlocks(provider.certificate),
       generateUniqueId: () => id,
     });
   }
@@ -122,7 +123,7 @@ export class LogoutProfile {
 /** The bytes of a message that its signature is over, which has to be over the whole. @throws SsoRefusal */
 async function signedPart(xml: string, certificate: string): Promise<string> {
   const { documentElement } = await parseDomFromString(xml);
-  const signed = documentElement && verifiedBytes(xml, documentElement, certificatesIn(certificate));
+  const signed = documentElement && verifiedBytes(xml, documentElement, certificateBlocks(certificate));
   if (!signed) throw new SsoRefusal('the message is not signed, or by another than the identity provider');
   return signed;
 }

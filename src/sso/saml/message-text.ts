@@ -8,10 +8,6 @@ import { SsoRefusal } from '../sso-refusal.ts';
 const MAX_MESSAGE = 256 * 1024;
 
 const inflate = promisify(inflateRaw);
-const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
-
-/** Each certificate of a text of several. */
-export const certificatesIn = (text: string): string[] => text.match(CERTIFICATE) ?? [];
 
 /** The XML of a message that was posted. @throws SsoRefusal */
 export const decoded = (message: string): string => textOf(bytesOf(message));

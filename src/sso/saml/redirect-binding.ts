@@ -1,6 +1,7 @@
 import { sign, verify, X509Certificate } from 'node:crypto';
+import { certificateBlocks } from '../../identity-providers/certificates.ts';
 import { SsoRefusal } from '../sso-refusal.ts';
-import { bytesOf, certificatesIn } from './message-text.ts';
+import { bytesOf } from './message-text.ts';
 
 const RSA_SHA256 = 'http://www.w3.org/2001/04/xmldsig-more#rsa-sha256';
 /** The digests of the signatures that are accepted: the same as in documents. */
@@ -44,7 +45,7 @@ export function verifiedRedirect(query: string, certificate: string): Redirected
     const { publicKey } = new X509Certificate(pem);
     return publicKey.asymmetricKeyType === 'rsa' && verify(hash, Buffer.from(content), publicKey, signature);
   };
-  if (!certificatesIn(certificate).some(isOf)) refuse('a signature is not one of the identity provider');
+  if (!certificateBlocks(certificate).some(isOf)) refuse('a signature is not one of the identity provider');
   return { name, message: textOf(raw, name), relayState: textOf(raw, 'RelayState') };
 }
 

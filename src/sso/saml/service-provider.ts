@@ -1,10 +1,11 @@
 import { type CacheProvider, SAML, type SamlConfig, ValidateInResponseTo } from '@node-saml/node-saml';
 // the library decrypts by itself; what was encrypted is looked at before, like any other message
 import { decryptXml, parseDomFromString, xpath } from '@node-saml/node-saml/lib/xml.js';
+import { certificateBlocks } from '../../identity-providers/certificates.ts';
 import { SsoRefusal } from '../sso-refusal.ts';
 import { type AcceptedAssertion, acceptAssertion, SKEW_MS } from './assertion.ts';
 import { checkDecrypted, checkResponse } from './message-rules.ts';
-import { certificatesIn, checkForm, decoded } from './message-text.ts';
+import { checkForm, decoded } from './message-text.ts';
 import { outlineOf } from './outline.ts';
 import type { SamlProvider } from './saml-provider.ts';
 import type { ServiceKey } from './service-key.ts';
@@ -138,7 +139,7 @@ export class ServiceProvider {
       issuer: this.entityIdFor(provider),
       audience: this.entityIdFor(provider),
       idpIssuer: provider.entityId,
-      idpCert: certificatesIn(provider.certificate),
+      idpCert: certificateBlocks(provider.certificate),
       identifierFormat: provider.nameIdFormat,
       wantAssertionsSigned: true,
       wantAuthnResponseSigned: isResponseSigned,
