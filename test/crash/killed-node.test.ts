@@ -5,7 +5,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type Service, startService } from '../support/service.ts';
-import { type EventSource, openEvents } from '../support/sockets.ts';
+import { type EventSource, openEvents, type SentEvent } from '../support/sockets.ts';
 import { Client } from './client.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
@@ -38,9 +38,16 @@ afterAll(async () => {
 interface Envelope {
   event_id: string;
   type: string;
-  data: { user_id?: string; reason?: string; presence?: { user_id: string }[]; last_event_id?: string };
+  data: {
+    user_id?: string;
+    reason?: string;
+    presence?: { user_id: string }[];
+    last_event_id?: string;
+    bucket_status?: string;
+  };
 }
-const shown = ({ events }: EventSource) => events.map(({ data }) => JSON.parse(data) as Envelope);
+const envelopeOf = ({ data }: SentEvent) => JSON.parse(data) as Envelope;
+const shown = ({ events }: EventSource) => events.map(envelopeOf);
 const typesOf = (source: EventSource) => shown(source).map(({ type }) => type);
 
 test('a node is killed: its people leave on the other, streams there go on, and its clients resume there', async () => {
@@ -57,7 +64,10 @@ test('a node is killed: its people leave on the other, streams there go on, and 
     const sent = await bob.send('PUT', home, { description: `change ${++changes}` });
     expect(sent).toMatchObject({ is: 'acknowledged' });
   };
-  const updates = (source: EventSource) => source.events.filter(({ event }) => event === 'workspace.updated');
+  /** By him: the service tells as well when it has made the storage. */
+  const isHis = (event: SentEvent) =>
+    event.event === 'workspace.updated' && envelopeOf(event).data.bucket_status === undefined;
+  const updates = (source: EventSource) => source.events.filter(isHis);
   const has = (source: EventSource, count: number) =>
     vi.waitFor(() => expect(updates(source)).toHaveLength(count), { timeout: 20_000, interval: 5 });
 
@@ -94,7 +104,7 @@ test('a node is killed: its people leave on the other, streams there go on, and 
   await has(again, 2);
   await change();
   await Promise.all([has(again, 3), has(his, 4)]);
-  const missed = updates(again).map(({ data }) => (JSON.parse(data) as Envelope).event_id);
+  const missed = updates(again).map((event) => envelopeOf(event).event_id);
   expect(new Set([...seen, ...missed]).size).toBe(seen.length + missed.length);
   expect(updates(his).map(({ data }) => data)).toEqual([...updates(hers), ...updates(again)].map(({ data }) => data));
   expect(typesOf(again)).not.toContain('resync');

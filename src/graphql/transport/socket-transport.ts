@@ -1,8 +1,10 @@
 import type { FastifyRequest } from 'fastify';
 import { CloseCode, type Server } from 'graphql-ws';
 import type { WebSocket } from 'ws';
+import { ApiError } from '../../core/errors.ts';
 import { isOverloaded } from '../../core/json-shape.ts';
 import { Wheel } from '../../core/wheel.ts';
+import { callerError } from '../../platform/postgres/faults.ts';
 import { jsonBounds, MAX_ANSWER_LENGTH } from './bounds.ts';
 
 /** A peer that has not answered a ping before the next one is gone. */
@@ -11,6 +13,8 @@ const pings = new Wheel(15_000);
 const MAX_UNREAD_BYTES = 1024 * 1024;
 /** RFC 6455: a message that is too big. */
 const TOO_BIG = 1009;
+/** RFC 6455: clients may connect again, which those of the protocol never do after one of its own codes. */
+export const TRY_AGAIN_LATER = 1013;
 
 /** What the protocol's server gets with each socket. */
 export interface SocketOrigin {
@@ -29,6 +33,9 @@ export function transportOf<Extra extends SocketOrigin>(
   return (origin) => {
     const { socket, request } = origin;
     const fault = (error: unknown) => {
+      const shown = callerError(error);
+      if (shown instanceof ApiError && shown.code === 'SERVICE_UNAVAILABLE')
+        return socket.close(TRY_AGAIN_LATER, shown.message);
       onFault(error, request.id);
       socket.close(CloseCode.InternalServerError, 'Internal server error');
     };

@@ -8,20 +8,18 @@ import { rateLimited, unauthenticated } from '../../core/errors.ts';
 import { Wheel } from '../../core/wheel.ts';
 import type { Admission } from '../../http/admission.ts';
 import type { CallerLimit } from '../../http/rate-limit.ts';
+import { callerError } from '../../platform/postgres/faults.ts';
 import type { Services } from '../../services.ts';
 import { Context } from '../context.ts';
 import type { GraphQLEndpoint } from './endpoint.ts';
 import { sentBy } from './socket-frames.ts';
 import { SocketSlots } from './socket-slots.ts';
-import { type SocketOrigin, send, transportOf } from './socket-transport.ts';
+import { type SocketOrigin, send, TRY_AGAIN_LATER, transportOf } from './socket-transport.ts';
 
 /** Maximum number of concurrent operations on one socket. */
 const MAX_OPERATIONS = 20;
 /** How often the session or token of an idle socket is checked; each of its operations is checked too. */
 const rechecks = new Wheel(5_000);
-
-/** RFC 6455: try again later. */
-const TRY_AGAIN_LATER = 1013;
 
 interface SocketExtra extends SocketOrigin {
   caller?: Caller;
@@ -131,6 +129,11 @@ export function socketHandler({
         const args = await argsOf(enveloped, context, payload);
         hasStarted = !Array.isArray(args);
         return args as OperationArgs | GraphQLError[];
+      } catch (error) {
+        // an operation that nobody can check now is refused; the others of the socket go on
+        const shown = callerError(error);
+        if (shown instanceof GraphQLError) return [shown];
+        throw error;
       } finally {
         // an operation that did not start does not complete either
         if (!hasStarted) operations.delete(id);
