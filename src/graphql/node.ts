@@ -62,7 +62,7 @@ builder.queryFields((t) => ({
     nullable: true,
     description: 'Any object by its identifier. `null` if there is no such object or the caller may not see it.',
     authorize: 'signedIn',
-    activity: false, // only the resolver knows what was read: it is recorded below
+    activity: { action: 'read', resourceType: 'node', byResolver: true },
     args: { id: t.arg.id({ required: true, description: 'The identifier.' }) },
     resolve: async (_root, { id }, context) => {
       const kind = kindOfId(id);

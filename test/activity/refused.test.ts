@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { newId } from '../../src/core/ids.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { colleague, type Person, register } from '../support/person.ts';
+import { openAcknowledged, openEvents } from '../support/sockets.ts';
 
 let app: TestApp;
 let owner: Person;
@@ -205,5 +206,185 @@ describe('a record of what a request names otherwise', () => {
       { org: owner.orgId, ws: owner.workspaceId },
     );
     expect(data.modelEntitlement.activity.totalCount).toBe(4);
+  });
+});
+
+describe('a GraphQL operation that is refused before it runs', () => {
+  const LIST = `query ($org: ID!, $ws: ID! = "unnamed", $first: Int = 5) {
+    workspaceActivity(orgId: $org, workspaceId: $ws, first: $first) { totalCount }
+  }`;
+  let known: () => Record<string, unknown>;
+  let ofList: object;
+  let count = 0;
+  beforeEach(() => {
+    known = () => ({ org: owner.orgId, ws: owner.workspaceId });
+    ofList = {
+      action: 'list',
+      resourceType: 'activity',
+      orgId: owner.orgId,
+      workspaceId: owner.workspaceId,
+      userId: owner.userId,
+    };
+  });
+
+  interface Request {
+    query?: string;
+    variables?: object | null;
+    extensions?: object;
+    operationName?: string;
+  }
+  const recordsOf = async (where: object) => {
+    await app.services.activity.flush();
+    return app.database.prisma.activity.findMany({ where, orderBy: { id: 'asc' } });
+  };
+  /** What a request left. */
+  const recordsAfter = async (request: Request, headers: object = owner.headers, method: 'POST' | 'GET' = 'POST') => {
+    const traceId = `before-${++count}`;
+    const texts = Object.entries(request).map(([key, part]: [string, unknown]) => [
+      key,
+      typeof part === 'string' ? part : JSON.stringify(part),
+    ]);
+    const search = new URLSearchParams(texts as string[][]).toString();
+    const answer = await app.server.inject({
+      method,
+      url: method === 'GET' ? `/graphql?${search}` : '/graphql',
+      headers: { 'content-type': 'application/json', 'x-trace-id': traceId, ...headers },
+      ...(method === 'POST' && { payload: JSON.stringify(request) }),
+    });
+    const { errors } = answer.json<{ errors?: object[] }>();
+    expect(errors, answer.body).not.toEqual([]);
+    expect(errors, answer.body).toBeDefined();
+    return recordsOf({ traceId });
+  };
+  const WRONG = { statusCode: 422, success: false, errorCode: 'VALIDATION_ERROR' };
+  const TOO_LARGE = { statusCode: 400, success: false, errorCode: 'OPERATION_TOO_LARGE' };
+  const INVALID = { statusCode: 400, success: false, errorCode: 'INVALID_REQUEST' };
+
+  it('because of its variables has a record of what they name', async () => {
+    const variables = { ...known(), first: 'five' };
+    expect(await recordsAfter({ query: LIST, variables })).toMatchObject([{ ...ofList, ...WRONG, path: '/graphql' }]);
+    expect(await recordsAfter({ query: LIST, variables }, owner.headers, 'GET')).toMatchObject([
+      { ...ofList, ...WRONG },
+    ]);
+    // defaults of the document; what is no text names nothing
+    const other = { ...variables, org: { no: 'text' }, ws: undefined };
+    const [record] = await recordsAfter({ query: LIST, variables: other });
+    expect(record).toMatchObject({ ...WRONG, orgId: owner.orgId, workspaceId: null, resourceId: null });
+    expect(record!.named).toEqual({ workspace_id: 'unnamed' });
+    const own = { query: 'query ($id: ID!) { workspace(orgId: "o", id: $id) { id } }', variables: { id: [1] } };
+    expect(await recordsAfter(own)).toMatchObject([{ action: 'read', resourceType: 'workspace', ...WRONG }]);
+    const node = { query: 'query ($id: ID!) { node(id: $id) { id } }' };
+    expect(await recordsAfter(node)).toMatchObject([{ action: 'read', resourceType: 'node', ...WRONG }]);
+  });
+
+  it('because of its size has one record, however many fields it has, of the first', async () => {
+    const large = 'workspaces(orgId: $org, first: 200) { nodes { apps(first: 200) { nodes { id } } } }';
+    const query = `query ($org: ID!, $no: Boolean = false) {
+      x: app(orgId: $org, workspaceId: "w", id: "a") @include(if: $no) { id }
+      __typename
+      ...First
+      ${Array.from({ length: 9 }, (_, i) => `a${i}: ${large}`).join(' ')}
+    }
+    fragment First on Query { ... on Query { secret(orgId: $org, id: "sec_x") { id } } ...Second }
+    fragment Second on Query { organizations { totalCount } }`;
+    const [record, ...more] = await recordsAfter({ query, variables: known() });
+    expect(record).toMatchObject({ action: 'read', resourceType: 'secret', orgId: owner.orgId, ...TOO_LARGE });
+    expect(more).toEqual([]);
+  });
+
+  it('because of its rate has one record', async () => {
+    const { body } = await owner.call<{ plaintext_token: string }>('POST', `${org()}/api-tokens`, {
+      name: 'slow',
+      rate_limit_rps: 1,
+      rate_limit_burst: 2,
+    });
+    const query = `query ($org: ID!) {
+      ${Array.from({ length: 5 }, (_, i) => `a${i}: workspaces(orgId: $org) { totalCount }`).join(' ')}
+    }`;
+    const headers = { authorization: `Bearer ${body.plaintext_token}` };
+    expect(await recordsAfter({ query, variables: known() }, headers)).toMatchObject([
+      { action: 'list', resourceType: 'workspace', statusCode: 429, errorCode: 'RATE_LIMIT_EXCEEDED' },
+    ]);
+  });
+
+  it('because its document is invalid has a record of the first root field that there is', async () => {
+    const query = (more: string) => `query A { nothing { at all } workspace(orgId: $org, id: $ws) { id ${more} } }`;
+    const ofWorkspace = { action: 'read', resourceType: 'workspace', orgId: owner.orgId, ...INVALID };
+    expect(await recordsAfter({ query: query('none'), variables: known() })).toMatchObject([ofWorkspace]);
+    const place = `orgId: "${owner.orgId}", workspaceId: "${owner.workspaceId}"`;
+    expect(await recordsAfter({ query: `{ workspaceActivity(${place}, first: "x") { a } }` })).toMatchObject([
+      { ...ofList, ...INVALID },
+    ]);
+    const cycle = `{ ...A } fragment A on Query { ...B ...A } fragment B on Query { ...A organizations { no } }`;
+    expect(await recordsAfter({ query: cycle })).toMatchObject([{ resourceType: 'organization', ...INVALID }]);
+    const deep = `{ organizations ${'{ a '.repeat(40)}${'}'.repeat(40)} }`;
+    expect(await recordsAfter({ query: deep })).toMatchObject([{ resourceType: 'organization', ...TOO_LARGE }]);
+  });
+
+  it('has none if it names no operation, or the caller is unknown', async () => {
+    for (const request of [
+      { query: '{ workspaces {' },
+      { query: '{ nothing { id } }' },
+      { query: '' },
+      { query: `${LIST} query B { me { id } }`, variables: known(), operationName: 'C' },
+      { query: 'query A { me { no } } query B { me { no } }' },
+      { query: '{ __typename @no __schema { no } }' },
+      { extensions: { persistedQuery: { version: 1, sha256Hash: 'a'.repeat(64) } } },
+    ])
+      expect(await recordsAfter(request), JSON.stringify(request)).toEqual([]);
+    expect(await recordsAfter({ query: LIST, variables: { first: 'five' } }, {})).toEqual([]);
+  });
+
+  it('because of an argument that only execution checks has a record, by a plan too', async () => {
+    const query = `query ($org: ID!, $ws: ID!, $hours: Int = 3) {
+      a: organizations { totalCount }
+      b: workspaceActivitySummary(orgId: $org, workspaceId: $ws, hours: $hours) { totalRequests }
+    }`;
+    const request = { query, variables: { ...known(), hours: null } };
+    for (let i = 0; i < 3; i++) {
+      const records = await recordsAfter(request);
+      const wrong = records.filter(({ success }) => !success);
+      expect(wrong).toMatchObject([
+        { resourceType: 'activity', action: 'read', workspaceId: owner.workspaceId, ...WRONG },
+      ]);
+      expect(records.length).toBeLessThanOrEqual(2);
+    }
+  });
+
+  it('has a record over a stream and over a socket', async () => {
+    const subscription =
+      'subscription ($org: ID!, $ws: ID!) { workspaceEvents(orgId: $org, workspaceId: $ws) { __typename } }';
+    const variables = { org: owner.orgId, ws: [7] };
+    const url = await app.listen();
+    const traceId = `before-${++count}`;
+    const stream = await openEvents(`${url}/graphql`, {
+      method: 'POST',
+      headers: {
+        ...owner.headers,
+        accept: 'text/event-stream',
+        'content-type': 'application/json',
+        'x-trace-id': traceId,
+      },
+      body: JSON.stringify({ query: subscription, variables }),
+    });
+    await stream.ended;
+    expect(await recordsOf({ traceId })).toMatchObject([{ orgId: owner.orgId, ...WRONG, method: 'POST' }]);
+    const socket = await openAcknowledged(url, owner.headers.authorization);
+    const ofSocket = () => recordsOf({ userId: owner.userId, method: 'WS' });
+    const answered = (id: string) => socket.next((message) => message.id === id);
+    socket.send({ type: 'subscribe', id: '1', payload: { query: subscription, variables } });
+    await answered('1');
+    expect(await ofSocket()).toMatchObject([{ orgId: owner.orgId, ...WRONG }]);
+    socket.send({ type: 'subscribe', id: '2', payload: { query: LIST, variables: { ...known(), first: 'x' } } });
+    await answered('2');
+    expect((await ofSocket()).slice(1)).toMatchObject([{ ...ofList, ...WRONG }]);
+    socket.send({
+      type: 'subscribe',
+      id: '3',
+      payload: { query: LIST.replace('totalCount', 'no'), variables: known() },
+    });
+    await answered('3');
+    expect((await ofSocket()).slice(2)).toMatchObject([{ ...ofList, ...INVALID }]);
+    socket.close();
   });
 });

@@ -8,7 +8,10 @@ import type { Context } from '../context.ts';
 import { permissionOf, type Requirement } from './access-plugin.ts';
 
 /** How a root field appears in the audit trail. */
-export type ActivityLabel = Pick<ActivityEntry, 'action' | 'resourceType'>;
+export interface ActivityLabel extends Pick<ActivityEntry, 'action' | 'resourceType'> {
+  /** The resolver records successes itself, because only it knows what it read. */
+  byResolver?: boolean;
+}
 
 declare global {
   export namespace PothosSchemaTypes {
@@ -58,7 +61,8 @@ function recorded<ContextType>(
     const { caller, services } = context as unknown as Context;
     try {
       const result: unknown = await resolver(parent, args, context, info);
-      if (label && caller.principal && !caller.request.recorded && !services.activity.hasRecorded(result))
+      const isOpen = label && !label.byResolver && !caller.request.recorded;
+      if (isOpen && caller.principal && !services.activity.hasRecorded(result))
         services.activity.record(caller, entryOf(label, caller, args), { statusCode: caller.request.successStatus });
       return result;
     } catch (error) {
@@ -80,11 +84,12 @@ const isRecorded = (parentType: string) => ROOTS.has(parentType);
 export function entryOf(label: ActivityLabel, caller: Context['caller'], args: object): ActivityEntry {
   const ids = args as Partial<Record<string, string>>;
   const { orgId, workspaceId, namespaceId, environmentId, appId, id } = ids;
-  const { resourceType } = label;
+  const { action, resourceType } = label;
   // resources that are places themselves
   const own = (kind: PlaceKind) => (resourceType === kind ? id : undefined);
   return {
-    ...label,
+    action,
+    resourceType,
     resourceId: id ?? ids[declarationOf(resourceType).knownBy ?? 'id'] ?? null,
     orgId: orgId ?? own('organization') ?? caller.principal?.orgId ?? null,
     workspaceId: workspaceId ?? own('workspace') ?? null,

@@ -12,8 +12,7 @@ import { LiveStream, subscribeLive } from '../../core/live/live-stream.ts';
 import type { Services } from '../../services.ts';
 import { Context } from '../context.ts';
 import { withoutValue } from './coercion-errors.ts';
-import type { Documents } from './documents.ts';
-import type { Operations } from './operations.ts';
+import type { Asked, Operations } from './operations.ts';
 import type { PersistedDocuments } from './persisted-documents.ts';
 import { resumableStreams } from './server-sent-events.ts';
 
@@ -49,7 +48,7 @@ export function createEndpoint({ schema, services, operations, persisted, onFaul
     context: ({ req }) => ({ context: new Context(req.caller, services) }),
     plugins: [
       withPersisted(persisted),
-      bounded(operations.documents),
+      bounded(operations, services),
       resumableStreams(),
       executed(operations),
       measured(operations),
@@ -71,8 +70,19 @@ function withPersisted(persisted: PersistedDocuments): Plugin<object, { req: Fas
   };
 }
 
-/** Parses and validates documents within limits, and reports errors without the values in the document. */
-function bounded(documents: Documents): Plugin {
+/** What is known of a request before its document is valid. A socket makes the context of each operation. */
+interface Unvalidated {
+  req: FastifyRequest;
+  params: Omit<Asked, 'document'>;
+  context?: Context;
+}
+
+/**
+ * Parses and validates documents within limits, and reports errors without the values in the document. Operations of
+ * invalid documents are recorded.
+ */
+function bounded(operations: Operations, services: Services): Plugin<Unvalidated> {
+  const { documents } = operations;
   return {
     onParse: ({ setParseFn }) =>
       setParseFn((text: string | Source) => {
@@ -82,8 +92,16 @@ function bounded(documents: Documents): Plugin {
           throw error instanceof GraphQLError ? withoutValue(error) : error;
         }
       }),
-    onValidate: ({ setValidationFn }) =>
-      setValidationFn((_schema, document: DocumentNode) => documents.validate(document).map(withoutValue)),
+    onValidate: ({ context: { req, params, context }, setValidationFn }) =>
+      setValidationFn((_schema, document: DocumentNode) => {
+        const errors = documents.validate(document);
+        if (errors[0]) {
+          const { operationName, variables } = params;
+          const asked = { document, operationName, variables };
+          operations.recordInvalid(asked, context ?? new Context(req.caller, services), errors[0]);
+        }
+        return errors.map(withoutValue);
+      }),
   };
 }
 
@@ -98,7 +116,7 @@ function executed(operations: Operations): Plugin {
       setSubscribeFn(async (args: ExecutionArgs) => {
         const contextValue = contextOf(args);
         const result = await subscribeLive({ ...args, contextValue }, (shown) =>
-          operations.masked(args.document, shown, contextValue),
+          operations.masked(askedBy(args), shown, contextValue),
         );
         if (result instanceof LiveStream) contextValue.live = result;
         return result;
@@ -129,7 +147,7 @@ function measured(operations: Operations): Plugin {
 /** Masks every result except those of streams, which are masked one by one. */
 function masked(operations: Operations): Plugin {
   const mask = (args: ExecutionArgs, result: ExecutionResult) =>
-    operations.masked(args.document, result, contextOf(args));
+    operations.masked(askedBy(args), result, contextOf(args));
   return {
     onExecute: ({ args }) => ({
       onExecuteDone({ result, setResult }) {

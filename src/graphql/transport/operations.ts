@@ -14,6 +14,7 @@ import type { Context } from '../context.ts';
 import { clipped, withoutValue } from './coercion-errors.ts';
 import { Documents } from './documents.ts';
 import { measureOperation } from './limits.ts';
+import { isOfArguments, recordRefused } from './refused-operations.ts';
 
 /** The first few errors in variables are enough: each contains the value before it is removed. */
 const MAX_VARIABLE_ERRORS = 5;
@@ -54,9 +55,20 @@ export class Operations {
   /**
    * The reasons to refuse an operation; empty if it may run. Its root fields count against the caller's rate limit,
    * except the first, which was counted when the request or the socket's message arrived, even if it contained no
-   * operation.
+   * operation. A refused operation of a known caller is recorded.
    */
-  refusals({ document, operationName, variables }: Asked, { caller }: Context): readonly GraphQLError[] {
+  refusals(asked: Asked, context: Context): readonly GraphQLError[] {
+    const errors = this.#refusals(asked, context);
+    if (errors[0]) recordRefused(this.#schema, asked, context, { error: errors[0], code: 'VALIDATION_ERROR' });
+    return errors;
+  }
+
+  /** Records an operation of an invalid document, as far as it names one. */
+  recordInvalid(asked: Asked, context: Context, error: GraphQLError): void {
+    recordRefused(this.#schema, asked, context, { error, code: 'INVALID_REQUEST' });
+  }
+
+  #refusals({ document, operationName, variables }: Asked, { caller }: Context): readonly GraphQLError[] {
     const definitions = getOperationAST(document, operationName)?.variableDefinitions ?? [];
     const given = variables ?? {};
     try {
@@ -89,10 +101,12 @@ export class Operations {
   }
 
   /** Errors outside the catalogue are bugs: logged with their trace id, shown as an internal error. */
-  masked(document: DocumentNode, result: ExecutionResult, { caller }: Context): ExecutionResult {
+  masked(asked: Asked, result: ExecutionResult, context: Context): ExecutionResult {
     if (!result.errors) return result;
-    const errors = result.errors.map((error) => this.#mask(error, caller.request.traceId));
-    return { ...result, errors: this.documents.located(document, errors) };
+    for (const error of result.errors.filter(isOfArguments))
+      recordRefused(this.#schema, asked, context, { error, code: 'VALIDATION_ERROR', alias: error.path![0]! });
+    const errors = result.errors.map((error) => this.#mask(error, context.caller.request.traceId));
+    return { ...result, errors: this.documents.located(asked.document, errors) };
   }
 
   #mask(error: GraphQLError, traceId: string): GraphQLError {

@@ -28,9 +28,7 @@ export function plainPost({ services, ...options }: Options): PlainPost {
   const read = plainReader(options);
   const answer = async (asked: Asked, context: Context): Promise<ExecutionResult> => {
     const errors = operations.refusals(asked, context);
-    return errors.length > 0
-      ? { errors }
-      : operations.masked(asked.document, await operations.run(asked, context), context);
+    return errors.length > 0 ? { errors } : operations.masked(asked, await operations.run(asked, context), context);
   };
   return async (request) => {
     const type = answerTypeOf(request.headers.accept);

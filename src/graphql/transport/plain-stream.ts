@@ -22,15 +22,16 @@ export type PlainStream = (request: FastifyRequest) => Promise<Frames | null>;
 export function plainStream({ schema, services, ...options }: Options): PlainStream {
   const { operations } = options;
   const read = plainReader(options);
-  const start = async ({ document, operationName, variables }: Asked, contextValue: Context) => {
-    const errors = operations.refusals({ document, operationName, variables }, contextValue);
+  const start = async (asked: Asked, contextValue: Context) => {
+    const { document, operationName, variables } = asked;
+    const errors = operations.refusals(asked, contextValue);
     if (errors.length > 0) return { errors };
     const args = { schema, document, operationName, variableValues: variables, contextValue };
-    const live = await subscribeLive(args, (shown) => operations.masked(document, shown, contextValue)).catch(
+    const live = await subscribeLive(args, (shown) => operations.masked(asked, shown, contextValue)).catch(
       // such as a selection of which nothing is included
       (error: unknown) => ({ errors: [new GraphQLError('', { originalError: asError(error) })] }),
     );
-    return live instanceof LiveStream ? live : operations.masked(document, live, contextValue);
+    return live instanceof LiveStream ? live : operations.masked(asked, live, contextValue);
   };
   return async (request) => {
     const { headers, caller } = request;
