@@ -117,7 +117,7 @@ export class Authentication {
     const claims = await this.#tokens.verify(token, hash);
     if (!claims) return null;
     const { principal } = await this.#session(claims.sessionId);
-    return principal && principal.userId === claims.userId ? { ...principal, orgId: claims.orgId } : null;
+    return principal && principal.userId === claims.userId ? inOrganization(principal, claims.orgId) : null;
   }
 
   /**
@@ -127,7 +127,7 @@ export class Authentication {
   async renew(known: Principal): Promise<Principal | null> {
     if (known.token) return this.#apiTokens.find(known.token.hash);
     const { principal } = await this.#session(known.sessionId);
-    return principal?.userId === known.userId ? { ...principal, orgId: known.orgId } : null;
+    return principal?.userId === known.userId ? inOrganization(principal, known.orgId) : null;
   }
 
   /**
@@ -209,3 +209,15 @@ export class Authentication {
     });
   }
 }
+
+/** Property by property, because it is on the way of each request: Node 20 takes microseconds for one after a spread. */
+const inOrganization = (known: Omit<UserPrincipal, 'orgId'>, orgId: string | null): UserPrincipal => ({
+  type: known.type,
+  userId: known.userId,
+  username: known.username,
+  isVerified: known.isVerified,
+  isPlatformAdmin: known.isPlatformAdmin,
+  sessionId: known.sessionId,
+  orgId,
+  token: null,
+});

@@ -1,7 +1,21 @@
-import { uuidv7obj } from 'uuidv7';
+import { V7Generator } from 'uuidv7';
 import { declarationOf, type IdKind, resources, resourceWords } from './resources.ts';
 
-const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
+const CROCKFORD = Buffer.from('0123456789ABCDEFGHJKMNPQRSTVWXYZ');
+const LENGTH = 26;
+
+/** Random words, asked for many at a time: the generator by itself asks the system for every eight. */
+const words = new Uint32Array(1_024);
+let used = words.length;
+const generator = new V7Generator({
+  nextUint32() {
+    if (used === words.length) {
+      crypto.getRandomValues(words);
+      used = 0;
+    }
+    return words[used++]!;
+  },
+});
 
 /**
  * A new identifier: the prefix of its kind and 26 base-32 characters of a UUIDv7, so identifiers of one process rise
@@ -9,22 +23,25 @@ const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
  */
 export const newId = (kind: IdKind): string => newIdWith(resources[kind].prefix);
 
+const characters = Buffer.alloc(LENGTH);
+
 /** The same for what is no resource. */
 export function newIdWith(prefix: string): string {
   // 128 bits, five at a time from the last one on: the first letter has three
-  const { bytes } = uuidv7obj();
-  let text = '';
+  const { bytes } = generator.generate();
   let bits = 0;
   let waiting = 0;
+  let to = LENGTH;
   for (let at = bytes.length - 1; at >= 0; at--) {
     bits |= bytes[at]! << waiting;
     waiting += 8;
     for (; waiting >= 5; waiting -= 5) {
-      text = CROCKFORD[bits & 31]! + text;
+      characters[--to] = CROCKFORD[bits & 31]!;
       bits >>= 5;
     }
   }
-  return `${prefix}_${CROCKFORD[bits]}${text}`;
+  characters[0] = CROCKFORD[bits]!;
+  return `${prefix}_${characters.toString('latin1')}`;
 }
 
 const kindOfPrefix = new Map(

@@ -12,14 +12,14 @@ const MAX_PREPARED = 1_000;
 const names = new Map<string, string>();
 
 /** A name for the prepared statement of a text; none beyond the limit. */
-function nameOf(text: string): { name?: string } {
+function nameOf(text: string): string | undefined {
   let name = names.get(text);
   if (name === undefined) {
-    if (names.size >= MAX_PREPARED) return {};
+    if (names.size >= MAX_PREPARED) return undefined;
     name = `s${createHash('sha256').update(text).digest('hex').slice(0, 24)}`;
     names.set(text, name);
   }
-  return { name };
+  return name;
 }
 
 const TIMESTAMPTZ = 1184;
@@ -119,16 +119,17 @@ export class Sql {
 
   /** A statement for a transaction, whose 64-bit integers are `bigint` as Prisma reads them. */
   queryOf(text: string, values: unknown[], rowMode?: 'array'): Query {
-    return { ...nameOf(text), text, values, types: rowTypes, ...(rowMode && { rowMode }) };
+    const name = nameOf(text);
+    return rowMode ? { name, text, values, types: rowTypes, rowMode } : { name, text, values, types: rowTypes };
   }
 
   async #read<Row, Mark>(text: string, values: unknown[]): Promise<MarkedRows<Row, Mark>> {
-    const query = new PreparedRead(nameOf(text).name, text, values, types);
+    const query = new PreparedRead(nameOf(text), text, values, types);
     // the driver returns what the query calls back with, and its types know nothing of queries of other classes
     return (await this.#pool.query(query as unknown as pg.QueryConfig)) as unknown as MarkedRows<Row, Mark>;
   }
 
   #query(text: string, values: unknown[]) {
-    return { ...nameOf(text), text, values, types };
+    return { name: nameOf(text), text, values, types };
   }
 }

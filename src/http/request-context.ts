@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { browserOf } from '../access/browser.ts';
-import type { Caller } from '../access/caller.ts';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { type Browser, browserOf } from '../access/browser.ts';
+import type { Caller, RequestInfo } from '../access/caller.ts';
 import { canonicalPath } from '../access/endpoint-paths.ts';
 import { ClientAddress } from './client-address.ts';
 
@@ -38,31 +38,44 @@ export function addRequestContext(
   const isSecure = publicUrl.startsWith('https:');
   server.decorateRequest('caller', null as unknown as Caller);
   server.addHook('onRequest', (request, reply, done) => {
-    const traceId = request.id;
-    reply.header('x-trace-id', traceId);
-    request.caller = {
-      principal: null,
-      request: {
-        traceId,
-        method: request.method,
-        path: pathOf(request.url),
-        door: () => doorOf(request),
-        ip: ClientAddress.limitKey(clients.of(request.raw)),
-        successStatus: 200,
-        startedAt: performance.now(),
-        recorded: false,
-        isRest: request.routeOptions.config.operation !== undefined,
-        get browser() {
-          return browserOf({
-            headers: request.headers,
-            setCookie: (text) => void reply.header('set-cookie', text),
-            isSecure,
-          });
-        },
-      },
-    };
+    reply.header('x-trace-id', request.id);
+    const ip = ClientAddress.limitKey(clients.of(request.raw));
+    request.caller = { principal: null, request: new HttpRequestInfo(request, reply, ip, isSecure) };
     done();
   });
+}
+
+/** What is known about a request over HTTP. */
+class HttpRequestInfo implements RequestInfo {
+  readonly traceId: string;
+  readonly method: string;
+  readonly path: string;
+  readonly ip: string;
+  readonly startedAt = performance.now();
+  readonly isRest: boolean;
+  successStatus = 200;
+  recorded = false;
+  readonly door: () => string | undefined;
+  readonly #request: FastifyRequest;
+  readonly #reply: FastifyReply;
+  readonly #isSecure: boolean;
+
+  constructor(request: FastifyRequest, reply: FastifyReply, ip: string, isSecure: boolean) {
+    this.traceId = request.id;
+    this.method = request.method;
+    this.path = pathOf(request.url);
+    this.ip = ip;
+    this.isRest = request.routeOptions.config.operation !== undefined;
+    this.door = () => doorOf(request);
+    this.#request = request;
+    this.#reply = reply;
+    this.#isSecure = isSecure;
+  }
+
+  get browser(): Browser {
+    const setCookie = (text: string) => void this.#reply.header('set-cookie', text);
+    return browserOf({ headers: this.#request.headers, setCookie, isSecure: this.#isSecure });
+  }
 }
 
 /** See {@link RequestInfo.door}. Derived from the matched route, never from the raw URL. */

@@ -87,6 +87,7 @@ export function entryOf(label: ActivityLabel, caller: Context['caller'], args: o
   const { action, resourceType } = label;
   // resources that are places themselves
   const own = (kind: PlaceKind) => (resourceType === kind ? id : undefined);
+  // no spread on the way of each request: Node 20 takes microseconds for a property after one
   return {
     action,
     resourceType,

@@ -55,7 +55,7 @@ export class PagesPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
       const counted = asksForTotal(info);
       const page = (await resolver(
         parent,
-        { ...args, [argument]: inner, counted },
+        { counted, ...args, [argument]: inner },
         context,
         info,
       )) as Page<unknown> | null;
