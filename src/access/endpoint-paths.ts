@@ -49,9 +49,18 @@ export function coversPattern(outer: EndpointPattern, inner: EndpointPattern): b
   return wide.every((segment, index) => segment === '*' || segment === narrow[index]);
 }
 
+/** Literal text and names of variables in turn, by template: there are as many as there are routes. */
+const partsOf = new Map<string, readonly string[]>();
+
 /**
  * The canonical path of a request: the template of its route with the variables filled in, each decoded and encoded
  * again. Never the raw URL: doubled slashes, dots and other spellings cannot make one path look like another.
  */
-export const canonicalPath = (template: string, params: Readonly<Record<string, string>>): string =>
-  template.replaceAll(/\{([^}]*)\}/g, (_, name: string) => encodeURIComponent((params[name] ?? '').toWellFormed()));
+export function canonicalPath(template: string, params: Readonly<Record<string, string>>): string {
+  const parts = partsOf.get(template) ?? template.split(/\{([^}]*)\}/);
+  partsOf.set(template, parts);
+  let path = parts[0]!;
+  for (let at = 1; at < parts.length; at += 2)
+    path += encodeURIComponent((params[parts[at]!] ?? '').toWellFormed()) + parts[at + 1]!;
+  return path;
+}
