@@ -210,7 +210,7 @@ export class Authentication {
   }
 }
 
-/** Property by property, because it is on the way of each request: Node 20 takes microseconds for one after a spread. */
+/** Property by property: on the way of each request, Node 20 takes microseconds for one after a spread. */
 const inOrganization = (known: Omit<UserPrincipal, 'orgId'>, orgId: string | null): UserPrincipal => ({
   type: known.type,
   userId: known.userId,
