@@ -21,6 +21,7 @@ import { EventStream, frameOf } from './events.ts';
 import { acceptForm, type FileReceiver, readForm } from './form.ts';
 import { acceptFields, bodyOfFields } from './form-fields.ts';
 import { versionsOf } from './if-match.ts';
+import { jsonTextOf } from './json-text.ts';
 import type { OpenApiOptions } from './openapi.ts';
 import { buildOpenApi } from './openapi.ts';
 import type { CompiledOperation, ResponseBody, RootArguments } from './operation.ts';
@@ -205,7 +206,7 @@ function valueHandler(operation: CompiledOperation, admit: Admit): RouteHandlerM
     if (response.kind === 'empty') return reply.send();
     return reply
       .type('application/json; charset=utf-8')
-      .send(response.kind === 'nothing' ? 'null' : JSON.stringify(body));
+      .send(response.kind === 'nothing' ? 'null' : await jsonTextOf(body));
   };
 }
 

@@ -33,6 +33,8 @@ export interface PageRequest {
   /** Key of the last row of the previous page; `null` for the first page. */
   after: string | null;
   limit: number;
+  /** Default: whether there are more rows is read with them. `false`: `hasMore` is always false. */
+  looksFurther?: boolean;
   /** A statement that counts the rows of one parent, with the same parameters: read with the page. */
   count?: string | undefined;
 }
@@ -135,9 +137,9 @@ const propertiesOf = <Row>({ columns }: PageSource<Row>, alias: string) =>
 export async function readPage<Row extends object>(
   sql: Sql,
   source: PageSource<Row>,
-  { values: given, after, limit, count }: PageRequest,
+  { values: given, after, limit, looksFurther = true, count }: PageRequest,
 ): Promise<Slice<Row>> {
-  const values = [...given, ...(after === null ? [] : [after]), limit + 1];
+  const values = [...given, ...(after === null ? [] : [after]), looksFurther ? limit + 1 : limit];
   const form = `${after === null ? 'first page' : 'page'}${count === undefined ? '' : ' with its count'}`;
   const text = textOf(source, form, () => {
     const conditions = (part: PageSource<Row>) => [...part.where, ...behind(part, after, given.length + 1)];
@@ -184,9 +186,9 @@ export async function readPages<Row extends object>(
 ): Promise<Slice<Row>[]> {
   if (parents.length === 1)
     return [await readPage(sql, source, { ...request, values: [...parents[0]!, ...request.values] })];
-  const { after } = request;
+  const { after, limit, looksFurther = true } = request;
   const given: unknown[] = [...transposed(parents), ...request.values];
-  const values = [...given, ...(after === null ? [] : [after]), request.limit + 1];
+  const values = [...given, ...(after === null ? [] : [after]), looksFurther ? limit + 1 : limit];
   const text = textOf(source, after === null ? 'first pages' : 'pages', () => {
     const conditions = (part: PageSource<Row>) => [
       ...eachParent(parents, part.where).where,
@@ -200,7 +202,7 @@ export async function readPages<Row extends object>(
   const { rows, marks } = await sql.readMarked<Row, string>(text, values);
   for (const [at, row] of rows.entries()) {
     const page = pages[Number(marks[at]) - 1]!;
-    if (page.rows.length < request.limit) page.rows.push(row);
+    if (page.rows.length < limit) page.rows.push(row);
     else page.hasMore = true;
   }
   return pages;

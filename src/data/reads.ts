@@ -157,7 +157,7 @@ export class Reads<
   ): Promise<Row[]> {
     const loader = loaderOf(context, `${this.#name} first ${first}`, (parents) => {
       const limit = Math.min(first, Math.max(least, Math.floor(together / parents.length)));
-      const request = { values: [], after: null, limit };
+      const request = { values: [], after: null, limit, looksFurther: false };
       return this.#completed(context, readPages(this.#deps.sql, this.sources.list, parents, request));
     });
     return (await loader.load(this.#keyOf(place))).rows;

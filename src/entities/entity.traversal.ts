@@ -68,6 +68,10 @@ const relationsOf = (own: string, other: string, direction: string, ofType: bool
  * entities seen so far: an entity is found once, at its least depth, so cycles end; and a level is limited to the
  * entities that are still missing to {@link MAX_FOUND}. Relations and entities are both held to the app and the
  * namespace.
+ *
+ * A level may have thousands of relations, and each step is cheap for the next one: one scan of the index for all
+ * entities behind them, then only the most important ones, known ones among them (there are at most {@link MAX_FOUND}
+ * of these, so enough others are left), and only for the new ones the relation that led there.
  */
 const traversalOf = (ofType: boolean): string => `
   with recursive walk(depth, ids, vias, types, directions, seen) as (
@@ -76,31 +80,35 @@ const traversalOf = (ofType: boolean): string => `
     union all
     select w.depth + 1, n.ids, n.vias, n.types, n.directions, w.seen || n.ids
     from walk w cross join lateral (
+      with edges as materialized (
+        select x.*, f.id as via, f.at
+        from unnest(w.ids) with ordinality f(id, at)
+        ${ofType ? 'cross join unnest($6::text[]) y(type)' : ''}
+        cross join lateral (
+          ${relationsOf('source_entity_id', 'target_entity_id', 'outgoing', ofType)}
+          union all
+          ${relationsOf('target_entity_id', 'source_entity_id', 'incoming', ofType)}
+        ) x(other, relation_type, direction, relation)
+        limit ${MAX_LOOKED_AT}
+      ), important as materialized (
+        select o.id, o.importance from entities o
+        where o.id = any(array(select a.other from edges a)) and o.app_id = $2 and o.namespace_id = $3
+        order by o.importance desc, o.id
+        limit ${MAX_FOUND + 1}
+      ), found as materialized (
+        select i.id, i.importance from important i
+        where not exists (select from unnest(w.seen) s(id) where s.id = i.id)
+        order by i.importance desc, i.id
+        limit ${MAX_FOUND + 1} - cardinality(w.seen)
+      )
       select array_agg(c.id order by c.importance desc, c.id) as ids,
         array_agg(c.via order by c.importance desc, c.id) as vias,
         array_agg(c.relation_type order by c.importance desc, c.id) as types,
         array_agg(c.direction order by c.importance desc, c.id) as directions
       from (
-        select o.id, o.importance, e.via, e.relation_type, e.direction
-        from (
-          select distinct on (a.other) a.other, a.via, a.relation_type, a.direction
-          from (
-            select x.*, f.id as via, f.at
-            from unnest(w.ids) with ordinality f(id, at)
-            ${ofType ? 'cross join unnest($6::text[]) y(type)' : ''}
-            cross join lateral (
-              ${relationsOf('source_entity_id', 'target_entity_id', 'outgoing', ofType)}
-              union all
-              ${relationsOf('target_entity_id', 'source_entity_id', 'incoming', ofType)}
-            ) x(other, relation_type, direction, relation)
-            limit ${MAX_LOOKED_AT}
-          ) a
-          where not exists (select from unnest(w.seen) s(id) where s.id = a.other)
-          order by a.other, a.at, a.relation desc
-        ) e
-        join entities o on o.id = e.other and o.app_id = $2 and o.namespace_id = $3
-        order by o.importance desc, o.id
-        limit ${MAX_FOUND + 1} - cardinality(w.seen)
+        select distinct on (o.id) o.id, o.importance, e.via, e.relation_type, e.direction
+        from found o join edges e on e.other = o.id
+        order by o.id, e.at, e.relation desc
       ) c
     ) n
     where w.depth < $5 and cardinality(w.seen) <= ${MAX_FOUND} and n.ids is not null
