@@ -1,84 +1,63 @@
-import { Readable } from 'node:stream';
-import { callbackify } from 'node:util';
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { FastifyReply } from 'fastify';
 import type { Frame, Frames } from '../src/core/live/frames.ts';
-import { Wheel } from '../src/core/wheel.ts';
+import { type Sending, sendFrames } from '../src/core/live/send-frames.ts';
 
-/** Interval of comments, which keep proxies from closing an idle stream. */
-const pings = new Wheel(15_000);
+const RETRY = Buffer.from('retry: 3000\n\n');
+const PING = Buffer.from(': ping\n\n');
 
 interface EventSourceOptions {
-  /** The text of one frame. Throws when its result has errors. */
-  textOf(frame: Frame): string;
-  /** The text that ends a stream whose source failed after the first byte. */
-  farewell(error: unknown): string;
+  status: number;
+  /** The bytes of one frame. Throws when its result has errors. */
+  bytesOf: (frame: Frame) => Buffer;
+  /** The bytes that end a stream whose source failed after the first byte. */
+  farewell: (error: unknown) => Buffer;
+  /** Called when the source could not be closed. */
+  onFault: (error: unknown) => void;
 }
 
-/**
- * Server-sent events from a GraphQL subscription. Asks the source for the next event only while the client reads (up to
- * 16 KiB are buffered), and closes the source as soon as the client disconnects.
- */
-export class EventStream extends Readable {
-  readonly #source: Frames;
-  readonly #options: EventSourceOptions;
-  readonly #endPings: () => void;
-  #isReading = false;
-  #isOver = false;
+/** The open event streams of a server. */
+export class EventStreams {
+  readonly #open = new Map<ServerResponse, Sending>();
 
-  constructor(source: Frames, options: EventSourceOptions) {
-    super();
-    this.#source = source;
-    this.#options = options;
-    // a client that does not read gets no pings: they would only accumulate
-    this.#endPings = pings.add(() => {
-      if (this.readableLength === 0 && !this.#isOver) this.push(': ping\n\n');
+  /**
+   * Answers with server-sent events, past Fastify's own way of sending, which costs more than everything else of a
+   * stream. The next event is asked for only while the client reads.
+   */
+  send(reply: FastifyReply, source: Frames, { status, bytesOf, farewell, onFault }: EventSourceOptions): FastifyReply {
+    reply.headers({
+      'cache-control': 'no-cache, no-transform',
+      'x-accel-buffering': 'no',
+      'content-type': 'text/event-stream; charset=utf-8',
     });
-    this.push('retry: 3000\n\n');
-  }
-
-  override _read(): void {
-    if (this.#isReading) return;
-    this.#isReading = true;
-    this.#pump().catch((error: unknown) => this.destroy(error instanceof Error ? error : new Error(String(error))));
-  }
-
-  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    this.#isOver = true;
-    this.#endPings();
-    const release = callbackify(async () => {
-      await this.#source.return();
+    reply.hijack();
+    const response = reply.raw;
+    const onClose = () => this.#open.delete(response);
+    const sending = sendFrames(response, source, {
+      status,
+      headers: reply.getHeaders() as OutgoingHttpHeaders,
+      beginning: RETRY,
+      ping: PING,
+      end: null,
+      bytesOf,
+      farewell,
+      onFault,
+      onClose,
     });
-    release((failure) => done(error ?? failure));
+    if (!response.closed) this.#open.set(response, sending);
+    return reply;
   }
 
-  /** Ends the stream after everything that is already buffered. */
+  /** Resolves when all streams that are open now are over. */
+  async over(): Promise<void> {
+    await Promise.all(
+      [...this.#open.keys()].map((response) => new Promise((resolve) => response.once('close', resolve))),
+    );
+  }
+
+  /** Ends each of them after everything that is already written. */
   close(): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.push(null);
-  }
-
-  async #pump(): Promise<void> {
-    let wantsMore = true;
-    while (wantsMore) {
-      const frame = await this.#next();
-      if (this.#isOver) return;
-      if (frame.isLast) {
-        if (frame.text) this.push(frame.text);
-        this.close();
-        return;
-      }
-      wantsMore = this.push(frame.text);
-    }
-    this.#isReading = false;
-  }
-
-  async #next(): Promise<{ text: string; isLast: boolean }> {
-    try {
-      const frame = await this.#source.take();
-      return frame ? { text: this.#options.textOf(frame), isLast: false } : { text: '', isLast: true };
-    } catch (error) {
-      return { text: this.#options.farewell(error), isLast: true };
-    }
+    for (const sending of this.#open.values()) sending.close();
   }
 }
 

@@ -17,7 +17,7 @@ import { compileOperations } from './compile.ts';
 import { docsPlugin } from './docs.ts';
 import type { OnFault } from './errors.ts';
 import { answerOf, errorBody, frameworkErrors, sendError, ValidationFailure } from './errors.ts';
-import { EventStream, frameOf } from './events.ts';
+import { EventStreams, frameOf } from './events.ts';
 import { acceptForm, type FileReceiver, readForm } from './form.ts';
 import { acceptFields, bodyOfFields } from './form-fields.ts';
 import { versionsOf } from './if-match.ts';
@@ -105,14 +105,13 @@ const CLOSING_MS = 500;
  * @throws CompileError when a document has a mistake; the service then does not start
  */
 export const restPlugin: FastifyPluginAsync<RestOptions> = async (server, options) => {
-  const streams = new Set<EventStream>();
+  const streams = new EventStreams();
   const operations = compileOperations(options.schema, options.operationsDir);
   server.setErrorHandler((error, request, reply) => sendError(error, request, reply, options.onFault));
   server.addHook('preClose', async () => {
     // a source that knows of the shutdown sends its closing event itself
-    const ended = Promise.all([...streams].map((stream) => new Promise((resolve) => stream.once('close', resolve))));
-    await Promise.race([ended, setTimeout(CLOSING_MS, undefined, { ref: false })]);
-    for (const stream of streams) stream.close();
+    await Promise.race([streams.over(), setTimeout(CLOSING_MS, undefined, { ref: false })]);
+    streams.close();
   });
   const register = (body: BodyKind, accept: (scope: FastifyInstance) => Promise<void> | void) =>
     server.register(async (scope) => {
@@ -144,7 +143,7 @@ function addRoute(
   server: FastifyInstance,
   operation: CompiledOperation,
   options: RestOptions,
-  streams: Set<EventStream>,
+  streams: EventStreams,
 ): void {
   const { name, method, path, status: successStatus, type, isPublic } = operation;
   const isForm = bodyKindOf(operation) === 'form';
@@ -223,16 +222,16 @@ function streamHandler(
   operation: CompiledOperation,
   options: RestOptions,
   admit: Admit,
-  streams: Set<EventStream>,
+  streams: EventStreams,
 ): RouteHandlerMethod {
-  /** One text for all streams that an event goes to. */
-  const texts = new WeakMap<Frame, string>();
-  const textOf = (frame: Frame, request: FastifyRequest): string => {
-    const known = texts.get(frame);
-    if (known !== undefined) return known;
-    const text = frameOf(operation.bodyOf(frame.result, request), operation.response.eventId);
-    texts.set(frame, text);
-    return text;
+  /** The same bytes for all streams that an event goes to. */
+  const sent = new WeakMap<Frame, Buffer>();
+  const bytesOf = (frame: Frame, request: FastifyRequest): Buffer => {
+    const known = sent.get(frame);
+    if (known) return known;
+    const bytes = Buffer.from(frameOf(operation.bodyOf(frame.result, request), operation.response.eventId));
+    sent.set(frame, bytes);
+    return bytes;
   };
   return async (request, reply): Promise<FastifyReply> => {
     const { context, variables } = await admit(request);
@@ -241,17 +240,16 @@ function streamHandler(
       operation.bodyOf(source, request);
       throw new Error(`The subscription '${operation.name}' gave neither events nor an error.`);
     }
-    const stream = new EventStream(source, {
-      textOf: (frame) => textOf(frame, request),
+    return streams.send(reply, source, {
+      status: operation.status,
+      bytesOf: (frame) => bytesOf(frame, request),
       farewell(error) {
         const answer = answerOf(error);
         if (!answer) options.onFault(error, request);
-        return `event: error\ndata: ${JSON.stringify(answer?.body ?? errorBody('INTERNAL_SERVER_ERROR'))}\n\n`;
+        const body = answer?.body ?? errorBody('INTERNAL_SERVER_ERROR');
+        return Buffer.from(`event: error\ndata: ${JSON.stringify(body)}\n\n`);
       },
+      onFault: (error) => options.onFault(error, request),
     });
-    streams.add(stream);
-    stream.once('close', () => streams.delete(stream));
-    reply.headers({ 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' });
-    return reply.code(operation.status).type('text/event-stream; charset=utf-8').send(stream);
   };
 }

@@ -3,7 +3,7 @@ import net from 'node:net';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { WebSocket } from 'ws';
-import { EventStream } from '../../rest/events.ts';
+import { EventStreams } from '../../rest/events.ts';
 import { Frame, type Frames } from '../../src/core/live/frames.ts';
 import { cutOffSlowReaders } from '../../src/http/slow-readers.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
@@ -102,8 +102,14 @@ describe('an event stream', () => {
     };
     const server = Fastify();
     cutOffSlowReaders(server, { timeoutMs: 400 });
+    const streams = new EventStreams();
     server.get('/', (_request, reply) =>
-      reply.send(new EventStream(endless, { textOf: ({ text }) => text, farewell: () => '' })),
+      streams.send(reply, endless, {
+        status: 200,
+        bytesOf: ({ text }) => Buffer.from(text),
+        farewell: () => Buffer.alloc(0),
+        onFault: () => undefined,
+      }),
     );
     await server.listen({ host: '127.0.0.1', port: 0 });
     const client = await silent(get('/', {}), portOf(server));

@@ -1,9 +1,13 @@
-import type { AddressInfo } from 'node:net';
+import { once } from 'node:events';
+import { createServer, IncomingMessage, ServerResponse } from 'node:http';
+import { type AddressInfo, Socket } from 'node:net';
+import { Writable } from 'node:stream';
 import type { ExecutionResult } from 'graphql';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { EventStream, frameOf } from '../../rest/events.ts';
+import { frameOf } from '../../rest/events.ts';
 import { forbidden, invalidInput } from '../../src/core/errors.ts';
 import { Frame } from '../../src/core/live/frames.ts';
+import { type SentStream, sendFrames } from '../../src/core/live/send-frames.ts';
 import type { ToyServer } from './toy.ts';
 import { removeFolders, toyServer } from './toy.ts';
 
@@ -174,8 +178,17 @@ describe('an event stream', () => {
   });
 });
 
-describe('EventStream', () => {
-  const options = { textOf: ({ result }: Frame) => JSON.stringify(result), farewell: () => 'never' };
+describe('a response of frames', () => {
+  const sent: SentStream = {
+    status: 200,
+    headers: {},
+    beginning: Buffer.from('begin\n'),
+    ping: Buffer.from('ping\n'),
+    end: Buffer.from('end\n'),
+    bytesOf: ({ text }) => Buffer.from(text),
+    farewell: () => null,
+    onFault: () => undefined,
+  };
   const framed = (source: Source) => ({
     take: async () => {
       const { done, value } = await source.next();
@@ -183,40 +196,82 @@ describe('EventStream', () => {
     },
     return: () => source.return(),
   });
+  /** A response, and what takes its bytes: all of them, or none after the beginning. */
+  const responseTo = (takes: (text: string) => boolean) => {
+    let text = '';
+    const client = new Writable({
+      highWaterMark: 1024 * 1024,
+      write(chunk: Buffer, _encoding, done) {
+        text += String(chunk);
+        if (takes(text)) done();
+      },
+    });
+    const response = new ServerResponse(new IncomingMessage(new Socket()));
+    return { response, connect: () => response.assignSocket(client as Socket), text: () => text };
+  };
 
   it('asks for no more than the client takes', async () => {
     const source = new Source();
-    const stream = new EventStream(framed(source), options);
-    stream.read(0);
+    const { response, connect, text } = responseTo(() => true);
+    sendFrames(response, framed(source), sent);
     const big = { done: false, value: { data: 'x'.repeat(70_000) } } as const;
     for (let i = 0; i < 5; i++) {
       source.emit(big);
       await new Promise(setImmediate);
     }
     expect(source.pulled).toBe(1);
-    while (stream.read() !== null);
+    connect();
+    await new Promise(setImmediate);
     expect(source.pulled).toBe(2);
-    stream.destroy();
+    source.emit({ done: true, value: undefined });
+    await new Promise(setImmediate);
+    expect([text().includes('begin\n'), text().includes(big.value.data), text().includes('end\n')]).toEqual(
+      Array(3).fill(true),
+    );
+    response.destroy();
     await source.ended;
   });
 
   it('pings an idle client every 15 seconds, but not one that does not read', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     try {
-      const stream = new EventStream(framed(new Source()), options);
-      expect(String(stream.read())).toBe('retry: 3000\n\n');
+      const { response, connect, text } = responseTo((all) => !all.includes('ping'));
+      const onClose = vi.fn();
+      connect();
+      sendFrames(response, framed(new Source()), { ...sent, onClose });
+      await new Promise(setImmediate);
       vi.advanceTimersByTime(14_999);
-      expect(stream.readableLength).toBe(0);
-      vi.advanceTimersByTime(1);
-      vi.advanceTimersByTime(60_000);
-      expect(String(stream.read())).toBe(': ping\n\n');
-      stream.destroy();
-      expect(vi.getTimerCount()).toBe(0);
+      await new Promise(setImmediate);
+      expect(text()).not.toContain('ping');
+      for (let seconds = 0; seconds < 60; seconds++) {
+        vi.advanceTimersByTime(1_000);
+        await new Promise(setImmediate);
+      }
+      expect(text().match(/ping/g)).toHaveLength(1);
+      expect(response.writableLength).toBeLessThan(20);
+      response.emit('close');
+      expect([vi.getTimerCount(), onClose.mock.calls.length]).toEqual([0, 1]);
     } finally {
       vi.useRealTimers();
     }
   });
 
+  it('closes the source of a client that has left already', async () => {
+    const source = new Source();
+    const server = createServer((_request, response) => {
+      response.once('close', () => sendFrames(response, framed(source), sent));
+      response.destroy();
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    await expect(fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)).rejects.toThrow();
+    await source.ended;
+    expect(source.pulled).toBe(0);
+    server.close();
+  });
+});
+
+describe('a frame', () => {
   it('writes one frame per event, and no value can break out of its line', () => {
     expect(frameOf({ at: 'a\nevent: x', type: 'b\r\n', id: 1 }, 'at')).toBe(
       'id: a event: x\nevent: b  \ndata: {"type":"b\\r\\n","id":1}\n\n',

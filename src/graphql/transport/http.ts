@@ -8,7 +8,7 @@ import { graphiqlPage, wantsPage } from './graphiql.ts';
 import type { PlainPost } from './plain-post.ts';
 import type { PlainStream } from './plain-stream.ts';
 import { tooLarge } from './refusals.ts';
-import { framesOf, sendFrames } from './server-sent-events.ts';
+import { answerWithFrames, framesOf } from './server-sent-events.ts';
 
 /**
  * Enough for a document, and for variables with the largest possible input. The operator's limit for bodies applies if
@@ -57,14 +57,14 @@ export function addGraphQL(
       const answer = req.method === 'POST' ? await plain(req) : null;
       if (answer) return reply.header('content-type', answer.type).send(withinLength(answer.text));
       const started = req.method === 'POST' ? await live(req) : null;
-      if (started) return sendFrames(reply, started);
+      if (started) return answerWithFrames(reply, started);
       const response = await endpoint.fetch(requestOf(endpoint, req), { req, reply });
       reply.status(response.status);
       response.headers.forEach((value, name) => {
         reply.header(name, value);
       });
       const frames = framesOf(req);
-      if (frames) return sendFrames(reply, frames);
+      if (frames) return answerWithFrames(reply, frames);
       if (STREAM.test(response.headers.get('content-type') ?? '')) return reply.send(response.body);
       return reply.send(withinLength(await response.text()));
     };

@@ -1,12 +1,10 @@
-import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { OutgoingHttpHeaders } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Plugin } from 'graphql-yoga';
-import type { Frame, Frames } from '../../core/live/frames.ts';
-import { Wheel } from '../../core/wheel.ts';
+import type { Frames } from '../../core/live/frames.ts';
+import { sendFrames } from '../../core/live/send-frames.ts';
 import type { Context } from '../context.ts';
 
-/** Comments that keep an idle stream's connection open, every 15 seconds as those of REST (defaults §10). */
-const pings = new Wheel(15_000);
 const PING = Buffer.from(':\n\n');
 const COMPLETE = Buffer.from('event: complete\ndata:\n\n');
 const MEDIA_TYPE = 'text/event-stream';
@@ -65,60 +63,21 @@ const accepts = (header: string | null): boolean => /(?:text\/event-stream|text\
  * Answers with the frames, past Fastify's own way of sending: the listeners that it keeps for as long as a stream is
  * open take more memory than everything else of a silent one.
  */
-export function sendFrames(reply: FastifyReply, frames: Frames): FastifyReply {
+export function answerWithFrames(reply: FastifyReply, frames: Frames): FastifyReply {
   reply.hijack();
-  const sender = new FrameSender(reply.raw, frames, (error) => reply.log.error({ err: error }, 'a stream broke off'));
-  sender.start({ ...(reply.getHeaders() as OutgoingHttpHeaders), ...STREAM_HEADERS });
+  const onFault = (error: unknown) => reply.log.error({ err: error }, 'a stream broke off');
+  sendFrames(reply.raw, frames, {
+    status: 200,
+    headers: { ...(reply.getHeaders() as OutgoingHttpHeaders), ...STREAM_HEADERS },
+    beginning: PING,
+    ping: PING,
+    end: COMPLETE,
+    bytesOf: (frame) => frame.serverSent,
+    farewell(error) {
+      onFault(error);
+      return null;
+    },
+    onFault,
+  });
   return reply;
-}
-
-/**
- * Writes frames to a response. It takes the next one only while the client reads, and closes their source when the
- * client is gone.
- */
-class FrameSender {
-  readonly #response: ServerResponse;
-  readonly #frames: Frames;
-  readonly #onFault: (error: unknown) => void;
-  readonly #send = (frame: Frame | null): void => this.#write(frame);
-  readonly #fail = (error: unknown): void => {
-    this.#onFault(error);
-    this.#response.destroy();
-  };
-
-  constructor(response: ServerResponse, frames: Frames, onFault: (error: unknown) => void) {
-    this.#response = response;
-    this.#frames = frames;
-    this.#onFault = onFault;
-  }
-
-  start(headers: OutgoingHttpHeaders): void {
-    const response = this.#response;
-    if (response.closed) return void this.#frames.return().catch(this.#onFault); // the client left meanwhile
-    response.writeHead(200, headers);
-    response.flushHeaders(); // written alone, they are kept as one text instead of as their many parts
-    // some clients do not process the headers before the first byte
-    response.write(PING);
-    const endPings = pings.add(() => {
-      // a client that does not read gets no pings either, because they would pile up
-      if (response.writableLength === 0) response.write(PING);
-    });
-    response.once('close', () => {
-      endPings();
-      this.#frames.return().catch(this.#onFault);
-    });
-    this.#next();
-  }
-
-  #next(): void {
-    this.#frames.take().then(this.#send).catch(this.#fail);
-  }
-
-  #write(frame: Frame | null): void {
-    const response = this.#response;
-    if (response.destroyed) return;
-    if (!frame) response.end(COMPLETE);
-    else if (response.write(frame.serverSent)) this.#next();
-    else response.once('drain', () => this.#next());
-  }
 }
