@@ -68,8 +68,8 @@ for (const Event of [WorkspaceEvent, OrganizationEvent])
 
 const RESUMING =
   'The stream starts now, or after the event `after`, and keeps the order of the commits. A client can resume within ' +
-  'the last 24 hours and at most 10,000 events. A client that missed more gets one `resync` event and must read its ' +
-  'state again.';
+  'the last 24 hours and at most 10,000 events, and not to before its user joined or got the present role. A client ' +
+  'that missed more gets one `resync` event and must read its state again.';
 const RECEIVING = 'A client receives the events of the resources that it may read.';
 const SECONDS = { min: 60, max: 7_200 };
 

@@ -12,7 +12,7 @@ import { Audience } from './audience.ts';
 import type { CloseReason } from './close-reason.ts';
 import { EventStream, type StreamOptions } from './event-stream.ts';
 import type { EventTail } from './event-tail.ts';
-import type { MissedEvents, StreamedPlace } from './missed-events.ts';
+import type { MissedEvents, PlaceReader, StreamedPlace } from './missed-events.ts';
 import { cursorOf, type Position, positionOf } from './position.ts';
 import { StreamSlots } from './stream-slots.ts';
 import { type Refusal, StreamWatch } from './stream-watch.ts';
@@ -68,8 +68,8 @@ export class EventService {
 
   /**
    * Events of a workspace, from now on or after the event with the cursor `after`: of those resources that the actor
-   * may read, checked for each event. Ends with the session or the membership. Events that are no longer available are
-   * replaced by one `resync`.
+   * may read, checked for each event. Ends with the session or the membership. Events that are no longer available, or
+   * older than the actor's role in the place, are replaced by one `resync`.
    * @throws RATE_LIMIT_EXCEEDED; InputError for an invalid cursor, and for types that no event has
    */
   async subscribe(actor: Actor, workspace: StreamedWorkspace, wish: Wish): Promise<EventStream> {
@@ -152,7 +152,7 @@ export class EventService {
         queue,
         // after the queue has begun: no change is between what it shows and the events
         greeting: joins ? await this.#greeting(actor, options, isOver) : null,
-        missed: from && (await this.#missed(place, from, queue.start)),
+        missed: from && (await this.#missed({ ...place, readerId: actor.principal.userId }, from, queue.start)),
         release: this.#untilReleased(() => {
           release();
           for (const end of isOver) end();
@@ -186,9 +186,9 @@ export class EventService {
     };
   }
 
-  async #missed(place: StreamedPlace, from: Position, until: Position): Promise<StreamOptions['missed']> {
+  async #missed(reader: PlaceReader, from: Position, until: Position): Promise<StreamOptions['missed']> {
     const { missed } = this.#deps;
-    return (await missed.isLost(place, from, until)) ? 'lost' : missed.between(place, from, until);
+    return (await missed.isLost(reader, from, until)) ? 'lost' : missed.between(reader, from, until);
   }
 
   /** Counts a stream as open until `release` is called. */

@@ -209,6 +209,10 @@ describe('one resync, and then what happens', () => {
   test('for a reader that missed an event of more than 24 hours ago; not for one that has seen it', async () => {
     const after = await newCursor(own);
     const [old] = await several(own, 2);
+    // the members have been there for longer
+    await events(`update workspace_members set updated_at = now() - interval '2 days' where org_id = $1`, [
+      own.ids.org_id,
+    ]);
     const at = (hours: number, id: string) =>
       events(`update events set timestamp = now() - $1::float8 * interval '1 hour' where resource_id = $2`, [
         hours,
@@ -254,6 +258,54 @@ describe('one resync, and then what happens', () => {
   }, 60_000);
 });
 
+describe('the window of a reader', () => {
+  test('begins when it joined, and with its role: before that, one resync, whatever cursor it has', async () => {
+    const before = await newCursor(own);
+    await change(own);
+    const { guest } = own;
+    const members = `/v1/orgs/${own.ids.org_id}/workspaces/${own.ids.workspace_id}/members`;
+    const headers = own.as('owner');
+    const added = { user_id: guest.userId, role: 'viewer' };
+    await expectOk(app, { method: 'POST', url: members, headers, payload: added });
+    /** What the guest gets after a cursor, up to a new event. */
+    const typesAfter = async (after: string) => {
+      const socket = await openAcknowledged(url, `Bearer ${guest.accessToken}`);
+      socket.send({ id: '1', type: 'subscribe', payload: operation(own, after) });
+      await open(1);
+      const live = await change(own);
+      await has(() => shownByWs(socket), live);
+      socket.close();
+      await open(0);
+      return shownByWs(socket).map(({ type }) => type);
+    };
+    expect(await typesAfter(before)).toEqual(['resync', 'namespace.created']);
+    const since = await newCursor(own);
+    await change(own);
+    expect(await typesAfter(since)).toEqual(['namespace.created', 'namespace.created']);
+    const role = { method: 'PATCH', url: `${members}/${guest.userId}`, headers, payload: { role: 'editor' } } as const;
+    await expectOk(app, role);
+    expect(await typesAfter(since)).toEqual(['resync', 'namespace.created']);
+    await expectOk(app, { method: 'DELETE', url: `${members}/${guest.userId}`, headers });
+  });
+
+  test('holds nothing that is addressed to others', async () => {
+    const after = await newCursor(own);
+    const { org_id, workspace_id } = own.ids;
+    await app.database.pool.query(
+      `insert into events (id, org_id, workspace_id, recipient_id, type, actor, resource_type, resource_id, data)
+       select 'evt_' || gen_random_uuid(), $1, $2, $3, 'notification.created', '{}', 'notification', 'ntf_' || n, '{}'
+         from generate_series(1, 10001) n`,
+      [org_id, workspace_id, own.accounts.owner.userId],
+    );
+    const missed = await change(own);
+    const socket = await openWs(own, after);
+    await has(() => shownByWs(socket), missed);
+    expect(shownByWs(socket).map(({ type }) => type)).toEqual(['namespace.created']);
+    socket.close();
+    await open(0);
+  });
+});
+
 test('the index serves what was missed, in a table where other workspaces have most', async () => {
   const client = await app.database.pool.connect();
   try {
@@ -265,11 +317,11 @@ test('the index serves what was missed, in a table where other workspaces have m
     );
     await client.query('analyze events');
     await client.query('set local plan_cache_mode = force_generic_plan');
-    await client.query(`prepare missed(text, text, xid8, bigint, xid8, bigint) as select id from events e
-      where e.org_id = $1 and e.workspace_id = $2
+    await client.query(`prepare missed(text, text, xid8, bigint, xid8, bigint, text) as select id from events e
+      where e.org_id = $1 and e.workspace_id = $2 and (e.recipient_id is null or e.recipient_id = $7)
       and (e.xid, e.seq) > ($3, $4) and (e.xid, e.seq) <= ($5, $6) order by e.xid, e.seq limit 200`);
     const { rows } = await client.query<{ 'QUERY PLAN': string }>(
-      `explain execute missed('org_p', 'ws_p1', '1', 1, '9999999', 9999999)`,
+      `explain execute missed('org_p', 'ws_p1', '1', 1, '9999999', 9999999, 'usr_p')`,
     );
     const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
     expect(plan).toContain('events_org_id_workspace_id_xid_seq_idx');
