@@ -3,9 +3,9 @@
 // files do to other requests; `graphql`: only `/graphql`; `instances`: only tool instances; `entities`: only the
 // knowledge graph; `artifacts`: only artifacts; `writes`: only changes; `files`: only uploads and downloads; `uploads`:
 // only the memory of large ones; `streams`: only event streams; `live` (also `npm run bench -- live`): only the stream
-// of REST, in sizes of BENCH_IDLE, BENCH_STALLABLE and BENCH_EVENTS; `search`: only queries; `activity`: only activity;
-// `analytics`: only what it costs, both also with `BENCH_RECORDS` records; `reads`: without growth, hostile documents
-// and streams.
+// of REST, in sizes of BENCH_IDLE, BENCH_STALLABLE and BENCH_EVENTS, of it the BENCH_PARTS `idle,stalled,writes`;
+// `search`: only queries; `activity`: only activity; `analytics`: only what it costs, both also with `BENCH_RECORDS`
+// records; `reads`: without growth, hostile documents and streams.
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -34,7 +34,7 @@ import { growth, SMALL, workspaces } from './cases/workspaces.ts';
 import { writes } from './cases/writes.ts';
 import type { Rounds } from './load.ts';
 import { seedWorkspaces } from './seed.ts';
-import { ServerProcess } from './server-process.ts';
+import { COLLECTING, ServerProcess } from './server-process.ts';
 
 const rounds: Rounds = {
   count: Number(process.env.BENCH_ROUNDS ?? 5),
@@ -44,7 +44,7 @@ const rounds: Rounds = {
 const SETTLING_MS = 5_000;
 const TSX = ['--import', 'tsx'];
 const PRODUCT = ['dist/service/main.js'];
-const BARE = [...TSX, 'bench/servers/streams.ts'];
+const BARE = ['bench/servers/streams.mjs'];
 const YOGA = [...TSX, 'bench/servers/yoga.mjs'];
 const only = process.env.BENCH_ONLY ?? process.argv[2];
 const large = Number(process.env.BENCH_ROWS ?? 1_000_000);
@@ -76,8 +76,8 @@ async function throughput(env: Record<string, string>): Promise<void> {
       const fresh = async <T>(work: (servers: StreamServers) => Promise<T>): Promise<T> => {
         // what the statements of the benchmark emit is another node's for it
         const polling = only === 'live' ? { ...env, EVENT_POLL_MS: '10' } : env;
-        const own = await ServerProcess.start('product', PRODUCT, polling);
-        const ownBare = await ServerProcess.start('bare streams', BARE, env);
+        const own = await ServerProcess.start('product', [...COLLECTING, ...PRODUCT], polling);
+        const ownBare = await ServerProcess.start('bare streams', [...COLLECTING, ...BARE], env);
         await setTimeout(SETTLING_MS);
         try {
           return await work({ product: own, bare: ownBare });

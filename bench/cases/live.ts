@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { type Account, call } from '../api.ts';
 import { type Listener, makeListeners } from '../listeners.ts';
-import { load, median, type Question } from '../load.ts';
+import { load, median, type Question, type Sample } from '../load.ts';
 import { type LiveReader, type OpenLive, openAll, watchBare, watchRest } from '../readers.ts';
 import { seedWorkspaces } from '../seed.ts';
 import type { ServerProcess } from '../server-process.ts';
@@ -18,7 +18,13 @@ const STALLABLE = numberOf('BENCH_STALLABLE', 1_000);
 const PER_SECOND = 100;
 const SECONDS = numberOf('BENCH_SECONDS', 3);
 const ROUNDS = numberOf('BENCH_ROUNDS', 5);
-const SETTLING_MS = numberOf('BENCH_SETTLING_MS', 30_000);
+/** A whole interval of the comments to idle streams, and some more. */
+const SETTLING_MS = numberOf('BENCH_SETTLING_MS', 20_000);
+/** As many at once as are opened later: what the first streams load, and the database connections, are nobody's. */
+const WARMING = 50;
+/** Which parts are measured: all by default. */
+const PARTS = (process.env.BENCH_PARTS ?? 'idle,stalled,writes').split(',');
+const has = (part: string) => PARTS.includes(part);
 const WRITERS = 16;
 const WRITTEN = 64;
 /** Enough that a stalled reader is behind what its connection holds. */
@@ -38,9 +44,9 @@ export async function live(options: Options): Promise<void> {
   const client = new pg.Client({ connectionString: options.databaseUrl });
   await client.connect();
   try {
-    await options.fresh((servers) => idle({ ...options, ...servers }, client));
-    await options.fresh((servers) => stalled({ ...options, ...servers }, client));
-    await writesWithout(options, client);
+    if (has('idle')) await options.fresh((servers) => idle({ ...options, ...servers }, client));
+    if (has('stalled')) await options.fresh((servers) => stalled({ ...options, ...servers }, client));
+    if (has('writes')) await writesWithout(options, client);
   } finally {
     await client.end();
   }
@@ -96,13 +102,16 @@ async function fanOut(readers: readonly LiveReader[], send: () => Promise<unknow
 async function idle(options: Options, client: pg.Client): Promise<void> {
   const { product, bare, account } = options;
   const { workspaceIds, opens } = await readersOf(options, client, IDLE);
+  const bareOpens = Array.from({ length: IDLE }, () => watchBare(bare.url));
+  const warm = [...(await openAll(opens.slice(0, WARMING))), ...(await openAll(bareOpens.slice(0, WARMING)))];
+  for (const reader of warm) reader.close();
   await delay(SETTLING_MS);
-  const [own, base] = [product.residentMiB(), bare.residentMiB()];
-  const bareReaders = await openAll(Array.from({ length: IDLE }, () => watchBare(bare.url)));
+  const [own, base] = [await product.heldMiB(), await bare.heldMiB()];
+  const bareReaders = await openAll(bareOpens);
   const readers = await openAll(opens);
   await delay(SETTLING_MS);
-  const each = (server: ServerProcess, before: number) => ((server.residentMiB() - before) * 1024) / IDLE;
-  const [ours, theirs] = [each(product, own), each(bare, base)];
+  const each = async (server: ServerProcess, before: number) => (((await server.heldMiB()) - before) * 1024) / IDLE;
+  const [ours, theirs] = [await each(product, own), await each(bare, base)];
   console.log(
     `  ${IDLE} idle streams: ${ours.toFixed(1)} KiB resident each, ${(ours - theirs).toFixed(1)} over the bare ` +
       `one's ${theirs.toFixed(1)} (at most 24)`,
@@ -175,28 +184,65 @@ async function stalled(options: Options, client: pg.Client): Promise<void> {
   for (const reader of readers) reader.close();
 }
 
-/** Without: a trigger keeps the rows of events from being written. */
+/**
+ * Without events: a trigger keeps their rows from being written. With events: first nobody reads them, then a user has
+ * as many streams open as allowed, so that this node reads and sends them. All three are in each round, in turns.
+ */
 async function writesWithout({ product, account }: Options, client: pg.Client): Promise<void> {
   const workspaces = `/v1/orgs/${account.orgId}/workspaces`;
-  const questions: Question[] = [];
+  const paths: string[] = [];
   let n = 0;
   for (let made = 0; made < WRITTEN; made++) {
     const { workspace_id } = await call<{ workspace_id: string }>(product, account.token, 'POST', workspaces, {
       organization_id: account.orgId,
       name: 'Made to be measured',
     });
-    questions.push({ method: 'PUT', path: `${workspaces}/${workspace_id}`, body: () => ({ name: `Renamed ${n++}` }) });
+    paths.push(`${workspaces}/${workspace_id}`);
   }
+  await storageIsReady(client, account);
+  const questions = paths.map((path): Question => ({ method: 'PUT', path, body: () => ({ name: `Renamed ${n++}` }) }));
+  const streams = paths.slice(0, STREAMS_PER_USER).map((path) => `${product.url}${path}/sync/stream`);
+  const measure = () => load(product, questions, account.token, SECONDS, WRITERS);
   await client.query(`create function no_events() returns trigger language plpgsql as 'begin return null; end'`);
-  const rate = async () => (await load(product, questions, account.token, SECONDS, WRITERS)).rps;
-  const ratios: number[] = [];
+  const ways = {
+    without: async () => {
+      await client.query('create trigger no_events before insert on events for each row execute function no_events()');
+      const sample = await measure();
+      await client.query('drop trigger no_events on events');
+      return sample;
+    },
+    unread: measure,
+    read: async () => {
+      const readers = await openAll(streams.map((url) => watchRest(url, account.token)));
+      const sample = await measure();
+      if (!readers.every(({ count }) => count > 0)) throw new Error('The streams got no events.');
+      for (const reader of readers) reader.close();
+      return sample;
+    },
+  };
+  const names = ['without', 'unread', 'read'] as const;
+  const rounds: Record<(typeof names)[number], Sample>[] = [];
   for (let round = 0; round <= ROUNDS; round++) {
-    await client.query('create trigger no_events before insert on events for each row execute function no_events()');
-    const without = await rate();
-    await client.query('drop trigger no_events on events');
-    const withEvents = await rate();
-    if (round > 0) ratios.push(withEvents / without);
+    const samples: Partial<(typeof rounds)[number]> = {};
+    for (let turn = 0; turn < names.length; turn++) {
+      const name = names[(round + turn) % names.length]!;
+      samples[name] = await ways[name]();
+    }
+    // the first one warms up
+    if (round > 0) rounds.push(samples as (typeof rounds)[number]);
   }
   await client.query('drop function no_events');
-  console.log(`  ${WRITERS} writers: ${median(ratios).toFixed(2)} of the rate without events (at least 0.85)`);
+  const of = (value: (round: (typeof rounds)[number]) => number) => median(rounds.map(value));
+  const share = (name: 'unread' | 'read') => of((round) => round[name].rps / round.without.rps).toFixed(2);
+  console.log(
+    `  ${WRITERS} writers: ${share('unread')} of the rate without events, ${share('read')} while ${STREAMS_PER_USER} ` +
+      `streams get them (at least 0.85); CPU of a write ` +
+      names.map((name) => `${of((round) => round[name].cpuMicros).toFixed(0)} us ${name}`).join(', '),
+  );
+}
+
+/** Background work of new workspaces would be measured, too, and in some rounds only. */
+async function storageIsReady(client: pg.Client, { orgId }: Account): Promise<void> {
+  const OPEN = `select 1 from workspaces where org_id = $1 and bucket_status <> 'ready' limit 1`;
+  while ((await client.query(OPEN, [orgId])).rows.length > 0) await delay(50);
 }

@@ -22,7 +22,7 @@ const TRANSPORTS: readonly Transport[] = ['websocket', 'sse'];
 
 export interface StreamServers {
   product: ServerProcess;
-  /** `servers/streams.ts` */
+  /** `servers/streams.mjs` */
   bare: ServerProcess;
 }
 
