@@ -49,9 +49,12 @@ interface Form {
 }
 
 const TOKENS = `case when jsonb_typeof(t.token_usage -> 'total') = 'number'
-  then (t.token_usage ->> 'total')::numeric else 0 end`;
-const RECORD = `t.action, coalesce(t.resource_type, '') as resource_type, t.success, 1 as requests, t.duration_ms,
-  ${TOKENS} as tokens`;
+  then (t.token_usage ->> 'total')::float8 else 0 end`;
+const RECORD = `t.action, coalesce(t.resource_type, '') as resource_type, t.success, 1::float8 as requests,
+  t.duration_ms::float8 as duration_ms, ${TOKENS} as tokens`;
+
+/** The same of kept sums. Adding up 64-bit integers would cost more than reading them. */
+const SUMS = 's.requests::float8 as requests, s.duration_ms::float8 as duration_ms, s.tokens::float8 as tokens';
 
 /** The records that are not summed yet. */
 const LATEST = `select * from activity r where (r.xid, r.id) >= (f.xid, f.record_id) order by r.xid, r.id
@@ -88,6 +91,9 @@ const partColumns = {
   sums_span: 'text',
   sums_since: 'timestamptz',
   sums_until: 'timestamptz',
+  less_span: 'text',
+  less_since: 'timestamptz',
+  less_until: 'timestamptz',
 } as const;
 
 const partRow = ({ of, within, range, whole }: PartOfSpan): Record<keyof typeof partColumns, unknown> => ({
@@ -100,17 +106,21 @@ const partRow = ({ of, within, range, whole }: PartOfSpan): Record<keyof typeof 
   sums_span: whole?.span ?? null,
   sums_since: whole?.since ?? null,
   sums_until: whole?.until ?? null,
+  less_span: whole?.less?.span ?? null,
+  less_since: whole?.less?.since ?? null,
+  less_until: whole?.less?.until ?? null,
 });
 
+/** `offset 0`: PostgreSQL looks each span up. It would hash the whole table, of all tenants, for a few of them. */
 const isDivided = (span: string, start: string): string => `exists (select from activity_divided d
   where d.org_id = k.org_id and d.scope = k.scope and d.user_id = k.user_id and d.span = ${span}
-    and d.start = ${start})`;
+    and d.start = ${start} offset 0)`;
 
 /**
  * The sums of some scopes of one kind. They consist of the kept sums of whole months; at either end of the range, of
- * the kept sums of whole days, hours and minutes, as far as a month, day and hour is divided into them, and of the
- * records of the one that is not; and of the records that are not summed yet: all of one snapshot, so that no record is
- * missed or counted twice.
+ * the kept sums of whole days, hours and minutes, as far as a month, day and hour is divided into them (or those of the
+ * longer span less the others, if these are fewer), and of the records of the one that is not; and of the records that
+ * are not summed yet: all of one snapshot, so that no record is missed or counted twice.
  * `offset 0` and the limit make PostgreSQL walk the indexes, whatever it expects of the values; and compare each record
  * that is not summed yet with the few spans of one scope, instead of sorting these records for a join.
  */
@@ -119,35 +129,42 @@ function textOf({ kind, ofUser, by, filters, isOne }: Form): string {
   const kinds = by === 'kind' ? `, p.action, p.resource_type as "resourceType", p.success` : '';
   const conditions = filters.map((name, index) => `p.${filtered[name]} = $${index + 5}`);
   const latest = `${isOf(kind, ofUser)} and t.timestamp >= k.since and t.timestamp < k.until`;
+  const ofOne = `select k.at, k.sign from sums k where ${latest} offset 0`;
   return `with k as materialized (
     select org_id, id, user_id, at, ${scope} as scope
     from ${given(1, { org_id: 'text', id: 'text', user_id: 'text', at: 'int' })}),
   parts as materialized (
-    select k.*, g.since, g.until, g.sums_span, g.sums_since, g.sums_until, ${isDivided('g.span', 'g.start')} as divided,
+    select k.*, g.since, g.until, g.sums_span, g.sums_since, g.sums_until, g.less_span, g.less_since, g.less_until,
+      ${isDivided('g.span', 'g.start')} as divided,
       g.within_span is null or ${isDivided('g.within_span', 'g.within_start')} as reached
     from k cross join ${given(4, partColumns)}),
   sums as materialized (
-    select k.*, 'month' as span, $2::timestamptz as since, $3::timestamptz as until from k where $2 is not null
+    select k.*, 'month' as span, $2::timestamptz as since, $3::timestamptz as until, 1 as sign from k
+    where $2 is not null
     union all
-    select org_id, id, user_id, at, scope, sums_span, sums_since, sums_until from parts
-    where divided and sums_span is not null)
-  select p.at${kinds}, sum(p.requests)::float8 as requests, sum(p.duration_ms)::float8 as "durationMs",
-    sum(p.tokens)::float8 as tokens
+    select org_id, id, user_id, at, scope, sums_span, sums_since, sums_until, 1 from parts
+    where divided and sums_span is not null
+    union all
+    select org_id, id, user_id, at, scope, less_span, less_since, less_until, -1 from parts
+    where divided and less_span is not null)
+  select p.at${kinds}, sum(p.sign * p.requests) as requests, sum(p.sign * p.duration_ms) as "durationMs",
+    sum(p.sign * p.tokens) as tokens
   from (
-    select k.at, e.* from sums k
-    cross join lateral (select s.action, s.resource_type, s.success, s.requests, s.duration_ms, s.tokens
+    select k.at, k.sign, e.* from sums k
+    cross join lateral (select s.action, s.resource_type, s.success, ${SUMS}
       from activity_sums s where s.org_id = k.org_id and s.scope = k.scope and s.user_id = k.user_id
         and s.span = k.span and s.start >= k.since and s.start < k.until offset 0) e
     union all
-    select k.at, e.* from parts k
+    select k.at, 1, e.* from parts k
     cross join lateral (select ${RECORD} from activity t
       where ${isOf(kind, ofUser)} and t.timestamp >= k.since and t.timestamp < k.until offset 0) e
     where k.reached and not k.divided
     union all
-    select k.at, ${RECORD} from activity_fold f cross join lateral (${LATEST}) t
-    ${isOne ? `cross join lateral (select k.at from sums k where ${latest} offset 0) k` : `join sums k on ${latest}`}
+    select k.at, k.sign, ${RECORD} from activity_fold f cross join lateral (${LATEST}) t
+    ${isOne ? `cross join lateral (${ofOne}) k` : `join sums k on ${latest}`}
   ) p${conditions.length > 0 ? ` where ${conditions.join(' and ')}` : ''}
-  group by p.at${by === 'kind' ? ', p.action, p.resource_type, p.success' : ''}`;
+  group by p.at${by === 'kind' ? ', p.action, p.resource_type, p.success' : ''}
+  having sum(p.sign * p.requests) > 0`;
 }
 
 const texts = new Map<string, string>();
@@ -190,22 +207,21 @@ const seriesText = (kind: ScopeKind, ofUser: boolean): string => `
   parts as materialized (
     select k.*, g.since, g.until, g.span is null or ${isDivided('g.span', 'g.start')} as divided
     from k cross join ${given(7, { span: 'text', start: 'timestamptz', since: 'timestamptz', until: 'timestamptz' })})
-  select p.start, sum(p.requests)::float8 as requests, sum(p.duration_ms)::float8 as "durationMs",
-    sum(p.tokens)::float8 as tokens,
-    coalesce(sum(p.requests) filter (where not p.success), 0)::float8 as errors
+  select p.start, sum(p.requests) as requests, sum(p.duration_ms) as "durationMs", sum(p.tokens) as tokens,
+    coalesce(sum(p.requests) filter (where not p.success), 0) as errors
   from (
     select e.* from parts k cross join lateral (
-      select s.start, s.success, s.requests, s.duration_ms, s.tokens
+      select s.start, s.success, ${SUMS}
       from activity_sums s where s.org_id = k.org_id and s.scope = k.scope and s.user_id = k.user_id
         and s.span = $4 and s.start >= k.since and s.start < k.until offset 0) e
     where k.divided
     union all
-    select date_trunc($4, e.timestamp, 'UTC'), e.success, 1, e.duration_ms, e.tokens
+    select date_trunc($4, e.timestamp, 'UTC'), e.success, 1::float8, e.duration_ms, e.tokens
     from parts k cross join lateral (select t.timestamp, ${RECORD} from activity t
       where ${isOf(kind, ofUser)} and t.timestamp >= k.since and t.timestamp < k.until offset 0) e
     where not k.divided
     union all
-    select date_trunc($4, t.timestamp, 'UTC'), t.success, 1, t.duration_ms, ${TOKENS}
+    select date_trunc($4, t.timestamp, 'UTC'), t.success, 1::float8, t.duration_ms::float8, ${TOKENS}
     from activity_fold f cross join lateral (${LATEST}) t
     join parts k on k.divided and ${isOf(kind, ofUser)} and t.timestamp >= k.since and t.timestamp < k.until
     where t.timestamp >= $5 and t.timestamp < $6

@@ -27,8 +27,11 @@ export interface PartOfSpan {
   within: SpanAt | null;
   /** The range itself. */
   range: Between;
-  /** What of it consists of whole spans of the next shorter length. The rest of it are parts of these. */
-  whole: (Between & { span: Span }) | null;
+  /**
+   * What of it consists of whole spans of the next shorter length: these, or if there are fewer of the others, all of
+   * the span `less` them. The rest of it are parts of spans of the next shorter length.
+   */
+  whole: (Between & { span: Span; less: (Between & { span: Span }) | null }) | null;
 }
 
 /** A range as whole months, and the parts of months, days, hours and minutes around them. */
@@ -38,6 +41,9 @@ export interface Spanned {
 }
 
 const MS: Readonly<Record<Exclude<Span, 'month'>, number>> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 };
+
+/** A span has the sums of about as many kinds of records as this number of its parts. */
+const LONGER = 2;
 
 /** The start of the span that contains a time. */
 export function startOf(span: Span, time: Date): Date {
@@ -57,7 +63,7 @@ function ceil(span: Span, time: Date): Date {
 }
 
 /** The next shorter span. */
-const shorter = (span: Span): Span | null => spans[spans.indexOf(span) - 1] ?? null;
+const shorter = (span: Span) => (spans[spans.indexOf(span) - 1] ?? null) as Exclude<Span, 'month'> | null;
 
 /** The next longer span. */
 export const longer = (span: Span): Span | null => spans[spans.indexOf(span) + 1] ?? null;
@@ -92,9 +98,26 @@ function partsOf(span: Span, range: Between, within: SpanAt | null): PartOfSpan[
   if (!next) return [{ of, within, range, whole: null }];
   const { whole, rest } = cut(next, range);
   return [
-    { of, within, range, whole: whole && { ...whole, span: next } },
+    { of, within, range, whole: whole && fewest(of, whole, next) },
     ...rest.flatMap((part) => partsOf(next, part, of)),
   ];
+}
+
+/** Some spans at one end of a longer one, or all of it less the others. */
+function fewest({ span, start }: SpanAt, whole: Between, next: Exclude<Span, 'month'>): PartOfSpan['whole'] {
+  const end = addSpans(span, start, 1);
+  // nothing is kept of what has not begun
+  const now = Date.now();
+  const length = ({ since, until }: Between) => Math.min(until.getTime(), now) - Math.min(since.getTime(), now);
+  const less =
+    whole.until.getTime() === end.getTime()
+      ? { since: start, until: whole.since }
+      : whole.since.getTime() === start.getTime()
+        ? { since: whole.until, until: end }
+        : null;
+  return less && length(less) + LONGER * MS[next] < length(whole)
+    ? { span, since: start, until: end, less: { ...less, span: next } }
+    : { ...whole, span: next, less: null };
 }
 
 /** Divides a range into whole months and what is around them. */

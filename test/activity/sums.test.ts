@@ -9,7 +9,15 @@ import {
   scopeKinds,
 } from '../../src/activity/activity-scope.ts';
 import { readSeries, readSums, type SumFilters } from '../../src/activity/activity-sums.ts';
-import { addSpans, type Between, type Span, spans, spansOf, startOf } from '../../src/activity/time-spans.ts';
+import {
+  addSpans,
+  type Between,
+  type PartOfSpan,
+  type Span,
+  spans,
+  spansOf,
+  startOf,
+} from '../../src/activity/time-spans.ts';
 import { Sql } from '../../src/data/sql.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
@@ -303,13 +311,22 @@ describe('a range', () => {
     return { since, until };
   });
 
+  /** What is left of some spans: what is taken away is at one end of them. */
+  const without = ({ since, until, less }: NonNullable<PartOfSpan['whole']>): Between[] =>
+    less
+      ? [
+          { since, until: less.since },
+          { since: less.until, until },
+        ].filter((left) => left.since < left.until)
+      : [{ since, until }];
+
   /** What is read if spans of these lengths are divided. */
   const readOf = (range: Between, divided: readonly Span[]): Between[] => {
     const { months, parts } = spansOf(range);
     return [
       ...(months ? [months as Between] : []),
       ...parts.flatMap((part) => {
-        if (divided.includes(part.of.span)) return part.whole ? [part.whole] : [];
+        if (divided.includes(part.of.span)) return part.whole ? without(part.whole) : [];
         return part.within === null || divided.includes(part.within.span) ? [part.range] : [];
       }),
     ];
@@ -334,9 +351,25 @@ describe('a range', () => {
         expect(startOf(of.span, part.since)).toEqual(of.start);
         expect(part.until.getTime()).toBeLessThanOrEqual(addSpans(of.span, of.start, 1).getTime());
         if (within) expect(startOf(within.span, of.start)).toEqual(within.start);
-        if (whole) for (const end of [whole.since, whole.until]) expect(startOf(whole.span, end)).toEqual(end);
+        for (const some of [whole, whole?.less])
+          if (some) for (const end of [some.since, some.until]) expect(startOf(some.span, end)).toEqual(end);
+        if (whole?.less) expect([whole.span, without(whole).length]).toEqual([of.span, 1]);
       }
     }
+  });
+
+  it('is read as a span less some of its parts, if these are fewer', () => {
+    const at = (text: string) => new Date(`2026-01-${text}:00Z`);
+    const days = (since: string, until: string) =>
+      spansOf({ since: at(since), until: at(until) }).parts.flatMap(({ of, whole }) =>
+        of.span === 'day' ? [[whole?.span, whole?.less?.since, whole?.less?.until]] : [],
+      );
+    expect(days('05T02:30', '09T21:00')).toEqual([
+      ['day', at('05T00:00'), at('05T03:00')],
+      ['day', at('09T21:00'), at('10T00:00')],
+    ]);
+    expect(days('05T14:30', '09T09:00')).toEqual([['hour'], ['hour']].map(([span]) => [span, undefined, undefined]));
+    expect(days('05T02:00', '05T22:00')).toEqual([['hour', undefined, undefined]]);
   });
 
   it('has few parts, however long it is', () => {
