@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { mkdir, open, rm } from 'node:fs/promises';
 import path from 'node:path';
-import type { Readable } from 'node:stream';
+import { Readable, type Writable } from 'node:stream';
 
 /** What {@link Spool.fill} has put on disk. */
 export interface Part {
@@ -11,6 +11,47 @@ export interface Part {
   md5: string;
   /** No byte comes after this part. */
   isLast: boolean;
+}
+
+/** The bytes of a part that are in memory while it is sent. */
+const SENT_BYTES = 64 * 1024;
+
+/**
+ * Sends a part through one buffer, which is filled again when its bytes have left. A stream of a file has a new buffer
+ * for each chunk, and those of many uploads are many megabytes before they are collected.
+ */
+class PartReader extends Readable {
+  readonly #handle: FileHandle;
+  readonly #sizeBytes: number;
+
+  constructor(handle: FileHandle, sizeBytes: number) {
+    super();
+    this.#handle = handle;
+    this.#sizeBytes = sizeBytes;
+  }
+
+  override pipe<Target extends NodeJS.WritableStream>(target: Target): Target {
+    const request = target as NodeJS.WritableStream as Writable;
+    this.#sendTo(request).catch((error: Error) => request.destroy(error));
+    return target;
+  }
+
+  override _read(): void {
+    this.destroy(new Error('A part of an upload can only be piped.'));
+  }
+
+  async #sendTo(target: Writable): Promise<void> {
+    const buffer = Buffer.allocUnsafeSlow(Math.min(SENT_BYTES, this.#sizeBytes));
+    for (let sent = 0; sent < this.#sizeBytes; ) {
+      const { bytesRead } = await this.#handle.read(buffer, 0, Math.min(buffer.length, this.#sizeBytes - sent), sent);
+      if (bytesRead === 0) throw new Error('A part of an upload is shorter than it was.');
+      await new Promise<void>((resolve, reject) =>
+        target.write(buffer.subarray(0, bytesRead), (error) => (error ? reject(error) : resolve())),
+      );
+      sent += bytesRead;
+    }
+    target.end();
+  }
 }
 
 /**
@@ -57,9 +98,9 @@ export class Spool {
     }
   }
 
-  /** The bytes of the part, from its beginning at each call. */
+  /** The bytes of the part, from its beginning at each call. To be piped. */
   read({ sizeBytes }: Part): Readable {
-    return this.#handle.createReadStream({ start: 0, end: sizeBytes - 1, autoClose: false });
+    return new PartReader(this.#handle, sizeBytes);
   }
 
   async close(): Promise<void> {
