@@ -25,6 +25,7 @@ const EXCEPTIONS = [
     why: 'starts that process',
   },
   { from: 'src/data/sql.', uses: ['pg'], why: 'a prepared statement is a class of the driver, run by the pool' },
+  { from: 'src/platform/threads/', uses: ['node:worker_threads'], why: 'expensive work in threads, which call nobody' },
   { from: 'src/platform/postgres/', uses: ['node:child_process', 'import()'], why: 'the embedded database' },
   {
     from: 'src/platform/folder-lock.',

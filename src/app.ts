@@ -162,6 +162,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     // jobs first: a call that is cut off in the middle may have changed something at its target
     await Promise.all([jobs.stop(), endLagWatch()]);
     await services.textExtraction.close();
+    await services.samlChecks.close();
     await outbound.close();
     await services.storage.close();
     await services.activity.flush();

@@ -97,6 +97,11 @@ import { SecretService } from './secrets/secret.service.ts';
 import { secretNotices } from './secrets/secret-notices.ts';
 import { Vault } from './secrets/vault.ts';
 import { SourceService } from './sources/source.service.ts';
+import { Refusals } from './sso/refusals.ts';
+import { LogoutProfile } from './sso/saml/logout-profile.ts';
+import { MessageChecks } from './sso/saml/message-checks.ts';
+import { ServiceKey } from './sso/saml/service-key.ts';
+import { ServiceProvider } from './sso/saml/service-provider.ts';
 import { SingleLogout } from './sso/single-logout.ts';
 import { SsoService } from './sso/sso.service.ts';
 import { ThreadService } from './threads/thread.service.ts';
@@ -147,6 +152,8 @@ type Machinery =
   | 'oauthStates'
   | 'signInProviders'
   | 'federatedSignIn'
+  | 'samlChecks'
+  | 'saml'
   | 'connectionCredentials'
   | 'connectionRefresh'
   | 'connectionRemoval'
@@ -247,6 +254,10 @@ export function createServices(process: ProcessDeps) {
   });
   const federatedSignIn = new FederatedSignIn({ ...auth });
   const signInProviders = new IdentityProviders({ sql, vault });
+  const samlChecks = new MessageChecks();
+  const samlKey = new ServiceKey(config);
+  const saml = new ServiceProvider({ publicUrl, key: samlKey, checks: samlChecks });
+  const refusals = new Refusals({ config, logger: process.logger });
   const secrets = new SecretService({ ...deps, reads: secretReads, rootKeys, vault, onFault });
   const authService = new AuthService(auth);
   return {
@@ -322,17 +333,20 @@ export function createServices(process: ProcessDeps) {
       changes,
       outbound,
       seal: new Seal(process.appSecret, 'sso state'),
-      logger: process.logger,
+      saml,
+      refusals,
       publicUrl,
       identityProviders: signInProviders,
       federatedSignIn,
     }),
+    samlChecks,
+    saml,
     singleLogout: new SingleLogout({
-      config,
       sql,
       changes,
       seal: new Seal(process.appSecret, 'single logout'),
-      logger: process.logger,
+      profile: new LogoutProfile({ service: saml, key: samlKey, checks: samlChecks }),
+      refusals,
       publicUrl,
       identityProviders: signInProviders,
       sessions,

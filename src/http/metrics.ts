@@ -60,6 +60,7 @@ export function addMetrics(server: FastifyInstance, { services, pool, eventLag, 
     },
   });
   gauge('password_queue_depth', 'Password hashes that wait.', () => services.passwords.queueDepth);
+  gauge('saml_check_queue_depth', 'SAML messages that are checked, or wait for it.', () => services.samlChecks.pending);
   gauge('event_streams', 'Open event streams.', () => services.tail.size);
   // without the database, the other figures matter all the more
   const lag = async (figure: 'seconds' | 'waiting') =>

@@ -3,8 +3,8 @@ import { callerError } from '../platform/postgres/faults.ts';
 import type { Services } from '../services.ts';
 import type { LogoutInput } from '../sso/saml/logout-profile.ts';
 
-/** Bytes of a form: a message of 256 KiB in base64, encoded once more, and the rest. */
-const MAX_FORM = 1_048_576;
+/** Bytes of a form: a message of 1 MiB in base64, whose signs are encoded once more, and the rest. */
+const MAX_FORM = 2_097_152;
 const OIDC_CALLBACK = '/v1/auth/sso/callback/oidc';
 
 type ForProvider = FastifyRequest<{ Params: { idp_id: string } }>;

@@ -141,7 +141,7 @@ builder.mutationFields((t) => ({
   deleteIdentityProvider: t.boolean({
     description:
       'Deletes a provider with its links to accounts, and ends the sessions that it made. The accounts stay, with ' +
-      'the roles that they have.',
+      'the roles that they have, also those that groups have granted: change them at the members if need be.',
     authorize: { organization: 'identity_provider:delete' },
     args: { ...target(), ...versionArg() },
     resolve: ({ organization }, { id }, { actor, services }) =>

@@ -8,7 +8,6 @@ import { type Statement, statement } from '../data/writes.ts';
 import type { IdentityProvider } from '../generated/prisma/client.ts';
 import { VaultFault } from '../secrets/envelope.ts';
 import type { Vault } from '../secrets/vault.ts';
-import { domainKey } from './domain-name.ts';
 
 /** A provider that signs users in: it is active and configured, and its organization is there. */
 const SIGNS_IN = `t.is_active and coalesce(t.saml_entity_id, t.oidc_client_id) is not null
@@ -35,12 +34,14 @@ export class IdentityProviders implements Owner {
     return this.#find(statement`t.id = ${id}`);
   }
 
-  /** The provider that signs in whoever has a mail address in this domain; `null` if there is none. */
-  async byDomain(domain: string): Promise<IdentityProvider | null> {
-    const key = domainKey(domain);
-    if (key === null) return null;
+  /**
+   * The provider that signs in whoever has a mail address in this domain; `null` if there is none.
+   * @param domain as `domainOfEmail` gives it
+   */
+  async byDomain(domain: string | null): Promise<IdentityProvider | null> {
+    if (domain === null) return null;
     return this.#find(
-      statement`t.id = (select d.identity_provider_id from identity_provider_domains d where d.domain = ${key})`,
+      statement`t.id = (select d.identity_provider_id from identity_provider_domains d where d.domain = ${domain})`,
     );
   }
 

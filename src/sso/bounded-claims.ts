@@ -1,3 +1,5 @@
+import { isUnstorable } from '../core/constraints.ts';
+
 const MAX_TEXT = 1_024;
 const MAX_ITEMS = 200;
 const MAX_GROUPS = 1_000;
@@ -30,11 +32,15 @@ export function textClaim(value: unknown, maxLength = 255): string | undefined {
   return text === '' || text.length > maxLength ? undefined : text;
 }
 
-/** The groups of a claim: a list of texts, or one text. Each once; at most 1,000 of at most 255 characters. */
+/**
+ * The groups of a claim: a list of texts, or one text. Each once; at most 1,000 of at most 255 characters. One with
+ * characters that cannot be stored is none: no mapping can name it.
+ */
 export function groupsOf(value: unknown): string[] {
   const items = Array.isArray(value) ? value : [value];
   const groups = items.filter(
-    (item): item is string => typeof item === 'string' && item !== '' && item.length <= MAX_GROUP_LENGTH,
+    (item): item is string =>
+      typeof item === 'string' && item !== '' && item.length <= MAX_GROUP_LENGTH && !isUnstorable(item),
   );
   return [...new Set(groups)].slice(0, MAX_GROUPS);
 }

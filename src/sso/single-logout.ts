@@ -2,10 +2,8 @@ import { randomBytes } from 'node:crypto';
 import type { Authentication } from '../access/authentication.ts';
 import type { Actor, Caller } from '../access/caller.ts';
 import { sessionOf } from '../access/principal.ts';
-import { Budget } from '../access/throttle.ts';
 import type { AuthService } from '../auth/auth.service.ts';
 import type { Sessions } from '../auth/sessions.ts';
-import type { Config } from '../config.ts';
 import { ApiError } from '../core/errors.ts';
 import type { Changes } from '../data/changes.ts';
 import { findRow } from '../data/find-row.ts';
@@ -14,19 +12,17 @@ import { statement } from '../data/writes.ts';
 import type { IdentityProvider } from '../generated/prisma/client.ts';
 import type { IdentityProviders } from '../identity-providers/identity-providers.ts';
 import type { Seal } from '../platform/keys/seal.ts';
-import type { Logger } from '../platform/logger.ts';
 import { samlView } from './provider-views.ts';
-import { type LogoutInput, LogoutProfile, type LogoutProvider } from './saml/logout-profile.ts';
-import { ServiceKey } from './saml/service-key.ts';
-import { ServiceProvider } from './saml/service-provider.ts';
+import type { Refusals } from './refusals.ts';
+import type { LogoutInput, LogoutProfile, LogoutProvider } from './saml/logout-profile.ts';
 import { SsoRefusal } from './sso-refusal.ts';
 
 interface Deps {
-  config: Pick<Config, 'keysDir' | 'loginFailuresPerMinute'>;
   sql: Sql;
   changes: Changes;
   seal: Seal;
-  logger: Logger;
+  profile: LogoutProfile;
+  refusals: Refusals;
   publicUrl: () => string;
   identityProviders: IdentityProviders;
   sessions: Sessions;
@@ -54,15 +50,9 @@ interface LogoutAnswer {
  */
 export class SingleLogout {
   readonly #deps: Deps;
-  readonly #profile: LogoutProfile;
-  readonly #failures: Budget;
 
   constructor(deps: Deps) {
-    const { config, publicUrl } = deps;
-    const key = new ServiceKey(config);
     this.#deps = deps;
-    this.#profile = new LogoutProfile({ service: new ServiceProvider({ publicUrl, key }), key });
-    this.#failures = new Budget(config.loginFailuresPerMinute || Number.MAX_SAFE_INTEGER, 60);
   }
 
   /**
@@ -70,13 +60,13 @@ export class SingleLogout {
    * @returns where the provider that made it ends its own, if it hears of sign-outs
    */
   async begin(actor: Actor): Promise<LogoutWay> {
-    const { sql, auth } = this.#deps;
+    const { sql, auth, profile } = this.#deps;
     const { sessionId } = sessionOf(actor, 'user:update');
     const session = await findRow(sql, 'sessions', { id: sessionId });
     const provider = session?.identityProviderId ? await this.#providerOf(session.identityProviderId) : null;
     const redirectUrl =
       session?.subject && provider
-        ? await this.#profile.requestUrl(provider, {
+        ? await profile.requestUrl(provider, {
             requestId: this.#newRequestId(provider),
             subject: session.subject,
             nameIdFormat: session.nameIdFormat,
@@ -89,36 +79,35 @@ export class SingleLogout {
 
   /**
    * Takes a message of a provider: its request ends sessions, and its response ends a sign-out that began here.
-   * @throws AUTHENTICATION_FAILED, the same for everything that is wrong; RATE_LIMIT_EXCEEDED
+   * @throws AUTHENTICATION_FAILED, the same for everything that is wrong; RATE_LIMIT_EXCEEDED; SERVICE_UNAVAILABLE
    */
   async receive(caller: Caller, providerId: string, input: LogoutInput): Promise<LogoutAnswer> {
-    const { request } = caller;
-    await this.#failures.check(request.ip);
+    const { refusals } = this.#deps;
+    await refusals.check(caller);
     try {
       return await this.#receive(caller, providerId, input);
     } catch (error) {
       if (!(error instanceof SsoRefusal)) throw error;
-      await this.#failures.take(request.ip);
-      const { message: reason } = error;
-      this.#deps.logger.warn({ trace_id: request.traceId, protocol: 'saml', reason }, 'a sign-out was not accepted');
+      await refusals.refuse(caller, { what: 'sign-out', protocol: 'saml', error });
       throw notAccepted();
     }
   }
 
   async #receive(caller: Caller, providerId: string, input: LogoutInput): Promise<LogoutAnswer> {
+    const { profile, publicUrl } = this.#deps;
     const provider = await this.#providerOf(providerId);
     if (!provider) throw new SsoRefusal('the provider was switched off, or has no address for sign-outs');
-    const message = await this.#profile.read(provider, input);
+    const message = await profile.read(provider, input);
     if (message.kind === 'response') {
       if (!this.#isRequestId(provider, message.inResponseTo))
         throw new SsoRefusal('the message answers a request that was never sent');
       await this.#once(caller, provider, message);
-      const page = `${this.#deps.publicUrl()}/account/sign-in?signed_out=${message.isSuccess ? 'everywhere' : 'here'}`;
+      const page = `${publicUrl()}/account/sign-in?signed_out=${message.isSuccess ? 'everywhere' : 'here'}`;
       return { redirectUrl: page, isPage: true };
     }
     await this.#once(caller, provider, message, message);
     const { id: requestId, relayState } = message;
-    return { redirectUrl: await this.#profile.responseUrl(provider, { requestId, relayState }), isPage: false };
+    return { redirectUrl: await profile.responseUrl(provider, { requestId, relayState }), isPage: false };
   }
 
   /** Uses up a message, and ends the sessions that it names, in one change. @throws SsoRefusal if it was used before */

@@ -89,7 +89,7 @@ const SamlCallbackInput = builder.inputType('SamlCallbackInput', {
     samlResponse: t.string({
       required: true,
       constraints: { minLength: 1, maxBytes: 1_500_000, sensitive: true },
-      description: 'The response, base64. At most 256 KiB of XML.',
+      description: 'The response, base64. At most 1 MiB of XML.',
     }),
     relayState: t.string({
       constraints: { maxLength: 1_024, sensitive: true },

@@ -8,28 +8,29 @@ import type { Changes, Tx } from '../data/changes.ts';
 import type { Sql } from '../data/sql.ts';
 import { statement } from '../data/writes.ts';
 import type { IdentityProvider } from '../generated/prisma/client.ts';
+import { domainOfEmail } from '../identity-providers/domain-name.ts';
 import type { FederatedSignIn } from '../identity-providers/federated-sign-in.ts';
 import { ClientSecretUnusable, type IdentityProviders } from '../identity-providers/identity-providers.ts';
 import type { Seal } from '../platform/keys/seal.ts';
-import type { Logger } from '../platform/logger.ts';
 import type { Outbound } from '../platform/outbound/outbound.ts';
 import { OutboundError } from '../platform/outbound/outbound-error.ts';
 import { OidcClient } from './oidc/oidc-client.ts';
 import { oidcView, samlView } from './provider-views.ts';
 import { mayRedirectTo, withParameter } from './redirect-targets.ts';
-import { ServiceKey } from './saml/service-key.ts';
-import { ServiceProvider } from './saml/service-provider.ts';
+import type { Refusals } from './refusals.ts';
+import type { ServiceProvider } from './saml/service-provider.ts';
 import { SsoRefusal } from './sso-refusal.ts';
 import { type Begun, type OpenState, SsoStates } from './sso-states.ts';
 import type { VerifiedIdentity } from './verified-identity.ts';
 
 interface Deps {
-  config: Pick<Config, 'keysDir' | 'ssoRedirectUris' | 'ssoStartsPerMinute' | 'loginFailuresPerMinute'>;
+  config: Pick<Config, 'ssoRedirectUris' | 'ssoStartsPerMinute'>;
   sql: Sql;
   changes: Changes;
   outbound: Outbound;
   seal: Seal;
-  logger: Logger;
+  saml: ServiceProvider;
+  refusals: Refusals;
   publicUrl: () => string;
   identityProviders: IdentityProviders;
   federatedSignIn: FederatedSignIn;
@@ -72,8 +73,6 @@ interface Answer {
   assertion: { id: string; expiresAt: Date } | null;
 }
 
-const domainOf = (email: string): string => email.slice(email.lastIndexOf('@') + 1);
-
 /**
  * Sign-in at identity providers (spec, Single sign-on). Every message of a provider that is not accepted gets the same
  * answer; the log has the reason.
@@ -85,17 +84,15 @@ export class SsoService {
   readonly #saml: ServiceProvider;
   readonly #discoveries: Budget;
   readonly #starts: Budget;
-  readonly #failures: Budget;
 
   constructor(deps: Deps) {
-    const { config, changes, seal, outbound, publicUrl } = deps;
+    const { config, changes, seal, outbound, saml } = deps;
     this.#deps = deps;
     this.#states = new SsoStates({ changes, seal });
     this.#oidc = new OidcClient(outbound);
-    this.#saml = new ServiceProvider({ publicUrl, key: new ServiceKey(config) });
+    this.#saml = saml;
     this.#discoveries = new Budget(config.ssoStartsPerMinute || Number.MAX_SAFE_INTEGER, 60);
     this.#starts = new Budget(config.ssoStartsPerMinute || Number.MAX_SAFE_INTEGER, 60);
-    this.#failures = new Budget(config.loginFailuresPerMinute || Number.MAX_SAFE_INTEGER, 60);
   }
 
   /**
@@ -104,7 +101,7 @@ export class SsoService {
    */
   async discover(caller: Caller, email: string): Promise<Discovered> {
     await this.#discoveries.demand(caller.request.ip);
-    const found = await this.#deps.identityProviders.byDomain(domainOf(email));
+    const found = await this.#deps.identityProviders.byDomain(domainOfEmail(email));
     return found
       ? { ssoAvailable: true, providerName: found.name, protocol: found.protocol }
       : { ssoAvailable: false, providerName: null, protocol: null };
@@ -120,8 +117,9 @@ export class SsoService {
     await this.#starts.demand(caller.request.ip);
     if (redirectUri !== null && !mayRedirectTo(redirectUri, { listed: config.ssoRedirectUris, publicUrl: publicUrl() }))
       throw invalidInput(['input', 'redirectUri'], "the address is not in the service's setting SSO_REDIRECT_URIS");
-    const provider = await identityProviders.byDomain(domainOf(email));
-    if (!provider) throw notFound('identity_provider', domainOf(email));
+    const domain = domainOfEmail(email);
+    const provider = await identityProviders.byDomain(domain);
+    if (!provider) throw notFound('identity_provider', domain ?? email);
     const wanted = { kind: 'sign_in', redirectUri, loginHint: email } as const;
     const { redirectUrl } = await this.#begin(caller, provider, wanted, async () => null);
     return { redirectUrl, protocol: provider.protocol };
@@ -161,13 +159,14 @@ export class SsoService {
    * Finishes a sign-in with the response of a SAML provider.
    * @param callback `relayState` is the state, if the service had asked
    * @throws AUTHENTICATION_FAILED, the same for everything that is wrong; FORBIDDEN with a reason for who may not sign
-   * in; RATE_LIMIT_EXCEEDED
+   * in; RATE_LIMIT_EXCEEDED; SERVICE_UNAVAILABLE
    */
   async finishSaml(
     caller: Caller,
     { samlResponse: message, relayState }: { samlResponse: string; relayState: string | null },
   ): Promise<Finished> {
     return this.#finishing(caller, 'saml', async (way) => {
+      this.#saml.demandRoom();
       const unsolicited = await this.#unsolicited(message, relayState);
       const state = unsolicited ? null : await this.#take(caller, relayState ?? '', way);
       const provider = unsolicited ?? (await this.#providerOf(state!, 'saml'));
@@ -197,12 +196,12 @@ export class SsoService {
 
   /** Opens the session that a code stands for. @throws AUTHENTICATION_FAILED, RATE_LIMIT_EXCEEDED */
   async exchange(caller: Caller, code: string): Promise<SignIn> {
-    const { ip } = caller.request;
-    await this.#failures.check(ip);
+    const { federatedSignIn, refusals } = this.#deps;
+    await refusals.check(caller);
     try {
-      return await this.#deps.federatedSignIn.exchange(caller, code);
+      return await federatedSignIn.exchange(caller, code);
     } catch (error) {
-      if (error instanceof ApiError && error.code === 'AUTHENTICATION_FAILED') await this.#failures.take(ip);
+      if (error instanceof ApiError && error.code === 'AUTHENTICATION_FAILED') await refusals.count(caller);
       throw error;
     }
   }
@@ -280,7 +279,7 @@ export class SsoService {
   /** The provider of a response that nobody asked for; `null` if the service had asked, or takes none. */
   async #unsolicited(message: string, relayState: string | null): Promise<IdentityProvider | null> {
     if (relayState !== null && /^[\w-]{43}$/.test(relayState)) return null;
-    const id = this.#saml.recipientOf(message);
+    const id = await this.#saml.recipientOf(message);
     const provider = id === null ? null : await this.#deps.identityProviders.byId(id);
     return provider?.protocol === 'saml' && provider.samlAllowsUnsolicited ? provider : null;
   }
@@ -344,7 +343,7 @@ export class SsoService {
     } catch (error) {
       const failure = upstreamError(error, provider);
       if (!failure) throw error;
-      this.#log(caller, provider.protocol, error);
+      this.#deps.refusals.log(caller, { what: 'sign-in', protocol: provider.protocol, error });
       throw failure;
     }
   }
@@ -354,8 +353,8 @@ export class SsoService {
    * to the page: with one word for all refusals, and nothing that tells them apart.
    */
   async #finishing(caller: Caller, protocol: string, finish: (way: Way) => Promise<Finished>): Promise<Finished> {
-    const { ip, isRest, browser } = caller.request;
-    await this.#failures.check(ip);
+    const { isRest, browser } = caller.request;
+    await this.#deps.refusals.check(caller);
     const way: Way = { redirectUri: null };
     try {
       return await finish(way);
@@ -371,14 +370,8 @@ export class SsoService {
     if (error instanceof ApiError) return error.code === 'FORBIDDEN' ? error : null;
     const isRefused = isRefusal(error);
     if (!isRefused && !(error instanceof OutboundError)) return null;
-    await this.#failures.take(caller.request.ip);
-    this.#log(caller, protocol, error);
+    await this.#deps.refusals.refuse(caller, { what: 'sign-in', protocol, error });
     return isRefused ? notAccepted() : upstreamError(error, null)!;
-  }
-
-  #log({ request }: Caller, protocol: string, error: unknown): void {
-    const reason = error instanceof Error ? error.message : 'unknown';
-    this.#deps.logger.warn({ trace_id: request.traceId, protocol, reason }, 'a sign-in was not accepted');
   }
 }
 

@@ -1,4 +1,13 @@
-import { createHmac, generateKeyPairSync, randomBytes, verify } from 'node:crypto';
+import {
+  constants,
+  createCipheriv,
+  createHmac,
+  generateKeyPairSync,
+  publicEncrypt,
+  randomBytes,
+  verify,
+  X509Certificate,
+} from 'node:crypto';
 import { promisify } from 'node:util';
 import { inflateRaw } from 'node:zlib';
 import samlify from 'samlify';
@@ -105,6 +114,7 @@ export function signXml(
 }
 
 const endpoint = { Binding: 'urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect', Location: 'https://idp.test' };
+const DSIG = 'http://www.w3.org/2000/09/xmldsig#';
 const OAEP = 'http://www.w3.org/2001/04/xmlenc#rsa-oaep-mgf1p';
 
 /** Encrypts the assertion for whom the metadata describes. */
@@ -128,6 +138,25 @@ export async function encryptXml(
   const idp = samlify.IdentityProvider(settings as Parameters<typeof samlify.IdentityProvider>[0]);
   const encrypted = await SamlLib.encryptAssertion(idp, samlify.ServiceProvider({ metadata }), xml);
   return Buffer.from(encrypted, 'base64').toString();
+}
+
+/** Something, such as a name, that only whom the metadata describes can read. */
+export function encryptedId(text: string, metadata: string, { keys = OAEP } = {}): string {
+  const [, certificate = ''] = /use="encryption"[\s\S]*?X509Certificate>([^<]+)</.exec(metadata) ?? [];
+  const { publicKey } = new X509Certificate(Buffer.from(certificate, 'base64'));
+  const [key, iv] = [randomBytes(32), randomBytes(12)];
+  const cipher = createCipheriv('aes-256-gcm', key, iv);
+  const data = Buffer.concat([iv, cipher.update(text), cipher.final(), cipher.getAuthTag()]);
+  const wrapped = publicEncrypt({ key: publicKey, padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash: 'sha1' }, key);
+  const value = (bytes: Buffer) =>
+    `<xenc:CipherData><xenc:CipherValue>${bytes.toString('base64')}</xenc:CipherValue></xenc:CipherData>`;
+  return (
+    '<saml:EncryptedID><xenc:EncryptedData xmlns:xenc="http://www.w3.org/2001/04/xmlenc#" ' +
+    'Type="http://www.w3.org/2001/04/xmlenc#Element">' +
+    '<xenc:EncryptionMethod Algorithm="http://www.w3.org/2009/xmlenc11#aes256-gcm"/>' +
+    `<ds:KeyInfo xmlns:ds="${DSIG}"><xenc:EncryptedKey><xenc:EncryptionMethod Algorithm="${keys}"/>` +
+    `${value(wrapped)}</xenc:EncryptedKey></ds:KeyInfo>${value(data)}</xenc:EncryptedData></saml:EncryptedID>`
+  );
 }
 
 export const base64 = (xml: string): string => Buffer.from(xml).toString('base64');
@@ -210,8 +239,6 @@ export async function peerResponse(
   return (await idp.createLoginResponse(peerSp(metadata), requestInfo, 'post', user, { customTagReplacement: fill }))
     .context;
 }
-
-const DSIG = 'http://www.w3.org/2000/09/xmldsig#';
 
 /**
  * The message with a signature that is right, by a secret that everybody knows: the certificate. Who takes the key of

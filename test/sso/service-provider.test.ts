@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { MessageChecks } from '../../src/sso/saml/message-checks.ts';
 import type { SamlProvider } from '../../src/sso/saml/saml-provider.ts';
 import { ServiceKey } from '../../src/sso/saml/service-key.ts';
 import { ServiceProvider } from '../../src/sso/saml/service-provider.ts';
@@ -21,11 +22,15 @@ import {
 
 const PUBLIC = 'https://service.test';
 const keysDir = mkdtempSync(path.join(os.tmpdir(), 'saml-keys-'));
-afterAll(() => rmSync(keysDir, { recursive: true }));
+const checks = new MessageChecks();
+afterAll(async () => {
+  await checks.close();
+  rmSync(keysDir, { recursive: true });
+});
 
 let clock = 0;
 const key = new ServiceKey({ keysDir });
-const service = new ServiceProvider({ publicUrl: () => PUBLIC, key, now: () => Date.now() + clock });
+const service = new ServiceProvider({ publicUrl: () => PUBLIC, key, checks, now: () => Date.now() + clock });
 const [own, stranger, next] = [newIdpKey(), newIdpKey(), newIdpKey()];
 const provider: SamlProvider = {
   id: 'idp_1',

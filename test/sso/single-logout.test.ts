@@ -9,6 +9,7 @@ import { graphqlRequest } from '../support/requests.ts';
 import { type Company, SAML_ENTITY, samlCompany } from './companies.ts';
 import {
   base64,
+  encryptedId,
   type IdpKey,
   inflated,
   newIdpKey,
@@ -163,6 +164,16 @@ async function expectAnswer(address: string, relayState: string): Promise<void> 
   expect(new URL(address).searchParams.get('RelayState') ?? '').toBe(relayState);
 }
 
+const NAME_ID = /<saml:NameID[\s\S]*<\/saml:NameID>/;
+/** The name of the user for nobody but the service, whose document needs a namespace of its own. */
+const hidden = (xml: string): string =>
+  xml.replace(NAME_ID, (name) =>
+    encryptedId(
+      name.replace('<saml:NameID', '<saml:NameID xmlns:saml="urn:oasis:names:tc:SAML:2.0:assertion"'),
+      metadata,
+    ),
+  );
+
 describe('the provider signs somebody out', () => {
   test('by redirect: all their sessions end, on all nodes, and the answer is signed', async () => {
     const node = await app.another({ PUBLIC_URL: app.url });
@@ -207,6 +218,46 @@ describe('the provider signs somebody out', () => {
     await expectAnswer(answer.headers.location as string, 'x');
     expect([await one.isIn(), await two.isIn()]).toEqual([false, true]);
   });
+
+  test.each(['redirect', 'post'] as const)('whose name only the service can read: by %s', async (binding) => {
+    const email = newEmail();
+    const [ann, bystander] = [await signIn('_1', email), await signIn('_2', newEmail())];
+    const message = asked(binding, email, { change: hidden });
+    if (binding === 'redirect') expect(await inflated(message)).not.toContain(email);
+    const answer = binding === 'redirect' ? await bring(message) : await post({ SAMLRequest: message });
+    expect(answer.statusCode, answer.body).toBe(303);
+    await expectAnswer(answer.headers.location as string, '');
+    expect([await ann.isIn(), await bystander.isIn()]).toEqual([false, true]);
+  });
+
+  test('while they sign in: the sign-out waits for the sign-in, and ends its session', async () => {
+    const email = newEmail();
+    const before = await signIn('_1', email);
+    const { pool } = app.database;
+    /** Whether somebody waits for a row. @param column the system keeps the beginning of a statement only */
+    const waiting = async (column: string) => {
+      const { rows } = await pool.query<{ query: string }>(
+        `select query from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      );
+      return rows.some(({ query }) => query.includes(column));
+    };
+    const client = await pool.connect();
+    try {
+      await client.query('begin');
+      // with it, the sign-in has locked its provider, and waits for its link
+      await client.query('select 1 from identity_links where subject = $1 for update', [email]);
+      const signingIn = signIn('_2', email);
+      await expect.poll(() => waiting('last_sign_in_at'), { timeout: 20_000 }).toBe(true);
+      const signedOut = bring(asked('redirect', email)).then(({ statusCode }) => statusCode);
+      await expect.poll(() => waiting('saml_slo_url'), { timeout: 20_000 }).toBe(true);
+      await client.query('rollback');
+      const during = await signingIn;
+      expect(await signedOut).toBe(303);
+      expect([await before.isIn(), await during.isIn()]).toEqual([false, false]);
+    } finally {
+      client.release(true); // ends what has failed in the middle
+    }
+  }, 60_000);
 
   test('a code that was not exchanged yet gives no session any more', async () => {
     const email = newEmail();
@@ -307,6 +358,55 @@ describe('refuses', () => {
       /cannot be unpacked, or is too long/,
     ],
     ['nobody', () => asked('redirect', ''), /no usable name of the user/],
+    ['NUL in the name', () => asked('redirect', 'mallory\0@example.test'), /no usable name|not well-formed/],
+    [
+      'a name that somebody else can read',
+      (email) => {
+        const theirs = metadata.replaceAll(
+          /(X509Certificate>)[^<]+/g,
+          `$1${stranger.certificate.replaceAll(/-----[A-Z ]+-----|\s/g, '')}`,
+        );
+        return asked('redirect', email, {
+          change: (xml) => xml.replace(NAME_ID, (name) => encryptedId(name, theirs)),
+        });
+      },
+      /the name cannot be decrypted/,
+    ],
+    [
+      'a hidden name beside another',
+      (email) =>
+        asked('redirect', email, {
+          change: (xml) => xml.replace(NAME_ID, (name) => `${name}${/<saml:Encr.*ID>/s.exec(hidden(xml))![0]}`),
+        }),
+      /several users/,
+    ],
+    [
+      'two hidden names',
+      (email) => asked('redirect', email, { change: (xml) => hidden(xml).replace(/<saml:Encr.*ID>/s, '$&$&') }),
+      /not directly in the message/,
+    ],
+    [
+      'another thing than a name, hidden',
+      (email) =>
+        asked('redirect', email, { change: (xml) => xml.replace(NAME_ID, encryptedId(`<a>${email}</a>`, metadata)) }),
+      /not one name/,
+    ],
+    [
+      'a hidden name with a document type',
+      (email) =>
+        asked('redirect', email, {
+          change: (xml) => xml.replace(NAME_ID, encryptedId(`<!DOCTYPE a><NameID>${email}</NameID>`, metadata)),
+        }),
+      /document type/,
+    ],
+    [
+      'a name hidden with RSA PKCS #1 1.5',
+      (email) =>
+        asked('redirect', email, {
+          change: (xml) => hidden(xml).replace('xmlenc#rsa-oaep-mgf1p', 'xmlenc#rsa-1_5'),
+        }),
+      /algorithm that is not accepted/,
+    ],
     ['unsigned, by POST', (email) => post64(email, { isSigned: false }), /is not signed/],
     ["a stranger's key, by POST", (email) => post64(email, { by: stranger }), /is not signed, or by another/],
     ['SHA-1, by POST', (email) => post64(email, { algorithm: SHA1 }), /algorithm that is not accepted/],

@@ -1,9 +1,11 @@
 import { Writable } from 'node:stream';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/platform/logger.ts';
+import { samlView } from '../../src/sso/provider-views.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { changesOf, createUser, register } from '../support/person.ts';
 import { graphqlRequest } from '../support/requests.ts';
+import { badOpenIdAnswers } from './bad-openid.ts';
 import { badAnswers } from './bad-saml.ts';
 import {
   type Company,
@@ -15,7 +17,7 @@ import {
   type TestBrowser,
 } from './companies.ts';
 import { type OpenIdServer, startOpenIdServer } from './openid-server.ts';
-import { base64, inflated, newIdpKey, type ResponseFacts, responseXml, signXml } from './saml-idp.ts';
+import { base64, encryptXml, inflated, newIdpKey, type ResponseFacts, responseXml, signXml } from './saml-idp.ts';
 
 const FRONT = 'https://app.example.test';
 const lines: string[] = [];
@@ -70,6 +72,26 @@ const NOT_ACCEPTED = {
   timestamp: expect.any(String) as string,
   status_code: 401,
 };
+
+/** A sign-in that changes nothing. @returns the id of the test, and where it goes on */
+async function beginTest({ owner, idpId }: Company): Promise<[id: string, redirectUrl: string]> {
+  const { data } = await owner.ask<{ testIdentityProvider: { redirectUrl: string; test: { id: string } } }>(
+    'mutation ($orgId: ID!, $id: ID!) { testIdentityProvider(orgId: $orgId, id: $id) { redirectUrl test { id } } }',
+    { orgId: owner.orgId, id: idpId },
+  );
+  return [data.testIdentityProvider.test.id, data.testIdentityProvider.redirectUrl];
+}
+
+/** What a test has shown. */
+async function testOf(owner: Company['owner'], id: string, testId: string): Promise<object> {
+  const { data } = await owner.ask<{ identityProviderTest: object }>(
+    `query ($orgId: ID!, $id: ID!, $testId: ID!) {
+      identityProviderTest(orgId: $orgId, id: $id, testId: $testId) { status failure groups outcome }
+    }`,
+    { orgId: owner.orgId, id, testId },
+  );
+  return data.identityProviderTest;
+}
 
 /** What a SAML provider would say to the request behind an address. */
 async function answerTo(
@@ -260,27 +282,19 @@ describe('OpenID Connect', () => {
 
   test('a misbehaving provider: one answer, and the reason in the log', async () => {
     const bodies = new Set<string>();
-    for (const misconduct of [
-      { claims: { iss: 'https://evil.test' } },
-      { claims: { nonce: 'another' } },
-      { back: { code: 'made-up' } },
-      { idToken: () => 'nonsense' },
-    ]) {
+    for (const [name, misconduct, reason] of await badOpenIdAnswers(() => server)) {
+      if (misconduct.back?.state !== undefined) continue; // no sign-in has begun with it
       const browser = newBrowser(app);
       server.account = accountAt(openId);
       server.misconduct = misconduct;
+      lines.length = 0;
       const answer = await browser.send('GET', callbackPath(await wayBack(browser)));
-      expect(answer.statusCode).toBe(401);
+      expect([name, answer.statusCode]).toEqual([name, 401]);
       bodies.add(JSON.stringify({ ...answer.json<object>(), timestamp: '' }));
+      expect([name, reasons()]).toEqual([name, [expect.stringMatching(reason)]]);
+      expect(lines.join('')).not.toContain(server.clientSecret);
     }
     expect(bodies.size).toBe(1);
-    expect(reasons()).toEqual([
-      'the ID token is of another issuer',
-      'the ID token has another nonce, or none',
-      'the provider does not accept the code',
-      'the ID token is no signed token',
-    ]);
-    expect(lines.join('')).not.toContain(server.clientSecret);
   });
 
   test('a client secret that is gone refuses the sign-in, and the log says so', async () => {
@@ -346,9 +360,12 @@ describe('SAML', () => {
     await node.close();
   });
 
-  test('an answer that nobody asked for is refused, unless the provider may send one; then it works once', async () => {
+  test.each([
+    ['plain', false],
+    ['encrypted', true],
+  ])('an answer that nobody asked for is refused, unless the provider may send one: %s', async (_name, isHidden) => {
     const browser = newBrowser(app);
-    const unasked = (of: Company) => {
+    const unasked = async (of: Company) => {
       const facts = {
         issuer: SAML_ENTITY,
         acsUrl: `${app.url}/v1/auth/sso/callback/saml`,
@@ -356,19 +373,69 @@ describe('SAML', () => {
         requestId: null,
         nameId: `ann@${of.domain}`,
       };
-      return post({ SAMLResponse: signed(facts), RelayState: 'https://evil.test' });
+      const xml = signXml(responseXml(facts), 'assertion', key);
+      const metadata = await app.services.sso.metadata(of.idpId);
+      const message = base64(isHidden ? await encryptXml(xml, key, metadata) : xml);
+      return post({ SAMLResponse: message, RelayState: 'https://evil.test' });
     };
-    expect((await browser.send('POST', '/v1/auth/sso/callback/saml', unasked(saml))).statusCode).toBe(401);
-    const open = await samlCompany(app, key);
-    await app.database.prisma.identityProvider.update({
-      where: { id: open.idpId },
-      data: { samlAllowsUnsolicited: true },
-    });
-    const form = unasked(open);
+    const send = async (form: string) => (await browser.send('POST', '/v1/auth/sso/callback/saml', form)).statusCode;
+    expect(await send(await unasked(saml))).toBe(401);
+    const open = await samlCompany(app, key, { allow_unsolicited: true });
+    const form = await unasked(open);
+    expect([await send(form), await send(form)]).toEqual([200, 401]);
+    expect(reasons()).toEqual([expect.stringMatching(/^the state is unknown/), 'the assertion was used before']);
+  });
+
+  test('while too many answers wait for their check, one is not read, and can be brought again', async () => {
+    const { samlChecks, saml: service } = app.services;
+    const row = await app.database.prisma.identityProvider.findUniqueOrThrow({ where: { id: saml.idpId } });
+    const browser = newBrowser(app);
+    const address = email();
+    /** One whose check takes long, and as many as may wait behind it. */
+    const fill = (facts: ResponseFacts) => {
+      const groups = Array.from({ length: 1_100 }, (_, n) => `${n}`.repeat(150));
+      const messages = [signed({ ...facts, attributes: { groups } }), ...Array<string>(31).fill('no base64')];
+      return Promise.allSettled(messages.map((message) => service.finish(samlView(row), message, facts.requestId)));
+    };
+    for (let tries = 1; ; tries += 1) {
+      const facts = await answerTo(await browser.begin(address), saml, address);
+      const form = post({ SAMLResponse: signed(facts), RelayState: facts.relayState });
+      const send = () => browser.send('POST', '/v1/auth/sso/callback/saml', form);
+      const filled = fill(facts);
+      const answer = await send();
+      await filled;
+      expect(samlChecks.pending).toBe(0);
+      // the first check may have ended before this answer came
+      if (answer.statusCode === 200 && tries < 10) continue;
+      expect([answer.statusCode, answer.json()]).toMatchObject([
+        503,
+        { error: 'SERVICE_UNAVAILABLE', details: { retry_after: 1 } },
+      ]);
+      expect((await send()).statusCode).toBe(200);
+      break;
+    }
+  });
+
+  test('what cannot be stored is left out of what a provider says, and is no error', async () => {
+    const browser = newBrowser(app);
+    const address = email();
+    const facts = await answerTo(await browser.begin(address), saml, address);
+    const odd = {
+      ...facts,
+      nameIdFormat: 'a\0b',
+      sessionIndex: '_s\0',
+      attributes: { groups: ['sta\0ff', 'staff'], displayName: ['Ann\0Other'], mail: [address], 'na\0me': ['val\0ue'] },
+    };
+    const form = post({ SAMLResponse: signed(odd), RelayState: facts.relayState });
     const answer = await browser.send('POST', '/v1/auth/sso/callback/saml', form);
-    expect(answer.statusCode, answer.body).toBe(200);
-    expect((await browser.send('POST', '/v1/auth/sso/callback/saml', form)).statusCode).toBe(401);
-    expect(reasons().at(-1)).toBe('the assertion was used before');
+    expect([answer.statusCode, answer.json()]).toMatchObject([200, { user: { full_name: 'Ann Other' } }]);
+    const { owner, idpId } = saml;
+    const [test, redirectUrl] = await beginTest(saml);
+    const shown = { ...odd, ...(await answerTo(redirectUrl, saml, address)) };
+    const tested = post({ SAMLResponse: signed(shown), RelayState: shown.relayState });
+    const ended = await browser.send('POST', '/v1/auth/sso/callback/saml', tested);
+    expect([ended.statusCode, ended.headers.location]).toEqual([303, `${app.url}/account/sign-in?tested=${test}`]);
+    expect(await testOf(owner, idpId, test)).toMatchObject({ status: 'succeeded', groups: ['staff'] });
   });
 
   test('every bad answer gets the same refusal, whose reason is only in the log', async () => {
@@ -436,6 +503,18 @@ describe('a browser whose sign-in is refused', () => {
     const unknown = 'the state is unknown, was used, has expired or belongs to another browser';
     const refused = 'the provider refused to sign the user in';
     expect(reasons()).toEqual([unknown, refused, unknown, refused]);
+  });
+
+  test('by the provider, in a test: the administrator sees it', async () => {
+    const [test, url] = await beginTest(openId);
+    const shown = [303, `${app.url}/account/sign-in?tested=${test}`, ''];
+    expect(await come(newBrowser(app), denied(url))).toEqual(shown);
+    expect(await testOf(openId.owner, openId.idpId, test)).toEqual({
+      status: 'failed',
+      failure: 'the provider refused to sign the user in',
+      groups: [],
+      outcome: null,
+    });
   });
 
   test('a program gets the error as JSON, whatever it began with', async () => {

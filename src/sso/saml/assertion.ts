@@ -1,3 +1,4 @@
+import { isUnstorable } from '../../core/constraints.ts';
 import { boundedClaims, emailClaim, groupsOf, textClaim } from '../bounded-claims.ts';
 import { SsoRefusal } from '../sso-refusal.ts';
 import type { VerifiedIdentity } from '../verified-identity.ts';
@@ -46,7 +47,7 @@ export function acceptAssertion(
     attribute(assertion, 'Version') !== '2.0' ||
     assertionId === '' ||
     assertionId.length > 255 ||
-    assertionId.includes('\0')
+    isUnstorable(assertionId)
   )
     refuse('the assertion has no usable id');
   if (only(assertion, 'Issuer')?._?.trim() !== expected.issuer) refuse('the assertion is of another identity provider');
@@ -130,8 +131,8 @@ function identityOf(
 ): VerifiedIdentity {
   const nameId = only(subject, 'NameID');
   const name = nameId?._?.trim() ?? '';
-  const nameIdFormat = attribute(nameId, 'Format');
-  if (name === '' || name.length > 255 || name.includes('\0')) refuse('the assertion has no usable name of the user');
+  const nameIdFormat = textClaim(attribute(nameId, 'Format'));
+  if (name === '' || name.length > 255 || isUnstorable(name)) refuse('the assertion has no usable name of the user');
   if (nameIdFormat === TRANSIENT) refuse('the assertion names the user differently each time');
   const values = attributesOf(assertion);
   const first = (names: readonly string[]) =>

@@ -1,3 +1,4 @@
+import { isUnstorable } from '../../core/constraints.ts';
 import { textClaim } from '../bounded-claims.ts';
 import { SsoRefusal } from '../sso-refusal.ts';
 import { SKEW_MS } from './assertion.ts';
@@ -38,6 +39,11 @@ export function checkLogoutForm(elements: readonly OutlineElement[], name: keyof
   checkSignatures(elements, [root]);
 }
 
+/** The rules for the name of a user that was encrypted. @throws SsoRefusal */
+export function checkName(elements: readonly OutlineElement[]): void {
+  if (elements[0]?.name !== 'NameID' || elements.length !== 1) refuse('what was encrypted is not one name');
+}
+
 /**
  * The rules for a message of a sign-out (SAML profiles, section 4.4), in bytes whose signature was verified.
  * @param document what the library read
@@ -46,13 +52,19 @@ export function checkLogoutForm(elements: readonly OutlineElement[], name: keyof
 export function acceptLogout(
   document: unknown,
   name: keyof typeof ROOTS,
-  expected: { issuer: string; destination: string; now: number },
+  expected: {
+    issuer: string;
+    destination: string;
+    now: number;
+    /** The decrypted name of the user as the library read it; `null` for a message that hides none. */
+    hidden: unknown;
+  },
 ): LogoutMessage {
   const found = isElement(document) ? document[ROOTS[name]] : undefined;
   const root = isElement(found) ? found : refuse('the message is not one of a sign-out');
   const { now } = expected;
   const id = attribute(root, 'ID') ?? '';
-  if (attribute(root, 'Version') !== '2.0' || id === '' || id.length > MAX_ID || id.includes('\0'))
+  if (attribute(root, 'Version') !== '2.0' || id === '' || id.length > MAX_ID || isUnstorable(id))
     refuse('the message has no usable id');
   if (only(root, 'Issuer')?._?.trim() !== expected.issuer) refuse('the message is of another identity provider');
   if (attribute(root, 'Destination') !== expected.destination) refuse('the message is meant for another address');
@@ -62,13 +74,16 @@ export function acceptLogout(
   if (end !== null && end + SKEW_MS <= now) refuse('the message has expired');
   const common = { id, expiresAt: new Date(issuedAt + 2 * SKEW_MS) };
   return name === 'SAMLRequest'
-    ? { ...common, kind: 'request', ...subjectOf(root) }
+    ? { ...common, kind: 'request', ...subjectOf(root, expected.hidden) }
     : { ...common, kind: 'response', ...resultOf(root) };
 }
 
-function subjectOf(request: XmlElement): { subject: string; sessionIndexes: string[] } {
-  const subject = only(request, 'NameID')?._?.trim() ?? '';
-  if (subject === '' || subject.length > 255 || subject.includes('\0'))
+function subjectOf(request: XmlElement, hidden: unknown): { subject: string; sessionIndexes: string[] } {
+  const shown = childrenOf(request, 'NameID');
+  const names = isElement(hidden) && isElement(hidden.NameID) ? [...shown, hidden.NameID] : shown;
+  if (names.length > 1) refuse('the message names several users');
+  const subject = names[0]?._?.trim() ?? '';
+  if (subject === '' || subject.length > 255 || isUnstorable(subject))
     refuse('the message has no usable name of the user');
   const indexes = childrenOf(request, 'SessionIndex');
   if (indexes.length > MAX_SESSIONS) refuse('the message names too many sessions');

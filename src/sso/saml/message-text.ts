@@ -4,8 +4,8 @@ import { inflateRaw } from 'node:zlib';
 import { parseXml2JsFromString } from '@node-saml/node-saml/lib/xml.js';
 import { SsoRefusal } from '../sso-refusal.ts';
 
-/** Bytes of a message. Honest ones have a few thousand; checking a signature takes longer with each. */
-const MAX_MESSAGE = 256 * 1024;
+/** Bytes of a message. Honest ones have a few thousand. */
+const MAX_MESSAGE = 1024 * 1024;
 
 const inflate = promisify(inflateRaw);
 
