@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { loadActivity, sumActivity } from '../activity-rows.ts';
 import { type Account, call, register } from '../api.ts';
 import { compare, load, median, type Rounds } from '../load.ts';
 import { print } from '../report.ts';
@@ -10,8 +11,6 @@ const DAYS = 100;
 /** One record in so many is of the organization that is measured, the others of as many organizations. */
 const TENANTS = 20;
 const BATCH = 500_000;
-/** Records of one step of summing. */
-const FOLD = 100_000;
 const MIB = 1024 * 1024;
 
 /** A list of 50 with its total, and the summary of 24 hours of a workspace, over 100,000 records. */
@@ -73,40 +72,19 @@ async function middleOf(product: ServerProcess, { orgId, token }: Account): Prom
   return `${list}?end_time=${end}&cursor=${page.next_cursor}`;
 }
 
-/**
- * Writes records of many tenants, over months, as if requests had made them, and adds them to the sums. The indexes are
- * made after the rows.
- */
+/** Writes records of many tenants, over months, as if requests had made them, and adds them to the sums. */
 async function seedActivity(url: string, { orgId, userId, workspaceId }: Account, count: number): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   const started = performance.now();
   try {
-    await client.query(`set maintenance_work_mem = '512MB'`);
-    const { rows: indexes } = await client.query<{ name: string; made: string }>(
-      `select c.relname as name, pg_get_indexdef(i.indexrelid) as made from pg_index i
-       join pg_class c on c.oid = i.indexrelid where i.indrelid = 'activity'::regclass and not i.indisprimary`,
-    );
-    // the service itself adds nothing to the sums until the indexes are back
-    await client.query(`select pg_advisory_lock(hashtext('activity fold'))`);
-    for (const { name } of indexes) await client.query(`drop index ${name}`);
-    await client.query('alter table activity drop constraint activity_pkey');
-    for (let from = 1; from <= count; from += BATCH) {
-      await client.query(RECORDS, [from, Math.min(from + BATCH - 1, count), count, orgId, userId, workspaceId]);
-    }
-    await client.query('alter table activity add constraint activity_pkey primary key (id, "timestamp")');
-    // those of the partitions, too
-    for (const { made } of indexes) await client.query(made.replace(' ON ONLY ', ' ON '));
-    await client.query('vacuum analyze activity');
-    await client.query(`select pg_advisory_unlock(hashtext('activity fold'))`);
+    await loadActivity(client, async () => {
+      for (let from = 1; from <= count; from += BATCH) {
+        await client.query(RECORDS, [from, Math.min(from + BATCH - 1, count), count, orgId, userId, workspaceId]);
+      }
+    });
     const loaded = performance.now();
-    let isMore = true;
-    while (isMore) {
-      const { rows } = await client.query<{ more: boolean }>('select fold_activity($1) as more', [FOLD]);
-      isMore = rows[0]!.more;
-    }
-    await client.query('vacuum analyze activity_sums');
-    await client.query('vacuum analyze activity_divided');
+    await sumActivity(client);
     const { rows } = await client.query<{ records: number; sums: number; rows: number }>(
       `select sum(pg_total_relation_size(inhrelid)) filter (where inhparent = 'activity'::regclass)::float8 as records,
          sum(pg_total_relation_size(inhrelid)) filter (where inhparent = 'activity_sums'::regclass)::float8 as sums,

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
+import { loadActivity, sumActivity } from '../activity-rows.ts';
 import { type Account, call, register } from '../api.ts';
 import { load, median, type Question, type Rounds } from '../load.ts';
 import type { ServerProcess } from '../server-process.ts';
@@ -91,36 +92,38 @@ async function seedHistory(databaseUrl: string, tenant: Tenant, records: number)
   const mark = randomBytes(4).toString('hex').toUpperCase();
   const values = [orgId, workspaceId, appId, userId, mark];
   try {
-    for (let from = 0; from < records; from += BATCH) {
-      const to = Math.min(records, from + BATCH) - 1;
-      await client.query(
-        `insert into activity (id, timestamp, org_id, workspace_id, app_id, user_id, principal_type, principal_id,
-          method, path, resource_type, resource_id, action, status_code, success, error_code, duration_ms, execution_id,
-          token_usage)
-        select 'act_' || $5 || lpad(to_hex(n), 18, '0'), now() - n * interval '80 days' / $8, $1, $2, $3, $4, 'user',
-          $4,
-          'POST', '/v1/measured', k.kind, k.kind || '_' || (n % 1000), k.action,
-          case when n % 9 = 0 then 404 else 200 end,
-          n % 9 <> 0, case when n % 9 = 0 then 'RESOURCE_NOT_FOUND' end, 5 + n % 200,
-          case when n % 10 = 0 then 'run' || (n / 20) end,
-          case when n % 10 = 0 then '{"input": 5, "output": 3, "total": 8}'::jsonb else '{}' end
-        from generate_series($6::bigint, $7::bigint) n,
-          lateral (select (array['secret', 'app', 'thread', 'execution'])[1 + n % 4] as kind,
-            (array['read', 'list', 'create', 'update', 'execute'])[1 + n % 5] as action) k`,
-        [...values, from, to, records],
-      );
-      await client.query(
-        `insert into executions (id, org_id, workspace_id, app_id, created_by, execution_id, augmentation_id, status,
-          total_stages, started_at, ended_at, created_at)
-        select 'exec_' || $5 || lpad(to_hex(n), 18, '0'), $1, $2, $3, $4, 'run' || n, 'aug_measured',
-          case when n % 50 = 0 then 'running' when n % 7 = 0 then 'failed' else 'completed' end, 1, t.at,
-          case when n % 50 <> 0 then t.at + interval '1 minute' end, t.at
-        from generate_series($6::bigint / $8, $7::bigint / $8) n,
-          lateral (select now() - n * interval '80 days' * $8 / $9 as at) t
-        on conflict do nothing`,
-        [...values, from, to, RECORDS_PER_RUN, records],
-      );
-    }
+    await loadActivity(client, async () => {
+      for (let from = 0; from < records; from += BATCH) {
+        const to = Math.min(records, from + BATCH) - 1;
+        await client.query(
+          `insert into activity (id, timestamp, org_id, workspace_id, app_id, user_id, principal_type, principal_id,
+            method, path, resource_type, resource_id, action, status_code, success, error_code, duration_ms,
+            execution_id, token_usage)
+          select 'act_' || $5 || lpad(to_hex(n), 18, '0'), now() - n * interval '80 days' / $8, $1, $2, $3, $4, 'user',
+            $4,
+            'POST', '/v1/measured', k.kind, k.kind || '_' || (n % 1000), k.action,
+            case when n % 9 = 0 then 404 else 200 end,
+            n % 9 <> 0, case when n % 9 = 0 then 'RESOURCE_NOT_FOUND' end, 5 + n % 200,
+            case when n % 10 = 0 then 'run' || (n / 20) end,
+            case when n % 10 = 0 then '{"input": 5, "output": 3, "total": 8}'::jsonb else '{}' end
+          from generate_series($6::bigint, $7::bigint) n,
+            lateral (select (array['secret', 'app', 'thread', 'execution'])[1 + n % 4] as kind,
+              (array['read', 'list', 'create', 'update', 'execute'])[1 + n % 5] as action) k`,
+          [...values, from, to, records],
+        );
+        await client.query(
+          `insert into executions (id, org_id, workspace_id, app_id, created_by, execution_id, augmentation_id, status,
+            total_stages, started_at, ended_at, created_at)
+          select 'exec_' || $5 || lpad(to_hex(n), 18, '0'), $1, $2, $3, $4, 'run' || n, 'aug_measured',
+            case when n % 50 = 0 then 'running' when n % 7 = 0 then 'failed' else 'completed' end, 1, t.at,
+            case when n % 50 <> 0 then t.at + interval '1 minute' end, t.at
+          from generate_series($6::bigint / $8, $7::bigint / $8) n,
+            lateral (select now() - n * interval '80 days' * $8 / $9 as at) t
+          on conflict do nothing`,
+          [...values, from, to, RECORDS_PER_RUN, records],
+        );
+      }
+    });
   } finally {
     await client.end();
   }
@@ -131,13 +134,8 @@ async function settle(databaseUrl: string): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
   try {
-    const more = async () => {
-      const { rows } = await client.query<{ more: boolean }>('select fold_activity(100000) as more');
-      return rows[0]!.more;
-    };
-    while (await more());
-    for (const table of ['activity', 'activity_sums', 'executions', 'execution_sums', 'place_counts'])
-      await client.query(`vacuum analyze ${table}`);
+    await sumActivity(client);
+    for (const table of ['executions', 'execution_sums', 'place_counts']) await client.query(`vacuum analyze ${table}`);
   } finally {
     await client.end();
   }
