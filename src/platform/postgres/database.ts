@@ -9,7 +9,8 @@ import { CONNECT_TIMEOUT_MS } from './wait-for-database.ts';
 // not know. PostgreSQL supports `transaction_timeout` since version 17.
 // A word of a search is found if two fifths of its trigrams are: that allows two letters that were swapped, which the
 // default of three fifths does not.
-const SESSION_LIMITS = `set statement_timeout = '30s'; set lock_timeout = '10s';
+// Compiling a statement costs more than it saves where each takes milliseconds.
+const SESSION_LIMITS = `set jit = off; set statement_timeout = '30s'; set lock_timeout = '10s';
   set idle_in_transaction_session_timeout = '30s'; set pg_trgm.word_similarity_threshold = 0.4;
   select set_config(name, '60s', false) from pg_settings where name = 'transaction_timeout'`;
 

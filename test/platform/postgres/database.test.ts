@@ -26,12 +26,14 @@ const hasTransactionTimeout = async (): Promise<boolean> => {
 };
 
 describe('openDatabase', () => {
-  it('bounds statements, waits for locks, idle and long transactions on every connection, of Prisma too', async () => {
+  it('bounds statements, waits for locks, idle and long transactions, and compiles nothing, on every connection', async () => {
     const settings = `select name, setting from pg_settings
-      where name in ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')
+      where name in ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout',
+        'jit')
         order by name`;
     const expected = [
       { name: 'idle_in_transaction_session_timeout', setting: '30000' },
+      { name: 'jit', setting: 'off' },
       { name: 'lock_timeout', setting: '10000' },
       { name: 'statement_timeout', setting: '30000' },
       // servers before 17 have none
