@@ -26,7 +26,7 @@ const hasTransactionTimeout = async (): Promise<boolean> => {
 };
 
 describe('openDatabase', () => {
-  it('bounds statements, waits for locks, idle and long transactions, and compiles nothing, on every connection', async () => {
+  it('bounds statements, waits for locks and transactions, and compiles nothing, on every connection', async () => {
     const settings = `select name, setting from pg_settings
       where name in ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout',
         'jit')
