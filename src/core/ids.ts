@@ -44,6 +44,13 @@ export function newIdWith(prefix: string): string {
   return `${prefix}_${characters.toString('latin1')}`;
 }
 
+/** The form of identifiers, as the source of a regular expression. */
+export const ID_FORM = '[a-z]{2,5}_[0-9A-HJKMNP-TV-Z]{26}';
+const ID = new RegExp(`^${ID_FORM}$`);
+
+/** Whether a text has the form of an identifier. There need not be anything of that name. */
+export const isId = (text: string): boolean => ID.test(text);
+
 const kindOfPrefix = new Map(
   resourceWords.flatMap((word) => {
     const { prefix } = declarationOf(word);

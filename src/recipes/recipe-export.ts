@@ -3,7 +3,7 @@ import type { Actor } from '../access/caller.ts';
 import type { AppPlace } from '../access/checked-place.ts';
 import { type Augmentation, augmentations } from '../augmentations/augmentation.source.ts';
 import { conflict, InputError, notFound } from '../core/errors.ts';
-import { kindOfId } from '../core/ids.ts';
+import { ID_FORM, kindOfId } from '../core/ids.ts';
 import { slugged } from '../core/slug.ts';
 import { selectList } from '../data/pages.ts';
 import type { Sql } from '../data/sql.ts';
@@ -154,7 +154,7 @@ const tooLarge = (appId: string) =>
       `${limits.steps} steps, ${limits.endpoints} endpoints and ${limits.actions} actions: the app has more.`,
   );
 
-const ID = /(?<![A-Za-z0-9])[a-z]{2,5}_[0-9A-HJKMNP-TV-Z]{26}(?![0-9A-Za-z])/g;
+const ID = new RegExp(`(?<![A-Za-z0-9])${ID_FORM}(?![0-9A-Za-z])`, 'g');
 const BY_NAME = /^secret:\/\/([^{}/]{1,255})$/;
 /** Keys whose texts are secrets, most likely. */
 const SENSITIVE = /(?:api[_-]?key|password|passphrase|secret|token|private[_-]?key|credentials?|authorization)$/i;

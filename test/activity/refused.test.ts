@@ -210,7 +210,7 @@ describe('a record of what a request names otherwise', () => {
 });
 
 describe('a GraphQL operation that is refused before it runs', () => {
-  const LIST = `query ($org: ID!, $ws: ID! = "unnamed", $first: Int = 5) {
+  const LIST = `query ($org: ID!, $ws: ID! = "ws_00000000000000000000000000", $first: Int = 5) {
     workspaceActivity(orgId: $org, workspaceId: $ws, first: $first) { totalCount }
   }`;
   let known: () => Record<string, unknown>;
@@ -266,11 +266,11 @@ describe('a GraphQL operation that is refused before it runs', () => {
     expect(await recordsAfter({ query: LIST, variables }, owner.headers, 'GET')).toMatchObject([
       { ...ofList, ...WRONG },
     ]);
-    // defaults of the document; what is no text names nothing
-    const other = { ...variables, org: { no: 'text' }, ws: undefined };
+    // defaults of the document; what is no identifier may be anything, such as a secret in the wrong place
+    const other = { ...variables, org: 'no identifier', ws: undefined };
     const [record] = await recordsAfter({ query: LIST, variables: other });
     expect(record).toMatchObject({ ...WRONG, orgId: owner.orgId, workspaceId: null, resourceId: null });
-    expect(record!.named).toEqual({ workspace_id: 'unnamed' });
+    expect(record!.named).toEqual({ workspace_id: 'ws_00000000000000000000000000' });
     const own = { query: 'query ($id: ID!) { workspace(orgId: "o", id: $id) { id } }', variables: { id: [1] } };
     expect(await recordsAfter(own)).toMatchObject([{ action: 'read', resourceType: 'workspace', ...WRONG }]);
     const node = { query: 'query ($id: ID!) { node(id: $id) { id } }' };

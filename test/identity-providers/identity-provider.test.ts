@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { domainOfEmail } from '../../src/identity-providers/domain-name.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { certificate } from '../support/certificate.ts';
 import { caller, changesOf, colleague, createUser, eventsOf, type Person, register } from '../support/person.ts';
@@ -309,7 +310,7 @@ test('sign-ins find a provider by its identifier and by domain, while it is acti
   const { signInProviders } = app.services;
   const found = async () => [
     (await signInProviders.byId(idp_id))?.id ?? null,
-    (await signInProviders.byDomain(`${domain.toUpperCase()}.`))?.id ?? null,
+    (await signInProviders.byDomain(domainOfEmail(`ann@${domain.toUpperCase()}.`)))?.id ?? null,
   ];
   const { idp_id } = await make(owner, { ...oidc, verified_domains: [domain] });
   expect(await found()).toEqual([idp_id, idp_id]);
@@ -323,5 +324,6 @@ test('sign-ins find a provider by its identifier and by domain, while it is acti
     await put(on);
     expect(await found()).toEqual([idp_id, idp_id]);
   }
-  expect(await signInProviders.byDomain('not a domain')).toBeNull();
+  for (const email of ['ann@not a domain', 'ann@elsewhere.test'])
+    expect(await signInProviders.byDomain(domainOfEmail(email))).toBeNull();
 });

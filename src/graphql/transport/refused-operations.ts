@@ -10,6 +10,8 @@ import {
   type ValueNode,
 } from 'graphql';
 import { ApiError, codeOf, type ErrorCode, errorCatalogue, InputError } from '../../core/errors.ts';
+import { isId } from '../../core/ids.ts';
+import { DEFAULT_NAMESPACE } from '../../core/place.ts';
 import type { Outcome } from '../../data/activity.ts';
 import type { Context } from '../context.ts';
 import { type ActivityLabel, entryOf } from '../plugins/activity-plugin.ts';
@@ -39,7 +41,7 @@ export function recordRefused(
   for (const node of selected(operation, document.definitions.filter(isFragment), root.name, given)) {
     const label = fields[node.name.value]?.extensions.activity as ActivityLabel | null | undefined;
     if (!label || (alias !== undefined && (node.alias ?? node.name).value !== alias)) continue;
-    services.activity.record(caller, entryOf(label, caller, textsOf(node, given)), outcomeOf(error, code));
+    services.activity.record(caller, entryOf(label, caller, identifiersOf(node, given)), outcomeOf(error, code));
     return;
   }
 }
@@ -91,12 +93,15 @@ const isLeftOut = ({ directives = [] }: SelectionNode, variables: Variables): bo
     return (name.value === 'skip' && condition === true) || (name.value === 'include' && condition === false);
   });
 
-/** The arguments of a field that are texts, as identifiers are. */
-const textsOf = ({ arguments: given = [] }: FieldNode, variables: Variables): Record<string, string> =>
+/**
+ * The arguments of a field that are identifiers. Others are left out, because nothing has checked them: a client that
+ * mixes up its variables would have a secret in the records.
+ */
+const identifiersOf = ({ arguments: given = [] }: FieldNode, variables: Variables): Record<string, string> =>
   Object.fromEntries(
     given.flatMap(({ name, value }) => {
       const text = scalarOf(value, variables);
-      return typeof text === 'string' ? [[name.value, text]] : [];
+      return typeof text === 'string' && (isId(text) || text === DEFAULT_NAMESPACE) ? [[name.value, text]] : [];
     }),
   );
 
