@@ -907,7 +907,7 @@ export type RouteReason =
 export type SamlCallbackInput = {
   /** What the request had as `RelayState`. */
   readonly relayState?: string | null | undefined;
-  /** The response, base64. At most 256 KiB of XML. */
+  /** The response, base64. At most 1 MiB of XML. */
   readonly samlResponse: string;
 };
 
