@@ -5,6 +5,17 @@ import type { Frame, Frames } from './frames.ts';
 /** Comments that keep proxies from closing an idle stream, every 15 seconds (defaults §10). */
 const pings = new Wheel(15_000);
 
+/** The bytes of frames as chunks of HTTP/1.1, made once for all streams. */
+const chunks = new WeakMap<Buffer, Buffer>();
+
+function chunkOf(bytes: Buffer): Buffer {
+  const known = chunks.get(bytes);
+  if (known) return known;
+  const chunk = Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from('\r\n')]);
+  chunks.set(bytes, chunk);
+  return chunk;
+}
+
 /** A stream of server-sent events as one of the transports writes it. */
 export interface SentStream {
   status: number;
@@ -97,9 +108,15 @@ class FrameSender implements Sending {
     const response = this.#response;
     const { bytesOf, end } = this.#stream;
     if (response.destroyed || response.writableEnded) return;
-    if (!frame) response.end(end ?? undefined);
-    else if (response.write(bytesOf(frame))) this.#next();
-    else response.once('drain', () => this.#next());
+    if (!frame) return void response.end(end ?? undefined);
+    const { socket } = response;
+    const bytes = bytesOf(frame);
+    // straight to the connection: the response would write four pieces for each stream. It has none while an earlier
+    // response has it, and only what counts its bytes is one; for clients of HTTP/1.0 there are no chunks
+    const isStraight = socket !== null && 'bytesWritten' in socket && response.chunkedEncoding;
+    const target = isStraight ? socket : response;
+    if (target.write(isStraight ? chunkOf(bytes) : bytes)) this.#next();
+    else target.once('drain', () => this.#next());
   }
 
   #bidFarewell(error: unknown): void {
