@@ -4,9 +4,8 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { cursorOf, type Position } from '../../src/events/position.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { insertEvent, resourceOf, WRITERS, writeLate } from '../support/late-writers.ts';
+import { cursorOfWritten, insertEvent, resourceOf, WRITERS, writeLate } from '../support/late-writers.ts';
 import { type Service, startService } from '../support/service.ts';
 import { type EventSource, openEvents } from '../support/sockets.ts';
 import { Client } from './client.ts';
@@ -118,8 +117,7 @@ test('tails that serve readers are killed again and again: nothing lost, nothing
   const place = { orgId: ann.orgId, workspaceId: ann.workspaceId };
   const home = `/v1/orgs/${ann.orgId}/workspaces/${ann.workspaceId}`;
   await insertEvent(pool, place, 'evt_first');
-  const { rows } = await pool.query<Position>(`select xid::text, seq::text from events where id = 'evt_first'`);
-  const cursor = cursorOf(rows[0]!);
+  const cursor = await cursorOfWritten(pool, 'evt_first');
 
   let last = 'not yet';
   const readers = Array.from({ length: READERS }, () => reader(home, ann, cursor, () => last));

@@ -1,9 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { cursorOf, type Position } from '../../src/events/position.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { insertEvent, resourceOf, WRITERS, writeLate } from '../support/late-writers.ts';
+import { cursorOfWritten, insertEvent, resourceOf, WRITERS, writeLate } from '../support/late-writers.ts';
 import { type EventSource, openAcknowledged, openEvents } from '../support/sockets.ts';
 import { createWorld, type World } from '../support/world.ts';
 
@@ -177,8 +176,7 @@ const isRight = (ids: readonly string[], written: readonly string[]): boolean =>
 
 test('nothing is lost, nothing comes twice, each resource in order; a naive reader is wrong', async () => {
   await insertEvent(pool, place(), 'evt_first');
-  const { rows } = await pool.query<Position>(`select xid::text, seq::text from events where id = 'evt_first'`);
-  const cursor = cursorOf(rows[0]!);
+  const cursor = await cursorOfWritten(pool, 'evt_first');
 
   let last = 'not yet';
   const people = [world.as('owner'), world.as('editor'), world.as('viewer')];

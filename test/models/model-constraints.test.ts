@@ -180,7 +180,9 @@ describe('a model that requires an audit log', () => {
       const answer = await ann.call('GET', `${ann.home}/models/${id}/route`);
       expect([answer.status, JSON.stringify(answer.body).includes('target-')]).toEqual([500, false]);
     } finally {
-      await vi.waitFor(() => pool.query('drop trigger refuse_read on activity; drop function refuse_read()'));
+      await vi.waitFor(() => pool.query('drop trigger refuse_read on activity; drop function refuse_read()'), {
+        timeout: 20_000,
+      });
     }
   });
 });

@@ -75,7 +75,7 @@ test('a reveal that cannot be recorded shows nothing and is not counted', async 
     expect(JSON.stringify(answers)).not.toContain(marker);
   } finally {
     // jobs write and read there at the same time: the one of a deadlock that is ended may be this one
-    await vi.waitFor(() => pool.query('drop trigger refuse on activity; drop function refuse()'));
+    await vi.waitFor(() => pool.query('drop trigger refuse on activity; drop function refuse()'), { timeout: 20_000 });
   }
   expect(await ann.call<Secret>('GET', url)).toMatchObject({ body: { access_count: 0, last_accessed_at: null } });
   expect((await ann.call<Secret>('GET', `${url}?include_value=true`)).body.value).toEqual({ marker });

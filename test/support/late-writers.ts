@@ -1,5 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
+import { vi } from 'vitest';
+import { cursorOf, type Position } from '../../src/events/position.ts';
 
 export const WRITERS = 12;
 const PER_WRITER = 60;
@@ -19,6 +21,20 @@ export const insertEvent = (client: pg.Pool | pg.PoolClient, { orgId, workspaceI
      values ($1, $2, $3, 'thread.created', '{"principal_type":"system","principal_id":null,"username":null}', 'thread',
        $4, '{}')`,
     [id, orgId, workspaceId, resourceOf(id)],
+  );
+
+/** The cursor of a written event, once readers can have it: no transaction that began before it runs any more. */
+export const cursorOfWritten = (pool: pg.Pool, id: string): Promise<string> =>
+  vi.waitFor(
+    async () => {
+      const { rows } = await pool.query<Position>(
+        `select xid::text, seq::text from events where id = $1 and xid < pg_snapshot_xmin(pg_current_snapshot())`,
+        [id],
+      );
+      if (!rows[0]) throw new Error('A transaction that began before the event still runs.');
+      return cursorOf(rows[0]);
+    },
+    { timeout: 30_000, interval: 20 },
   );
 
 /**

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { ActivityRecorder } from '../../../src/data/activity.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { callsOf } from '../../support/calls.ts';
@@ -24,8 +24,9 @@ async function withFullDisk(work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } finally {
-    // one table at a time: a statement that locks all of them can meet a background task that holds one
-    for (const table of TABLES) await pool.query(`drop trigger no_room on ${table}`);
+    // one table at a time, and again: a background task locks them as well, and one of a deadlock is ended
+    for (const table of TABLES)
+      await vi.waitFor(() => pool.query(`drop trigger if exists no_room on ${table}`), { timeout: 20_000 });
     await pool.query('drop function no_room');
   }
 }
