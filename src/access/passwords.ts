@@ -1,5 +1,5 @@
 import { type Algorithm, hash, verify } from '@node-rs/argon2';
-import { ApiError } from '../core/errors.ts';
+import { unavailable } from '../core/errors.ts';
 
 // OWASP's minimum for Argon2id: 19 MiB, two passes, one lane. Hashing runs on libuv's threads, never on the event loop.
 const ARGON2ID = 2 satisfies Algorithm; // its enumeration is ambient: it has no value at run time
@@ -47,7 +47,7 @@ export class Passwords {
 
   async #run<T>(work: () => Promise<T>): Promise<T> {
     if (this.#running >= MAX_RUNNING) {
-      if (this.#waiting.length >= MAX_PENDING) throw new ApiError('SERVICE_UNAVAILABLE', { retry_after: 1 });
+      if (this.#waiting.length >= MAX_PENDING) throw unavailable();
       await new Promise<void>((turn) => this.#waiting.push(turn));
     } else {
       this.#running++;

@@ -140,6 +140,9 @@ export const conflict = (
 export const rateLimited = (retryAfter: number, message?: string) =>
   new ApiError('RATE_LIMIT_EXCEEDED', { retry_after: Math.max(1, Math.ceil(retryAfter)) }, message);
 
+/** 503 for now: the same request may be answered a second later. */
+export const unavailable = () => new ApiError('SERVICE_UNAVAILABLE', { retry_after: 1 });
+
 /** The issue of a value that a service found to be invalid. */
 export const valueIssue = (path: (string | number)[], error: string): InputIssue => ({
   path,

@@ -1,9 +1,8 @@
-import { Writable } from 'node:stream';
 import { deflateRawSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { createLogger } from '../../src/platform/logger.ts';
 import { signedRedirect } from '../../src/sso/saml/redirect-binding.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { keptLog } from '../support/log-lines.ts';
 import { register } from '../support/person.ts';
 import { graphqlRequest } from '../support/requests.ts';
 import { type Company, SAML_ENTITY, samlCompany } from './companies.ts';
@@ -22,16 +21,7 @@ import {
 } from './saml-idp.ts';
 
 const HTML = 'text/html,application/xhtml+xml,*/*;q=0.8';
-const lines: string[] = [];
-const logger = createLogger(
-  { logLevel: 'warn' },
-  new Writable({
-    write(chunk: Buffer, _encoding, done) {
-      lines.push(chunk.toString());
-      done();
-    },
-  }),
-);
+const { logger, lines } = keptLog();
 
 let app: TestApp;
 let saml: Company;

@@ -1,8 +1,7 @@
-import { Writable } from 'node:stream';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { createLogger } from '../../src/platform/logger.ts';
 import { samlView } from '../../src/sso/provider-views.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { keptLog } from '../support/log-lines.ts';
 import { changesOf, createUser, register } from '../support/person.ts';
 import { graphqlRequest } from '../support/requests.ts';
 import { badOpenIdAnswers } from './bad-openid.ts';
@@ -20,16 +19,7 @@ import { type OpenIdServer, startOpenIdServer } from './openid-server.ts';
 import { base64, encryptXml, inflated, newIdpKey, type ResponseFacts, responseXml, signXml } from './saml-idp.ts';
 
 const FRONT = 'https://app.example.test';
-const lines: string[] = [];
-const logger = createLogger(
-  { logLevel: 'warn' },
-  new Writable({
-    write(chunk: Buffer, _encoding, done) {
-      lines.push(chunk.toString());
-      done();
-    },
-  }),
-);
+const { logger, lines } = keptLog();
 
 let app: TestApp;
 let server: OpenIdServer;

@@ -5,12 +5,11 @@ import { type AddressInfo, createServer } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
-import { Writable } from 'node:stream';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { projectRoot } from '../../src/paths.ts';
-import { createLogger } from '../../src/platform/logger.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { keptLog } from '../support/log-lines.ts';
 
 const readme = readFileSync(path.join(projectRoot, 'README.md'), 'utf8');
 const blocksOf = (text: string, language = 'sh') =>
@@ -116,16 +115,7 @@ async function expectPrinted(blocks: readonly string[], url: string, replaced: (
   );
 }
 
-const lines: string[] = [];
-const logger = createLogger(
-  { logLevel: 'warn' },
-  new Writable({
-    write(chunk: Buffer, _encoding, done) {
-      lines.push(chunk.toString());
-      done();
-    },
-  }),
-);
+const { logger, lines } = keptLog();
 
 test.each([
   ['Sign in through your company', ['OUTBOUND_ALLOW', 'SSO_REDIRECT_URIS']],

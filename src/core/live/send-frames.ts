@@ -111,8 +111,9 @@ class FrameSender implements Sending {
     if (!frame) return void response.end(end ?? undefined);
     const { socket } = response;
     const bytes = bytesOf(frame);
-    // straight to the connection: the response would write four pieces for each stream. It has none while an earlier
-    // response has it, and only what counts its bytes is one; for clients of HTTP/1.0 there are no chunks
+    // Straight to the connection, because the response would write four pieces for each stream. The response has no
+    // connection yet while an earlier one of the same client is sent, and no chunks for a client of HTTP/1.0. Requests
+    // that were injected have a stream in its place, which does not count bytes.
     const isStraight = socket !== null && 'bytesWritten' in socket && response.chunkedEncoding;
     const target = isStraight ? socket : response;
     if (target.write(isStraight ? chunkOf(bytes) : bytes)) this.#next();

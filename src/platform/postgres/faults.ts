@@ -1,4 +1,4 @@
-import { ApiError } from '../../core/errors.ts';
+import { ApiError, unavailable } from '../../core/errors.ts';
 
 // PostgreSQL's codes for no connection (class 08, shutdown, start-up) and for no resources (class 53: no slot, memory
 // or disk left; a disk failure), the codes of sockets, and those of Prisma
@@ -62,5 +62,5 @@ export function callerError(error: unknown): unknown {
       { retry_after: 1, reason: 'database_timeout' },
       'The database did not finish in time. Nothing was changed; try again.',
     );
-  return isDatabaseAway(error) ? new ApiError('SERVICE_UNAVAILABLE', { retry_after: 1 }) : error;
+  return isDatabaseAway(error) ? unavailable() : error;
 }

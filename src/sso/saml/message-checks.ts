@@ -1,4 +1,4 @@
-import { ApiError } from '../../core/errors.ts';
+import { unavailable } from '../../core/errors.ts';
 import { moduleOf } from '../../paths.ts';
 import { BoundedThread, ThreadError, type ThreadLimits } from '../../platform/threads/bounded-thread.ts';
 import { SsoRefusal } from '../sso-refusal.ts';
@@ -26,7 +26,7 @@ export class MessageChecks {
 
   /** Refuses before anything is used up. @throws SERVICE_UNAVAILABLE while too many messages wait */
   demandRoom(): void {
-    if (this.#thread.isFull) throw tooMany();
+    if (this.#thread.isFull) throw unavailable();
   }
 
   /** @throws SsoRefusal; SERVICE_UNAVAILABLE while too many messages wait */
@@ -45,13 +45,11 @@ export class MessageChecks {
 
 type Checked<Name extends keyof Checks> = Awaited<ReturnType<Checks[Name]>>;
 
-const tooMany = () => new ApiError('SERVICE_UNAVAILABLE', { retry_after: 1 });
-
 function answerTo(error: ThreadError): Error {
   switch (error.reason) {
     case 'full':
     case 'closed':
-      return tooMany();
+      return unavailable();
     case 'timeout':
       return new SsoRefusal('the message takes too long to check');
     case 'memory':
