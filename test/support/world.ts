@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
+import { vi } from 'vitest';
 import type { CompiledOperation } from '../../rest/operation.ts';
 import { newId } from '../../src/core/ids.ts';
 import { type Role, roles } from '../../src/core/roles.ts';
@@ -8,6 +9,7 @@ import { operationAt, operations, pathVariables, routeOf } from './operations.ts
 import { type Account, createUser, PASSWORD, register } from './person.ts';
 import { expectOk, injectable, partsOf } from './requests.ts';
 import { type SampleSource, sharedIds } from './samples.ts';
+import { fromOutside } from './single-connection.ts';
 import { makeMarkedInstance } from './tool-instance.ts';
 
 /**
@@ -131,9 +133,23 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
   if (withResources) await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/apps/{app_id}/tokens'));
   if (withResources) ids.test_id = await startedTest(app, world);
   if (withResources) ids.received_upload = await receivedFile(app, world);
-  // what happens a moment later by itself has happened: nothing of the world moves any more
-  while ((await app.services.buckets.provisionPending()) > 0);
+  await settled(app);
   return world;
+}
+
+/**
+ * Resolves when what happens a moment later by itself has happened: all workspaces have their storage, and a stream
+ * that is opened now begins behind all events so far. Transactions of other databases of the server hold events back,
+ * too; and the service itself may hold a workspace while it makes its storage, so that nothing is pending for others.
+ */
+export async function settled(app: TestApp): Promise<void> {
+  const text = `select 1 from workspaces where bucket_status = 'pending' and deleted_at is null
+    union all select 1 from events where xid >= pg_snapshot_xmin(pg_current_snapshot()) limit 1`;
+  const isSettled = async () => {
+    await app.services.buckets.provisionPending();
+    return (await fromOutside(() => app.database.pool.query(text))).rowCount === 0;
+  };
+  await vi.waitUntil(isSettled, { timeout: 20_000, interval: 5 });
 }
 
 /** Deploys the world's release in its environments. */
