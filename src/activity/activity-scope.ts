@@ -56,7 +56,8 @@ const COLUMNS = Object.fromEntries(
 ) as Record<keyof Activity, string>;
 
 function walk(lead: string | null, ...others: readonly string[]): PageSource<Activity> {
-  const where = lead === null ? ['t.org_id between $1 and $1'] : ['t.org_id = $1', `${lead} between $2 and $2`];
+  const is = (column: string, value: string) => `${column} between (select ${value}::text) and (select ${value}::text)`;
+  const where = lead === null ? [is('t.org_id', '$1')] : ['t.org_id = (select $1::text)', is(lead, '$2')];
   return {
     from: 'activity t',
     columns: COLUMNS,
@@ -64,6 +65,7 @@ function walk(lead: string | null, ...others: readonly string[]): PageSource<Act
     keys: { 't.timestamp': 'timestamptz', 't.id': 'text' },
     lead: lead === null ? 't.org_id' : lead,
     order: 'desc',
+    isPlannedOnce: true,
     where: [...where, ...others],
   };
 }
@@ -76,7 +78,7 @@ export const walks: Readonly<Record<WalkedKind, PageSource<Activity>>> = {
   token: walk(scopeColumns.token),
   resource: walk(scopeColumns.resource),
   user: walk('t.user_id'),
-  'user in workspace': walk('t.user_id', `${scopeColumns.workspace} = $3`),
+  'user in workspace': walk('t.user_id', `${scopeColumns.workspace} = (select $3::text)`),
 };
 
 /** The key of a record in a list. */

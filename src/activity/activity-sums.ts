@@ -1,6 +1,6 @@
 import type { Sql } from '../data/sql.ts';
 import type { ActivityScope, ScopeKind } from './activity-scope.ts';
-import { scopeColumns } from './activity-scope.ts';
+import { columnOf, scopeColumns } from './activity-scope.ts';
 import {
   addSpans,
   type Between,
@@ -70,6 +70,10 @@ const isOf = (kind: ScopeKind, ofUser: boolean): string =>
 /** Columns of records, by the filters on them. Their values follow the other parameters. */
 const filtered = { action: 'action', resourceType: 'resource_type', success: 'success' } as const;
 type FilterName = keyof typeof filtered;
+
+/** The filters that were given. */
+const filterNames = (filters: Partial<Record<FilterName, unknown>>): FilterName[] =>
+  (Object.keys(filtered) as FilterName[]).filter((name) => (filters[name] ?? null) !== null);
 
 /**
  * Rows of a parameter. Unlike arrays, PostgreSQL expects as many of them with a plan for all values as with one for
@@ -178,7 +182,7 @@ export async function readSums<By extends Grouping>(
 ): Promise<(ActivitySums & { at: number } & (By extends 'kind' ? ActivityKind : unknown))[]> {
   const [first] = scopes;
   if (!first) return [];
-  const names = (Object.keys(filtered) as FilterName[]).filter((name) => (filters[name] ?? null) !== null);
+  const names = filterNames(filters);
   const ofUser = first.userId !== null;
   const form = { kind: first.kind, ofUser, by, filters: names, isOne: scopes.length === 1 };
   const name = JSON.stringify(form);
@@ -194,6 +198,46 @@ export async function readSums<By extends Grouping>(
     JSON.stringify(parts.map(partRow)),
     ...names.map((name) => filters[name]),
   ]);
+}
+
+/** A statement that counts, with the values of its parameters. */
+export interface CountOfScope {
+  text: string;
+  values: unknown[];
+}
+
+/**
+ * What counts all records of a scope within another statement, whose next parameter has this number: as
+ * {@link readSums} does without a range. PostgreSQL expects nothing of the values, so that it plans the statement once.
+ */
+export function countOfScope(
+  { orgId, kind, id, userId }: ActivityScope,
+  filters: Omit<SumFilters, keyof Range>,
+  first: number,
+): CountOfScope {
+  const values: unknown[] = [];
+  const given = (value: unknown, type = 'text'): string => {
+    values.push(value);
+    return `(select $${first + values.length - 1}::${type})`;
+  };
+  const [org, user] = [given(orgId), given(userId ?? '')];
+  const name = kind === 'organization' ? null : given(id);
+  const kinds = filterNames(filters).map(
+    (of) => ` and e.${filtered[of]} = ${given(filters[of], of === 'success' ? 'bool' : 'text')}`,
+  );
+  const records = [
+    `t.org_id = ${org}`,
+    ...(name ? [`${columnOf(kind)} = ${name}`] : []),
+    ...(userId === null ? [] : [`t.user_id = ${user}`]),
+  ];
+  const text = `select coalesce(sum(e.requests), 0) from (
+    select s.action, s.resource_type, s.success, s.requests::float8 as requests from activity_sums s
+    where s.org_id = ${org} and s.scope = ${name ? `'${kind} ' || ${name}` : `'${kind}'`} and s.user_id = ${user}
+      and s.span = 'month'
+    union all
+    select t.action, coalesce(t.resource_type, ''), t.success, 1 from activity_fold f
+    cross join lateral (${LATEST}) t where ${records.join(' and ')}) e where true${kinds.join('')}`;
+  return { text, values };
 }
 
 /** A point of a series: the sums of the records from its start on, until the next one. */

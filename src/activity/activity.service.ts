@@ -23,7 +23,7 @@ import {
   type WalkedKind,
   walks,
 } from './activity-scope.ts';
-import { type ActivityKind, type ActivitySums, readSums } from './activity-sums.ts';
+import { type ActivityKind, type ActivitySums, type CountOfScope, countOfScope, readSums } from './activity-sums.ts';
 
 /** The filters of a list of records. All of them apply. */
 export interface ActivityFilters {
@@ -136,11 +136,18 @@ export class ActivityService {
       asked.scopes
         ? this.#total(context, asked.scopes, args)
         : loaderOf(context, `${name} count`, (parents) => countPages(sql, source, parents, values)).load(key);
-    const page = loaderOf(context, `${name} ${args.first} ${after ?? ''}`, (parents) =>
-      readPages(sql, source, parents, { values, after, limit: args.first }),
-    ).load(key);
+    // what counts the records of each parent, with the parameters that follow those of its page
+    const counts = context.once(`${name} counts`, () => new Map<string, CountOfScope>());
+    const count = args.counted ? countWithPage(asked.scopes, args, key.length + values.length + 1) : null;
+    if (count) counts.set(key.join(' '), count);
+    const page = loaderOf(context, `${name} ${args.first} ${after ?? ''} ${args.counted}`, (parents) => {
+      const one = parents.length === 1 ? counts.get(parents[0]!.join(' ')) : undefined;
+      const request = { values: [...values, ...(one?.values ?? [])], after, limit: args.first, count: one?.text };
+      return readPages(sql, source, parents, request);
+    }).load(key);
     // counted with the page: a moment later, the record of this request itself would be one more
-    const [slice, counted] = await Promise.all([page, args.counted ? total() : null]);
+    const [slice, apart] = await Promise.all([page, args.counted && !count ? total() : null]);
+    const counted = apart ?? slice.total ?? (args.counted ? await total() : null);
     return pageOf(cursors, scope, slice, after, counted === null ? total : () => counted, keyOfRecord);
   }
 
@@ -270,6 +277,17 @@ function scopesOf(
   return more.length === 0 && scopes.every(isSummed) ? scopes : null;
 }
 
+/** Counts the records of a list with its page, if it is of one scope and of all times. */
+function countWithPage(
+  scopes: readonly ActivityScope[] | null,
+  { startTime, endTime, action, resourceType, success }: ActivityFilters,
+  first: number,
+): CountOfScope | null {
+  const [scope, ...others] = scopes ?? [];
+  if (!scope || others.length > 0 || startTime || endTime) return null;
+  return countOfScope(scope, { action, resourceType, success }, first);
+}
+
 /** The narrowest first: the fewer records it has, the fewer are passed over. */
 const walkable: readonly ('resource' | 'token' | 'app' | 'workspace')[] = ['resource', 'token', 'app', 'workspace'];
 
@@ -289,15 +307,17 @@ function walkOf(
   const isWalked = (kind: ScopeKind) =>
     kind === 'organization' || kind === narrow || (kind === 'workspace' && walked === 'user in workspace');
   const places = [...ids].flatMap(([kind, values]): Filter[] =>
-    isWalked(kind) ? [] : [{ where: `${columnOf(kind)} = any(?)`, value: values }],
+    isWalked(kind) ? [] : [{ where: `${columnOf(kind)} = any ((select ?::text[])::text[])`, value: values }],
   );
-  const others = walked.startsWith('user') ? [] : users.map((value): Filter => ({ where: 't.user_id = ?', value }));
+  const others = walked.startsWith('user')
+    ? []
+    : users.map((value): Filter => ({ where: 't.user_id = (select ?::text)', value }));
   const given = filtersOf({
-    't.timestamp >= ?': args.startTime,
-    't.timestamp < ?': args.endTime,
-    't.action = ?': args.action,
-    't.resource_type = ?': args.resourceType,
-    't.success = ?': args.success,
+    't.timestamp >= (select ?::timestamptz)': args.startTime,
+    't.timestamp < (select ?::timestamptz)': args.endTime,
+    't.action = (select ?::text)': args.action,
+    't.resource_type = (select ?::text)': args.resourceType,
+    't.success = (select ?::bool)': args.success,
   });
   return { walked, key, filters: [...places, ...others, ...given] };
 }

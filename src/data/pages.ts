@@ -18,6 +18,12 @@ export interface PageSource<Row> {
    */
   lead?: string;
   order: 'asc' | 'desc';
+  /**
+   * Whether the statement of a page is planned once for each connection and not for each request, as it is where
+   * PostgreSQL expects the same of all values: planning a page of a partitioned table costs three times what reading it
+   * does. Conditions then have their values as `(select $1::text)`, of which PostgreSQL expects nothing.
+   */
+  isPlannedOnce?: true;
   /** Conditions with `$1`, `$2`… for the values of the scope and the filters, in the order of `values`. */
   where: readonly string[];
   /**
@@ -91,11 +97,18 @@ function textOf<Row>(source: PageSource<Row>, form: string, write: () => string)
 }
 
 /** The condition on the key of the previous page, whose parameter has this number; none on the first page. */
-function behind<Row>({ key, keys, order }: PageSource<Row>, after: string | null, number: number): string[] {
+function behind<Row>(source: PageSource<Row>, after: string | null, number: number): string[] {
   if (after === null) return [];
-  const parts = Object.values(keys ?? {}).map((type, index) => `split_part($${number}, ' ', ${index + 1})::${type}`);
-  return [`${key} ${order === 'desc' ? '<' : '>'} ${keys ? `(${parts.join(', ')})` : `$${number}`}`];
+  const { key, keys, order } = source;
+  const parts = Object.values(keys ?? {}).map((type, index) =>
+    valueIn(source, `split_part($${number}, ' ', ${index + 1})::${type}`),
+  );
+  return [`${key} ${order === 'desc' ? '<' : '>'} ${keys ? `(${parts.join(', ')})` : valueIn(source, `$${number}`)}`];
 }
+
+/** A value in the statement of a page. */
+const valueIn = <Row>({ isPlannedOnce }: PageSource<Row>, value: string): string =>
+  isPlannedOnce ? `(select ${value})` : value;
 
 const whereOf = (conditions: readonly string[]) => (conditions.length > 0 ? ` where ${conditions.join(' and ')}` : '');
 
@@ -140,11 +153,11 @@ export async function readPage<Row extends object>(
   { values: given, after, limit, looksFurther = true, count }: PageRequest,
 ): Promise<Slice<Row>> {
   const values = [...given, ...(after === null ? [] : [after]), looksFurther ? limit + 1 : limit];
-  const form = `${after === null ? 'first page' : 'page'}${count === undefined ? '' : ' with its count'}`;
+  const form = `${after === null ? 'first page' : 'page'} ${count ?? ''}`;
   const text = textOf(source, form, () => {
     const conditions = (part: PageSource<Row>) => [...part.where, ...behind(part, after, given.length + 1)];
     const total = count === undefined ? '' : `, (${count}) as "${MARK}"`;
-    const max = `$${values.length}`;
+    const max = valueIn(source, `$${values.length}::int`);
     if (!source.also) return partOf(source, conditions, max, ['', total]);
     return `select ${propertiesOf(source, 'u')}${total} from (${keyedPage(source, conditions, max)}) u
     order by u."$key" ${source.order}`;
@@ -194,7 +207,7 @@ export async function readPages<Row extends object>(
       ...eachParent(parents, part.where).where,
       ...behind(part, after, given.length + 1),
     ];
-    const page = keyedPage(source, conditions, `$${values.length}`);
+    const page = keyedPage(source, conditions, valueIn(source, `$${values.length}::int`));
     return `select p.at as "${MARK}", ${propertiesOf(source, 'r')} from ${eachParent(parents, []).from}
     cross join lateral (${page}) r order by p.at, r."$key" ${source.order}`;
   });

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Account, colleague, type Person, register } from '../support/person.ts';
+import { logQueries } from '../support/query-log.ts';
 import { issueToken } from '../support/tokens.ts';
 
 interface Record {
@@ -121,6 +122,32 @@ describe('the list of activity', () => {
     const keys = seen.map(({ timestamp, id }) => `${timestamp} ${id}`);
     expect(keys).toEqual(keys.toSorted().toReversed());
     expect(new Set(keys).size).toBe(keys.length);
+  });
+
+  it('is planned once on a connection, and not for each request', async () => {
+    const ann = await register(app, { name: 'ann' });
+    await ann.call('PUT', workspace(ann), { name: 'one' });
+    const { pool } = app.database;
+    // PostgreSQL expects a million records on each page of the table
+    await pool.query(`update pg_class set reltuples = 1e6, relpages = 1 where oid = 'activity_first'::regclass`);
+    const log = logQueries(pool);
+    const { next_cursor: cursor } = await list(ann, `${org(ann)}/activity?limit=1`);
+    const time = new Date().toISOString();
+    for (const query of [
+      `${org(ann)}/activity?limit=1`,
+      `${org(ann)}/activity?limit=1&cursor=${cursor!}`,
+      `${workspace(ann)}/activity?start_time=2026-01-01&end_time=${time}`,
+      `${org(ann)}/users/${ann.userId}/activity?workspace_id=${ann.workspaceId}`,
+    ]) {
+      const isPlannedOnce = async () => {
+        const sent = await log.during(() => ann.call('GET', query));
+        const pages = sent.filter((text) => /from activity t where .* order by/s.test(text));
+        expect(pages).toHaveLength(1);
+        const plans = 'select 1 from pg_prepared_statements where statement = $1 and generic_plans > 0';
+        return (await pool.query(plans, pages)).rowCount === 1;
+      };
+      await vi.waitUntil(isPlannedOnce, { timeout: 20_000, interval: 0 });
+    }
   });
 
   it('takes times in every ISO form: the start belongs to it, the end does not', async () => {

@@ -8,7 +8,7 @@ import {
   scopeColumns,
   scopeKinds,
 } from '../../src/activity/activity-scope.ts';
-import { readSeries, readSums, type SumFilters } from '../../src/activity/activity-sums.ts';
+import { countOfScope, readSeries, readSums, type SumFilters } from '../../src/activity/activity-sums.ts';
 import {
   addSpans,
   type Between,
@@ -173,6 +173,10 @@ async function compare(): Promise<number> {
     expect(sums, JSON.stringify([of, by])).toEqual(await naive(snapshot, of, by));
     const kinds = await readSums(sql, 'kind', [of], by);
     expect(kinds.reduce((sum, { requests }) => sum + requests, 0)).toBe(sums.requests);
+    if (by.since === null && by.until === null) {
+      const { text, values } = countOfScope(of, by, 1);
+      expect(await sql.read(`select (${text}) as n`, values), text).toEqual([{ n: sums.requests }]);
+    }
     return sums.requests;
   } finally {
     await snapshot.query('commit');
