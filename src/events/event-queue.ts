@@ -1,6 +1,6 @@
 import type { StreamEvent } from '../data/outbox.ts';
 import type { CloseReason } from './close-reason.ts';
-import type { Position } from './position.ts';
+import type { Position, Snapshot } from './position.ts';
 
 /**
  * A client that is this far behind is disconnected, so that it cannot fill the server's memory. It can reconnect and
@@ -26,6 +26,8 @@ function lengthOf(event: StreamEvent): number {
 export class EventQueue implements AsyncIterableIterator<StreamEvent> {
   /** The queue gets every event that was committed after this position, and none before it. */
   readonly start: Position;
+  /** What had happened when it began: some of it may come after {@link start}. */
+  readonly before: Snapshot;
   readonly #onEnd: () => void;
   readonly #queued: StreamEvent[] = [];
   #waiting: ((result: IteratorResult<StreamEvent, undefined>) => void) | null = null;
@@ -33,8 +35,9 @@ export class EventQueue implements AsyncIterableIterator<StreamEvent> {
   #hasEnded = false;
   #reason: CloseReason | null = null;
 
-  constructor(start: Position, onEnd: () => void) {
+  constructor(start: Position, before: Snapshot, onEnd: () => void) {
     this.start = start;
+    this.before = before;
     this.#onEnd = onEnd;
   }
 

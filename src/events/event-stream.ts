@@ -5,7 +5,7 @@ import type { StreamEvent } from '../data/outbox.ts';
 import type { CloseReason } from './close-reason.ts';
 import type { EventQueue } from './event-queue.ts';
 import type { StreamedPlace } from './missed-events.ts';
-import { cursorOf, isBehind, type Position } from './position.ts';
+import { cursorOf, isBehind, type Position, type Snapshot } from './position.ts';
 import type { Refusal, Watched } from './stream-watch.ts';
 
 /** How long the stream of a deleted resource waits for the event of the deletion. */
@@ -53,6 +53,8 @@ export class EventStream implements AsyncIterableIterator<StreamEvent>, Watched 
   readonly #options: StreamOptions;
   #missed: AsyncIterator<StreamEvent, unknown> | null;
   #position: Position;
+  /** What had happened before a stream that does not resume; `null` as soon as only later events can come. */
+  #before: Snapshot | null;
   readonly #deletion: { type: string; reason: CloseReason };
   /** Events about the stream itself that come before all others. */
   readonly #notices: StreamEvent[] = [];
@@ -70,6 +72,7 @@ export class EventStream implements AsyncIterableIterator<StreamEvent>, Watched 
     this.#deletion = options.place.workspaceId === null ? DELETION.organization : DELETION.workspace;
     this.#missed = missed && missed !== 'lost' ? missed[Symbol.asyncIterator]() : null;
     this.#position = missed === 'lost' ? queue.start : (from ?? queue.start);
+    this.#before = missed && missed !== 'lost' ? null : queue.before;
     if (greeting) this.#notices.push(this.#notice('connected', greeting));
     if (missed === 'lost') this.#notices.push(this.#notice('resync', {}));
     if (options.hasHeartbeat) this.#endHeartbeat = heartbeats.add(() => this.#sendHeartbeat());
@@ -163,8 +166,17 @@ export class EventStream implements AsyncIterableIterator<StreamEvent>, Watched 
     for (;;) {
       const { done, value } = await queue.next();
       if (done) return null;
-      if (!seen || value === this.#beat || isBehind(value, seen)) return value;
+      if (value === this.#beat || (seen ? isBehind(value, seen) : this.#isNew(value))) return value;
     }
+  }
+
+  /**
+   * Whether an event happened after the stream began. A transaction that runs for long holds back what happened
+   * meanwhile, so that the queue of a stream begins with it. What may have ended the stream's place is never old.
+   */
+  #isNew(event: StreamEvent): boolean {
+    if (this.#before?.isBefore(event)) this.#before = null;
+    return !this.#before?.has(event) || event.type === this.#deletion.type;
   }
 
   #sendHeartbeat(): void {

@@ -1,8 +1,9 @@
+import DataLoader from 'dataloader';
 import { EVENT_COLUMNS, type StreamEvent } from '../data/outbox.ts';
 import type { Sql } from '../data/sql.ts';
 import { EventQueue } from './event-queue.ts';
 import type { StreamedPlace } from './missed-events.ts';
-import type { Position } from './position.ts';
+import { type Position, Snapshot } from './position.ts';
 
 /**
  * In commit order. A transaction's events become visible when it ends, so only events of transactions older than every
@@ -12,7 +13,7 @@ import type { Position } from './position.ts';
 const NEXT = `select ${EVENT_COLUMNS} from events e
   where (e.xid, e.seq) > ($1::xid8, $2::bigint) and e.xid < pg_snapshot_xmin(pg_current_snapshot())
   order by e.xid, e.seq limit 500`;
-const NOW = 'select pg_snapshot_xmin(pg_current_snapshot())::text as xid';
+const NOW = 'select pg_current_snapshot()::text as snapshot';
 
 const BATCH = 500;
 
@@ -26,6 +27,10 @@ export class EventTail {
   readonly #pollMs: number;
   readonly #onFault: (error: unknown, what: string) => void;
   readonly #queues = new Map<string, Set<EventQueue>>();
+  /** One for all that come at once. */
+  readonly #snapshots = new DataLoader<StreamedPlace, Snapshot>((places) => this.#readSnapshots(places), {
+    cache: false,
+  });
   #position: Position | null = null;
   #timer: NodeJS.Timeout | null = null;
   #reading = false;
@@ -50,15 +55,13 @@ export class EventTail {
    * queue when nobody reads it any more.
    */
   async subscribe(place: StreamedPlace): Promise<EventQueue> {
-    if (!this.#position) {
-      const [now] = await this.#sql.read<{ xid: string }>(NOW, []);
-      // another first reader may have been faster: the position must not move past events that it has not seen yet
-      this.#position ??= { xid: now!.xid, seq: '0' };
-    }
+    const now = await this.#snapshots.load(place);
+    // another reader may have come first: the position must not move past events that it has not seen yet
+    this.#position ??= now.start;
     const key = keyOf(place);
     const queues = this.#queues.get(key) ?? new Set();
     this.#queues.set(key, queues);
-    const queue = new EventQueue(this.#position, () => {
+    const queue = new EventQueue(this.#position, now, () => {
       queues.delete(queue);
       if (queues.size === 0 && this.#queues.get(key) === queues) this.#queues.delete(key);
       if (this.#queues.size === 0) this.#rest();
@@ -81,6 +84,12 @@ export class EventTail {
     this.#closed = true;
     for (const queues of this.#queues.values()) for (const queue of queues) queue.end('shutdown');
     this.#rest();
+  }
+
+  async #readSnapshots(places: readonly StreamedPlace[]): Promise<Snapshot[]> {
+    const [now] = await this.#sql.read<{ snapshot: string }>(NOW, []);
+    const snapshot = new Snapshot(now!.snapshot);
+    return places.map(() => snapshot);
   }
 
   #push(key: string, event: StreamEvent): void {

@@ -188,7 +188,7 @@ export class EventService {
 
   async #missed(reader: PlaceReader, from: Position, until: Position): Promise<StreamOptions['missed']> {
     const { missed } = this.#deps;
-    return (await missed.isLost(reader, from, until)) ? 'lost' : missed.between(reader, from, until);
+    return (await missed.isLost(reader, from)) ? 'lost' : missed.between(reader, from, until);
   }
 
   /** Counts a stream as open until `release` is called. */

@@ -11,21 +11,23 @@ const PAGE_SIZE = 200;
 const WINDOW = { hours: 24, events: 10_000 };
 
 // what is addressed to others is not missed: it would use up the window
-const WHERE = (place: string) => `e.org_id = $1 and ${place} and (e.recipient_id is null or e.recipient_id = $7)
-  and (e.xid, e.seq) > ($3::xid8, $4::bigint) and (e.xid, e.seq) <= ($5::xid8, $6::bigint)`;
+const WHERE = (place: string) => `e.org_id = $1 and ${place} and (e.recipient_id is null or e.recipient_id = $5)
+  and (e.xid, e.seq) > ($3::xid8, $4::bigint)`;
 
 const PAGE = (missed: string) =>
-  `select ${EVENT_COLUMNS} from events e where ${missed} order by e.xid, e.seq limit ${PAGE_SIZE}`;
+  `select ${EVENT_COLUMNS} from events e where ${missed} and (e.xid, e.seq) <= ($6::xid8, $7::bigint)
+    order by e.xid, e.seq limit ${PAGE_SIZE}`;
 
-const IN_ORGANIZATION = `select m.updated_at from organization_members m where m.org_id = $1 and m.user_id = $7`;
+const IN_ORGANIZATION = `select m.updated_at from organization_members m where m.org_id = $1 and m.user_id = $5`;
 const IN_WORKSPACE = `select m.updated_at from workspace_members m
-    where m.org_id = $1 and m.workspace_id = $2 and m.user_id = $7
+    where m.org_id = $1 and m.workspace_id = $2 and m.user_id = $5
   union all ${IN_ORGANIZATION} and m.role = any('{${roles.filter(reachesEveryWorkspace).join(',')}}')`;
 
 /**
  * A position is lost when it is in the future (from another database, or made up), when it is older than every stored
  * event, or when it is outside the window. The window of a reader begins with the role in the place, at the earliest:
- * what happened before was not for the reader, whatever cursor it has.
+ * what happened before was not for the reader, whatever cursor it has. What a running transaction holds back, and the
+ * live events will bring, counts as well.
  */
 const IS_LOST = (missed: string, since: string) =>
   `select ($3::xid8, $4::bigint) > (pg_snapshot_xmin(pg_current_snapshot()), 0)
@@ -67,9 +69,9 @@ export class MissedEvents {
   }
 
   /** Whether some event after a position is not available to the reader, or no longer. */
-  async isLost(reader: PlaceReader, from: Position, until: Position): Promise<boolean> {
+  async isLost(reader: PlaceReader, from: Position): Promise<boolean> {
     const { isLost } = textsFor(reader);
-    const [answer] = await this.#sql.read<{ isLost: boolean }>(isLost, parameters(reader, from, until));
+    const [answer] = await this.#sql.read<{ isLost: boolean }>(isLost, parameters(reader, from));
     return answer!.isLost;
   }
 
@@ -77,19 +79,21 @@ export class MissedEvents {
   async *between(reader: PlaceReader, from: Position, until: Position): AsyncGenerator<StreamEvent, void> {
     const { page } = textsFor(reader);
     for (let at: Position | undefined = from; at; ) {
-      const rows: StreamEvent[] = await this.#sql.read<StreamEvent>(page, parameters(reader, at, until));
+      const rows: StreamEvent[] = await this.#sql.read<StreamEvent>(page, [
+        ...parameters(reader, at),
+        until.xid,
+        until.seq,
+      ]);
       yield* rows;
       at = rows.length === PAGE_SIZE ? rows.at(-1) : undefined;
     }
   }
 }
 
-const parameters = ({ orgId, workspaceId, readerId }: PlaceReader, from: Position, until: Position): unknown[] => [
+const parameters = ({ orgId, workspaceId, readerId }: PlaceReader, { xid, seq }: Position): unknown[] => [
   orgId,
   workspaceId,
-  from.xid,
-  from.seq,
-  until.xid,
-  until.seq,
+  xid,
+  seq,
   readerId,
 ];

@@ -33,3 +33,29 @@ export function isBehind(event: Position, position: Position): boolean {
   const [own, other] = [BigInt(event.xid), BigInt(position.xid)];
   return own === other ? BigInt(event.seq) > BigInt(position.seq) : own > other;
 }
+
+/** What was committed at a moment, by PostgreSQL's `pg_current_snapshot`. */
+export class Snapshot {
+  /** All transactions below it had ended: the position behind which not everything was there yet. */
+  readonly start: Position;
+  readonly #next: bigint;
+  readonly #running: ReadonlySet<string>;
+
+  /** @param text `xmin:xmax:xip,xip,…` */
+  constructor(text: string) {
+    const [oldest, next, running] = text.split(':') as [string, string, string];
+    this.start = { xid: oldest, seq: '0' };
+    this.#next = BigInt(next);
+    this.#running = new Set(running.split(','));
+  }
+
+  /** Whether an event could be seen at that moment. */
+  has({ xid }: Position): boolean {
+    return BigInt(xid) < this.#next && !this.#running.has(xid);
+  }
+
+  /** Whether an event is of a transaction that began later: so are all that follow it. */
+  isBefore({ xid }: Position): boolean {
+    return BigInt(xid) >= this.#next;
+  }
+}

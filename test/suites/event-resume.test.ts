@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { expectOk } from '../support/requests.ts';
 import { type EventSource, openAcknowledged, openEvents, type RawSocket } from '../support/sockets.ts';
-import { createWorld, type World } from '../support/world.ts';
+import { createWorld, settled, type World } from '../support/world.ts';
 
 let app: TestApp;
 let own: World;
@@ -244,6 +244,8 @@ describe('one resync, and then what happens', () => {
         [org_id, workspace_id, count],
       );
     await flood(10_000);
+    // what another transaction holds back would come live, more at once than a reader may have unread
+    await settled(app);
     const socket = await openWs(own, after);
     await vi.waitFor(() => expect(shownByWs(socket)).toHaveLength(10_000), { timeout: 30_000, interval: 50 });
     expect(shownByWs(socket).map(({ resourceId }) => resourceId)).toEqual(
@@ -304,6 +306,26 @@ describe('the window of a reader', () => {
     socket.close();
     await open(0);
   });
+});
+
+test('a new reader gets what happens from now on, even if a transaction holds back what happened before', async () => {
+  const held = await app.database.pool.connect();
+  await held.query('begin; select pg_current_xact_id()');
+  await change(own);
+  const socket = await openWs(own);
+  const stream = await openSse(own);
+  await open(2);
+  const after = await change(own);
+  expect([shownByWs(socket), shownBySse(stream)]).toEqual([[], []]);
+  await held.query('rollback');
+  held.release();
+  for (const seen of [() => shownByWs(socket), () => shownBySse(stream)]) {
+    await has(seen, after);
+    expect(seen().map(({ resourceId }) => resourceId)).toEqual([after]);
+  }
+  socket.close();
+  stream.close();
+  await open(0);
 });
 
 test('the index serves what was missed, in a table where other workspaces have most', async () => {
