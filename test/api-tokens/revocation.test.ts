@@ -95,18 +95,22 @@ describe('what is open ends with the token', () => {
 });
 
 describe('reading a token', () => {
-  it('is one statement at its first use, and none for the next ones', async () => {
+  it('is one statement at its first use, and none for the next ones within a second', async () => {
     const { headers } = await issueToken(here, owner);
     const { pool } = here.database;
     const asked: string[] = [];
     const original = pool.query.bind(pool) as (query: { text: string }) => unknown;
     const spy = vi.spyOn(pool, 'query').mockImplementation(((query: { text: string }) => {
-      if (query.text.includes('api_tokens')) asked.push(query.text);
+      if (query.text.includes('t.token_hash = any')) asked.push(query.text);
       return original(query);
     }) as never);
+    const begun = performance.now();
     await Promise.all([me(here, headers), me(here, headers)]);
     for (let i = 0; i < 5; i++) await me(here, headers);
     spy.mockRestore();
-    expect(asked).toHaveLength(1);
+    // what was read is used for a second, and a slow machine needs longer for the seven
+    const seconds = Math.floor((performance.now() - begun) / 1_000);
+    expect(asked.length).toBeGreaterThan(0);
+    expect(asked.length).toBeLessThanOrEqual(1 + seconds);
   });
 });
