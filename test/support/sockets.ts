@@ -44,7 +44,7 @@ export async function openSocket(url: string, headers: Record<string, string> = 
           if (!found) throw new Error(`no such message among ${JSON.stringify(messages)}; closed with ${code}`);
           return found;
         },
-        { timeout: 10_000, interval: 5 },
+        { timeout: 25_000, interval: 5 },
       ),
     closed: () =>
       vi.waitFor(
@@ -52,7 +52,7 @@ export async function openSocket(url: string, headers: Record<string, string> = 
           if (code === null) throw new Error('the socket is open');
           return code;
         },
-        { timeout: 10_000, interval: 5 },
+        { timeout: 25_000, interval: 5 },
       ),
     get closeReason() {
       return closeReason;
@@ -119,7 +119,7 @@ export async function openEvents(url: string, init: RequestInit): Promise<EventS
           if (!found) throw new Error(`no such event among ${JSON.stringify(events)}`);
           return found;
         },
-        { timeout: 10_000, interval: 5 },
+        { timeout: 25_000, interval: 5 },
       ),
     ended,
     close: () => abort.abort(),
