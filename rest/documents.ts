@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import type { ASTNode, DocumentNode, FragmentDefinitionNode, OperationDefinitionNode } from 'graphql';
@@ -43,16 +44,20 @@ export interface Documents {
   operations: OperationSource[];
   fragments: Map<string, FragmentDefinitionNode>;
   problems: string[];
+  /** SHA-256 of the names and the texts of all files, hexadecimal. */
+  digest: string;
 }
 
 /** Reads every `*.graphql` below `dir`. Returns syntax errors and duplicate names as `problems`. */
 export function readDocuments(dir: string): Documents {
-  const found: Documents = { operations: [], fragments: new Map(), problems: [] };
+  const found: Documents = { operations: [], fragments: new Map(), problems: [], digest: '' };
+  const hash = createHash('sha256');
   const names = new Map<string, OperationSource>();
   const files = readdirSync(dir, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.graphql'));
   for (const path of files.sort()) {
     const file = join(dir, path);
     const source = new Source(readFileSync(file, 'utf8'), file);
+    hash.update(`${path}\0${source.body}\0`);
     try {
       for (const node of parse(source).definitions) {
         if (node.kind === Kind.FRAGMENT_DEFINITION) addFragment(found, node);
@@ -66,6 +71,7 @@ export function readDocuments(dir: string): Documents {
     }
   }
   if (files.length === 0) found.problems.push(`${dir} holds no *.graphql file.`);
+  found.digest = hash.digest('hex');
   return found;
 }
 

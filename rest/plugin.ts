@@ -58,6 +58,8 @@ export interface RestOptions {
    * Folder of `*.graphql` documents, read recursively. Those below `additions/` are marked `x-addition` in OpenAPI.
    */
   operationsDir: string;
+  /** Whether documents with this digest are known to be valid. Without it, they are validated. */
+  wereValid?: (digest: string) => boolean;
   /**
    * Identifies the caller; `null` when there is none. Called once per request, after the body was parsed. Must not
    * throw for bad tokens.
@@ -106,7 +108,7 @@ const CLOSING_MS = 500;
  */
 export const restPlugin: FastifyPluginAsync<RestOptions> = async (server, options) => {
   const streams = new EventStreams();
-  const operations = compileOperations(options.schema, options.operationsDir);
+  const operations = compileOperations(options.schema, options.operationsDir, options.wereValid);
   server.setErrorHandler((error, request, reply) => sendError(error, request, reply, options.onFault));
   server.addHook('preClose', async () => {
     // a source that knows of the shutdown sends its closing event itself

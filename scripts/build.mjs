@@ -9,15 +9,24 @@ export const builtService = path.join(root, 'dist', 'service', 'main.js');
 
 const built = {
   name: 'build',
-  inputs: ['src', 'rest', 'tsconfig.json', 'tsconfig.build.json', 'rolldown.config.mjs', 'package-lock.json'],
-  outputs: ['dist/src/main.js', 'dist/service/main.js'],
+  inputs: [
+    'src',
+    'rest',
+    'tsconfig.json',
+    'tsconfig.build.json',
+    'rolldown.config.mjs',
+    'scripts/check-built.mjs',
+    'package-lock.json',
+  ],
+  outputs: ['dist/src/main.js', 'dist/service/main.js', 'dist/service/checks.json'],
 };
 
 /** Whether {@link builtService} is what the sources say now. */
 export const isBuilt = () => isCurrent(built);
 
 /**
- * Runs the generators, compiles `src` and `rest` to `dist` and bundles the service, unless nothing changed.
+ * Runs the generators, compiles `src` and `rest` to `dist`, bundles the service and checks its data files, unless
+ * nothing changed.
  * @returns {boolean} whether it built
  */
 export function buildIfChanged() {
@@ -29,6 +38,7 @@ function build() {
   rmSync(path.join(root, 'dist'), { recursive: true, force: true }); // it may have modules of deleted sources
   run('tsc', ['-p', 'tsconfig.build.json']);
   run('rolldown', ['-c', 'rolldown.config.mjs', '--logLevel', 'warn']);
+  runToEnd(process.execPath, [path.join('scripts', 'check-built.mjs')]);
 }
 
 /**
@@ -38,11 +48,15 @@ function build() {
 function run(tool, args) {
   const file = path.join(root, 'node_modules', '.bin', tool);
   if (!existsSync(file)) throw new Error(`${tool} is not installed. Run \`npm ci --include=dev\`.`);
-  const { error, status, stdout, stderr } = spawnSync(file, args, {
-    cwd: root,
-    encoding: 'utf8',
-    shell: process.platform === 'win32',
-  });
+  runToEnd(file, args, process.platform === 'win32');
+}
+
+/**
+ * @param {string} file
+ * @param {readonly string[]} args
+ */
+function runToEnd(file, args, shell = false) {
+  const { error, status, stdout, stderr } = spawnSync(file, args, { cwd: root, encoding: 'utf8', shell });
   if (error) throw error;
   if (status !== 0) throw new Error(`The build failed:\n${stdout}${stderr}`);
 }

@@ -46,6 +46,7 @@ import { cutOffSlowSenders, UPLOAD_TIMEOUT_MS } from './http/slow-senders.ts';
 import { addSsoRoutes } from './http/sso-routes.ts';
 import { addStartPage } from './http/start-page.ts';
 import { operationsDir } from './paths.ts';
+import { wereChecked } from './platform/build-checks.ts';
 import { every } from './platform/every.ts';
 import { Jobs } from './platform/jobs/jobs.ts';
 import { enforceRetention } from './platform/jobs/retention.ts';
@@ -234,6 +235,7 @@ function restOptions({ publicUrl, maxUploadBytes }: Config, services: Services):
   return {
     schema,
     operationsDir,
+    wereValid: (digest) => wereChecked('operations', digest),
     principal: (request) => request.caller.principal,
     context: (request, _principal, operation, versions) => {
       if (versions) request.caller.request.expectation = new Expectation(versions);

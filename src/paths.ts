@@ -19,7 +19,10 @@ export const operationsDir = path.join(projectRoot, 'rest', 'operations');
 export const migrationsDir = path.join(projectRoot, 'prisma', 'migrations');
 
 /** Whether the service runs from its sources, as in tests, instead of what was built. */
-const isFromSources = import.meta.url.endsWith('.ts');
+export const isFromSources = import.meta.url.endsWith('.ts');
+
+/** Which files the build has checked (`platform/build-checks.ts`). */
+export const buildChecksFile = path.join(projectRoot, 'dist', 'service', 'checks.json');
 
 /** How to start a module of `src` in a thread or process. @param module its path in `src`, without extension */
 export const moduleOf = (module: string): { file: string; execArgv: string[] } =>

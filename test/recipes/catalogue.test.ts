@@ -3,6 +3,8 @@ import os from 'node:os';
 import path from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { isBuilt } from '../../scripts/build.mjs';
+import { buildChecksFile } from '../../src/paths.ts';
 import { builtInRecipesDir, faultsOf, readBuiltInRecipes } from '../../src/recipes/built-in-recipes.ts';
 import type { RecipeDocument } from '../../src/recipes/recipe-document.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
@@ -123,6 +125,35 @@ test('every member reads them, a stranger does not', async () => {
       status: 403,
       body: { details: { required_permission: 'organization:access' } },
     });
+});
+
+test('only files that are those of the build are not checked again', () => {
+  const dir = mkdtempSync(path.join(os.tmpdir(), 'recipes-'));
+  const write = (change: object) =>
+    writeFileSync(path.join(dir, 'doc-qa.json'), JSON.stringify({ ...read('doc-qa.json'), ...change }));
+  let known = '';
+  const isKnown = (digest: string) => digest === known;
+  try {
+    write({});
+    readBuiltInRecipes(dir, (digest) => {
+      known = digest;
+      return false;
+    });
+    expect(readBuiltInRecipes(dir, isKnown)).toEqual(readBuiltInRecipes(dir));
+    write({ surprise: 1 });
+    expect(() => readBuiltInRecipes(dir, isKnown)).toThrow(/doc-qa\.json cannot be used\. .*additional properties/);
+    expect(readBuiltInRecipes(dir, () => true)).toHaveLength(1);
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
+});
+
+test.runIf(isBuilt())('the files are those that the build has checked', () => {
+  readBuiltInRecipes(builtInRecipesDir, (digest) => {
+    expect(JSON.parse(readFileSync(buildChecksFile, 'utf8'))).toMatchObject({ recipes: digest });
+    return true;
+  });
+  expect.assertions(1);
 });
 
 test('a file that is wrong stops the start, which names the file and the places', () => {

@@ -1,5 +1,10 @@
+import { readFileSync } from 'node:fs';
+import { print } from 'graphql';
 import { afterAll, describe, expect, it } from 'vitest';
 import { compileOperations } from '../../rest/compile.ts';
+import { readDocuments } from '../../rest/documents.ts';
+import { isBuilt } from '../../scripts/build.mjs';
+import { buildChecksFile, operationsDir } from '../../src/paths.ts';
 import { folderOf, removeFolders, toySchema } from './toy.ts';
 
 afterAll(removeFolders);
@@ -372,5 +377,43 @@ describe('a mistake in the documents stops the start, naming file, line and colu
       'b.graphql': 'query B @rest(method: GET, path: "/v1/{b}") { health @body }',
     };
     expect(() => compile(documents)).toThrow(/a\.graphql:1:\d+ [^\n]+\n[^\n]+b\.graphql:1:\d+/);
+  });
+});
+
+describe('documents that are known to be valid', () => {
+  const documents = {
+    'items.graphql': `query Items ${rest} { item(id: "1") @body { ...Item } }`,
+    'fragments.graphql': 'fragment Item on Item { item_id: id name }',
+  };
+  const digestOf = (texts: Record<string, string>) => readDocuments(folderOf(texts)).digest;
+  const known = digestOf(documents);
+  const wereValid = (digest: string) => digest === known;
+
+  it('give the same operations without being validated', () => {
+    const [operation] = compileOperations(toySchema(), folderOf(documents), wereValid);
+    expect(print(operation!.document)).toBe(print(compile(documents)[0]!.document));
+    const wrong = { ...documents, 'fragments.graphql': 'fragment Item on Item { ownerId owner_id: id }' };
+    const trusted = digestOf(wrong);
+    expect(() => compileOperations(toySchema(), folderOf(wrong), (digest) => digest === trusted)).not.toThrow();
+  });
+
+  it.each([
+    ['another text', { 'items.graphql': documents['items.graphql'].replace('...Item', 'nme') }, /"nme"/],
+    ['another name of a file', { 'items.graphql': '', 'more.graphql': documents['items.graphql'] }, /Syntax Error/],
+    ['a further file', { 'more.graphql': `query More ${rest} { helth @body }` }, /"helth"/],
+    [
+      'a mistake that only the rewritten document has',
+      {
+        'items.graphql': `query Items ${rest} { item(id: "1") @body { ...Item ownerId owner_id: id } }`,
+      },
+      /"owner_id" conflict/,
+    ],
+  ])('are others with %s, and validated', (_what, change, expected) => {
+    expect(() => compileOperations(toySchema(), folderOf({ ...documents, ...change }), wereValid)).toThrow(expected);
+  });
+
+  it.runIf(isBuilt())('are those that the build has checked', () => {
+    const checks = JSON.parse(readFileSync(buildChecksFile, 'utf8'));
+    expect(checks).toMatchObject({ operations: readDocuments(operationsDir).digest });
   });
 });
