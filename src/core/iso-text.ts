@@ -5,22 +5,34 @@ const padded = (count: number, digits: number) =>
 const two = padded(60, 2);
 const three = padded(1_000, 3);
 
-let knownDay = Number.NaN;
+let knownTime = Number.NaN;
 let knownText = '';
+let knownDay = Number.NaN;
+let knownStart = '';
 
 /**
  * `date.toISOString()`, but three times as fast for consecutive dates of one day: a page of 50 rows has a hundred.
+ * Equal ones that follow each other share one text: those of a row that never changed, and of rows that came together.
  * @throws RangeError for an invalid date
  */
 export function isoText(date: Date): string {
   const time = date.getTime();
+  if (time !== knownTime) {
+    knownText = textOf(date, time);
+    knownTime = time;
+  }
+  return knownText;
+}
+
+function textOf(date: Date, time: number): string {
   const day = Math.floor(time / DAY_MS);
   if (day !== knownDay) {
-    knownText = date.toISOString().slice(0, -'00:00:00.000Z'.length);
+    knownStart = date.toISOString().slice(0, -'00:00:00.000Z'.length);
     knownDay = day;
   }
   const ms = time - day * DAY_MS;
   const seconds = Math.floor(ms / 1_000);
   const minutes = Math.floor(seconds / 60);
-  return `${knownText}${two[Math.floor(minutes / 60)]}:${two[minutes % 60]}:${two[seconds % 60]}.${three[ms % 1_000]}Z`;
+  const hour = two[Math.floor(minutes / 60)];
+  return `${knownStart}${hour}:${two[minutes % 60]}:${two[seconds % 60]}.${three[ms % 1_000]}Z`;
 }

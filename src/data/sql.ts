@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
 import pg from 'pg';
 import { type MarkedRows, PreparedRead } from '../platform/postgres/prepared-read.ts';
 import type { Query } from '../platform/postgres/transaction.ts';
@@ -8,6 +9,9 @@ import type { Query } from '../platform/postgres/transaction.ts';
  * update sets, and every choice is a separate text. Texts beyond the limit run unprepared.
  */
 const MAX_PREPARED = 1_000;
+
+/** Before anything is made of more rows than these, which were parsed in one go, other requests have their turn. */
+const MANY_ROWS = 200;
 
 const names = new Map<string, string>();
 
@@ -126,7 +130,9 @@ export class Sql {
   async #read<Row, Mark>(text: string, values: unknown[]): Promise<MarkedRows<Row, Mark>> {
     const query = new PreparedRead(nameOf(text), text, values, types);
     // the driver returns what the query calls back with, and its types know nothing of queries of other classes
-    return (await this.#pool.query(query as unknown as pg.QueryConfig)) as unknown as MarkedRows<Row, Mark>;
+    const found = (await this.#pool.query(query as unknown as pg.QueryConfig)) as unknown as MarkedRows<Row, Mark>;
+    if (found.rows.length > MANY_ROWS) await setImmediate();
+    return found;
   }
 
   #query(text: string, values: unknown[]) {

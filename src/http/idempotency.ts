@@ -106,7 +106,8 @@ export function addIdempotency(
   server.addHook('onSend', (request, reply, payload, done) => {
     const id = request.caller?.request.idempotencyId;
     if (!id) return done(null, payload);
-    const body = typeof payload === 'string' ? payload : '';
+    // a long answer is sent as bytes
+    const body = typeof payload === 'string' || Buffer.isBuffer(payload) ? payload.toString() : '';
     keep(sql, seal, id, request, reply, body, (error) => (error ? done(error) : done(null, payload)));
   });
 }

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import {
   buildSchema,
   execute,
@@ -361,5 +362,52 @@ describe('a plan', () => {
       expect(await plan.run({}, {})).toEqual({ data: { a: JSON.stringify({ text, deep: { text } }) } });
     }
     expect(globalThis).not.toHaveProperty('pwned');
+  });
+});
+
+describe('lists that arrive together', () => {
+  const Item = new GraphQLObjectType({
+    name: 'Item',
+    fields: { n: { type: GraphQLInt }, asked: { type: GraphQLInt, resolve: ({ n }: { n: number }) => asked(n) } },
+  });
+  const Shelf = new GraphQLObjectType({
+    name: 'Shelf',
+    fields: { items: { type: listOf(Item), resolve: async (items) => loaded.then(() => items as object[]) } },
+  });
+  const shelves = Array.from({ length: 60 }, () => Array.from({ length: 50 }, (_, n) => ({ n })));
+  const fields = { shelves: { type: listOf(Shelf), resolve: () => shelves } };
+  const own = new GraphQLSchema({ query: new GraphQLObjectType({ name: 'Query', fields }) });
+  let loaded: Promise<void>;
+  let asked: (n: number) => number;
+
+  /** The answer, and how often the event loop came around meanwhile. */
+  const turnsOf = async (query: string) => {
+    const document = parse(query);
+    loaded = setImmediate();
+    let turns = 0;
+    const turnsOfAsked = new Set<number>();
+    asked = (n) => {
+      turnsOfAsked.add(turns);
+      return n;
+    };
+    let isDone = false;
+    const running = Promise.resolve(new Plan(own, document, operationOf(document)).run({}, {})).finally(() => {
+      isDone = true;
+    });
+    while (!isDone) {
+      await setImmediate();
+      turns++;
+    }
+    const counts = { turns, turnsOfAsked: turnsOfAsked.size };
+    expect(await answer(running)).toBe(await answer(execute({ schema: own, document })));
+    return counts;
+  };
+
+  test('are completed in portions, between which the event loop serves others', async () => {
+    expect((await turnsOf('{ shelves { items { n } } }')).turns).toBeGreaterThanOrEqual(6);
+  });
+
+  test('call all their resolvers in one turn: what these ask for is read together', async () => {
+    expect((await turnsOf('{ shelves { items { n asked } } }')).turnsOfAsked).toBe(1);
   });
 });

@@ -313,3 +313,33 @@ test('a hub with 12,000 relations gives its 500 most important neighbours, and n
   const shown = [found.root, ...found.connected_entities].map(({ relations }) => relations.length);
   expect(Math.max(...shown)).toBe(5);
 });
+
+test('a traversal with an idempotency key is repeated to the byte, also where it is written in portions', async () => {
+  const graph = await createGraph(app);
+  const { entity_id: hub } = await graph.entity('Hub');
+  await app.database.pool.query(
+    `with other as (
+      insert into entities (id, org_id, workspace_id, app_id, namespace_id, name, identity_key)
+        select 'ent_' || lpad(n::text, 20, '0') || right($1, 6), org_id, workspace_id, app_id, namespace_id, 'é' || n,
+          n::text
+        from entities, generate_series(1, 120) n where id = $1
+        returning *)
+    insert into entity_relations (id, org_id, workspace_id, app_id, namespace_id, source_entity_id, target_entity_id,
+        relation_type)
+      select 'rel_' || substr(id, 5), org_id, workspace_id, app_id, namespace_id, $1, id, 'has' from other`,
+    [hub],
+  );
+  const ask = (key: object = {}) =>
+    app.server.inject({
+      method: 'POST',
+      url: `${graph.url}/entities/${hub}/traverse`,
+      headers: { ...graph.who.headers, ...key },
+      payload: {},
+    });
+  const key = { 'idempotency-key': 'around' };
+  const [plain, first, again] = [await ask(), await ask(key), await ask(key)];
+  expect(plain.json<Traversal>().connected_entities).toHaveLength(120);
+  expect(plain.headers['content-length']).toBe(String(Buffer.byteLength(plain.body)));
+  expect([first.body, again.body]).toEqual([plain.body, plain.body]);
+  expect(again.headers['idempotent-replayed']).toBe('true');
+});

@@ -19,7 +19,7 @@ test('a body has the text that JSON.stringify gives, however long its lists are'
     [...items, undefined],
     { total: 250, gone: undefined, 'a "key"': items, next: null, at, other: items.slice(0, 3), more: items },
   ];
-  for (const body of bodies) expect(await jsonTextOf(body)).toBe(JSON.stringify(body));
+  for (const body of bodies) expect((await jsonTextOf(body))?.toString()).toBe(JSON.stringify(body));
 });
 
 test('between the portions of a long list, the event loop serves others', async () => {

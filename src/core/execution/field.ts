@@ -5,8 +5,10 @@ import {
   type GraphQLFieldResolver,
   type GraphQLLeafType,
   type GraphQLObjectType,
+  getNamedType,
   isLeafType,
   isNonNullType,
+  isObjectType,
   type SelectionSetNode,
 } from 'graphql';
 import { completerOf } from './completion.ts';
@@ -29,6 +31,7 @@ export class PlannedField implements Field {
   readonly column: GraphQLLeafType | null;
   readonly #collect: Collect;
   readonly #known = new Map<GraphQLObjectType, Selection>();
+  #isPlain: boolean | undefined;
 
   constructor(
     collect: Collect,
@@ -48,6 +51,15 @@ export class PlannedField implements Field {
     this.complete = completerOf(definition.type);
     const type = isNonNullType(definition.type) ? definition.type.ofType : definition.type;
     this.column = this.resolve === defaultFieldResolver && isLeafType(type) ? type : null;
+  }
+
+  get isPlain(): boolean {
+    if (this.#isPlain === undefined) {
+      const type = getNamedType(this.definition.type);
+      const isObject = isObjectType(type) && !type.isTypeOf;
+      this.#isPlain = isObject && this.selectionOf(type).fields.every(({ column }) => column !== null);
+    }
+    return this.#isPlain;
   }
 
   selectionOf(type: GraphQLObjectType): Selection {

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import {
   type GraphQLError,
   type GraphQLResolveInfo,
@@ -8,6 +9,9 @@ import {
 import { completeLeaf, nullError } from './completion.ts';
 import { type Execution, type Field, isPromise, type Operation, type Selection, type Values } from './types.ts';
 
+/** Objects of nested lists that are completed at once. */
+const PORTION = 500;
+
 /** See {@link Execution}. */
 export class Run implements Execution {
   readonly operation: Operation;
@@ -15,6 +19,9 @@ export class Run implements Execution {
   readonly errors: GraphQLError[] = [];
   readonly #variables: Values;
   readonly #failedAt = new Set<ResponsePath | undefined>();
+  #turn: Promise<void> | null = null;
+  /** Objects that are completed in this turn. */
+  #inTurn = 0;
 
   constructor(operation: Operation, contextValue: unknown, variables: Values) {
     this.operation = operation;
@@ -89,7 +96,7 @@ export class Run implements Execution {
       const args = field.argumentsOf(this.#variables);
       const result: unknown = field.resolve(source, args, this.contextValue, info);
       const completed = isPromise(result)
-        ? result.then((resolved) => field.complete(this, field, info, path, resolved))
+        ? result.then((resolved) => this.#completeAwaited(field, info, path, resolved))
         : field.complete(this, field, info, path, result);
       return isPromise(completed)
         ? completed.then(undefined, (error: unknown) => this.failed(field, field.isNonNull, path, error))
@@ -97,6 +104,27 @@ export class Run implements Execution {
     } catch (error) {
       return this.failed(field, field.isNonNull, path, error);
     }
+  }
+
+  /**
+   * Lists that were read together arrive together, hundreds of them: they are completed in portions, between which
+   * other requests have their turn. Only what calls no resolver can wait: what resolvers ask for together is read
+   * together.
+   */
+  #completeAwaited(field: Field, info: GraphQLResolveInfo, path: ResponsePath, value: unknown): unknown {
+    const turn = Array.isArray(value) && field.isPlain ? this.#turnFor(value.length) : null;
+    if (!turn) return field.complete(this, field, info, path, value);
+    return turn.then(() => field.complete(this, field, info, path, value));
+  }
+
+  /** When so many more objects may be completed; `null` for now. */
+  #turnFor(objects: number): Promise<void> | null {
+    if (this.#inTurn > 0 && this.#inTurn + objects > PORTION) {
+      this.#inTurn = 0;
+      this.#turn = (this.#turn ?? Promise.resolve()).then(() => setImmediate());
+    }
+    this.#inTurn += objects;
+    return this.#turn;
   }
 
   #infoOf({ definition, nodes, parentType }: Field, path: ResponsePath): GraphQLResolveInfo {

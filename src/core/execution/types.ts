@@ -37,6 +37,8 @@ export interface Field {
   readonly complete: Complete;
   /** The leaf type of a value that is read from a property of its object; else `null`. */
   readonly column: GraphQLLeafType | null;
+  /** Whether its value has objects, and all that is selected of them is a {@link column}: no resolver is called. */
+  readonly isPlain: boolean;
   /** @throws GraphQLError for invalid arguments */
   argumentsOf(variables: Values): Values;
   /** The selection of this field for an object type. */
