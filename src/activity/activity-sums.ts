@@ -35,8 +35,8 @@ export interface SumFilters extends Range {
   success?: boolean | null;
 }
 
-/** What the sums are given by: the number of the scope, and perhaps the kind of record. */
-type Grouping = 'scope' | 'kind';
+/** What is given of each scope, by its number: only how many records it has, or the sums of each kind. */
+type Grouping = 'count' | 'kind';
 
 /** Whose sums a statement reads, and what it gives. */
 interface Form {
@@ -50,11 +50,32 @@ interface Form {
 
 const TOKENS = `case when jsonb_typeof(t.token_usage -> 'total') = 'number'
   then (t.token_usage ->> 'total')::float8 else 0 end`;
-const RECORD = `t.action, coalesce(t.resource_type, '') as resource_type, t.success, 1::float8 as requests,
-  t.duration_ms::float8 as duration_ms, ${TOKENS} as tokens`;
+/** What records add up to, and what they are filtered and grouped by. */
+const ofRecord = {
+  action: 't.action',
+  resource_type: `coalesce(t.resource_type, '')`,
+  success: 't.success',
+  requests: '1::float8',
+  duration_ms: 't.duration_ms::float8',
+  tokens: TOKENS,
+} as const;
+type Column = keyof typeof ofRecord;
 
 /** The same of kept sums. Adding up 64-bit integers would cost more than reading them. */
-const SUMS = 's.requests::float8 as requests, s.duration_ms::float8 as duration_ms, s.tokens::float8 as tokens';
+const ofSums = {
+  action: 's.action',
+  resource_type: 's.resource_type',
+  success: 's.success',
+  requests: 's.requests::float8',
+  duration_ms: 's.duration_ms::float8',
+  tokens: 's.tokens::float8',
+} as const satisfies Record<Column, string>;
+
+const KINDS = ['action', 'resource_type', 'success'] as const;
+const NUMBERS = ['requests', 'duration_ms', 'tokens'] as const;
+
+const selected = (from: Readonly<Record<Column, string>>, columns: readonly Column[]): string =>
+  columns.map((column) => `${from[column]} as ${column}`).join(', ');
 
 /** The records that are not summed yet. */
 const LATEST = `select * from activity r where (r.xid, r.id) >= (f.xid, f.record_id) order by r.xid, r.id
@@ -130,13 +151,22 @@ const isDivided = (span: string, start: string): string => `exists (select from 
  */
 function textOf({ kind, ofUser, by, filters, isOne }: Form): string {
   const scope = kind === 'organization' ? `'organization'` : `'${kind} ' || id`;
-  const kinds = by === 'kind' ? `, p.action, p.resource_type as "resourceType", p.success` : '';
+  const isCount = by === 'count';
+  const columns = isCount ? [...filters.map((name) => filtered[name]), NUMBERS[0]] : [...KINDS, ...NUMBERS];
+  const [ofEach, kept] = [selected(ofRecord, columns), selected(ofSums, columns)];
+  const [found, groups] = isCount
+    ? ['', isOne ? '' : 'group by p.at']
+    : [
+        `, p.action, p.resource_type as "resourceType", p.success, sum(p.sign * p.duration_ms) as "durationMs",
+    sum(p.sign * p.tokens) as tokens`,
+        `group by p.at, p.action, p.resource_type, p.success having sum(p.sign * p.requests) > 0`,
+      ];
   const conditions = filters.map((name, index) => `p.${filtered[name]} = $${index + 5}`);
   const latest = `${isOf(kind, ofUser)} and t.timestamp >= k.since and t.timestamp < k.until`;
   const ofOne = `select k.at, k.sign from sums k where ${latest} offset 0`;
   return `with k as materialized (
     select org_id, id, user_id, at, ${scope} as scope
-    from ${given(1, { org_id: 'text', id: 'text', user_id: 'text', at: 'int' })}),
+    from ${given(1, { org_id: 'text', id: 'text', user_id: 'text', at: 'int' })}${isOne ? ' limit 1' : ''}),
   parts as materialized (
     select k.*, g.since, g.until, g.sums_span, g.sums_since, g.sums_until, g.less_span, g.less_since, g.less_until,
       ${isDivided('g.span', 'g.start')} as divided,
@@ -151,35 +181,40 @@ function textOf({ kind, ofUser, by, filters, isOne }: Form): string {
     union all
     select org_id, id, user_id, at, scope, less_span, less_since, less_until, -1 from parts
     where divided and less_span is not null)
-  select p.at${kinds}, sum(p.sign * p.requests) as requests, sum(p.sign * p.duration_ms) as "durationMs",
-    sum(p.sign * p.tokens) as tokens
+  select ${isCount && isOne ? '0 as at, coalesce(sum(p.sign * p.requests), 0)' : 'p.at, sum(p.sign * p.requests)'}
+    as requests${found}
   from (
     select k.at, k.sign, e.* from sums k
-    cross join lateral (select s.action, s.resource_type, s.success, ${SUMS}
+    cross join lateral (select ${kept}
       from activity_sums s where s.org_id = k.org_id and s.scope = k.scope and s.user_id = k.user_id
         and s.span = k.span and s.start >= k.since and s.start < k.until offset 0) e
     union all
     select k.at, 1, e.* from parts k
-    cross join lateral (select ${RECORD} from activity t
+    cross join lateral (select ${ofEach} from activity t
       where ${isOf(kind, ofUser)} and t.timestamp >= k.since and t.timestamp < k.until offset 0) e
     where k.reached and not k.divided
     union all
-    select k.at, k.sign, ${RECORD} from activity_fold f cross join lateral (${LATEST}) t
+    select k.at, k.sign, ${ofEach} from (select * from activity_fold limit 1) f cross join lateral (${LATEST}) t
     ${isOne ? `cross join lateral (${ofOne}) k` : `join sums k on ${latest}`}
   ) p${conditions.length > 0 ? ` where ${conditions.join(' and ')}` : ''}
-  group by p.at${by === 'kind' ? ', p.action, p.resource_type, p.success' : ''}
-  having sum(p.sign * p.requests) > 0`;
+  ${groups}`;
 }
 
 const texts = new Map<string, string>();
 
-/** The sums of scopes of one kind, by the number of the scope, and by kind of record if it is asked for. */
+/** What `readSums` gives. */
+interface Given {
+  count: { requests: number };
+  kind: ActivitySums & ActivityKind;
+}
+
+/** The number of records, or the sums of each kind of record, of scopes of one kind, by the number of the scope. */
 export async function readSums<By extends Grouping>(
   sql: Sql,
   by: By,
   scopes: readonly ActivityScope[],
   filters: SumFilters,
-): Promise<(ActivitySums & { at: number } & (By extends 'kind' ? ActivityKind : unknown))[]> {
+): Promise<(Given[By] & { at: number })[]> {
   const [first] = scopes;
   if (!first) return [];
   const names = filterNames(filters);
@@ -243,6 +278,8 @@ export function countOfScope(
 /** A point of a series: the sums of the records from its start on, until the next one. */
 export type SeriesPoint = ActivitySums & { start: Date; errors: number };
 
+const OF_SERIES = ['success', ...NUMBERS] as const;
+
 /** A longer span that is not divided has no sums of its parts: only its few records. */
 const seriesText = (kind: ScopeKind, ofUser: boolean): string => `
   with k as materialized (
@@ -255,17 +292,17 @@ const seriesText = (kind: ScopeKind, ofUser: boolean): string => `
     coalesce(sum(p.requests) filter (where not p.success), 0) as errors
   from (
     select e.* from parts k cross join lateral (
-      select s.start, s.success, ${SUMS}
+      select s.start, ${selected(ofSums, OF_SERIES)}
       from activity_sums s where s.org_id = k.org_id and s.scope = k.scope and s.user_id = k.user_id
         and s.span = $4 and s.start >= k.since and s.start < k.until offset 0) e
     where k.divided
     union all
-    select date_trunc($4, e.timestamp, 'UTC'), e.success, 1::float8, e.duration_ms, e.tokens
-    from parts k cross join lateral (select t.timestamp, ${RECORD} from activity t
+    select date_trunc($4, e.timestamp, 'UTC'), e.success, e.requests, e.duration_ms, e.tokens
+    from parts k cross join lateral (select t.timestamp, ${selected(ofRecord, OF_SERIES)} from activity t
       where ${isOf(kind, ofUser)} and t.timestamp >= k.since and t.timestamp < k.until offset 0) e
     where not k.divided
     union all
-    select date_trunc($4, t.timestamp, 'UTC'), t.success, 1::float8, t.duration_ms::float8, ${TOKENS}
+    select date_trunc($4, t.timestamp, 'UTC'), ${selected(ofRecord, OF_SERIES)}
     from activity_fold f cross join lateral (${LATEST}) t
     join parts k on k.divided and ${isOf(kind, ofUser)} and t.timestamp >= k.since and t.timestamp < k.until
     where t.timestamp >= $5 and t.timestamp < $6

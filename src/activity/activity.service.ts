@@ -223,7 +223,7 @@ export class ActivityService {
       const asked = keys.map(
         ([orgId, kind, id, userId]) => ({ orgId, kind, id, userId: userId || null }) as ActivityScope,
       );
-      const rows = await readSums(this.#deps.sql, 'scope', asked, filters);
+      const rows = await readSums(this.#deps.sql, 'count', asked, filters);
       const totals = new Map(rows.map(({ at, requests }) => [at, requests]));
       return asked.map((_, at) => totals.get(at) ?? 0);
     });
