@@ -29,6 +29,7 @@ export class PlannedField implements Field {
   readonly argumentsOf: (variables: Values) => Values;
   readonly complete: Complete;
   readonly column: GraphQLLeafType | null;
+  readonly property: string;
   readonly #collect: Collect;
   readonly #known = new Map<GraphQLObjectType, Selection>();
   #isPlain: boolean | undefined;
@@ -50,7 +51,9 @@ export class PlannedField implements Field {
     this.argumentsOf = argumentsReader(definition, nodes[0]);
     this.complete = completerOf(definition.type);
     const type = isNonNullType(definition.type) ? definition.type.ofType : definition.type;
-    this.column = this.resolve === defaultFieldResolver && isLeafType(type) ? type : null;
+    const property = propertyOf(definition);
+    this.column = property !== null && isLeafType(type) ? type : null;
+    this.property = property ?? definition.name;
   }
 
   get isPlain(): boolean {
@@ -71,4 +74,11 @@ export class PlannedField implements Field {
     }
     return known;
   }
+}
+
+/** The property that the resolver of a field reads, which may have another name; `null` if it does anything else. */
+function propertyOf({ name, resolve = defaultFieldResolver, extensions }: GraphQLField<unknown, unknown>) {
+  if (resolve === defaultFieldResolver) return name;
+  const { pothosExposedField: exposed, pothosOriginalResolve: original } = extensions;
+  return typeof exposed === 'string' && resolve === original ? exposed : null;
 }

@@ -75,9 +75,9 @@ export class Run implements Execution {
 
   /** A plain property of the object: needs nothing of what a resolver would get. */
   #column(field: Field, source: unknown, path: ResponsePath | undefined): unknown {
-    const { column, definition } = field;
-    if (!column || typeof source === 'function') return this.#field(field, source, path);
-    const value = typeof source === 'object' && source !== null ? (source as Values)[definition.name] : undefined;
+    const { column, property } = field;
+    if (!column || typeof source !== 'object' || source === null) return this.#field(field, source, path);
+    const value = (source as Values)[property];
     if (typeof value === 'function' || isPromise(value)) return this.#field(field, source, path);
     try {
       if (value instanceof Error) throw value;

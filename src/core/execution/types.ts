@@ -35,8 +35,10 @@ export interface Field {
   readonly isNonNull: boolean;
   readonly resolve: GraphQLFieldResolver<unknown, unknown>;
   readonly complete: Complete;
-  /** The leaf type of a value that is read from a property of its object; else `null`. */
+  /** The leaf type of a value that is read from a {@link property} of its object; else `null`. */
   readonly column: GraphQLLeafType | null;
+  /** That property. */
+  readonly property: string;
   /** Whether its value has objects, and all that is selected of them is a {@link column}: no resolver is called. */
   readonly isPlain: boolean;
   /** @throws GraphQLError for invalid arguments */
