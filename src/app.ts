@@ -98,7 +98,8 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     publicUrl: () => config.publicUrl ?? listeningUrl(server, config),
     onFault: logFault,
   });
-  await writeBuiltInTools(services.sql);
+  const toolsWritten = writeBuiltInTools(services.sql); // while the routes are made
+  toolsWritten.catch(() => undefined); // reported where it is awaited
   const eventLag = new EventLag(services.sql, logger);
   const limit = new CallerLimit(config);
   const admission = new Admission(services.authentication, limit);
@@ -151,7 +152,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const jobs = new Jobs({ pool: database.pool, tasks: services.jobQueue.tasks, logger, onFault: logFault });
   services.jobQueue.onAdded(() => jobs.wake());
   addMetrics(server, { services, pool: database.pool, eventLag, jobs });
-  await services.storage.load();
+  await Promise.all([toolsWritten, services.storage.load()]);
   jobs.start();
   const endLagWatch = every(
     5_000,

@@ -1,13 +1,13 @@
-import { dictionary } from '@zxcvbn-ts/language-common';
+let common: Promise<ReadonlySet<string>> | undefined;
 
-let common: ReadonlySet<string> | undefined;
+/** The most common passwords, in lower case; read at first use, because they are many. */
+export const commonPasswords = (): Promise<ReadonlySet<string>> => (common ??= read());
 
-/** The most common passwords, in lower case; read at first use. */
-export function commonPasswords(): ReadonlySet<string> {
-  common ??= new Set(
+async function read(): Promise<ReadonlySet<string>> {
+  const { dictionary } = await import('@zxcvbn-ts/language-common');
+  return new Set(
     dictionary['passwords-common']
       .filter((entry): entry is string => typeof entry === 'string')
       .map((entry) => entry.toLowerCase()),
   );
-  return common;
 }

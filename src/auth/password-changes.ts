@@ -49,7 +49,7 @@ export class PasswordChanges {
     const known = await findEmailToken(sql, token, 'reset_password');
     if (!known) throw unauthenticated();
     const owner = await prisma.user.findUniqueOrThrow({ where: { id: known.userId } });
-    ensureGoodPassword(newPassword, owner, config.passwordBlocklist, ['input', 'newPassword']);
+    await ensureGoodPassword(newPassword, owner, config.passwordBlocklist, ['input', 'newPassword']);
     const passwordHash = await passwords.hash(newPassword);
     await changes.run(caller, async (tx) => {
       const used = await useEmailToken(tx, token, ['reset_password']);
@@ -75,7 +75,7 @@ export class PasswordChanges {
     const { userId, sessionId } = sessionOf(actor, 'user:update');
     const currentHash = await currentPassword.check(userId, input.currentPassword);
     const owner = await prisma.user.findUniqueOrThrow({ where: { id: userId } });
-    ensureGoodPassword(input.newPassword, owner, config.passwordBlocklist, ['input', 'newPassword']);
+    await ensureGoodPassword(input.newPassword, owner, config.passwordBlocklist, ['input', 'newPassword']);
     const passwordHash = await passwords.hash(input.newPassword);
     await changes.run(actor, async (tx) => {
       // somebody else may have changed it meanwhile

@@ -5,16 +5,16 @@ import { commonPasswords } from './common-passwords.ts';
 export const passwordBounds = { minLength: 8, maxLength: 128, sensitive: true } as const;
 
 /** @throws InputError when the password is the user's own name or address, or one of the most common ones */
-export function ensureGoodPassword(
+export async function ensureGoodPassword(
   password: string,
   user: { username: string; email: string },
   useBlocklist: boolean,
   path: string[],
-): void {
+): Promise<void> {
   const lower = password.toLowerCase();
   if (lower === user.username.toLowerCase() || lower === user.email.toLowerCase()) {
     throw invalidInput(path, 'the password must not be the user name or the e-mail address');
   }
-  if (useBlocklist && commonPasswords().has(lower))
+  if (useBlocklist && (await commonPasswords()).has(lower))
     throw invalidInput(path, 'this password is one of the most common ones: choose another');
 }

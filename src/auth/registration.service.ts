@@ -128,7 +128,7 @@ export class RegistrationService {
    * @returns the hash
    */
   async #prepare(input: NewAccount, path: string[]): Promise<string> {
-    ensureGoodPassword(input.password, input, this.#deps.config.passwordBlocklist, path);
+    await ensureGoodPassword(input.password, input, this.#deps.config.passwordBlocklist, path);
     await this.#refuseTaken(input);
     return this.#deps.passwords.hash(input.password);
   }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { SAML } from '@node-saml/node-saml';
+import type { SAML } from '@node-saml/node-saml';
 import { certificateBlocks } from '../../identity-providers/certificates.ts';
 import { SsoRefusal } from '../sso-refusal.ts';
 import type { SentLogout } from './logout-check.ts';
@@ -63,7 +63,8 @@ export class LogoutProfile {
       nameIDFormat: session.nameIdFormat ?? UNSPECIFIED,
       ...(sessionIndex === null ? {} : { sessionIndex }),
     };
-    const url = await this.#library(provider, requestId).getLogoutUrlAsync(user, '', {});
+    const saml = await this.#library(provider, requestId);
+    const url = await saml.getLogoutUrlAsync(user, '', {});
     return this.#sign(provider, 'SAMLRequest', url, '');
   }
 
@@ -74,7 +75,8 @@ export class LogoutProfile {
   ): Promise<string> {
     const request = { ID: requestId, issuer: provider.entityId, nameID: '', nameIDFormat: UNSPECIFIED };
     const id = `_${randomBytes(20).toString('hex')}`;
-    const url = await this.#library(provider, id).getLogoutResponseUrlAsync(request, '', {}, true);
+    const saml = await this.#library(provider, id);
+    const url = await saml.getLogoutResponseUrlAsync(request, '', {}, true);
     return this.#sign(provider, 'SAMLResponse', url, relayState);
   }
 
@@ -89,7 +91,8 @@ export class LogoutProfile {
     return signedRedirect(sloUrl, { name, message, relayState }, privateKey);
   }
 
-  #library(provider: LogoutProvider, id: string): SAML {
+  async #library(provider: LogoutProvider, id: string): Promise<SAML> {
+    const { SAML } = await import('@node-saml/node-saml'); // large: not before there is a provider
     const { acsUrl, entityId } = this.#service.addressesFor(provider);
     return new SAML({
       callbackUrl: acsUrl,

@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { promisify } from 'node:util';
 import { inflateRaw } from 'node:zlib';
-import { parseXml2JsFromString } from '@node-saml/node-saml/lib/xml.js';
 import { SsoRefusal } from '../sso-refusal.ts';
 
 /** Bytes of a message. Honest ones have a few thousand. */
@@ -32,14 +31,4 @@ export function bytesOf(message: string): Buffer {
 function textOf(bytes: Buffer): string {
   if (!isUtf8(bytes)) throw new SsoRefusal('the message is not UTF-8');
   return bytes.toString('utf8');
-}
-
-/**
- * XML that is not well-formed goes no further: the parser that checks signatures would only warn, on the console.
- * @throws SsoRefusal
- */
-export async function checkForm(xml: string): Promise<void> {
-  await parseXml2JsFromString(xml).catch(() => {
-    throw new SsoRefusal('the message is not well-formed XML');
-  });
 }

@@ -1,7 +1,7 @@
 import type { SAML } from '@node-saml/node-saml';
 import type { AcceptedAssertion } from './assertion.ts';
 import type { MessageChecks } from './message-checks.ts';
-import { type ServiceAddresses, samlLibrary } from './saml-library.ts';
+import type { ServiceAddresses } from './saml-library.ts';
 import type { SamlProvider } from './saml-provider.ts';
 import type { ServiceKey } from './service-key.ts';
 
@@ -89,6 +89,7 @@ export class ServiceProvider {
 
   async #library(provider: SamlProvider, { requestId, signs }: { requestId: string; signs: boolean }): Promise<SAML> {
     const pair = await this.#key.pair();
+    const { samlLibrary } = await import('./saml-library.ts'); // large, and few organizations have such a provider
     return samlLibrary(provider, {
       addresses: this.addressesFor(provider),
       requestId,

@@ -1,8 +1,9 @@
 import { SsoRefusal } from '../sso-refusal.ts';
 import { type AcceptedAssertion, acceptAssertion } from './assertion.ts';
 import { decrypted } from './decryption.ts';
+import { checkForm } from './message-form.ts';
 import { checkDecrypted, checkResponse, checkSignatures } from './message-rules.ts';
-import { checkForm, decoded } from './message-text.ts';
+import { decoded } from './message-text.ts';
 import { type OutlineElement, outlineOf } from './outline.ts';
 import { type ServiceAddresses, samlLibrary } from './saml-library.ts';
 import type { SamlProvider } from './saml-provider.ts';
