@@ -40,6 +40,15 @@ afterAll(async () => {
   await database.drop();
 });
 
+/** Resolves when all records can be summed: no transaction of the server that began before them runs any more. */
+const canBeSummed = () =>
+  expect
+    .poll(async () => {
+      const text = 'select from activity where xid >= pg_snapshot_xmin(pg_current_snapshot()) limit 1';
+      return (await pool.query(text)).rowCount;
+    })
+    .toBe(0);
+
 const pick = <T>(of: readonly T[]): T => of[Math.floor(Math.random() * of.length)]!;
 /** The beginning of a month, with days and hours on both sides: `now` is as good as any other time. */
 const turn = startOf('month', new Date());
@@ -235,6 +244,7 @@ describe('the sums of activity records', () => {
       );
     await write('org_few', 60);
     await write('org_many', 3600);
+    await canBeSummed();
     await expect
       .poll(async () => (await pool.query<{ more: boolean }>('select fold_activity(1000) as more')).rows[0]!.more)
       .toBe(false);
@@ -256,6 +266,7 @@ describe('the sums of activity records', () => {
        select 'act_step' || i, '2031-05-06T07:00:00Z', $1, 'user', 'read', 200, true from generate_series(1, 2500) i`,
       [org],
     );
+    await canBeSummed();
     const steps: number[] = [];
     let isMore = true;
     while (isMore) {
