@@ -1,7 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { Caller } from '../../src/access/caller.ts';
+import type { Asked } from '../../src/data/find-row.ts';
+import type { Statement } from '../../src/data/writes.ts';
 import type { IdentityProvider } from '../../src/generated/prisma/client.ts';
+import { admissionOf } from '../../src/identity-providers/admission.ts';
 import type { VerifiedIdentity } from '../../src/sso/verified-identity.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { addToWorkspace, caller, createUser, type Person, register } from '../support/person.ts';
@@ -472,6 +475,23 @@ test('of many first sign-ins at once all get the one account', async () => {
   const all = await Promise.all(Array.from({ length: 6 }, () => signIn(provider, identity)));
   expect(new Set(all.map(({ userId }) => userId)).size).toBe(1);
   expect(await rolesOf(all[0]!.userId, owner.orgId)).toEqual({ organization: 'editor', workspaces: [] });
+});
+
+test('who was linked by another sign-in a moment ago is no one who is linked to somebody else', async () => {
+  const { domain, provider } = await company();
+  const identity = identityIn(domain);
+  const { sql } = app.services;
+  let meanwhile: Promise<{ userId: string }> | null = null;
+  // between the look for the subject, which finds nothing, and the look for the address
+  const db: Asked = {
+    async query<Row extends object>(statement: Statement) {
+      const rows = await sql.query<Row>(statement);
+      await (meanwhile ??= signIn(provider, identity));
+      return rows;
+    },
+  };
+  const admission = await admissionOf(db, provider, identity);
+  expect(admission).toMatchObject({ kind: 'linked', account: { id: (await meanwhile!).userId } });
 });
 
 test('a taken user name gets an ending', async () => {
