@@ -171,8 +171,8 @@ export class EventStream implements AsyncIterableIterator<StreamEvent>, Watched 
   }
 
   /**
-   * Whether an event happened after the stream began. A transaction that runs for long holds back what happened
-   * meanwhile, so that the queue of a stream begins with it. What may have ended the stream's place is never old.
+   * Whether an event happened after the stream began. The queue may begin with older ones, which a transaction that ran
+   * for long held back. The deletion of the stream's place always counts: it ends the stream.
    */
   #isNew(event: StreamEvent): boolean {
     if (this.#before?.isBefore(event)) this.#before = null;

@@ -36,7 +36,7 @@ export function isBehind(event: Position, position: Position): boolean {
 
 /** What was committed at a moment, by PostgreSQL's `pg_current_snapshot`. */
 export class Snapshot {
-  /** All transactions below it had ended: the position behind which not everything was there yet. */
+  /** Everything up to this position was decided: all transactions before it had ended. */
   readonly start: Position;
   readonly #next: bigint;
   readonly #running: ReadonlySet<string>;
@@ -54,7 +54,7 @@ export class Snapshot {
     return BigInt(xid) < this.#next && !this.#running.has(xid);
   }
 
-  /** Whether an event is of a transaction that began later: so are all that follow it. */
+  /** Whether the transaction of an event began later. Then those of all events that follow it did, too. */
   isBefore({ xid }: Position): boolean {
     return BigInt(xid) >= this.#next;
   }

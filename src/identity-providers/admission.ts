@@ -69,7 +69,7 @@ export async function admissionOf(db: Asked, provider: ProviderRow, identity: Ve
   }
   const refusal = refusalOf(provider, known);
   if (refusal) return refusal;
-  // linked by somebody else's sign-in as the same, since it was looked for by its subject
+  // another sign-in of the same identity has linked it since the look for its subject
   if (known.subject === identity.subject) return { kind: 'linked', account: known };
   if (known.subject !== null) return refused('already_linked', known);
   if (isProven) return { kind: 'link', account: known, why: 'proven_domain' };
