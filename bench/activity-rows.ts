@@ -69,6 +69,15 @@ export async function sumActivity(client: pg.Client): Promise<void> {
   for (const table of ['activity_sums', 'activity_divided']) await client.query(`vacuum analyze ${table}`);
 }
 
+/** The sums without kinds, of spans of one length. */
+const MARGINS = `insert into activity_sums (org_id, scope, user_id, span, start, action, resource_type, success, requests,
+    duration_ms, tokens)
+  select s.org_id, s.scope, '', s.span || m.kept, s.start, m.action, m.resource_type, m.success, sum(s.requests),
+    sum(s.duration_ms), sum(s.tokens)
+  from activity_sums s cross join lateral activity_margins(s.action, s.resource_type, s.success) m
+  where s.span = $1 and has_activity_margins(s.scope, s.user_id)
+  group by 1, 2, 4, 5, 6, 7, 8`;
+
 /** Sums the spans of one length, of the longer spans that are divided. */
 async function sumSpans(client: pg.Client, span: string, longer: string | null): Promise<void> {
   for (const [kind, column, ofUsers] of SCOPES) {
@@ -88,6 +97,7 @@ async function sumSpans(client: pg.Client, span: string, longer: string | null):
       );
     }
   }
+  if (span !== 'minute') await client.query(MARGINS, [span]);
   if (span !== 'minute')
     await client.query(
       `insert into activity_divided (org_id, scope, user_id, span, start)

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { loadActivity, sumActivity } from '../activity-rows.ts';
 import { type Account, call, register } from '../api.ts';
@@ -85,6 +86,7 @@ async function seedActivity(url: string, { orgId, userId, workspaceId }: Account
     });
     const loaded = performance.now();
     await sumActivity(client);
+    await rested(client);
     const { rows } = await client.query<{ records: number; sums: number; rows: number }>(
       `select sum(pg_total_relation_size(inhrelid)) filter (where inhparent = 'activity'::regclass)::float8 as records,
          sum(pg_total_relation_size(inhrelid)) filter (where inhparent = 'activity_sums'::regclass)::float8 as sums,
@@ -101,6 +103,13 @@ async function seedActivity(url: string, { orgId, userId, workspaceId }: Account
   } finally {
     await client.end();
   }
+}
+
+/** Resolves when nothing is left to do of what was written: a request must not pay for it. */
+async function rested(client: pg.Client): Promise<void> {
+  await client.query('checkpoint');
+  const vacuums = `select from pg_stat_activity where backend_type = 'autovacuum worker'`;
+  while ((await client.query(vacuums)).rowCount) await delay(500);
 }
 
 /** Seven of sixteen are reads and four are lists; one in 32 fails; a record names one of 8 users and 4 workspaces. */

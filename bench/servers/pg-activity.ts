@@ -9,7 +9,7 @@ const PAGE = `select id, timestamp, trace_id, user_id, workspace_id, app_id, pri
 const LATEST = `activity_fold f cross join lateral
   (select * from activity r where (r.xid, r.id) >= (f.xid, f.record_id) order by r.xid, r.id limit 1000000000) t`;
 const TOTAL = `select ((select coalesce(sum(requests), 0) from activity_sums
-    where org_id = $1 and scope = 'organization' and user_id = '' and span = 'month')
+    where org_id = $1 and scope = 'organization' and user_id = '' and span = 'month total')
   + (select count(*) from ${LATEST} where t.org_id = $1))::int as n`;
 const SUMMARY = `select action, resource_type as type, success, count(*)::int as requests,
     sum(duration_ms)::int as duration, coalesce(sum((token_usage ->> 'total')::int), 0)::int as tokens

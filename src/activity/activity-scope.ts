@@ -38,11 +38,14 @@ export const scopeColumns: Readonly<Record<Exclude<ScopeKind, 'organization'>, s
 /** The column of a record `t` that names a scope. */
 export const columnOf = (kind: ScopeKind): string => (kind === 'organization' ? 't.org_id' : scopeColumns[kind]);
 
-/** Kinds whose sums are also kept for each user. */
-const ofEachUser: ReadonlySet<ScopeKind> = new Set(['organization', 'workspace', 'app']);
+/** Kinds whose sums are also kept for each user, and without kinds of records. */
+const broad: ReadonlySet<ScopeKind> = new Set(['organization', 'workspace', 'app']);
 
 /** Whether there are sums of a scope. */
-export const isSummed = ({ kind, userId }: ActivityScope): boolean => userId === null || ofEachUser.has(kind);
+export const isSummed = ({ kind, userId }: ActivityScope): boolean => userId === null || broad.has(kind);
+
+/** Whether there are also sums of all records of a scope, of each action, and of each type of resource. */
+export const hasMargins = ({ kind, userId }: ActivityScope): boolean => userId === null && broad.has(kind);
 
 /** What a list walks: the records of one of these, newest first, each with an index of its own. */
 export type WalkedKind = Exclude<ScopeKind, 'namespace' | 'environment'> | 'user' | 'user in workspace';

@@ -1,6 +1,6 @@
 import type { Sql } from '../data/sql.ts';
 import type { ActivityScope, ScopeKind } from './activity-scope.ts';
-import { columnOf, scopeColumns } from './activity-scope.ts';
+import { columnOf, hasMargins, scopeColumns } from './activity-scope.ts';
 import {
   addSpans,
   type Between,
@@ -20,12 +20,18 @@ export interface ActivitySums {
   tokens: number;
 }
 
-/** Records of one kind in a scope. */
+/**
+ * Records of one kind in a scope, or of all kinds that have something in common. Of these, rows of a kind may be taken
+ * away: only all rows together tell how many there are.
+ */
 export interface ActivityKind {
+  /** Empty for all. */
   action: string;
-  /** Empty for none. */
+  /** Empty for none, or for all. */
   resourceType: string;
   success: boolean;
+  /** Whether it is what one action or one type of resource comes to: other rows have the same records. */
+  isMargin: boolean;
 }
 
 /** Which records are summed. A value of `null` or `undefined` does not restrict them. */
@@ -38,11 +44,15 @@ export interface SumFilters extends Range {
 /** What is given of each scope, by its number: only how many records it has, or the sums of each kind. */
 type Grouping = 'count' | 'kind';
 
+/** Which of the kept sums are read: those of each kind, those of all records, or these with their margins. */
+type Kept = 'kinds' | 'total' | 'margins';
+
 /** Whose sums a statement reads, and what it gives. */
 interface Form {
   kind: ScopeKind;
   ofUser: boolean;
   by: Grouping;
+  kept: Kept;
   filters: readonly FilterName[];
   /** One scope, or any number of them. */
   isOne: boolean;
@@ -95,6 +105,21 @@ type FilterName = keyof typeof filtered;
 /** The filters that were given. */
 const filterNames = (filters: Partial<Record<FilterName, unknown>>): FilterName[] =>
   (Object.keys(filtered) as FilterName[]).filter((name) => (filters[name] ?? null) !== null);
+
+/** The fewest kept sums that tell what is asked for. */
+function keptOf(scope: ActivityScope, by: Grouping, filters: readonly FilterName[]): Kept {
+  if (!hasMargins(scope) || filters.some((name) => name !== 'success')) return 'kinds';
+  if (by === 'count') return 'total';
+  return filters.length === 0 ? 'margins' : 'kinds';
+}
+
+/** The condition on kept sums of spans of a length. Minutes have kinds only. */
+const ofSpan = (kept: Kept, span: string): string => {
+  if (kept === 'kinds') return `s.span = ${span}`;
+  const names = kept === 'total' ? ['total'] : ['total', 'margin'];
+  const all = names.map((name) => `${span} || ' ${name}'`).join(', ');
+  return `s.span = any(case ${span} when 'minute' then array[${span}] else array[${all}] end)`;
+};
 
 /**
  * Rows of a parameter. Unlike arrays, PostgreSQL expects as many of them with a plan for all values as with one for
@@ -149,17 +174,19 @@ const isDivided = (span: string, start: string): string => `exists (select from 
  * `offset 0` and the limit make PostgreSQL walk the indexes, whatever it expects of the values; and compare each record
  * that is not summed yet with the few spans of one scope, instead of sorting these records for a join.
  */
-function textOf({ kind, ofUser, by, filters, isOne }: Form): string {
+function textOf({ kind, ofUser, by, kept, filters, isOne }: Form): string {
   const scope = kind === 'organization' ? `'organization'` : `'${kind} ' || id`;
   const isCount = by === 'count';
   const columns = isCount ? [...filters.map((name) => filtered[name]), NUMBERS[0]] : [...KINDS, ...NUMBERS];
-  const [ofEach, kept] = [selected(ofRecord, columns), selected(ofSums, columns)];
+  const isMargin = (text: string) => (isCount ? '' : `, ${text} as is_margin`);
+  const ofEach = `${selected(ofRecord, columns)}${isMargin('false')}`;
+  const ofKept = `${selected(ofSums, columns)}${isMargin(kept === 'margins' ? `s.span like '% margin'` : 'false')}`;
   const [found, groups] = isCount
     ? ['', isOne ? '' : 'group by p.at']
     : [
-        `, p.action, p.resource_type as "resourceType", p.success, sum(p.sign * p.duration_ms) as "durationMs",
-    sum(p.sign * p.tokens) as tokens`,
-        `group by p.at, p.action, p.resource_type, p.success having sum(p.sign * p.requests) > 0`,
+        `, p.action, p.resource_type as "resourceType", p.success, p.is_margin as "isMargin",
+    sum(p.sign * p.duration_ms) as "durationMs", sum(p.sign * p.tokens) as tokens`,
+        `group by p.at, p.action, p.resource_type, p.success, p.is_margin having sum(p.sign * p.requests) <> 0`,
       ];
   const conditions = filters.map((name, index) => `p.${filtered[name]} = $${index + 5}`);
   const latest = `${isOf(kind, ofUser)} and t.timestamp >= k.since and t.timestamp < k.until`;
@@ -185,9 +212,9 @@ function textOf({ kind, ofUser, by, filters, isOne }: Form): string {
     as requests${found}
   from (
     select k.at, k.sign, e.* from sums k
-    cross join lateral (select ${kept}
+    cross join lateral (select ${ofKept}
       from activity_sums s where s.org_id = k.org_id and s.scope = k.scope and s.user_id = k.user_id
-        and s.span = k.span and s.start >= k.since and s.start < k.until offset 0) e
+        and ${ofSpan(kept, 'k.span')} and s.start >= k.since and s.start < k.until offset 0) e
     union all
     select k.at, 1, e.* from parts k
     cross join lateral (select ${ofEach} from activity t
@@ -219,7 +246,8 @@ export async function readSums<By extends Grouping>(
   if (!first) return [];
   const names = filterNames(filters);
   const ofUser = first.userId !== null;
-  const form = { kind: first.kind, ofUser, by, filters: names, isOne: scopes.length === 1 };
+  const kept = keptOf(first, by, names);
+  const form = { kind: first.kind, ofUser, by, kept, filters: names, isOne: scopes.length === 1 };
   const name = JSON.stringify(form);
   const text = texts.get(name) ?? textOf(form);
   texts.set(name, text);
@@ -246,10 +274,11 @@ export interface CountOfScope {
  * {@link readSums} does without a range. PostgreSQL expects nothing of the values, so that it plans the statement once.
  */
 export function countOfScope(
-  { orgId, kind, id, userId }: ActivityScope,
+  scope: ActivityScope,
   filters: Omit<SumFilters, keyof Range>,
   first: number,
 ): CountOfScope {
+  const { orgId, kind, id, userId } = scope;
   const values: unknown[] = [];
   const given = (value: unknown, type = 'text'): string => {
     values.push(value);
@@ -257,9 +286,9 @@ export function countOfScope(
   };
   const [org, user] = [given(orgId), given(userId ?? '')];
   const name = kind === 'organization' ? null : given(id);
-  const kinds = filterNames(filters).map(
-    (of) => ` and e.${filtered[of]} = ${given(filters[of], of === 'success' ? 'bool' : 'text')}`,
-  );
+  const names = filterNames(filters);
+  const span = keptOf(scope, 'count', names) === 'total' ? 'month total' : 'month';
+  const kinds = names.map((of) => ` and e.${filtered[of]} = ${given(filters[of], of === 'success' ? 'bool' : 'text')}`);
   const records = [
     `t.org_id = ${org}`,
     ...(name ? [`${columnOf(kind)} = ${name}`] : []),
@@ -268,7 +297,7 @@ export function countOfScope(
   const text = `select coalesce(sum(e.requests), 0) from (
     select s.action, s.resource_type, s.success, s.requests::float8 as requests from activity_sums s
     where s.org_id = ${org} and s.scope = ${name ? `'${kind} ' || ${name}` : `'${kind}'`} and s.user_id = ${user}
-      and s.span = 'month'
+      and s.span = '${span}'
     union all
     select t.action, coalesce(t.resource_type, ''), t.success, 1 from activity_fold f
     cross join lateral (${LATEST}) t where ${records.join(' and ')}) e where true${kinds.join('')}`;
@@ -281,7 +310,7 @@ export type SeriesPoint = ActivitySums & { start: Date; errors: number };
 const OF_SERIES = ['success', ...NUMBERS] as const;
 
 /** A longer span that is not divided has no sums of its parts: only its few records. */
-const seriesText = (kind: ScopeKind, ofUser: boolean): string => `
+const seriesText = (kind: ScopeKind, ofUser: boolean, kept: string): string => `
   with k as materialized (
     select $1::text as org_id, $2::text as id, $3::text as user_id,
       ${kind === 'organization' ? `'organization'` : `'${kind} ' || $2`} as scope),
@@ -294,7 +323,7 @@ const seriesText = (kind: ScopeKind, ofUser: boolean): string => `
     select e.* from parts k cross join lateral (
       select s.start, ${selected(ofSums, OF_SERIES)}
       from activity_sums s where s.org_id = k.org_id and s.scope = k.scope and s.user_id = k.user_id
-        and s.span = $4 and s.start >= k.since and s.start < k.until offset 0) e
+        and s.span = ${kept} and s.start >= k.since and s.start < k.until offset 0) e
     where k.divided
     union all
     select date_trunc($4, e.timestamp, 'UTC'), e.success, e.requests, e.duration_ms, e.tokens
@@ -312,7 +341,8 @@ const seriesText = (kind: ScopeKind, ofUser: boolean): string => `
 export async function readSeries(sql: Sql, scope: ActivityScope, span: Span, range: Between): Promise<SeriesPoint[]> {
   const { orgId, kind, id, userId } = scope;
   const parts = longerSpans(span, range);
-  return sql.read(seriesText(kind, userId !== null), [
+  const kept = hasMargins(scope) && span !== 'minute' ? `$4 || ' total'` : '$4';
+  return sql.read(seriesText(kind, userId !== null, kept), [
     orgId,
     id,
     userId ?? '',

@@ -239,8 +239,8 @@ export class ActivityService {
     const { walked, key, filters } = walkOf(asked, { startTime: since });
     const { from, where } = narrowed(walks[walked], filters, key.length);
     return this.#deps.sql.read(
-      `select t.action, coalesce(t.resource_type, '') as "resourceType", t.success, count(*)::float8 as requests,
-        sum(t.duration_ms)::float8 as "durationMs",
+      `select t.action, coalesce(t.resource_type, '') as "resourceType", t.success,
+        false as "isMargin", count(*)::float8 as requests, sum(t.duration_ms)::float8 as "durationMs",
         coalesce(sum((t.token_usage ->> 'total')::numeric)
           filter (where jsonb_typeof(t.token_usage -> 'total') = 'number'), 0)::float8 as tokens
       from ${from} where ${where.join(' and ')} group by 1, 2, 3`,
@@ -323,24 +323,25 @@ function walkOf(
 }
 
 function summaryOf(rows: readonly (ActivitySums & ActivityKind)[]): Omit<ActivitySummary, 'startTime' | 'endTime'> {
+  const all = rows.filter(({ isMargin }) => !isMargin);
   const sum = (of: readonly (ActivitySums & ActivityKind)[], what: keyof ActivitySums) =>
     of.reduce((total, row) => total + row[what], 0);
   const by = (what: 'action' | 'resourceType') => {
     const counts: Record<string, number> = {};
     for (const row of rows) if (row[what] !== '') counts[row[what]] = (counts[row[what]] ?? 0) + row.requests;
-    return counts;
+    return Object.fromEntries(Object.entries(counts).filter(([, count]) => count > 0));
   };
-  const totalRequests = sum(rows, 'requests');
+  const totalRequests = sum(all, 'requests');
   const successfulRequests = sum(
-    rows.filter(({ success }) => success),
+    all.filter(({ success }) => success),
     'requests',
   );
   return {
     totalRequests,
     successfulRequests,
     failedRequests: totalRequests - successfulRequests,
-    avgDurationMs: totalRequests === 0 ? 0 : sum(rows, 'durationMs') / totalRequests,
-    totalTokensUsed: sum(rows, 'tokens'),
+    avgDurationMs: totalRequests === 0 ? 0 : sum(all, 'durationMs') / totalRequests,
+    totalTokensUsed: sum(all, 'tokens'),
     byAction: by('action'),
     byResource: by('resourceType'),
   };
