@@ -70,8 +70,8 @@ export async function sumActivity(client: pg.Client): Promise<void> {
 }
 
 /** The sums without kinds, of spans of one length. */
-const MARGINS = `insert into activity_sums (org_id, scope, user_id, span, start, action, resource_type, success, requests,
-    duration_ms, tokens)
+const MARGINS = `insert into activity_sums (org_id, scope, user_id, span, start, action, resource_type, success,
+    requests, duration_ms, tokens)
   select s.org_id, s.scope, '', s.span || m.kept, s.start, m.action, m.resource_type, m.success, sum(s.requests),
     sum(s.duration_ms), sum(s.tokens)
   from activity_sums s cross join lateral activity_margins(s.action, s.resource_type, s.success) m
