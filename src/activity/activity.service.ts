@@ -62,10 +62,13 @@ const MANY = 100;
 const ARE_MANY = `exists (select 1 from activity a where (a.xid, a.id) >= (f.xid, f.record_id)
   order by a.xid, a.id offset ${MANY} limit 1)`;
 
-/** Records are due to be summed when there are many, or any for a minute. */
+/**
+ * Records are due to be summed when there are many, or any for a minute. `offset 0`: PostgreSQL takes the order and the
+ * limit out of `exists`, expects the next record everywhere, and reads the whole table if there is none.
+ */
 const IS_DUE = `select 1 from activity_fold f where f.xid > pg_snapshot_xmax(pg_current_snapshot()) or ${ARE_MANY}
   or f.folded_at < now() - interval '1 minute' and exists
-    (select 1 from activity a where (a.xid, a.id) >= (f.xid, f.record_id) order by a.xid, a.id limit 1)`;
+    (select 1 from activity a where (a.xid, a.id) >= (f.xid, f.record_id) order by a.xid, a.id offset 0 limit 1)`;
 
 const IS_MEMBER = 'select 1 from organization_members where org_id = $1 and user_id = $2';
 
