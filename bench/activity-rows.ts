@@ -97,14 +97,15 @@ async function sumSpans(client: pg.Client, span: string, longer: string | null):
       );
     }
   }
-  if (span !== 'minute') await client.query(MARGINS, [span]);
-  if (span !== 'minute')
+  if (span !== 'minute') {
+    await client.query(MARGINS, [span]);
     await client.query(
       `insert into activity_divided (org_id, scope, user_id, span, start)
        select org_id, scope, user_id, span, start from activity_sums where span = $1
        group by 1, 2, 3, 4, 5 having sum(requests) > ${DENSITY}`,
       [span],
     );
+  }
   await client.query('analyze activity_divided');
 }
 

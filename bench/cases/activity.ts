@@ -86,6 +86,7 @@ async function seedActivity(url: string, { orgId, userId, workspaceId }: Account
     });
     const loaded = performance.now();
     await sumActivity(client);
+    const summed = performance.now();
     await rested(client);
     const { rows } = await client.query<{ records: number; sums: number; rows: number }>(
       `select sum(pg_total_relation_size(inhrelid)) filter (where inhparent = 'activity'::regclass)::float8 as records,
@@ -94,7 +95,7 @@ async function seedActivity(url: string, { orgId, userId, workspaceId }: Account
        from pg_inherits`,
     );
     const size = rows[0]!;
-    const seconds = (performance.now() - loaded) / 1_000;
+    const seconds = (summed - loaded) / 1_000;
     console.log(
       `${count} records written in ${((loaded - started) / 1_000).toFixed(0)} s ` +
         `(${(size.records / MIB).toFixed(0)} MiB), summed in ${seconds.toFixed(0)} s ` +

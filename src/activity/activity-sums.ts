@@ -21,8 +21,8 @@ export interface ActivitySums {
 }
 
 /**
- * Records of one kind in a scope, or of all kinds that have something in common. Of these, rows of a kind may be taken
- * away: only all rows together tell how many there are.
+ * Records of one kind in a scope; or all records, those of one action, or those of one type of resource. Rows must be
+ * added up: one of a kind is negative where it is taken away from such a sum.
  */
 export interface ActivityKind {
   /** Empty for all. */
@@ -30,7 +30,7 @@ export interface ActivityKind {
   /** Empty for none, or for all. */
   resourceType: string;
   success: boolean;
-  /** Whether it is what one action or one type of resource comes to: other rows have the same records. */
+  /** Whether it is of one action or of one type of resource. Rows that are not have the same records. */
   isMargin: boolean;
 }
 

@@ -59,16 +59,18 @@ export interface ActivitySummary {
 
 /** Every read of sums adds the records that are not summed yet: so many cost it as much as the rest. */
 const MANY = 100;
-const ARE_MANY = `exists (select 1 from activity a where (a.xid, a.id) >= (f.xid, f.record_id)
-  order by a.xid, a.id offset ${MANY} limit 1)`;
 
 /**
- * Records are due to be summed when there are many, or any for a minute. `offset 0`: PostgreSQL takes the order and the
- * limit out of `exists`, expects the next record everywhere, and reads the whole table if there is none.
+ * Whether more records than these are not summed. Also with `offset 0`: without it, PostgreSQL takes the order and the
+ * limit out of `exists`, expects such a record anywhere, and reads the whole table when there is none.
  */
-const IS_DUE = `select 1 from activity_fold f where f.xid > pg_snapshot_xmax(pg_current_snapshot()) or ${ARE_MANY}
-  or f.folded_at < now() - interval '1 minute' and exists
-    (select 1 from activity a where (a.xid, a.id) >= (f.xid, f.record_id) order by a.xid, a.id offset 0 limit 1)`;
+const areMoreThan = (records: number) => `exists (
+  select 1 from activity a where (a.xid, a.id) >= (f.xid, f.record_id)
+  order by a.xid, a.id offset ${records} limit 1)`;
+
+/** Records are due to be summed when there are many, or any for a minute. */
+const IS_DUE = `select 1 from activity_fold f where f.xid > pg_snapshot_xmax(pg_current_snapshot()) or ${areMoreThan(MANY)}
+  or f.folded_at < now() - interval '1 minute' and ${areMoreThan(0)}`;
 
 const IS_MEMBER = 'select 1 from organization_members where org_id = $1 and user_id = $2';
 
@@ -88,7 +90,8 @@ export async function foldActivity(sql: Sql, signal?: AbortSignal): Promise<void
 
 /** Adds the records to the sums as they come, until there are few. */
 async function foldWhileMany(sql: Sql, signal: AbortSignal): Promise<void> {
-  const areMany = async () => (await sql.read(`select 1 from activity_fold f where ${ARE_MANY}`, [])).length > 0;
+  const areMany = async () =>
+    (await sql.read(`select 1 from activity_fold f where ${areMoreThan(MANY)}`, [])).length > 0;
   do {
     await foldActivity(sql, signal);
     await delay(FOLD_PAUSE_MS, null, { signal });
