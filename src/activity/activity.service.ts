@@ -64,12 +64,13 @@ const MANY = 100;
  * Whether more records than these are not summed. Also with `offset 0`: without it, PostgreSQL takes the order and the
  * limit out of `exists`, expects such a record anywhere, and reads the whole table when there is none.
  */
-const areMoreThan = (records: number) => `exists (
-  select 1 from activity a where (a.xid, a.id) >= (f.xid, f.record_id)
-  order by a.xid, a.id offset ${records} limit 1)`;
+const areMoreThan = (records: number) =>
+  `exists (select 1 from activity a where (a.xid, a.id) >= (f.xid, f.record_id)
+    order by a.xid, a.id offset ${records} limit 1)`;
 
 /** Records are due to be summed when there are many, or any for a minute. */
-const IS_DUE = `select 1 from activity_fold f where f.xid > pg_snapshot_xmax(pg_current_snapshot()) or ${areMoreThan(MANY)}
+const IS_DUE = `select 1 from activity_fold f where f.xid > pg_snapshot_xmax(pg_current_snapshot())
+  or ${areMoreThan(MANY)}
   or f.folded_at < now() - interval '1 minute' and ${areMoreThan(0)}`;
 
 const IS_MEMBER = 'select 1 from organization_members where org_id = $1 and user_id = $2';

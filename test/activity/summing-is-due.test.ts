@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { nodesOf, type Plan } from '../support/query-plan.ts';
 
 const RECORDS = 20_000;
 
@@ -8,15 +9,6 @@ beforeAll(async () => {
   app = await startTestApp();
 });
 afterAll(() => app.close());
-
-interface Plan {
-  'Relation Name'?: string;
-  'Actual Rows': number;
-  'Rows Removed by Filter'?: number;
-  Plans?: Plan[];
-}
-
-const flat = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(flat)];
 
 it('is looked for every second without reading what is summed', async () => {
   const { pool } = app.database;
@@ -41,7 +33,9 @@ it('is looked for every second without reading what is summed', async () => {
     const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>(
       `explain (analyze, format json) ${task.schedule!.ifAny}`,
     );
-    const scans = flat(rows[0]!['QUERY PLAN'][0].Plan).filter((node) => node['Relation Name']?.startsWith('activity_'));
+    const scans = nodesOf(rows[0]!['QUERY PLAN'][0].Plan).filter((node) =>
+      node['Relation Name']?.startsWith('activity_'),
+    );
     expect(scans.length).toBeGreaterThan(2);
     const read = scans.map((scan) => scan['Actual Rows'] + (scan['Rows Removed by Filter'] ?? 0));
     expect(Math.max(...read), JSON.stringify(scans)).toBeLessThan(RECORDS / 10);

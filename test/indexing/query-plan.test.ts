@@ -2,24 +2,13 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { RANK } from '../../src/indexing/text-ranking.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Person, register } from '../support/person.ts';
+import { nodesOf, type Plan } from '../support/query-plan.ts';
 
 /** Chunks that a search ranks, and as many labels. */
 const RANKED = 20_000;
 /** Artifacts of the others, each with a chunk, in which the same words are. */
 const OTHERS = RANKED + 500;
 const OWN = 40;
-
-interface Plan {
-  'Node Type': string;
-  'Relation Name'?: string;
-  'Index Name'?: string;
-  'Index Cond'?: string;
-  'Actual Rows': number;
-  'Actual Loops': number;
-  'Rows Removed by Filter'?: number;
-  'Rows Removed by Index Recheck'?: number;
-  Plans?: Plan[];
-}
 
 let app: TestApp;
 let ann: Person;
@@ -71,8 +60,6 @@ async function copies(id: string, count: number): Promise<void> {
   }
 }
 
-const flat = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(flat)];
-
 /** What the ranking reads for somebody: the nodes of its plan that read a table or an index. */
 async function scansOf({ orgId }: Person, query: string): Promise<Plan[]> {
   const { id } = await app.database.prisma.namespace.findFirstOrThrow({ where: { orgId, slug: 'default' } });
@@ -80,7 +67,7 @@ async function scansOf({ orgId }: Person, query: string): Promise<Plan[]> {
     `explain (analyze, format json) ${RANK}`,
     [orgId, id, query, query, false, false, null, null, 0, 10],
   );
-  return flat(rows[0]!['QUERY PLAN'][0].Plan).filter((node) => node['Relation Name'] ?? node['Index Name']);
+  return nodesOf(rows[0]!['QUERY PLAN'][0].Plan).filter((node) => node['Relation Name'] ?? node['Index Name']);
 }
 
 const readBy = (scan: Plan): number =>

@@ -5,6 +5,7 @@ import { markChecked } from '../../src/access/mark-checked.ts';
 import { Context } from '../../src/graphql/context.ts';
 import { startTestApp } from '../support/app.ts';
 import { addRows, listRoutes } from '../support/lists.ts';
+import type { Plan } from '../support/query-plan.ts';
 import { type AnyReads, readsIn } from '../support/reads.ts';
 import { createWorld, type World } from '../support/world.ts';
 
@@ -56,18 +57,6 @@ interface Asked {
 interface Row {
   table: string;
   row: Record<string, unknown>;
-}
-
-interface Plan {
-  'Node Type': string;
-  'Relation Name'?: string;
-  'Index Name'?: string;
-  'Index Cond'?: string;
-  'Actual Rows': number;
-  'Actual Loops': number;
-  'Rows Removed by Filter'?: number;
-  'Rows Removed by Index Recheck'?: number;
-  Plans?: Plan[];
 }
 
 // the lists are those of a running service
