@@ -73,9 +73,17 @@ export function completeLeaf(type: GraphQLLeafType, value: unknown): unknown {
   return serialized;
 }
 
+/**
+ * Whether a promise for a completed value of the type rejects only with an error that has its place in the answer: the
+ * fields of an object give it one. A nullable value is not one of them: it becomes null.
+ */
+export const failsWithPlace = (type: GraphQLOutputType): boolean =>
+  isNonNullType(type) && isObjectType(type.ofType) && !type.ofType.isTypeOf;
+
 function listCompleterOf({ ofType: itemType }: GraphQLList<GraphQLOutputType>): Complete {
   const completeItem = completerOf(itemType);
   const isNonNull = isNonNullType(itemType);
+  const hasPlace = failsWithPlace(itemType);
   const itemOf = (
     execution: Execution,
     field: Field,
@@ -84,10 +92,11 @@ function listCompleterOf({ ofType: itemType }: GraphQLList<GraphQLOutputType>): 
     item: unknown,
   ): unknown => {
     try {
-      const result = isPromise(item)
+      const isAwaited = isPromise(item);
+      const result = isAwaited
         ? item.then((resolved) => completeItem(execution, field, info, path, resolved))
         : completeItem(execution, field, info, path, item);
-      return isPromise(result)
+      return isPromise(result) && (isAwaited || !hasPlace)
         ? result.then(undefined, (error: unknown) => execution.failed(field, isNonNull, path, error))
         : result;
     } catch (error) {
@@ -101,15 +110,27 @@ function listCompleterOf({ ofType: itemType }: GraphQLList<GraphQLOutputType>): 
       );
     let containsPromise = false;
     const completed: unknown[] = [];
-    for (const item of value) {
-      const itemPath: ResponsePath = { prev: path, key: completed.length, typename: undefined };
-      const result = itemOf(execution, field, info, itemPath, item);
-      if (isPromise(result)) containsPromise = true;
-      completed.push(result);
+    try {
+      for (const item of value) {
+        const itemPath: ResponsePath = { prev: path, key: completed.length, typename: undefined };
+        const result = itemOf(execution, field, info, itemPath, item);
+        if (isPromise(result)) containsPromise = true;
+        completed.push(result);
+      }
+    } catch (error) {
+      if (!containsPromise) throw error;
+      return failedAfter(completed, error);
     }
     return containsPromise ? Promise.all(completed) : completed;
   };
 }
+
+/** Fails once the values are there: their promises need a handler too, because they may reject as well. */
+export const failedAfter = (values: readonly unknown[], error: unknown): Promise<never> =>
+  Promise.all(values).then(
+    () => Promise.reject(error as Error),
+    () => Promise.reject(error as Error),
+  );
 
 const isIterable = (value: unknown): value is Iterable<unknown> =>
   typeof value === 'object' &&

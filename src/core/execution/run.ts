@@ -6,7 +6,7 @@ import {
   type ResponsePath,
   responsePathAsArray,
 } from 'graphql';
-import { completeLeaf, nullError } from './completion.ts';
+import { completeLeaf, failedAfter, nullError } from './completion.ts';
 import { type Execution, type Field, isPromise, type Operation, type Selection, type Values } from './types.ts';
 
 /** Objects of nested lists that are completed at once. */
@@ -31,29 +31,27 @@ export class Run implements Execution {
 
   fieldsOf({ fields, blank }: Selection, source: unknown, path: ResponsePath | undefined): Values | Promise<unknown> {
     const results = blank();
-    let awaited: { keys: string[]; values: Promise<unknown>[] } | undefined;
+    // of hundreds of objects that each wait for one value, lists of promises would be most of what is kept meanwhile
+    let first: { key: string; value: Promise<unknown> } | undefined;
+    let others: { keys: string[]; values: Promise<unknown>[] } | undefined;
     try {
       for (const field of fields) {
-        const result = field.column ? this.#column(field, source, path) : this.#field(field, source, path);
-        if (isPromise(result)) {
-          awaited ??= { keys: [], values: [] };
-          awaited.keys.push(field.key);
-          awaited.values.push(result);
-        } else results[field.key] = result;
+        const { key } = field;
+        const value = field.column ? this.#column(field, source, path) : this.#field(field, source, path);
+        if (!isPromise(value)) results[key] = value;
+        else if (!first) first = { key, value };
+        else {
+          others ??= { keys: [first.key], values: [first.value] };
+          others.keys.push(key);
+          others.values.push(value);
+        }
       }
     } catch (error) {
-      if (!awaited) throw error;
-      // the other promises need a handler too, because they may reject as well
-      return Promise.all(awaited.values).finally(() => {
-        throw error;
-      });
+      if (!first) throw error;
+      return failedAfter(others?.values ?? [first.value], error);
     }
-    if (!awaited) return results;
-    const { keys, values } = awaited;
-    return Promise.all(values).then((resolved) => {
-      for (const [index, key] of keys.entries()) results[key] = resolved[index];
-      return results;
-    });
+    if (!first) return results;
+    return others ? allOf(results, others) : oneOf(results, first);
   }
 
   failed(field: Field, isNonNull: boolean, path: ResponsePath, cause: unknown): null {
@@ -95,15 +93,26 @@ export class Run implements Execution {
     try {
       const args = field.argumentsOf(this.#variables);
       const result: unknown = field.resolve(source, args, this.contextValue, info);
-      const completed = isPromise(result)
-        ? result.then((resolved) => this.#completeAwaited(field, info, path, resolved))
-        : field.complete(this, field, info, path, result);
-      return isPromise(completed)
-        ? completed.then(undefined, (error: unknown) => this.failed(field, field.isNonNull, path, error))
-        : completed;
+      if (!isPromise(result)) return this.#completed(field, path, field.complete(this, field, info, path, result));
+      return result.then(
+        (resolved) => {
+          try {
+            return this.#completed(field, path, this.#completeAwaited(field, info, path, resolved));
+          } catch (error) {
+            return this.failed(field, field.isNonNull, path, error);
+          }
+        },
+        (error: unknown) => this.failed(field, field.isNonNull, path, error),
+      );
     } catch (error) {
       return this.failed(field, field.isNonNull, path, error);
     }
+  }
+
+  /** A completed value, which is null after a failure. */
+  #completed(field: Field, path: ResponsePath, value: unknown): unknown {
+    if (!isPromise(value) || field.failsWithPlace) return value;
+    return value.then(undefined, (error: unknown) => this.failed(field, field.isNonNull, path, error));
   }
 
   /**
@@ -143,6 +152,20 @@ export class Run implements Execution {
     };
   }
 }
+
+/** The object once its awaited value is there. */
+const oneOf = (object: Values, { key, value }: { key: string; value: Promise<unknown> }): Promise<Values> =>
+  value.then((resolved) => {
+    object[key] = resolved;
+    return object;
+  });
+
+/** The object once all awaited values are there. */
+const allOf = (object: Values, { keys, values }: { keys: string[]; values: Promise<unknown>[] }): Promise<Values> =>
+  Promise.all(values).then((resolved) => {
+    for (const [index, key] of keys.entries()) object[key] = resolved[index];
+    return object;
+  });
 
 const pathOf = ({ key, parentType }: Field, prev: ResponsePath | undefined): ResponsePath => ({
   prev,
