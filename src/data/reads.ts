@@ -150,17 +150,17 @@ export class Reads<
    * The first rows below a place, without a cursor. Places that are asked for together are read with one statement and
    * share `together` rows; each has at least `least` of its own.
    */
-  async firstOf(
+  firstOf(
     context: RequestCache,
     place: Checked<Place>,
     { first, together, least }: { first: number; together: number; least: number },
   ): Promise<Row[]> {
-    const loader = loaderOf(context, `${this.#name} first ${first}`, (parents) => {
+    return loaderOf(context, `${this.#name} first ${first}`, async (parents) => {
       const limit = Math.min(first, Math.max(least, Math.floor(together / parents.length)));
       const request = { values: [], after: null, limit, looksFurther: false };
-      return this.#completed(context, readPages(this.#deps.sql, this.sources.list, parents, request));
-    });
-    return (await loader.load(this.#keyOf(place))).rows;
+      const pages = readPages(this.#deps.sql, this.sources.list, parents, request);
+      return (await this.#completed(context, pages)).map(({ rows }) => rows);
+    }).load(this.#keyOf(place));
   }
 
   /** A row of a place. @throws RESOURCE_NOT_FOUND */

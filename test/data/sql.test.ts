@@ -40,6 +40,24 @@ for (const zone of ['UTC', 'Asia/Kolkata']) {
   });
 }
 
+const ARRAYS = [
+  `'{}'::text[]`,
+  `array['one']`,
+  `array['one', 'two three', 'vier']`,
+  `array['', 'a,b', 'say "it"', '\\', '{}', ' edges ']`,
+  `array['NULL', 'null', null]`,
+  'array[null]::text[]',
+  `array['annulled', 'x']`,
+  `array[array['a', 'b'], array['c', 'd']]`,
+  `'[0:1]={a,b}'::text[]`,
+  `array['a', '{']`,
+];
+
+it.each(ARRAYS)('reads %s as the driver does', async (array) => {
+  const text = `select ${array} as texts`;
+  expect(await new Sql(pool).read(text, [])).toEqual((await pool.query(text)).rows);
+});
+
 it('reads once more when its connection was ended under it', async () => {
   const sql = new Sql(pool);
   const [{ pid } = { pid: 0 }] = await sql.read<{ pid: number }>('select pg_backend_pid() as pid', []);
