@@ -5,6 +5,8 @@ export interface Sample {
   rps: number;
   cpuMicros: number;
   p99Ms: number;
+  /** Of each answer. */
+  latenciesMs: readonly number[];
 }
 
 /** The number of rounds, and the duration of each. */
@@ -49,11 +51,16 @@ export async function load(
 ): Promise<Sample> {
   let clients = 0;
   const asked = [questions].flat();
+  const latenciesMs: number[] = [];
   const before = server.cpuSeconds();
   const result = await autocannon({
     url: server.url,
     // each connection starts at a different question, so that they do not all send the same one at once
-    setupClient: (client) => client.setRequests(rotated(asked, clients++).map(requestOf)),
+    setupClient: (client) => {
+      client.setRequests(rotated(asked, clients++).map(requestOf));
+      // the histogram of the results has whole milliseconds, as many as a small request takes
+      client.on('response', (_status, _bytes, ms) => latenciesMs.push(ms));
+    },
     connections,
     duration: seconds,
     headers: { authorization: `Bearer ${token}` },
@@ -65,8 +72,14 @@ export async function load(
   if (result.requests.total === 0)
     throw new Error(`${server.name} ${JSON.stringify(asked[0])}: no answer within ${seconds} s`);
   const cpuMicros = ((server.cpuSeconds() - before) * 1e6) / result.requests.total;
-  return { rps: result.requests.average, cpuMicros, p99Ms: result.latency.p99 };
+  return { rps: result.requests.average, cpuMicros, p99Ms: percentile(ascending(latenciesMs), 0.99), latenciesMs };
 }
+
+export const ascending = (values: readonly number[]): number[] => [...values].sort((a, b) => a - b);
+
+/** The value below which this part of the ascending values is. */
+export const percentile = (values: readonly number[], part: number): number =>
+  values[Math.min(values.length - 1, Math.floor(values.length * part))]!;
 
 const rotated = <T>(list: readonly T[], by: number): T[] => {
   const at = by % list.length;
@@ -75,7 +88,7 @@ const rotated = <T>(list: readonly T[], by: number): T[] => {
 
 /** The middle value. */
 export function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
+  const sorted = ascending(values);
   const middle = Math.floor(sorted.length / 2);
   return sorted.length % 2 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type Account, call } from '../api.ts';
-import { compare, load, median, type Question, type Rounds } from '../load.ts';
+import { ascending, compare, load, percentile, type Question, type Rounds } from '../load.ts';
 import { print } from '../report.ts';
 import { HUB_RELATIONS, seedGraph } from '../seed-graph.ts';
 import type { ServerProcess } from '../server-process.ts';
@@ -47,7 +47,7 @@ export async function entities(
       ),
     );
   print(`traversal of depth 3 from the hub, 4 connections`, await compare(servers, traverse(hub, 3), token, few));
-  await beside(product, token, home, traverse(hub, 3), rounds);
+  await beside(servers, product, token, home, traverse(hub, 3), rounds);
 }
 
 /** All servers must give the same answers, whatever the order of the fields, before they are compared. */
@@ -60,32 +60,43 @@ async function agree(servers: readonly ServerProcess[], token: string, path: str
   }
 }
 
-/** The latency of small requests, alone and while somebody traverses a hub again and again. */
+/**
+ * The latency of small requests, alone and while somebody traverses a hub again and again. It is compared with that of
+ * the same requests while a server by hand, which is a process of its own, answers those traversals: what the hub costs
+ * others who only share the database and the processors with it.
+ */
 async function beside(
+  servers: readonly ServerProcess[],
   product: ServerProcess,
   token: string,
   small: string,
   hub: Question,
   { count, seconds }: Rounds,
 ): Promise<void> {
-  const alone: number[] = [];
-  const together: number[] = [];
-  const hubs: number[] = [];
+  let alone: number[] = [];
+  const shared = new Map<ServerProcess, { latencies: number[]; hubs: number[] }>();
+  const ask = async () => (await load(product, small, token, seconds, 8)).latenciesMs;
   for (let round = 0; round <= count; round++) {
-    const quiet = await load(product, small, token, seconds, 8);
-    const [busy, traversals] = await Promise.all([
-      load(product, small, token, seconds, 8),
-      load(product, hub, token, seconds, 1),
-    ]);
-    if (round === 0) continue;
-    alone.push(quiet.p99Ms);
-    together.push(busy.p99Ms);
-    hubs.push(traversals.p99Ms);
+    const quiet = await ask();
+    if (round > 0) alone = alone.concat(quiet);
+    for (const server of servers) {
+      const [busy, traversals] = await Promise.all([ask(), load(server, hub, token, seconds, 1)]);
+      if (round === 0) continue;
+      const { latencies, hubs } = shared.get(server) ?? { latencies: [], hubs: [] };
+      shared.set(server, { latencies: latencies.concat(busy), hubs: hubs.concat(traversals.latenciesMs) });
+    }
   }
-  const ratio = median(together.map((ms, round) => ms / alone[round]!));
+  const p99 = (latencies: readonly number[]) => percentile(ascending(latencies), 0.99);
+  const base = p99(alone);
   console.log(
-    `\na hub with ${HUB_RELATIONS} relations, traversed without a pause: ${median(hubs).toFixed(0)} ms at the 99th ` +
-      `percentile\n  small requests meanwhile: p99 ${median(together).toFixed(1)} ms, ` +
-      `alone ${median(alone).toFixed(1)} ms, ratio ${ratio.toFixed(2)}`,
+    `\nsmall requests while a hub with ${HUB_RELATIONS} relations is traversed without a pause\n` +
+      `  alone: p99 ${base.toFixed(1)} ms`,
   );
+  for (const [{ name }, { latencies, hubs }] of shared) {
+    const [ms, hubMs] = [p99(latencies), p99(hubs)];
+    console.log(
+      `  traversed by ${name}: p99 ${ms.toFixed(1)} ms, ratio ${(ms / base).toFixed(2)}; ` +
+        `a traversal ${hubMs.toFixed(0)} ms at the 99th percentile`,
+    );
+  }
 }
