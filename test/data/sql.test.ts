@@ -58,6 +58,12 @@ it.each(ARRAYS)('reads %s as the driver does', async (array) => {
   expect(await new Sql(pool).read(text, [])).toEqual((await pool.query(text)).rows);
 });
 
+it('reads many rows with equal texts as the driver does', async () => {
+  const text = `select 'same' as same, n::text as each, (n % 3)::text as few, nullif('x' || n % 2, 'x1') as maybe,
+    '' as empty, (n % 40)::text as some, n % 2 as number from generate_series(1, 200) n`;
+  expect(await new Sql(pool).read(text, [])).toEqual((await pool.query(text)).rows);
+});
+
 it('reads once more when its connection was ended under it', async () => {
   const sql = new Sql(pool);
   const [{ pid } = { pid: 0 }] = await sql.read<{ pid: number }>('select pg_backend_pid() as pid', []);

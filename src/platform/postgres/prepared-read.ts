@@ -48,6 +48,32 @@ interface Described {
   quiet: pg.Connection;
 }
 
+const TEXT = 25;
+/** Rows of which equal texts are kept only once: fewer are not worth looking. */
+const FEW_ROWS = 20;
+/** Different texts of a column, beyond which its texts are not compared any more. */
+const FEW_TEXTS = 16;
+
+/**
+ * The texts of a column of many rows, each kept once as long as there are few different ones: types, directions, the
+ * tenant. What lives while an answer is made is what the collector of the young generation copies.
+ */
+class SharedTexts {
+  readonly #texts = new Map<string, string>();
+
+  /** An equal text that was read before, or this one. */
+  of(text: string): string {
+    const known = this.#texts.get(text);
+    if (known !== undefined) return known;
+    if (this.#texts.size < FEW_TEXTS) this.#texts.set(text, text);
+    return text;
+  }
+
+  get isWorthwhile(): boolean {
+    return this.#texts.size < FEW_TEXTS;
+  }
+}
+
 const described = new WeakMap<pg.Connection, Described>();
 
 /**
@@ -64,6 +90,8 @@ export class PreparedRead extends pg.Query {
   #connection: pg.Connection | null = null;
   #shape: RowShape | null = null;
   #failure: Error | null = null;
+  /** Of each column of texts. */
+  #shared: (SharedTexts | null)[] | null = null;
 
   /** Without a name, the server parses and describes it each time. */
   constructor(name: string | undefined, text: string, values: unknown[], types: pg.CustomTypesConfig) {
@@ -98,11 +126,14 @@ export class PreparedRead extends pg.Query {
     if (this.#failure || !this.#shape) return;
     const { names, parsers, blank, mark } = this.#shape;
     const row: Record<string, unknown> = { ...blank };
+    const shared = this.#rows.length < FEW_ROWS ? null : this.#sharedOf(this.#shape);
     try {
       for (let at = 0; at < fields.length; at++) {
         const text = fields[at];
         if (typeof text !== 'string') continue;
-        const value = parsers[at]!(text);
+        const texts = shared?.[at];
+        const value = texts ? texts.of(text) : parsers[at]!(text);
+        if (texts && !texts.isWorthwhile) shared[at] = null;
         if (at === mark) this.#marks.push(value);
         else row[names[at]!] = value;
       }
@@ -110,6 +141,11 @@ export class PreparedRead extends pg.Query {
       this.#failure = error instanceof Error ? error : new Error('A column could not be parsed.', { cause: error });
     }
     this.#rows.push(row);
+  }
+
+  #sharedOf({ types }: RowShape): (SharedTexts | null)[] {
+    this.#shared ??= types.map((oid) => (oid === TEXT ? new SharedTexts() : null));
+    return this.#shared;
   }
 
   handleCommandComplete(): void {
