@@ -32,6 +32,7 @@ const EXCEPTIONS = [
     uses: ['node:child_process'],
     why: 'asks the system which process holds a lock',
   },
+  { from: 'src/platform/garbage-collector.', uses: ['node:v8'], why: 'a setting of the engine, which calls nobody' },
   { from: 'src/connections/oauth-provider.', uses: ['openid-client'], why: 'OAuth, through the outbound client' },
   { from: 'src/sso/oidc/', uses: ['openid-client'], why: 'OpenID Connect, through the outbound client' },
   { from: 'src/platform/jobs/', uses: ['graphile-worker'], why: 'runs over the pool of the database' },

@@ -5,6 +5,7 @@ import type { FastifyInstance } from 'fastify';
 import { type Config, ConfigError, loadConfig } from './config.ts';
 import { baseUrl } from './http/base-url.ts';
 import { migrationsDir } from './paths.ts';
+import { tuneGarbageCollector } from './platform/garbage-collector.ts';
 import { createLogger, type Logger } from './platform/logger.ts';
 import { migrate } from './platform/postgres/migrate.ts';
 import { startEmbeddedPostgres } from './platform/postgres/postgres-embedded.ts';
@@ -104,6 +105,7 @@ function explain(error: unknown, { host, port }: Config): string {
  * 1.
  */
 async function main(): Promise<void> {
+  tuneGarbageCollector();
   const config = readConfig();
   const logger = createLogger(config);
   const teardown = new Teardown();
