@@ -72,14 +72,14 @@ export async function load(
   if (result.requests.total === 0)
     throw new Error(`${server.name} ${JSON.stringify(asked[0])}: no answer within ${seconds} s`);
   const cpuMicros = ((server.cpuSeconds() - before) * 1e6) / result.requests.total;
-  return { rps: result.requests.average, cpuMicros, p99Ms: percentile(ascending(latenciesMs), 0.99), latenciesMs };
+  return { rps: result.requests.average, cpuMicros, p99Ms: quantile(latenciesMs, 0.99), latenciesMs };
 }
 
-export const ascending = (values: readonly number[]): number[] => [...values].sort((a, b) => a - b);
+const ascending = (values: readonly number[]): number[] => [...values].sort((a, b) => a - b);
 
-/** The value below which this part of the ascending values is. */
-export const percentile = (values: readonly number[], part: number): number =>
-  values[Math.min(values.length - 1, Math.floor(values.length * part))]!;
+/** The value below which this part of the values is. */
+export const quantile = (values: readonly number[], part: number): number =>
+  ascending(values)[Math.min(values.length - 1, Math.floor(values.length * part))]!;
 
 const rotated = <T>(list: readonly T[], by: number): T[] => {
   const at = by % list.length;

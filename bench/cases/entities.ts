@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type Account, call } from '../api.ts';
-import { ascending, compare, load, percentile, type Question, type Rounds } from '../load.ts';
+import { compare, load, type Question, quantile, type Rounds } from '../load.ts';
 import { print } from '../report.ts';
 import { HUB_RELATIONS, seedGraph } from '../seed-graph.ts';
 import type { ServerProcess } from '../server-process.ts';
@@ -74,28 +74,27 @@ async function beside(
   { count, seconds }: Rounds,
 ): Promise<void> {
   let alone: number[] = [];
-  const shared = new Map<ServerProcess, { latencies: number[]; hubs: number[] }>();
+  const shared = servers.map((server) => ({ server, latencies: [] as number[], hubs: [] as number[] }));
   const ask = async () => (await load(product, small, token, seconds, 8)).latenciesMs;
   for (let round = 0; round <= count; round++) {
     const quiet = await ask();
     if (round > 0) alone = alone.concat(quiet);
-    for (const server of servers) {
-      const [busy, traversals] = await Promise.all([ask(), load(server, hub, token, seconds, 1)]);
+    for (const beside of shared) {
+      const [busy, traversals] = await Promise.all([ask(), load(beside.server, hub, token, seconds, 1)]);
       if (round === 0) continue;
-      const { latencies, hubs } = shared.get(server) ?? { latencies: [], hubs: [] };
-      shared.set(server, { latencies: latencies.concat(busy), hubs: hubs.concat(traversals.latenciesMs) });
+      beside.latencies = beside.latencies.concat(busy);
+      beside.hubs = beside.hubs.concat(traversals.latenciesMs);
     }
   }
-  const p99 = (latencies: readonly number[]) => percentile(ascending(latencies), 0.99);
-  const base = p99(alone);
+  const base = quantile(alone, 0.99);
   console.log(
     `\nsmall requests while a hub with ${HUB_RELATIONS} relations is traversed without a pause\n` +
       `  alone: p99 ${base.toFixed(1)} ms`,
   );
-  for (const [{ name }, { latencies, hubs }] of shared) {
-    const [ms, hubMs] = [p99(latencies), p99(hubs)];
+  for (const { server, latencies, hubs } of shared) {
+    const [ms, hubMs] = [quantile(latencies, 0.99), quantile(hubs, 0.99)];
     console.log(
-      `  traversed by ${name}: p99 ${ms.toFixed(1)} ms, ratio ${(ms / base).toFixed(2)}; ` +
+      `  traversed by ${server.name}: p99 ${ms.toFixed(1)} ms, ratio ${(ms / base).toFixed(2)}; ` +
         `a traversal ${hubMs.toFixed(0)} ms at the 99th percentile`,
     );
   }

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { type Account, call } from '../api.ts';
 import { type Listener, makeListeners } from '../listeners.ts';
-import { load, median, type Question, type Sample } from '../load.ts';
+import { load, median, type Question, quantile, type Sample } from '../load.ts';
 import { type LiveReader, type OpenLive, openAll, watchBare, watchRest } from '../readers.ts';
 import { seedWorkspaces } from '../seed.ts';
 import type { ServerProcess } from '../server-process.ts';
@@ -81,9 +81,6 @@ const emitter =
      from unnest($2::text[]) w`,
       [orgId, workspaceIds, length],
     );
-
-const quantile = (values: readonly number[], part: number): number =>
-  [...values].sort((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * part))]!;
 
 /** The milliseconds from the sending of an event until each reader has it. */
 async function fanOut(readers: readonly LiveReader[], send: () => Promise<unknown>): Promise<number[]> {
