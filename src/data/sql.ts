@@ -33,14 +33,14 @@ const TEXT_ARRAY = 1009;
 const parseTextArray = pg.types.getTypeParser(TEXT_ARRAY as never) as (text: string) => (string | null)[];
 
 /** Parsers of what rows have most, by type: the driver's own take 6 % of the cost of a page for timestamps alone. */
-const own = new Map<number, (text: string) => unknown>([
+const fastParsers = new Map<number, (text: string) => unknown>([
   [TIMESTAMPTZ, readTimestamptz],
   [TEXT_ARRAY, readTextArray],
 ]);
 
 const types: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format?: 'text' | 'binary') =>
-    own.get(oid) ?? pg.types.getTypeParser(oid, format as 'text')) as typeof pg.types.getTypeParser,
+    fastParsers.get(oid) ?? pg.types.getTypeParser(oid, format as 'text')) as typeof pg.types.getTypeParser,
 };
 
 const INT8 = 20;

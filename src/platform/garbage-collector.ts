@@ -1,14 +1,13 @@
 import { availableParallelism } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
 
-/** With no more processors than these, the others have work of their own: the database, other requests' connections. */
+/** With no more processors than these, helper threads compete with the service itself and with its database. */
 const FEW_PROCESSORS = 2;
 
 /**
- * Lets the young generation be collected by the thread that needs it alone, on a machine with few processors. Threads
- * that help would make it faster if they ran; under load they wait for a processor, and all requests wait for them.
- * Beside a traversal of a hub, the 99th percentile of small requests is a seventh lower
- * (`BENCH_ONLY=entities npm run bench`, two processors).
+ * On a machine with few processors, collects the young generation without helper threads. Under load they wait for a
+ * processor, and all requests wait for them: without them, the 99th percentile of small requests beside a traversal of
+ * a hub is a seventh lower (`BENCH_ONLY=entities npm run bench`, two processors).
  */
 export function tuneGarbageCollector(): void {
   if (availableParallelism() <= FEW_PROCESSORS) setFlagsFromString('--no-parallel-scavenge');

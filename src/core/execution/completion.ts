@@ -125,12 +125,11 @@ function listCompleterOf({ ofType: itemType }: GraphQLList<GraphQLOutputType>): 
   };
 }
 
-/** Fails once the values are there: their promises need a handler too, because they may reject as well. */
-export const failedAfter = (values: readonly unknown[], error: unknown): Promise<never> =>
-  Promise.all(values).then(
-    () => Promise.reject(error as Error),
-    () => Promise.reject(error as Error),
-  );
+/** Fails after the values: their promises need a handler too, because they may reject as well. */
+export const failedAfter = (values: readonly unknown[], error: unknown): Promise<unknown> =>
+  Promise.all(values).finally(() => {
+    throw error;
+  });
 
 const isIterable = (value: unknown): value is Iterable<unknown> =>
   typeof value === 'object' &&

@@ -12,6 +12,12 @@ import { type Execution, type Field, isPromise, type Operation, type Selection, 
 /** Objects of nested lists that are completed at once. */
 const PORTION = 500;
 
+/** A value of an object that is not there yet. */
+interface Awaited {
+  key: string;
+  value: Promise<unknown>;
+}
+
 /** See {@link Execution}. */
 export class Run implements Execution {
   readonly operation: Operation;
@@ -31,27 +37,23 @@ export class Run implements Execution {
 
   fieldsOf({ fields, blank }: Selection, source: unknown, path: ResponsePath | undefined): Values | Promise<unknown> {
     const results = blank();
-    // of hundreds of objects that each wait for one value, lists of promises would be most of what is kept meanwhile
-    let first: { key: string; value: Promise<unknown> } | undefined;
-    let others: { keys: string[]; values: Promise<unknown>[] } | undefined;
+    let awaited: [Awaited, ...Awaited[]] | undefined;
     try {
       for (const field of fields) {
         const { key } = field;
         const value = field.column ? this.#column(field, source, path) : this.#field(field, source, path);
         if (!isPromise(value)) results[key] = value;
-        else if (!first) first = { key, value };
-        else {
-          others ??= { keys: [first.key], values: [first.value] };
-          others.keys.push(key);
-          others.values.push(value);
-        }
+        else if (awaited) awaited.push({ key, value });
+        else awaited = [{ key, value }];
       }
     } catch (error) {
-      if (!first) throw error;
-      return failedAfter(others?.values ?? [first.value], error);
+      if (!awaited) throw error;
+      return failedAfter(
+        awaited.map(({ value }) => value),
+        error,
+      );
     }
-    if (!first) return results;
-    return others ? allOf(results, others) : oneOf(results, first);
+    return awaited ? filled(results, awaited) : results;
   }
 
   failed(field: Field, isNonNull: boolean, path: ResponsePath, cause: unknown): null {
@@ -153,19 +155,22 @@ export class Run implements Execution {
   }
 }
 
-/** The object once its awaited value is there. */
-const oneOf = (object: Values, { key, value }: { key: string; value: Promise<unknown> }): Promise<Values> =>
-  value.then((resolved) => {
-    object[key] = resolved;
+/**
+ * The object once its awaited values are there. Most objects wait for one: what `Promise.all` keeps for each of
+ * hundreds would be most of what lives meanwhile.
+ */
+function filled(object: Values, awaited: readonly [Awaited, ...Awaited[]]): Promise<Values> {
+  const [{ key, value }, ...others] = awaited;
+  if (others.length === 0)
+    return value.then((resolved) => {
+      object[key] = resolved;
+      return object;
+    });
+  return Promise.all(awaited.map((one) => one.value)).then((resolved) => {
+    for (const [index, one] of awaited.entries()) object[one.key] = resolved[index];
     return object;
   });
-
-/** The object once all awaited values are there. */
-const allOf = (object: Values, { keys, values }: { keys: string[]; values: Promise<unknown>[] }): Promise<Values> =>
-  Promise.all(values).then((resolved) => {
-    for (const [index, key] of keys.entries()) object[key] = resolved[index];
-    return object;
-  });
+}
 
 const pathOf = ({ key, parentType }: Field, prev: ResponsePath | undefined): ResponsePath => ({
   prev,

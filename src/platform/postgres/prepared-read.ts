@@ -49,29 +49,23 @@ interface Described {
 }
 
 const TEXT = 25;
-/** Rows of which equal texts are kept only once: fewer are not worth looking. */
+/** Results with fewer rows do not share texts: it would cost more than it saves. */
 const FEW_ROWS = 20;
-/** Different texts of a column, beyond which its texts are not compared any more. */
+/** A column with this many different texts does not share them any more. */
 const FEW_TEXTS = 16;
 
 /**
- * The texts of a column of many rows, each kept once as long as there are few different ones: types, directions, the
- * tenant. What lives while an answer is made is what the collector of the young generation copies.
+ * A parser of one column of texts that returns equal ones as the same string: types, directions, the tenant. The fewer
+ * objects a large result has, the less the garbage collector copies while it is used.
  */
-class SharedTexts {
-  readonly #texts = new Map<string, string>();
-
-  /** An equal text that was read before, or this one. */
-  of(text: string): string {
-    const known = this.#texts.get(text);
-    if (known !== undefined) return known;
-    if (this.#texts.size < FEW_TEXTS) this.#texts.set(text, text);
-    return text;
-  }
-
-  get isWorthwhile(): boolean {
-    return this.#texts.size < FEW_TEXTS;
-  }
+function sharedTexts(): (text: string) => string {
+  const known = new Map<string, string>();
+  return (text) => {
+    if (known.size >= FEW_TEXTS) return text;
+    const same = known.get(text);
+    if (same === undefined) known.set(text, text);
+    return same ?? text;
+  };
 }
 
 const described = new WeakMap<pg.Connection, Described>();
@@ -90,8 +84,8 @@ export class PreparedRead extends pg.Query {
   #connection: pg.Connection | null = null;
   #shape: RowShape | null = null;
   #failure: Error | null = null;
-  /** Of each column of texts. */
-  #shared: (SharedTexts | null)[] | null = null;
+  /** The parsers after {@link FEW_ROWS}. */
+  #sharing: RowShape['parsers'] | null = null;
 
   /** Without a name, the server parses and describes it each time. */
   constructor(name: string | undefined, text: string, values: unknown[], types: pg.CustomTypesConfig) {
@@ -124,16 +118,14 @@ export class PreparedRead extends pg.Query {
 
   handleDataRow({ fields }: { fields: readonly (string | null)[] }): void {
     if (this.#failure || !this.#shape) return;
-    const { names, parsers, blank, mark } = this.#shape;
+    const { names, blank, mark } = this.#shape;
+    const parsers = this.#rows.length < FEW_ROWS ? this.#shape.parsers : this.#sharingParsers(this.#shape);
     const row: Record<string, unknown> = { ...blank };
-    const shared = this.#rows.length < FEW_ROWS ? null : this.#sharedOf(this.#shape);
     try {
       for (let at = 0; at < fields.length; at++) {
         const text = fields[at];
         if (typeof text !== 'string') continue;
-        const texts = shared?.[at];
-        const value = texts ? texts.of(text) : parsers[at]!(text);
-        if (texts && !texts.isWorthwhile) shared[at] = null;
+        const value = parsers[at]!(text);
         if (at === mark) this.#marks.push(value);
         else row[names[at]!] = value;
       }
@@ -143,9 +135,9 @@ export class PreparedRead extends pg.Query {
     this.#rows.push(row);
   }
 
-  #sharedOf({ types }: RowShape): (SharedTexts | null)[] {
-    this.#shared ??= types.map((oid) => (oid === TEXT ? new SharedTexts() : null));
-    return this.#shared;
+  #sharingParsers({ types, parsers }: RowShape): RowShape['parsers'] {
+    this.#sharing ??= parsers.map((parser, at) => (types[at] === TEXT ? sharedTexts() : parser));
+    return this.#sharing;
   }
 
   handleCommandComplete(): void {
