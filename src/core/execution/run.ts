@@ -53,7 +53,8 @@ export class Run implements Execution {
         error,
       );
     }
-    return awaited ? filled(results, awaited) : results;
+    if (!awaited) return results;
+    return awaited.length === 1 ? oneOf(results, awaited[0]) : allOf(results, awaited);
   }
 
   failed(field: Field, isNonNull: boolean, path: ResponsePath, cause: unknown): null {
@@ -156,21 +157,21 @@ export class Run implements Execution {
 }
 
 /**
- * The object once its awaited values are there. Most objects wait for one: what `Promise.all` keeps for each of
+ * The object once its only awaited value is there. Most objects wait for one: what {@link allOf} keeps for each of
  * hundreds would be most of what lives meanwhile.
  */
-function filled(object: Values, awaited: readonly [Awaited, ...Awaited[]]): Promise<Values> {
-  const [{ key, value }, ...others] = awaited;
-  if (others.length === 0)
-    return value.then((resolved) => {
-      object[key] = resolved;
-      return object;
-    });
-  return Promise.all(awaited.map((one) => one.value)).then((resolved) => {
-    for (const [index, one] of awaited.entries()) object[one.key] = resolved[index];
+const oneOf = (object: Values, { key, value }: Awaited): Promise<Values> =>
+  value.then((resolved) => {
+    object[key] = resolved;
     return object;
   });
-}
+
+/** The object once all awaited values are there. */
+const allOf = (object: Values, awaited: readonly Awaited[]): Promise<Values> =>
+  Promise.all(awaited.map(({ value }) => value)).then((resolved) => {
+    for (const [index, { key }] of awaited.entries()) object[key] = resolved[index];
+    return object;
+  });
 
 const pathOf = ({ key, parentType }: Field, prev: ResponsePath | undefined): ResponsePath => ({
   prev,
