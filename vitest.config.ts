@@ -1,30 +1,57 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { defineConfig } from 'vitest/config';
-
-/** What a test file may leave behind in its process, or what it measures of its process; or it says so itself. */
-const KEEPS_ITS_PROCESS =
-  /\bvi\.(mock|spyOn|stubEnv|useFakeTimers)\(|\bprocess\.(env|memoryUsage|cpuUsage|chdir)\b|in a process of its own/;
+import path from 'node:path';
+import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 
 const files = readdirSync('test', { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.test.ts'))
   .map((name) => `test/${name}`);
-const isOwn = (file: string): boolean => KEEPS_ITS_PROCESS.test(readFileSync(file, 'utf8'));
+
+/** Files whose first lines have a word: `// own process: <reason>` or `// from sources: <reason>`. */
+const marked = (word: string): string[] =>
+  files.filter((file) => new RegExp(`^// ${word}: \\S`, 'm').test(readFileSync(file, 'utf8').slice(0, 1_000)));
+
+const fromSources = marked('from sources');
+const ownProcess = marked('own process').filter((file) => !fromSources.includes(file));
+const shared = files.filter((file) => !fromSources.includes(file) && !ownProcess.includes(file));
+
+// Vite would take graphql's `.mjs`, packages in node_modules take its CommonJS: two copies, "another realm" errors.
+const oneGraphQL = { find: /^graphql$/, replacement: 'graphql/index.js' };
+/** What the build compiled: nothing has to be transformed, and the build has checked the documents. */
+const built = {
+  find: /^(?:\.\.?\/)+(src|rest)\/(?!generated\/)(.*)\.ts$/,
+  replacement: path.join(import.meta.dirname, 'dist', '$1', '$2.js'),
+};
+
+const common = {
+  maxWorkers: 2,
+  testTimeout: 30_000,
+  hookTimeout: 60_000,
+  server: { deps: { external: [/\/dist\/(?:src|rest)\//] } },
+  // a second, which is the default, is short on a machine that does other work as well
+  expect: { poll: { timeout: 8_000 } },
+} satisfies TestProjectInlineConfiguration['test'] & { maxWorkers: number };
+
+const project = (
+  name: string,
+  include: string[],
+  { isBuilt = true, isolate = true } = {},
+): TestProjectInlineConfiguration => ({
+  resolve: { alias: isBuilt && !process.env.TEST_SOURCES ? [oneGraphQL, built] : [oneGraphQL] },
+  test: { ...common, pool: 'forks', setupFiles: ['test/support/setup.ts'], name, include, isolate },
+});
 
 export default defineConfig({
-  // Vite would take graphql's `.mjs`, packages in node_modules take its CommonJS: two copies, "another realm" errors.
-  resolve: { alias: [{ find: /^graphql$/, replacement: 'graphql/index.js' }] },
   test: {
+    ...common,
+    // once for the run: a project that inherits it would start a PostgreSQL of its own
     globalSetup: ['test/support/global-setup.ts'],
-    pool: 'forks',
-    maxWorkers: 2,
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
-    // a second, which is the default, is short on a machine that does other work as well
-    expect: { poll: { timeout: 8_000 } },
+    reporters: ['default', './test/support/times-reporter.ts'],
     projects: [
-      // loading the service is a third of the time of all tests: files that leave nothing behind share a process
-      { extends: true, test: { name: 'shared', isolate: false, include: files.filter((file) => !isOwn(file)) } },
-      { extends: true, test: { name: 'own', include: files.filter(isOwn) } },
+      // loading the service takes seconds: files that leave nothing behind share a process, its app and its database
+      project('shared', shared, { isolate: false }),
+      project('own process', ownProcess),
+      // what replaces modules of packages by mocks
+      project('from sources', fromSources, { isBuilt: false }),
     ],
   },
 });

@@ -13,19 +13,17 @@ import type { Frame } from '../src/core/live/frames.ts';
 import { LiveStream } from '../src/core/live/live-stream.ts';
 import { acceptJson, ignoreBody } from './body-parser.ts';
 import { clientErrorHandler } from './client-errors.ts';
-import { compileOperations } from './compile.ts';
 import { docsPlugin } from './docs.ts';
 import type { OnFault } from './errors.ts';
 import { answerOf, errorBody, frameworkErrors, sendError, ValidationFailure } from './errors.ts';
 import { EventStreams, frameOf } from './events.ts';
+import { Facade } from './facade.ts';
 import { acceptForm, type FileReceiver, readForm } from './form.ts';
 import { acceptFields, bodyOfFields } from './form-fields.ts';
 import { versionsOf } from './if-match.ts';
 import { jsonTextOf } from './json-text.ts';
 import type { OpenApiOptions } from './openapi.ts';
-import { buildOpenApi } from './openapi.ts';
 import type { CompiledOperation, ResponseBody, RootArguments } from './operation.ts';
-import { readReference } from './reference.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -54,12 +52,12 @@ export interface OperationFacts {
 
 export interface RestOptions {
   schema: GraphQLSchema;
-  /**
-   * Folder of `*.graphql` documents, read recursively. Those below `additions/` are marked `x-addition` in OpenAPI.
-   */
+  /** Folder of the operation documents. */
   operationsDir: string;
   /** Whether documents with this digest are known to be valid. Without it, they are validated. */
   wereValid?: (digest: string) => boolean;
+  /** The same documents, compiled already. */
+  facade?: Facade | undefined;
   /**
    * Identifies the caller; `null` when there is none. Called once per request, after the body was parsed. Must not
    * throw for bad tokens.
@@ -108,7 +106,8 @@ const CLOSING_MS = 500;
  */
 export const restPlugin: FastifyPluginAsync<RestOptions> = async (server, options) => {
   const streams = new EventStreams();
-  const operations = compileOperations(options.schema, options.operationsDir, options.wereValid);
+  const facade = options.facade ?? new Facade(options.schema, options.operationsDir, options.wereValid);
+  const { operations } = facade;
   server.setErrorHandler((error, request, reply) => sendError(error, request, reply, options.onFault));
   server.addHook('preClose', async () => {
     // a source that knows of the shutdown sends its closing event itself
@@ -126,8 +125,7 @@ export const restPlugin: FastifyPluginAsync<RestOptions> = async (server, option
   await register('fields', acceptFields);
   await register('none', ignoreBody);
   await register('form', (scope) => acceptForm(scope, receiverOf(options)));
-  const reference = readReference(options.operationsDir, operations);
-  await server.register(docsPlugin, { document: buildOpenApi(operations, reference, options) });
+  await server.register(docsPlugin, { document: facade.openApi(options) });
 };
 
 /** `fields`: JSON, or a form without files. */

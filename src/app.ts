@@ -3,6 +3,7 @@ import websocket from '@fastify/websocket';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from 'fastify';
 import { handleProtocols } from 'graphql-ws';
 import { registerErrorShapes } from '../rest/errors.ts';
+import type { Facade } from '../rest/facade.ts';
 import { acceptFields } from '../rest/form-fields.ts';
 import { fastifyOptions, type RestOptions, restPlugin } from '../rest/plugin.ts';
 import { SigningKeys } from './access/signing-keys.ts';
@@ -67,6 +68,8 @@ export interface AppDeps {
   database: Database;
   mailer: Mailer;
   logger: Logger;
+  /** The compiled documents of the REST API, if the process has them already. */
+  facade?: Facade;
 }
 
 export interface App {
@@ -145,7 +148,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const plain = plainPost({ services, operations, persisted });
   const live = plainStream({ schema, services, operations, persisted });
   addGraphQL(server, { ...config, endpoint, plain, live, socket });
-  await server.register(restPlugin, restOptions(config, services));
+  await server.register(restPlugin, restOptions(deps, services));
   const owners: (object & Owner)[] = [...Object.values(services), storedAnswers];
   services.vault.declare(owners.flatMap(({ secretReferences }) => secretReferences ?? []));
   services.jobQueue.declare(tasksOf(services.sql, owners));
@@ -231,12 +234,14 @@ async function addPlugins(server: FastifyInstance, { corsOrigins }: Config, serv
 /** Of the API, in its documents. */
 const TITLE = { title: 'Platform management API', version: '1.0.0' };
 
-function restOptions({ publicUrl, maxUploadBytes }: Config, services: Services): RestOptions {
+function restOptions({ config, facade }: AppDeps, services: Services): RestOptions {
+  const { publicUrl, maxUploadBytes } = config;
   const files = formFiles(schema, services, maxUploadBytes);
   return {
     schema,
     operationsDir,
     wereValid: (digest) => wereChecked('operations', digest),
+    facade,
     principal: (request) => request.caller.principal,
     context: (request, _principal, operation, versions) => {
       if (versions) request.caller.request.expectation = new Expectation(versions);

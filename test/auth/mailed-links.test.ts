@@ -1,3 +1,4 @@
+// from sources: the password hash is a mock
 import * as argon2 from '@node-rs/argon2';
 import pg from 'pg';
 import type { Email } from 'postal-mime';

@@ -1,3 +1,4 @@
+// own process: measures the memory of the process
 import { afterAll, describe, expect, test } from 'vitest';
 import type { ExtractionError } from '../../src/indexing/text/extraction-error.ts';
 import { TextExtraction } from '../../src/indexing/text/text-extraction.ts';

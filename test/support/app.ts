@@ -9,10 +9,13 @@ import { loadConfig } from '../../src/config.ts';
 import type { Logger } from '../../src/platform/logger.ts';
 import { createMailer, type Mail, type Mailer } from '../../src/platform/mail/mail.ts';
 import { type Database, openDatabase } from '../../src/platform/postgres/database.ts';
-import { createTestDatabase } from './database.ts';
+import { takeDatabase } from './database.ts';
 import { expectDocumented, readDocument } from './documented.ts';
+import { facade } from './operations.ts';
 import { quietLogger } from './quiet-logger.ts';
+import { SharedApp } from './shared-app.ts';
 import { fromOutside, withSingleConnections } from './single-connection.ts';
+import { timed } from './times.ts';
 
 export interface TestApp extends App {
   database: Database;
@@ -46,12 +49,25 @@ export interface TestAppOptions {
 /** Nodes over one database have the same root keys, or they do not start. */
 export const ROOT_KEYS = `test:${randomBytes(32).toString('base64')}`;
 
-/** The real app over a database of its own. Limits that tests would run into are off unless `env` sets them. */
-export async function startTestApp({
-  env = {},
-  databaseUrl,
-  logger = quietLogger,
-}: TestAppOptions = {}): Promise<TestApp> {
+/** What is there once in a process. */
+const shared = new SharedApp(() => startOwnApp());
+
+/**
+ * The real app. Without options it is the one that the files of this process use one after the other, each time over an
+ * emptied database: whoever stops it, or counts what the process has done so far, takes {@link startOwnApp}.
+ */
+export async function startTestApp(options: TestAppOptions = {}): Promise<TestApp> {
+  const isPlain = Object.keys(options).length === 0;
+  return isPlain && !shared.isTaken ? timed('app', () => shared.take()) : startOwnApp(options);
+}
+
+/**
+ * An app that no other file has. Its database is the one of this process, emptied, unless it gets one. Limits that
+ * tests would run into are off unless `env` sets them.
+ */
+export const startOwnApp = (options: TestAppOptions = {}): Promise<TestApp> => timed('app', () => start(options));
+
+async function start({ env = {}, databaseUrl, logger = quietLogger }: TestAppOptions): Promise<TestApp> {
   const dataDir = env.DATA_DIR ?? mkdtempSync(path.join(os.tmpdir(), 'platform-test-'));
   const config = loadConfig({
     NODE_ENV: 'test',
@@ -65,13 +81,13 @@ export async function startTestApp({
     EVENT_POLL_MS: '20',
     ...env,
   });
-  const own = databaseUrl ? null : await createTestDatabase();
+  const own = databaseUrl ? null : await takeDatabase();
   const database = withSingleConnections(
     openDatabase({ url: databaseUrl ?? own!.url, poolSize: config.databasePoolSize, logger }),
   );
   const mails: Mail[] = [];
   const mailer = recording(createMailer({ config, logger }), mails, config.smtpUrl !== undefined);
-  const app = await buildApp({ config, database, mailer, logger });
+  const app = await buildApp({ config, database, mailer, logger, facade });
   await app.server.ready();
   await readDocument(app.server);
   const others: TestApp[] = [];
@@ -82,7 +98,7 @@ export async function startTestApp({
     await app.stop();
     mailer.close();
     await database.close();
-    await own?.drop();
+    own?.giveBack();
     if (!env.DATA_DIR) rmSync(dataDir, { recursive: true, force: true });
     expectDocumented(app.server);
   };
@@ -95,17 +111,17 @@ export async function startTestApp({
     url: '',
     jobsDone: () => jobsDone(database.pool),
     async listen() {
-      await app.server.listen({ host: '127.0.0.1', port: 0 });
+      if (!app.server.server.listening) await app.server.listen({ host: '127.0.0.1', port: 0 });
       test.url = `http://127.0.0.1:${(app.server.server.address() as AddressInfo).port}`;
       return test.url;
     },
     async another(given = {}) {
-      const other = await startTestApp({ env: { DATA_DIR: dataDir, ...given }, databaseUrl: database.url });
+      const other = await startOwnApp({ env: { DATA_DIR: dataDir, ...given }, databaseUrl: database.url });
       others.push(other);
       return other;
     },
     close: () => {
-      closing ??= close();
+      closing ??= timed('app', close);
       return closing;
     },
   };

@@ -1,46 +1,52 @@
-import { rmSync } from 'node:fs';
-import { mkdtemp } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
+import { randomBytes, randomInt } from 'node:crypto';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
-import { migrationsDir } from '../../src/paths.ts';
-import { migrate } from '../../src/platform/postgres/migrate.ts';
-import { startEmbeddedPostgres } from '../../src/platform/postgres/postgres-embedded.ts';
-import { onServer, TEMPLATE_DATABASE } from './database.ts';
-import { quietLogger } from './quiet-logger.ts';
+import { makeTemplate, startCluster } from './cluster.ts';
+import { onServer } from './database.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
     /** Connection URL of the PostgreSQL of this test run. */
     serverUrl: string;
+    /** What the names of this run's databases begin with. */
+    databasePrefix: string;
+    /** Chooses what is picked from generated values in this run; `null` picks everything. */
+    seed: number | null;
   }
 }
 
-/** One PostgreSQL for all test files, with a migrated database that each test copies. */
+/** One PostgreSQL for the run, with a migrated database that is copied for each process and where a test has its own. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const server = process.env.TEST_DATABASE_URL ? undefined : await startServer();
-  const serverUrl = process.env.TEST_DATABASE_URL ?? server?.url ?? '';
-  const admin = new pg.Client({ connectionString: serverUrl });
-  await admin.connect();
-  await admin.query(`drop database if exists ${TEMPLATE_DATABASE}`);
-  await admin.query(`create database ${TEMPLATE_DATABASE}`);
-  await admin.end();
-  await migrate(onServer(serverUrl, TEMPLATE_DATABASE), migrationsDir);
+  const given = process.env.TEST_DATABASE_URL;
+  const server = given ? undefined : await startCluster();
+  const serverUrl = given ?? server!.url;
+  const databasePrefix = `test_${randomBytes(4).toString('hex')}`;
+  if (given) await makeTemplate((database) => onServer(given, database));
   project.provide('serverUrl', serverUrl);
-  return async () => server?.stop();
+  project.provide('databasePrefix', databasePrefix);
+  project.provide('seed', seedOfRun());
+  return async () => {
+    if (server) await server.stop();
+    else await dropAll(serverUrl, databasePrefix);
+  };
 }
 
-async function startServer(): Promise<{ url: string; stop(): Promise<void> }> {
-  const dir = await mkdtemp(path.join(tmpdir(), 'test-'));
-  const server = await startEmbeddedPostgres({
-    dir: path.join(dir, 'postgres'),
-    isDurable: false,
-    logger: quietLogger,
-  });
-  const stop = async (): Promise<void> => {
-    await server.stop();
-    rmSync(dir, { recursive: true, force: true });
-  };
-  return { url: server.urlOf('postgres'), stop };
+/** `TEST_ALL` tries all values; `TEST_SEED` repeats a run. */
+function seedOfRun(): number | null {
+  if (process.env.TEST_ALL) return null;
+  const seed = Number(process.env.TEST_SEED ?? randomInt(2 ** 31));
+  console.log(`Repeat this choice of values with TEST_SEED=${seed}`);
+  return seed;
+}
+
+/** Processes share databases among their files, and nobody else's server stops with the run. */
+async function dropAll(serverUrl: string, prefix: string): Promise<void> {
+  const client = new pg.Client({ connectionString: serverUrl });
+  await client.connect();
+  const { rows } = await client.query<{ name: string }>(
+    'select quote_ident(datname) as name from pg_database where starts_with(datname, $1)',
+    [prefix],
+  );
+  for (const { name } of rows) await client.query(`drop database ${name} with (force)`);
+  await client.end();
 }

@@ -1,11 +1,15 @@
 import { Kind } from 'graphql';
-import { compileOperations } from '../../rest/compile.ts';
+import { Facade } from '../../rest/facade.ts';
 import type { CompiledOperation } from '../../rest/operation.ts';
 import { schema } from '../../src/graphql/schema.ts';
 import { operationsDir } from '../../src/paths.ts';
+import { wereChecked } from '../../src/platform/build-checks.ts';
+
+/** The documents of the REST API, compiled once for all apps of the process. */
+export const facade = new Facade(schema, operationsDir, (digest) => wereChecked('operations', digest));
 
 /** Every route of the REST API, as the service itself compiles it: what is added tomorrow is in here tomorrow. */
-export const operations: readonly CompiledOperation[] = compileOperations(schema, operationsDir);
+export const { operations } = facade;
 
 /** `GET /v1/users/{user_id}`, for titles and tables. */
 export const routeOf = ({ method, path }: Pick<CompiledOperation, 'method' | 'path'>): string => `${method} ${path}`;

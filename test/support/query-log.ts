@@ -23,10 +23,19 @@ const BACKGROUND = new RegExp(
   'i',
 );
 
+/** Files that share an app share its pool: its connections are listened to once. */
+const logs = new WeakMap<pg.Pool, QueryLog>();
+
 /**
  * Writes down every statement that goes through a pool, whoever sends it: hand-written SQL and Prisma share the pool.
  */
 export function logQueries(pool: pg.Pool): QueryLog {
+  const log = logs.get(pool) ?? listenTo(pool);
+  logs.set(pool, log);
+  return log;
+}
+
+function listenTo(pool: pg.Pool): QueryLog {
   let current: string[] | null = null;
   const seen = new WeakSet<pg.PoolClient>();
   pool.on('acquire', (client) => {

@@ -1,3 +1,4 @@
+// own process: ends workers in the middle of their work
 import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';

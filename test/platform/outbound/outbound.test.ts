@@ -1,3 +1,4 @@
+// own process: sets proxies in the environment
 import zlib from 'node:zlib';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { loadConfig } from '../../../src/config.ts';
