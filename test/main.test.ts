@@ -10,6 +10,7 @@ import { createTestDatabase } from './support/database.ts';
 import { PASSWORD } from './support/person.ts';
 import { type Service, startService } from './support/service.ts';
 import { openAcknowledged, openEvents } from './support/sockets.ts';
+import { waitFor, waitUntil } from './support/wait.ts';
 
 // each test starts processes, with databases of their own
 vi.setConfig({ testTimeout: 90_000 });
@@ -27,7 +28,7 @@ afterEach(async () => {
     await service.exited();
   }
   services.clear();
-  await vi.waitFor(async () => expect(await databasePid().then(isRunning)).toBe(false), { timeout: 10_000 });
+  await waitFor(async () => expect(await databasePid().then(isRunning)).toBe(false));
   await rm(base, { recursive: true, force: true });
 });
 
@@ -118,9 +119,9 @@ describe('the process', () => {
       // nobody can register while this is held: all requests are under way, none is done
       await blocker.query('begin; lock table users in access exclusive mode');
       const answers = Array.from({ length: 12 }, (_, i) => register(url, `under-way-${i}`));
-      await vi.waitUntil(async () => (await waitingForLocks(blocker)) === 12, { timeout: 10_000 });
+      await waitUntil(async () => (await waitingForLocks(blocker)) === 12);
       service.child.kill('SIGTERM');
-      await vi.waitUntil(() => isRefused(url), { timeout: 10_000 });
+      await waitUntil(() => isRefused(url));
       await blocker.query('rollback');
       const answered = (await Promise.all(answers)).map(({ status, headers }) => [status, headers.get('connection')]);
       expect(answered).toEqual(Array(12).fill([201, 'close']));
@@ -148,9 +149,7 @@ describe('the process', () => {
     const socket = await openAcknowledged(url, authorization);
     socket.send({ id: '1', type: 'subscribe', payload: { query } });
     const idle = await openAcknowledged(url, authorization);
-    await vi.waitUntil(async () => (await (await fetch(`${url}/metrics`)).text()).includes('\nevent_streams 2\n'), {
-      timeout: 10_000,
-    });
+    await waitUntil(async () => (await (await fetch(`${url}/metrics`)).text()).includes('\nevent_streams 2\n'));
     service.child.kill('SIGTERM');
     await stream.ended;
     const last = { data: { workspaceEvents: { type: 'stream.closing', data: { reason: 'shutdown' } } } };
@@ -203,10 +202,8 @@ describe('the process', () => {
     const service = start();
     const url = await service.url();
     process.kill((await databasePid()) ?? 0, 'SIGKILL');
-    await vi.waitFor(() => expect(service.output()).toContain('the embedded PostgreSQL runs again'), {
-      timeout: 20_000,
-    });
-    await vi.waitFor(async () => expect((await fetch(`${url}/readyz`)).status).toBe(200), { timeout: 10_000 });
+    await waitFor(() => expect(service.output()).toContain('the embedded PostgreSQL runs again'));
+    await waitFor(async () => expect((await fetch(`${url}/readyz`)).status).toBe(200));
   });
 
   it('refuses to share a data folder with a running service, and leaves that one alone', async () => {

@@ -15,6 +15,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { expectUnauthenticated } from '../support/error-shapes.ts';
 import { type Person, register } from '../support/person.ts';
+import { waitFor } from '../support/wait.ts';
 
 let app: TestApp;
 let user: Person;
@@ -218,7 +219,7 @@ describe('a token that expires', () => {
   it('is refused from then on, although it was verified before', async () => {
     const token = await signed({ exp: now() + 2 });
     expect((await me(token)).statusCode).toBe(200);
-    await expect.poll(async () => (await me(token)).statusCode, { timeout: 4_000 }).toBe(401);
+    await waitFor(async () => expect((await me(token)).statusCode).toBe(401));
   });
 });
 

@@ -3,6 +3,7 @@ import { SigningKeys } from '../../src/access/signing-keys.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { callsOf } from '../support/calls.ts';
 import { addToWorkspace, createUser, type Person, register } from '../support/person.ts';
+import { waitFor } from '../support/wait.ts';
 
 let here: TestApp;
 let there: TestApp;
@@ -37,7 +38,7 @@ async function expectRevoked(
   expect([await at(here, url, user), await at(there, url, user)]).toEqual([200, 200]);
   expect((await revoke()).statusCode).toBeLessThan(300);
   expect(await at(here, url, user)).toBe(status);
-  await expect.poll(() => at(there, url, user), { timeout: 1_500, interval: 25 }).toBe(status);
+  await waitFor(async () => expect(await at(there, url, user)).toBe(status));
 }
 
 describe('two nodes over one database and one folder of keys', () => {
@@ -143,7 +144,7 @@ describe('what acts at once on this node and within a second on the other', () =
     expect([await rename(here), await rename(there)]).toEqual([200, 200]);
     await callsOf(here).patch(`${workspace}/members/${user.userId}`, { role: 'viewer' }, owner.headers);
     expect(await rename(here)).toBe(403);
-    await expect.poll(() => rename(there), { timeout: 1_500, interval: 25 }).toBe(403);
+    await waitFor(async () => expect(await rename(there)).toBe(403));
     expect(await at(there, workspace, user)).toBe(200);
   });
 

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { fireDue } from '../../src/actions/action-firing.ts';
 import { nextTime } from '../../src/actions/next-time.ts';
 import { Changes } from '../../src/data/changes.ts';
@@ -10,6 +10,7 @@ import { createTestDatabase } from '../support/database.ts';
 import { whileJobsWait } from '../support/held-jobs.ts';
 import { eventsOf } from '../support/person.ts';
 import { logQueries } from '../support/query-log.ts';
+import { waitUntil } from '../support/wait.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -30,7 +31,7 @@ const makeDue = (id: string, ago: string) =>
 
 const stored = (id: string) => app.database.prisma.action.findUniqueOrThrow({ where: { id } });
 const firings = async (id: string) => (await eventsOf(app, id)).filter((type) => type === 'action.fired').length;
-const fired = (id: string) => vi.waitUntil(async () => (await firings(id)) > 0, { timeout: 20_000, interval: 20 });
+const fired = (id: string) => waitUntil(async () => (await firings(id)) > 0);
 
 test('fires by itself at its time: one event for all that was missed, and the next time is set', async () => {
   const pipeline = await createPipeline(app);
@@ -148,7 +149,7 @@ test('an action of a deleted workspace does not fire, and does again once it is 
   await who.call('DELETE', there.who.home);
   await makeDue(action_id, '1 minute');
   const isPast = async () => (await stored(action_id)).nextFireAt! > new Date();
-  await vi.waitUntil(isPast, { timeout: 20_000, interval: 20 });
+  await waitUntil(isPast);
   expect(await firings(action_id)).toBe(0);
   expect((await stored(action_id)).lastFiredAt).toBeNull();
   await app.database.pool.query('update workspaces set deleted_at = null where id = $1', [body.workspace_id]);
@@ -199,7 +200,7 @@ test('what is due while no node runs fires once, by the first that starts', asyn
   await only.query(`update actions set next_fire_at = now() - interval '2 years' where id = $1`, [action_id]);
   for (const _start of ['the first', 'another']) {
     const node = await startTestApp({ databaseUrl: database.url, env: { DATA_DIR: first.dataDir } });
-    await vi.waitUntil(async () => (await firings(action_id)) === 1, { timeout: 20_000, interval: 20 });
+    await waitUntil(async () => (await firings(action_id)) === 1);
     await node.jobsDone();
     await node.close();
     expect(await firings(action_id)).toBe(1);

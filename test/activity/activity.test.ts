@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Account, colleague, type Person, register } from '../support/person.ts';
 import { logQueries } from '../support/query-log.ts';
 import { issueToken } from '../support/tokens.ts';
+import { waitUntil } from '../support/wait.ts';
 
 interface Record {
   id: string;
@@ -146,7 +147,7 @@ describe('the list of activity', () => {
         const plans = 'select 1 from pg_prepared_statements where statement = $1 and generic_plans > 0';
         return (await pool.query(plans, pages)).rowCount === 1;
       };
-      await vi.waitUntil(isPlannedOnce, { timeout: 20_000, interval: 0 });
+      await waitUntil(isPlannedOnce);
     }
   });
 

@@ -2,6 +2,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { addSpans, startOf } from '../../src/activity/time-spans.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { waitFor } from '../support/wait.ts';
 
 let database: TestDatabase;
 let pool: pg.Pool;
@@ -51,12 +52,10 @@ const summed = async () =>
     )
   ).rows.map(({ n }) => n);
 const fold = () =>
-  expect
-    .poll(async () => {
-      await pool.query('select fold_activity(1000, 0)');
-      return (await pool.query('select 1 from activity where xid >= (select xid from activity_fold)')).rowCount;
-    })
-    .toBe(0);
+  waitFor(async () => {
+    await pool.query('select fold_activity(1000, 0)');
+    expect((await pool.query('select 1 from activity where xid >= (select xid from activity_fold)')).rowCount).toBe(0);
+  });
 
 it('has partitions for this month and three more, and one for every other time', async () => {
   const ahead = [1, 2, 3].map((months) => `activity_${nameOf(months)}`);

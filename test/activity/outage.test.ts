@@ -3,6 +3,7 @@ import { startTestApp, type TestApp } from '../support/app.ts';
 import { callsOf } from '../support/calls.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type Person, register } from '../support/person.ts';
+import { waitFor } from '../support/wait.ts';
 
 /** What waits in memory at most, and how many more of them there are. */
 const KEPT = 20_000;
@@ -50,9 +51,9 @@ it('loses no record of an acknowledged change, and counts each other one that it
   };
   const changing = Promise.all([0, 1, 2, 3].map(change));
   try {
-    await expect.poll(() => acknowledged.length, { timeout: 20_000 }).toBeGreaterThan(10);
+    await waitFor(() => expect(acknowledged.length).toBeGreaterThan(10));
     await database.outage(async () => {
-      await expect.poll(() => refused.all, { timeout: 30_000 }).toBeGreaterThan(REFUSED);
+      await waitFor(() => expect(refused.all).toBeGreaterThan(REFUSED), { withinMs: 30_000 });
       const request = {
         traceId: 'outage-reads',
         method: 'GET',
@@ -72,13 +73,13 @@ it('loses no record of an acknowledged change, and counts each other one that it
       refused.away = refused.all;
     });
     const before = acknowledged.length;
-    await expect.poll(() => acknowledged.length, { timeout: 30_000 }).toBeGreaterThan(before + 10);
+    await waitFor(() => expect(acknowledged.length).toBeGreaterThan(before + 10), { withinMs: 30_000 });
   } finally {
     isOver = true;
   }
   await changing;
   // nothing but the service itself tries again
-  await expect.poll(() => metric('activity_queue_depth'), { timeout: 30_000 }).toBe(0);
+  await waitFor(async () => expect(await metric('activity_queue_depth')).toBe(0), { withinMs: 30_000 });
   await app.services.activity.flush();
 
   expect(refused.away).toBeGreaterThan(REFUSED);

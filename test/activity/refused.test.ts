@@ -3,6 +3,7 @@ import { newId } from '../../src/core/ids.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { colleague, type Person, register } from '../support/person.ts';
 import { openAcknowledged, openEvents } from '../support/sockets.ts';
+import { waitFor } from '../support/wait.ts';
 
 let app: TestApp;
 let owner: Person;
@@ -35,15 +36,13 @@ async function listed(path: string, of: string): Promise<Listed['activities']> {
 /** What of the organization has sums, once everything is summed. */
 async function summed(orgId = owner.orgId): Promise<string[]> {
   await app.services.activity.flush();
-  await expect
-    .poll(async () => {
-      await app.database.pool.query('select fold_activity(10000)');
-      const left = await app.database.pool.query(
-        'select from activity a, activity_fold f where (a.xid, a.id) >= (f.xid, f.record_id)',
-      );
-      return left.rowCount;
-    })
-    .toBe(0);
+  await waitFor(async () => {
+    await app.database.pool.query('select fold_activity(10000)');
+    const left = await app.database.pool.query(
+      'select from activity a, activity_fold f where (a.xid, a.id) >= (f.xid, f.record_id)',
+    );
+    expect(left.rowCount).toBe(0);
+  });
   const { rows } = await app.database.pool.query<{ name: string }>(
     `select distinct trim(scope || ' ' || user_id) as name from activity_sums where org_id = $1 order by 1`,
     [orgId],

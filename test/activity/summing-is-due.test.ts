@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { nodesOf, type Plan } from '../support/query-plan.ts';
+import { waitFor } from '../support/wait.ts';
 
 const RECORDS = 20_000;
 
@@ -17,12 +18,10 @@ it('is looked for every second without reading what is summed', async () => {
      select 'act_due' || i, now(), 'org_due', 'user', 'read', 200, true from generate_series(1, $1) i`,
     [RECORDS],
   );
-  await expect
-    .poll(async () => {
-      await pool.query('select fold_activity(100000)');
-      return (await pool.query('select from activity a, activity_fold f where a.xid >= f.xid limit 1')).rowCount;
-    })
-    .toBe(0);
+  await waitFor(async () => {
+    await pool.query('select fold_activity(100000)');
+    expect((await pool.query('select from activity a, activity_fold f where a.xid >= f.xid limit 1')).rowCount).toBe(0);
+  });
   await pool.query('analyze activity');
   const task = app.services.activityLog.tasks.find(({ name }) => name === 'sum_activity')!;
   const client = await pool.connect();

@@ -20,6 +20,7 @@ import {
 } from '../../src/activity/time-spans.ts';
 import { Sql } from '../../src/data/sql.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { waitFor } from '../support/wait.ts';
 
 const WRITERS = 6;
 const ROUNDS = 40;
@@ -42,12 +43,10 @@ afterAll(async () => {
 
 /** Resolves when all records can be summed: no transaction of the server that began before them runs any more. */
 const canBeSummed = () =>
-  expect
-    .poll(async () => {
-      const text = 'select from activity where xid >= pg_snapshot_xmin(pg_current_snapshot()) limit 1';
-      return (await pool.query(text)).rowCount;
-    })
-    .toBe(0);
+  waitFor(async () => {
+    const text = 'select from activity where xid >= pg_snapshot_xmin(pg_current_snapshot()) limit 1';
+    expect((await pool.query(text)).rowCount).toBe(0);
+  });
 
 const pick = <T>(of: readonly T[]): T => of[Math.floor(Math.random() * of.length)]!;
 /** The beginning of a month, with days and hours on both sides: `now` is as good as any other time. */
@@ -227,15 +226,12 @@ describe('the sums of activity records', () => {
     for (let i = 0; i < 300; i++) records += await compare();
     expect(records).toBeGreaterThan(1_000);
     // reading the records that are not summed yet would hide a wrong sum
-    await expect
-      .poll(
-        async () => {
-          await pool.query('select fold_activity(1000, 3)');
-          return (await pool.query('select 1 from activity where xid >= (select xid from activity_fold)')).rowCount;
-        },
-        { timeout: 20_000 },
-      )
-      .toBe(0);
+    await waitFor(async () => {
+      await pool.query('select fold_activity(1000, 3)');
+      expect((await pool.query('select 1 from activity where xid >= (select xid from activity_fold)')).rowCount).toBe(
+        0,
+      );
+    });
     for (let i = 0; i < 300; i++) await compare();
     const divided = await pool.query<{ span: Span }>('select distinct span from activity_divided order by 1');
     expect(divided.rows.map(({ span }) => span)).toEqual(['day', 'hour', 'month']);
@@ -255,9 +251,9 @@ describe('the sums of activity records', () => {
     await write('org_few', 60);
     await write('org_many', 3600);
     await canBeSummed();
-    await expect
-      .poll(async () => (await pool.query<{ more: boolean }>('select fold_activity(1000) as more')).rows[0]!.more)
-      .toBe(false);
+    await waitFor(async () =>
+      expect((await pool.query<{ more: boolean }>('select fold_activity(1000) as more')).rows[0]!.more).toBe(false),
+    );
     await pool.query(`delete from activity where org_id in ('org_few', 'org_many')`);
     const range = { since: new Date('2031-05-06T07:10:30Z'), until: new Date('2031-05-06T07:20:15Z') };
     const read = async (orgId: string, kind: ScopeKind, id: string, userId: string | null) =>

@@ -3,6 +3,7 @@ import { startTestApp, type TestApp } from '../support/app.ts';
 import { callsOf, sameness } from '../support/calls.ts';
 import { createUser, type Person, register } from '../support/person.ts';
 import { issueToken } from '../support/tokens.ts';
+import { waitFor } from '../support/wait.ts';
 
 let app: TestApp;
 let owner: Person;
@@ -253,7 +254,7 @@ describe('a token', () => {
     await sql(`update api_tokens set expires_at = now() + interval '300 ms' where id = $1`, [id]);
     const status = async () => (await callsOf(app).get('/v1/auth/me', headers)).statusCode;
     expect(await status()).toBe(200);
-    await expect.poll(status, { timeout: 800, interval: 10 }).toBe(401);
+    await waitFor(async () => expect(await status()).toBe(401));
   });
 
   it('cannot sign out, change the password, switch, found or join: that is for sessions', async () => {

@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { callsOf } from '../support/calls.ts';
 import { type Person, register } from '../support/person.ts';
 import { openAcknowledged, openEvents } from '../support/sockets.ts';
 import { issueToken } from '../support/tokens.ts';
+import { waitFor } from '../support/wait.ts';
 
 let app: TestApp;
 let owner: Person;
@@ -37,8 +38,7 @@ afterAll(() => app.close());
 const subscription = () =>
   `subscription { workspaceEvents(orgId: "${owner.orgId}", workspaceId: "${owner.workspaceId}") {
     cursor type resourceId namespaceId environmentId appId } }`;
-const streams = (count: number) =>
-  vi.waitFor(() => expect(app.services.tail.size).toBe(count), { timeout: 10_000, interval: 5 });
+const streams = (count: number) => waitFor(() => expect(app.services.tail.size).toBe(count));
 
 /** Reads everything, tokens too. */
 const all = { permissions: ['sync:subscribe', '*:read'] };

@@ -3,6 +3,7 @@ import { startTestApp, type TestApp } from '../support/app.ts';
 import { callsOf } from '../support/calls.ts';
 import { createUser, type Person, register } from '../support/person.ts';
 import { issueToken, type TestToken } from '../support/tokens.ts';
+import { waitFor } from '../support/wait.ts';
 
 let here: TestApp;
 let there: TestApp;
@@ -114,7 +115,7 @@ it('revoking waits for whoever makes something of the token, and finds what came
   };
   const endFirst = await beginSuccessor(token.id, 'tok_second');
   const revoked = callsOf(there).delete(revoking, owner.headers);
-  await expect.poll(waiting, { interval: 5 }).toBe(1);
+  await waitFor(async () => expect(await waiting()).toBe(1));
   await endFirst();
   expect((await revoked).statusCode).toBe(204);
   expect(await livingOf(owner.userId)).toBe(0);

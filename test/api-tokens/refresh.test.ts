@@ -3,6 +3,7 @@ import { startTestApp, type TestApp } from '../support/app.ts';
 import { callsOf, sameness } from '../support/calls.ts';
 import { createUser, type Person, register } from '../support/person.ts';
 import { type IssueResult, issueToken, type TestToken } from '../support/tokens.ts';
+import { waitFor } from '../support/wait.ts';
 
 let app: TestApp;
 let other: TestApp;
@@ -72,7 +73,7 @@ describe('refreshing', () => {
     expect([await works(token.plaintext_token), await works(token.plaintext_token, other)]).toEqual([true, true]);
     await refreshed(token.refresh_token_plaintext, { grace_period_seconds: 0 });
     expect(await works(token.plaintext_token)).toBe(false);
-    await expect.poll(() => works(token.plaintext_token, other), { timeout: 1_500, interval: 25 }).toBe(false);
+    await waitFor(async () => expect(await works(token.plaintext_token, other)).toBe(false));
   });
 
   it('never lets the old one outlive its own end', async () => {

@@ -1,11 +1,12 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { callsOf } from '../support/calls.ts';
 import { type Person, register } from '../support/person.ts';
 import { openAcknowledged, openEvents, type RawSocket } from '../support/sockets.ts';
 import { issueToken, type TestToken } from '../support/tokens.ts';
+import { waitFor } from '../support/wait.ts';
 
 let app: TestApp;
 let owner: Person;
@@ -317,7 +318,7 @@ async function overSocket({ graphql }: Operation, socket: RawSocket): Promise<Ou
 }
 
 const subscription = (w: string) => `subscription { workspaceEvents(${filled(W(w))}) { id } }`;
-const streams = (count: number) => vi.waitFor(() => expect(app.services.tail.size).toBe(count), { interval: 5 });
+const streams = (count: number) => waitFor(() => expect(app.services.tail.size).toBe(count));
 
 async function followOverSocket(w: string, socket: RawSocket): Promise<Outcome> {
   const id = `${++operation}`;

@@ -4,6 +4,7 @@ import { callsOf } from '../support/calls.ts';
 import { createUser, type Person, register } from '../support/person.ts';
 import { openAcknowledged, openEvents } from '../support/sockets.ts';
 import { issueToken } from '../support/tokens.ts';
+import { waitFor } from '../support/wait.ts';
 
 let here: TestApp;
 let there: TestApp;
@@ -45,14 +46,14 @@ describe('a token revoked on one of two nodes is refused there at once, on the o
     expect(await both(headers)).toEqual([200, 200]);
     expect((await revoke(user, id)).statusCode).toBeLessThan(300);
     expect(await me(here, headers)).toBe(401);
-    await expect.poll(() => me(there, headers), { timeout: 1_500, interval: 25 }).toBe(401);
+    await waitFor(async () => expect(await me(there, headers)).toBe(401));
   });
 });
 
 describe('what is open ends with the token', () => {
   const query = () =>
     `subscription { workspaceEvents(orgId: "${owner.orgId}", workspaceId: "${owner.workspaceId}") { id } }`;
-  const open = (streams: number) => vi.waitFor(() => expect(there.services.tail.size).toBe(streams), { interval: 5 });
+  const open = (streams: number) => waitFor(() => expect(there.services.tail.size).toBe(streams));
 
   const ends: [string, (id: string) => Promise<unknown>][] = [
     [

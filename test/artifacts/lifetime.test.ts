@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { enforceRetention } from '../../src/platform/jobs/retention.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { whileJobsWait } from '../support/held-jobs.ts';
 import { eventsOf, type Person, register } from '../support/person.ts';
+import { waitFor } from '../support/wait.ts';
 import { type ArtifactPage, getArtifact, newArtifact, putArtifact, shelfOf, versionsOf } from './artifacts.ts';
 
 let app: TestApp;
@@ -77,14 +78,14 @@ test('an expiry is announced once, by the service itself', async () => {
   await putArtifact(ann, artifact_id, { content: 'b' });
   await expire(artifact_id, '1 second');
   const events = async () => (await eventsOf(app, artifact_id)).filter((type) => type === 'artifact.expired');
-  await vi.waitFor(async () => expect(await events()).toHaveLength(1), { timeout: 10_000, interval: 50 });
+  await waitFor(async () => expect(await events()).toHaveLength(1));
   const [task] = app.services.artifacts.tasks;
   expect(await task!.run({}, { jobId: '1', number: 1, signal: new AbortController().signal })).toBe(0);
   expect(await events()).toHaveLength(1);
   // another lifetime ends again
   await putArtifact(ann, artifact_id, { ttl_seconds: 60 });
   await expire(artifact_id, '1 second');
-  await vi.waitFor(async () => expect(await events()).toHaveLength(2), { timeout: 10_000, interval: 50 });
+  await waitFor(async () => expect(await events()).toHaveLength(2));
   const { rows } = await app.database.pool.query<{ id: string }>(
     'select id from artifacts where root_artifact_id = $1 and not is_latest',
     [artifact_id],

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vites
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Calls, callsOf, sameness } from '../support/calls.ts';
 import { createUser, type Person, register } from '../support/person.ts';
+import { waitFor } from '../support/wait.ts';
 
 vi.mock('@node-rs/argon2', async (original) => {
   const real = await original<typeof argon2>();
@@ -272,7 +273,7 @@ describe('the lock of an account', () => {
     await times(10, () => login(user.username, 'wrong password'));
     await api.post('/v1/auth/forgot-password', { email: user.email });
     await app.jobsDone();
-    const link = await vi.waitFor(() => {
+    const link = await waitFor(() => {
       const mail = app.mails.findLast(({ to, subject }) => to === user.email && subject === 'Reset your password');
       return new URL(mail!.link!);
     });

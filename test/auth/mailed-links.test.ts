@@ -7,6 +7,7 @@ import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Calls, callsOf, sameness } from '../support/calls.ts';
 import { type MailServer, startMailServer } from '../support/mail-server.ts';
 import { type Person, register } from '../support/person.ts';
+import { waitFor, waitUntil } from '../support/wait.ts';
 
 vi.mock('@node-rs/argon2', async (original) => {
   const real = await original<typeof argon2>();
@@ -49,23 +50,16 @@ async function follow(mail: Email): Promise<{ page: string; token: string }> {
 }
 
 const mailWith = (address: string, subject: string) =>
-  vi.waitFor(
-    () => {
-      const mail = smtp.received.findLast(
-        (candidate) => candidate.subject === subject && candidate.to?.some((to) => to.address === address),
-      );
-      if (!mail) throw new Error(`no '${subject}' to ${address}`);
-      return mail;
-    },
-    { timeout: 10_000 },
-  );
+  waitUntil(() => mailsTo(address).findLast((mail) => mail.subject === subject), {
+    what: `a mail '${subject}' to ${address}`,
+  });
 
 const mailsTo = (address: string) => smtp.received.filter((mail) => mail.to?.some((to) => to.address === address));
 
 /** Resolves when everything that was to be mailed has arrived. */
 async function delivered(): Promise<void> {
   await app.jobsDone();
-  await vi.waitFor(() => expect(smtp.received.length).toBe(app.mails.length), { timeout: 10_000 });
+  await waitFor(() => expect(smtp.received.length).toBe(app.mails.length));
 }
 
 async function resetToken(user: Person): Promise<string> {
@@ -128,7 +122,7 @@ describe('verifying an e-mail address', () => {
     const user = await register(app);
     const { token: first } = await follow(await smtp.mailTo(user.email));
     await ask('resend-verification', user.email);
-    await vi.waitFor(() => expect(mailsTo(user.email)).toHaveLength(2), { timeout: 20_000 });
+    await waitFor(() => expect(mailsTo(user.email)).toHaveLength(2));
     const { token: second } = await follow(mailsTo(user.email)[1]!);
     expect((await api.post('/v1/auth/verify-email', { token: first })).statusCode).toBe(401);
     expect((await api.post('/v1/auth/verify-email', { token: second })).statusCode).toBe(200);
@@ -278,7 +272,7 @@ describe('an invitation', () => {
     const [host, user] = [await register(app), await register(app)];
     await delivered();
     await api.post(`/v1/orgs/${host.orgId}/invitations`, { email: user.email }, host.headers);
-    await vi.waitFor(() => expect(mailsTo(user.email)).toHaveLength(2), { timeout: 20_000 });
+    await waitFor(() => expect(mailsTo(user.email)).toHaveLength(2));
     const { token } = await follow(mailsTo(user.email)[1]!);
     expect((await api.post('/v1/invitations/accept', { token }, user.headers)).statusCode).toBe(200);
     const { settings } = (await api.get('/v1/auth/me', user.headers)).json();
@@ -356,7 +350,7 @@ describe.each(['forgot-password', 'resend-verification'] as const)('%s', (operat
       expect((await ask(operation, user.email)).statusCode).toBe(200);
       expect(mailsTo(user.email)).toHaveLength(1);
       await other.query('commit');
-      await vi.waitFor(() => expect(mailsTo(user.email)).toHaveLength(2), { timeout: 20_000 });
+      await waitFor(() => expect(mailsTo(user.email)).toHaveLength(2));
     } finally {
       await other.end();
     }

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { TestApp } from '../support/app.ts';
 import { type OAuthServer, startOAuthServer } from '../support/oauth-server.ts';
 import { startTarget, type TargetServer } from '../support/target-server.ts';
+import { waitFor } from '../support/wait.ts';
 import { initiate, rowOf, startConnectingApp, withInstance } from './connecting.ts';
 
 const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
@@ -95,9 +96,8 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     const popup = await openFrom(page, `http://127.0.0.1:${front.port}`, begun.authorization_url, ann.accessToken);
     const requested: string[] = [];
     popup.on('request', (request) => requested.push(request.url()));
-    await expect
-      .poll(() => told(page), { timeout: 10_000 })
-      .toMatchObject([
+    await waitFor(async () =>
+      expect(await told(page)).toMatchObject([
         { type: 'connections.callback.ready', state: begun.state },
         {
           type: 'connections.callback.done',
@@ -105,9 +105,10 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
           ok: true,
           connection: { status: 'connected', connection_id: begun.connection_id },
         },
-      ]);
+      ]),
+    );
     expect((await rowOf(app, begun.connection_id)).status).toBe('connected');
-    await expect.poll(() => popup.isClosed()).toBe(true);
+    await waitFor(() => expect(popup.isClosed()).toBe(true));
     expect(requested.join(' ')).not.toContain(ann.accessToken);
     expect(problems).toEqual([]);
     await page.close();
@@ -131,12 +132,12 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
   test('says so when nobody opened it, or when the provider granted nothing', async () => {
     const page = await browser.newPage();
     await page.goto(`${app.url}/connections/callback?code=a&state=b`);
-    await expect.poll(() => page.textContent('#status')).toContain('not opened by an application');
+    await waitFor(async () => expect(await page.textContent('#status')).toContain('not opened by an application'));
     expect(page.url()).toBe(`${app.url}/connections/callback`);
     const { ann } = await withInstance(app, server);
     const denied = `${app.url}/connections/callback?error=access_denied&state=s`;
     const popup = await openFrom(page, `http://127.0.0.1:${front.port}`, denied, ann.accessToken);
-    await expect.poll(() => popup.textContent('#status')).toContain('did not grant access');
+    await waitFor(async () => expect(await popup.textContent('#status')).toContain('did not grant access'));
     expect(await told(page)).toEqual([
       { type: 'connections.callback.done', state: 's', ok: false, error: 'access_denied' },
     ]);

@@ -4,6 +4,7 @@ import { listOf } from '../notifications/told.ts';
 import type { TestApp } from '../support/app.ts';
 import { type OAuthServer, startOAuthServer } from '../support/oauth-server.ts';
 import { eventsOf, type Person } from '../support/person.ts';
+import { waitFor } from '../support/wait.ts';
 import {
   connect,
   exchange,
@@ -85,7 +86,7 @@ describe('an access token that has ended', () => {
     const looks = () => changes.mock.calls.filter(([caller]) => caller.request.path === 'refresh_connections').length;
     const users = Array.from({ length: 50 }, (_, index) => secretFor(one, index % 2 ? app : other));
     // the node that did not get it looks again and again, and asks the provider no more than the users do
-    await expect.poll(looks, { timeout: 5_000 }).toBeGreaterThanOrEqual(5);
+    await waitFor(() => expect(looks()).toBeGreaterThanOrEqual(5));
     expect(refreshes()).toBe(1);
     changes.mockRestore();
     open();
@@ -109,7 +110,7 @@ describe('an access token that has ended', () => {
     server.misbehave.push(...ones.map(() => ({ until: () => opened })));
     const secrets = Promise.all(ones.map((one) => secretFor(one)));
     // twice as many as the pool has connections
-    await expect.poll(refreshes).toBe(8);
+    await waitFor(() => expect(refreshes()).toBe(8));
     const answers = await Promise.all(ones.map(({ ann }) => ann.call('GET', ann.home)));
     expect(answers.map(({ status }) => status)).toEqual(ones.map(() => 200));
     const held = await app.database.pool.query(
@@ -133,14 +134,14 @@ describe('the job', () => {
       body: { access_token: 'renewed', token_type: 'bearer', expires_in: 3_600 },
     });
     await refreshDue();
-    await expect.poll(() => secretFor(one)).toBe('renewed');
+    await waitFor(async () => expect(await secretFor(one)).toBe('renewed'));
     const row = await rowOf(app, one.id);
     expect(row.expiresAt!.getTime() - row.refreshAt!.getTime()).toBe(15 * MINUTE);
     expect(row.scopes).toEqual(['read', 'write']);
     await move(one.id, due());
     await refreshDue();
-    await expect.poll(() => server.refreshTokens.has(refreshToken)).toBe(false);
-    await expect.poll(() => secretFor(one)).not.toBe('renewed');
+    await waitFor(() => expect(server.refreshTokens.has(refreshToken)).toBe(false));
+    await waitFor(async () => expect(await secretFor(one)).not.toBe('renewed'));
   });
 
   test('refreshes each connection once, whichever nodes look', async () => {
@@ -148,7 +149,7 @@ describe('the job', () => {
     const other = await app.another({ OUTBOUND_ALLOW: '127.0.0.1' });
     for (const { id } of ones) await move(id, due());
     await Promise.all([refreshDue(), refreshDue(other), refreshDue(), refreshDue(other)]);
-    for (const { id } of ones) await expect.poll(async () => (await rowOf(app, id)).refreshClaim).toBeNull();
+    for (const { id } of ones) await waitFor(async () => expect((await rowOf(app, id)).refreshClaim).toBeNull());
     expect(refreshes()).toBe(3);
   });
 
@@ -169,7 +170,7 @@ describe('the job', () => {
     expect(await shownBy(app, instanceId)).toBe('pending');
     await move(row.id, due());
     await refreshDue();
-    await expect.poll(() => shownBy(app, instanceId)).toBe('not_connected');
+    await waitFor(async () => expect(await shownBy(app, instanceId)).toBe('not_connected'));
     expect(await app.database.prisma.connection.findUnique({ where: { id: row.id } })).toBeNull();
     expect(await eventsOf(app, row.id)).toEqual(['connection.created', 'connection.deleted']);
   });
@@ -187,7 +188,7 @@ describe('a provider in trouble', () => {
     await move(one.id, due());
     server.misbehave.push(wrong);
     await refreshed(one);
-    await expect.poll(async () => (await rowOf(app, one.id)).refreshFailures).toBe(1);
+    await waitFor(async () => expect((await rowOf(app, one.id)).refreshFailures).toBe(1));
     const row = await rowOf(app, one.id);
     expect(row).toMatchObject({ status: 'connected', refreshFailures: 1, refreshClaim: null });
     expect(row.lastError).toMatch(/^The provider 'mailer' /);
@@ -198,7 +199,7 @@ describe('a provider in trouble', () => {
     expect(await secretFor(one)).toBe(before);
     await move(one.id, due());
     await refreshed(one);
-    await expect.poll(async () => (await rowOf(app, one.id)).refreshFailures).toBe(0);
+    await waitFor(async () => expect((await rowOf(app, one.id)).refreshFailures).toBe(0));
     expect(await rowOf(app, one.id)).toMatchObject({ status: 'connected', lastError: null });
   });
 
@@ -208,7 +209,7 @@ describe('a provider in trouble', () => {
       await move(one.id, { expiresAt: ago(1), ...due() });
       server.misbehave.push({ status: 503 });
       await refreshed(one);
-      await expect.poll(async () => (await rowOf(app, one.id)).status).toBe(status);
+      await waitFor(async () => expect((await rowOf(app, one.id)).status).toBe(status));
       expect(await shownBy(app, one.instanceId)).toBe(status);
       // it is left alone until the next try
       await expect(secretFor(one)).rejects.toMatchObject({ code: 'expired' });
@@ -217,7 +218,7 @@ describe('a provider in trouble', () => {
     expect(refreshes()).toBe(3);
     await move(one.id, due());
     await refreshed(one);
-    await expect.poll(() => shownBy(app, one.instanceId)).toBe('connected');
+    await waitFor(async () => expect(await shownBy(app, one.instanceId)).toBe('connected'));
     expect(await secretFor(one)).toEqual([...server.accessTokens].at(-1));
     expect((await eventsOf(app, one.id)).slice(2)).toEqual([
       'connection.updated',
@@ -234,7 +235,7 @@ describe('a provider in trouble', () => {
     expect(refreshAt).toEqual(expiresAt);
     await move(one.id, { expiresAt: ago(1), ...due() });
     await refreshed(one);
-    await expect.poll(() => shownBy(app, one.instanceId)).toBe('expired');
+    await waitFor(async () => expect(await shownBy(app, one.instanceId)).toBe('expired'));
     await expect(secretFor(one)).rejects.toMatchObject({ code: 'expired' });
     expect(refreshes()).toBe(0);
   });
@@ -246,7 +247,7 @@ test('a refresh token that is dead: the creator is told once, and nothing is del
   server.refreshTokens.clear();
   await move(one.id, due());
   await refreshed(one);
-  await expect.poll(async () => (await rowOf(app, one.id)).status).toBe('needs_reauth');
+  await waitFor(async () => expect((await rowOf(app, one.id)).status).toBe('needs_reauth'));
   expect(await rowOf(app, one.id)).toMatchObject({
     refreshAt: null,
     lastError: "The provider 'mailer' answered invalid_grant: invalid_grant it is",
@@ -321,7 +322,7 @@ describe('while a refresh is under way', () => {
     const { opened, open } = gate();
     server.misbehave.push({ until: () => opened });
     const late = secretFor(one);
-    await expect.poll(refreshes).toBe(1);
+    await waitFor(() => expect(refreshes()).toBe(1));
     await connect(one.ann, server, one.base, one.instanceId);
     const authorized = await secretFor(one);
     open();
@@ -336,7 +337,7 @@ describe('while a refresh is under way', () => {
     const { opened, open } = gate();
     server.misbehave.push({ until: () => opened });
     const late = secretFor(one);
-    await expect.poll(refreshes).toBe(1);
+    await waitFor(() => expect(refreshes()).toBe(1));
     expect((await one.ann.call('DELETE', `${one.base}/${one.instanceId}`)).status).toBe(200);
     open();
     expect(await late).toBeUndefined();
@@ -355,7 +356,7 @@ describe('while a refresh is under way', () => {
     expect(refreshes()).toBe(0);
     await claim(ago(1));
     await refreshed(one);
-    await expect.poll(async () => (await rowOf(app, one.id)).refreshClaim).toBeNull();
+    await waitFor(async () => expect((await rowOf(app, one.id)).refreshClaim).toBeNull());
     expect(refreshes()).toBe(1);
   });
 });

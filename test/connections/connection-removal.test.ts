@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { newId } from '../../src/core/ids.ts';
 import { enforceRetention } from '../../src/platform/jobs/retention.ts';
 import type { TestApp } from '../support/app.ts';
@@ -7,6 +7,7 @@ import { changesOf, eventsOf, type Person, register } from '../support/person.ts
 import { logQueries, type QueryLog } from '../support/query-log.ts';
 import { openEvents } from '../support/sockets.ts';
 import { makeClient, makeInstance, makeTool } from '../support/tool-instance.ts';
+import { waitFor } from '../support/wait.ts';
 import { connect, initiate, makeInstanceAt, startConnectingApp } from './connecting.ts';
 
 let app: TestApp;
@@ -43,7 +44,7 @@ async function listen({ orgId, workspaceId, headers }: Person): Promise<() => To
     body: JSON.stringify({ query }),
   });
   opened.push(stream);
-  await vi.waitFor(() => expect(app.services.tail.size).toBe(opened.length), { timeout: 20_000 });
+  await waitFor(() => expect(app.services.tail.size).toBe(opened.length));
   return () =>
     stream.events.flatMap(({ event, data }) =>
       event === 'next' ? [(JSON.parse(data) as { data: { workspaceEvents: Told } }).data.workspaceEvents] : [],
@@ -109,7 +110,7 @@ test('a deleted tool instance: each of its connections is deleted and revoked, a
   expect([await leftOf(...gone), await leftOf(wholeOfNotes)]).toEqual([nothing, whole(wholeOfNotes)]);
   await app.jobsDone();
   expect(revokedAmong(...gone, wholeOfNotes)).toEqual(tokensOf(...gone));
-  await vi.waitFor(() => expect(told()).toHaveLength(4), { timeout: 20_000 });
+  await waitFor(() => expect(told()).toHaveLength(4));
   expect(
     told()
       .slice(0, 3)
@@ -149,7 +150,7 @@ test('a deleted namespace: its connections and those of its instances, and no ot
   expect(instances.map(({ id, connectionStatus }) => [id, connectionStatus])).toEqual([[shared, 'connected']]);
   await app.jobsDone();
   expect(revokedAmong(...gone, ...kept)).toEqual(tokensOf(...gone));
-  await vi.waitFor(() => expect(told().at(-1)?.type).toBe('namespace.deleted'), { timeout: 20_000 });
+  await waitFor(() => expect(told().at(-1)?.type).toBe('namespace.deleted'));
   expect(
     told()
       .slice(0, -1)
@@ -178,7 +179,7 @@ test('the secret of the client goes with the namespace, and revokes once more', 
   server.revocation = null;
   await pool.query('update jobs._private_jobs set run_at = now() where attempts > 0');
   app.jobs.wake();
-  await expect.poll(() => revokedAmong(one), { timeout: 10_000 }).toEqual(tokensOf(one));
+  await waitFor(() => expect(revokedAmong(one)).toEqual(tokensOf(one)));
   const form = new URLSearchParams(server.requests.at(-1)!.body);
   expect(form.get('client_secret')).toBe(server.clientSecret);
 });

@@ -3,6 +3,7 @@ import type { TestApp } from '../support/app.ts';
 import { type OAuthServer, startOAuthServer } from '../support/oauth-server.ts';
 import { changesOf, colleague, eventsOf, register } from '../support/person.ts';
 import { makeInstance, makeTool } from '../support/tool-instance.ts';
+import { waitFor } from '../support/wait.ts';
 import {
   type Connection,
   connect,
@@ -382,7 +383,7 @@ describe('a deleted connection', () => {
     server.revocation = null;
     await app.database.pool.query('update jobs._private_jobs set run_at = now() where attempts > 0');
     app.jobs.wake();
-    await expect.poll(() => server.revoked).toContain(refresh);
+    await waitFor(() => expect(server.revoked).toContain(refresh));
   });
 });
 

@@ -9,6 +9,7 @@ import {
 import type { TestApp } from '../support/app.ts';
 import { newBrowserWithCookies } from '../support/browser-with-cookies.ts';
 import { eventsOf, type Person, register } from '../support/person.ts';
+import { waitFor } from '../support/wait.ts';
 import { instancesOf } from '../tool-instances/instances.ts';
 import { exchange, type Initiated, initiate, rowOf, shownBy, startConnectingApp } from './connecting.ts';
 import { newOAuthInstance } from './oauth-instances.ts';
@@ -91,8 +92,8 @@ describe('over a certified authorization server that demands PKCE and rotates re
           const refreshAt = new Date(0);
           await app.database.prisma.connection.update({ where: { id: begun.connection_id }, data: { refreshAt } });
           await app.services.connectionRefresh.refreshDue({ signal: new AbortController().signal });
-          await expect.poll(() => granted.access.length).toBe(1 + round);
-          await expect.poll(async () => (await rowOf(app, begun.connection_id)).refreshClaim).toBeNull();
+          await waitFor(() => expect(granted.access.length).toBe(1 + round));
+          await waitFor(async () => expect((await rowOf(app, begun.connection_id)).refreshClaim).toBeNull());
           const row = await rowOf(app, begun.connection_id);
           expect([row.status, row.lastError, row.refreshAt! > new Date()]).toEqual(['connected', null, true]);
         }

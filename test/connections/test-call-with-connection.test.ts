@@ -3,6 +3,7 @@ import type { TestApp } from '../support/app.ts';
 import { type OAuthServer, startOAuthServer } from '../support/oauth-server.ts';
 import { eventsOf, type Person, register } from '../support/person.ts';
 import { startRawTarget, startTarget, type TargetServer } from '../support/target-server.ts';
+import { waitFor } from '../support/wait.ts';
 import { instancesOf, type Json } from '../tool-instances/instances.ts';
 import { connect, exchange, initiate, rowOf, shownBy, startConnectingApp } from './connecting.ts';
 import { newOAuthInstance } from './oauth-instances.ts';
@@ -131,7 +132,7 @@ describe('an API that answers 401', () => {
       details: { code: 'timeout' },
     });
     answer(null);
-    await expect.poll(async () => (await rowOf(app, connectionId)).lastRefreshedAt).not.toBeNull();
+    await waitFor(async () => expect((await rowOf(app, connectionId)).lastRefreshedAt).not.toBeNull());
     expect(await tryIt(id)).toMatchObject({ success: true });
     expect(server.grants.refresh_token).toBe(1);
   });
@@ -174,7 +175,7 @@ describe.each([
     // nobody finished it within ten minutes
     await prisma.connection.update({ where: { id: connectionId }, data: { refreshAt: new Date(0) } });
     await app.services.connectionRefresh.refreshDue({ signal: new AbortController().signal });
-    await expect.poll(() => prisma.connection.findUnique({ where: { id: connectionId } })).toBeNull();
+    await waitFor(async () => expect(await prisma.connection.findUnique({ where: { id: connectionId } })).toBeNull());
     expect(await shownBy(app, id)).toBe('not_connected');
   });
 

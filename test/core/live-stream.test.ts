@@ -7,6 +7,7 @@ import { Context } from '../../src/graphql/context.ts';
 import { schema as product } from '../../src/graphql/schema.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Person, register } from '../support/person.ts';
+import { waitFor } from '../support/wait.ts';
 
 describe('a selection', () => {
   const stream = 'workspaceEvents(orgId: "o", workspaceId: "w")';
@@ -121,7 +122,7 @@ describe('the bytes of an event', () => {
   const query = () =>
     `subscription { workspaceEvents(orgId: "${user.orgId}", workspaceId: "${user.workspaceId}", ` +
     'types: ["namespace.created"]) { cursor type resourceId actor { username } } }';
-  const open = (streams: number) => vi.waitFor(() => expect(app.services.tail.size).toBe(streams), { timeout: 10_000 });
+  const open = (streams: number) => waitFor(() => expect(app.services.tail.size).toBe(streams));
   const shown = async () => {
     const { rows } = await app.database.pool.query(
       `select xid || '-' || seq as cursor, resource_id as id from events
@@ -142,7 +143,7 @@ describe('the bytes of an event', () => {
     socket.on('message', (message: Buffer) => texts.push(message.toString()));
     await new Promise((resolve) => socket.once('open', resolve));
     socket.send(JSON.stringify({ type: 'connection_init', payload: user.headers }));
-    await vi.waitFor(() => expect(texts).toHaveLength(1));
+    await waitFor(() => expect(texts).toHaveLength(1));
     for (const id of ['a "1"', 'b'])
       socket.send(JSON.stringify({ id, type: 'subscribe', payload: { query: query() } }));
     const answer = await fetch(`${url}/graphql`, {
@@ -153,7 +154,7 @@ describe('the bytes of an event', () => {
     const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
     await open(3);
     await change();
-    await vi.waitFor(() => expect(texts).toHaveLength(3), { timeout: 10_000 });
+    await waitFor(() => expect(texts).toHaveLength(3));
     const { cursor, payload } = await shown();
     expect(texts.slice(1).sort()).toEqual([
       `{"id":"a \\"1\\"","type":"next","payload":${payload}}`,

@@ -5,6 +5,7 @@ import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it, type TestContext, vi } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type Service, startService } from '../support/service.ts';
+import { waitUntil } from '../support/wait.ts';
 import { Load } from './load.ts';
 import { expectWhole } from './whole.ts';
 
@@ -34,7 +35,7 @@ function start(env: Record<string, string> = {}): Service {
 }
 
 const enough = (load: Load, before?: readonly number[]) =>
-  vi.waitUntil(() => load.hasDoneEnough(before), { timeout: 60_000, interval: 5 });
+  waitUntil(() => load.hasDoneEnough(before), { withinMs: 60_000 });
 
 /** The lines of `postmaster.pid` of the embedded database. */
 const postmaster = async () => (await readFile(path.join(dataDir, 'postgres', 'postmaster.pid'), 'utf8')).split('\n');

@@ -8,6 +8,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { FORM_TYPE, formOf } from '../support/form.ts';
 import { pdfOf } from '../support/made-files.ts';
 import { type Service, startService } from '../support/service.ts';
+import { waitFor } from '../support/wait.ts';
 import { Client } from './client.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -43,7 +44,7 @@ function start(): Service {
   return service;
 }
 
-const soon = (check: () => Promise<void>) => vi.waitFor(check, { timeout: 60_000, interval: 20 });
+const soon = (check: () => Promise<void>) => waitFor(check, { withinMs: 60_000 });
 
 /** Processes that a service has started. */
 const childrenOf = ({ child: { pid } }: Service): number[] =>

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type Service, startService } from '../support/service.ts';
 import { type EventSource, openEvents, type SentEvent } from '../support/sockets.ts';
+import { waitFor } from '../support/wait.ts';
 import { Client } from './client.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
@@ -68,8 +69,7 @@ test('a node is killed: its people leave on the other, streams there go on, and 
   const isHis = (event: SentEvent) =>
     event.event === 'workspace.updated' && envelopeOf(event).data.bucket_status === undefined;
   const updates = (source: EventSource) => source.events.filter(isHis);
-  const has = (source: EventSource, count: number) =>
-    vi.waitFor(() => expect(updates(source)).toHaveLength(count), { timeout: 20_000, interval: 5 });
+  const has = (source: EventSource, count: number) => waitFor(() => expect(updates(source)).toHaveLength(count));
 
   const hers = await follow(killed, ann.headers);
   await hers.next(({ event }) => event === 'connected');
@@ -109,7 +109,7 @@ test('a node is killed: its people leave on the other, streams there go on, and 
   expect(updates(his).map(({ data }) => data)).toEqual([...updates(hers), ...updates(again)].map(({ data }) => data));
   expect(typesOf(again)).not.toContain('resync');
   const aboutHer = () => shown(his).filter(({ type, data }) => type !== 'connected' && data.user_id === ann.userId);
-  await vi.waitFor(() => expect(aboutHer().map(({ type }) => type)).toEqual(['presence.left', 'presence.joined']));
+  await waitFor(() => expect(aboutHer().map(({ type }) => type)).toEqual(['presence.left', 'presence.joined']));
   for (const source of [his, again]) source.close();
 });
 

@@ -8,6 +8,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { cursorOfWritten, insertEvent, resourceOf, WRITERS, writeLate } from '../support/late-writers.ts';
 import { type Service, startService } from '../support/service.ts';
 import { type EventSource, openEvents } from '../support/sockets.ts';
+import { waitUntil } from '../support/wait.ts';
 import { Client } from './client.ts';
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 });
@@ -89,7 +90,7 @@ async function reader(home: string, client: Client, after: string, last: () => s
       const latest = source.events.findLast(isWritten); // others join and leave after it
       return latest !== undefined && idOf(latest) === last();
     };
-    await vi.waitUntil(isEnough, { timeout: 120_000, interval: 5 });
+    await waitUntil(isEnough, { withinMs: 120_000 });
     source.close();
     await over;
     connected.delete(connection);
@@ -105,7 +106,7 @@ async function reader(home: string, client: Client, after: string, last: () => s
 async function killAndRestart(at: number): Promise<void> {
   const killed = nodes[at]!;
   const serves = () => [...connected].some(({ node, source }) => node === killed && source.events.length > 0);
-  await vi.waitUntil(serves, { timeout: 60_000, interval: 5 });
+  await waitUntil(serves, { withinMs: 60_000 });
   killed.child.kill('SIGKILL');
   await killed.exited();
   nodes[at] = start();

@@ -7,6 +7,7 @@ import { newId } from '../../src/core/ids.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type OAuthServer, startOAuthServer } from '../support/oauth-server.ts';
 import { type Service, startService } from '../support/service.ts';
+import { waitFor } from '../support/wait.ts';
 import { Client } from './client.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -107,7 +108,7 @@ test('kill -9 between answer and commit: a provider that still takes the old ref
   server.refreshTokens.add(form.get('refresh_token')!);
   await endClaim();
   await start().url();
-  await expect.poll(async () => (await row()).last_refreshed_at, { timeout: 30_000 }).not.toBeNull();
+  await waitFor(async () => expect((await row()).last_refreshed_at).not.toBeNull(), { withinMs: 30_000 });
   expect(await row()).toMatchObject({ status: 'connected', refresh_claim: null });
   expect(server.grants.refresh_token).toBe(2);
 });
@@ -116,7 +117,7 @@ test('kill -9 between answer and commit: one that has ended it needs the user, a
   const row = await killedInRefresh();
   await endClaim();
   await start().url();
-  await expect.poll(async () => (await row()).status, { timeout: 30_000 }).toBe('needs_reauth');
+  await waitFor(async () => expect((await row()).status).toBe('needs_reauth'), { withinMs: 30_000 });
   // the access token is there still
   const { rows } = await db.query('select 1 from credentials c join connections t on t.id = c.connection_id');
   expect(rows).toHaveLength(1);

@@ -8,6 +8,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { FORM_TYPE, formOf } from '../support/form.ts';
 import { type Service, startService } from '../support/service.ts';
+import { waitUntil } from '../support/wait.ts';
 import { Client } from './client.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -63,7 +64,7 @@ test('a service that is killed in the middle of an upload leaves no artifact, an
   const request = http.request(`${url}${to}`, { method: 'POST', headers });
   const broken = new Promise((resolve) => request.on('error', resolve).on('close', resolve));
   request.write(body.subarray(0, body.length / 2));
-  await vi.waitUntil(async () => (await stored()).some((size) => size > 1024 * 1024), { timeout: 20_000 });
+  await waitUntil(async () => (await stored()).some((size) => size > 1024 * 1024));
   service.child.kill('SIGKILL');
   await broken;
   await service.exited();
@@ -78,6 +79,6 @@ test('a service that is killed in the middle of an upload leaves no artifact, an
   await db.query(`update jobs._private_known_crontabs set last_execution = now() - interval '1 hour'
     where identifier = 'files_unused'`);
   await start().url();
-  await vi.waitUntil(async () => (await db.query('select 1 from files')).rows.length === 0, { timeout: 90_000 });
+  await waitUntil(async () => (await db.query('select 1 from files')).rows.length === 0, { withinMs: 90_000 });
   expect(await stored()).toEqual([]);
 });

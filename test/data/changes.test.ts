@@ -10,6 +10,7 @@ import { tables } from '../../src/generated/tables.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Person, register } from '../support/person.ts';
 import { logQueries, type QueryLog } from '../support/query-log.ts';
+import { waitFor } from '../support/wait.ts';
 
 let app: TestApp;
 let owner: Person;
@@ -164,7 +165,7 @@ describe('all of a change happens, or nothing', () => {
     expect([await slugOf(row.id), await toldOf(row.id)]).toEqual([null, [0, 0]]);
     // work in the background may hold one for a moment
     const { pool } = app.database;
-    await expect.poll(() => pool.totalCount - pool.idleCount).toBe(0);
+    await waitFor(() => expect(pool.totalCount - pool.idleCount).toBe(0));
   });
 
   test('where a row is missing and PostgreSQL refuses another: the first in order is told', async () => {
@@ -184,7 +185,7 @@ describe('all of a change happens, or nothing', () => {
       expect(brokenUnique(await told(refused, absent))).toBe(true);
     }
     const { pool } = app.database;
-    await expect.poll(() => pool.totalCount - pool.idleCount).toBe(0);
+    await waitFor(() => expect(pool.totalCount - pool.idleCount).toBe(0));
   });
 
   test('where the work fails after it wrote', async () => {
@@ -237,7 +238,7 @@ describe('all of a change happens, or nothing', () => {
         tries++;
         await tx.query(statement`select 1 from namespaces where id = ${first} for update`);
         holders.add(first);
-        await expect.poll(() => holders.size).toBe(2);
+        await waitFor(() => expect(holders.size).toBe(2));
         tx.update('namespaces', { id: second }, { name: 'locked' });
         tell(tx, first);
       });

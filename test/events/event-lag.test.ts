@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Sql } from '../../src/data/sql.ts';
 import { EventLag } from '../../src/events/event-lag.ts';
 import { migrationsDir } from '../../src/paths.ts';
@@ -13,6 +13,7 @@ import { startTestApp, type TestApp } from '../support/app.ts';
 import { callsOf } from '../support/calls.ts';
 import { type Person, register } from '../support/person.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
+import { waitFor } from '../support/wait.ts';
 
 /** A server of its own: on the one that test files share, others' transactions would hold events back too. */
 let dir: string;
@@ -89,20 +90,20 @@ describe('how late events are', () => {
   test('is a metric and in /readyz, which stays ready; zero when nothing holds events back', async () => {
     // a bucket that becomes ready is an event too
     const pending = () => app.database.prisma.workspace.count({ where: { bucketStatus: 'pending' } });
-    await vi.waitFor(async () => expect(await pending()).toBe(0), { timeout: 10_000 });
-    await vi.waitFor(async () => expect((await ready()).events).toEqual({ lag_seconds: 0, waiting: 0 }));
+    await waitFor(async () => expect(await pending()).toBe(0));
+    await waitFor(async () => expect((await ready()).events).toEqual({ lag_seconds: 0, waiting: 0 }));
     await holding(async () => {
       await change();
       await change();
       await makeOld(90);
-      await vi.waitFor(async () => expect((await ready()).events.waiting).toBe(2));
+      await waitFor(async () => expect((await ready()).events.waiting).toBe(2));
       const shown = await ready();
       expect(shown.status).toBe('ready');
       expect(shown.events.lag_seconds).toBeGreaterThanOrEqual(90);
       expect(await metric('event_lag_seconds')).toBeGreaterThanOrEqual(90);
       expect(await metric('event_lag_events')).toBe(2);
     });
-    await vi.waitFor(async () => expect(await metric('event_lag_events')).toBe(0));
+    await waitFor(async () => expect(await metric('event_lag_events')).toBe(0));
     expect(await metric('event_lag_seconds')).toBe(0);
   });
 
@@ -111,7 +112,7 @@ describe('how late events are', () => {
       `insert into events (id, xid, org_id, type, actor, resource_type, resource_id, timestamp)
        values ('evt_restored', '9000000000', 'org', 'x.created', '{}', 'x', 'x', now() - interval '1 day')`,
     );
-    await vi.waitFor(async () => expect(await metric('event_lag_events')).toBe(0));
+    await waitFor(async () => expect(await metric('event_lag_events')).toBe(0));
   });
 });
 
@@ -127,7 +128,7 @@ describe('the log names what holds events back', () => {
       await lag.watch();
       expect(lines).toEqual([]);
       await makeOld(60);
-      await vi.waitFor(async () => {
+      await waitFor(async () => {
         await lag.watch();
         expect(lines).toHaveLength(1);
       });
@@ -150,7 +151,7 @@ describe('the log names what holds events back', () => {
       ]);
       expect(JSON.stringify(lines)).not.toContain(SECRET);
     });
-    await vi.waitFor(async () => {
+    await waitFor(async () => {
       await lag.watch();
       expect(lines).toHaveLength(2);
     });
@@ -163,7 +164,7 @@ describe('the log names what holds events back', () => {
     await asAdmin('begin', 'select pg_current_xact_id()', `prepare transaction 'forgotten'`);
     await change();
     await makeOld(60);
-    await vi.waitFor(async () => {
+    await waitFor(async () => {
       await lag.watch();
       expect(lines).toHaveLength(1);
     });
@@ -177,7 +178,7 @@ describe('the log names what holds events back', () => {
     await asAdmin(`select pg_create_logical_replication_slot('slot', 'pgoutput')`);
     await change();
     await makeOld(60);
-    await vi.waitFor(async () => expect((await ready()).events).toEqual({ lag_seconds: 0, waiting: 0 }));
+    await waitFor(async () => expect((await ready()).events).toEqual({ lag_seconds: 0, waiting: 0 }));
     await asAdmin(`select pg_drop_replication_slot('slot')`);
   });
 });

@@ -1,9 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { cursorOfWritten, insertEvent, resourceOf, WRITERS, writeLate } from '../support/late-writers.ts';
 import { type EventSource, openAcknowledged, openEvents } from '../support/sockets.ts';
+import { waitUntil } from '../support/wait.ts';
 import { createWorld, type World } from '../support/world.ts';
 
 const KILLS = 20;
@@ -129,7 +130,7 @@ async function reader(authorization: string, after: string, last: () => string):
     reading.connections++;
     const enough = 1 + below(PER_WRITER);
     const isEnough = () => connection.hasEnded() || connection.count() >= enough || connection.has(`"${last()}"`);
-    await vi.waitUntil(isEnough, { timeout: 60_000, interval: 5 });
+    await waitUntil(isEnough, { withinMs: 60_000 });
     for (const event of connection.shown()) {
       if (event.cursor) cursor = event.cursor;
       else reading.refusals.push(event.type);
@@ -188,7 +189,7 @@ test('nothing is lost, nothing comes twice, each resource in order; a naive read
   const writing = writeLate(pool, place(), 'evt', { perWriter: PER_WRITER, written });
   let killed = 0;
   for (let round = 1; round <= KILLS; round++) {
-    await vi.waitUntil(() => written.length >= (round * WRITERS * PER_WRITER) / (KILLS + 6), { timeout: 60_000 });
+    await waitUntil(() => written.length >= (round * WRITERS * PER_WRITER) / (KILLS + 6), { withinMs: 60_000 });
     killed += await kill();
   }
   await writing;

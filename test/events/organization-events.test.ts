@@ -1,10 +1,11 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type Role, roles } from '../../src/core/roles.ts';
 import { eventTypes } from '../../src/events/event-types.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { colleague, type Person, register } from '../support/person.ts';
 import { openAcknowledged, openEvents, type RawSocket } from '../support/sockets.ts';
 import { issueToken } from '../support/tokens.ts';
+import { waitFor } from '../support/wait.ts';
 
 let app: TestApp;
 let url: string;
@@ -45,8 +46,7 @@ const operation = (orgId: string, wish: Wish) => ({ query: query(), variables: {
 const shownOf = (payloads: unknown[]): Shown[] =>
   payloads.map((payload) => (payload as { data: { organizationEvents: Shown } }).data.organizationEvents);
 
-const open = (streams: number) =>
-  vi.waitFor(() => expect(app.services.tail.size).toBe(streams), { timeout: 20_000, interval: 5 });
+const open = (streams: number) => waitFor(() => expect(app.services.tail.size).toBe(streams));
 const nexts = ({ messages }: RawSocket) => messages.filter(({ type }) => type === 'next').map(({ payload }) => payload);
 
 const overWs = async (orgId: string, authorization: string, wish: Wish = {}): Promise<Reader> => {
@@ -96,7 +96,7 @@ async function emit(orgId: string, type: string, resourceId = `made_${++count}`)
 async function settled(readers: readonly Reader[], orgId: string): Promise<void> {
   const last = await emit(orgId, 'organization.updated');
   for (const { shown } of readers)
-    await vi.waitFor(() => expect(shown().map(({ resourceId }) => resourceId)).toContain(last), { timeout: 20_000 });
+    await waitFor(() => expect(shown().map(({ resourceId }) => resourceId)).toContain(last));
 }
 
 /** Who receives the events of what, by hand: viewer, member, editor, admin, owner. */
@@ -206,9 +206,7 @@ it('resumes over SSE by the id of the last frame', async () => {
   await open(0);
   const missed = await emit(orgId, 'model.created');
   const again = await overSse(orgId, headers.authorization, { after: '1-1' }, first.shown().at(-1)!.cursor);
-  await vi.waitFor(() => expect(again.shown().map(({ resourceId }) => resourceId)).toEqual([missed]), {
-    timeout: 20_000,
-  });
+  await waitFor(() => expect(again.shown().map(({ resourceId }) => resourceId)).toEqual([missed]));
   again.close();
   await open(0);
 });
@@ -333,7 +331,7 @@ describe('whoever loses a right', () => {
     await people.owner.call('DELETE', `/v1/orgs/${orgId}/members/${member.userId}`);
     await emit(orgId, 'model.created');
     await open(0);
-    await vi.waitFor(() => expect(endsOf(reader)).toEqual(['membership_revoked']), { timeout: 20_000 });
+    await waitFor(() => expect(endsOf(reader)).toEqual(['membership_revoked']));
   });
 });
 
@@ -350,8 +348,6 @@ it.each(Object.entries(transports))(
     expect(errors).toBeUndefined();
     await open(0);
     for (const reader of readers)
-      await vi.waitFor(() => expect(endsOf(reader)).toEqual(['organization.deleted', 'organization_deleted']), {
-        timeout: 20_000,
-      });
+      await waitFor(() => expect(endsOf(reader)).toEqual(['organization.deleted', 'organization_deleted']));
   },
 );

@@ -9,6 +9,7 @@ import { projectRoot } from '../../src/paths.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Person, register } from '../support/person.ts';
 import { startTarget, type TargetServer } from '../support/target-server.ts';
+import { waitFor } from '../support/wait.ts';
 
 const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const section = readFileSync(path.join(projectRoot, 'README.md'), 'utf8').split('\n## Live events in a client\n')[1]!;
@@ -32,7 +33,7 @@ afterAll(async () => {
 
 const change = async (name: string) =>
   expect((await ann.call('POST', `${ann.home}/namespaces`, { name })).status).toBe(201);
-const streams = () => expect.poll(() => app.services.tail.size, { interval: 5 });
+const streams = (count: number) => waitFor(() => expect(app.services.tail.size).toBe(count));
 
 test('the program of the README goes on after its socket broke, with every event once', async () => {
   const env = { ...process.env, B: app.url, TOKEN: ann.accessToken, ORG: ann.orgId, WS: ann.workspaceId };
@@ -46,21 +47,21 @@ test('the program of the README goes on after its socket broke, with every event
   createInterface({ input: child.stdout }).on('line', (line) => seen.push(line));
   const made = () => seen.filter((line) => line === 'namespace.created').length;
   try {
-    await expect.poll(() => seen, { timeout: 15_000 }).toContain('connected');
+    await waitFor(() => expect(seen).toContain('connected'));
     await change('one');
-    await expect.poll(made).toBe(1);
+    await waitFor(() => expect(made()).toBe(1));
     for (const socket of app.server.websocketServer.clients) socket.terminate();
-    await streams().toBe(0);
+    await streams(0);
     await change('two');
     await change('three');
-    await expect.poll(made, { timeout: 15_000 }).toBe(3);
+    await waitFor(() => expect(made()).toBe(3));
     await change('four');
-    await expect.poll(made).toBe(4);
+    await waitFor(() => expect(made()).toBe(4));
   } finally {
     child.kill();
     await closed;
   }
-  await streams().toBe(0);
+  await streams(0);
 });
 
 // Debian's package `chromium`, or what CHROMIUM names; without either, only CI insists
@@ -73,15 +74,15 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
       await page.goto(`http://127.0.0.1:${front.port}/live.html#${new URLSearchParams(place).toString()}`);
       const shown = async () =>
         (await page.locator('li').allTextContents()).filter((text) => text.includes('namespace.created'));
-      await streams().toBe(1);
+      await streams(1);
       await change('five');
-      await expect.poll(async () => (await shown()).length).toBe(1);
+      await waitFor(async () => expect((await shown()).length).toBe(1));
       app.server.server.closeAllConnections();
-      await streams().toBe(0);
+      await streams(0);
       await change('six');
-      await expect.poll(async () => (await shown()).length, { timeout: 15_000 }).toBe(2);
+      await waitFor(async () => expect((await shown()).length).toBe(2));
       await change('seven');
-      await expect.poll(async () => (await shown()).length).toBe(3);
+      await waitFor(async () => expect((await shown()).length).toBe(3));
       expect(new Set(await shown()).size).toBe(3);
     } finally {
       await browser.close();

@@ -4,6 +4,7 @@ import { signIn } from '../support/person.ts';
 import { expectOk } from '../support/requests.ts';
 import { type EventSource, openEvents } from '../support/sockets.ts';
 import { issueToken } from '../support/tokens.ts';
+import { waitFor } from '../support/wait.ts';
 import { createWorld, type World } from '../support/world.ts';
 
 let app: TestApp;
@@ -25,8 +26,7 @@ const open = (authorization: string, { after, query = '' }: { after?: string | u
   openEvents(`${url}${home(world)}/sync/stream${query}`, {
     headers: { authorization, ...(after === undefined ? {} : { 'last-event-id': after }) },
   });
-const streams = (count: number) =>
-  vi.waitFor(() => expect(app.services.tail.size).toBe(count), { timeout: 10_000, interval: 5 });
+const streams = (count: number) => waitFor(() => expect(app.services.tail.size).toBe(count));
 
 interface Envelope {
   event_id: string;
@@ -115,9 +115,9 @@ describe('the stream of a workspace', () => {
     await change();
     await change();
     const again = await open(token, { after: seen.id });
-    await vi.waitFor(() => expect(again.events).toHaveLength(3), { timeout: 10_000 });
+    await waitFor(() => expect(again.events).toHaveLength(3));
     await change();
-    await vi.waitFor(() => expect(again.events).toHaveLength(4), { timeout: 10_000 });
+    await waitFor(() => expect(again.events).toHaveLength(4));
     expect(types(again)).toEqual(['connected', ...Array(3).fill('workspace.updated')]);
     expect(shown(again)[0]!.data.last_event_id).toBe(seen.id);
     const ids = [JSON.parse(seen.data) as Envelope, ...shown(again).slice(1)].map((event) => event.event_id);
@@ -125,16 +125,12 @@ describe('the stream of a workspace', () => {
     again.close();
     // from the first frame, too: it says where the stream was
     const whole = await open(token, { after: first.events[0]!.id });
-    await vi.waitFor(
-      () =>
-        expect(
-          shown(whole)
-            .slice(1)
-            .map((event) => event.event_id),
-        ).toEqual(ids),
-      {
-        timeout: 10_000,
-      },
+    await waitFor(() =>
+      expect(
+        shown(whole)
+          .slice(1)
+          .map((event) => event.event_id),
+      ).toEqual(ids),
     );
     whole.close();
     const lost = await open(token, { after: '1-1' });
@@ -281,9 +277,7 @@ describe('a queue that is not read', () => {
     await more;
     expect([idle.hasEnded, idle.reason]).toEqual([true, 'slow_consumer']);
     const again = await open(world.as('viewer').authorization, { after: `${idle.start.xid}-${idle.start.seq}` });
-    await vi.waitFor(() => expect(again.events.filter(({ event }) => event === 'thread.created')).toHaveLength(count), {
-      timeout: 10_000,
-    });
+    await waitFor(() => expect(again.events.filter(({ event }) => event === 'thread.created')).toHaveLength(count));
     again.close();
     await streams(0);
   });

@@ -4,13 +4,14 @@ import { existsSync, readdirSync } from 'node:fs';
 import http from 'node:http';
 import net from 'node:net';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ArtifactFragment } from '../../rest/generated/documents.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { FORM_TYPE, type FormPart, formOf } from '../support/form.ts';
 import { colleague, eventsOf, type Person, register } from '../support/person.ts';
 import type { RestBody } from '../support/rest-body.ts';
 import { type S3Server, startS3 } from '../support/s3-server.ts';
+import { waitFor } from '../support/wait.ts';
 
 const LIMIT = 3 * 1024 * 1024;
 type Artifact = RestBody<ArtifactFragment>;
@@ -290,7 +291,7 @@ describe.each(['folder', 's3'])('uploads to a %s', (kind) => {
       request.destroy();
       await ended;
     }
-    await vi.waitFor(expectWhole, { timeout: 10_000 });
+    await waitFor(expectWhole);
     expect(s3.openUploads()).toEqual([]);
   });
 

@@ -1,10 +1,11 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
 import { enforceRetention } from '../../src/platform/jobs/retention.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Person, register } from '../support/person.ts';
+import { waitFor, waitUntil } from '../support/wait.ts';
 
 let app: TestApp;
 let owner: Person;
@@ -129,11 +130,10 @@ describe('background tasks', () => {
     const { workspace_id: id, bucket_status, storage_bucket } = created.json<Record<string, string>>();
     expect(bucket_status).toBe('pending');
     expect(storage_bucket).toBe(id!.toLowerCase());
-    await vi.waitUntil(
+    await waitUntil(
       async () =>
         (await get(`/v1/orgs/${owner.orgId}/workspaces/${id}`)).json<{ bucket_status: string }>().bucket_status ===
         'ready',
-      { timeout: 10_000 },
     );
     expect(existsSync(path.join(app.dataDir, 'files', storage_bucket!))).toBe(true);
     expect(await app.database.prisma.event.count({ where: { resourceId: id!, type: 'workspace.updated' } })).toBe(1);
@@ -220,11 +220,8 @@ describe('retention', () => {
     const { prisma } = app.database;
     const folder = ({ workspaceId }: Person) => path.join(app.dataDir, 'files', workspaceId.toLowerCase());
     const accounts = [alone!, withAll!, young!, living!];
-    await vi.waitFor(
-      () => expect(accounts.map((account) => existsSync(folder(account)))).toEqual([true, true, true, true]),
-      {
-        timeout: 10_000,
-      },
+    await waitFor(() =>
+      expect(accounts.map((account) => existsSync(folder(account)))).toEqual([true, true, true, true]),
     );
     writeFileSync(path.join(folder(alone!), 'a file'), 'of a tenant');
     await prisma.workspace.update({ where: { id: alone!.workspaceId }, data: { deletedAt: ago(31) } });

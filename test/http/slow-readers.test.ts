@@ -1,13 +1,14 @@
 import { once } from 'node:events';
 import net from 'node:net';
 import Fastify, { type FastifyInstance } from 'fastify';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { EventStreams } from '../../rest/events.ts';
 import { Frame, type Frames } from '../../src/core/live/frames.ts';
 import { cutOffSlowReaders } from '../../src/http/slow-readers.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Person, register } from '../support/person.ts';
+import { waitUntil } from '../support/wait.ts';
 
 let app: TestApp;
 let user: Person;
@@ -21,7 +22,7 @@ afterAll(() => app.close());
 
 const connections = () =>
   new Promise<number>((resolve) => app.server.server.getConnections((_, count) => resolve(count)));
-const allGone = () => vi.waitUntil(async () => (await connections()) === 0, { timeout: 20_000, interval: 50 });
+const allGone = () => waitUntil(async () => (await connections()) === 0);
 
 /** A client that asks, and then reads nothing. */
 async function silent(request: string, at = port): Promise<net.Socket> {
@@ -42,7 +43,7 @@ describe('a client that does not read', () => {
     const clients = await Promise.all(
       Array.from({ length: 40 }, () => silent(get('/graphql', { accept: 'text/html' }))),
     );
-    await vi.waitUntil(async () => (await connections()) === 40, { timeout: 10_000, interval: 10 });
+    await waitUntil(async () => (await connections()) === 40);
     await allGone();
     for (const client of clients) client.destroy();
     expect((await app.server.inject('/healthz')).statusCode).toBe(200);
@@ -59,15 +60,12 @@ describe('a client that does not read', () => {
     for (let i = 0; i < 600; i++) socket.send(ping);
     const waiting = () =>
       Math.max(0, ...[...app.server.websocketServer.clients].map((client) => client.bufferedAmount));
-    await vi.waitUntil(() => waiting() > 1_000_000, { timeout: 10_000 });
+    await waitUntil(() => waiting() > 1_000_000);
     let most = 0;
-    await vi.waitUntil(
-      () => {
-        most = Math.max(most, waiting());
-        return app.server.websocketServer.clients.size === 0;
-      },
-      { timeout: 20_000, interval: 10 },
-    );
+    await waitUntil(() => {
+      most = Math.max(most, waiting());
+      return app.server.websocketServer.clients.size === 0;
+    });
     expect(most).toBeLessThan(2_000_000);
     socket.terminate();
   });
@@ -113,7 +111,7 @@ describe('an event stream', () => {
     );
     await server.listen({ host: '127.0.0.1', port: 0 });
     const client = await silent(get('/', {}), portOf(server));
-    await vi.waitUntil(() => isOver, { timeout: 20_000, interval: 20 });
+    await waitUntil(() => isOver);
     client.destroy();
     await server.close();
   });
@@ -155,8 +153,8 @@ describe('when too much waits in all', () => {
     const large = await silent(get('/64', {}), at);
     const cut = new Promise<void>((resolve) => large.once('close', () => resolve()));
     const open = () => new Promise<number>((resolve) => server.server.getConnections((_, count) => resolve(count)));
-    await vi.waitUntil(async () => (await open()) === 3, { timeout: 20_000, interval: 5 });
-    await vi.waitUntil(async () => (await open()) === 2, { timeout: 20_000, interval: 50 });
+    await waitUntil(async () => (await open()) === 3);
+    await waitUntil(async () => (await open()) === 2);
     large.resume();
     await cut;
     for (const client of small) expect(client.destroyed).toBe(false);

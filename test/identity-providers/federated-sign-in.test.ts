@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Caller } from '../../src/access/caller.ts';
 import type { Asked } from '../../src/data/find-row.ts';
 import type { Statement } from '../../src/data/writes.ts';
@@ -9,6 +9,7 @@ import type { VerifiedIdentity } from '../../src/sso/verified-identity.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { addToWorkspace, caller, createUser, type Person, register } from '../support/person.ts';
 import { databaseChecksums } from '../support/rows.ts';
+import { waitUntil } from '../support/wait.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -516,7 +517,7 @@ test.each(['is switched off', 'is deleted'])(
     if (how === 'is deleted') expect((await owner.call('DELETE', url)).status).toBe(204);
     else expect((await owner.call('PUT', url, { is_active: false })).status).toBe(200);
     expect(await me(app)).toBe(401);
-    await vi.waitUntil(async () => (await me(other)) === 401, { timeout: 1_500, interval: 50 });
+    await waitUntil(async () => (await me(other)) === 401);
     const refresh = { method: 'POST', url: '/v1/auth/refresh', payload: { refresh_token: refreshToken } } as const;
     expect((await app.server.inject(refresh)).statusCode).toBe(401);
     // those of a password go on

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ArtifactFragment } from '../../rest/generated/documents.ts';
 import { systemCaller } from '../../src/access/system-caller.ts';
 import { newId } from '../../src/core/ids.ts';
@@ -8,6 +8,7 @@ import { startTestApp, type TestApp } from '../support/app.ts';
 import { docxOf, pdfOf } from '../support/made-files.ts';
 import { eventsOf, type Person, register } from '../support/person.ts';
 import type { RestBody } from '../support/rest-body.ts';
+import { waitFor } from '../support/wait.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -67,15 +68,10 @@ async function uploaded(owner: Person, mimeType: string, bytes: Buffer, storesBy
 /** Lets the waiting attempt begin, and waits for its end. */
 async function nextAttempt(owner: Person, id: string, number: number): Promise<void> {
   await app.services.sql.write('update jobs._private_jobs set run_at = now() where run_at > now()', []);
-  await vi.waitFor(
-    async () => {
-      expect((await read(owner, id)).index_attempts).toBe(number);
-      expect(await app.services.sql.read('select 1 from jobs._private_jobs where locked_at is not null', [])).toEqual(
-        [],
-      );
-    },
-    { timeout: 20_000 },
-  );
+  await waitFor(async () => {
+    expect((await read(owner, id)).index_attempts).toBe(number);
+    expect(await app.services.sql.read('select 1 from jobs._private_jobs where locked_at is not null', [])).toEqual([]);
+  });
 }
 
 const chunksOf = async (id: string) =>

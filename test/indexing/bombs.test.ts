@@ -13,6 +13,7 @@ import { hostileDocuments } from '../support/hostile-documents.ts';
 import { hostileFiles } from '../support/hostile-files.ts';
 import { docxOf, pdfOf } from '../support/made-files.ts';
 import { type Service, startService } from '../support/service.ts';
+import { waitFor, waitUntil } from '../support/wait.ts';
 
 vi.setConfig({ testTimeout: 240_000 });
 
@@ -62,13 +63,13 @@ test('hostile files and documents cost the service little memory, and other requ
     return ((await answer.json()) as { artifact_id: string }).artifact_id;
   }
   const allRead = () =>
-    vi.waitFor(
+    waitFor(
       async () => {
         // no wait before a second attempt
         await db.query('update jobs._private_jobs set run_at = now() where run_at > now()');
         expect((await db.query('select 1 from jobs._private_jobs')).rows).toEqual([]);
       },
-      { timeout: 200_000, interval: 100 },
+      { withinMs: 200_000 },
     );
   /** How requests of others end, while something is done. */
   async function meanwhile(work: (statuses: Map<number, number>) => Promise<unknown>): Promise<Map<number, number>> {
@@ -91,7 +92,7 @@ test('hostile files and documents cost the service little memory, and other requ
   await meanwhile(async (statuses) => {
     for (const content of [pdfOf(['warm']), docxOf(['warm'])]) await upload('warm', content);
     await allRead();
-    await vi.waitUntil(() => (statuses.get(200) ?? 0) >= WARM_REQUESTS, { timeout: 100_000 });
+    await waitUntil(() => (statuses.get(200) ?? 0) >= WARM_REQUESTS, { withinMs: 100_000 });
   });
   const before = residentMiB();
   const ids: string[] = [];

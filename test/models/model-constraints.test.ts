@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { caller, colleague, type Person, register } from '../support/person.ts';
 import { issueToken } from '../support/tokens.ts';
+import { waitFor } from '../support/wait.ts';
 import { entitle, newAccount, newModel } from './catalogue.ts';
 
 let app: TestApp;
@@ -180,9 +181,7 @@ describe('a model that requires an audit log', () => {
       const answer = await ann.call('GET', `${ann.home}/models/${id}/route`);
       expect([answer.status, JSON.stringify(answer.body).includes('target-')]).toEqual([500, false]);
     } finally {
-      await vi.waitFor(() => pool.query('drop trigger refuse_read on activity; drop function refuse_read()'), {
-        timeout: 20_000,
-      });
+      await waitFor(() => pool.query('drop trigger refuse_read on activity; drop function refuse_read()'));
     }
   });
 });

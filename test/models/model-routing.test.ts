@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { colleague, type Person, register } from '../support/person.ts';
+import { waitFor } from '../support/wait.ts';
 import { entitle, entitlementsOf, modelUrl, newAccount, newModel } from './catalogue.ts';
 
 let app: TestApp;
@@ -308,17 +309,15 @@ describe('the whole request is refused, with the limit that won', () => {
     const estimated = (await route(ann, id, { estimated_tokens: 2 })).refusal;
     expect(estimated?.code ?? null).toBe(name.includes('tokens') ? 'entitlement_limit' : null);
     // a minute may end between the writing and the asking
-    await expect
-      .poll(async () => {
-        await set(period(), 100);
-        return (await route(ann, id)).refusal;
-      })
-      .toEqual({
+    await waitFor(async () => {
+      await set(period(), 100);
+      expect((await route(ann, id)).refusal).toEqual({
         code: 'entitlement_limit',
         message: `The limit ${name} of the entitlement allows 100, and 100 were used.`,
         limit: { scope: 'entitlement', resource_id: entitlement_id, name, maximum: 100, used: 100 },
         retry_after_seconds: expect.toSatisfy((seconds: number) => seconds >= 1 && seconds <= longest),
       });
+    });
     await set('2020-01-01', 100);
     expect((await route(ann, id)).refusal).toBeNull();
   });

@@ -1,8 +1,9 @@
-import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { colleague, type Person, register } from '../support/person.ts';
 import { type EventSource, openEvents } from '../support/sockets.ts';
 import { issueToken } from '../support/tokens.ts';
+import { waitFor } from '../support/wait.ts';
 import { countsOf, listOf } from './told.ts';
 
 let app: TestApp;
@@ -18,9 +19,7 @@ afterAll(() => app.close());
 const opened: EventSource[] = [];
 afterEach(async () => {
   for (const source of opened.splice(0)) source.close();
-  await vi.waitFor(() => expect([app.services.tail.size, other.services.tail.size]).toEqual([0, 0]), {
-    timeout: 10_000,
-  });
+  await waitFor(() => expect([app.services.tail.size, other.services.tail.size]).toEqual([0, 0]));
 });
 
 type Counts = { unreadCount: number; byCategory: Record<string, number> };
@@ -37,8 +36,7 @@ async function badge(authorization: string, node = app): Promise<() => Counts[]>
       .filter(({ event }) => event === 'next')
       .map(({ data }) => (JSON.parse(data) as { data: { unreadNotifications: Counts } }).data.unreadNotifications);
 }
-const shows = (counts: () => Counts[], last: Counts) =>
-  vi.waitFor(() => expect(counts().at(-1)).toEqual(last), { timeout: 10_000, interval: 5 });
+const shows = (counts: () => Counts[], last: Counts) => waitFor(() => expect(counts().at(-1)).toEqual(last));
 
 const ok = async (answer: Promise<{ status: number; body: object }>) => {
   const { status, body } = await answer;

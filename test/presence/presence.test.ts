@@ -4,6 +4,7 @@ import { signIn } from '../support/person.ts';
 import { expectOk } from '../support/requests.ts';
 import { type EventSource, openEvents } from '../support/sockets.ts';
 import { issueToken } from '../support/tokens.ts';
+import { waitFor } from '../support/wait.ts';
 import { createWorld, type World } from '../support/world.ts';
 
 let app: TestApp;
@@ -79,7 +80,7 @@ const present = async () =>
       [world.ids.workspace_id],
     )
   ).rows;
-const gone = () => vi.waitFor(async () => expect(await present()).toEqual([]), { timeout: 10_000, interval: 20 });
+const gone = () => waitFor(async () => expect(await present()).toEqual([]));
 
 const opened: EventSource[] = [];
 const stream = async (authorization: string, node?: TestApp) => {
@@ -89,24 +90,18 @@ const stream = async (authorization: string, node?: TestApp) => {
 };
 const closed = async (source: EventSource, id: string) => {
   source.close();
-  await vi.waitFor(
-    async () =>
-      expect((await present()).filter((row) => row.connection_id === id)).toMatchObject([{ ends_as: 'disconnected' }]),
-    { timeout: 10_000, interval: 20 },
+  await waitFor(async () =>
+    expect((await present()).filter((row) => row.connection_id === id)).toMatchObject([{ ends_as: 'disconnected' }]),
   );
 };
 
 afterEach(async () => {
   for (const source of opened.splice(0)) source.close();
-  await vi.waitFor(() => expect([app.services.tail.size, other.services.tail.size]).toEqual([0, 0]), {
-    timeout: 10_000,
-  });
-  await vi.waitFor(
-    async () =>
-      expect(
-        (await present()).filter((row) => row.ends_as === 'timeout' && row.connection_id.startsWith('stream_')),
-      ).toEqual([]),
-    { timeout: 10_000 },
+  await waitFor(() => expect([app.services.tail.size, other.services.tail.size]).toEqual([0, 0]));
+  await waitFor(async () =>
+    expect(
+      (await present()).filter((row) => row.ends_as === 'timeout' && row.connection_id.startsWith('stream_')),
+    ).toEqual([]),
   );
   await elapse(100);
   await gone();
@@ -337,17 +332,17 @@ describe('an open stream', () => {
     const two = await stream(`Bearer ${accessToken}`, other);
     await closed(one, one.connected.connection_id);
     await elapse(10);
-    await vi.waitFor(async () => expect(await present()).toHaveLength(2), { timeout: 10_000 });
+    await waitFor(async () => expect(await present()).toHaveLength(2));
     expect(await told()).toEqual([joined('editor'), joined('viewer')]);
     await closed(two, two.connected.connection_id);
     // it takes ten seconds, in which the user may come back
     const three = await stream(as('viewer'));
     await elapse(10);
-    await vi.waitFor(async () => expect(await present()).toHaveLength(2), { timeout: 10_000 });
+    await waitFor(async () => expect(await present()).toHaveLength(2));
     expect(await told()).toEqual([joined('editor'), joined('viewer')]);
     await closed(three, three.connected.connection_id);
     await elapse(10);
-    await vi.waitFor(async () => expect(await present()).toHaveLength(1), { timeout: 10_000 });
+    await waitFor(async () => expect(await present()).toHaveLength(1));
     expect(await told()).toEqual([joined('editor'), joined('viewer'), left('viewer', 'disconnected')]);
   });
 
@@ -359,9 +354,8 @@ describe('an open stream', () => {
     await announce('join', as('viewer'));
     await elapse(30);
     renew();
-    await vi.waitFor(
-      async () => expect((await present()).map((row) => row.in > 40 && row.in <= 45)).toEqual([true, true]),
-      { timeout: 10_000 },
+    await waitFor(async () =>
+      expect((await present()).map((row) => row.in > 40 && row.in <= 45)).toEqual([true, true]),
     );
     // who leaves is not renewed
     await announce('leave', as('viewer'));
@@ -395,17 +389,14 @@ test('after an outage of the database, those whose streams are open are present 
     [3, [world.accounts.viewer.userId]],
   ] as const) {
     renew();
-    await vi.waitFor(
-      async () => {
-        expect(enter).toHaveBeenCalledTimes(times - 1);
-        const { rows } = await app.database.pool.query<{ user_id: string }>(
-          'select user_id from presences where workspace_id = $1',
-          [world.ids.workspace_id],
-        );
-        expect(rows.map((row) => row.user_id)).toEqual(there);
-      },
-      { timeout: 10_000 },
-    );
+    await waitFor(async () => {
+      expect(enter).toHaveBeenCalledTimes(times - 1);
+      const { rows } = await app.database.pool.query<{ user_id: string }>(
+        'select user_id from presences where workspace_id = $1',
+        [world.ids.workspace_id],
+      );
+      expect(rows.map((row) => row.user_id)).toEqual(there);
+    });
   }
   vi.restoreAllMocks();
   expect((await told()).map(({ type }) => type)).toEqual(['presence.joined', 'presence.left', 'presence.joined']);
@@ -435,13 +426,11 @@ test('GraphQL: the query, and the subscription with who is there at once and aft
       .map(({ data }) =>
         (JSON.parse(data) as { data: { presence: { username: string }[] } }).data.presence.map((user) => user.username),
       );
-  await vi.waitFor(() => expect(lists()).toEqual([[username]]), { timeout: 10_000 });
+  await waitFor(() => expect(lists()).toEqual([[username]]));
   await announce('join', as('editor'), other);
-  await vi.waitFor(() => expect(lists().at(-1)).toEqual([username, world.accounts.editor.username]), {
-    timeout: 10_000,
-  });
+  await waitFor(() => expect(lists().at(-1)).toEqual([username, world.accounts.editor.username]));
   source.close();
-  await vi.waitFor(() => expect(app.services.tail.size).toBe(0), { timeout: 10_000 });
+  await waitFor(() => expect(app.services.tail.size).toBe(0));
 });
 
 test('200 who join and leave at once, on two nodes: nobody joins or leaves twice, and the list is right', async () => {
@@ -493,6 +482,6 @@ test('200 who join and leave at once, on two nodes: nobody joins or leaves twice
     return rows.map((row) => row.user_id);
   };
   // some are about to leave
-  await vi.waitFor(async () => expect(await follow()).toEqual(await listed()), { timeout: 15_000, interval: 50 });
+  await waitFor(async () => expect(await follow()).toEqual(await listed()));
   expect((await told()).length).toBeGreaterThan(10);
 }, 60_000);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, expectTypeOf, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, expectTypeOf, it } from 'vitest';
 import {
   CreateWorkspaceDocument,
   GetWorkspaceDocument,
@@ -7,6 +7,7 @@ import {
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Person, register } from '../support/person.ts';
 import { ask } from '../support/typed-client.ts';
+import { waitUntil } from '../support/wait.ts';
 
 let app: TestApp;
 let owner: Person;
@@ -27,7 +28,7 @@ it('operations of the façade are typed documents for GraphQL clients, with the 
   const id = createWorkspace.workspace_id;
   const read = () => ask(app, headers, GetWorkspaceDocument, { org_id: orgId, workspace_id: id });
   // the background task that makes the bucket must not come between the two reads
-  await vi.waitUntil(async () => (await read()).workspace.bucketStatus === 'ready', { timeout: 10_000 });
+  await waitUntil(async () => (await read()).workspace.bucketStatus === 'ready');
   const { workspace } = await read();
   const rest = await app.server.inject({ url: `/v1/orgs/${orgId}/workspaces/${id}`, headers });
   const { resourceVersion, ...shown } = workspace;

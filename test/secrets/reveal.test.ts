@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { pino } from 'pino';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { changesOf, colleague, register } from '../support/person.ts';
+import { waitFor } from '../support/wait.ts';
 import { newSecret, type Secret, secretsOf, VALUE, type Versions } from './new-secret.ts';
 
 let app: TestApp;
@@ -75,7 +76,7 @@ test('a reveal that cannot be recorded shows nothing and is not counted', async 
     expect(JSON.stringify(answers)).not.toContain(marker);
   } finally {
     // jobs write and read there at the same time: the one of a deadlock that is ended may be this one
-    await vi.waitFor(() => pool.query('drop trigger refuse on activity; drop function refuse()'), { timeout: 20_000 });
+    await waitFor(() => pool.query('drop trigger refuse on activity; drop function refuse()'));
   }
   expect(await ann.call<Secret>('GET', url)).toMatchObject({ body: { access_count: 0, last_accessed_at: null } });
   expect((await ann.call<Secret>('GET', `${url}?include_value=true`)).body.value).toEqual({ marker });

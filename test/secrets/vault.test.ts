@@ -7,6 +7,7 @@ import { OpenChange } from '../../src/data/open-change.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Person, register } from '../support/person.ts';
 import { fromOutside } from '../support/single-connection.ts';
+import { waitFor } from '../support/wait.ts';
 import { newSecret, type Secret, secretBody, secretsOf, VALUE } from './new-secret.ts';
 
 let app: TestApp;
@@ -187,7 +188,7 @@ test('a renaming and a new reference to the name wait for each other, and the la
   await inChange(async (tx) => {
     await app.services.vault.ensureReference(tx, ann.orgId, 'secret://held', PATH);
     renamed = fromOutside(() => ann.call('PATCH', url, { name: 'gone' }));
-    await expect.poll(() => waiting()).toBe(1);
+    await waitFor(async () => expect(await waiting()).toBe(1));
     await name(ann, { toy_8: 'secret://held' });
   });
   expect((await renamed!).status).toBe(409);
@@ -195,7 +196,7 @@ test('a renaming and a new reference to the name wait for each other, and the la
   await app.database.prisma.$transaction(async (db) => {
     await db.$executeRaw`select 1 from secrets where name = 'held' for update`;
     stored = fromOutside(() => ensured(ann, 'secret://held'));
-    await expect.poll(() => waiting()).toBe(1);
+    await waitFor(async () => expect(await waiting()).toBe(1));
     await db.$executeRaw`update secrets set name = 'gone' where name = 'held'`;
   });
   expect(await stored).toBe(422);
@@ -208,7 +209,7 @@ test('a reference that is being stored holds its secret: a destroy waits for it,
   await inChange(async (tx) => {
     await app.services.vault.ensureReference(tx, ann.orgId, secret_id, PATH);
     destroyed = fromOutside(() => ann.call('DELETE', `${url}?permanent=true`));
-    await expect.poll(() => waiting()).toBe(1);
+    await waitFor(async () => expect(await waiting()).toBe(1));
     await name(ann, { toy_9: secret_id });
   });
   expect((await destroyed!).status).toBe(409);

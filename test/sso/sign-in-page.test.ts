@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { register } from '../support/person.ts';
 import { startTarget, type TargetServer } from '../support/target-server.ts';
+import { waitFor } from '../support/wait.ts';
 import { openIdCompany, SAML_ENTITY, samlCompany } from './companies.ts';
 import { type OpenIdServer, startOpenIdServer } from './openid-server.ts';
 import { base64, inflated, newIdpKey, responseXml, signXml } from './saml-idp.ts';
@@ -91,10 +92,12 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     const { domain } = await openIdCompany(app, openId);
     openId.account = { sub: 'ann', email: `ann@${domain}`, email_verified: true };
     await enter(`ann@${domain}`);
-    await expect.poll(status, { timeout: 15_000 }).toContain(`You can sign in as ann@${domain}.`);
+    await waitFor(async () => expect(await status()).toContain(`You can sign in as ann@${domain}.`));
     expect(page.url()).toBe(`${app.url}/account/sign-in`);
     const user = await app.database.prisma.user.findFirstOrThrow({ where: { email: `ann@${domain}` } });
-    await expect.poll(() => app.database.prisma.session.count({ where: { userId: user.id, revokedAt: null } })).toBe(0);
+    await waitFor(async () =>
+      expect(await app.database.prisma.session.count({ where: { userId: user.id, revokedAt: null } })).toBe(0),
+    );
     expect(problems).toEqual([]);
   });
 
@@ -102,7 +105,7 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     const { domain } = await samlCompany(app, key, { sso_url: `http://localhost:${saml.port}/sso` });
     samlDomain = domain;
     await enter(`sam@${domain}`);
-    await expect.poll(status, { timeout: 15_000 }).toContain(`You can sign in as sam@${domain}.`);
+    await waitFor(async () => expect(await status()).toContain(`You can sign in as sam@${domain}.`));
     expect(problems).toEqual([]);
   });
 
@@ -116,10 +119,12 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
 
   test('what was refused is told in the page, which asks again; so is the end of a sign-out', async () => {
     await page.goto(`${app.url}/v1/auth/sso/callback/oidc?error=access_denied&state=unknown`);
-    await expect.poll(status).toBe('You were not signed in. Try again, or ask an administrator of your organization.');
+    await waitFor(async () =>
+      expect(await status()).toBe('You were not signed in. Try again, or ask an administrator of your organization.'),
+    );
     expect([page.url(), await page.isVisible('#email')]).toEqual([`${app.url}/account/sign-in`, true]);
     await page.goto(`${app.url}/account/sign-in?signed_out=everywhere`);
-    await expect.poll(status).toBe('You are signed out, here and at your identity provider.');
+    await waitFor(async () => expect(await status()).toBe('You are signed out, here and at your identity provider.'));
     expect(problems).toEqual([]);
   });
 
@@ -128,9 +133,9 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     await enter(person.email);
     await page.fill('#password', 'wrong password');
     await page.click('#password-form button');
-    await expect.poll(status).toBe('The password is wrong.');
+    await waitFor(async () => expect(await status()).toBe('The password is wrong.'));
     await page.fill('#password', person.password);
     await page.click('#password-form button');
-    await expect.poll(status).toContain(`You can sign in as ${person.email}.`);
+    await waitFor(async () => expect(await status()).toContain(`You can sign in as ${person.email}.`));
   });
 });

@@ -5,6 +5,7 @@ import { startTestApp, type TestApp } from '../support/app.ts';
 import { keptLog } from '../support/log-lines.ts';
 import { register } from '../support/person.ts';
 import { graphqlRequest } from '../support/requests.ts';
+import { waitFor } from '../support/wait.ts';
 import { type Company, SAML_ENTITY, samlCompany } from './companies.ts';
 import {
   base64,
@@ -176,7 +177,7 @@ describe('the provider signs somebody out', () => {
     expect(answer.statusCode, answer.body).toBe(303);
     await expectAnswer(answer.headers.location as string, relayState);
     expect([await one.isIn(), await two.isIn()]).toEqual([false, false]);
-    await expect.poll(() => two.isIn(node)).toBe(false);
+    await waitFor(async () => expect(await two.isIn(node)).toBe(false));
     expect(await bystander.isIn()).toBe(true);
     const { rows } = await app.database.pool.query(
       `select revoked_reason from sessions where user_id = $1 order by id`,
@@ -237,9 +238,9 @@ describe('the provider signs somebody out', () => {
       // with it, the sign-in has locked its provider, and waits for its link
       await client.query('select 1 from identity_links where subject = $1 for update', [email]);
       const signingIn = signIn('_2', email);
-      await expect.poll(() => waiting('last_sign_in_at'), { timeout: 20_000 }).toBe(true);
+      await waitFor(async () => expect(await waiting('last_sign_in_at')).toBe(true));
       const signedOut = bring(asked('redirect', email)).then(({ statusCode }) => statusCode);
-      await expect.poll(() => waiting('saml_slo_url'), { timeout: 20_000 }).toBe(true);
+      await waitFor(async () => expect(await waiting('saml_slo_url')).toBe(true));
       await client.query('rollback');
       const during = await signingIn;
       expect(await signedOut).toBe(303);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newId } from '../../src/core/ids.ts';
 import {
   declarationOf,
@@ -13,6 +13,7 @@ import { startTestApp, type TestApp } from '../support/app.ts';
 import { openEvents } from '../support/sockets.ts';
 import { issueToken } from '../support/tokens.ts';
 import { twinOf } from '../support/twin.ts';
+import { waitFor } from '../support/wait.ts';
 import { createWorld, type World } from '../support/world.ts';
 
 /**
@@ -224,7 +225,7 @@ const AT_ONCE = 500;
 /** What each of them hears of these events: the ids that the events are of. */
 async function hearing(listeners: readonly Listener[], placed: readonly Placed[]) {
   const streams = await Promise.all(listeners.map(({ authorization }) => follow(authorization)));
-  await vi.waitFor(() => expect(app.services.tail.size).toBe(streams.length), { timeout: 10_000, interval: 5 });
+  await waitFor(() => expect(app.services.tail.size).toBe(streams.length));
   for (let from = 0; from < placed.length; from += AT_ONCE) {
     // all of them hear it
     const last = { id: newId('event'), type: 'presence.joined', resourceType: 'presence', named: {} };

@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { expectOk } from '../support/requests.ts';
 import { type EventSource, openAcknowledged, openEvents, type RawSocket } from '../support/sockets.ts';
+import { waitFor } from '../support/wait.ts';
 import { createWorld, settled, type World } from '../support/world.ts';
 
 let app: TestApp;
@@ -58,12 +59,8 @@ const shownByWs = ({ messages }: RawSocket): Shown[] =>
     type === 'next' ? [(payload as { data: { workspaceEvents: Shown } }).data.workspaceEvents] : [],
   );
 const has = (seen: () => Shown[], resourceId: string) =>
-  vi.waitFor(() => expect(seen().map((event) => event.resourceId)).toContain(resourceId), {
-    timeout: 10_000,
-    interval: 5,
-  });
-const open = (streams: number) =>
-  vi.waitFor(() => expect(app.services.tail.size).toBe(streams), { timeout: 10_000, interval: 5 });
+  waitFor(() => expect(seen().map((event) => event.resourceId)).toContain(resourceId));
+const open = (streams: number) => waitFor(() => expect(app.services.tail.size).toBe(streams));
 
 /** Makes an event. @returns the id of the resource that it is about */
 async function change(world: World): Promise<string> {
@@ -247,13 +244,13 @@ describe('one resync, and then what happens', () => {
     // what another transaction holds back would come live, more at once than a reader may have unread
     await settled(app);
     const socket = await openWs(own, after);
-    await vi.waitFor(() => expect(shownByWs(socket)).toHaveLength(10_000), { timeout: 30_000, interval: 50 });
+    await waitFor(() => expect(shownByWs(socket)).toHaveLength(10_000), { withinMs: 30_000 });
     expect(shownByWs(socket).map(({ resourceId }) => resourceId)).toEqual(
       Array.from({ length: 10_000 }, (_, index) => `ord_${index + 1}`),
     );
     await flood(1);
     // the service knows of it
-    await vi.waitFor(() => expect(shownByWs(socket)).toHaveLength(10_001), { timeout: 30_000, interval: 50 });
+    await waitFor(() => expect(shownByWs(socket)).toHaveLength(10_001), { withinMs: 30_000 });
     socket.close();
     await open(0);
     await resyncThenLive(after);

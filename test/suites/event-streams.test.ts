@@ -7,6 +7,7 @@ import { logQueries } from '../support/query-log.ts';
 import { expectOk } from '../support/requests.ts';
 import { type EventSource, openAcknowledged, openEvents, openSocket, type RawSocket } from '../support/sockets.ts';
 import { issueToken } from '../support/tokens.ts';
+import { waitFor } from '../support/wait.ts';
 import { createWorld, type World } from '../support/world.ts';
 
 let app: TestApp;
@@ -54,8 +55,7 @@ const saidBySse = ({ events }: EventSource): string[] =>
 const saidByWs = ({ messages }: RawSocket): string[] =>
   said(messages.filter(({ type }) => type === 'next').map(({ payload }) => payload));
 /** The stream is in place: the tail knows of it. */
-const open = (streams: number) =>
-  vi.waitFor(() => expect(app.services.tail.size).toBe(streams), { timeout: 10_000, interval: 5 });
+const open = (streams: number) => waitFor(() => expect(app.services.tail.size).toBe(streams));
 
 async function addMember(world: World, userId: string): Promise<void> {
   await expectOk(app, {
@@ -235,7 +235,7 @@ describe('a stream ends, and says why', () => {
     });
     // both streams look whether they may go on, and wait
     const looks = vi.spyOn(app.services.access, 'requireWorkspace');
-    await vi.waitFor(() => expect(looks.mock.calls.length).toBeGreaterThanOrEqual(4), { timeout: 5_000 });
+    await waitFor(() => expect(looks.mock.calls.length).toBeGreaterThanOrEqual(4));
     looks.mockRestore();
     await held.query('rollback');
     held.release();
@@ -314,7 +314,7 @@ test('many silent streams are looked after in a few statements, not in some for 
   const looks = vi.spyOn(app.services.authentication, 'ended');
   const look = async () => {
     looks.mockClear();
-    await vi.waitFor(() => expect(looks).toHaveBeenCalled(), { timeout: 5_000 });
+    await waitFor(() => expect(looks).toHaveBeenCalled());
   };
   // the first looks judge everybody; then from the start of one look to the start of the next
   for (let times = 0; times < 3; times++) await look();
@@ -333,9 +333,7 @@ test('many silent streams are looked after in a few statements, not in some for 
        values ('evt_' || gen_random_uuid(), $1, $2, 'workspace.updated', '{}', 'workspace', $2, '{}')`,
       [own.ids.org_id, own.ids.workspace_id],
     );
-    await vi.waitFor(() => expect(streams.filter(({ events }) => events.some(isEvent))).toHaveLength(8), {
-      timeout: 5_000,
-    });
+    await waitFor(() => expect(streams.filter(({ events }) => events.some(isEvent))).toHaveLength(8));
   });
   expect(asked.filter((text) => ASKED_AGAIN.test(text.replaceAll(/\s+/g, ' ')))).toEqual([]);
   for (const stream of streams) stream.close();
@@ -353,7 +351,7 @@ test('streams that ended leave no timer behind', async () => {
     await change(own);
     await stream.ended;
   }
-  await vi.waitFor(() => expect(timers()).toBeLessThanOrEqual(before + 4), { timeout: 5_000 });
+  await waitFor(() => expect(timers()).toBeLessThanOrEqual(before + 4));
 });
 
 test('a user may open ten streams over all transports: the eleventh is refused until one is closed', async () => {

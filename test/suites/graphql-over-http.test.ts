@@ -6,6 +6,7 @@ import { startTestApp, type TestApp } from '../support/app.ts';
 import { PASSWORD } from '../support/person.ts';
 import { graphqlRequest } from '../support/requests.ts';
 import { openAcknowledged, openSocket } from '../support/sockets.ts';
+import { waitUntil } from '../support/wait.ts';
 import { createWorld, type World } from '../support/world.ts';
 
 let app: TestApp;
@@ -352,7 +353,7 @@ describe('close codes of the socket', () => {
           .filter((message) => JSON.stringify(message).includes('errors') || message.type === 'error')
           .map(({ id }) => id),
       );
-    await vi.waitUntil(() => refused().size === 15, { timeout: 10_000 });
+    await waitUntil(() => refused().size === 15);
     expect([...refused()].filter((id) => Number(String(id).slice(1)) < 10)).toEqual([]);
     socket.close();
   });

@@ -5,6 +5,7 @@ import { PASSWORD, register } from '../support/person.ts';
 import { graphqlRequest } from '../support/requests.ts';
 import { argumentsOf, type RootField, rootFields, selectionOf, titleOf } from '../support/root-fields.ts';
 import { openEvents } from '../support/sockets.ts';
+import { waitFor } from '../support/wait.ts';
 import { createWorld, type World } from '../support/world.ts';
 
 let app: TestApp;
@@ -49,9 +50,7 @@ async function asked(query: string, variables: Record<string, unknown>, authoriz
   const { errors = [] } = answer.json<{ errors?: { path?: string[]; extensions: { code: string } }[] }>();
   const codes = errors.filter(({ path }) => path?.length === 1).map(({ extensions }) => extensions.code);
   // an error in a field that is never null is answered at once, while other fields still run
-  await expect
-    .poll(async () => (await recordsOf(traceId)).length, { message: answer.body })
-    .toBeGreaterThanOrEqual(atLeast);
+  await waitFor(async () => expect((await recordsOf(traceId)).length).toBeGreaterThanOrEqual(atLeast));
   return { body: answer.body, codes, records: await recordsOf(traceId) };
 }
 
@@ -137,7 +136,7 @@ test.each(recorded.filter(({ kind }) => kind === 'subscription').map((root) => [
         },
         body: JSON.stringify({ query: documentOf(root, of(root), ['a']), variables: of(root) }),
       });
-      await expect.poll(async () => outcomes(await recordsOf(traceId))).toEqual([outcome]);
+      await waitFor(async () => expect(outcomes(await recordsOf(traceId))).toEqual([outcome]));
       stream.close();
     }
   },

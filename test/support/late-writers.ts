@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
-import { vi } from 'vitest';
 import { cursorOf, type Position } from '../../src/events/position.ts';
+import { waitUntil } from './wait.ts';
 
 export const WRITERS = 12;
 const PER_WRITER = 60;
@@ -25,16 +25,15 @@ export const insertEvent = (client: pg.Pool | pg.PoolClient, { orgId, workspaceI
 
 /** The cursor of a written event, once readers can have it: no transaction that began before it runs any more. */
 export const cursorOfWritten = (pool: pg.Pool, id: string): Promise<string> =>
-  vi.waitFor(
+  waitUntil(
     async () => {
       const { rows } = await pool.query<Position>(
         `select xid::text, seq::text from events where id = $1 and xid < pg_snapshot_xmin(pg_current_snapshot())`,
         [id],
       );
-      if (!rows[0]) throw new Error('A transaction that began before the event still runs.');
-      return cursorOf(rows[0]);
+      return rows[0] && cursorOf(rows[0]);
     },
-    { timeout: 30_000, interval: 20 },
+    { what: 'the end of each transaction that began before the event', withinMs: 30_000 },
   );
 
 /**

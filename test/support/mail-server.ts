@@ -1,7 +1,7 @@
 import { text } from 'node:stream/consumers';
 import PostalMime, { type Email } from 'postal-mime';
 import { SMTPServer } from 'smtp-server';
-import { vi } from 'vitest';
+import { waitUntil } from './wait.ts';
 
 /** A real SMTP server that keeps what it is sent. */
 export interface MailServer {
@@ -45,14 +45,9 @@ export async function startMailServer(port = 0): Promise<MailServer> {
     },
     refuseNext: (times, code) => refusals.push(...Array<number>(times).fill(code)),
     mailTo: (address) =>
-      vi.waitFor(
-        () => {
-          const mail = received.findLast((candidate) => candidate.to?.some((to) => to.address === address));
-          if (!mail) throw new Error(`no mail to ${address} arrived`);
-          return mail;
-        },
-        { timeout: 10_000 },
-      ),
+      waitUntil(() => received.findLast((candidate) => candidate.to?.some((to) => to.address === address)), {
+        what: `a mail to ${address}`,
+      }),
     stop: () => new Promise((resolve) => server.close(resolve)),
   };
 }

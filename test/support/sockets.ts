@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from 'graphql-ws';
-import { vi } from 'vitest';
 import { WebSocket } from 'ws';
+import { waitUntil } from './wait.ts';
 
 /** One message of the `graphql-transport-ws` protocol. */
 export interface SocketMessage {
@@ -38,22 +38,10 @@ export async function openSocket(url: string, headers: Record<string, string> = 
     messages,
     send: (message) => socket.send(typeof message === 'string' ? message : JSON.stringify(message)),
     next: (fits) =>
-      vi.waitFor(
-        () => {
-          const found = messages.find(fits);
-          if (!found) throw new Error(`no such message among ${JSON.stringify(messages)}; closed with ${code}`);
-          return found;
-        },
-        { timeout: 25_000, interval: 5 },
-      ),
-    closed: () =>
-      vi.waitFor(
-        () => {
-          if (code === null) throw new Error('the socket is open');
-          return code;
-        },
-        { timeout: 25_000, interval: 5 },
-      ),
+      waitUntil(() => messages.find(fits), {
+        what: () => `a message that fits, among ${JSON.stringify(messages)}; closed with ${code}`,
+      }),
+    closed: () => waitUntil(() => code, { what: 'the server to close the socket' }),
     get closeReason() {
       return closeReason;
     },
@@ -113,14 +101,7 @@ export async function openEvents(url: string, init: RequestInit): Promise<EventS
   return {
     events,
     next: (fits) =>
-      vi.waitFor(
-        () => {
-          const found = events.find(fits);
-          if (!found) throw new Error(`no such event among ${JSON.stringify(events)}`);
-          return found;
-        },
-        { timeout: 25_000, interval: 5 },
-      ),
+      waitUntil(() => events.find(fits), { what: () => `an event that fits, among ${JSON.stringify(events)}` }),
     ended,
     close: () => abort.abort(),
   };

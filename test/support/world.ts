@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
-import { vi } from 'vitest';
 import type { CompiledOperation } from '../../rest/operation.ts';
 import { newId } from '../../src/core/ids.ts';
 import { type Role, roles } from '../../src/core/roles.ts';
@@ -11,6 +10,7 @@ import { expectOk, injectable, partsOf } from './requests.ts';
 import { type SampleSource, sharedIds } from './samples.ts';
 import { fromOutside } from './single-connection.ts';
 import { makeMarkedInstance } from './tool-instance.ts';
+import { waitUntil } from './wait.ts';
 
 /**
  * A tenant with something in every corner, made through the front door: an organization, a workspace, an account of
@@ -149,7 +149,7 @@ export async function settled(app: TestApp): Promise<void> {
     await app.services.buckets.provisionPending();
     return (await fromOutside(() => app.database.pool.query(text))).rowCount === 0;
   };
-  await vi.waitUntil(isSettled, { timeout: 20_000, interval: 5 });
+  await waitUntil(isSettled);
 }
 
 /** Deploys the world's release in its environments. */

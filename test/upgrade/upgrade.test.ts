@@ -2,7 +2,7 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { migrationsDir } from '../../src/paths.ts';
 import { migrate, readMigrations } from '../../src/platform/postgres/migrate.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
@@ -10,6 +10,7 @@ import { Client, type Json } from '../support/client.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { startService } from '../support/service.ts';
 import { openEvents } from '../support/sockets.ts';
+import { waitFor } from '../support/wait.ts';
 import { type Dump, readDumps, SERVICE } from './dumps.ts';
 import { answersOf, type Recording } from './record.ts';
 import { loadRows, rowsOf, type Table, tablesOf } from './rows.ts';
@@ -187,7 +188,7 @@ describe.each(dumps)('a database of the schema $name, with rows in every table, 
       stream.events.flatMap(({ event, data }) =>
         event === 'next' ? [(JSON.parse(data) as { data: { workspaceEvents: Json } }).data.workspaceEvents] : [],
       );
-    await vi.waitFor(() => expect(seen().length).toBeGreaterThanOrEqual(others.length), { timeout: 10_000 });
+    await waitFor(() => expect(seen().length).toBeGreaterThanOrEqual(others.length));
     stream.close();
     expect(others.length).toBeGreaterThan(5);
     expect(seen()).toEqual(others.map(({ cursor: _cursor, ...event }) => event));

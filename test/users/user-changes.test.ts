@@ -4,6 +4,7 @@ import type { Role } from '../../src/core/roles.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Calls, callsOf } from '../support/calls.ts';
 import { addToWorkspace, createUser, type Person, register } from '../support/person.ts';
+import { waitFor } from '../support/wait.ts';
 
 let app: TestApp;
 let api: Calls;
@@ -330,9 +331,9 @@ describe('deleting an account', () => {
       await other.query('begin');
       await other.query('select 1 from users where id = $1 for update', [user.userId]);
       const deleting = [0, 1].map(() => api.delete(`/v1/users/${user.userId}`, owner.headers));
-      await expect.poll(waitingForLocks, { timeout: 10_000 }).toBe(2);
+      await waitFor(async () => expect(await waitingForLocks()).toBe(2));
       const activating = update(user, { is_active: true, bio: 'back again' }, owner);
-      await expect.poll(waitingForLocks, { timeout: 10_000 }).toBe(3);
+      await waitFor(async () => expect(await waitingForLocks()).toBe(3));
       await other.query('commit');
       const statuses = (await Promise.all(deleting)).map(({ statusCode }) => statusCode);
       expect(new Set(statuses)).toEqual(new Set([204, 404]));
@@ -372,7 +373,7 @@ describe('deleting an account', () => {
       await holder.query('begin');
       await holder.query('select 1 from organizations where id = $1 for update', [owner.orgId]);
       const deletions = [owner, second].map((user) => api.delete(`/v1/users/${user.userId}`, user.headers));
-      await expect.poll(waitingForLocks, { timeout: 5_000, interval: 20 }).toBe(2);
+      await waitFor(async () => expect(await waitingForLocks()).toBe(2));
       await holder.query('commit');
       expect((await Promise.all(deletions)).map((answer) => answer.statusCode).sort((a, b) => a - b)).toEqual([
         204, 409,

@@ -1,8 +1,9 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Person, register } from '../support/person.ts';
+import { waitFor } from '../support/wait.ts';
 
 let app: TestApp;
 let owner: Person;
@@ -46,15 +47,15 @@ async function triedAgain(first: string, last: string): Promise<boolean> {
 }
 
 it('tries a bucket that failed again, after ever longer waits, and says so in events', async () => {
-  await vi.waitFor(async () => expect(await statusOf()).toBe('failed'), 10_000);
+  await waitFor(async () => expect(await statusOf()).toBe('failed'));
   expect(await triedAgain('5 seconds', '5 seconds')).toBe(false);
   expect(await triedAgain('11 seconds', '11 seconds')).toBe(true);
-  await vi.waitFor(async () => expect(await statusOf()).toBe('failed'), 10_000);
+  await waitFor(async () => expect(await statusOf()).toBe('failed'));
   expect(await triedAgain('5 minutes', '2 minutes')).toBe(false);
   expect(await triedAgain('1 year', '59 minutes')).toBe(false);
   rmSync(files);
   expect(await triedAgain('1 year', '61 minutes')).toBe(true);
-  await vi.waitFor(async () => expect(await statusOf()).toBe('ready'), 10_000);
+  await waitFor(async () => expect(await statusOf()).toBe('ready'));
   expect(await triedAgain('1 year', '61 minutes')).toBe(false);
   expect(await told()).toEqual(['failed', 'pending', 'failed', 'pending', 'ready']);
 });
@@ -80,10 +81,10 @@ it('makes the buckets of several batches once, when two nodes work at once and a
     await change.query('select 1 from workspaces where id = any($1) for key share', [held]);
     await pool.query(`update workspaces set bucket_status = 'pending' where id = any($1)`, [ids]);
     await Promise.all([app, there].map(({ services }) => services.buckets.provisionPending()));
-    await vi.waitFor(async () => expect(await statuses(others)).toEqual(['ready']), 20_000);
+    await waitFor(async () => expect(await statuses(others)).toEqual(['ready']));
     expect(await statuses(held)).toEqual(['pending']);
     await change.query('commit');
-    await vi.waitFor(async () => expect(await statuses(held)).toEqual(['ready']), 20_000);
+    await waitFor(async () => expect(await statuses(held)).toEqual(['ready']));
   } finally {
     change.release();
     await there.close();

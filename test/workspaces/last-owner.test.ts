@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Role } from '../../src/core/roles.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Answer, addToWorkspace, colleague, createUser, type Person, register } from '../support/person.ts';
+import { waitFor } from '../support/wait.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -109,7 +110,7 @@ describe('the last living owner of a workspace', () => {
 async function whileHeld<T>({ workspaceId }: Person, waiting: number, work: () => Promise<T>): Promise<T> {
   // the making of a bucket would wait for its workspace too
   const pending = () => app.database.prisma.workspace.count({ where: { bucketStatus: 'pending' } });
-  await expect.poll(pending, { timeout: 20_000 }).toBe(0);
+  await waitFor(async () => expect(await pending()).toBe(0));
   const holder = new pg.Client({ connectionString: app.database.url });
   await holder.connect();
   try {
@@ -123,7 +124,7 @@ async function whileHeld<T>({ workspaceId }: Person, waiting: number, work: () =
       );
       return rows[0]!.n;
     };
-    await expect.poll(waiters, { timeout: 5_000, interval: 10 }).toBe(waiting);
+    await waitFor(async () => expect(await waiters()).toBe(waiting));
     await holder.query('commit');
     return await result;
   } finally {
@@ -163,7 +164,7 @@ describe('who becomes an owner while the account goes', () => {
              where datname = current_database() and wait_event_type = 'Lock'`,
           )
         ).rows[0]!.n;
-      await expect.poll(waits, { timeout: 5_000, interval: 10 }).toBe(1);
+      await waitFor(async () => expect(await waits()).toBe(1));
       const promotion = founder.call('PATCH', `${founder.home}/members/${heir.userId}`, { role: 'owner' });
       await holder.query('commit');
       const [gone, promoted] = await Promise.all([going, promotion]);
@@ -220,7 +221,7 @@ it('a workspace that is made while its maker is removed is not made: it would be
   const making = bob.call('POST', `/v1/orgs/${ann.orgId}/workspaces`, input);
   const waiting = `select count(*)::int as n from pg_stat_activity
     where wait_event_type = 'Lock' and datname = current_database()`;
-  await expect.poll(async () => (await app.database.pool.query<{ n: number }>(waiting)).rows[0]!.n).toBe(1);
+  await waitFor(async () => expect((await app.database.pool.query<{ n: number }>(waiting)).rows[0]!.n).toBe(1));
   await removal.query('delete from organization_members where org_id = $1 and user_id = $2', [ann.orgId, bob.userId]);
   await removal.query('commit');
   removal.release();

@@ -1,9 +1,10 @@
 // own process: measures the memory of the process
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { graphqlRequest } from '../../support/requests.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const DOCUMENTS = 2_000;
 const MAX_BYTES = 64 * 1024 * 1024;
@@ -36,7 +37,7 @@ test.each([
     const before = await held();
     for (let i = 0; i < DOCUMENTS; i++) await send(i);
     // what answers are still being let go of is not kept
-    await vi.waitFor(async () => expect((await held()) - before).toBeLessThan(MAX_BYTES), { timeout: 10_000 });
+    await waitFor(async () => expect((await held()) - before).toBeLessThan(MAX_BYTES));
   },
   120_000,
 );

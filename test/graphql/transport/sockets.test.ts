@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vites
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { type Person, register } from '../../support/person.ts';
 import { openAcknowledged, openSocket, type RawSocket } from '../../support/sockets.ts';
+import { waitFor } from '../../support/wait.ts';
 
 let app: TestApp;
 let user: Person;
@@ -75,7 +76,7 @@ describe('the sockets of a user', () => {
     const other = await openAcknowledged(url, (await register(app)).headers.authorization);
     open[0]!.close();
     await open[0]!.closed();
-    const next = await vi.waitFor(() => openAcknowledged(url, user.headers.authorization), { timeout: 20_000 });
+    const next = await waitFor(() => openAcknowledged(url, user.headers.authorization));
     for (const socket of [...open, other, next]) socket.close();
   });
 });

@@ -8,6 +8,7 @@ import { Jobs } from '../../../src/platform/jobs/jobs.ts';
 import { type Database, openDatabase } from '../../../src/platform/postgres/database.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { quietLogger } from '../../support/quiet-logger.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const SECRET = 'the payload of a job';
 
@@ -48,7 +49,7 @@ async function add(queue: JobQueue, ...jobs: NewJob[]): Promise<void> {
 
 const count = async (condition = 'true') =>
   (await database.pool.query(`select 1 from jobs._private_jobs where ${condition}`)).rowCount;
-const soon = (check: () => unknown) => vi.waitFor(check, { timeout: 20_000, interval: 20 });
+const soon = (check: () => unknown) => waitFor(check);
 /** As if the wait before the next try were over. */
 const skipWaits = () => database.pool.query('update jobs._private_jobs set run_at = now() where locked_at is null');
 

@@ -3,10 +3,11 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { type MailServer, startMailServer } from '../../support/mail-server.ts';
 import { type Service, startService } from '../../support/service.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const EMAIL = 'ann@example.test';
 
@@ -53,7 +54,7 @@ async function register(service: Service): Promise<void> {
   expect(answer.status).toBe(201);
 }
 
-const soon = (check: () => unknown) => vi.waitFor(check, { timeout: 60_000, interval: 50 });
+const soon = (check: () => unknown) => waitFor(check, { withinMs: 60_000 });
 const mailJobs = async () =>
   (
     await db.query<{ payload: object; attempts: number; locked: boolean }>(

@@ -10,6 +10,7 @@ import { certificate } from '../../support/certificate.ts';
 import { startDnsServer } from '../../support/dns-server.ts';
 import { quietLogger } from '../../support/quiet-logger.ts';
 import { type Answering, startRawTarget, startTarget, type TargetServer } from '../../support/target-server.ts';
+import { waitUntil } from '../../support/wait.ts';
 
 const closers: (() => Promise<void>)[] = [];
 
@@ -274,16 +275,16 @@ describe('parallel calls', () => {
       call('a', 'a4', impatient.signal),
       call('b', 'b1'),
     ];
-    await vi.waitUntil(() => held.length === 3);
+    await waitUntil(() => held.length === 3);
     expect(server.requests.map(({ path }) => path).sort()).toEqual(['/a1', '/a2', '/b1']);
     calls.push(call('b', 'b2'));
     expect([outbound.running, outbound.waiting]).toEqual([3, 3]);
     await call('a', 'a5');
     impatient.abort();
-    await vi.waitUntil(() => ended.length === 2);
+    await waitUntil(() => ended.length === 2);
     expect(ended).toEqual(['a5 busy', 'a4 aborted']);
     for (let i = 0; i < 5; i++) {
-      await vi.waitUntil(() => held.length > i);
+      await waitUntil(() => held.length > i);
       held[i]!();
     }
     await Promise.all(calls);
@@ -307,11 +308,11 @@ describe('parallel calls', () => {
     const outbound = client('127.0.0.1', { slots: { total: 2, perOwner: 2, waitingPerOwner: 5 } });
     const url = `http://127.0.0.1:${server.port}`;
     const calls = [1, 2, 3].map(() => codeOf(outbound.request({ url })));
-    await vi.waitUntil(() => server.connections === 2);
+    await waitUntil(() => server.connections === 2);
     await outbound.close();
     expect(await Promise.all(calls)).toEqual(['aborted', 'aborted', 'aborted']);
     expect(await codeOf(outbound.request({ url }))).toBe('aborted');
-    await vi.waitUntil(() => closed === 2);
+    await waitUntil(() => closed === 2);
     expect(server.connections).toBe(2);
   });
 });

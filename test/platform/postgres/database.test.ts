@@ -1,11 +1,12 @@
 import net from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../../src/platform/postgres/database.ts';
 import { callerError } from '../../../src/platform/postgres/faults.ts';
 import { waitForDatabase } from '../../../src/platform/postgres/wait-for-database.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { quietLogger } from '../../support/quiet-logger.ts';
+import { waitFor } from '../../support/wait.ts';
 
 let testDatabase: TestDatabase;
 let database: Database;
@@ -58,7 +59,7 @@ describe('openDatabase', () => {
       )
       .then(() => database.pool.query('select pg_terminate_backend(pg_backend_pid())'))
       .catch(() => undefined); // the connection that asked for its own end gets no answer
-    await vi.waitFor(() => expect(database.pool.totalCount).toBeLessThan(lost));
+    await waitFor(() => expect(database.pool.totalCount).toBeLessThan(lost));
     expect(await database.prisma.$queryRaw`select 1 as one`).toEqual([{ one: 1 }]);
   });
 

@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ActivityRecorder } from '../../../src/data/activity.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { callsOf } from '../../support/calls.ts';
 import { type Person, register } from '../../support/person.ts';
+import { waitFor } from '../../support/wait.ts';
 
 let app: TestApp;
 let owner: Person;
@@ -25,8 +26,7 @@ async function withFullDisk(work: () => Promise<void>): Promise<void> {
     await work();
   } finally {
     // one table at a time, and again: a background task locks them as well, and one of a deadlock is ended
-    for (const table of TABLES)
-      await vi.waitFor(() => pool.query(`drop trigger if exists no_room on ${table}`), { timeout: 20_000 });
+    for (const table of TABLES) await waitFor(() => pool.query(`drop trigger if exists no_room on ${table}`));
     await pool.query('drop function no_room');
   }
 }

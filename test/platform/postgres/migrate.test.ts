@@ -5,6 +5,7 @@ import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { migrate } from '../../../src/platform/postgres/migrate.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { waitFor } from '../../support/wait.ts';
 
 let database: TestDatabase;
 let dir: string;
@@ -73,9 +74,9 @@ describe('migrate', () => {
           `select count(*)::int as n from pg_locks where not granted and relation = 'a'::regclass`,
         )
       )[0]!.n;
-    await expect.poll(waits, { timeout: 20_000 }).toBe(1);
+    await waitFor(async () => expect(await waits()).toBe(1));
     // it lets go, although the table is still in use
-    await expect.poll(waits, { timeout: 20_000 }).toBe(0);
+    await waitFor(async () => expect(await waits()).toBe(0));
     await reader.query('commit');
     expect(await done).toEqual(['2_widen']);
     await reader.end();

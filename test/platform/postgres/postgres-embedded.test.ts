@@ -4,9 +4,10 @@ import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../src/platform/postgres/postgres-embedded.ts';
 import { quietLogger } from '../../support/quiet-logger.ts';
+import { waitFor } from '../../support/wait.ts';
 
 let base: string;
 let dir: string;
@@ -23,7 +24,7 @@ afterEach(async () => {
   for (const server of running) await server.stop();
   for (const [owner, pid] of owners) {
     owner.kill('SIGKILL');
-    await vi.waitFor(() => expect(isRunning(pid)).toBe(false), { timeout: 10_000 }); // it stops by itself
+    await waitFor(() => expect(isRunning(pid)).toBe(false)); // it stops by itself
   }
   owners.clear();
   running.clear();
@@ -119,9 +120,7 @@ describe('startEmbeddedPostgres', () => {
     await query(server.url, `create table kept as select 'row' as text`);
     const pid = server.pid;
     process.kill(pid, 'SIGKILL');
-    await vi.waitFor(async () => expect(await query(server.url, 'select text from kept')).toEqual([{ text: 'row' }]), {
-      timeout: 20_000,
-    });
+    await waitFor(async () => expect(await query(server.url, 'select text from kept')).toEqual([{ text: 'row' }]));
     expect(server.pid).not.toBe(pid);
   });
 
