@@ -45,6 +45,8 @@ export interface JobsOptions {
   onFault: (error: unknown, what: string) => void;
   /** Delay after which jobs of a killed process are repeated. */
   leaseSeconds?: number;
+  /** Pause between two polls; new jobs of this process do not wait for it. Default: one second. */
+  pollMs?: number;
 }
 
 /**
@@ -77,7 +79,7 @@ export class Jobs {
   /** Starts polling for jobs. */
   start(): void {
     const onFault = (error: unknown) => this.#options.onFault(error, 'jobs could not be looked for');
-    this.#endLooking = every(LOOK_MS, () => this.#look(), onFault, 0);
+    this.#endLooking = every(this.#options.pollMs ?? LOOK_MS, () => this.#look(), onFault, 0);
   }
 
   /** Called when there are new jobs: they need not wait for the next poll. */
