@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import net from 'node:net';
 import Fastify, { type FastifyInstance } from 'fastify';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import { EventStreams } from '../../rest/events.ts';
 import { Frame, type Frames } from '../../src/core/live/frames.ts';
@@ -40,10 +40,14 @@ const get = (path: string, headers: Record<string, string>) =>
 
 describe('a client that does not read', () => {
   it('is cut off, and forty of them leave nothing behind', async () => {
+    let accepted = 0;
+    app.server.server.on('connection', () => {
+      accepted += 1;
+    });
     const clients = await Promise.all(
       Array.from({ length: 40 }, () => silent(get('/graphql', { accept: 'text/html' }))),
     );
-    await waitUntil(async () => (await connections()) === 40);
+    await waitUntil(() => accepted === 40);
     await allGone();
     for (const client of clients) client.destroy();
     expect((await app.server.inject('/healthz')).statusCode).toBe(200);
@@ -71,23 +75,42 @@ describe('a client that does not read', () => {
   });
 });
 
+/** The connection of a client, as the server has it. */
+type Sending = net.Socket & { _handle?: { writeQueueSize: number } | null };
+const portOf = (server: FastifyInstance) => (server.server.address() as net.AddressInfo).port;
+
 describe('a client that reads slowly', () => {
-  it('gets all of its answer', async () => {
-    const socket = await silent(get('/graphql', { accept: 'text/html', connection: 'close' }));
-    let length = 0;
-    // a part of it, and a pause that is shorter than the limit
+  it('gets all of its answer, although that takes many times the limit', async () => {
+    const [limit, size] = [1_000, 20 * 1024 * 1024];
+    vi.useFakeTimers({ toFake: ['Date', 'setInterval', 'clearInterval'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const server = Fastify();
+    cutOffSlowReaders(server, { timeoutMs: limit });
+    server.get('/', (_request, reply) => reply.send(Buffer.alloc(size)));
+    const accepted = once(server.server, 'connection') as Promise<[Sending]>;
+    await server.listen({ host: '127.0.0.1', port: 0 });
+    const socket = await silent(get('/', { connection: 'close' }), portOf(server));
+    const [sending] = await accepted;
+    const unsent = () => sending.writableLength + (sending._handle?.writeQueueSize ?? 0);
+    const [begun, ended] = [Date.now(), once(socket, 'end')];
+    let [length, before] = [0, unsent()];
+    // it reads until some more could be sent to it, and pauses for as long as it may
     socket.on('data', (chunk) => {
       length += chunk.length;
       socket.pause();
-      setTimeout(() => socket.resume(), length < 3_000_000 ? 20 : 0);
+      setImmediate(() => {
+        if (unsent() !== before) vi.advanceTimersByTime(limit - 1);
+        before = unsent();
+        socket.resume();
+      });
     });
     socket.resume();
-    await once(socket, 'end');
-    expect(length).toBeGreaterThan(8_000_000);
+    await ended;
+    expect(length).toBeGreaterThan(size);
+    expect(Date.now() - begun).toBeGreaterThan(3 * limit);
+    await server.close();
   });
 });
-
-const portOf = (server: FastifyInstance) => (server.server.address() as net.AddressInfo).port;
 
 describe('an event stream', () => {
   it('lets go of its source when its client does not read', async () => {
@@ -149,12 +172,15 @@ describe('when too much waits in all', () => {
     );
     await server.listen({ host: '127.0.0.1', port: 0 });
     const at = portOf(server);
+    let accepted = 0;
+    server.server.on('connection', () => {
+      accepted += 1;
+    });
     const small = await Promise.all([1, 2].map(() => silent(get('/16', {}), at)));
     const large = await silent(get('/64', {}), at);
     const cut = new Promise<void>((resolve) => large.once('close', () => resolve()));
     const open = () => new Promise<number>((resolve) => server.server.getConnections((_, count) => resolve(count)));
-    await waitUntil(async () => (await open()) === 3);
-    await waitUntil(async () => (await open()) === 2);
+    await waitUntil(async () => accepted === 3 && (await open()) === 2);
     large.resume();
     await cut;
     for (const client of small) expect(client.destroyed).toBe(false);
