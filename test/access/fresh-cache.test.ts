@@ -1,22 +1,16 @@
 import { EventEmitter, once } from 'node:events';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { FreshCache } from '../../src/access/fresh-cache.ts';
+import { hurryTimers, type PassingTime, stopAges } from '../support/passing-time.ts';
 
-let now: number;
+let clocks: PassingTime[];
 beforeEach(() => {
-  now = 1_000;
-  vi.spyOn(performance, 'now').mockImplementation(() => now);
-  // the cache asks for the time only now and then, by a timer
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-});
-afterEach(() => {
-  vi.useRealTimers();
-  vi.restoreAllMocks();
+  // the cache asks for the time only now and then, by a short timer
+  clocks = [stopAges(), hurryTimers(1)];
 });
 
-async function pass(ms: number): Promise<void> {
-  now += ms;
-  await vi.advanceTimersByTimeAsync(ms);
+function pass(ms: number): void {
+  for (const clock of clocks) clock.pass(ms);
 }
 
 /** A load that answers when it is told to. */
@@ -34,11 +28,11 @@ describe('what access checks read', () => {
     const cache = new FreshCache<{ name: string }>({ ttlMs: 900 });
     const { load, finish } = slowLoad(value('old'));
     const asked = cache.get('key', load);
-    await pass(800);
+    pass(800);
     finish();
     expect(await asked).toEqual(value('old'));
     expect(await cache.get('key', never)).toEqual(value('old'));
-    await pass(200);
+    pass(200);
     expect(await cache.get('key', async () => value('new'))).toEqual(value('new'));
   });
 
@@ -46,10 +40,10 @@ describe('what access checks read', () => {
     const cache = new FreshCache<{ name: string }>({ ttlMs: 900 });
     const load = vi.fn(async () => value('one'));
     await Promise.all([cache.get('key', load), cache.get('key', load)]);
-    await pass(850);
+    pass(850);
     expect(await cache.get('key', load)).toEqual(value('one'));
     expect(load).toHaveBeenCalledTimes(1);
-    await pass(100);
+    pass(100);
     await cache.get('key', load);
     expect(load).toHaveBeenCalledTimes(2);
   });
@@ -80,10 +74,10 @@ describe('what access checks read', () => {
   it('is read anew for many keys in one go', async () => {
     const cache = new FreshCache<{ name: string }>({ ttlMs: 900 });
     await cache.get('a', async () => value('old'));
-    await pass(800);
+    pass(800);
     const load = vi.fn(async (keys: readonly string[]) => keys.map((key) => value(`new ${key}`)));
     await cache.readAgain(['a', 'b'], load);
-    await pass(800);
+    pass(800);
     for (const key of ['a', 'b']) expect(await cache.get(key, never)).toEqual(value(`new ${key}`));
     expect(load).toHaveBeenCalledTimes(1);
   });

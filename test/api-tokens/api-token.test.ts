@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { callsOf, sameness } from '../support/calls.ts';
+import { stopAges } from '../support/passing-time.ts';
 import { createUser, type Person, register } from '../support/person.ts';
-import { issueToken } from '../support/tokens.ts';
-import { waitFor } from '../support/wait.ts';
+import { issueToken, type TestToken } from '../support/tokens.ts';
+import { waitUntil } from '../support/wait.ts';
 
 let app: TestApp;
 let owner: Person;
@@ -250,11 +251,16 @@ describe('a token', () => {
   });
 
   it('stops at its end, although it was let in a moment before', async () => {
-    const { headers, id } = await issueToken(app, owner);
-    await sql(`update api_tokens set expires_at = now() + interval '300 ms' where id = $1`, [id]);
-    const status = async () => (await callsOf(app).get('/v1/auth/me', headers)).statusCode;
-    expect(await status()).toBe(200);
-    await waitFor(async () => expect(await status()).toBe(401));
+    const status = async ({ headers }: TestToken) => (await callsOf(app).get('/v1/auth/me', headers)).statusCode;
+    // what was read of a token is used for longer than that
+    const ages = stopAges();
+    const token = await waitUntil(async () => {
+      const made = await issueToken(app, owner);
+      await sql(`update api_tokens set expires_at = now() + interval '600 ms' where id = $1`, [made.id]);
+      return (await status(made)) === 200 && made;
+    });
+    ages.pass(600);
+    expect(await status(token)).toBe(401);
   });
 
   it('cannot sign out, change the password, switch, found or join: that is for sessions', async () => {

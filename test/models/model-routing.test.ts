@@ -119,7 +119,7 @@ test('orders by priority, then by weight; the same seed gives the same order', a
 describe('each target that is left out has its reason', () => {
   type Setup = [
     string,
-    { account?: object; row?: object; target?: object; health?: object; model?: object },
+    { account?: object; row?: () => object; target?: object; health?: () => object; model?: object },
     string | null,
   ];
   const ago = (seconds: number) => new Date(Date.now() - seconds * 1000);
@@ -128,11 +128,11 @@ describe('each target that is left out has its reason', () => {
     ['nothing is wrong', {}, null],
     ['the target is disabled', { target: { enabled: false } }, 'target_disabled'],
     ['the account is disabled', { account: { enabled: false } }, 'account_disabled'],
-    ['an account that was never used may be tried', { row: { status: 'pending' } }, null],
-    ['a degraded account may be tried', { row: { status: 'degraded' } }, null],
-    ['the credentials were refused', { row: { status: 'error', lastHealthCheck: ago(10) } }, 'account_error'],
-    ['two failures', { health: { consecutiveFailures: 2, lastFailure: ago(1) } }, null],
-    ['three failures, just now', { health: { consecutiveFailures: 3, lastFailure: ago(1) } }, 'target_failing'],
+    ['an account that was never used may be tried', { row: () => ({ status: 'pending' }) }, null],
+    ['a degraded account may be tried', { row: () => ({ status: 'degraded' }) }, null],
+    ['the credentials were refused', { row: () => ({ status: 'error', lastHealthCheck: ago(10) }) }, 'account_error'],
+    ['two failures', { health: () => ({ consecutiveFailures: 2, lastFailure: ago(1) }) }, null],
+    ['three failures, just now', { health: () => ({ consecutiveFailures: 3, lastFailure: ago(1) }) }, 'target_failing'],
     [
       'data is kept elsewhere',
       { account: { data_residency: 'us', region: 'eu' }, model: { constraints: { data_residency: ['EU'] } } },
@@ -148,7 +148,7 @@ describe('each target that is left out has its reason', () => {
       'the requests of the month are used up',
       {
         account: { quota_policy: { max_requests_per_month: 5 } },
-        row: { usagePeriod: month(), currentMonthRequests: 5n },
+        row: () => ({ usagePeriod: month(), currentMonthRequests: 5n }),
       },
       'account_quota',
     ],
@@ -156,7 +156,7 @@ describe('each target that is left out has its reason', () => {
       'the tokens of the month are used up',
       {
         account: { quota_policy: { max_tokens_per_month: 100 } },
-        row: { usagePeriod: month(), currentMonthTokens: 100n },
+        row: () => ({ usagePeriod: month(), currentMonthTokens: 100n }),
       },
       'account_quota',
     ],
@@ -164,7 +164,7 @@ describe('each target that is left out has its reason', () => {
       'what was used was of another month',
       {
         account: { quota_policy: { max_requests_per_month: 5 } },
-        row: { usagePeriod: '2020-01', currentMonthRequests: 5n },
+        row: () => ({ usagePeriod: '2020-01', currentMonthRequests: 5n }),
       },
       null,
     ],
@@ -173,12 +173,12 @@ describe('each target that is left out has its reason', () => {
   test.each(table)('%s', async (_title, { account, row, target, health, model }, reason) => {
     const ann = await register(app, { name: 'ann' });
     const [one, good] = [await newAccount(app, ann, account), await newAccount(app, ann, { region: 'eu' })];
-    if (row) await app.database.prisma.providerAccount.update({ where: { id: one }, data: row });
+    if (row) await app.database.prisma.providerAccount.update({ where: { id: one }, data: row() });
     const { logical_model_id: id } = await newModel(ann, model, [
       { provider_account_id: one, model_name: 'odd', ...target },
       { provider_account_id: good, model_name: 'good' },
     ]);
-    if (health) await app.database.prisma.modelTarget.updateMany({ where: { providerAccountId: one }, data: health });
+    if (health) await app.database.prisma.modelTarget.updateMany({ where: { providerAccountId: one }, data: health() });
     await entitle(ann, id);
     const answer = await route(ann, id);
     expect(reasonsOf(answer)).toEqual(reason ? [['odd', reason]] : []);
