@@ -1,5 +1,6 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { hurryTimers } from '../support/passing-time.ts';
 import { signIn } from '../support/person.ts';
 import { expectOk } from '../support/requests.ts';
 import { type EventSource, openEvents } from '../support/sockets.ts';
@@ -74,12 +75,24 @@ const elapse = (seconds: number) =>
   app.database.pool.query(`update presences set expires_at = expires_at - $1::int * interval '1 second'`, [seconds]);
 const present = async () =>
   (
-    await app.database.pool.query<{ connection_id: string; ends_as: string; in: number }>(
-      `select connection_id, ends_as, extract(epoch from expires_at - now())::float8 as in from presences
-       where workspace_id = $1 order by joined_at, connection_id`,
+    await app.database.pool.query<{ connection_id: string; user_id: string; ends_as: string; ends: number }>(
+      `select connection_id, user_id, ends_as, extract(epoch from expires_at)::float8 as ends
+       from presences where workspace_id = $1 order by joined_at, connection_id`,
       [world.ids.workspace_id],
     )
   ).rows;
+/** The one who is there ends `seconds` after the announcement. @returns what that answered */
+async function lasts<T>(seconds: number, announcement: () => Promise<T>): Promise<T> {
+  const { pool } = app.database;
+  const now = async () =>
+    (await pool.query<{ at: number }>('select extract(epoch from clock_timestamp())::float8 as at')).rows[0]!.at;
+  const before = await now();
+  const answer = await announcement();
+  const [row] = await present();
+  expect(row!.ends).toBeGreaterThanOrEqual(before + seconds);
+  expect(row!.ends).toBeLessThanOrEqual((await now()) + seconds);
+  return answer;
+}
 const gone = () => waitFor(async () => expect(await present()).toEqual([]));
 
 const opened: EventSource[] = [];
@@ -140,16 +153,9 @@ describe('an announcement', () => {
   });
 
   test('lasts for a minute, and longer if it is repeated', async () => {
-    await announce('join', as('viewer'));
-    const lasts = async (seconds: number) => {
-      const [row] = await present();
-      expect(row!.in).toBeGreaterThan(seconds - 5);
-      expect(row!.in).toBeLessThanOrEqual(seconds);
-    };
-    await lasts(60);
+    await lasts(60, () => announce('join', as('viewer')));
     await elapse(30);
-    await announce('join', as('viewer'));
-    await lasts(60);
+    await lasts(60, () => announce('join', as('viewer')));
     await elapse(60);
     await gone();
     expect(await told()).toEqual([joined('viewer'), left('viewer', 'timeout')]);
@@ -157,10 +163,8 @@ describe('an announcement', () => {
 
   test('of leaving takes effect after ten seconds, unless the user comes back', async () => {
     await announce('join', as('viewer'));
-    expect(await announce('leave', as('viewer'))).toMatchObject({ status: 'left', presence: [{}] });
-    expect((await present())[0]!.in).toBeLessThanOrEqual(10);
-    await announce('join', as('viewer'), other);
-    expect((await present())[0]!.in).toBeGreaterThan(50);
+    expect(await lasts(10, () => announce('leave', as('viewer')))).toMatchObject({ status: 'left', presence: [{}] });
+    await lasts(60, () => announce('join', as('viewer'), other));
     expect(await told()).toEqual([joined('viewer')]);
     await announce('leave', as('viewer'), other);
     await elapse(10);
@@ -347,19 +351,20 @@ describe('an open stream', () => {
   });
 
   test('renews what its session announced; a token is not present by it', async () => {
-    const timers = vi.spyOn(globalThis, 'setInterval');
+    const time = hurryTimers();
     const source = await stream(as('viewer'));
-    const renew = timers.mock.calls.find(([, every]) => every === 15_000)![0];
-    timers.mockRestore();
     await announce('join', as('viewer'));
     await elapse(30);
-    renew();
-    await waitFor(async () =>
-      expect((await present()).map((row) => row.in > 40 && row.in <= 45)).toEqual([true, true]),
-    );
+    const [first, second] = await present();
+    time.pass(15_000);
+    // both end later than they would have
+    await waitFor(async () => {
+      const now = await present();
+      expect(now.map(({ ends }) => ends > Math.max(first!.ends, second!.ends))).toEqual([true, true]);
+    });
     // who leaves is not renewed
     await announce('leave', as('viewer'));
-    renew();
+    time.pass(15_000);
     const maker = { orgId: world.ids.org_id!, headers: world.as('admin') };
     const token = await issueToken(app, maker, { permissions: ['sync:subscribe'] });
     expect((await stream(token.headers.authorization)).connected.presence).toHaveLength(1);
@@ -373,32 +378,42 @@ describe('an open stream', () => {
 });
 
 test('after an outage of the database, those whose streams are open are present again', async () => {
-  const timers = vi.spyOn(globalThis, 'setInterval');
+  const { pool } = app.database;
+  const time = hurryTimers();
   await stream(as('viewer'));
-  const renew = timers.mock.calls.find(([, every]) => every === 15_000)![0];
-  timers.mockRestore();
   await elapse(60);
   await gone();
-  const { sql, presence } = app.services;
-  const outage = new Error('the database is away');
-  vi.spyOn(sql, 'change').mockRejectedValueOnce(outage);
-  const enter = vi.spyOn(presence, 'enter').mockRejectedValueOnce(outage);
-  for (const [times, there] of [
-    [1, []],
-    [2, []],
-    [3, [world.accounts.viewer.userId]],
-  ] as const) {
-    renew();
+  // the database refuses the renewals, then the entry, and counts both
+  await pool.query(`
+    create sequence refused_presences;
+    create function refuse_presence() returns trigger language plpgsql as $$ begin
+      perform nextval('refused_presences');
+      raise exception 'the database is away';
+    end $$;
+    create trigger refused_renewal before update on presences for each statement execute function refuse_presence();
+    create trigger refused_entry before insert on presences for each row
+      when (new.workspace_id = '${world.ids.workspace_id}') execute function refuse_presence()`);
+  const refused = async (times: number) => {
+    time.pass(15_000);
     await waitFor(async () => {
-      expect(enter).toHaveBeenCalledTimes(times - 1);
-      const { rows } = await app.database.pool.query<{ user_id: string }>(
-        'select user_id from presences where workspace_id = $1',
-        [world.ids.workspace_id],
+      const { rows } = await pool.query<{ n: number }>(
+        'select case when is_called then last_value else 0 end::int as n from refused_presences',
       );
-      expect(rows.map((row) => row.user_id)).toEqual(there);
+      expect(rows).toEqual([{ n: times }]);
     });
+    expect(await present()).toEqual([]);
+  };
+  try {
+    await refused(1);
+    await pool.query('drop trigger refused_renewal on presences');
+    await refused(2);
+  } finally {
+    await pool.query('drop function refuse_presence() cascade; drop sequence refused_presences');
   }
-  vi.restoreAllMocks();
+  time.pass(15_000);
+  await waitFor(async () =>
+    expect((await present()).map(({ user_id }) => user_id)).toEqual([world.accounts.viewer.userId]),
+  );
   expect((await told()).map(({ type }) => type)).toEqual(['presence.joined', 'presence.left', 'presence.joined']);
 });
 
