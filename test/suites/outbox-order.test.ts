@@ -1,10 +1,10 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Sql } from '../../src/data/sql.ts';
 import { EventTail } from '../../src/events/event-tail.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { insertEvent, WRITERS, writeLate } from '../support/late-writers.ts';
+import { waitFor, waitUntil } from '../support/wait.ts';
 
 const ROUNDS = 6;
 const PLACE = { orgId: 'org_order', workspaceId: 'ws_order' };
@@ -36,7 +36,7 @@ async function naiveReader(isOver: () => boolean): Promise<string[]> {
     seen.push(...rows.map(({ id }) => id));
     last = rows.at(-1)?.seq ?? last;
     emptyReads = rows.length === 0 ? emptyReads + 1 : 0;
-    await delay(1);
+    await new Promise((resolve) => setImmediate(resolve));
   }
   return seen;
 }
@@ -57,10 +57,10 @@ test('twelve late writers: the tail delivers each event once, in order; a naive 
     const written = await writeLate(pool, PLACE, `evt_${round}`);
     isOver = true;
     const seenByNaive = new Set(await naive);
-    for (let i = 0; i < 2_000 && delivered.length < written.length; i++) await delay(5);
+    await waitUntil(() => delivered.length >= written.length);
     // what would come twice has come by now
     await insert(`evt_${round}_last`);
-    for (let i = 0; i < 2_000 && delivered.at(-1) !== `evt_${round}_last`; i++) await delay(5);
+    await waitUntil(() => delivered.at(-1) === `evt_${round}_last`);
     tail.close();
     await reading;
     expect(faults).toEqual([]);
@@ -100,8 +100,7 @@ test('a reader that does not read is let go, the others go on', async () => {
        from generate_series(1, 1500) n`,
     [PLACE.workspaceId],
   );
-  for (let i = 0; i < 1_000 && count < 1_500; i++) await delay(5);
-  expect(count).toBe(1_500);
+  await waitFor(() => expect(count).toBe(1_500));
   expect((await idle.next()).done).toBe(true);
   tail.close();
   await reading;

@@ -8,6 +8,7 @@ import { MissedEvents } from '../../src/events/missed-events.ts';
 import { cursorOf } from '../../src/events/position.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { insertEvent, WRITERS, writeLate } from '../support/late-writers.ts';
+import { waitUntil } from '../support/wait.ts';
 
 const READERS = 5;
 const ROUNDS = 6;
@@ -29,14 +30,13 @@ afterAll(async () => {
 const insert = (id: string) => insertEvent(pool, PLACE, id);
 
 /** All that was written so far is older than every transaction that runs. */
-async function settled(): Promise<void> {
-  for (let isSettled = false; !isSettled; await delay(5)) {
+const settled = () =>
+  waitUntil(async () => {
     const { rows } = await pool.query<{ settled: boolean }>(
       'select not exists (select 1 from events where xid >= pg_snapshot_xmin(pg_current_snapshot())) as settled',
     );
-    isSettled = rows[0]!.settled;
-  }
-}
+    return rows[0]!.settled;
+  });
 
 /** A node over the database. Who may read is not the question here. */
 function node(faults: unknown[]) {
@@ -82,6 +82,7 @@ async function reconnectingReader(
       cursor = cursorOf(event);
       if (--left === 0 || seen.at(-1) === last()) break;
     }
+    // away for a while, or for a moment: both must lose nothing
     if (Math.random() < 0.5) await delay(Math.random() * 60);
   }
   return seen;
@@ -138,7 +139,7 @@ test('twelve late writers, reconnecting readers: each event once, in one order; 
     last.id = `evt_${round}_last`;
     await insert(last.id);
     const readings = await Promise.all(reading);
-    for (let i = 0; i < 2_000 && stayed.some((ids) => ids.at(-1) !== last.id); i++) await delay(5);
+    await waitUntil(() => stayed.every((ids) => ids.at(-1) === last.id));
     for (const { tail } of nodes) tail.close();
     await Promise.all(draining);
     const byNaive = await naive;

@@ -2,8 +2,11 @@ import type pg from 'pg';
 
 /** SQL statements that were sent while something ran. */
 export interface QueryLog {
-  /** Texts of the statements that `work` sent, in order, without those that background tasks send in between. */
-  during(work: () => Promise<unknown>): Promise<string[]>;
+  /**
+   * Texts of the statements that `work` sent, in order, without those that background tasks send in between. It gets the
+   * list, which grows.
+   */
+  during(work: (sent: readonly string[]) => Promise<unknown>): Promise<string[]>;
 }
 
 const BACKGROUND = new RegExp(
@@ -55,7 +58,7 @@ function listenTo(pool: pg.Pool): QueryLog {
     async during(work) {
       const statements: string[] = (current = []);
       try {
-        await work();
+        await work(statements);
       } finally {
         current = null;
       }
