@@ -68,6 +68,11 @@ export class Documents {
     this.#rules = config.graphqlIntrospection ? specifiedRules : [...specifiedRules, NoSchemaIntrospectionCustomRule];
   }
 
+  /** What is cached: the number of documents, and the bytes that are accounted for them and their plans. */
+  get cached(): { documents: number; bytes: number } {
+    return { documents: this.#good.size, bytes: this.#good.calculatedSize };
+  }
+
   /** @throws GraphQLError for a text that is too long or not a document */
   parse(text: string): DocumentNode {
     checkLength(text);
