@@ -136,10 +136,9 @@ describe('keeps to its limits:', () => {
 
   test('what the service itself takes is not counted', async () => {
     const pages = pdfOf(Array.from({ length: 40 }, () => 'A lark rises. '.repeat(20)));
-    const before = process.memoryUsage().rss;
     const reading = textOf('pdf', pages);
+    // several times what a file may take; written to, so that it is really there
     const held = Array.from({ length: 40 }, () => Buffer.alloc(16 * MIB, 1));
-    expect(process.memoryUsage().rss - before).toBeGreaterThan(320 * MIB);
     expect((await reading).split('\n\n')).toHaveLength(40);
     expect(held).toHaveLength(40);
   });

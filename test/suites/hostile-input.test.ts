@@ -9,6 +9,7 @@ import { addRows, listRoutes } from '../support/lists.ts';
 import { gentlestFirst, operations, routeOf } from '../support/operations.ts';
 import { expectOk, graphqlRequest, injectable, partsOf } from '../support/requests.ts';
 import { argumentsOf, documentOf, rootFields, titleOf } from '../support/root-fields.ts';
+import { slowness } from '../support/slowness.ts';
 import { createWorld, type World } from '../support/world.ts';
 
 const TIMEOUT_MS = 10_000;
@@ -35,7 +36,7 @@ afterEach(() => {
 async function answered(request: InjectOptions): Promise<LightMyRequestResponse> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error('no answer in time')), TIMEOUT_MS);
+    timer = setTimeout(() => reject(new Error('no answer in time')), TIMEOUT_MS * slowness());
   });
   try {
     return await Promise.race([app.server.inject(request), late]);
