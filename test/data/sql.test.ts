@@ -1,3 +1,4 @@
+// own process: fills the statements that a process keeps prepared
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Sql } from '../../src/data/sql.ts';
@@ -76,7 +77,6 @@ it('reads once more when its connection was ended under it', async () => {
   expect(row).toEqual({ n: 1 });
 });
 
-// in a process of its own, whose statements are counted
 it('keeps a thousand statements prepared, and runs more', async () => {
   const fresh = new pg.Pool({ connectionString: database.url, max: 1 });
   try {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { createWorld, type World } from '../support/world.ts';
 
@@ -155,7 +155,8 @@ test('a text that is no JSON is refused as yoga does', async () => {
 });
 
 test('a fault is shown as an internal error, and logged with its trace', async () => {
-  vi.spyOn(app.services.organizations.own, 'list').mockRejectedValue(new Error('secret detail'));
+  const list = vi.spyOn(app.services.organizations.own, 'list').mockRejectedValue(new Error('secret detail'));
+  onTestFinished(() => list.mockRestore());
   for (const type of [YOGA, 'application/json', 'application/json'])
     expect(
       JSON.parse(
@@ -166,5 +167,4 @@ test('a fault is shown as an internal error, and logged with its trace', async (
         { message: 'An internal error occurred.', extensions: { code: 'INTERNAL_SERVER_ERROR', trace_id: 'trace' } },
       ],
     });
-  vi.restoreAllMocks();
 });

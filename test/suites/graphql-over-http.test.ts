@@ -1,6 +1,6 @@
 import { type GraphQLObjectType, getNamedType, isLeafType } from 'graphql';
 import { serverAudits } from 'graphql-http';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { schema } from '../../src/graphql/schema.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { PASSWORD } from '../support/person.ts';
@@ -335,11 +335,11 @@ describe('close codes of the socket', () => {
 
   test('1009 for a message past 64 KiB, and no more streams than a user may open', async () => {
     const shouted = vi.spyOn(console, 'error').mockReturnValue(undefined);
+    onTestFinished(() => shouted.mockRestore());
     const huge = await openAcknowledged(url, world.as('owner').authorization);
     huge.send({ id: '1', type: 'subscribe', payload: { query: `{ me { id } } # ${'x'.repeat(70_000)}` } });
     expect(await huge.closed()).toBe(1009);
     expect(shouted).not.toHaveBeenCalled();
-    shouted.mockRestore();
     const socket = await openAcknowledged(url, world.as('owner').authorization);
     for (let i = 0; i < 25; i++) {
       const events = `subscription {

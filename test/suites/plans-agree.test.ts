@@ -25,7 +25,10 @@ beforeAll(async () => {
   world = await createWorld(app);
   for (const list of listRoutes) await addRows(app, world, list, 3);
 }, 120_000);
-afterAll(() => app.close());
+afterAll(() => {
+  runs.mockRestore();
+  return app.close();
+});
 
 /** What differs from one time to the next: traces, and that a secret was looked at once more. */
 const withoutChance = (body: string) =>

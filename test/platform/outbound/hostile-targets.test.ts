@@ -1,3 +1,4 @@
+// own process: counts the connections that the process opens
 import { Resolver } from 'node:dns/promises';
 import { once } from 'node:events';
 import net, { type AddressInfo } from 'node:net';

@@ -1,3 +1,4 @@
+// own process: counts and breaks what the driver does on all connections of the process
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { Sql } from '../../../src/data/sql.ts';
