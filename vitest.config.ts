@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
+import { slowness } from './test/support/slowness.ts';
 
 const files = readdirSync('test', { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.test.ts'))
@@ -22,13 +23,15 @@ const built = {
   replacement: path.join(import.meta.dirname, 'dist', '$1', '$2.js'),
 };
 
+// measured before the tests make the machine busy, and told to their processes
+const factor = slowness();
+process.env.TEST_SLOWNESS = String(factor);
+
 const common = {
   maxWorkers: 2,
-  testTimeout: 30_000,
-  hookTimeout: 60_000,
+  testTimeout: 30_000 * factor,
+  hookTimeout: 60_000 * factor,
   server: { deps: { external: [/\/dist\/(?:src|rest)\//] } },
-  // a second, which is the default, is short on a machine that does other work as well
-  expect: { poll: { timeout: 8_000 } },
 } satisfies TestProjectInlineConfiguration['test'] & { maxWorkers: number };
 
 const project = (

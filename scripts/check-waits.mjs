@@ -19,7 +19,6 @@ const FORBIDDEN = [
  */
 const ALLOWED = {
   'test/support/wait.ts': 'waits for conditions',
-  'test/support/app.ts': 'waits for jobs with a limit of its own',
   'test/support/late-writers.ts': 'transactions of random length, which commit in another order than they began',
   'test/suites/outbox-resume.test.ts': 'readers are away for a random time',
   'test/activity/sums.test.ts': 'transactions of random length, which commit in another order than they began',

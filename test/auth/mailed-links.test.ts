@@ -1,4 +1,4 @@
-// own process: replaces the module of argon2, to count what is hashed and compared
+// from sources: replaces the module of argon2, to count what is hashed and compared
 import * as argon2 from '@node-rs/argon2';
 import pg from 'pg';
 import type { Email } from 'postal-mime';

@@ -1,4 +1,3 @@
-// own process: spies on all caches of the process
 import { type GraphQLObjectType, getNamedType, isNonNullType, isObjectType } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { FreshCache } from '../../src/access/fresh-cache.ts';

@@ -3,7 +3,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
-import { vi } from 'vitest';
 import { type App, buildApp } from '../../src/app.ts';
 import { loadConfig } from '../../src/config.ts';
 import type { Logger } from '../../src/platform/logger.ts';
@@ -16,6 +15,7 @@ import { quietLogger } from './quiet-logger.ts';
 import { SharedApp } from './shared-app.ts';
 import { fromOutside, withSingleConnections } from './single-connection.ts';
 import { timed } from './times.ts';
+import { waitUntil } from './wait.ts';
 
 export interface TestApp extends App {
   database: Database;
@@ -131,10 +131,7 @@ async function start({ env = {}, databaseUrl, logger = quietLogger }: TestAppOpt
 async function jobsDone(pool: Database['pool']): Promise<void> {
   const text = `select 1 from jobs._private_jobs
     where attempts < max_attempts and (locked_at is not null or run_at <= now() and attempts = 0) limit 1`;
-  await vi.waitUntil(async () => (await fromOutside(() => pool.query(text))).rowCount === 0, {
-    timeout: 20_000,
-    interval: 5,
-  });
+  await waitUntil(async () => (await fromOutside(() => pool.query(text))).rowCount === 0);
 }
 
 function recording(mailer: Mailer, mails: Mail[], isReal: boolean): Mailer {
