@@ -14,7 +14,7 @@ let app: TestApp;
 let ann: Person;
 let bob: Person;
 beforeAll(async () => {
-  app = await startTestApp();
+  app = await startTestApp({ ownDatabase: true });
   [ann, bob] = [await register(app, { name: 'ann' }), await register(app, { name: 'bob' })];
   await copies(await made(ann), OWN);
   await copies(await made(bob), OTHERS);

@@ -60,7 +60,7 @@ interface Row {
 }
 
 // the lists are those of a running service
-const app = await startTestApp();
+const app = await startTestApp({ ownDatabase: true });
 let world: World;
 let place: Record<string, string>;
 beforeAll(async () => {

@@ -8,7 +8,7 @@ import { loadConfig } from '../../src/config.ts';
 import type { Logger } from '../../src/platform/logger.ts';
 import { createMailer, type Mail, type Mailer } from '../../src/platform/mail/mail.ts';
 import { type Database, openDatabase } from '../../src/platform/postgres/database.ts';
-import { takeDatabase } from './database.ts';
+import { createTestDatabase, takeDatabase } from './database.ts';
 import { expectDocumented, readDocument } from './documented.ts';
 import { facade } from './operations.ts';
 import { quietLogger } from './quiet-logger.ts';
@@ -43,6 +43,8 @@ export interface TestAppOptions {
   env?: Record<string, string>;
   /** An existing database: a second node over it. */
   databaseUrl?: string;
+  /** A database that no file had before: plans of statements follow from what a table ever held. */
+  ownDatabase?: boolean;
   logger?: Logger;
 }
 
@@ -67,7 +69,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
  */
 export const startOwnApp = (options: TestAppOptions = {}): Promise<TestApp> => timed('app', () => start(options));
 
-async function start({ env = {}, databaseUrl, logger = quietLogger }: TestAppOptions): Promise<TestApp> {
+async function start({ env = {}, databaseUrl, ownDatabase, logger = quietLogger }: TestAppOptions): Promise<TestApp> {
   const dataDir = env.DATA_DIR ?? mkdtempSync(path.join(os.tmpdir(), 'platform-test-'));
   const config = loadConfig({
     NODE_ENV: 'test',
@@ -81,7 +83,7 @@ async function start({ env = {}, databaseUrl, logger = quietLogger }: TestAppOpt
     EVENT_POLL_MS: '20',
     ...env,
   });
-  const own = databaseUrl ? null : await takeDatabase();
+  const own = databaseUrl ? null : await (ownDatabase ? createTestDatabase() : takeDatabase());
   const database = withSingleConnections(
     openDatabase({ url: databaseUrl ?? own!.url, poolSize: config.databasePoolSize, logger }),
   );
@@ -98,7 +100,7 @@ async function start({ env = {}, databaseUrl, logger = quietLogger }: TestAppOpt
     await app.stop();
     mailer.close();
     await database.close();
-    own?.giveBack();
+    await own?.drop();
     if (!env.DATA_DIR) rmSync(dataDir, { recursive: true, force: true });
     expectDocumented(app.server);
   };

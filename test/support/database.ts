@@ -62,8 +62,8 @@ export async function createTestDatabase({ template = templateOf() } = {}): Prom
 /** A database that the files of this process use one after the other; each finds it as migrations left it. */
 export interface SharedDatabase {
   readonly url: string;
-  /** For the next file, which empties it. Nobody is connected any more. */
-  giveBack(): void;
+  /** Leaves it to the next file, which empties it. Nobody is connected any more. */
+  drop(): Promise<void>;
 }
 
 /** Databases of this process that nobody uses, with what they held after the migrations. */
@@ -84,5 +84,5 @@ async function take(): Promise<SharedDatabase> {
   } finally {
     await client.end();
   }
-  return { url, giveBack: () => void free.push({ url, migrated }) };
+  return { url, drop: async () => void free.push({ url, migrated }) };
 }
