@@ -18,7 +18,7 @@ let changes: Changes;
 let log: QueryLog;
 let nudges = 0;
 beforeAll(async () => {
-  app = await startTestApp();
+  app = await startTestApp({ ownDatabase: true });
   log = logQueries(app.database.pool);
   owner = await register(app);
   const { database } = app;

@@ -12,7 +12,7 @@ import { newSecret, type Secret, secretBody, secretsOf, VALUE } from './new-secr
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await startTestApp();
+  app = await startTestApp({ ownDatabase: true });
   await app.database.pool.query('create table toys (id text, org_id text, secret_ref text)');
   const references = app.owners.flatMap(({ secretReferences }) => secretReferences ?? []);
   app.services.vault.declare([...references, { resource: 'model', table: 'toys', column: 'secret_ref' }]);

@@ -1,5 +1,6 @@
 import { readdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
+import type { FastifyInstance, InjectOptions } from 'fastify';
 import pg from 'pg';
 import type { TestApp } from './app.ts';
 import { type Content, contentOf, restore } from './database-content.ts';
@@ -18,6 +19,7 @@ export class SharedApp {
   #app: TestApp | undefined;
   #fresh: Content = new Map();
   #isTaken = false;
+  #taken = 0;
 
   constructor(start: () => Promise<TestApp>) {
     this.#start = start;
@@ -36,6 +38,7 @@ export class SharedApp {
     let closing: Promise<void> | null = null;
     const own: TestApp = {
       ...app,
+      server: fromOwnAddress(app.server, ++this.#taken),
       url: '',
       async listen() {
         own.url = await app.listen();
@@ -78,6 +81,14 @@ export class SharedApp {
     for (const entry of readdirSync(app.dataDir, { recursive: true, withFileTypes: true }))
       if (entry.isFile() && entry.parentPath !== app.keysDir) rmSync(path.join(entry.parentPath, entry.name));
   }
+}
+
+/** Limits by the address of the client are kept in memory: each file has one of its own. */
+function fromOwnAddress(server: FastifyInstance, n: number): FastifyInstance {
+  const remoteAddress = `127.0.${n >> 8}.${(n & 255) + 1}`;
+  const inject = (options: InjectOptions | string) =>
+    server.inject({ remoteAddress, ...(typeof options === 'string' ? { url: options } : options) });
+  return Object.create(server, { inject: { value: inject } }) as FastifyInstance;
 }
 
 async function withClient<T>({ database }: TestApp, work: (client: pg.Client) => Promise<T>): Promise<T> {

@@ -1,7 +1,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { startTestApp, type TestApp } from '../support/app.ts';
+import { startOwnApp, type TestApp } from '../support/app.ts';
 import { type Person, register } from '../support/person.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -9,7 +9,7 @@ let app: TestApp;
 let owner: Person;
 let files: string;
 beforeAll(async () => {
-  app = await startTestApp();
+  app = await startOwnApp();
   files = path.join(app.dataDir, 'files');
   writeFileSync(files, 'a file where the folder should be');
   owner = await register(app);

@@ -1,3 +1,4 @@
+// from sources: starts threads of TypeScript
 import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { moduleOf } from '../../../src/paths.ts';
