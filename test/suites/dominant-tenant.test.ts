@@ -162,10 +162,13 @@ async function copy(
       if (!key || (column.endsWith('_id') && !isKnownBy)) return [];
       return [[column, key.type === 'text' ? `'k${group}' || n` : `${group} * 1000000 + n`]];
     });
-    const json = changed.map(([column, sql]) => `'${column}', ${sql}`).join(', ');
+    const sqlOf = new Map(changed);
+    const columns = Object.keys(row);
+    // the row is read once, not once for each copy
     await db.query(
-      `insert into ${table} select r.* from generate_series(1, ${count}) n
-       cross join lateral jsonb_populate_record(null::${table}, $1::jsonb || jsonb_build_object(${json})) r`,
+      `insert into ${table} (${columns.map((column) => `"${column}"`).join(', ')})
+       select ${columns.map((column) => sqlOf.get(column) ?? `r."${column}"`).join(', ')}
+       from jsonb_populate_record(null::${table}, $1::jsonb) r cross join generate_series(1, ${count}) n`,
       [JSON.stringify(row)],
     );
   }

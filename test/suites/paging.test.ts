@@ -3,6 +3,7 @@ import { startTestApp, type TestApp } from '../support/app.ts';
 import { addRows, itemIdsOf, type ListRoute, listRoutes } from '../support/lists.ts';
 import { routeOf } from '../support/operations.ts';
 import { expectOk, injectable, partsOf } from '../support/requests.ts';
+import { thinned } from '../support/thinned.ts';
 import { createWorld, type World } from '../support/world.ts';
 
 interface Envelope {
@@ -85,10 +86,10 @@ test.each(paged)(
   },
 );
 
-test.each(paged)('%s: pages of every size give the same rows in the same order', async (_title, list) => {
+test.each(paged)('%s: pages of every size give the same rows in the same order', async (title, list) => {
   await addRows(app, world, list, 6);
   const whole = await pageOf(list, { limit: mostOf(list) });
-  for (const limit of ['2', '7']) {
+  for (const limit of thinned(['2', '7'], title)) {
     const items: unknown[] = [];
     for (let cursor: string | null = ''; cursor !== null; ) {
       const page = await pageOf(list, cursor === '' ? { limit } : { limit, cursor });

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { CompiledOperation } from '../../rest/operation.ts';
 import { granted } from '../../src/access/permissions.ts';
+import type { Role } from '../../src/core/roles.ts';
 import { permissionOf, type Requirement } from '../../src/graphql/plugins/access-plugin.ts';
 import { schema } from '../../src/graphql/schema.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
@@ -10,6 +11,7 @@ import { operations, pathVariables, rootFieldOf, routeOf } from '../support/oper
 import { injectable, type Parts, partsOf } from '../support/requests.ts';
 import { bodyOfAnyMoment } from '../support/signed-links.ts';
 import { stopClockFor } from '../support/stopped-clock.ts';
+import { thinned } from '../support/thinned.ts';
 import { createWorld, type World } from '../support/world.ts';
 import { askWritten, restBodyOf } from '../support/written.ts';
 
@@ -30,28 +32,31 @@ afterAll(() => app.close());
 /** Without activity, where each request adds a record: the next answer is another. */
 const queries = operations.filter(({ type, path }) => type === 'query' && !path.includes('/activity'));
 
-describe.each(queries.map((operation) => [routeOf(operation), operation] as const))('%s', (_title, operation) => {
-  test.each(['owner', 'admin', 'viewer'] as const)('REST and GraphQL give %s the same', async (role) => {
-    stopClockFor(operation.path);
-    for (const requiredOnly of [true, false]) {
-      const parts = partsOf(operation, world, { token: world.accounts[role].accessToken, requiredOnly });
-      const [rest, graphql] = [
-        await app.server.inject(injectable(operation, parts)),
-        await askWritten(app, operation, parts),
-      ];
-      // optional parameters may exclude each other
-      if (role === 'owner' && requiredOnly) expect(rest.statusCode, rest.body).toBe(200);
-      if (rest.statusCode >= 400) {
-        expect(graphql.errors?.[0]?.extensions.code).toBe(
-          rest.statusCode === 422 ? 'VALIDATION_ERROR' : rest.json<{ error: string }>().error,
-        );
-        continue;
+describe.each(queries.map((operation) => [routeOf(operation), operation] as const))('%s', (route, operation) => {
+  test.each(['owner', ...thinned(['admin', 'viewer'] as const, route)] as const)(
+    'REST and GraphQL give %s the same',
+    async (role) => {
+      stopClockFor(operation.path);
+      for (const requiredOnly of [true, false]) {
+        const parts = partsOf(operation, world, { token: world.accounts[role].accessToken, requiredOnly });
+        const [rest, graphql] = [
+          await app.server.inject(injectable(operation, parts)),
+          await askWritten(app, operation, parts),
+        ];
+        // optional parameters may exclude each other
+        if (role === 'owner' && requiredOnly) expect(rest.statusCode, rest.body).toBe(200);
+        if (rest.statusCode >= 400) {
+          expect(graphql.errors?.[0]?.extensions.code).toBe(
+            rest.statusCode === 422 ? 'VALIDATION_ERROR' : rest.json<{ error: string }>().error,
+          );
+          continue;
+        }
+        expect(graphql.errors).toBeUndefined();
+        expect(bodyOfAnyMoment(rest.json())).toEqual(bodyOfAnyMoment(restBodyOf(operation, graphql.data!)));
+        if (!showsSchemas.includes(routeOf(operation))) expect(rest.body).not.toMatch(/"[a-z]+[A-Z]\w*":/);
       }
-      expect(graphql.errors).toBeUndefined();
-      expect(bodyOfAnyMoment(rest.json())).toEqual(bodyOfAnyMoment(restBodyOf(operation, graphql.data!)));
-      if (!showsSchemas.includes(routeOf(operation))) expect(rest.body).not.toMatch(/"[a-z]+[A-Z]\w*":/);
-    }
-  });
+    },
+  );
 });
 
 /** What a mutation asks of its caller, unless it is about the caller alone. */
@@ -140,22 +145,43 @@ test('every change is refused, and most have bounds', () => {
   expect(mutations.filter(outOfBounds).length).toBeGreaterThan(25);
 });
 
-test('1,000 random reads by five roles: REST and GraphQL answer equal, byte for byte once translated', async () => {
+/** A read that was made up: its operation, its caller, and what to change of a valid request. */
+interface RandomRead {
+  operation: CompiledOperation;
+  role: Role;
+  parts: (valid: Parts) => Parts;
+}
+
+function randomReads(count: number): RandomRead[] {
   const reads = queries.filter(({ isPublic }) => !isPublic);
   let state = 20_250_101;
   const random = (below: number) => (state = (state * 48_271) % 2_147_483_647) % below;
   const ids = Object.values(world.ids);
+  return Array.from({ length: count }, () => {
+    const operation = reads[random(reads.length)]!;
+    const role = (['owner', 'admin', 'editor', 'member', 'viewer'] as const)[random(5)]!;
+    const names = pathVariables(operation.path);
+    const swapped = names.length > 0 && random(3) === 0 ? names[random(names.length)]! : null;
+    const params = swapped === null ? {} : { [swapped]: ids[random(ids.length)]! };
+    const isLimited = operation.parameters.some(({ name }) => name === 'limit');
+    const query: Record<string, string> = isLimited ? { limit: String(1 + random(5)) } : {};
+    const parts = (valid: Parts) => ({
+      ...valid,
+      params: { ...valid.params, ...params },
+      query: { ...valid.query, ...query },
+    });
+    return { operation, role, parts };
+  });
+}
+
+test('random reads by five roles: REST and GraphQL answer equal, byte for byte once translated', async () => {
+  const reads = thinned(randomReads(1_000), 'random reads');
   let answered = 0;
   // links say in seconds when they end
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() });
   onTestFinished(() => void vi.useRealTimers());
-  for (let i = 0; i < 1_000; i++) {
-    const operation = reads[random(reads.length)]!;
-    const role = (['owner', 'admin', 'editor', 'member', 'viewer'] as const)[random(5)]!;
-    const parts = partsOf(operation, world, { token: world.accounts[role].accessToken });
-    const names = Object.keys(parts.params);
-    if (names.length > 0 && random(3) === 0) parts.params[names[random(names.length)]!] = ids[random(ids.length)]!;
-    if (operation.parameters.some(({ name }) => name === 'limit')) parts.query.limit = String(1 + random(5));
+  for (const { operation, role, parts: made } of reads) {
+    const parts = made(partsOf(operation, world, { token: world.accounts[role].accessToken }));
     const [rest, graphql] = await Promise.all([
       app.server.inject(injectable(operation, parts)),
       askWritten(app, operation, parts),
@@ -167,5 +193,5 @@ test('1,000 random reads by five roles: REST and GraphQL answer equal, byte for 
       expect(rest.json(), routeOf(operation)).toEqual(restBodyOf(operation, graphql.data!));
     }
   }
-  expect(answered).toBeGreaterThan(500);
+  expect(answered).toBeGreaterThan(reads.length / 2);
 }, 60_000);

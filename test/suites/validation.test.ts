@@ -17,6 +17,7 @@ import { gentlestFirst, routeOf } from '../support/operations.ts';
 import { injectable, type Parts, partsOf, toRest } from '../support/requests.ts';
 import { databaseChecksums } from '../support/rows.ts';
 import { constraintsOf, sampleInput } from '../support/samples.ts';
+import { thinned } from '../support/thinned.ts';
 import { createWorld, type World } from '../support/world.ts';
 
 let app: TestApp;
@@ -196,9 +197,12 @@ function casesOf(operation: CompiledOperation): Case[] {
       cases.push({ title: `query ${name} is missing`, parts: without, loc: ['query', wireName], bad: missing });
     // in a query all values are texts, and one text is a list of one
     const isFine = ['a number for a text', 'a number for a time', 'a text for a list'];
-    const texts = [...wrongTypes(type), ...outOfBounds(type, constraints)].filter(
-      ({ value, what }) => typeof value !== 'object' && !isFine.includes(what),
-    );
+    const isText = ({ value, what }: Bad) => typeof value !== 'object' && !isFine.includes(what);
+    const where = `${routeOf(operation)} ?${name}`;
+    const texts = [
+      ...thinned(wrongTypes(type).filter(isText), where),
+      ...outOfBounds(type, constraints).filter(isText),
+    ];
     for (const { what, value, type: code, msg } of texts) {
       const isFraction = what === 'a fraction';
       cases.push({
@@ -224,7 +228,7 @@ function casesOf(operation: CompiledOperation): Case[] {
       loc: ['body'],
       bad: missing,
     });
-    for (const value of [[], 'text', 5, true]) {
+    for (const value of thinned([[], 'text', 5, true], `${routeOf(operation)} body`)) {
       cases.push({
         title: `the body is ${JSON.stringify(value)}`,
         parts: () => ({ ...fresh(), body: value }),
@@ -252,7 +256,7 @@ function casesOf(operation: CompiledOperation): Case[] {
             : { type: /_type$/, msg: /^Input should be a valid/ },
         });
       for (const { what, value, type: code, msg, at } of [
-        ...wrongTypes(field.type),
+        ...thinned(wrongTypes(field.type), `${routeOf(operation)} ${key}`),
         ...outOfBounds(field.type, constraints),
       ]) {
         cases.push({

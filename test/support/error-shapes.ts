@@ -55,12 +55,15 @@ function leakFault(body: string): string | null {
   return leak ? `shows '${leak[0]}'` : null;
 }
 
-/** The exact answer of the spec for a caller who is not known. */
-export function expectUnauthenticated(answer: Answer): void {
-  expect(answer.statusCode).toBe(401);
-  expect(shapeFault(answer)).toBeNull();
+/**
+ * The exact answer of the spec for a caller who is not known.
+ * @param message says in a failure who called
+ */
+export function expectUnauthenticated(answer: Answer, message?: string): void {
+  expect(answer.statusCode, message).toBe(401);
+  expect(shapeFault(answer), message).toBeNull();
   const body = JSON.parse(answer.body) as Record<string, unknown>;
-  expect({ ...body, timestamp: '' }).toEqual({
+  expect({ ...body, timestamp: '' }, message).toEqual({
     error: 'AUTHENTICATION_FAILED' satisfies ErrorCode,
     message: errorCatalogue.AUTHENTICATION_FAILED.message,
     details: {},

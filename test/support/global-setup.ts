@@ -10,8 +10,6 @@ declare module 'vitest' {
     serverUrl: string;
     /** What the names of this run's databases begin with. */
     databasePrefix: string;
-    /** Chooses what is picked from generated values in this run; `null` picks everything. */
-    seed: number | null;
   }
 }
 

@@ -1,6 +1,8 @@
 import type { InjectOptions } from 'fastify';
 import type { CompiledOperation } from '../../rest/operation.ts';
+import { routeOf } from './operations.ts';
 import { injectable, type Parts } from './requests.ts';
+import { thinned } from './thinned.ts';
 
 /** A request that nobody should send, and what is odd about it. */
 export interface HostileRequest {
@@ -179,68 +181,97 @@ const odd: [string, Record<string, string>][] = [
 
 const METHODS = ['HEAD', 'OPTIONS', 'GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'TRACE', 'PROPFIND'] as const;
 
-/** Everything odd that can be done to one route, starting from a valid request. */
-export function* hostileRequests(operation: CompiledOperation, valid: () => Parts): Generator<HostileRequest> {
-  const base = () => injectable(operation, valid());
+/** A route whose path holds odd texts, one at a time. */
+export function* hostilePaths(operation: CompiledOperation, valid: () => Parts): Generator<HostileRequest> {
   for (const { name, in: place, wireName } of operation.parameters) {
-    if (place === 'path') {
-      for (const text of pathTexts)
-        yield {
-          what: `path ${name}=${text.slice(0, 30)}`,
-          request: injectable(
-            operation,
-            { ...valid(), params: { ...valid().params, [wireName]: text } },
-            { rawPath: true },
-          ),
-        };
-      continue;
+    if (place !== 'path') continue;
+    for (const text of thinned(pathTexts, `${routeOf(operation)} ${name}`)) {
+      const parts = valid();
+      const params = { ...parts.params, [wireName]: text };
+      const request = injectable(operation, { ...parts, params }, { rawPath: true });
+      yield { what: `path ${name}=${text.slice(0, 30)}`, request };
     }
+  }
+}
+
+/**
+ * What is odd and can be done to one route, starting from a valid request: of each kind of oddness and each place for
+ * it a third, or everything in `npm run test:all`.
+ */
+export function* hostileRequests(operation: CompiledOperation, valid: () => Parts): Generator<HostileRequest> {
+  yield* hostilePaths(operation, valid);
+  yield* hostileQueries(operation, valid);
+  yield* hostileHeaders(operation, valid);
+  yield* hostileBodies(operation, valid);
+  yield* hostileAddresses(operation, valid);
+}
+
+function* hostileQueries(operation: CompiledOperation, valid: () => Parts): Generator<HostileRequest> {
+  for (const { name, in: place, wireName } of operation.parameters) {
     if (place !== 'query') continue;
-    for (const text of queryTexts)
+    const where = `${routeOf(operation)} ?${name}`;
+    for (const text of thinned(queryTexts, where)) {
+      const parts = valid();
       yield {
         what: `query ${name}=${JSON.stringify(text.slice(0, 30))}`,
-        request: injectable(operation, { ...valid(), query: { ...valid().query, [wireName]: text } }),
+        request: injectable(operation, { ...parts, query: { ...parts.query, [wireName]: text } }),
       };
-    for (const text of queryStrings(wireName)) {
-      const request = base();
+    }
+    for (const text of thinned(queryStrings(wireName), `${where} as it is`)) {
+      const request = injectable(operation, valid());
       yield {
         what: `?${text.slice(0, 40)}`,
         request: { ...request, url: `${request.url}${request.url.includes('?') ? '&' : '?'}${text}` },
       };
     }
   }
-  for (const [what, headers] of odd) {
-    const request = base();
+}
+
+function* hostileHeaders(operation: CompiledOperation, valid: () => Parts): Generator<HostileRequest> {
+  for (const [what, headers] of thinned(odd, `${routeOf(operation)} headers`)) {
+    const request = injectable(operation, valid());
     yield { what: `header: ${what}`, request: { ...request, headers: { ...request.headers, ...headers } } };
   }
-  for (const [what, body] of bodies) {
-    const request = base();
+}
+
+function* hostileBodies(operation: CompiledOperation, valid: () => Parts): Generator<HostileRequest> {
+  const route = routeOf(operation);
+  for (const [what, body] of thinned(bodies, `${route} bodies`)) {
+    const request = injectable(operation, valid());
     yield {
       what: `body: ${what}`,
       request: { ...request, headers: { 'content-type': 'application/json', ...request.headers }, payload: body },
     };
   }
   for (const [index, key] of Object.keys((valid().body as object | undefined) ?? {}).entries()) {
-    for (const [what, json] of fieldValues) {
+    for (const [what, json] of thinned(fieldValues, `${route} ${key}`)) {
       if (what === 'many items' && index > 0) continue; // what it costs does not depend on where it stands
-      const { [key]: _left, ...rest } = valid().body as Record<string, unknown>;
+      const parts = valid();
+      const { [key]: _left, ...rest } = parts.body as Record<string, unknown>;
       const others = JSON.stringify(rest).slice(1, -1);
       const payload = `{${others}${others ? ',' : ''}${JSON.stringify(key)}:${json}}`;
-      yield { what: `${key}: ${what}`, request: { ...base(), payload } };
+      const request = { ...injectable(operation, parts), payload };
+      yield { what: `${key}: ${what}`, request };
       if (what === 'null')
         yield {
           what: `${key} twice`,
-          request: { ...base(), payload: `{${JSON.stringify(key)}:1,${payload.slice(1)}` },
+          request: { ...request, payload: `{${JSON.stringify(key)}:1,${payload.slice(1)}` },
         };
     }
   }
-  for (const [where, body] of withOneTextEmpty(valid().body))
+  for (const [where, body] of thinned([...withOneTextEmpty(valid().body)], `${route} texts`))
     yield { what: `${where} empty`, request: injectable(operation, { ...valid(), body }) };
-  const request = base();
-  for (const suffix of ['/', '//', '/.', '/%2e%2e', ';x=1', '.json', '/x']) {
+}
+
+const SUFFIXES = ['/', '//', '/.', '/%2e%2e', ';x=1', '.json', '/x'];
+
+/** Paths that are nearly the route's, and methods that it does not have. */
+function* hostileAddresses(operation: CompiledOperation, valid: () => Parts): Generator<HostileRequest> {
+  const request = injectable(operation, valid());
+  for (const suffix of thinned(SUFFIXES, `${routeOf(operation)} suffixes`)) {
     const [path, query] = request.url.split('?', 2);
     yield { what: `path and '${suffix}'`, request: { ...request, url: `${path}${suffix}${query ? `?${query}` : ''}` } };
   }
-  for (const method of METHODS)
+  for (const method of thinned(METHODS, `${routeOf(operation)} methods`))
     if (method !== operation.method) yield { what: method, request: { ...request, method: method as 'GET' } };
 }

@@ -16,6 +16,7 @@ const BACKGROUND = new RegExp(
     /from events e where/,
     /pg_snapshot_xmin|pg_current_snapshot/,
     /fold_activity/,
+    /^select 1 from activity_fold/,
     /^set /,
     /resource_counts.*delete/,
     /where .*"?bucket_status"? = /,

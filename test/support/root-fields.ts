@@ -109,18 +109,28 @@ export const showsRecords = (name: string): boolean => /[aA]ctivity(?:Summary)?$
 /** Whether a field tells how many of them there are. */
 export const sumsRecords = (name: string): boolean => name === 'series';
 
+/** Documents by what they are made of: to print and measure a large one takes milliseconds. */
+const documents = new Map<string, string>();
+
 /**
  * The operation that asks for one root field, with everything below it that needs no arguments, `depth` objects deep,
  * but no activity, or less deep where the service would refuse the document for its size.
  */
 export function documentOf(root: RootField, given: Readonly<Record<string, unknown>>, depth = 4): string {
+  const used = root.field.args.filter((argument) => argument.name in given);
+  const key = [titleOf(root), depth, ...used.map(({ name }) => name)].join(' ');
+  const text = documents.get(key) ?? printed(root, used, depth);
+  documents.set(key, text);
+  return text;
+}
+
+function printed(root: RootField, used: readonly GraphQLArgument[], depth: number): string {
   const { kind, name, field } = root;
-  const used = field.args.filter((argument) => argument.name in given);
   const declared = used.map((argument) => `$${argument.name}: ${argument.type.toString()}`).join(', ');
   const passed = used.map((argument) => `${argument.name}: $${argument.name}`).join(', ');
   const call = `${name}${passed ? `(${passed})` : ''}`;
   const text = `${kind} ${declared ? `(${declared}) ` : ''}{ ${call} ${selectionOf(field.type, depth)} }`;
-  return depth <= 2 || isAccepted(text) ? text : documentOf(root, given, depth - 1);
+  return depth <= 2 || isAccepted(text) ? text : printed(root, used, depth - 1);
 }
 
 function isAccepted(text: string): boolean {

@@ -127,13 +127,33 @@ export async function inTransaction<T>(pool: pg.Pool, work: (db: pg.PoolClient) 
   }
 }
 
+interface Table {
+  name: string;
+  columns: string[];
+}
+
+const known = new WeakMap<pg.Pool, Promise<Table[]>>();
+
 /** Tables that hold data of tenants; those of activity are left out because refusals are recorded there. */
-async function tables(pool: pg.Pool): Promise<{ name: string; columns: string[] }[]> {
-  const { rows } = await pool.query<{ name: string; columns: string[] }>(
+function tables(pool: pg.Pool): Promise<Table[]> {
+  const found = known.get(pool) ?? readTables(pool);
+  known.set(pool, found);
+  return found;
+}
+
+async function readTables(pool: pg.Pool): Promise<Table[]> {
+  const { rows } = await pool.query<Table>(
     `select table_name as name, array_agg(column_name::text) as columns from information_schema.columns
      where table_schema = 'public' and table_name !~ '^(activity|_prisma)' group by 1 order by 1`,
   );
   return rows;
+}
+
+/** Condition on a row `t` that belongs to the organization `$1`; `null` for tables without such rows. */
+function ofOrganization({ name, columns }: Table): string | null {
+  if (columns.includes('org_id')) return 't.org_id = $1';
+  if (name === 'users') return 't.home_org_id = $1';
+  return name === 'organizations' ? 't.id = $1' : null;
 }
 
 /**
@@ -141,48 +161,36 @@ async function tables(pool: pg.Pool): Promise<{ name: string; columns: string[] 
  * was touched.
  */
 export async function checksums(pool: pg.Pool, orgId: string): Promise<Record<string, string>> {
-  const sums: Record<string, string> = {};
-  for (const { name, columns } of await tables(pool)) {
-    const condition = columns.includes('org_id')
-      ? 't.org_id = $1'
-      : name === 'users'
-        ? 't.home_org_id = $1'
-        : name === 'organizations'
-          ? 't.id = $1'
-          : null;
-    if (!condition) continue;
-    const { rows } = await pool.query<{ sum: string }>(
-      `select count(*) || ' ' || md5(coalesce(string_agg(t::text, E'\\n' order by t::text), '')) as sum from ${name} t
-        where ${condition}`,
-      [orgId],
-    );
-    sums[name] = rows[0]!.sum;
-  }
-  return sums;
+  const sums = (await tables(pool)).flatMap((table) => {
+    const condition = ofOrganization(table);
+    return condition ? [checksumOf(table, condition)] : [];
+  });
+  return summed(pool, sums, [orgId]);
 }
 
 /** A checksum per table over all rows of the database. */
 export async function databaseChecksums(pool: pg.Pool): Promise<Record<string, string>> {
-  const sums: Record<string, string> = {};
-  for (const { name } of await tables(pool)) {
-    const { rows } = await pool.query<{ sum: string }>(
-      `select count(*) || ' ' || md5(coalesce(string_agg(t::text, E'\\n' order by t::text), '')) as sum from ${name} t`,
-    );
-    sums[name] = rows[0]!.sum;
-  }
-  return sums;
+  return summed(
+    pool,
+    (await tables(pool)).map((table) => checksumOf(table, 'true')),
+  );
+}
+
+const checksumOf = ({ name }: Table, condition: string): string =>
+  `select '${name}' as name, count(*) || ' ' || md5(coalesce(string_agg(t::text, E'\\n' order by t::text), '')) as sum
+    from ${name} t where ${condition}`;
+
+async function summed(pool: pg.Pool, sums: readonly string[], values: unknown[] = []): Promise<Record<string, string>> {
+  const { rows } = await pool.query<{ name: string; sum: string }>(sums.join(' union all '), values);
+  return Object.fromEntries(rows.map(({ name, sum }) => [name, sum]));
 }
 
 /** Every identifier of an organization's rows. */
 export async function idsOf(pool: pg.Pool, orgId: string): Promise<Set<string>> {
-  const ids = new Set([orgId]);
-  for (const { name, columns } of await tables(pool)) {
-    const condition = columns.includes('org_id') ? 't.org_id = $1' : name === 'users' ? 't.home_org_id = $1' : null;
-    if (!condition || !columns.includes('id')) continue;
-    const { rows } = await pool.query<{ id: string }>(`select t.id::text as id from ${name} t where ${condition}`, [
-      orgId,
-    ]);
-    for (const { id } of rows) if (id.length > 6) ids.add(id);
-  }
-  return ids;
+  const having = (await tables(pool)).flatMap((table) => {
+    const condition = table.columns.includes('id') && table.name !== 'organizations' ? ofOrganization(table) : null;
+    return condition ? [`select t.id::text as id from ${table.name} t where ${condition}`] : [];
+  });
+  const { rows } = await pool.query<{ id: string }>(having.join(' union all '), [orgId]);
+  return new Set([orgId, ...rows.map(({ id }) => id).filter((id) => id.length > 6)]);
 }
