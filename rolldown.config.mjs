@@ -11,11 +11,17 @@ const findNoFiles = {
 };
 
 /**
- * The built service in a few files: finding and reading its 1,200 modules one by one was a third of its start. What the
- * compiler wrote stays beside it, in `dist/src` and `dist/rest`, for the check of imports.
+ * The built service in a few files, and the commands that share them: finding and reading its 1,200 modules one by one
+ * was a third of its start. What the compiler wrote stays beside it, in `dist/src` and `dist/rest`, for the check of
+ * imports.
  */
 export default defineConfig({
-  input: 'dist/src/main.js',
+  input: {
+    main: 'dist/src/main.js',
+    vault: 'dist/src/commands/vault.js',
+    files: 'dist/src/commands/files.js',
+    'keys-rotate': 'dist/src/commands/keys-rotate.js',
+  },
   platform: 'node',
   // native code, and what starts workers or loads files beside its own
   external: [

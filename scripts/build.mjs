@@ -4,8 +4,11 @@ import path from 'node:path';
 import { generateIfChanged } from './generate.mjs';
 import { isCurrent, makeIfChanged, root } from './stamp.mjs';
 
-/** What `npm start` runs. */
-export const builtService = path.join(root, 'dist', 'service', 'main.js');
+/**
+ * An entry of the bundle: `main` is the service, the others are commands.
+ * @param {string} name
+ */
+export const builtEntry = (name) => path.join(root, 'dist', 'service', `${name}.js`);
 
 const built = {
   name: 'build',
@@ -18,10 +21,14 @@ const built = {
     'scripts/check-built.mjs',
     'package-lock.json',
   ],
-  outputs: ['dist/src/main.js', 'dist/service/main.js', 'dist/service/checks.json'],
+  outputs: [
+    'dist/src/main.js',
+    ...['main', 'vault', 'files', 'keys-rotate'].map((name) => `dist/service/${name}.js`),
+    'dist/service/checks.json',
+  ],
 };
 
-/** Whether {@link builtService} is what the sources say now. */
+/** Whether `dist` is what the sources say now. */
 export const isBuilt = () => isCurrent(built);
 
 /**

@@ -5,24 +5,25 @@ import net from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createTestDatabase } from './support/database.ts';
 import { PASSWORD } from './support/person.ts';
 import { type Service, startService } from './support/service.ts';
 import { openAcknowledged, openEvents } from './support/sockets.ts';
 import { waitFor, waitUntil } from './support/wait.ts';
 
-// each test starts processes, with databases of their own
-vi.setConfig({ testTimeout: 90_000 });
+// processes start here, with databases of their own
+vi.setConfig({ testTimeout: 90_000, hookTimeout: 90_000 });
 
 let base: string;
 const services = new Set<Service>();
 
-beforeEach(async () => {
+async function begin(): Promise<void> {
   base = await mkdtemp(path.join(tmpdir(), 'main-'));
-});
+}
 
-afterEach(async () => {
+/** Ends all services, with their databases. */
+async function end(): Promise<void> {
   for (const service of services) {
     service.child.kill('SIGKILL');
     await service.exited();
@@ -30,7 +31,7 @@ afterEach(async () => {
   services.clear();
   await waitFor(async () => expect(await databasePid().then(isRunning)).toBe(false));
   await rm(base, { recursive: true, force: true });
-});
+}
 
 function start(env: Record<string, string> = {}): Service {
   const service = startService({ DATA_DIR: path.join(base, 'data'), ...env });
@@ -96,18 +97,57 @@ async function isRefused(url: string): Promise<boolean> {
   }
 }
 
-describe('the process', () => {
-  it('starts from nothing, prints its URLs, answers, and on SIGTERM stops with 0 and stops its database', async () => {
-    const service = start();
-    const url = await service.url();
+// making its database is most of the work of such a start: one folder goes through all of this
+describe('the process with a database of its own', () => {
+  let service: Service;
+  let url: string;
+  beforeAll(async () => {
+    await begin();
+    service = start();
+    url = await service.url();
+  });
+  afterAll(end);
+
+  it('starts from nothing, prints its URLs and answers', async () => {
     expect(service.output()).toContain(`GraphQL    ${url}/graphql`);
     expect(service.output()).toContain(`Reference  ${url}/docs`);
     expect(await isHealthy(url)).toBe(true);
+  });
+
+  it('refuses to share a data folder with a running service, and leaves that one alone', async () => {
+    const second = start();
+    expect(await second.exited()).toBe(1);
+    expect(second.output()).toContain('is in use by another service that is running');
+    expect(await isHealthy(url)).toBe(true);
+  });
+
+  it('goes on after its database was killed', async () => {
+    process.kill((await databasePid()) ?? 0, 'SIGKILL');
+    await waitFor(() => expect(service.output()).toContain('the embedded PostgreSQL runs again'));
+    await waitFor(async () => expect((await fetch(`${url}/readyz`)).status).toBe(200));
+  });
+
+  it('comes up again after kill -9', async () => {
+    service.child.kill('SIGKILL');
+    await service.exited();
+    service = start();
+    url = await service.url();
+    expect(await isHealthy(url)).toBe(true);
+  });
+
+  it('on SIGTERM stops with 0 and stops its database', async () => {
     const pid = await databasePid();
+    expect(isRunning(pid)).toBe(true);
     service.child.kill('SIGTERM');
     expect(await service.exited()).toBe(0);
     expect(isRunning(pid)).toBe(false);
+    expect(service.output()).not.toContain('an idle database connection broke');
   });
+});
+
+describe('the process', () => {
+  beforeEach(begin);
+  afterEach(end);
 
   it('answers every request that is under way when SIGTERM arrives, and then ends with 0', async () => {
     const database = await createTestDatabase();
@@ -188,30 +228,6 @@ describe('the process', () => {
     expect(await service.exited()).toBe(0);
     deaf.destroy();
     await database.drop();
-  });
-
-  it('comes up again after kill -9', async () => {
-    const killed = start();
-    await killed.url();
-    killed.child.kill('SIGKILL');
-    await killed.exited();
-    expect(await isHealthy(await start().url())).toBe(true);
-  });
-
-  it('goes on after its database was killed', async () => {
-    const service = start();
-    const url = await service.url();
-    process.kill((await databasePid()) ?? 0, 'SIGKILL');
-    await waitFor(() => expect(service.output()).toContain('the embedded PostgreSQL runs again'));
-    await waitFor(async () => expect((await fetch(`${url}/readyz`)).status).toBe(200));
-  });
-
-  it('refuses to share a data folder with a running service, and leaves that one alone', async () => {
-    const url = await start().url();
-    const second = start();
-    expect(await second.exited()).toBe(1);
-    expect(second.output()).toContain('is in use by another service that is running');
-    expect(await isHealthy(url)).toBe(true);
   });
 
   it('reports every invalid variable, and exits with 1', async () => {

@@ -1,16 +1,14 @@
-import { execFile } from 'node:child_process';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { promisify } from 'node:util';
 import { createLocalJWKSet, jwtVerify } from 'jose';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { AccessTokens } from '../../src/access/access-tokens.ts';
 import { SigningKeys } from '../../src/access/signing-keys.ts';
-import { projectRoot } from '../../src/paths.ts';
 import { startTestApp } from '../support/app.ts';
 import { callsOf } from '../support/calls.ts';
+import { runScript } from '../support/command.ts';
 import { register } from '../support/person.ts';
 
 let dir: string;
@@ -99,16 +97,11 @@ describe('a rotation', () => {
 
   it('is made by `npm run keys:rotate`', async () => {
     const first = await new AccessTokens(await SigningKeys.open(dir), 1800).issue(session);
-    const { scripts } = JSON.parse(readFileSync(path.join(projectRoot, 'package.json'), 'utf8'));
-    const [command, ...args] = scripts['keys:rotate'].split(' ');
-    expect(command).toBe('node');
-    const { stdout } = await promisify(execFile)(process.execPath, args, {
-      cwd: projectRoot,
-      env: { PATH: process.env.PATH, KEYS_DIR: dir },
-    });
+    const { code, output } = await runScript('keys:rotate', [], { KEYS_DIR: dir });
+    expect(code).toBe(0);
     const keys = JSON.parse(readFileSync(file(), 'utf8')) as { jwk: { kid: string } }[];
     expect(keys).toHaveLength(2);
-    expect(stdout).toContain(keys[0]!.jwk.kid);
+    expect(output).toContain(keys[0]!.jwk.kid);
     expect(keys[1]!.jwk.kid).toBe(kidOf(first));
   });
 });

@@ -1,10 +1,8 @@
-import { execFile } from 'node:child_process';
 import { Readable } from 'node:stream';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { examineFiles, type FileFinding } from '../../src/files/doctor.ts';
-import { projectRoot } from '../../src/paths.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { runCommand, runScript } from '../support/command.ts';
 import { FORM_TYPE, formOf } from '../support/form.ts';
 import { type Person, register } from '../support/person.ts';
 import { type S3Server, startS3 } from '../support/s3-server.ts';
@@ -48,26 +46,14 @@ describe.each(['folder', 's3'])('the doctor of files in a %s', (kind) => {
     return { ...examined, findings: findings.sort((a, b) => a.key.localeCompare(b.key)) };
   }
 
-  /** The command, in a process of its own. */
-  async function run(...args: string[]): Promise<{ code: number; output: string }> {
-    const child = promisify(execFile)(process.execPath, ['--import', 'tsx', 'scripts/files.ts', ...args], {
-      cwd: projectRoot,
-      env: {
-        PATH: process.env.PATH,
-        DATABASE_URL: app.database.url,
-        DATA_DIR: app.dataDir,
-        NODE_NO_WARNINGS: '1',
-        ...env(),
-      },
+  /** `npm run files -- <command>`, as it was built. */
+  const run = (command: string) =>
+    runCommand('files', [command], {
+      DATABASE_URL: app.database.url,
+      DATA_DIR: app.dataDir,
+      NODE_NO_WARNINGS: '1', // the client of S3 has one about older versions of Node
+      ...env(),
     });
-    return child.then(
-      ({ stdout }) => ({ code: 0, output: stdout }),
-      ({ code, stdout, stderr }: { code: number; stdout: string; stderr: string }) => ({
-        code,
-        output: stdout + stderr,
-      }),
-    );
-  }
 
   test('finds nothing where everything agrees, and what does not agree in both directions', async () => {
     const { storage } = app.services;
@@ -100,9 +86,9 @@ describe.each(['folder', 's3'])('the doctor of files in a %s', (kind) => {
       ].sort(),
     );
   });
+});
 
-  test('says how it is used', async () => {
-    const { code, output } = await run('cure');
-    expect([code, output]).toEqual([1, expect.stringContaining('npm run files -- COMMAND')]);
-  });
+test('says how it is used', async () => {
+  const { code, output } = await runScript('files', ['cure'], {});
+  expect([code, output]).toEqual([1, expect.stringContaining('npm run files -- COMMAND')]);
 });

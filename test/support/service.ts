@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
-import { builtService, isBuilt } from '../../scripts/build.mjs';
+import { builtEntry, isBuilt } from '../../scripts/build.mjs';
 import { projectRoot } from '../../src/paths.ts';
 
 /** The service in a process of its own. */
@@ -16,22 +16,21 @@ export interface Service {
 }
 
 export interface ServiceOptions {
-  /** Another checkout. */
+  /** Another checkout: it runs from its sources. */
   root?: string;
   /** Another Node. */
   node?: string;
 }
 
 /**
- * Starts the service with these variables and nothing of the test's own but PATH: what was built if it is current,
- * because that is what people run and it starts in half the time, else the sources.
+ * Starts the service with these variables and nothing of the test's own but PATH, as it was built: that is what people
+ * run.
  */
 export function startService(
   env: Record<string, string>,
   { root = projectRoot, node = process.execPath }: ServiceOptions = {},
 ): Service {
-  const isOfBuild = root === projectRoot && isBuilt();
-  const main = isOfBuild ? [builtService] : ['--import', 'tsx', path.join(root, 'src', 'main.ts')];
+  const main = root === projectRoot ? [currentEntry('main')] : ['--import', 'tsx', path.join(root, 'src', 'main.ts')];
   const child = spawn(node, main, {
     cwd: root,
     env: { PATH: process.env.PATH, PORT: '0', NODE_ENV: 'test', ...env },
@@ -59,4 +58,14 @@ export function startService(
     },
     exited: () => ended,
   };
+}
+
+let wasBuilt = false;
+
+/** The file of an entry of the bundle. @throws Error when the sources have changed since it was built */
+export function currentEntry(name: string): string {
+  wasBuilt ||= isBuilt(); // once for a process: it reads all sources
+  if (!wasBuilt)
+    throw new Error('dist is not what the sources say. Run `npm run build`, or all tests with `npm test`.');
+  return builtEntry(name);
 }

@@ -62,7 +62,12 @@ export function openDatabase({
     pipeline: true,
   });
   // an idle connection broke: the pool removes it itself, but without a listener the process would end
-  pool.on('error', (error) => logger.warn({ err: error }, 'an idle database connection broke'));
+  pool.on('error', (error) => {
+    if (pool.ending) return; // the server was quicker to end a connection that was to end anyway
+    // the pool adds the connection, which holds the text of every statement that it has prepared
+    Object.defineProperty(error, 'client', { enumerable: false });
+    logger.warn({ err: error }, 'an idle database connection broke');
+  });
   const prisma = new PrismaClient({ adapter: new PrismaPg(pool) });
   return {
     url,

@@ -1,10 +1,12 @@
 import net from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../../src/platform/postgres/database.ts';
 import { callerError } from '../../../src/platform/postgres/faults.ts';
 import { waitForDatabase } from '../../../src/platform/postgres/wait-for-database.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { keptLog } from '../../support/log-lines.ts';
 import { quietLogger } from '../../support/quiet-logger.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -103,6 +105,22 @@ describe('openDatabase', () => {
       .catch((error: unknown) => error);
     for (const error of [byPg, byPrisma])
       expect(callerError(error)).toMatchObject({ code: 'SERVICE_UNAVAILABLE', details: { retry_after: 1 } });
+  });
+});
+
+describe('an idle connection that breaks', () => {
+  it('is told in a line without the statements that it held, and not at all when the pool ends', async () => {
+    const { logger, lines } = keptLog();
+    const broken = openDatabase({ url: testDatabase.url, poolSize: 1, logger });
+    const { rows } = await broken.pool.query<{ pid: number }>({ name: 'held', text: 'select pg_backend_pid() as pid' });
+    await database.pool.query('select pg_terminate_backend($1)', [rows[0]!.pid]);
+    await waitFor(() => expect(lines).toHaveLength(1));
+    const line = JSON.parse(lines[0]!) as { msg: string; err: { code: string } };
+    expect(line).toMatchObject({ msg: 'an idle database connection broke', err: { code: '57P01' } });
+    expect(lines[0]).not.toContain('pg_backend_pid');
+    await broken.close();
+    broken.pool.emit('error', new Error('the server was quicker'), new pg.Client());
+    expect(lines).toHaveLength(1);
   });
 });
 

@@ -1,10 +1,10 @@
 // Manages the vault's keys, with or without a running service: `rewrap` moves every secret to the newest root key,
 // `doctor` lists secrets that cannot be decrypted, `new-key` creates a root key.
 import path from 'node:path';
-import { type Config, loadConfig } from '../src/config.ts';
-import { makeRootKeyFile, RootKeys } from '../src/platform/keys/root-keys.ts';
-import { examine } from '../src/secrets/doctor.ts';
-import { type RewrapProgress, rewrap } from '../src/secrets/rewrap.ts';
+import { type Config, loadConfig } from '../config.ts';
+import { makeRootKeyFile, RootKeys } from '../platform/keys/root-keys.ts';
+import { examine } from '../secrets/doctor.ts';
+import { type RewrapProgress, rewrap } from '../secrets/rewrap.ts';
 import { withDatabase } from './with-database.ts';
 
 const USAGE = `Usage: npm run vault -- COMMAND

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import type { Config } from '../src/config.ts';
-import { createLogger } from '../src/platform/logger.ts';
-import { type Database, openDatabase } from '../src/platform/postgres/database.ts';
-import { runningPostgresUrl, startEmbeddedPostgres } from '../src/platform/postgres/postgres-embedded.ts';
+import type { Config } from '../config.ts';
+import { createLogger } from '../platform/logger.ts';
+import { type Database, openDatabase } from '../platform/postgres/database.ts';
+import { runningPostgresUrl, startEmbeddedPostgres } from '../platform/postgres/postgres-embedded.ts';
 
 const logger = createLogger({ logLevel: 'error' });
 

@@ -1,7 +1,7 @@
 // Makes a new signing key the active one. Running services notice it; tokens signed by older keys stay valid until they
 // expire.
-import { SigningKeys } from '../src/access/signing-keys.ts';
-import { loadConfig } from '../src/config.ts';
+import { SigningKeys } from '../access/signing-keys.ts';
+import { loadConfig } from '../config.ts';
 
 try {
   const { keysDir } = loadConfig();

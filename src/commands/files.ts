@@ -1,9 +1,9 @@
 // Looks after the files of artifacts, with or without a running service: `doctor` lists rows without their bytes, and
 // bytes without their row.
-import { type Config, loadConfig } from '../src/config.ts';
-import { Sql } from '../src/data/sql.ts';
-import { examineFiles } from '../src/files/doctor.ts';
-import { Storage } from '../src/platform/storage/storage.ts';
+import { type Config, loadConfig } from '../config.ts';
+import { Sql } from '../data/sql.ts';
+import { examineFiles } from '../files/doctor.ts';
+import { Storage } from '../platform/storage/storage.ts';
 import { withDatabase } from './with-database.ts';
 
 const USAGE = `Usage: npm run files -- COMMAND
