@@ -1,0 +1,457 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { Access, effectiveRole, reachesEveryWorkspace } from '../../src/access/access.ts';
+import type { Actor } from '../../src/access/caller.ts';
+import { KnownFacts } from '../../src/access/known-facts.ts';
+import { expand } from '../../src/access/scopes.ts';
+import { systemCaller } from '../../src/access/system-caller.ts';
+import type { TokenGrant } from '../../src/access/token-grant.ts';
+import { newId } from '../../src/core/ids.ts';
+import { type Role, roles } from '../../src/core/roles.ts';
+import {
+  addOrganization,
+  addUser,
+  addWorkspace,
+  type BareDatabase,
+  openBareDatabase,
+} from '../support/bare-database.ts';
+
+const lenient = { requireVerifiedEmail: false, allowMemberWorkspaces: false };
+let database: BareDatabase;
+let access: Access;
+beforeAll(async () => {
+  database = await openBareDatabase();
+});
+beforeEach(() => {
+  access = new Access(database.sql, lenient);
+});
+afterAll(() => database.close());
+
+const { request } = systemCaller('test');
+const actorOf = (userId: string, isVerified = true): Actor => ({
+  request,
+  principal: {
+    type: 'user',
+    userId,
+    username: 'u',
+    isPlatformAdmin: false,
+    isVerified,
+    sessionId: 'ses_1',
+    orgId: null,
+    token: null,
+  },
+});
+const tokenOf = (userId: string, orgId: string, given: Partial<TokenGrant> = {}): Actor => ({
+  request,
+  principal: {
+    type: 'api_token',
+    userId,
+    username: 'u',
+    isPlatformAdmin: false,
+    isVerified: true,
+    orgId,
+    token: {
+      id: 'tok_1',
+      type: 'pat',
+      familyId: 'tok_1',
+      hash: 'h',
+      orgId,
+      appId: null,
+      permissions: expand([], []),
+      workspaceIds: [],
+      namespaceIds: [],
+      environmentIds: [],
+      endpoints: null,
+      rateLimitRps: null,
+      rateLimitBurst: null,
+      root: null,
+      ...given,
+    },
+  },
+});
+const forbidden = (permission: string) =>
+  expect.objectContaining({ code: 'FORBIDDEN', details: { required_permission: permission } });
+const missing = (resource_type: string, resource_id: string) =>
+  expect.objectContaining({ code: 'RESOURCE_NOT_FOUND', details: { resource_type, resource_id } });
+/** Checks throw at once where everything is cached, and reject otherwise. */
+const checked = async <T>(check: () => T | Promise<T>): Promise<T> => check();
+const forget = (table: 'organizations' | 'workspaces', id: string) =>
+  database.pool.query(`update ${table} set deleted_at = now() where id = $1`, [id]);
+
+/** An organization with a user of each role, and one with none. */
+async function organizationOfAll() {
+  const users = await Promise.all(roles.map(() => addUser(database)));
+  const [viewer, member, editor, admin, owner] = users.map(({ id }) => id) as [string, string, string, string, string];
+  const { id: stranger } = await addUser(database);
+  const people = { viewer, member, editor, admin, owner };
+  const orgId = await addOrganization(
+    database,
+    Object.fromEntries(roles.map((role) => [people[role], role])) as Record<string, Role>,
+  );
+  return { ...people, stranger, orgId };
+}
+
+describe('in an organization', () => {
+  it('everybody has a role or none', async () => {
+    const { orgId, stranger, ...people } = await organizationOfAll();
+    for (const role of roles) expect(await access.organizationRole(actorOf(people[role]), orgId)).toBe(role);
+    expect(await access.organizationRole(actorOf(stranger), orgId)).toBeNull();
+    expect(await access.organizationRole(actorOf(people.owner), newId('organization'))).toBeNull();
+    expect(await access.organizationRole(actorOf(people.owner), '\u0000')).toBeNull();
+    expect(await access.organizationRole(tokenOf(people.admin, orgId), orgId)).toBe('admin');
+    expect(await access.organizationRole(tokenOf(people.admin, 'org_2'), orgId)).toBeNull();
+  });
+
+  it('a role decides, for who is a member', async () => {
+    const { orgId, viewer, admin, stranger } = await organizationOfAll();
+    const ask = (userId: string) => checked(() => access.requireOrganization(actorOf(userId), orgId, 'model:create'));
+    expect(await ask(admin)).toBe('all');
+    await expect(ask(viewer)).rejects.toEqual(forbidden('model:create'));
+    await expect(ask(stranger)).rejects.toEqual(forbidden('organization:access'));
+    // the same from the cache, and at once
+    expect(access.requireOrganization(actorOf(admin), orgId, 'model:create')).toBe('all');
+    expect(() => access.requireOrganization(actorOf(viewer), orgId, 'model:create')).toThrow(forbidden('model:create'));
+    expect(await checked(() => access.requireOrganization(actorOf(viewer), orgId, 'activity:read'))).toBe('own');
+  });
+
+  it('members may make workspaces where the operator lets them', async () => {
+    const { orgId, viewer, member } = await organizationOfAll();
+    const open = new Access(database.sql, { ...lenient, allowMemberWorkspaces: true });
+    const ask = (checks: Access, userId: string) =>
+      checked(() => checks.requireOrganization(actorOf(userId), orgId, 'workspace:create'));
+    await expect(ask(access, member)).rejects.toEqual(forbidden('workspace:create'));
+    expect(await ask(open, member)).toBe('all');
+    await expect(ask(open, viewer)).rejects.toEqual(forbidden('workspace:create'));
+    await expect(checked(() => open.requireOrganization(actorOf(member), orgId, 'model:create'))).rejects.toEqual(
+      forbidden('model:create'),
+    );
+  });
+
+  it('nobody has a role after its deletion', async () => {
+    const { orgId, owner, stranger } = await organizationOfAll();
+    await forget('organizations', orgId);
+    await expect(
+      checked(() => access.requireOrganization(actorOf(owner), orgId, 'organization:access')),
+    ).rejects.toEqual(forbidden('organization:access'));
+    expect(await access.wentWithOrganization(actorOf(owner), orgId)).toBe(true);
+    expect(await access.wentWithOrganization(actorOf(stranger), orgId)).toBe(false);
+    const { orgId: living, viewer } = await organizationOfAll();
+    expect(await access.wentWithOrganization(actorOf(viewer), living)).toBe(false);
+  });
+
+  it('an address must be proven where the operator asks for it', async () => {
+    const { orgId, owner } = await organizationOfAll();
+    const strict = new Access(database.sql, { ...lenient, requireVerifiedEmail: true });
+    const unproven = actorOf(owner, false);
+    await expect(checked(() => strict.requireOrganization(unproven, orgId, 'organization:access'))).rejects.toEqual(
+      forbidden('account:verified'),
+    );
+    expect(strict.permits(unproven, 'organization:access', { orgId })).toBe(false);
+    expect(await strict.organizationRole(actorOf(owner), orgId)).toBe('owner');
+    expect(await access.organizationRole(unproven, orgId)).toBe('owner');
+  });
+
+  it('many are read at once, each with their own role', async () => {
+    const { orgId, stranger, ...people } = await organizationOfAll();
+    const found = await Promise.all(
+      [...roles, 'none'].map((role) =>
+        access.organizationRole(actorOf(role === 'none' ? stranger : people[role as Role]), orgId),
+      ),
+    );
+    expect(found).toEqual([...roles, null]);
+  });
+});
+
+describe('in a workspace', () => {
+  it('administrators of the organization have their role, and members their own', async () => {
+    const { orgId, viewer, admin, owner, member, stranger } = await organizationOfAll();
+    const workspaceId = await addWorkspace(database, orgId, { [viewer]: 'editor', [admin]: 'viewer' });
+    const role = (userId: string) => access.workspaceRole(actorOf(userId), orgId, workspaceId);
+    expect(await Promise.all([viewer, admin, owner, member, stranger].map(role))).toEqual([
+      'editor',
+      'admin',
+      'owner',
+      null,
+      null,
+    ]);
+    expect(await access.workspaceRole(actorOf(owner), orgId, newId('workspace'))).toBeNull();
+    expect(await access.workspaceRole(actorOf(owner), orgId, '\u0000')).toBeNull();
+    const restricted = tokenOf(owner, orgId, { workspaceIds: ['ws_1'] });
+    expect(await access.workspaceRole(restricted, orgId, workspaceId)).toBeNull();
+    expect(await access.workspaceRole(tokenOf(owner, orgId, { workspaceIds: [workspaceId] }), orgId, workspaceId)).toBe(
+      'owner',
+    );
+    expect(await access.workspaceRole(tokenOf(owner, 'org_2'), orgId, workspaceId)).toBeNull();
+  });
+
+  it('who cannot see it is refused alike whether it exists or not', async () => {
+    const { orgId, viewer, admin, stranger, member } = await organizationOfAll();
+    const workspaceId = await addWorkspace(database, orgId, { [viewer]: 'viewer', [member]: 'member' });
+    const ask = (userId: string, id = workspaceId, orgIdOf = orgId) =>
+      checked(() => access.requireWorkspace(actorOf(userId), orgIdOf, id, 'thread:update'));
+    const unknown = newId('workspace');
+    await expect(ask(stranger)).rejects.toEqual(forbidden('organization:access'));
+    await expect(ask(stranger, unknown)).rejects.toEqual(forbidden('organization:access'));
+    await expect(ask(member, unknown)).rejects.toEqual(forbidden('thread:update'));
+    await expect(ask(admin, unknown)).rejects.toEqual(missing('workspace', unknown));
+    await expect(ask(viewer)).rejects.toEqual(forbidden('thread:update'));
+    expect(await ask(member)).toBe('own');
+    expect(await ask(admin)).toBe('all');
+    // the same from the cache, and at once
+    expect(access.requireWorkspace(actorOf(admin), orgId, workspaceId, 'thread:update')).toBe('all');
+    const other = await addOrganization(database, { [admin]: 'owner' });
+    await expect(ask(admin, workspaceId, other)).rejects.toEqual(missing('workspace', workspaceId));
+  });
+
+  it('that was deleted is missing for who could see it', async () => {
+    const { orgId, viewer, admin, member } = await organizationOfAll();
+    const workspaceId = await addWorkspace(database, orgId, { [viewer]: 'viewer' });
+    await forget('workspaces', workspaceId);
+    const ask = (userId: string) =>
+      checked(() => access.requireWorkspace(actorOf(userId), orgId, workspaceId, 'thread:read'));
+    await expect(ask(viewer)).rejects.toEqual(missing('workspace', workspaceId));
+    await expect(ask(admin)).rejects.toEqual(missing('workspace', workspaceId));
+    await expect(ask(member)).rejects.toEqual(forbidden('thread:read'));
+    expect(await access.workspaceRole(actorOf(admin), orgId, workspaceId)).toBeNull();
+    expect(await access.permits(actorOf(viewer), 'thread:read', { orgId, workspaceId })).toBe(true);
+  });
+
+  it('an administrator of the organization has what only the organization grants', async () => {
+    const { orgId, admin, member } = await organizationOfAll();
+    const workspaceId = await addWorkspace(database, orgId, { [member]: 'owner' });
+    const ask = (userId: string) =>
+      checked(() => access.requireWorkspace(actorOf(userId), orgId, workspaceId, 'model_entitlement:create'));
+    expect(await ask(admin)).toBe('all');
+    await expect(ask(member)).rejects.toEqual(forbidden('model_entitlement:create'));
+    expect(await checked(() => access.requireWorkspace(actorOf(member), orgId, workspaceId, 'workspace:delete'))).toBe(
+      'all',
+    );
+  });
+
+  it('a change of a membership on this node takes effect at once', async () => {
+    const { orgId, viewer, member } = await organizationOfAll();
+    const workspaceId = await addWorkspace(database, orgId, { [viewer]: 'viewer', [member]: 'viewer' });
+    const role = (userId: string) => access.workspaceRole(actorOf(userId), orgId, workspaceId);
+    expect([await role(viewer), await role(member)]).toEqual(['viewer', 'viewer']);
+    await database.pool.query(`update workspace_members set role = 'editor' where workspace_id = $1`, [workspaceId]);
+    access.workspaceChanged(orgId, workspaceId, viewer);
+    expect([await role(viewer), await role(member)]).toEqual(['editor', 'viewer']);
+    access.workspaceChanged(orgId, workspaceId);
+    expect(await role(member)).toBe('editor');
+    await database.pool.query(`delete from organization_members where org_id = $1`, [orgId]);
+    access.organizationChanged(orgId, viewer);
+    expect([await role(viewer), await role(member)]).toEqual([null, 'editor']);
+    access.organizationDeleted(orgId);
+    expect(await role(member)).toBeNull();
+  });
+});
+
+describe('an event', () => {
+  it('reaches who may read all that a place has of its kind', async () => {
+    const { orgId, viewer, member, admin, stranger } = await organizationOfAll();
+    const workspaceId = await addWorkspace(database, orgId, { [viewer]: 'viewer', [member]: 'member' });
+    const where = { orgId, workspaceId };
+    expect(await access.permits(actorOf(member), 'secret:read', where)).toBe(true);
+    expect(access.permits(actorOf(member), 'secret:read', where)).toBe(true);
+    expect(await access.permits(actorOf(viewer), 'secret:read', where)).toBe(false);
+    expect(await access.permits(actorOf(member), 'thread:update', where)).toBe(false);
+    expect(await access.permits(actorOf(stranger), 'thread:read', where)).toBe(false);
+    expect(await access.permits(actorOf(admin), 'model:read', { orgId })).toBe(true);
+    expect(await access.permits(actorOf(viewer), 'activity:read', { orgId })).toBe(false);
+    expect(await access.permits(actorOf(viewer), 'thread:read', { orgId, workspaceId: newId('workspace') })).toBe(
+      false,
+    );
+    expect(await access.maySee(actorOf(member), 'secret', where)).toBe(true);
+    expect(await access.maySee(actorOf(viewer), 'deployment', where)).toBe(true);
+    expect(await access.maySee(actorOf(admin), 'session', where)).toBe(false);
+  });
+
+  it('reaches a token within its restrictions', async () => {
+    const { orgId, admin } = await organizationOfAll();
+    const workspaceId = await addWorkspace(database, orgId);
+    const where = { orgId, workspaceId };
+    expect(await access.permits(tokenOf(admin, orgId), 'thread:read', where)).toBe(true);
+    expect(await access.permits(tokenOf(admin, orgId, { workspaceIds: ['ws_1'] }), 'thread:read', where)).toBe(false);
+    expect(await access.permits(tokenOf(admin, 'org_2'), 'thread:read', where)).toBe(false);
+    expect(access.permits(tokenOf(admin, orgId), 'api_token:create', { orgId })).toBe(false);
+  });
+});
+
+describe('a token', () => {
+  it('has the rights of its user within its own', async () => {
+    const { orgId, viewer, admin } = await organizationOfAll();
+    const workspaceId = await addWorkspace(database, orgId, { [viewer]: 'viewer' });
+    const token = tokenOf(admin, orgId, { permissions: expand([], ['thread:read', 'model:read']) });
+    expect(await access.requireWorkspace(token, orgId, workspaceId, 'thread:read')).toBe('all');
+    expect(await access.requireOrganization(token, orgId, 'model:read')).toBe('all');
+    await expect(access.requireWorkspace(token, orgId, workspaceId, 'thread:update')).rejects.toEqual(
+      forbidden('thread:update'),
+    );
+    await expect(access.requireOrganization(token, orgId, 'model:create')).rejects.toEqual(forbidden('model:create'));
+    const weak = tokenOf(viewer, orgId);
+    await expect(access.requireWorkspace(weak, orgId, workspaceId, 'thread:create')).rejects.toEqual(
+      forbidden('thread:create'),
+    );
+    await expect(access.requireOrganization(weak, orgId, 'model:create')).rejects.toEqual(forbidden('model:create'));
+  });
+
+  it('enters no other organization, even one of its user', async () => {
+    const { orgId, admin } = await organizationOfAll();
+    const other = await addOrganization(database, { [admin]: 'owner' });
+    await expect(access.requireOrganization(tokenOf(admin, orgId), other, 'model:read')).rejects.toEqual(
+      forbidden('organization:access'),
+    );
+    await access.requireToken(actorOf(admin), 'model:read', { orgId: other });
+  });
+
+  it('for a namespace finds it by its id and by `default`', async () => {
+    const { orgId, admin } = await organizationOfAll();
+    const workspaceId = await addWorkspace(database, orgId);
+    const id = newId('namespace');
+    await database.add('namespaces', { id, orgId, workspaceId, name: 'n', slug: 'default' });
+    const ask = (namespaceIds: string[], namespaceId: string, workspace = workspaceId) =>
+      access.requireToken(tokenOf(admin, orgId, { namespaceIds }), 'thread:create', {
+        orgId,
+        workspaceId: workspace,
+        namespaceId,
+      });
+    await ask([id], id);
+    await ask([id], 'default');
+    await ask([], 'default');
+    await expect(ask(['ns_1'], 'default')).rejects.toEqual(forbidden('thread:create'));
+    await expect(ask(['ns_1'], id)).rejects.toEqual(forbidden('thread:create'));
+    await expect(ask([id], 'default', '\u0000')).rejects.toEqual(forbidden('thread:create'));
+    await expect(ask([id], 'default', newId('workspace'))).rejects.toEqual(forbidden('thread:create'));
+  });
+});
+
+describe('the parts of a workspace', () => {
+  it('are found by their ids, in this workspace only', async () => {
+    const { orgId } = await organizationOfAll();
+    const workspaceId = await addWorkspace(database, orgId);
+    const workspace = { orgId, workspaceId };
+    const [namespaceId, appId, environmentId] = [newId('namespace'), newId('app'), newId('environment')];
+    await database.add('namespaces', { id: namespaceId, ...workspace, name: 'n', slug: 'default' });
+    await database.add('apps', { id: appId, ...workspace, name: 'a' });
+    await database.add('environments', { id: environmentId, ...workspace, name: 'e', slug: 'e' });
+
+    expect(await access.findPart(workspace, 'namespace', namespaceId)).toBe(namespaceId);
+    expect(await access.findPart(workspace, 'namespace', 'default')).toBe(namespaceId);
+    expect(await access.findPart(workspace, 'app', appId)).toBe(appId);
+    expect(await access.findPart(workspace, 'environment', environmentId)).toBe(environmentId);
+    await expect(access.findPart(workspace, 'app', 'default')).rejects.toEqual(missing('app', 'default'));
+    await expect(access.findPart(workspace, 'app', namespaceId)).rejects.toEqual(missing('app', namespaceId));
+    await expect(access.findPart(workspace, 'app', '\u0000')).rejects.toEqual(missing('app', '\u0000'));
+    const elsewhere = { orgId, workspaceId: await addWorkspace(database, orgId) };
+    await expect(access.findPart(elsewhere, 'app', appId)).rejects.toEqual(missing('app', appId));
+    await expect(access.findPart(elsewhere, 'namespace', 'default')).rejects.toEqual(missing('namespace', 'default'));
+    await expect(access.findPart({ ...workspace, orgId: 'org_2' }, 'app', appId)).rejects.toEqual(
+      missing('app', appId),
+    );
+
+    const named = (part: 'namespace' | 'app' | 'environment', id: string) => ({ part, id });
+    expect(await access.findParts(workspace, [named('app', appId)])).toEqual({ appId });
+    const both = [named('app', appId), named('namespace', 'default')];
+    expect(await access.findParts(workspace, both)).toEqual({ appId, namespaceId });
+    expect(
+      await access.findParts(workspace, [named('namespace', namespaceId), named('environment', environmentId)]),
+    ).toEqual({ namespaceId, environmentId });
+    await expect(access.findParts(workspace, [named('app', 'app_1'), named('namespace', 'ns_1')])).rejects.toEqual(
+      missing('app', 'app_1'),
+    );
+    await expect(access.findParts(workspace, [named('app', appId), named('namespace', '\u0000')])).rejects.toEqual(
+      missing('namespace', '\u0000'),
+    );
+    await expect(access.findParts(elsewhere, both)).rejects.toEqual(missing('app', appId));
+  });
+});
+
+describe('what a user may do somewhere', () => {
+  it('is by a role in the organization or in any of its workspaces', async () => {
+    const { orgId, viewer, member, admin, stranger } = await organizationOfAll();
+    const workspaceId = await addWorkspace(database, orgId, { [viewer]: 'editor', [member]: 'member' });
+    const rights = async (userId: string) => access.rightsSomewhere(actorOf(userId), orgId);
+    const asEditor = await rights(viewer);
+    expect([asEditor('app:create'), asEditor('environment:create'), asEditor('model_entitlement:create')]).toEqual([
+      true,
+      false,
+      false,
+    ]);
+    const own = await rights(member);
+    expect([own('thread:update'), own('app:create')]).toEqual([true, false]);
+    const all = await rights(admin);
+    expect([all('environment:create'), all('model_entitlement:create'), all('organization:delete')]).toEqual([
+      true,
+      true,
+      false,
+    ]);
+    expect((await rights(stranger))('organization:access')).toBe(false);
+    await forget('workspaces', workspaceId);
+    expect((await rights(viewer))('app:create')).toBe(false);
+  });
+
+  it('is read for many at once', async () => {
+    const { orgId, viewer, member } = await organizationOfAll();
+    await addWorkspace(database, orgId, { [viewer]: 'editor' });
+    const [first, second] = await Promise.all(
+      [viewer, member].map((userId) => access.rightsSomewhere(actorOf(userId), orgId)),
+    );
+    expect([first!('app:create'), second!('app:create')]).toEqual([true, false]);
+  });
+});
+
+describe('a grant of own content', () => {
+  it('covers what the user made', () => {
+    const actor = actorOf('usr_1');
+    access.ensureCovers(actor, 'all', 'thread:update', 'usr_2');
+    access.ensureCovers(actor, 'own', 'thread:update', 'usr_1');
+    const ask = (grant: 'own' | 'none', createdBy: string | null) => () =>
+      access.ensureCovers(actor, grant, 'thread:update', createdBy);
+    expect(ask('own', 'usr_2')).toThrow(forbidden('thread:update'));
+    expect(ask('own', null)).toThrow(forbidden('thread:update'));
+    expect(ask('none', 'usr_1')).toThrow(forbidden('thread:update'));
+  });
+});
+
+describe('facts about many readers', () => {
+  it('are told where they changed, and known to the checks', async () => {
+    const { orgId, viewer, admin, stranger } = await organizationOfAll();
+    const workspaceId = await addWorkspace(database, orgId, { [viewer]: 'editor' });
+    const gone = await addWorkspace(database, orgId, { [viewer]: 'viewer' });
+    await forget('workspaces', gone);
+    const readers = [
+      { userId: viewer, orgId, workspaceId },
+      { userId: admin, orgId, workspaceId: null },
+      { userId: stranger, orgId, workspaceId },
+      { userId: viewer, orgId, workspaceId: gone },
+    ];
+    const known = new KnownFacts(readers.map((reader) => ({ ...reader, facts: null })));
+    const changes = await access.changesOf(known);
+    expect([...changes]).toEqual([
+      [0, 'viewer editor true'],
+      [1, 'admin - -'],
+      [2, '- - true'],
+      [3, 'viewer viewer false'],
+    ]);
+    expect(access.permits(actorOf(viewer), 'app:create', { orgId, workspaceId })).toBe(true);
+    expect(access.permits(actorOf(stranger), 'app:read', { orgId, workspaceId })).toBe(false);
+    expect(access.requireOrganization(actorOf(admin), orgId, 'model:create')).toBe('all');
+
+    for (const [at, facts] of changes) known.learn(at, facts);
+    expect((await access.changesOf(known)).size).toBe(0);
+    expect(access.permits(actorOf(viewer), 'app:create', { orgId, workspaceId })).toBe(true);
+    await database.pool.query(`update workspace_members set role = 'viewer' where workspace_id = $1`, [workspaceId]);
+    expect([...(await access.changesOf(known))]).toEqual([[0, 'viewer viewer true']]);
+    expect(access.permits(actorOf(viewer), 'app:create', { orgId, workspaceId })).toBe(false);
+    expect(await access.changesOf(new KnownFacts([]))).toEqual(new Map());
+  });
+});
+
+describe('an effective role', () => {
+  it('is the higher one of an administrator, and that of the membership for the others', () => {
+    expect(effectiveRole('owner', 'viewer')).toBe('owner');
+    expect(effectiveRole('admin', 'owner')).toBe('owner');
+    expect(effectiveRole('editor', 'viewer')).toBe('viewer');
+    expect(effectiveRole('editor', null)).toBeNull();
+    expect(roles.map(reachesEveryWorkspace)).toEqual([false, false, false, true, true]);
+  });
+});
