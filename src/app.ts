@@ -11,7 +11,6 @@ import type { Config } from './config.ts';
 import type { Owner } from './core/owner.ts';
 import { scheduled, type Task } from './core/tasks.ts';
 import { Expectation } from './data/expectation.ts';
-import type { Sql } from './data/sql.ts';
 import { asyncApi } from './events/async-api.ts';
 import { EventLag } from './events/event-lag.ts';
 import { Context } from './graphql/context.ts';
@@ -50,7 +49,7 @@ import { operationsDir } from './paths.ts';
 import { wereChecked } from './platform/build-checks.ts';
 import { every } from './platform/every.ts';
 import { Jobs } from './platform/jobs/jobs.ts';
-import { enforceRetention } from './platform/jobs/retention.ts';
+import { Retention } from './platform/jobs/retention.ts';
 import { appSecret } from './platform/keys/keys.ts';
 import { RootKeys } from './platform/keys/root-keys.ts';
 import { Seal } from './platform/keys/seal.ts';
@@ -60,6 +59,7 @@ import { Outbound } from './platform/outbound/outbound.ts';
 import type { Database } from './platform/postgres/database.ts';
 import { OutageLog } from './platform/postgres/outage-log.ts';
 import { recipeSchema } from './recipes/recipe-schema.ts';
+import { retentionOrder } from './retention-order.ts';
 import { createServices, type Runtime, type Services } from './services.ts';
 import { writeBuiltInTools } from './tools/built-in-tools.ts';
 
@@ -77,6 +77,7 @@ export interface App {
   services: Runtime;
   /** All services that declare tasks, retention and references to secrets. */
   owners: readonly Owner[];
+  retention: Retention;
   jobs: Jobs;
   /** Ends streams and writes the data that is still in memory. Call it after the server has stopped accepting. */
   stop(): Promise<void>;
@@ -149,9 +150,11 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const live = plainStream({ schema, services, operations, persisted });
   addGraphQL(server, { ...config, endpoint, plain, live, socket });
   await server.register(restPlugin, restOptions(deps, services));
-  const owners: (object & Owner)[] = [...Object.values(services), storedAnswers];
+  const byName: Record<string, object & Owner> = { ...services, storedAnswers };
+  const owners = Object.values(byName);
+  const retention = new Retention({ sql: services.sql, owners: byName, order: retentionOrder, onFault: logFault });
   services.vault.declare(owners.flatMap(({ secretReferences }) => secretReferences ?? []));
-  services.jobQueue.declare(tasksOf(services.sql, owners));
+  services.jobQueue.declare(tasksOf(owners, retention));
   const jobs = new Jobs({ pool: database.pool, tasks: services.jobQueue.tasks, logger, onFault: logFault });
   services.jobQueue.onAdded(() => jobs.wake());
   addMetrics(server, { services, pool: database.pool, eventLag, jobs });
@@ -173,7 +176,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     await services.activity.flush();
     await services.tokenUses.flush();
   };
-  return { server, services, owners, jobs, stop };
+  return { server, services, owners, retention, jobs, stop };
 }
 
 const MAX_HEADER_BYTES = 32 * 1024;
@@ -261,9 +264,9 @@ function restOptions({ config, facade }: AppDeps, services: Services): RestOptio
 }
 
 /** The tasks that the owners declare, and retention. */
-function tasksOf(sql: Sql, owners: readonly Owner[]): Task[] {
-  const retention = scheduled('retention', { everySeconds: 3_600 }, () => enforceRetention(sql, owners));
-  return [...owners.flatMap(({ tasks }) => tasks ?? []), retention];
+function tasksOf(owners: readonly Owner[], retention: Retention): Task[] {
+  const hourly = scheduled('retention', { everySeconds: 3_600 }, () => retention.run());
+  return [...owners.flatMap(({ tasks }) => tasks ?? []), hourly];
 }
 
 const logRequestFault = (error: unknown, request: FastifyRequest) =>

@@ -10,6 +10,7 @@ import { recordChange } from '../data/record-change.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
 import { statement } from '../data/writes.ts';
 import { type Organization, Prisma } from '../generated/prisma/client.ts';
+import { ROWS_AFTER } from '../workspaces/long-deleted.ts';
 import { foundOrganization } from './founding.ts';
 import { lockOrganization } from './membership.ts';
 
@@ -32,7 +33,7 @@ export interface OrganizationDeps extends ServiceDeps {
 export class OrganizationService {
   /** An organization stays as long as it has connections: these are revoked first. */
   readonly retention = [
-    `delete from organizations o where deleted_at < now() - interval '30 days'
+    `delete from organizations o where deleted_at < now() - ${ROWS_AFTER}
      and not exists (select 1 from connections c where c.org_id = o.id)`,
     `delete from resource_counts c where not exists (select 1 from organizations o where o.id = c.org_id)`,
   ];

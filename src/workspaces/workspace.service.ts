@@ -14,6 +14,7 @@ import type { ServiceDeps } from '../data/service-deps.ts';
 import type { Written } from '../data/writes.ts';
 import { Prisma, type Workspace } from '../generated/prisma/client.ts';
 import { demandMember } from '../organizations/membership.ts';
+import { ROWS_AFTER } from './long-deleted.ts';
 
 export interface CreateWorkspace {
   organizationId: string;
@@ -43,7 +44,7 @@ const workspaces: ReadsOptions<Workspace, OrganizationPlace, PageArgs> = {
 export class WorkspaceService {
   /** A workspace stays as long as it has connections: these are revoked first. */
   readonly retention = [
-    `delete from workspaces w where deleted_at < now() - interval '30 days'
+    `delete from workspaces w where deleted_at < now() - ${ROWS_AFTER}
      and not exists (select 1 from connections c where c.workspace_id = w.id)`,
   ];
   /** All workspaces of an organization, for its administrators. */

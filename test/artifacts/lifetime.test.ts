@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { enforceRetention } from '../../src/platform/jobs/retention.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { whileJobsWait } from '../support/held-jobs.ts';
 import { eventsOf, type Person, register } from '../support/person.ts';
@@ -24,7 +23,7 @@ const listed = async (person: Person, query = '') => {
 };
 const rowsOf = async (id: string) =>
   (await app.database.pool.query('select id from artifacts where root_artifact_id = $1', [id])).rowCount;
-const sweep = () => enforceRetention(app.services.sql, app.owners);
+const sweep = () => app.retention.run();
 const inSeconds = (text: string | null) => Math.round((Date.parse(text!) - Date.now()) / 1_000);
 
 test('expired artifacts are hidden from lists, readable for seven days, then removed', async () => {

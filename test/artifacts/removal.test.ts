@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { enforceRetention } from '../../src/platform/jobs/retention.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Person, register } from '../support/person.ts';
 import { logQueries, type QueryLog } from '../support/query-log.ts';
@@ -100,6 +99,6 @@ test('a workspace that ends for good loses many artifacts in parts', async () =>
   const { namespaceId } = await bigNamespace(who);
   const deletedAt = new Date(Date.now() - 31 * 24 * 3_600_000);
   await app.database.prisma.workspace.update({ where: { id: who.workspaceId }, data: { deletedAt } });
-  expect(await parts(() => enforceRetention(app.services.sql, app.owners))).toBe(3);
+  expect(await parts(() => app.retention.run())).toBe(3);
   expect(await left(namespaceId)).toEqual([0, 0, 0, 0]);
 });

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { enforceRetention } from '../../src/platform/jobs/retention.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { changesOf, colleague, eventsOf } from '../support/person.ts';
 import { type Augmentation, createPipeline, keptCounts } from './pipeline.ts';
@@ -232,7 +231,7 @@ test('counts are kept per workspace and per app, also through changes, refusals 
   await who.call('DELETE', first.url);
   expect(await keptCounts(app, first.appId)).toEqual({});
   expect(await keptCounts(app, who.workspaceId)).toEqual(ofSecond);
-  await enforceRetention(app.services.sql, app.owners);
+  await app.retention.run();
   const { rows } = await app.database.pool.query<{ place_id: string }>(
     'select distinct place_id from place_counts where org_id = $1 order by 1',
     [who.orgId],

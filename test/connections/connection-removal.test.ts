@@ -1,6 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { newId } from '../../src/core/ids.ts';
-import { enforceRetention } from '../../src/platform/jobs/retention.ts';
 import type { TestApp } from '../support/app.ts';
 import { type OAuthServer, startOAuthServer } from '../support/oauth-server.ts';
 import { changesOf, eventsOf, type Person, register } from '../support/person.ts';
@@ -241,7 +240,7 @@ test.each(['workspaces', 'organizations'])('of %s, when they end for good and no
   const { pool, prisma } = app.database;
   const sweep = async (days: number) => {
     await pool.query(`update ${table} set deleted_at = now() - make_interval(days => $1) where id = $2`, [days, id]);
-    await enforceRetention(app.services.sql, app.owners);
+    await app.retention.run();
     await app.jobsDone();
   };
   await sweep(29);
@@ -262,7 +261,7 @@ test('a workspace and an organization stay until their connections were revoked'
   // the rules alone, as if the connections had come after the sweep
   for (const rule of app.owners.flatMap(({ retention }) => retention ?? [])) await app.services.sql.write(rule, []);
   expect((await leftOf(workspace)).ids).toEqual([workspace.id]);
-  await enforceRetention(app.services.sql, app.owners);
+  await app.retention.run();
   expect(await prisma.organization.findUnique({ where: { id: ann.orgId } })).toBeNull();
 });
 

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { enforceRetention } from '../../src/platform/jobs/retention.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Person, register } from '../support/person.ts';
 import { logQueries, type QueryLog } from '../support/query-log.ts';
@@ -85,7 +84,7 @@ test('a workspace that ends for good loses a large graph in parts', async () => 
   const deleted = (days: number) => ({ deletedAt: new Date(Date.now() - days * 24 * 3_600_000) });
   await prisma.workspace.update({ where: { id: other.workspaceId }, data: deleted(29) });
   await prisma.workspace.update({ where: { id: who.workspaceId }, data: deleted(31) });
-  expect(await parts(() => enforceRetention(app.services.sql, app.owners))).toBe(3);
+  expect(await parts(() => app.retention.run())).toBe(3);
   expect(await left(graph)).toEqual([0, 0, 0]);
   expect(await left(kept)).toEqual([1, 0, 0]);
   expect(await prisma.workspace.findUnique({ where: { id: who.workspaceId } })).toBeNull();

@@ -2,7 +2,6 @@ import { existsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
-import { enforceRetention } from '../../src/platform/jobs/retention.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Person, register } from '../support/person.ts';
 import { waitFor, waitUntil } from '../support/wait.ts';
@@ -149,7 +148,7 @@ describe('background tasks', () => {
       where: { id: gone.userId },
       data: { isActive: false, deactivatedAt: monthAgo },
     });
-    await enforceRetention(app.services.sql, app.owners);
+    await app.retention.run();
     expect(await app.database.prisma.workspace.findUnique({ where: { id: gone.workspaceId } })).toBeNull();
     expect(await app.database.prisma.workspace.findUnique({ where: { id: kept.workspaceId } })).not.toBeNull();
     const purged = await app.database.prisma.user.findUniqueOrThrow({ where: { id: gone.userId } });
@@ -171,10 +170,10 @@ describe('retention', () => {
     const withoutPassword = { isActive: false, passwordHash: null, fullName: 'Somebody' };
     await prisma.user.update({ where: { id: elsewhere.userId }, data: { ...withoutPassword, deactivatedAt: ago(31) } });
     await prisma.user.update({ where: { id: suspended.userId }, data: withoutPassword });
-    await enforceRetention(app.services.sql, app.owners);
+    await app.retention.run();
     const purged = await prisma.user.findUniqueOrThrow({ where: { id: elsewhere.userId } });
     expect([purged.email, purged.fullName]).toEqual([`deleted-${elsewhere.userId}@invalid`, null]);
-    await enforceRetention(app.services.sql, app.owners);
+    await app.retention.run();
     expect(await prisma.user.findUniqueOrThrow({ where: { id: elsewhere.userId } })).toEqual(purged);
     const kept = await prisma.user.findUniqueOrThrow({ where: { id: suspended.userId } });
     expect([kept.email, kept.fullName]).toEqual([suspended.email, 'Somebody']);
@@ -206,7 +205,7 @@ describe('retention', () => {
         data: { timestamp: ago(days) },
         select: { id: true },
       });
-    await enforceRetention(app.services.sql, app.owners);
+    await app.retention.run();
     const keptEvents = await prisma.event.findMany({
       where: { id: { in: events.map(({ id }) => id) } },
       orderBy: { seq: 'asc' },
@@ -227,7 +226,7 @@ describe('retention', () => {
     await prisma.workspace.update({ where: { id: alone!.workspaceId }, data: { deletedAt: ago(31) } });
     await prisma.organization.update({ where: { id: withAll!.orgId }, data: { deletedAt: ago(31) } });
     await prisma.workspace.update({ where: { id: young!.workspaceId }, data: { deletedAt: ago(29) } });
-    await enforceRetention(app.services.sql, app.owners);
+    await app.retention.run();
     expect(accounts.map((account) => existsSync(folder(account)))).toEqual([false, false, true, true]);
     expect(
       await prisma.workspace.count({ where: { id: { in: accounts.map((account) => account.workspaceId) } } }),
@@ -239,7 +238,7 @@ describe('retention', () => {
     const counters = ({ orgId }: Person) => app.database.prisma.resourceCount.count({ where: { orgId } });
     expect(await counters(gone)).toBeGreaterThan(0);
     await app.database.prisma.organization.update({ where: { id: gone.orgId }, data: { deletedAt: ago(31) } });
-    await enforceRetention(app.services.sql, app.owners);
+    await app.retention.run();
     expect(await app.database.prisma.organization.findUnique({ where: { id: gone.orgId } })).toBeNull();
     expect(await counters(gone)).toBe(0);
     expect(await counters(kept)).toBeGreaterThan(0);

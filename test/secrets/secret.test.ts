@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { enforceRetention } from '../../src/platform/jobs/retention.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { caller, changesOf, colleague, eventsOf, type Person, register } from '../support/person.ts';
 import { issueToken } from '../support/tokens.ts';
@@ -718,7 +717,7 @@ test('soft-deleted secrets are gone after 30 days', async () => {
   await app.database.pool.query(`update secrets set deleted_at = now() - interval '31 days' where id = $1`, [
     old.secret_id,
   ]);
-  await enforceRetention(app.services.sql, app.owners);
+  await app.retention.run();
   const left = await app.database.prisma.secret.findMany({ where: { orgId: ann.orgId }, select: { id: true } });
   expect(left).toEqual([{ id: recent.secret_id }]);
 });

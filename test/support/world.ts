@@ -225,7 +225,7 @@ async function fill(app: TestApp, world: World, method: string, path: string, wi
  * The id of a path variable, made by the route that makes such things: for `…/apps/{app_id}` that is `POST …/apps`. Ids
  * of the outer path are made first.
  */
-async function makeId(app: TestApp, world: World, variable: string): Promise<void> {
+export async function makeId(app: TestApp, world: World, variable: string): Promise<void> {
   const ids = world.ids as Record<string, string>;
   if (ids[variable] !== undefined || sharedIds[variable] !== undefined) return;
   const maker = makerOf(variable);
