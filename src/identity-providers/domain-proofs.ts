@@ -196,6 +196,7 @@ async function lock(
   { orgId, id, domain }: Named,
 ): Promise<{ row: IdentityProviderDomain; organization: string }> {
   await tx.lock('identity_providers', { id, orgId }, 'no key update', () => notFound('identity_provider', id));
+  await tx.expectVersion({ table: 'identity_providers', key: { id } });
   const row = await tx.lock('identity_provider_domains', { domain, identityProviderId: id }, 'no key update', () =>
     invalidInput(['input', 'domain'], "it is none of the provider's 'verifiedDomains': add it there first"),
   );

@@ -1,0 +1,137 @@
+import { expect } from 'vitest';
+import { startOAuthServer } from '../oauth-server.ts';
+import { caller } from '../person.ts';
+import { startTarget } from '../target-server.ts';
+import { makeClient, makeInstance, makeMarkedInstance, makeTool } from '../tool-instance.ts';
+import type { InputCase, Lab } from './input-case.ts';
+import { mutateOk } from './input-trials.ts';
+import { leftOut } from './input-values.ts';
+
+/** An authorization that was begun at a provider, and what the provider sends back. */
+async function begun({ app, world, closeLater }: Lab): Promise<{ code: string; state: string }> {
+  const server = await startOAuthServer();
+  closeLater(server);
+  const owner = caller(app, world.accounts.owner);
+  const client = await makeClient(owner, server);
+  const toolInstanceId = await makeInstance(owner, { toolId: await makeTool(owner, server.service), client });
+  const given = { orgId: owner.orgId, workspaceId: owner.workspaceId, input: { toolInstanceId } };
+  const started = await mutateOk(app, 'initiateWorkspaceConnection', given, owner.accessToken);
+  const { authorizationUrl, state } = started as { authorizationUrl: string; state: string };
+  return { code: server.consent(authorizationUrl), state };
+}
+
+/** The key that is given is the one that the service uses at the provider, in its place. */
+const usesKey =
+  (mutation: string, place: { namespaceId?: string }) =>
+  async ({ app, world }: Lab): Promise<void> => {
+    const { org_id: orgId, workspace_id: workspaceId, namespace_id } = world.ids;
+    const namespaceId = place.namespaceId === undefined ? null : namespace_id!;
+    const toolInstanceId = await makeMarkedInstance(app, world);
+    const apiKey = `key of ${toolInstanceId}`;
+    const given = { orgId, workspaceId, ...(namespaceId && { namespaceId }), input: { toolInstanceId, apiKey } };
+    await mutateOk(app, mutation, given, world.accounts.owner.accessToken);
+    const use = { orgId: orgId!, toolInstanceId, namespaceId };
+    expect(await app.services.connectionCredentials.credentialFor(use)).toMatchObject({ secret: apiKey });
+  };
+
+const newInstance = async ({ app, world }: Lab) => ({
+  given: { input: { toolInstanceId: await makeMarkedInstance(app, world) } },
+});
+
+/** An instance whose two actions call a server that tells what it was asked. */
+async function callable({ app, world, closeLater }: Lab) {
+  const server = await startTarget((_request, response) => response.end('{}'));
+  closeLater(server);
+  const { orgId, workspaceId, accessToken } = world.accounts.owner;
+  const id = await makeMarkedInstance(app, world);
+  const url_template = `http://127.0.0.1:${server.port}/{{word}}`;
+  const parameters = [{ name: 'word', default: 'usual' }];
+  const actions = ['one', 'two'].map((name) => ({ name, method: 'GET', url_template, parameters, is_read_only: true }));
+  await app.database.pool.query(
+    `update tools set action_schemas = $2, credential_schema = '[]', supports_connection = false
+      where id = (select tool_id from tool_instances where id = $1)`,
+    [id, JSON.stringify(actions)],
+  );
+  const test = async (input: object) =>
+    (await mutateOk(app, 'testToolInstance', { orgId, workspaceId, id, input }, accessToken)) as {
+      details: Record<string, unknown>;
+    };
+  return { server, test };
+}
+
+/** An instance of a tool that lets its instances have actions of their own, made or changed so that it has one. */
+const hasCustomAction =
+  (isChanged: boolean) =>
+  async ({ app, world }: Lab): Promise<void> => {
+    const { orgId, workspaceId, accessToken } = world.accounts.owner;
+    const toolId = await makeTool(caller(app, world.accounts.owner));
+    await mutateOk(app, 'updateTool', { orgId, id: toolId, input: { customActionType: 'custom_rest' } }, accessToken);
+    const customActions = [{ name: 'more', method: 'GET', url_template: 'https://example.test/more' }];
+    const place = { orgId, workspaceId };
+    const input = { toolId, name: 'with actions', ...(isChanged ? {} : { customActions }) };
+    const made = (await mutateOk(app, 'createToolInstance', { ...place, input }, accessToken)) as { id: string };
+    const given = { ...place, id: made.id, input: { customActions } };
+    const read = isChanged ? await mutateOk(app, 'updateToolInstance', given, accessToken) : made;
+    expect(read).toMatchObject({ customActions });
+  };
+
+/** Fields of an instance that only make sense together with its tool. */
+const instanceVariant = { 'input.mcpActionFilter': ['get'], 'input.customActions': leftOut };
+
+/** Tool instances, their connections and their calls. */
+export const connectionCases: Readonly<Record<string, InputCase>> = {
+  createNamespaceConnection: {
+    prepare: newInstance,
+    effects: { 'input.apiKey': usesKey('createNamespaceConnection', { namespaceId: 'its' }) },
+  },
+  createWorkspaceConnection: {
+    prepare: newInstance,
+    effects: { 'input.apiKey': usesKey('createWorkspaceConnection', {}) },
+  },
+  initiateNamespaceConnection: { prepare: newInstance },
+  initiateWorkspaceConnection: { prepare: newInstance },
+  exchangeConnection: {
+    prepare: async (lab) => ({ given: await begun(lab) }),
+    demands: { code: 'nobody-was-given-this-code', state: 'nobody-began-this' },
+  },
+  createToolInstance: {
+    variants: () => [{ ...instanceVariant, 'input.authMode': 'oauth2' }],
+    effects: { 'input.customActions': hasCustomAction(false) },
+  },
+  updateToolInstance: {
+    variants: () => [{ ...instanceVariant, 'input.authMode': 'api_key' }],
+    effects: { 'input.customActions': hasCustomAction(true) },
+  },
+  testToolInstance: {
+    effects: {
+      'input.action': async (lab) => {
+        const { test } = await callable(lab);
+        for (const action of ['one', 'two']) expect((await test({ action })).details).toMatchObject({ action });
+      },
+      'input.parameters': async (lab) => {
+        const { server, test } = await callable(lab);
+        await test({ action: 'one', parameters: { word: 'unusual' } });
+        expect(server.requests.map(({ path }) => path)).toEqual(['/unusual']);
+      },
+      'input.dryRun': async (lab) => {
+        const { server, test } = await callable(lab);
+        await test({ action: 'one', dryRun: true });
+        expect(server.requests).toEqual([]);
+        await test({ action: 'one', dryRun: false });
+        expect(server.requests).toHaveLength(1);
+      },
+    },
+  },
+  upgradeToolInstance: {
+    prepare: async ({ app, world }) => {
+      await app.database.pool.query(
+        `update tools set current_schema_version = current_schema_version + 1
+          where id = (select tool_id from tool_instances where id = $1)`,
+        [world.ids.instance_id],
+      );
+      return { given: { id: world.ids.instance_id } };
+    },
+    readAs: { 'input.configuration': 'instance.configuration' },
+  },
+  updateTool: { variants: () => [{ 'input.minSchemaVersion': leftOut }, { 'input.minSchemaVersion': 2 }] },
+};

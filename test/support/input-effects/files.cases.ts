@@ -1,0 +1,80 @@
+import type { InputCase, Lab } from './input-case.ts';
+import { mutateOk } from './input-trials.ts';
+import { leftOut } from './input-values.ts';
+
+/** Where files of the world belong. */
+const placeOf = ({ world }: Lab) => {
+  const { org_id: orgId, workspace_id: workspaceId, namespace_id: namespaceId } = world.ids;
+  return { orgId, workspaceId, namespaceId };
+};
+
+/** Sends a file. @returns its id */
+async function sent(lab: Lab, content: string, input: object = { fileName: 'a.txt' }): Promise<string> {
+  const { app, world } = lab;
+  const made = await mutateOk(app, 'createUpload', { ...placeOf(lab), input }, world.accounts.owner.accessToken);
+  const { file, url } = made as { file: string; url: string };
+  await app.server.inject({ method: 'PUT', url: new URL(url).pathname, payload: content });
+  return file;
+}
+
+/** The artifact of a file. */
+const finished = async (lab: Lab, file: string) =>
+  (await mutateOk(
+    lab.app,
+    'finishUpload',
+    { ...placeOf(lab), input: { file, name: 'A file' } },
+    lab.world.accounts.owner.accessToken,
+  )) as { id: string; fileName: string; mimeType: string; sizeBytes: number };
+
+const assertEqual = (read: unknown, given: unknown): void => {
+  if (read !== given) throw new Error(`It is ${JSON.stringify(read)}, not ${JSON.stringify(given)}.`);
+};
+
+/** Artifacts and the files that they are made of. */
+export const fileCases: Readonly<Record<string, InputCase>> = {
+  createArtifact: {
+    variants: ({ world }) => [
+      { 'input.isPinned': true, 'input.mimeType': 'text/x-other', 'input.ttlSeconds': 90_000 },
+      { 'input.rootArtifactId': world.ids.artifact_id, 'input.isPinned': true },
+    ],
+  },
+  updateArtifact: {
+    variants: () => [{ 'input.isPinned': true, 'input.mimeType': 'text/x-other', 'input.ttlSeconds': 90_000 }],
+  },
+  createUpload: {
+    effects: {
+      'input.fileName': async (lab) => {
+        const fileName = `f${lab.world.next()}.txt`;
+        assertEqual((await finished(lab, await sent(lab, 'text', { fileName }))).fileName, fileName);
+      },
+      'input.contentType': async (lab) => {
+        for (const contentType of ['text/csv', 'text/markdown']) {
+          const file = await sent(lab, 'text', { fileName: 'without-ending', contentType });
+          assertEqual((await finished(lab, file)).mimeType, contentType);
+        }
+      },
+    },
+  },
+  finishUpload: {
+    prepare: async (lab) => ({ given: { input: { file: await sent(lab, 'text') } } }),
+    variants: async (lab) => [
+      { 'input.ttlSeconds': 90_000 },
+      { 'input.rootArtifactId': (await finished(lab, await sent(lab, 'first'))).id, 'input.threadId': leftOut },
+    ],
+    effects: {
+      'input.file': async (lab) => {
+        const [short, long] = [await sent(lab, 'short'), await sent(lab, 'much longer')];
+        assertEqual((await finished(lab, short)).sizeBytes, 5);
+        assertEqual((await finished(lab, long)).sizeBytes, 11);
+      },
+    },
+  },
+  promoteArtifact: {
+    prepare: async (lab) => {
+      const given = { ...placeOf(lab), input: { name: 'To be promoted', content: 'x' } };
+      const made = await mutateOk(lab.app, 'createArtifact', given, lab.world.accounts.owner.accessToken);
+      return { given: { id: (made as { id: string }).id } };
+    },
+    readAs: { 'input.name': 'promotedToSource.name', 'input.description': 'promotedToSource.description' },
+  },
+};

@@ -1,0 +1,17 @@
+import { accountCases } from './accounts.cases.ts';
+import { connectionCases } from './connections.cases.ts';
+import { fileCases } from './files.cases.ts';
+import type { InputCase } from './input-case.ts';
+import { resourceCases } from './resources.cases.ts';
+import { runCases } from './runs.cases.ts';
+import { signInCases } from './sign-in.cases.ts';
+
+/** THE place to add what a new field of an input does, in the file of its subject. */
+export const inputCases: Readonly<Record<string, InputCase>> = {
+  ...accountCases,
+  ...connectionCases,
+  ...fileCases,
+  ...resourceCases,
+  ...runCases,
+  ...signInCases,
+};
