@@ -206,6 +206,7 @@ builder.mutationFields((t) => ({
       'Issues an API token. A program that uses it acts as the caller, and never with more permissions than ' +
       'the caller has.',
     authorize: { organization: 'organization:access', service: 'api_token:create' },
+    emits: ['api_token.created'],
     args: { ...organizationArgs(), ...inputArg(CreateApiTokenInput, 'The token.') },
     resolve: ({ organization }, { input }, { actor, services }) =>
       services.apiTokens.create(actor, organization, input),
@@ -215,6 +216,8 @@ builder.mutationFields((t) => ({
       "Revokes one of the caller's own API tokens immediately, together with the tokens it was refreshed from " +
       'and to and all tokens that these created.',
     authorize: { organization: 'api_token:revoke' },
+    emits: ['api_token.revoked'],
+    mayEmit: ['app_token.revoked'],
     args: { ...target(), ...versionArg() },
     resolve: ({ organization }, { id }, { actor, services }) => services.apiTokens.revoke(actor, organization, id),
   }),
@@ -224,6 +227,7 @@ builder.mutationFields((t) => ({
       'refreshed from and to and all tokens that these created.',
     authorize: { organization: 'api_token:manage' },
     activity: { action: 'revoke', resourceType: 'api_token' },
+    mayEmit: ['api_token.revoked', 'app_token.revoked'],
     args: { ...target(), ...versionArg() },
     resolve: ({ organization }, { id }, { actor, services }) => services.apiTokens.revokeAny(actor, organization, id),
   }),
@@ -234,6 +238,7 @@ builder.mutationFields((t) => ({
       'the request within a minute returns the same pair. Later reuse revokes the whole token family.',
     authorize: 'public',
     activity: { action: 'refresh', resourceType: 'api_token' },
+    mayEmit: ['api_token.refreshed', 'app_token.refreshed'],
     isCredential: true,
     args: { ...organizationArgs(), ...inputArg(RefreshApiTokenInput, 'The refresh token.') },
     resolve: (_root, { orgId, input: { refreshToken, gracePeriodSeconds } }, { caller, services }) =>

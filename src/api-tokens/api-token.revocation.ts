@@ -58,7 +58,9 @@ export async function revokeTokens(
     where id = any(${ids}) and ${ALIVE}
     returning id, org_id as "orgId", app_id as "appId", workspace_id as "workspaceId", token_type as "tokenType",
       token_hash as "tokenHash", created_by_user_id as "userId", name, prefix, revoked_reason as reason`);
-  for (const row of revoked) {
+  // the last record names the request: that of the token that the request names, if it names one
+  const isNamed = ({ id }: Revoked) => 'id' in target && id === target.id;
+  for (const row of [...revoked.filter((row) => !isNamed(row)), ...revoked.filter(isNamed)]) {
     const { userId, name, prefix: of, reason: why } = row;
     recordChange(tx, 'revoke', resourceOf(row), row, { reason: why }, { userIds: [userId], name, of, reason: why });
   }

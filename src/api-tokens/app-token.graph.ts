@@ -43,6 +43,7 @@ builder.mutationFields((t) => ({
     type: IssuedApiToken,
     description: 'Issues an app token. A program that uses it acts for the caller, only in this app and its workspace.',
     authorize: { organization: 'organization:access', service: 'app_token:create' },
+    emits: ['app_token.created'],
     args: { ...appArgs(), ...inputArg(CreateApiTokenInput, 'The token.') },
     resolve: ({ organization }, { appId, input }, { actor, services }) =>
       services.apiTokens.createForApp(actor, organization, appId, input),
@@ -52,6 +53,7 @@ builder.mutationFields((t) => ({
       'Revokes a token of an app immediately, together with the tokens it was refreshed from and to and all ' +
       'tokens that these created.',
     authorize: { organization: 'organization:access', service: 'app_token:revoke' },
+    emits: ['app_token.revoked'],
     args: { ...appArgs(), ...idArg('The token.'), ...versionArg() },
     resolve: ({ organization }, { appId, id }, { actor, services }) =>
       services.apiTokens.revokeOfApp(actor, organization, appId, id),

@@ -51,6 +51,7 @@ builder.mutationFields((t) => ({
     type: App,
     description: 'Creates an app.',
     authorize: { workspace: 'app:create' },
+    emits: ['app.created'],
     args: { ...workspaceArgs(), ...inputArg(CreateAppInput, 'The app.') },
     resolve: ({ workspace }, { input }, { actor, services }) => services.apps.create(actor, workspace, input),
   }),
@@ -58,12 +59,15 @@ builder.mutationFields((t) => ({
     type: App,
     description: 'Changes an app.',
     authorize: { workspace: 'app:update' },
+    emits: ['app.updated'],
     args: { ...target(), ...inputArg(UpdateAppInput), ...versionArg() },
     resolve: ({ workspace }, { id, input }, { actor, services }) => services.apps.update(actor, workspace, id, input),
   }),
   deleteApp: t.boolean({
     description: 'Deletes an app and its releases.',
     authorize: { workspace: 'app:delete' },
+    emits: ['app.deleted'],
+    mayEmit: ['deployment.removed'],
     args: { ...target(), ...versionArg() },
     resolve: async ({ workspace }, { id }, { actor, services }) => {
       await services.apps.delete(actor, workspace, id);

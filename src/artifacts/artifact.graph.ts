@@ -230,6 +230,7 @@ builder.mutationFields((t) => ({
     type: Artifact,
     description: 'Creates an artifact; with `rootArtifactId`, the next version of one.',
     authorize: { workspace: 'artifact:create', in: 'namespace' },
+    mayEmit: ['artifact.created', 'artifact.updated', 'artifact.version_created'],
     args: { ...namespaceArgs(), ...inputArg(CreateArtifactInput, 'The artifact.') },
     resolve: ({ namespace }, { input }, { actor, services }) => services.artifacts.create(actor, namespace, input),
   }),
@@ -239,6 +240,8 @@ builder.mutationFields((t) => ({
       'Changes an artifact. Another content is its next version. Members may change only the artifacts that they ' +
       'created.',
     authorize: { workspace: 'artifact:update', in: 'namespace' },
+    emits: ['artifact.updated'],
+    mayEmit: ['artifact.version_created'],
     args: { ...target(), ...inputArg(UpdateArtifactInput), ...versionArg() },
     resolve: ({ namespace }, { id, input }, { actor, services }) =>
       services.artifacts.update(actor, namespace, id, input),
@@ -248,6 +251,8 @@ builder.mutationFields((t) => ({
       'Deletes a version; the latest together with all others. Members may delete only the artifacts that they ' +
       'created.',
     authorize: { workspace: 'artifact:delete', in: 'namespace' },
+    emits: ['artifact.deleted'],
+    mayEmit: ['source.deleted'],
     args: { ...target(), ...versionArg() },
     resolve: ({ namespace }, { id }, { actor, services }) => services.artifacts.delete(actor, namespace, id),
   }),
@@ -255,6 +260,7 @@ builder.mutationFields((t) => ({
     type: PromoteArtifactResult,
     description: 'Makes an artifact a source of the workspace. If it is one already, that is the result.',
     authorize: { workspace: 'artifact:promote', in: 'namespace' },
+    emits: ['artifact.promoted', 'source.created'],
     args: {
       ...target(),
       input: t.arg({ type: PromoteArtifactInput, description: 'What differs from the artifact.' }),

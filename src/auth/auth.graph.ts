@@ -180,6 +180,9 @@ builder.mutationFields((t) => ({
       'Creates an account and signs it in. The account gets its own organization with a default workspace, or joins ' +
       'the organization of the invitation.',
     authorize: 'public',
+    activity: { action: 'create', resourceType: 'user', byService: true },
+    emits: ['organization_member.created'],
+    mayEmit: ['organization.created', 'workspace.created', 'invitation.accepted', 'workspace_member.created'],
     isCredential: true,
     args: { input: t.arg({ type: RegisterInput, required: true, description: 'The account.' }) },
     resolve: (_root, { input }, { caller, services }) => services.registration.register(caller, input),
@@ -188,6 +191,7 @@ builder.mutationFields((t) => ({
     type: SignInResult,
     description: 'Signs in with a user name or e-mail address and a password.',
     authorize: 'public',
+    activity: { action: 'login', resourceType: 'user', byService: true },
     isCredential: true,
     args: { input: t.arg({ type: LoginInput, required: true, description: 'The name and the password.' }) },
     resolve: (_root, { input }, { caller, services }) => services.auth.login(caller, input),
@@ -198,6 +202,7 @@ builder.mutationFields((t) => ({
       'Exchanges a refresh token for the next token pair. Repeating this within a minute returns the same ' +
       'refresh token, even if it was used in the meantime. Later reuse ends the session.',
     authorize: 'public',
+    activity: { action: 'refresh', resourceType: 'user', byService: true },
     isCredential: true,
     args: { input: t.arg({ type: RefreshInput, required: true, description: 'The refresh token.' }) },
     resolve: (_root, { input }, { caller, services }) => services.auth.refresh(caller, input.refreshToken),
@@ -225,6 +230,8 @@ builder.mutationFields((t) => ({
       'that it changes to. The token works once. The first verification of an account revokes the API tokens that ' +
       'were created before it, unless the request comes from a session of that account.',
     authorize: 'public',
+    activity: { action: 'update', resourceType: 'user', byService: true },
+    mayEmit: ['api_token.revoked', 'app_token.revoked'],
     isCredential: true,
     args: { input: t.arg({ type: TokenInput, required: true, description: 'The token.' }) },
     resolve: async (_root, { input }, { caller, services }) => {
@@ -259,6 +266,8 @@ builder.mutationFields((t) => ({
       'Sets a new password with the mailed token and ends all sessions. A mail lists the API tokens that keep ' +
       'working. If the address was never verified before, they are revoked instead.',
     authorize: 'public',
+    activity: { action: 'update', resourceType: 'user', byService: true },
+    mayEmit: ['api_token.revoked', 'app_token.revoked'],
     isCredential: true,
     args: {
       input: t.arg({ type: ResetPasswordInput, required: true, description: 'The token and the new password.' }),
@@ -273,6 +282,7 @@ builder.mutationFields((t) => ({
       "Sets a new password and ends the caller's other sessions. A mail lists the API tokens that keep working.",
     authorize: { session: 'user:update' },
     activity: { action: 'update', resourceType: 'user' },
+    mayEmit: ['api_token.revoked', 'app_token.revoked'],
     isCredential: true,
     args: {
       input: t.arg({ type: ChangePasswordInput, required: true, description: 'The current and the new password.' }),

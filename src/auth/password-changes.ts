@@ -18,6 +18,8 @@ const NAMED_TOKENS = 10;
 interface Ending {
   /** The session to keep. */
   keptSessionId?: string;
+  /** Where the change is recorded: the organization that the user works in; `null` if nobody is signed in. */
+  orgId: string | null;
   revokesTokens: boolean;
 }
 
@@ -58,7 +60,10 @@ export class PasswordChanges {
       // whoever has the link has the address, so it is verified too
       tx.update('users', { id: user.id }, { passwordHash, isVerified: true });
       if (!user.isVerified) removeUnprovenLinks(tx, user);
-      await this.#end(tx, user, 'password_reset', { revokesTokens: isAsked === true || !user.isVerified });
+      await this.#end(tx, user, 'password_reset', {
+        orgId: null,
+        revokesTokens: isAsked === true || !user.isVerified,
+      });
     });
     await this.#lockout.succeeded(known.userId);
   }
@@ -72,7 +77,7 @@ export class PasswordChanges {
     input: { currentPassword: string; newPassword: string; revokeTokens?: boolean | null },
   ): Promise<void> {
     const { prisma, changes, passwords, currentPassword, config } = this.#deps;
-    const { userId, sessionId } = sessionOf(actor, 'user:update');
+    const { userId, sessionId, orgId } = sessionOf(actor, 'user:update');
     const currentHash = await currentPassword.check(userId, input.currentPassword);
     const owner = await prisma.user.findUniqueOrThrow({ where: { id: userId } });
     await ensureGoodPassword(input.newPassword, owner, config.passwordBlocklist, ['input', 'newPassword']);
@@ -81,7 +86,7 @@ export class PasswordChanges {
       // somebody else may have changed it meanwhile
       tx.change('users', { id: userId, passwordHash: currentHash }, { passwordHash }, unauthenticated);
       const revokesTokens = input.revokeTokens === true;
-      await this.#end(tx, owner, 'password_changed', { keptSessionId: sessionId, revokesTokens });
+      await this.#end(tx, owner, 'password_changed', { keptSessionId: sessionId, orgId, revokesTokens });
     });
   }
 
@@ -90,7 +95,7 @@ export class PasswordChanges {
     tx: Tx,
     user: User,
     reason: RevocationReason & ('password_reset' | 'password_changed'),
-    { keptSessionId, revokesTokens }: Ending,
+    { keptSessionId, orgId, revokesTokens }: Ending,
   ): Promise<void> {
     const { sessions, authentication, mail } = this.#deps;
     sessions.revokeAll(tx, user.id, reason, keptSessionId);
@@ -102,7 +107,7 @@ export class PasswordChanges {
       action: 'update',
       resourceType: 'user',
       resourceId: user.id,
-      orgId: null,
+      orgId,
       userId: user.id,
       metadata: {
         password: reason === 'password_reset' ? 'reset' : 'changed',

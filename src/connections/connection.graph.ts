@@ -215,6 +215,7 @@ builder.mutationFields((t) => ({
     description: `Starts the authorization of a tool instance for a namespace. ${INITIATE}`,
     authorize: { workspace: 'connection:create', in: 'namespace' },
     activity: { action: 'connect', resourceType: 'connection' },
+    mayEmit: ['connection.created', 'connection.updated'],
     args: { ...namespaceArgs(), ...inputArg(InitiateConnectionInput, 'What to connect.') },
     resolve: ({ namespace }, { input }, { actor, services }) =>
       services.connections.initiate(actor, namespace, input.toolInstanceId),
@@ -224,6 +225,7 @@ builder.mutationFields((t) => ({
     description: `Starts the authorization of a tool instance for the whole workspace. ${INITIATE}`,
     authorize: { workspace: 'connection:create' },
     activity: { action: 'connect', resourceType: 'connection' },
+    mayEmit: ['connection.created', 'connection.updated'],
     args: { ...workspaceArgs(), ...inputArg(InitiateConnectionInput, 'What to connect.') },
     resolve: ({ workspace }, { input }, { actor, services }) =>
       services.connections.initiate(actor, workspace, input.toolInstanceId),
@@ -235,6 +237,7 @@ builder.mutationFields((t) => ({
       'works once, for ten minutes, for the user who started the authorization and may still connect the instance.',
     authorize: 'signedIn',
     activity: { action: 'connect', resourceType: 'connection' },
+    emits: ['connection.updated'],
     isCredential: true,
     mayFail: ['RESOURCE_NOT_FOUND', 'UPSTREAM_ERROR', 'UPSTREAM_TIMEOUT'],
     args: builder.args((of) => ({
@@ -256,6 +259,7 @@ builder.mutationFields((t) => ({
     description: `Connects a tool instance with an API key for a namespace. ${BY_KEY}`,
     authorize: { workspace: 'connection:create', in: 'namespace' },
     activity: { action: 'connect', resourceType: 'connection' },
+    mayEmit: ['connection.created', 'connection.updated'],
     args: { ...namespaceArgs(), ...inputArg(CreateConnectionInput, 'What to connect.') },
     resolve: ({ namespace }, { input }, { actor, services }) =>
       services.connections.createByKey(actor, namespace, input.toolInstanceId, input.apiKey),
@@ -265,6 +269,7 @@ builder.mutationFields((t) => ({
     description: `Connects a tool instance with an API key for the whole workspace. ${BY_KEY}`,
     authorize: { workspace: 'connection:create' },
     activity: { action: 'connect', resourceType: 'connection' },
+    mayEmit: ['connection.created', 'connection.updated'],
     args: { ...workspaceArgs(), ...inputArg(CreateConnectionInput, 'What to connect.') },
     resolve: ({ workspace }, { input }, { actor, services }) =>
       services.connections.createByKey(actor, workspace, input.toolInstanceId, input.apiKey),
@@ -274,6 +279,7 @@ builder.mutationFields((t) => ({
     description: `Deletes the connection of a tool instance in a namespace. ${DELETE}`,
     authorize: { workspace: 'connection:delete', in: 'namespace' },
     activity: { action: 'disconnect', resourceType: 'connection' },
+    emits: ['connection.deleted'],
     args: { ...namespaceArgs(), ...ofInstance(), ...versionArg('the connection') },
     resolve: ({ namespace }, { toolInstanceId }, { actor, services }) =>
       services.connections.delete(actor, namespace, toolInstanceId),
@@ -283,6 +289,7 @@ builder.mutationFields((t) => ({
     description: `Deletes the connection of a tool instance for the whole workspace. ${DELETE}`,
     authorize: { workspace: 'connection:delete' },
     activity: { action: 'disconnect', resourceType: 'connection' },
+    emits: ['connection.deleted'],
     args: { ...workspaceArgs(), ...ofInstance(), ...versionArg('the connection') },
     resolve: ({ workspace }, { toolInstanceId }, { actor, services }) =>
       services.connections.delete(actor, workspace, toolInstanceId),

@@ -293,6 +293,7 @@ builder.mutationFields((t) => ({
     type: Entity,
     description: 'Creates an entity.',
     authorize: { workspace: 'entity:create', in: ['app', 'namespace'] },
+    emits: ['entity.created'],
     args: { ...appNamespaceArgs(), ...inputArg(CreateEntityInput, 'The entity.') },
     resolve: ({ appNamespace }, { input }, { actor, services }) => services.entities.create(actor, appNamespace, input),
   }),
@@ -300,6 +301,7 @@ builder.mutationFields((t) => ({
     type: Entity,
     description: 'Changes an entity.',
     authorize: { workspace: 'entity:update', in: ['app', 'namespace'] },
+    emits: ['entity.updated'],
     args: { ...appNamespaceArgs(), ...idArg('The entity.'), ...inputArg(UpdateEntityInput), ...versionArg() },
     resolve: ({ appNamespace }, { id, input }, { actor, services }) =>
       services.entities.update(actor, appNamespace, id, input),
@@ -307,6 +309,7 @@ builder.mutationFields((t) => ({
   deleteEntity: t.boolean({
     description: 'Deletes an entity with its relations.',
     authorize: { workspace: 'entity:delete', in: ['app', 'namespace'] },
+    emits: ['entity.deleted'],
     args: { ...appNamespaceArgs(), ...idArg('The entity.'), ...versionArg() },
     resolve: ({ appNamespace }, { id }, { actor, services }) => services.entities.delete(actor, appNamespace, id),
   }),
@@ -317,6 +320,7 @@ builder.mutationFields((t) => ({
       'nothing changes. Returns the relation as its source sees it.',
     authorize: { workspace: 'entity:update', in: ['app', 'namespace'] },
     activity: { action: 'relate', resourceType: 'entity' },
+    emits: ['entity.related'],
     args: { ...appNamespaceArgs(), ...inputArg(RelateEntitiesInput, 'The relation.') },
     resolve: ({ appNamespace }, { input }, { actor, services }) => services.entities.relate(actor, appNamespace, input),
   }),
@@ -324,6 +328,7 @@ builder.mutationFields((t) => ({
     description: 'Deletes a relation between two entities.',
     authorize: { workspace: 'entity:update', in: ['app', 'namespace'] },
     activity: { action: 'unrelate', resourceType: 'entity' },
+    emits: ['entity.unrelated'],
     args: {
       ...appNamespaceArgs(),
       relationId: t.arg.id({ required: true, description: 'The relation, `rel_…`.' }),

@@ -150,6 +150,7 @@ builder.mutationFields((t) => ({
     description: 'Deploys a release of an app to an environment, in place of the release that is deployed there.',
     authorize: { workspace: 'deployment:create' },
     activity: { action: 'deploy', resourceType: 'deployment' },
+    mayEmit: ['deployment.created', 'deployment.rolled_back'],
     args: {
       ...environmentArgs(),
       ...inputArg(DeployReleaseInput, 'The release.'),
@@ -165,6 +166,7 @@ builder.mutationFields((t) => ({
     description: 'Deploys the release of an app that is deployed in another environment of the workspace.',
     authorize: { workspace: 'deployment:create' },
     activity: { action: 'promote', resourceType: 'deployment' },
+    emits: ['deployment.created'],
     args: {
       ...environmentArgs(),
       ...inputArg(PromoteReleaseInput, 'The app, and the environment to take its release from.'),
@@ -180,6 +182,7 @@ builder.mutationFields((t) => ({
     description: 'Removes the deployed release of an app from an environment.',
     authorize: { workspace: 'deployment:delete', in: 'environment' },
     activity: { action: 'undeploy', resourceType: 'deployment' },
+    emits: ['deployment.removed'],
     args: {
       ...environmentArgs(),
       appId: t.arg.id({ required: true, description: 'The app.' }),

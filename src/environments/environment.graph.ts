@@ -111,6 +111,7 @@ builder.mutationFields((t) => ({
     type: EnvironmentResult,
     description: 'Creates an environment.',
     authorize: { workspace: 'environment:create' },
+    emits: ['environment.created'],
     args: { ...workspaceArgs(), ...inputArg(CreateEnvironmentInput, 'The environment.') },
     resolve: async ({ workspace }, { input }, { actor, services }) => ({
       message: 'Environment created successfully',
@@ -121,6 +122,7 @@ builder.mutationFields((t) => ({
     type: EnvironmentResult,
     description: 'Changes an environment.',
     authorize: { workspace: 'environment:update' },
+    emits: ['environment.updated'],
     args: { ...target(), ...inputArg(UpdateEnvironmentInput), ...versionArg() },
     resolve: async ({ workspace }, { id, input }, { actor, services }) => ({
       message: 'Environment updated successfully',
@@ -133,6 +135,8 @@ builder.mutationFields((t) => ({
       'Undeploys everything in an environment and deletes it with its secrets. The default environment can only be ' +
       'deleted last.',
     authorize: { workspace: 'environment:delete' },
+    emits: ['environment.deleted'],
+    mayEmit: ['deployment.removed', 'secret.deleted'],
     args: { ...target(), ...versionArg() },
     resolve: async ({ workspace }, { id }, { actor, services }) => {
       await services.environments.delete(actor, workspace, id);

@@ -145,6 +145,7 @@ builder.mutationField('reportExecution', (t) =>
       'the tokens that they make for the app.',
     authorize: { organization: 'organization:access', service: 'execution:create' },
     activity: { action: 'execute', resourceType: 'execution' },
+    mayEmit: ['execution.started', 'execution.stage_completed', 'execution.completed', 'execution.failed'],
     args: { ...workspaceArgs(), ...inputArg(ReportExecutionInput, 'The report.') },
     resolve: (_root, { input, ...place }, { actor, services }) => services.executions.report(actor, place, input),
   }),

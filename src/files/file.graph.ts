@@ -80,6 +80,7 @@ builder.mutationFields((t) => ({
       'Makes a file that was sent an artifact, or with `rootArtifactId` a new version of one. Files that are not ' +
       'used within two hours are removed.',
     authorize: { workspace: 'artifact:create', in: 'namespace' },
+    mayEmit: ['artifact.created', 'artifact.updated', 'artifact.version_created'],
     args: { ...namespaceArgs(), ...inputArg(UploadArtifactInput, 'The artifact.') },
     resolve: ({ namespace }, { input }, { actor, services }) => services.uploads.finish(actor, namespace, input),
   }),

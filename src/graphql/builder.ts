@@ -8,6 +8,7 @@ import type { Context } from './context.ts';
 import './plugins/access-plugin.ts';
 import './plugins/activity-plugin.ts';
 import './plugins/constraints-plugin.ts';
+import './plugins/events-plugin.ts';
 import './plugins/fresh-reads-plugin.ts';
 import './plugins/pages-plugin.ts';
 import './plugins/versions-plugin.ts';
@@ -31,7 +32,7 @@ export const builder = new SchemaBuilder<{
 }>({
   // plugins wrap from last to first: constraints are checked before access, except for anonymous callers, who learn
   // nothing about the input
-  plugins: ['freshReads', 'activity', 'constraints', 'access', 'pages', 'versions', PrismaPlugin],
+  plugins: ['freshReads', 'activity', 'constraints', 'access', 'events', 'pages', 'versions', PrismaPlugin],
   defaultFieldNullability: false,
   prisma: {
     // the plugin provides the types of rows; `Reads` reads the rows themselves (docs/decisions/0011)

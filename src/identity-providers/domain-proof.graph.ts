@@ -100,6 +100,7 @@ builder.mutationFields((t) => ({
     description:
       'Starts a proof that a domain is the own of the organization, in place of one that was started before.',
     authorize: { organization: 'identity_provider:update' },
+    emits: ['identity_provider.updated'],
     args: { ...target(), ...inputArg(StartDomainProofInput, 'The domain.'), ...versionArg('the provider') },
     resolve: ({ organization }, { id, input }, { actor, services }) =>
       services.domainProofs.start(actor, organization, id, { ...input, method: input.method as ProofMethod }),
@@ -108,6 +109,7 @@ builder.mutationFields((t) => ({
     type: IdentityProviderDomain,
     description: 'Looks for the proof of a domain. The domain is proven from then on, until the provider drops it.',
     authorize: { organization: 'identity_provider:update' },
+    emits: ['identity_provider.updated'],
     mayFail: ['UPSTREAM_TIMEOUT'],
     args: { ...target(), ...inputArg(CheckDomainProofInput, 'The domain.'), ...versionArg('the provider') },
     resolve: ({ organization }, { id, input }, { actor, services }) =>

@@ -55,6 +55,7 @@ builder.mutationFields((t) => ({
       'the account from then on. Never for an account above the caller, one that administers the platform, or one ' +
       'that belongs to other organizations too and whose domain is not proven. The user is told.',
     authorize: { organization: 'identity_provider:update' },
+    emits: ['identity_provider.updated'],
     args: { ...target(), ...inputArg(LinkIdentityInput, 'The link.') },
     resolve: ({ organization }, { id, input }, { actor, services }) =>
       services.identityLinks.link(actor, organization, id, input),
@@ -62,6 +63,7 @@ builder.mutationFields((t) => ({
   unlinkIdentity: t.boolean({
     description: 'Removes the link of a user, and ends the sessions that the provider made for them.',
     authorize: { organization: 'identity_provider:update' },
+    emits: ['identity_provider.updated'],
     args: { ...target(), userId: t.arg.id({ required: true, description: 'The user.' }) },
     resolve: ({ organization }, { id, userId }, { actor, services }) =>
       services.identityLinks.unlink(actor, organization, id, userId),

@@ -126,6 +126,7 @@ builder.mutationFields((t) => ({
     type: IdentityProvider,
     description: 'Adds a provider.',
     authorize: { organization: 'identity_provider:create' },
+    emits: ['identity_provider.created'],
     args: { ...organizationArgs(), ...inputArg(CreateIdentityProviderInput, 'The provider.') },
     resolve: ({ organization }, { input }, { actor, services }) =>
       services.identityProviders.create(actor, organization, input),
@@ -134,6 +135,7 @@ builder.mutationFields((t) => ({
     type: IdentityProvider,
     description: 'Changes a provider. Nobody may change one that grants a role above their own.',
     authorize: { organization: 'identity_provider:update' },
+    emits: ['identity_provider.updated'],
     args: { ...target(), ...inputArg(UpdateIdentityProviderInput), ...versionArg() },
     resolve: ({ organization }, { id, input }, { actor, services }) =>
       services.identityProviders.update(actor, organization, id, input),
@@ -143,6 +145,7 @@ builder.mutationFields((t) => ({
       'Deletes a provider with its links to accounts, and ends the sessions that it made. The accounts stay, with ' +
       'the roles that they have, also those that groups have granted: change them at the members if need be.',
     authorize: { organization: 'identity_provider:delete' },
+    emits: ['identity_provider.deleted'],
     args: { ...target(), ...versionArg() },
     resolve: ({ organization }, { id }, { actor, services }) =>
       services.identityProviders.delete(actor, organization, id),

@@ -78,6 +78,7 @@ builder.mutationFields((t) => ({
     type: Memory,
     description: 'Creates a memory.',
     authorize: { workspace: 'memory:create', in: ['app', 'namespace'] },
+    emits: ['memory.created'],
     args: { ...appNamespaceArgs(), ...inputArg(CreateMemoryInput, 'The memory.') },
     resolve: ({ appNamespace }, { input }, { actor, services }) => services.memories.create(actor, appNamespace, input),
   }),
@@ -85,6 +86,7 @@ builder.mutationFields((t) => ({
     type: Memory,
     description: 'Changes a memory.',
     authorize: { workspace: 'memory:update', in: ['app', 'namespace'] },
+    emits: ['memory.updated'],
     args: { ...appNamespaceArgs(), ...idArg('The memory.'), ...inputArg(UpdateMemoryInput), ...versionArg() },
     resolve: ({ appNamespace }, { id, input }, { actor, services }) =>
       services.memories.update(actor, appNamespace, id, input),
@@ -92,6 +94,7 @@ builder.mutationFields((t) => ({
   deleteMemory: t.boolean({
     description: 'Deletes a memory.',
     authorize: { workspace: 'memory:delete', in: ['app', 'namespace'] },
+    emits: ['memory.deleted'],
     args: { ...appNamespaceArgs(), ...idArg('The memory.'), ...versionArg() },
     resolve: ({ appNamespace }, { id }, { actor, services }) => services.memories.delete(actor, appNamespace, id),
   }),

@@ -168,6 +168,7 @@ builder.mutationFields((t) => ({
     type: ModelEntitlement,
     description: 'Grants a model to a workspace.',
     authorize: { workspace: 'model_entitlement:create' },
+    emits: ['model_entitlement.created'],
     args: { ...workspaceArgs(), ...inputArg(CreateModelEntitlementInput, 'The grant.') },
     resolve: ({ workspace }, { input }, { actor, services }) =>
       services.modelEntitlements.create(actor, workspace, input),
@@ -176,6 +177,7 @@ builder.mutationFields((t) => ({
     type: ModelEntitlement,
     description: 'Changes how much and for what a workspace may use a model.',
     authorize: { workspace: 'model_entitlement:update' },
+    emits: ['model_entitlement.updated'],
     args: { ...target(), ...inputArg(UpdateModelEntitlementInput), ...versionArg() },
     resolve: ({ workspace }, { logicalModelId, input }, { actor, services }) =>
       services.modelEntitlements.update(actor, workspace, logicalModelId, input),
@@ -183,6 +185,7 @@ builder.mutationFields((t) => ({
   deleteModelEntitlement: t.boolean({
     description: 'Removes a model from a workspace, with its usage counts.',
     authorize: { workspace: 'model_entitlement:delete' },
+    emits: ['model_entitlement.deleted'],
     args: { ...target(), ...versionArg() },
     resolve: ({ workspace }, { logicalModelId }, { actor, services }) =>
       services.modelEntitlements.delete(actor, workspace, logicalModelId),

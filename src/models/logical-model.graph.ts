@@ -140,6 +140,7 @@ builder.mutationFields((t) => ({
     type: LogicalModel,
     description: 'Adds a model to the catalogue of an organization.',
     authorize: { organization: 'model:create' },
+    emits: ['model.created'],
     args: { ...organizationArgs(), ...inputArg(CreateLogicalModelInput, 'The model.') },
     resolve: ({ organization }, { input }, { actor, services }) => services.models.create(actor, organization, input),
   }),
@@ -147,6 +148,7 @@ builder.mutationFields((t) => ({
     type: LogicalModel,
     description: 'Changes a model. Given targets or constraints replace all previous ones.',
     authorize: { organization: 'model:update' },
+    emits: ['model.updated'],
     args: { ...target(), ...inputArg(UpdateLogicalModelInput), ...versionArg() },
     resolve: ({ organization }, { logicalModelId, input }, { actor, services }) =>
       services.models.update(actor, organization, logicalModelId, input),
@@ -154,6 +156,8 @@ builder.mutationFields((t) => ({
   deleteLogicalModel: t.boolean({
     description: 'Deletes a model and its entitlements, and removes it from fallback chains.',
     authorize: { organization: 'model:delete' },
+    emits: ['model.deleted'],
+    mayEmit: ['model_entitlement.deleted', 'model.updated'],
     args: { ...target(), ...versionArg() },
     resolve: ({ organization }, { logicalModelId }, { actor, services }) =>
       services.models.delete(actor, organization, logicalModelId),

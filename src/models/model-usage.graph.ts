@@ -86,6 +86,7 @@ builder.mutationField('reportModelUsage', (t) =>
       'workspace and above. From others, refused credentials count as a failure, and latency and cost are ' +
       'ignored.',
     authorize: { workspace: 'model:execute' },
+    mayEmit: ['provider_account.updated', 'provider_account.degraded', 'model.updated'],
     args: {
       ...workspaceArgs(),
       ...modelArg(),

@@ -63,6 +63,7 @@ builder.mutationFields((t) => ({
     type: Namespace,
     description: 'Creates a namespace.',
     authorize: { workspace: 'namespace:create' },
+    emits: ['namespace.created'],
     args: { ...workspaceArgs(), ...inputArg(CreateNamespaceInput, 'The namespace.') },
     resolve: ({ workspace }, { input }, { actor, services }) => services.namespaces.create(actor, workspace, input),
   }),
@@ -70,6 +71,7 @@ builder.mutationFields((t) => ({
     type: Namespace,
     description: 'Changes a namespace.',
     authorize: { workspace: 'namespace:update' },
+    emits: ['namespace.updated'],
     args: { ...target(), ...inputArg(UpdateNamespaceInput), ...versionArg() },
     resolve: ({ workspace }, { id, input }, { actor, services }) =>
       services.namespaces.update(actor, workspace, id, input),
@@ -77,6 +79,8 @@ builder.mutationFields((t) => ({
   deleteNamespace: t.boolean({
     description: 'Deletes a namespace with everything in it. The namespace `default` cannot be deleted.',
     authorize: { workspace: 'namespace:delete' },
+    emits: ['namespace.deleted'],
+    mayEmit: ['artifact.deleted', 'source.deleted', 'connection.deleted', 'secret.deleted'],
     args: { ...target(), ...versionArg() },
     resolve: async ({ workspace }, { id }, { actor, services }) => {
       await services.namespaces.delete(actor, workspace, id);

@@ -99,6 +99,7 @@ builder.mutationFields((t) => ({
     type: Invitation,
     description: 'Invites an e-mail address. Mails it a link that works once, for seven days.',
     authorize: { organization: 'invitation:create' },
+    emits: ['invitation.created'],
     args: { ...organizationArgs(), ...inputArg(CreateInvitationInput, 'The invitation.') },
     resolve: ({ organization }, { input }, { actor, services }) =>
       services.invitations.create(actor, organization, {
@@ -111,6 +112,7 @@ builder.mutationFields((t) => ({
     type: Invitation,
     description: 'Mails a new link for a pending invitation. It works for seven days; the old link stops working.',
     authorize: { organization: 'invitation:update' },
+    emits: ['invitation.updated'],
     args: { ...target(), ...versionArg() },
     resolve: ({ organization }, { id }, { actor, services }) => services.invitations.resend(actor, organization, id),
   }),
@@ -118,6 +120,7 @@ builder.mutationFields((t) => ({
     description: 'Revokes a pending invitation. Its link stops working.',
     authorize: { organization: 'invitation:delete' },
     activity: { action: 'revoke', resourceType: 'invitation' },
+    emits: ['invitation.revoked'],
     args: { ...target(), ...versionArg() },
     resolve: async ({ organization }, { id }, { actor, services }) => {
       await services.invitations.revoke(actor, organization, id);
@@ -130,6 +133,8 @@ builder.mutationFields((t) => ({
       "Joins the organization that sent the invitation. The account's e-mail address must be the invited one.",
     authorize: { session: 'organization:access' },
     activity: { action: 'update', resourceType: 'invitation' },
+    emits: ['invitation.accepted'],
+    mayEmit: ['organization_member.created', 'workspace_member.created'],
     isCredential: true,
     args: inputArg(AcceptInvitationInput, 'The token.'),
     resolve: async (_root, { input }, context) => {

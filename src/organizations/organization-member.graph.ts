@@ -36,6 +36,7 @@ builder.mutationFields((t) => ({
     type: OrganizationMember,
     description: 'Adds a user to an organization, but to none of its workspaces.',
     authorize: { organization: 'organization_member:create' },
+    emits: ['organization_member.created'],
     args: { ...organizationArgs(), ...inputArg(AddOrganizationMemberInput, 'The member to add.') },
     resolve: ({ organization }, { input: { userId, role } }, { actor, services }) =>
       services.organizationMembers.add(actor, organization, userId, role ?? undefined),
@@ -44,6 +45,7 @@ builder.mutationFields((t) => ({
     type: OrganizationMember,
     description: "Changes a member's role. The last owner cannot be demoted.",
     authorize: { organization: 'organization_member:update' },
+    emits: ['organization_member.updated'],
     args: { ...target(), ...inputArg(UpdateOrganizationMemberInput, 'The new role.'), ...versionArg() },
     resolve: ({ organization }, { userId, input }, { actor, services }) =>
       services.organizationMembers.changeRole(actor, organization, userId, input.role),
@@ -53,6 +55,8 @@ builder.mutationFields((t) => ({
       'Removes a member from an organization and from all its workspaces. All members may remove themselves. ' +
       'The last owner cannot leave.',
     authorize: { organization: 'organization:access', service: 'organization_member:delete' },
+    emits: ['organization_member.deleted'],
+    mayEmit: ['workspace_member.deleted', 'api_token.revoked', 'app_token.revoked'],
     args: { ...target(), ...versionArg() },
     resolve: async ({ organization }, { userId }, { actor, services }) => {
       await services.organizationMembers.remove(actor, organization, userId);

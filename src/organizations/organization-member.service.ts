@@ -6,7 +6,7 @@ import { alreadyExists } from '../core/errors.ts';
 import type { Role } from '../core/roles.ts';
 import type { Tx } from '../data/changes.ts';
 import { Reads } from '../data/reads.ts';
-import { recordChange } from '../data/record-change.ts';
+import { emitChange } from '../data/record-change.ts';
 import { unkept } from '../data/request-cache.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
 import { statement } from '../data/writes.ts';
@@ -75,26 +75,33 @@ export class OrganizationMemberService {
       // no organization manages the account of a member who left, also after they come back
       tx.update('users', { id: userId, homeOrgId: orgId }, { homeOrgId: null });
       await revokeTokens(tx, this.#deps.authentication, { orgId, userId }, 'owner_left');
+      const left = await this.#leaveWorkspaces(tx, orgId, userId);
+      // the last record is that of the request; the first event is that of the cause
       record();
-      await this.#leaveWorkspaces(tx, orgId, userId);
+      for (const workspaceId of left) {
+        const row = { id: userId, orgId, workspaceId };
+        emitChange(tx, 'deleted', 'workspace_member', row, undefined, { isConsequence: true });
+      }
     });
   }
 
-  async #leaveWorkspaces(tx: Tx, orgId: string, userId: string): Promise<void> {
+  /** Removes and records the memberships of a member in workspaces. @returns the workspaces */
+  async #leaveWorkspaces(tx: Tx, orgId: string, userId: string): Promise<string[]> {
     const left = await tx.query<{ workspaceId: string; role: string }>(
       statement`delete from workspace_members where org_id = ${orgId} and user_id = ${userId}
         returning workspace_id as "workspaceId", role`,
     );
     for (const { workspaceId, role } of left) {
-      recordChange(
-        tx,
-        'delete',
-        'workspace_member',
-        { id: userId, orgId, workspaceId },
-        { role },
-        { isConsequence: true },
-      );
+      const place = { orgId, workspaceId };
+      tx.audit({
+        action: 'delete',
+        resourceType: 'workspace_member',
+        resourceId: userId,
+        ...place,
+        metadata: { role },
+      });
       tx.afterCommit(() => this.#deps.access.workspaceChanged(orgId, workspaceId, userId));
     }
+    return left.map(({ workspaceId }) => workspaceId);
   }
 }

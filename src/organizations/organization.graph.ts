@@ -101,6 +101,7 @@ builder.mutationFields((t) => ({
     description: 'Creates an organization with a default workspace. The caller becomes the owner of both.',
     authorize: { session: 'organization:access' },
     activity: { action: 'create', resourceType: 'organization' },
+    emits: ['organization.created', 'organization_member.created', 'workspace.created'],
     args: inputArg(CreateOrganizationInput, 'The organization.'),
     resolve: (_root, { input }, { actor, services }) => services.organizations.create(actor, input),
   }),
@@ -108,6 +109,7 @@ builder.mutationFields((t) => ({
     type: Organization,
     description: 'Changes an organization.',
     authorize: { organization: 'organization:update', by: 'id' },
+    emits: ['organization.updated'],
     args: { ...idArg('The organization.'), ...inputArg(UpdateOrganizationInput), ...versionArg() },
     resolve: (_root, { id, input }, { actor, services }) => services.organizations.update(actor, id, input),
   }),
@@ -116,6 +118,7 @@ builder.mutationFields((t) => ({
       'Deletes an organization. Its workspaces and everything in them become unreachable at once. Its members keep ' +
       'their accounts.',
     authorize: { organization: 'organization:delete', by: 'id' },
+    emits: ['organization.deleted'],
     args: { ...idArg('The organization.'), ...versionArg() },
     resolve: async (_root, { id }, { actor, services }) => {
       await services.organizations.delete(actor, id);

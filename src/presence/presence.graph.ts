@@ -104,6 +104,7 @@ builder.mutationFields((t) => ({
       'same session does so by itself. Others get `presence.joined`, unless the user was present already.',
     authorize: { workspace: 'presence:update' },
     activity: { resourceType: 'presence', action: 'join' },
+    mayEmit: ['presence.joined'],
     args: workspaceArgs(),
     resolve: ({ workspace }, _args, { actor, services }) => services.presence.join(actor, workspace),
   }),
@@ -124,6 +125,8 @@ builder.mutationFields((t) => ({
       'what was announced before.',
     authorize: { workspace: 'presence:update' },
     activity: { resourceType: 'presence', action: 'view' },
+    emits: ['presence.viewing'],
+    mayEmit: ['presence.joined'],
     args: {
       ...workspaceArgs(),
       resourceType: t.arg({

@@ -129,6 +129,7 @@ builder.mutationFields((t) => ({
     type: ProviderAccount,
     description: 'Adds an account at a provider. It is `pending` until the first request through it succeeds.',
     authorize: { organization: 'provider_account:create' },
+    emits: ['provider_account.created'],
     args: { ...organizationArgs(), ...inputArg(CreateProviderAccountInput, 'The account.') },
     resolve: ({ organization }, { input }, { actor, services }) =>
       services.providerAccounts.create(actor, organization, input),
@@ -137,6 +138,8 @@ builder.mutationFields((t) => ({
     type: ProviderAccount,
     description: 'Changes an account. A given policy replaces the whole previous one.',
     authorize: { organization: 'provider_account:update' },
+    emits: ['provider_account.updated'],
+    mayEmit: ['model.updated'],
     args: { ...target(), ...inputArg(UpdateProviderAccountInput), ...versionArg() },
     resolve: ({ organization }, { id, input }, { actor, services }) =>
       services.providerAccounts.update(actor, organization, id, input),
@@ -144,6 +147,7 @@ builder.mutationFields((t) => ({
   deleteProviderAccount: t.boolean({
     description: 'Deletes an account. Fails while a target of a model uses it.',
     authorize: { organization: 'provider_account:delete' },
+    emits: ['provider_account.deleted'],
     args: { ...target(), ...versionArg() },
     resolve: ({ organization }, { id }, { actor, services }) =>
       services.providerAccounts.delete(actor, organization, id),

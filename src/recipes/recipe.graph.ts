@@ -183,6 +183,8 @@ builder.mutationFields((t) => ({
       'Makes an app from a recipe: with a namespace, augmentations, endpoints and actions, all or nothing. What the ' +
       'workspace lacks is no failure: the message lists it. To apply a recipe again makes another app.',
     authorize: { workspace: 'recipe:apply' },
+    emits: ['recipe.applied', 'namespace.created', 'app.created'],
+    mayEmit: ['augmentation.created', 'endpoint.created', 'action.created'],
     args: { ...workspaceArgs(), ...inputArg(ApplyRecipeInput, 'The recipe.') },
     resolve: ({ workspace }, { input }, { actor, services }) => services.recipes.apply(actor, workspace, input),
   }),

@@ -49,6 +49,7 @@ builder.mutationFields((t) => ({
     type: Release,
     description: 'Creates the next release of an app.',
     authorize: { workspace: 'release:create' },
+    emits: ['release.created'],
     args: { ...appArgs(), ...inputArg(CreateReleaseInput, 'The release.') },
     resolve: ({ workspace }, { appId, input }, { actor, services }) =>
       services.releases.create(actor, { ...workspace, appId }, input),
@@ -56,6 +57,7 @@ builder.mutationFields((t) => ({
   deleteRelease: t.boolean({
     description: 'Deletes a release.',
     authorize: { workspace: 'release:delete', in: 'app' },
+    emits: ['release.deleted'],
     args: { ...appArgs(), ...idArg('The release.'), ...versionArg() },
     resolve: async ({ app }, { id }, { actor, services }) => {
       await services.releases.delete(actor, app, id);

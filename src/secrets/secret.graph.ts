@@ -323,6 +323,7 @@ builder.mutationFields((t) => ({
     type: Secret,
     description: 'Stores a secret.',
     authorize: { organization: 'organization:access', service: 'secret:create' },
+    emits: ['secret.created'],
     args: { ...organizationArgs(), ...inputArg(CreateSecretInput, 'The secret.') },
     resolve: ({ organization }, { input }, { actor, services }) => services.secrets.create(actor, organization, input),
   }),
@@ -332,6 +333,7 @@ builder.mutationFields((t) => ({
       'Changes the properties of a secret, not its value. The name cannot change while something refers to it: ' +
       '`in_use`.',
     authorize: { organization: 'organization:access', service: 'secret:update' },
+    emits: ['secret.updated'],
     args: { ...target(), ...inputArg(UpdateSecretInput, 'The fields to change.'), ...versionArg() },
     resolve: ({ organization }, { id, input }, { actor, services }) =>
       services.secrets.update(actor, organization, id, input),
@@ -340,6 +342,7 @@ builder.mutationFields((t) => ({
     type: Secret,
     description: 'Stores a new version of the value. Older versions stay listed, newest first.',
     authorize: { organization: 'organization:access', service: 'secret:rotate' },
+    emits: ['secret.rotated'],
     args: { ...target(), ...inputArg(RotateSecretInput, 'The next version.'), ...versionArg() },
     resolve: ({ organization }, { id, input }, { actor, services }) =>
       services.secrets.rotate(actor, organization, id, input),
@@ -349,6 +352,7 @@ builder.mutationFields((t) => ({
       'Deletes a secret. It can be restored for 30 days, as long as the namespace or environment that it lives ' +
       'in exists. Its name is free at once. References to it find nothing until it is restored.',
     authorize: { organization: 'organization:access', service: 'secret:delete' },
+    mayEmit: ['secret.deleted', 'secret.destroyed'],
     args: {
       ...target(),
       permanent: t.arg.boolean({
@@ -369,6 +373,7 @@ builder.mutationFields((t) => ({
     description: 'Restores a deleted secret, if its name is still free and the place that it lived in still exists.',
     authorize: { organization: 'organization:access', service: 'secret:delete' },
     activity: { action: 'restore', resourceType: 'secret' },
+    emits: ['secret.restored'],
     args: { ...target(), ...versionArg() },
     resolve: ({ organization }, { id }, { actor, services }) => services.secrets.restore(actor, organization, id),
   }),

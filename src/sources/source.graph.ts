@@ -93,6 +93,7 @@ builder.mutationFields((t) => ({
     type: Source,
     description: 'Creates a source. The usual way is to promote an artifact.',
     authorize: { workspace: 'source:create' },
+    emits: ['source.created'],
     args: { ...workspaceArgs(), ...inputArg(CreateSourceInput, 'The source.') },
     resolve: ({ workspace }, { input }, { actor, services }) => services.sources.create(actor, workspace, input),
   }),
@@ -100,6 +101,7 @@ builder.mutationFields((t) => ({
     type: Source,
     description: 'Changes a source.',
     authorize: { workspace: 'source:update' },
+    emits: ['source.updated'],
     args: { ...target(), ...inputArg(UpdateSourceInput), ...versionArg() },
     resolve: ({ workspace }, { id, input }, { actor, services }) =>
       services.sources.update(actor, workspace, id, input),
@@ -107,6 +109,8 @@ builder.mutationFields((t) => ({
   deleteSource: t.boolean({
     description: 'Deletes a source. An artifact that was promoted to it stays, and may be promoted again.',
     authorize: { workspace: 'source:delete' },
+    emits: ['source.deleted'],
+    mayEmit: ['artifact.updated'],
     args: { ...target(), ...versionArg() },
     resolve: ({ workspace }, { id }, { actor, services }) => services.sources.delete(actor, workspace, id),
   }),

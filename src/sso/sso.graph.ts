@@ -120,6 +120,15 @@ const SsoCodeInput = builder.inputType('SsoCodeInput', {
 
 const FAILS = ['AUTHENTICATION_FAILED', 'FORBIDDEN', 'UPSTREAM_ERROR', 'UPSTREAM_TIMEOUT'] as const;
 
+/** Somebody new joins, and groups at the provider give roles. */
+const MEMBERSHIPS = [
+  'organization_member.created',
+  'organization_member.updated',
+  'workspace_member.created',
+  'workspace_member.updated',
+  'workspace_member.deleted',
+] as const;
+
 builder.mutationFields((t) => ({
   discoverSso: t.field({
     type: SsoDiscovery,
@@ -149,6 +158,8 @@ builder.mutationFields((t) => ({
       'Finishes a sign-in with the response of a SAML identity provider. Everything that is not accepted gets the ' +
       'same answer; the log of the service has the reason.',
     authorize: 'public',
+    activity: { action: 'login', resourceType: 'user', byService: true },
+    mayEmit: MEMBERSHIPS,
     isCredential: true,
     mayFail: FAILS,
     args: { input: t.arg({ type: SamlCallbackInput, required: true, description: 'The response.' }) },
@@ -164,6 +175,8 @@ builder.mutationFields((t) => ({
       'Finishes a sign-in with the code of an OpenID provider. Everything that is not accepted gets the same answer; ' +
       'the log of the service has the reason.',
     authorize: 'public',
+    activity: { action: 'login', resourceType: 'user', byService: true },
+    mayEmit: MEMBERSHIPS,
     isCredential: true,
     mayFail: FAILS,
     args: { input: t.arg({ type: OidcCallbackInput, required: true, description: 'What came back.' }) },
@@ -174,6 +187,7 @@ builder.mutationFields((t) => ({
     type: SignInResult,
     description: 'Exchanges the code from the end of a sign-in for a token pair, once, within 60 seconds.',
     authorize: 'public',
+    activity: { action: 'login', resourceType: 'user', byService: true },
     isCredential: true,
     mayFail: ['AUTHENTICATION_FAILED'],
     args: { input: t.arg({ type: SsoCodeInput, required: true, description: 'The code.' }) },

@@ -40,6 +40,7 @@ builder.mutationFields((t) => ({
     type: Thread,
     description: 'Starts a thread.',
     authorize: { workspace: 'thread:create', in: 'namespace' },
+    emits: ['thread.created'],
     args: { ...namespaceArgs(), ...inputArg(CreateThreadInput, 'The thread.') },
     resolve: ({ namespace }, { input }, { actor, services }) => services.threads.create(actor, namespace, input),
   }),
@@ -47,6 +48,7 @@ builder.mutationFields((t) => ({
     type: Thread,
     description: 'Changes a thread. Members may change only the threads that they started.',
     authorize: { workspace: 'thread:update', in: 'namespace' },
+    emits: ['thread.updated'],
     args: { ...namespaceArgs(), ...idArg('The thread.'), ...inputArg(UpdateThreadInput), ...versionArg() },
     resolve: ({ namespace }, { id, input }, { actor, services }) =>
       services.threads.update(actor, namespace, id, input),
@@ -54,6 +56,7 @@ builder.mutationFields((t) => ({
   deleteThread: t.boolean({
     description: 'Deletes a thread. Members may delete only the threads that they started.',
     authorize: { workspace: 'thread:delete', in: 'namespace' },
+    emits: ['thread.deleted'],
     args: { ...namespaceArgs(), ...idArg('The thread.'), ...versionArg() },
     resolve: ({ namespace }, { id }, { actor, services }) => services.threads.delete(actor, namespace, id),
   }),

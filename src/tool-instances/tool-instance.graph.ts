@@ -255,6 +255,7 @@ builder.mutationFields((t) => ({
     type: ToolInstance,
     description: 'Configures a tool for a workspace. Fails for a disabled tool.',
     authorize: { workspace: 'tool_instance:create' },
+    emits: ['tool_instance.created'],
     args: { ...workspaceArgs(), ...inputArg(CreateToolInstanceInput, 'The instance.') },
     resolve: ({ workspace }, { input }, { actor, services }) => services.toolInstances.create(actor, workspace, input),
   }),
@@ -262,6 +263,7 @@ builder.mutationFields((t) => ({
     type: ToolInstance,
     description: 'Changes an instance. Members may change only the instances that they created.',
     authorize: { workspace: 'tool_instance:update' },
+    emits: ['tool_instance.updated'],
     args: { ...target(), ...inputArg(UpdateToolInstanceInput), ...versionArg() },
     resolve: ({ workspace }, { id, input }, { actor, services }) =>
       services.toolInstances.update(actor, workspace, id, input),
@@ -271,6 +273,8 @@ builder.mutationFields((t) => ({
       'Deletes an instance, its connections and its credentials. Members may delete only the instances that they ' +
       'created.',
     authorize: { workspace: 'tool_instance:delete' },
+    emits: ['tool_instance.deleted'],
+    mayEmit: ['connection.deleted'],
     args: { ...target(), ...versionArg() },
     resolve: ({ workspace }, { id }, { actor, services }) => services.toolInstances.delete(actor, workspace, id),
   }),
@@ -290,6 +294,7 @@ builder.mutationFields((t) => ({
     description: 'Switches an instance on or off. Members may switch only the instances that they created.',
     authorize: { workspace: 'tool_instance:update' },
     activity: { action: 'toggle', resourceType: 'tool_instance' },
+    emits: ['tool_instance.toggled'],
     args: {
       ...target(),
       isActive: t.arg.boolean({ required: true, description: 'Whether it may be used from now on.' }),
@@ -304,6 +309,8 @@ builder.mutationFields((t) => ({
       'Brings an instance to the latest schema of its tool. Defaults are filled in, removed keys are kept in ' +
       '`metadata.removed`. Fails with `manual_migration_required` if a field needs a value that nobody gave.',
     authorize: { workspace: 'tool_instance:update' },
+    activity: { action: 'upgrade', resourceType: 'tool_instance' },
+    emits: ['tool_instance.upgraded'],
     args: {
       ...target(),
       input: t.arg({ type: UpgradeToolInstanceInput, description: 'Values for new fields.' }),

@@ -151,6 +151,7 @@ builder.mutationFields((t) => ({
     type: Tool,
     description: 'Adds a tool to the catalogue of an organization.',
     authorize: { organization: 'tool:create' },
+    emits: ['tool.created'],
     args: { ...organizationArgs(), ...inputArg(CreateToolInput, 'The tool.') },
     resolve: ({ organization }, { input }, { actor, services }) => services.tools.create(actor, organization, input),
   }),
@@ -160,6 +161,7 @@ builder.mutationFields((t) => ({
       'Changes a tool of the organization. Other config or action schemas raise `currentSchemaVersion`. A built-in ' +
       'tool cannot be changed.',
     authorize: { organization: 'tool:update' },
+    emits: ['tool.updated'],
     args: { ...target(), ...inputArg(UpdateToolInput), ...versionArg() },
     resolve: ({ organization }, { id, input }, { actor, services }) =>
       services.tools.update(actor, organization, id, input),

@@ -218,6 +218,7 @@ builder.mutationFields((t) => ({
     type: User,
     description: 'Creates an account that the current organization of the session manages.',
     authorize: { service: 'user:create' },
+    emits: ['organization_member.created'],
     args: inputArg(CreateUserInput, 'The account.'),
     resolve: (_root, { input }, { actor, services }) => services.users.create(actor, input),
   }),
@@ -225,6 +226,7 @@ builder.mutationFields((t) => ({
     type: User,
     description: "Changes the caller's own profile, or an account that the caller administers.",
     authorize: { service: 'user:update' },
+    mayEmit: ['api_token.revoked', 'app_token.revoked'],
     args: { ...idArg('The user.'), ...inputArg(UpdateUserInput), ...versionArg() },
     resolve: (_root, { id, input }, { actor, services }) => services.users.update(actor, id, input),
   }),
@@ -238,6 +240,7 @@ builder.mutationFields((t) => ({
   deleteUser: t.boolean({
     description: 'Deactivates an account at once. Its personal data is purged after 30 days.',
     authorize: { service: 'user:delete' },
+    mayEmit: ['organization_member.deleted', 'workspace_member.deleted', 'api_token.revoked', 'app_token.revoked'],
     args: { ...idArg('The user.'), ...versionArg() },
     resolve: async (_root, { id }, { actor, services }) => {
       await services.users.delete(actor, id);

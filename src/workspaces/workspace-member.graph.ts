@@ -42,6 +42,8 @@ builder.mutationFields((t) => ({
     type: WorkspaceMember,
     description: 'Adds a user to a workspace.',
     authorize: { workspace: 'workspace_member:create' },
+    emits: ['workspace_member.created'],
+    mayEmit: ['organization_member.created'],
     args: { ...workspaceArgs(), ...inputArg(AddWorkspaceMemberInput, 'The member to add.') },
     resolve: ({ workspace }, { input: { userId, role } }, { actor, services }) =>
       services.workspaceMembers.add(actor, workspace, userId, role ?? undefined),
@@ -50,6 +52,7 @@ builder.mutationFields((t) => ({
     type: WorkspaceMember,
     description: "Changes a member's role. The last owner cannot be demoted.",
     authorize: { workspace: 'workspace_member:update' },
+    emits: ['workspace_member.updated'],
     args: { ...target(), ...inputArg(UpdateWorkspaceMemberInput, 'The new role.'), ...versionArg() },
     resolve: ({ workspace }, { userId, input }, { actor, services }) =>
       services.workspaceMembers.changeRole(actor, workspace, userId, input.role),
@@ -57,6 +60,7 @@ builder.mutationFields((t) => ({
   removeWorkspaceMember: t.boolean({
     description: 'Removes a member from a workspace. All members may remove themselves. The last owner cannot leave.',
     authorize: { workspace: 'workspace:read', service: 'workspace_member:delete' },
+    emits: ['workspace_member.deleted'],
     args: { ...target(), ...versionArg() },
     resolve: async ({ workspace }, { userId }, { actor, services }) => {
       await services.workspaceMembers.remove(actor, workspace, userId);

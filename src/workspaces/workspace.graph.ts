@@ -134,6 +134,7 @@ builder.mutationFields((t) => ({
     type: Workspace,
     description: 'Creates a workspace with the namespace `default`. The caller becomes its owner.',
     authorize: { organization: 'workspace:create' },
+    emits: ['workspace.created'],
     args: {
       orgId: t.arg.id({ required: true, description: 'The organization.' }),
       input: t.arg({ type: CreateWorkspaceInput, required: true, description: 'The workspace.' }),
@@ -144,6 +145,7 @@ builder.mutationFields((t) => ({
     type: Workspace,
     description: 'Changes a workspace.',
     authorize: { workspace: 'workspace:update', by: 'id' },
+    emits: ['workspace.updated'],
     args: {
       orgId: t.arg.id({ required: true, description: 'The organization.' }),
       id: t.arg.id({ required: true, description: 'The workspace.' }),
@@ -157,6 +159,7 @@ builder.mutationFields((t) => ({
     description:
       'Deletes a workspace. Its content becomes unreachable at once. An operator can restore it for 30 days.',
     authorize: { workspace: 'workspace:delete', by: 'id' },
+    emits: ['workspace.deleted'],
     args: {
       orgId: t.arg.id({ required: true, description: 'The organization.' }),
       id: t.arg.id({ required: true, description: 'The workspace.' }),

@@ -11,6 +11,8 @@ import { permissionOf, type Requirement } from './access-plugin.ts';
 export interface ActivityLabel extends Pick<ActivityEntry, 'action' | 'resourceType'> {
   /** The resolver records successes itself, because only it knows what it read. */
   byResolver?: boolean;
+  /** The service records both successes and failures: until it has looked at the input, nobody is known. */
+  byService?: boolean;
 }
 
 declare global {
@@ -33,7 +35,8 @@ declare global {
 export class ActivityPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
   override onOutputFieldConfig(fieldConfig: PothosOutputFieldConfig<Types>): PothosOutputFieldConfig<Types> {
     if (!isRecorded(fieldConfig.parentType)) return fieldConfig;
-    return { ...fieldConfig, extensions: { ...fieldConfig.extensions, activity: labelOf(fieldConfig) } };
+    const extensions = { ...fieldConfig.extensions, activity: labelOf(fieldConfig), record: declaredOf(fieldConfig) };
+    return { ...fieldConfig, extensions };
   }
 
   override wrapResolve(
@@ -100,7 +103,14 @@ export function entryOf(label: ActivityLabel, caller: Context['caller'], args: o
   };
 }
 
+/** The label by which requests of a field are recorded here; `null` if its service records them, or nobody does. */
 function labelOf<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldConfig<Types>): ActivityLabel | null {
+  const declared = declaredOf(fieldConfig);
+  return declared?.byService ? null : declared;
+}
+
+/** The record that a success leaves; `null` for none. */
+function declaredOf<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldConfig<Types>): ActivityLabel | null {
   const { authorize, activity } = fieldConfig.pothosOptions as {
     authorize?: Requirement;
     activity?: ActivityLabel | false;

@@ -1,0 +1,237 @@
+import {
+  called,
+  connecting,
+  deploy,
+  type EventCase,
+  give,
+  makeAt,
+  makeRelease,
+  ownModel,
+  promotedArtifact,
+  reporting,
+  storeSecret,
+  unique,
+  usual,
+  WORKSPACE,
+} from './event-scenes.ts';
+import { makeInstance, makeMarkedInstance } from './tool-instance.ts';
+
+/** Starts to connect an instance; of one whose connection is broken, the connection is made by the path `part`. */
+const initiating = (part: string): readonly EventCase[] => [
+  usual('of an instance with one that works'),
+  { when: 'of an instance without one', emits: ['connection.created'], prepare: (scene) => connecting(scene) },
+  {
+    when: 'of an instance that must be authorized again',
+    emits: ['connection.updated'],
+    prepare: (scene) => connecting(scene, part),
+  },
+];
+
+const replacing: readonly EventCase[] = [
+  usual('of an instance with one', ['connection.updated']),
+  { when: 'of an instance without one', emits: ['connection.created'], prepare: (scene) => connecting(scene) },
+];
+
+/** Requests of mutations of what a workspace or an organization contains. */
+export const casesOfContent: Record<string, readonly EventCase[]> = {
+  createArtifact: [
+    usual('of its own', ['artifact.created']),
+    {
+      when: 'as the next version of another',
+      emits: ['artifact.updated', 'artifact.version_created'],
+      record: 'update artifact',
+      prepare: async ({ world, parts }) => give(parts, { root_artifact_id: world.ids.artifact_id }),
+    },
+  ],
+  finishUpload: [
+    {
+      when: 'as the next version of another',
+      emits: ['artifact.updated', 'artifact.version_created'],
+      record: 'update artifact',
+    },
+    {
+      when: 'of its own',
+      emits: ['artifact.created'],
+      prepare: async ({ parts }) => give(parts, { root_artifact_id: undefined }),
+    },
+  ],
+  updateArtifact: [
+    usual('with another content', ['artifact.version_created']),
+    {
+      when: 'with another name',
+      prepare: async ({ parts }) => {
+        parts.body = { name: 'renamed' };
+      },
+    },
+  ],
+  deleteArtifact: [
+    usual('without a source'),
+    {
+      when: 'with the source that it was promoted to',
+      emits: ['source.deleted'],
+      prepare: async (scene) => {
+        scene.parts.params.artifact_id = (await promotedArtifact(scene)).artifact_id;
+      },
+    },
+  ],
+  deleteSource: [
+    usual('of no artifact'),
+    {
+      when: 'of an artifact',
+      emits: ['artifact.updated'],
+      prepare: async (scene) => {
+        scene.parts.params.source_id = (await promotedArtifact(scene)).source_id;
+      },
+    },
+  ],
+  deleteNamespace: [
+    usual('without content'),
+    {
+      when: 'with a promoted artifact, a connection and a secret',
+      emits: ['artifact.deleted', 'source.deleted', 'connection.deleted', 'secret.deleted'],
+      prepare: async (scene) => {
+        const { owner } = scene;
+        const namespaceId = scene.parts.params.namespace_id!;
+        await promotedArtifact(scene, namespaceId);
+        await storeSecret(scene, { namespace_id: namespaceId });
+        const tool_instance_id = await makeInstance(owner, { namespaceId });
+        const url = `${owner.home}/namespaces/${namespaceId}/connections`;
+        await called(owner, 'POST', url, { tool_instance_id, api_key: 'key' });
+      },
+    },
+  ],
+  deleteApp: [
+    usual('that is not deployed'),
+    {
+      when: 'that is deployed',
+      emits: ['deployment.removed'],
+      prepare: async (scene) => {
+        const appId = scene.parts.params.app_id!;
+        await deploy(scene, scene.world.ids.environment_id!, appId, await makeRelease(scene, appId));
+      },
+    },
+  ],
+  deleteEnvironment: [
+    usual('without content'),
+    {
+      when: 'with a deployment and a secret',
+      emits: ['deployment.removed', 'secret.deleted'],
+      prepare: async (scene) => {
+        const environmentId = scene.parts.params.environment_id!;
+        const { app_id, release_id } = scene.world.ids;
+        await deploy(scene, environmentId, app_id!, release_id!);
+        await storeSecret(scene, { environment_id: environmentId });
+      },
+    },
+  ],
+  deployRelease: [
+    usual('of what was not replaced', ['deployment.created']),
+    {
+      when: 'of what another one had replaced',
+      emits: ['deployment.rolled_back'],
+      prepare: async (scene) => {
+        const { app_id, environment_id, release_id } = scene.world.ids;
+        await deploy(scene, environment_id!, app_id!, release_id!);
+        await deploy(scene, environment_id!, app_id!, await makeRelease(scene, app_id!));
+      },
+    },
+  ],
+  reportExecution: [
+    usual('of a run that begins', ['execution.started']),
+    {
+      when: 'of a run that is over already',
+      emits: ['execution.started', 'execution.stage_completed', 'execution.completed'],
+      prepare: async ({ parts }) =>
+        give(parts, { execution_id: unique(), status: 'completed', stages_completed: 1, total_stages: 1 }),
+    },
+    {
+      when: 'of a run that has failed',
+      emits: ['execution.failed'],
+      prepare: async ({ owner, parts }) => {
+        give(parts, { execution_id: unique(), status: 'running' });
+        await called(owner, 'POST', `${owner.home}/executions`, parts.body as object);
+        give(parts, { status: 'failed', error: 'It did not work.' });
+      },
+    },
+  ],
+  deleteToolInstance: [
+    usual('with a connection', ['connection.deleted']),
+    {
+      when: 'without a connection',
+      prepare: async ({ app, world, parts }) => {
+        parts.params.instance_id = await makeMarkedInstance(app, world);
+      },
+    },
+  ],
+  initiateNamespaceConnection: initiating('namespaces/{namespace_id}/connections'),
+  initiateWorkspaceConnection: initiating('connections/api-key'),
+  createNamespaceConnection: replacing,
+  createWorkspaceConnection: replacing,
+  deleteLogicalModel: [
+    usual('that nobody uses'),
+    {
+      when: 'with an entitlement, in the fallback chain of another',
+      emits: ['model_entitlement.deleted', 'model.updated'],
+      prepare: async (scene) => {
+        const { owner, parts } = scene;
+        const { logical_model_id } = parts.params;
+        await makeAt(scene, `${WORKSPACE}/model-entitlements`, { logical_model_id: logical_model_id! });
+        const other = { logical_model_id: `other-${unique()}`, name: 'Other', fallback_chain: [logical_model_id] };
+        await called(owner, 'POST', `/v1/orgs/${owner.orgId}/model-catalog`, other);
+      },
+    },
+  ],
+  reportModelUsage: [
+    usual('of a request that says nothing of the account'),
+    {
+      when: 'of the first success',
+      emits: ['provider_account.updated', 'model.updated'],
+      prepare: reporting('success'),
+    },
+    {
+      when: 'of refused credentials',
+      emits: ['provider_account.degraded', 'model.updated'],
+      prepare: reporting('success', 'auth_failure'),
+    },
+  ],
+  updateProviderAccount: [
+    usual('without models'),
+    {
+      when: 'with a model, and switched off',
+      emits: ['model.updated'],
+      prepare: async (scene) => {
+        const { usage, report } = await ownModel(scene);
+        await called(scene.owner, 'POST', usage, { ...report, outcome: 'success' });
+        scene.parts.params.provider_account_id = report.provider_account_id;
+        scene.parts.body = { enabled: false };
+      },
+    },
+  ],
+  applyRecipe: [
+    usual('without actions', ['augmentation.created', 'endpoint.created']),
+    {
+      when: 'with an action',
+      emits: ['augmentation.created', 'endpoint.created', 'action.created'],
+      prepare: async ({ parts }) => {
+        parts.body = { recipe_id: 'scheduled-report', parameters: { title: 'Mondays' } };
+      },
+    },
+  ],
+  deleteSecret: [
+    {
+      when: 'for good',
+      emits: ['secret.destroyed'],
+      record: 'destroy secret',
+      prepare: async ({ parts }) => {
+        parts.query.permanent = 'true';
+      },
+    },
+    {
+      when: 'that can be restored',
+      emits: ['secret.deleted'],
+      prepare: async ({ parts }) => {
+        delete parts.query.permanent;
+      },
+    },
+  ],
+};

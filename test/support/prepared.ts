@@ -1,0 +1,165 @@
+import { newBrowser, openIdCompany, samlAnswer, samlCompany } from '../sso/companies.ts';
+import { startOpenIdServer } from '../sso/openid-server.ts';
+import { newIdpKey } from '../sso/saml-idp.ts';
+import type { TestApp } from './app.ts';
+import { startOAuthServer } from './oauth-server.ts';
+import { operationAt } from './operations.ts';
+import { register, signIn } from './person.ts';
+import { expectOk, type Parts } from './requests.ts';
+import { makeMarkedInstance } from './tool-instance.ts';
+import { findKey, makeOne, type World } from './world.ts';
+
+/** Where providers send their answers: the `PUBLIC_URL` of an app whose changes are prepared here. */
+export const PUBLIC_URL = 'http://service.test';
+
+const providers: { close(): Promise<unknown> }[] = [];
+
+/** Keeps a provider until all of them end. */
+export function keepOpen<Provider extends { close(): Promise<unknown> }>(provider: Provider): Provider {
+  providers.push(provider);
+  return provider;
+}
+
+/** Ends the providers that prepared changes call. */
+export async function closeProviders(): Promise<void> {
+  for (const provider of providers.splice(0)) await provider.close();
+}
+
+/** Makes what a request needs, and completes the request. */
+export type Prepare = (app: TestApp, world: World, parts: Parts) => Promise<void>;
+
+/** The token in the last mail to an address with such a subject. */
+export const mailed = async (app: TestApp, address: string, subject: RegExp): Promise<string> => {
+  await app.jobsDone();
+  const mail = app.mails.findLast(({ to, subject: of }) => to === address && subject.test(of));
+  return new URL(mail?.link ?? `http://nothing.mailed/${address}`).searchParams.get('token')!;
+};
+const inBody = (parts: Parts, fields: object) => {
+  parts.body = { ...(parts.body as object), ...fields };
+};
+const asUser = (parts: Parts, token: string) => {
+  parts.headers.authorization = `Bearer ${token}`;
+};
+
+/** What a change needs to succeed that its types do not tell. THE place to add one when a new operation fails. */
+export const prepared: Record<string, Prepare> = {
+  'POST /v1/auth/verify-email': async (app, { accounts: { owner } }, parts) =>
+    inBody(parts, { token: await mailed(app, owner.email, /Confirm/) }),
+  'POST /v1/auth/resend-verification': async (_app, { stranger }, parts) => inBody(parts, { email: stranger.email }),
+  'POST /v1/auth/forgot-password': async (_app, { guest }, parts) => inBody(parts, { email: guest.email }),
+  'POST /v1/auth/reset-password': async (app, { accounts: { viewer } }, parts) => {
+    await expectOk(app, { method: 'POST', url: '/v1/auth/forgot-password', payload: { email: viewer.email } });
+    inBody(parts, { token: await mailed(app, viewer.email, /Reset/) });
+  },
+  'POST /v1/auth/refresh': async (_app, { accounts: { editor } }, parts) =>
+    inBody(parts, { refresh_token: editor.refreshToken }),
+  'POST /v1/auth/logout': async (app, { accounts: { member } }, parts) =>
+    asUser(parts, (await signIn(app, member)).accessToken),
+  'POST /v1/auth/sso/logout': async (app, { accounts: { member } }, parts) =>
+    asUser(parts, (await signIn(app, member)).accessToken),
+  'POST /v1/auth/switch-org': async (app, { marker, accounts: { admin } }, parts) => {
+    const headers = { authorization: `Bearer ${admin.accessToken}` };
+    const made = await expectOk(app, {
+      method: 'POST',
+      url: '/v1/orgs',
+      headers,
+      payload: { name: `${marker} other` },
+    });
+    inBody(parts, { org_id: findKey(made, ['org_id', 'id']) });
+    asUser(parts, admin.accessToken);
+  },
+  'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/model-entitlements': async (app, world, parts) => {
+    const made = await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/model-catalog'));
+    inBody(parts, { logical_model_id: made.logical_model_id });
+  },
+  'PUT /v1/users/{user_id}': async (app, world, parts) => {
+    const url = `/v1/orgs/${world.ids.org_id}/workspaces/${world.ids.workspace_id}/members`;
+    const payload = { user_id: parts.params.user_id, role: 'viewer' };
+    await expectOk(app, { method: 'POST', url, headers: world.as('owner'), payload });
+  },
+  'POST /v1/invitations/accept': async (app, world, parts) => {
+    const invited = await register(app, { name: `${world.marker}-invited` });
+    const url = `/v1/orgs/${world.ids.org_id}/invitations`;
+    await expectOk(app, { method: 'POST', url, headers: world.as('owner'), payload: { email: invited.email } });
+    inBody(parts, { token: await mailed(app, invited.email, /invit/i) });
+    asUser(parts, invited.accessToken);
+  },
+  'POST /v1/orgs/{org_id}/api-tokens/refresh': async (app, world, parts) => {
+    const made = await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/api-tokens'));
+    inBody(parts, { refresh_token: made.refresh_token_plaintext });
+  },
+  'POST /v1/orgs/{org_id}/secrets/{secret_id}/restore': async (app, world, parts) => {
+    const made = await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/secrets'));
+    parts.params.secret_id = made.secret_id as string;
+    const url = `/v1/orgs/${world.ids.org_id}/secrets/${parts.params.secret_id}`;
+    await expectOk(app, { method: 'DELETE', url, headers: world.as('owner') });
+  },
+  'POST /v1/connections/oauth/exchange': async (app, world, parts) => {
+    const server = keepOpen(await startOAuthServer());
+    const body = { access_token: 'access', refresh_token: 'refresh', token_type: 'bearer', expires_in: 3_600 };
+    server.misbehave.push({ status: 200, body }, { status: 200, body });
+    const id = await makeMarkedInstance(app, world, server.service);
+    const begun = await expectOk<{ state: string }>(app, {
+      method: 'POST',
+      url: `/v1/orgs/${world.ids.org_id}/workspaces/${world.ids.workspace_id}/connections/oauth/initiate`,
+      headers: world.as('owner'),
+      payload: { tool_instance_id: id },
+    });
+    parts.query = { code: 'code', state: begun.state };
+  },
+  'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances/{instance_id}/upgrade': async (app, world) => {
+    await app.database.pool.query(
+      `update tools set current_schema_version = current_schema_version + 1
+        where id = (select tool_id from tool_instances where id = $1)`,
+      [world.ids.instance_id],
+    );
+  },
+  'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances/{instance_id}/test': async (app, world, parts) => {
+    const server = keepOpen(await startOAuthServer());
+    // whatever it answers, the call is counted
+    const actions = [{ name: 'ping', method: 'GET', url_template: server.url, is_read_only: true }];
+    await app.database.pool.query(
+      'update tools set action_schemas = $2 where id = (select tool_id from tool_instances where id = $1)',
+      [world.ids.instance_id, JSON.stringify(actions)],
+    );
+    parts.body = { action: 'ping' };
+  },
+  'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/sync/presence/leave': async (app, world) => {
+    const url = `/v1/orgs/${world.ids.org_id}/workspaces/${world.ids.workspace_id}/sync/presence/join`;
+    await expectOk(app, { method: 'POST', url, headers: world.as('owner') });
+  },
+  'POST /v1/auth/sso/initiate': async (app, _world, parts) => {
+    const { domain } = await samlCompany(app, newIdpKey());
+    parts.body = { email: `ann@${domain}` };
+  },
+  'GET /v1/auth/sso/callback/oidc': async (app, _world, parts) => {
+    const server = keepOpen(Object.assign(await startOpenIdServer(), { keepsCodes: true }));
+    const { domain } = await openIdCompany(app, server);
+    server.account = { sub: 'callback', email: `by-callback@${domain}`, email_verified: true };
+    const payload = { email: `by-callback@${domain}` };
+    const { redirect_url: begun } = await expectOk<{ redirect_url: string }>(app, {
+      method: 'POST',
+      url: '/v1/auth/sso/initiate',
+      payload,
+    });
+    parts.query = Object.fromEntries(server.authorize(begun).searchParams);
+  },
+  'POST /v1/auth/sso/callback/saml': async (app, _world, parts) => {
+    const key = newIdpKey();
+    const { message, relayState } = await samlAnswer(app, await samlCompany(app, key), key);
+    parts.body = { saml_response: message, relay_state: relayState };
+  },
+  'POST /v1/auth/sso/exchange': async (app, _world, parts) => {
+    const server = keepOpen(await startOpenIdServer());
+    const { domain } = await openIdCompany(app, server);
+    server.account = { sub: 'ann', email: `ann@${domain}`, email_verified: true };
+    const browser = newBrowser(app);
+    const begun = await browser.begin(`ann@${domain}`, { redirect_uri: `${PUBLIC_URL}/account/sign-in` });
+    const { pathname, search } = server.authorize(begun);
+    const { headers } = await browser.send('GET', `${pathname}${search}`);
+    parts.body = { code: new URL(headers.location ?? '').searchParams.get('code') };
+  },
+  'DELETE /v1/orgs/{org_id}': async (app, world, parts) => {
+    parts.params.org_id = findKey(await makeOne(app, world, operationAt('POST', '/v1/orgs')), ['org_id', 'id'])!;
+  },
+};
