@@ -3,8 +3,8 @@ import type pg from 'pg';
 /** SQL statements that were sent while something ran. */
 export interface QueryLog {
   /**
-   * Texts of the statements that `work` sent, in order, without those that background tasks send in between. It gets the
-   * list, which grows.
+   * Texts of the statements that `work` sent, in order, without those that background tasks send in between. It gets
+   * the list, which grows.
    */
   during(work: (sent: readonly string[]) => Promise<unknown>): Promise<string[]>;
 }
