@@ -6,6 +6,7 @@ import type { TestApp } from './app.ts';
 import { type Content, contentOf, restore } from './database-content.ts';
 import { expectDocumented } from './documented.ts';
 import { timed } from './times.ts';
+import { waitUntil } from './wait.ts';
 
 /** It runs on, and knows in memory when each scheduled task was last due. */
 const KEPT = ['jobs._private_known_crontabs'];
@@ -69,6 +70,7 @@ export class SharedApp {
     await Promise.all(others.map((other) => other.close()));
     app.server.server.closeAllConnections();
     for (const socket of app.server.websocketServer.clients) socket.terminate();
+    await waitUntil(() => app.services.tail.size === 0, { what: 'the event streams of the file to end' });
     await app.jobsDone();
     await Promise.all([app.services.activity.flush(), app.services.tokenUses.flush()]);
     this.#isTaken = false;
