@@ -27,7 +27,7 @@ export const idOf = (file: string) => file.slice('root-'.length, -'.key'.length)
 
 /** A database and folders of a test's own, and what starts over them: their root keys come and go. */
 export class OwnVault {
-  readonly #started: { stop(): Promise<unknown> }[] = [];
+  readonly #stops: (() => Promise<unknown>)[] = [];
 
   private constructor(
     readonly base: string,
@@ -43,7 +43,7 @@ export class OwnVault {
   }
 
   async remove(): Promise<void> {
-    for (const { stop } of this.#started) await stop();
+    for (const stop of this.#stops) await stop();
     await this.sql.end();
     await this.database.drop();
     await rm(this.base, { recursive: true, force: true });
@@ -60,11 +60,10 @@ export class OwnVault {
   /** A service in a process of its own. */
   service(env: Env = {}): Service {
     const service = startService(this.environment(env));
-    const stop = () => {
+    this.#stops.push(() => {
       service.child.kill('SIGKILL');
       return service.exited();
-    };
-    this.#started.push({ stop });
+    });
     return service;
   }
 
@@ -74,7 +73,7 @@ export class OwnVault {
       databaseUrl: this.database.url,
       env: this.environment({ ROOT_KEYS: '', ...env }),
     });
-    this.#started.push({ stop: () => node.close() });
+    this.#stops.push(() => node.close());
     return node;
   }
 

@@ -109,7 +109,7 @@ describe('npm run vault', () => {
     await expect(own.openKeys({ ROOT_KEYS: `two:${two}` })).rejects.toThrow(
       "root key 'one', which this service does not have",
     );
-    expect(await own.vault('new-key', ahead)).toMatchObject({
+    expect(await runScript('vault', ['new-key'], own.environment(ahead))).toMatchObject({
       code: 1,
       output: expect.stringContaining('ROOT_KEYS is set'),
     });
@@ -178,7 +178,7 @@ describe('npm run vault', () => {
   });
 
   it('says how it is used', async () => {
-    expect(await runScript('vault', ['polish'], own.environment())).toMatchObject({
+    expect(await own.vault('polish')).toMatchObject({
       code: 1,
       output: expect.stringContaining('Usage: npm run vault -- COMMAND'),
     });
