@@ -1,5 +1,5 @@
-// A test runner of Stryker. Stryker's own one for Vitest starts a thread for each mutant and loads the tests there, which
-// takes one to two seconds where the tests take milliseconds. This one keeps a thread, and loads the modules anew only
+// A test runner of Stryker. Stryker's own one for Vitest starts a thread for each mutant and loads the tests there:
+// one to two seconds, where the tests take milliseconds. This one keeps a thread, and loads the modules anew only
 // where that matters:
 // - for code that runs while a module is loaded,
 // - for a mutant that no test noticed: a cache may have hidden it,
