@@ -6,7 +6,7 @@ import { callsOf } from '../support/calls.ts';
 import { type Person, register } from '../support/person.ts';
 import { openAcknowledged, openEvents, type RawSocket } from '../support/sockets.ts';
 import { issueToken, type TestToken } from '../support/tokens.ts';
-import { waitFor } from '../support/wait.ts';
+import { waitFor, waitUntil } from '../support/wait.ts';
 
 let app: TestApp;
 let owner: Person;
@@ -324,16 +324,13 @@ async function followOverSocket(w: string, socket: RawSocket): Promise<Outcome> 
   const id = `${++operation}`;
   const before = app.services.tail.size;
   socket.send({ id, type: 'subscribe', payload: { query: subscription(w) } });
-  const opened = streams(before + 1).then((): Outcome => 'allowed');
-  const refused = socket
-    .next((candidate) => candidate.id === id && candidate.type !== 'complete')
-    .then((message) =>
-      outcomeOf(message.type === 'error' ? { errors: message.payload as never } : (message.payload as GraphQLAnswer)),
-    );
-  const outcome = await Promise.any([opened, refused]);
+  const refusal = () => {
+    const message = socket.messages.find((candidate) => candidate.id === id && candidate.type !== 'complete');
+    return message?.type === 'error' ? { errors: message.payload as never } : (message?.payload as GraphQLAnswer);
+  };
+  const outcome = await outcomeOfStream(before, refusal);
   socket.send({ id, type: 'complete' });
   await streams(before);
-  await Promise.allSettled([opened]);
   return outcome;
 }
 
@@ -344,15 +341,22 @@ async function followOverSse(w: string, { headers }: TestToken): Promise<Outcome
     headers: { ...headers, 'content-type': 'application/json', accept: 'text/event-stream' },
     body: JSON.stringify({ query: subscription(w) }),
   });
-  const opened = streams(before + 1).then((): Outcome => 'allowed');
-  const refused = stream
-    .next(({ event }) => event === 'next')
-    .then(({ data }) => outcomeOf(JSON.parse(data) as GraphQLAnswer));
-  const outcome = await Promise.any([opened, refused]);
+  const refusal = () => {
+    const told = stream.events.find(({ event }) => event === 'next');
+    return told && (JSON.parse(told.data) as GraphQLAnswer);
+  };
+  const outcome = await outcomeOfStream(before, refusal);
   stream.close();
   await streams(before);
   return outcome;
 }
+
+/** A stream is refused with an answer, or is there. */
+const outcomeOfStream = (before: number, refusal: () => GraphQLAnswer | undefined): Promise<Outcome> =>
+  waitUntil(() => {
+    const answer = refusal();
+    return answer ? outcomeOf(answer) : app.services.tail.size === before + 1 && 'allowed';
+  });
 
 describe.each(Object.entries(rows))('restricted to %s', (_what, row) => {
   let token: TestToken;
