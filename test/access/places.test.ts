@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { RootPlace } from '../../src/access/checked-place.ts';
 import { KnownFacts } from '../../src/access/known-facts.ts';
 import { markChecked } from '../../src/access/mark-checked.ts';
@@ -7,6 +7,7 @@ import { systemCaller, TASK_METHOD } from '../../src/access/system-caller.ts';
 import type { TokenGrant } from '../../src/access/token-grant.ts';
 import { TokenUses } from '../../src/access/token-uses.ts';
 import type { Sql } from '../../src/data/sql.ts';
+import { waitFor } from '../support/wait.ts';
 
 const asked = { permission: 'secret:read', grant: 'own' } as const;
 
@@ -125,9 +126,9 @@ describe('the use of tokens', () => {
     const written: string[][] = [];
     const { uses } = usesWith(async (ids) => written.push(ids));
     uses.note('a');
-    await vi.waitFor(() => expect(written).toEqual([['a']]), { timeout: 8_000 });
+    await waitFor(() => expect(written).toEqual([['a']]));
     uses.note('b');
-    await vi.waitFor(() => expect(written).toEqual([['a'], ['b']]), { timeout: 8_000 });
+    await waitFor(() => expect(written).toEqual([['a'], ['b']]));
   });
 
   it('that could not be written is reported, and written with the next use', async () => {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { describedEvents } from '../../src/core/event-details.ts';
 import type { EventType, ResourceWord } from '../../src/core/resources.ts';
 import { isOn, wordOf } from '../../src/events/event-types.ts';
@@ -15,6 +15,7 @@ import { closeProviders, PUBLIC_URL, prepared } from '../support/prepared.ts';
 import { graphqlRequest, injectable, type Parts } from '../support/requests.ts';
 import { argumentsOf, documentOf, type RootField, rootFields } from '../support/root-fields.ts';
 import { type EventSource, openEvents, type SentEvent } from '../support/sockets.ts';
+import { waitUntil } from '../support/wait.ts';
 import { createWorld, type World } from '../support/world.ts';
 
 /*
@@ -257,7 +258,7 @@ describe('on the wire', () => {
     const organization = `orgId: "${org_id}"`;
     streams.set('organizationEvents', await follow('organizationEvents', organization));
     streams.set('workspaceEvents', await follow('workspaceEvents', `${organization}, workspaceId: "${workspace_id}"`));
-    await vi.waitUntil(() => app.services.tail.size >= size + 2, { timeout: 20_000, interval: 5 });
+    await waitUntil(() => app.services.tail.size >= size + 2);
   });
   afterAll(() => {
     for (const stream of streams.values()) stream.close();
@@ -265,7 +266,7 @@ describe('on the wire', () => {
 
   test.each([
     ['createThread', 'workspaceEvents'],
-    ['rotateSecret', 'workspaceEvents'],
+    ['createSecret', 'workspaceEvents'],
     ['toggleToolInstance', 'workspaceEvents'],
     ['deployRelease', 'workspaceEvents'],
     ['deleteMemory', 'workspaceEvents'],

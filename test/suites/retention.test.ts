@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Owner } from '../../src/core/owner.ts';
 import { storedAnswers } from '../../src/http/idempotency.ts';
 import { Retention, type Turn } from '../../src/platform/jobs/retention.ts';
@@ -10,6 +10,7 @@ import { startTestApp, type TestApp } from '../support/app.ts';
 import { keptLog } from '../support/log-lines.ts';
 import { agingRows, isKept, makeAged } from '../support/past-retention.ts';
 import { register } from '../support/person.ts';
+import { waitFor } from '../support/wait.ts';
 import { createWorld, type World } from '../support/world.ts';
 
 const { logger, lines } = keptLog();
@@ -75,7 +76,7 @@ describe('a run', () => {
   it('keeps what ended meanwhile until its folder is removed by the next run', async () => {
     const { workspaceId } = await register(app);
     const folder = path.join(app.dataDir, 'files', workspaceId.toLowerCase());
-    await vi.waitFor(() => expect(existsSync(folder)).toBe(true), { timeout: 20_000 });
+    await waitFor(() => expect(existsSync(folder)).toBe(true));
     const { buckets, workspaces, sql } = app.services;
     const time = {
       removeParts: () =>
@@ -209,7 +210,7 @@ it('is seen to fail under the name of its owner, stops no other owner, and is tr
   const { pool } = app.database;
   const stuck = await register(app);
   const folder = path.join(app.dataDir, 'files', stuck.workspaceId.toLowerCase());
-  await vi.waitFor(() => expect(existsSync(folder)).toBe(true), { timeout: 20_000 });
+  await waitFor(() => expect(existsSync(folder)).toBe(true));
   const bucket = `select storage_bucket as bucket, id from workspaces where id = $1`;
   const [workspace] = await query(bucket, [stuck.workspaceId]);
   // no folder of a store is called so: it cannot be removed
@@ -223,7 +224,7 @@ it('is seen to fail under the name of its owner, stops no other owner, and is tr
   const logged = (text: string) =>
     lines.filter((line) => line.includes(text)).map((line) => JSON.parse(line) as object);
   const again = "a job of the task 'retention' failed and is tried again";
-  await vi.waitFor(() => expect(logged(again)).not.toEqual([]), { timeout: 20_000 });
+  await waitFor(() => expect(logged(again)).not.toEqual([]));
   expect(logged(again)[0]).toMatchObject({
     task: 'retention',
     err: { message: 'retention of buckets failed; workspaces, organizations waited' },
@@ -240,6 +241,6 @@ it('is seen to fail under the name of its owner, stops no other owner, and is tr
 
   await query('update workspaces set storage_bucket = $1 where id = $2', [workspace?.bucket, stuck.workspaceId]);
   await pool.query(`update jobs._private_jobs set run_at = now() where key = 'retention'`);
-  await vi.waitFor(async () => expect(await query(bucket, [stuck.workspaceId])).toEqual([]), { timeout: 20_000 });
+  await waitFor(async () => expect(await query(bucket, [stuck.workspaceId])).toEqual([]));
   expect(existsSync(folder)).toBe(false);
 });

@@ -1,7 +1,7 @@
 // The examples of README.md in this folder: what the page shows stands here word for word, so it compiles and runs.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from './app.ts';
 import { expendable } from './expendable.ts';
 import { whileJobsWait } from './held-jobs.ts';
@@ -9,6 +9,7 @@ import { addRows, listRoutes } from './lists.ts';
 import { operationAt, operations, routeOf } from './operations.ts';
 import { colleague, register } from './person.ts';
 import { injectable, partsOf } from './requests.ts';
+import { waitFor } from './wait.ts';
 import { createWorld, type World } from './world.ts';
 import { askWritten, restBodyOf } from './written.ts';
 
@@ -60,7 +61,7 @@ it('mails an invitation only after its change has committed', async () => {
     const { status } = await ann.call('POST', url, { email: 'bob@example.test', role: 'viewer' });
     expect([status, mails()]).toEqual([201, []]);
   });
-  await vi.waitFor(() => expect(mails()).toHaveLength(1), { timeout: 20_000 });
+  await waitFor(() => expect(mails()).toHaveLength(1));
 });
 
 it('runs every example of the page', () => {
