@@ -6,7 +6,7 @@ import base from './vitest.config.ts';
  * mutant needs an environment of its own, and with a database only if one of them asks for it.
  */
 const tests = (process.env.MUTANT_TESTS ?? '').split(',').filter(Boolean);
-const { projects, globalSetup, ...options } = base.test ?? {};
+const { projects: _projects, globalSetup, ...options } = base.test ?? {};
 
 export default defineConfig({
   ...base,

@@ -4,7 +4,7 @@ import { buildOpenApi, type OpenApiDocument, type OpenApiOptions } from './opena
 import type { CompiledOperation } from './operation.ts';
 import { readReference } from './reference.ts';
 
-/** The operation documents of a folder, compiled. Several servers of one process can share it: it keeps no state of theirs. */
+/** The operation documents of a folder, compiled. Servers of one process can share it: it keeps no state of theirs. */
 export class Facade {
   readonly operations: readonly CompiledOperation[];
   readonly #dir: string;

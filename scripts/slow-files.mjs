@@ -10,8 +10,9 @@ const timesFile = path.join(root, 'node_modules', '.cache', 'test-times.json');
 
 /** @returns {string[]} */
 const slowFiles = () => {
-  /** @type {{ file: string, load: number, database: number, app: number, tests: number }[]} */
-  const times = JSON.parse(readFileSync(timesFile, 'utf8'));
+  const times = /** @type {{ file: string, load: number, database: number, app: number, tests: number }[]} */ (
+    JSON.parse(readFileSync(timesFile, 'utf8'))
+  );
   return times
     .filter(({ load, database, app, tests }) => load + database + app + tests > LIMIT_MS)
     .map(({ file }) => file);

@@ -49,6 +49,7 @@ beforeAll(async () => {
   own = await createWorld(app);
   foreign = await createWorld(app);
   foreignIds = new Set([...(await idsOf(app.database.pool, foreign.ids.org_id!)), ...Object.values(foreign.ids)]);
+  await app.jobsDone(); // texts are indexed in the background
   before = await checksums(app.database.pool, foreign.ids.org_id!);
 });
 afterAll(() => app.close());
@@ -125,6 +126,7 @@ function isId(type: GraphQLInputType): boolean {
 describe('the control: with the right token the same requests do answer', () => {
   // a tenant's own reading may leave a trace, such as the count of a secret's reveals
   afterAll(async () => {
+    await app.jobsDone(); // texts are indexed in the background
     before = await checksums(app.database.pool, foreign.ids.org_id!);
   });
   test.each(

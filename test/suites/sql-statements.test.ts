@@ -43,7 +43,7 @@ async function statementsOf(work: () => Promise<unknown>): Promise<string[]> {
 /** A read is no transaction; what runs in the background may be one. */
 const isOfReads = (text: string) => !/^(?:begin|commit|rollback)$/i.test(text);
 
-/** Expects a small and a large question to send the same. What runs in the background may get in between: not thrice. */
+/** Expects a small and a large question to send the same. Background work may get in between: not three times. */
 async function expectSame(
   small: () => Promise<unknown>,
   large: () => Promise<unknown>,

@@ -89,9 +89,9 @@ export const casesOfPeople: Record<string, readonly EventCase[]> = {
       when: 'with tokens to revoke',
       emits: TOKENS,
       prepare: async (scene) => {
-        const { email, call } = await tokenHolder(scene);
-        await call('POST', '/v1/auth/forgot-password', { email });
-        give(scene.parts, { token: await mailed(scene.app, email, /Reset/), revoke_tokens: true });
+        const holder = await tokenHolder(scene);
+        await holder.call('POST', '/v1/auth/forgot-password', { email: holder.email });
+        give(scene.parts, { token: await mailed(scene.app, holder.email, /Reset/), revoke_tokens: true });
       },
     },
   ],

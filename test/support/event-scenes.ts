@@ -85,7 +85,7 @@ export const makeAt = ({ app, world }: Scene, path: string, ids: Record<string, 
 export async function promotedArtifact({ owner, world: { ids } }: Scene, namespaceId = ids.namespace_id!) {
   const url = `${owner.home}/namespaces/${namespaceId}/artifacts`;
   const { artifact_id } = await called(owner, 'POST', url, { name: 'notes', content: 'Some text.' });
-  const { promoted_to_source_id } = await called(owner, 'POST', `${url}/${artifact_id}/promote`, {});
+  const { promoted_to_source_id } = await called(owner, 'POST', `${url}/${String(artifact_id)}/promote`, {});
   return { artifact_id: String(artifact_id), source_id: String(promoted_to_source_id) };
 }
 

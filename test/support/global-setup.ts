@@ -13,7 +13,7 @@ declare module 'vitest' {
   }
 }
 
-/** One PostgreSQL for the run, with a migrated database that is copied for each process and where a test has its own. */
+/** One PostgreSQL for the run, with a migrated database that is copied for each process and each own database. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const given = process.env.TEST_DATABASE_URL;
   const server = given ? undefined : await startCluster();

@@ -9,7 +9,7 @@ export interface AgingRow {
   table: string;
   /** Its age when it goes, as an interval of PostgreSQL. */
   age: string;
-  /** Makes the row: `:key` is what `keyColumn` has, `:time` how long ago it began to age, `:org_id`… ids of the world. */
+  /** Makes the row: `:key` is for `keyColumn`, `:time` is when it began to age, `:org_id`… are ids of the world. */
   make: string;
   /** `id` if it is not given. */
   keyColumn?: string;
@@ -59,7 +59,8 @@ export const agingRows: readonly AgingRow[] = [
     age: '7 days',
     make: copied(
       'artifacts',
-      `'root_artifact_id', :key, 'is_latest', true, 'replaced_by_version', null, 'file_id', null, 'promoted_to_source_id', null, 'expires_at', :time`,
+      `'root_artifact_id', :key, 'is_latest', true, 'replaced_by_version', null, 'file_id', null,
+        'promoted_to_source_id', null, 'expires_at', :time`,
     ),
   },
   {

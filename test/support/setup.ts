@@ -1,3 +1,4 @@
+/* oxlint-disable no-empty-pattern -- see below */
 import { afterAll, vi } from 'vitest';
 import { timesSpent } from './times.ts';
 

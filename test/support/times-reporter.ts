@@ -53,5 +53,6 @@ const total = ({ load, database, app, tests }: FileTimes): number => load + data
 
 const cells = (...texts: string[]): string => texts.map((text) => text.padStart(9)).join('');
 const HEAD = `${cells('total', 'load', 'database', 'app', 'tests')}`;
+const seconds = (ms: number): string => (ms / 1_000).toFixed(1);
 const line = (times: FileTimes): string =>
-  `${cells(...[total(times), times.load, times.database, times.app, times.tests].map((ms) => (ms / 1_000).toFixed(1)))}  ${times.file}`;
+  `${cells(...[total(times), times.load, times.database, times.app, times.tests].map(seconds))}  ${times.file}`;

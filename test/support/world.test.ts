@@ -56,7 +56,8 @@ describe('a world', () => {
 
   it('has its marker in every name, title and description', async () => {
     const columns = await rows(`select table_name as "table", column_name as "column" from information_schema.columns c
-      where table_schema = 'public' and column_name in ('name', 'title', 'description', 'full_name', 'summary', 'content')
+      where table_schema = 'public'
+        and column_name in ('name', 'title', 'description', 'full_name', 'summary', 'content')
         and table_name !~ '^(activity|notifications)' and exists (select 1 from information_schema.columns o
           where o.table_schema = 'public' and o.table_name = c.table_name and o.column_name = 'org_id')
       order by 1, 2`);
@@ -84,7 +85,7 @@ describe('a world', () => {
     expect(new Set(roles.map((role) => world.accounts[role].userId)).size).toBe(roles.length);
   });
 
-  it('has a guest who is in no workspace, a stranger who is outside, and nobody who administers the platform', async () => {
+  it('has a guest in no workspace, a stranger outside, and nobody who administers the platform', async () => {
     const members = (table: string, userId: string) =>
       rows(`select 1 from ${table} where org_id = $1 and user_id = $2`, [world.ids.org_id, userId]);
     const { guest, stranger } = world;
