@@ -39,7 +39,7 @@ function digest(): string {
   return known;
 }
 
-/** Makes the template unless the server has it: under a name of this process first, so that a killed run leaves none. */
+/** Makes the template unless the server has it: under a private name first, so that a killed run leaves none. */
 export async function makeTemplate(urlOf: (database: string) => string): Promise<void> {
   const template = templateOf();
   const admin = new pg.Client({ connectionString: urlOf('postgres') });
