@@ -36,7 +36,7 @@ interface Summary {
 let app: TestApp;
 let other: TestApp;
 beforeAll(async () => {
-  app = await startTestApp();
+  app = await startTestApp({ ownDatabase: true }); // a test tells PostgreSQL of rows that are not there
   other = await app.another();
 });
 afterAll(() => app.close());

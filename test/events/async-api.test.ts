@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventsPage } from '../../src/events/async-api.ts';
 import { eventTypes } from '../../src/events/event-types.ts';
 import { projectRoot } from '../../src/paths.ts';
-import { startTestApp, type TestApp } from '../support/app.ts';
+import { startOwnApp, type TestApp } from '../support/app.ts';
 import { openEvents } from '../support/sockets.ts';
 import { createWorld, type World } from '../support/world.ts';
 
@@ -20,7 +20,7 @@ let app: TestApp;
 let world: World;
 let document: Document;
 beforeAll(async () => {
-  app = await startTestApp();
+  app = await startOwnApp(); // a test ends all its streams
   world = await createWorld(app);
   document = (await app.server.inject('/asyncapi.json')).json();
 });

@@ -2,7 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
-import { startTestApp, type TestApp } from '../support/app.ts';
+import { startOwnApp, startTestApp, type TestApp } from '../support/app.ts';
 import { type Person, register } from '../support/person.ts';
 import { waitFor, waitUntil } from '../support/wait.ts';
 
@@ -31,7 +31,7 @@ describe('health', () => {
   });
 
   it('reports an unreachable database, and answers requests with 503 in the shape of every error', async () => {
-    const lonely = await startTestApp();
+    const lonely = await startOwnApp({ ownDatabase: true });
     const account = await register(lonely);
     const authorization = account.headers;
     await lonely.database.pool.end();

@@ -16,7 +16,7 @@ import { createWorld, type World } from '../support/world.ts';
 const { logger, lines } = keptLog();
 let app: TestApp;
 beforeAll(async () => {
-  app = await startTestApp({ logger });
+  app = await startTestApp({ logger, ownDatabase: true });
 });
 afterAll(() => app.close());
 

@@ -60,6 +60,7 @@ export class SharedApp {
 
   async #begin(): Promise<void> {
     const app = await this.#start();
+    refuseToStop(app);
     this.#app = app;
     this.#fresh = await withClient(app, (client) => contentOf(client, KEPT));
     process.once('exit', () => rmSync(app.dataDir, { recursive: true, force: true }));
@@ -83,6 +84,17 @@ export class SharedApp {
     for (const entry of readdirSync(app.dataDir, { recursive: true, withFileTypes: true }))
       if (entry.isFile() && entry.parentPath !== app.keysDir) rmSync(path.join(entry.parentPath, entry.name));
   }
+}
+
+/** What a file would stop, each file after it in this process would miss. */
+function refuseToStop(app: TestApp): void {
+  const refuse = () => {
+    throw new Error('The app of all files of this process would be stopped: take startOwnApp.');
+  };
+  app.services.events.close = refuse;
+  app.server.close = refuse;
+  app.database.pool.end = refuse;
+  app.stop = refuse;
 }
 
 /** Limits by the address of the client are kept in memory: each file has one of its own. */
