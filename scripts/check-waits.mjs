@@ -25,7 +25,7 @@ const ALLOWED = {
   'test/crash/killed-tail.test.ts': 'writers take a rest, so that no reader is ever too far behind to resume',
   'test/platform/postgres/database.test.ts': 'statements that run until a limit ends them',
   'test/platform/postgres/migrate.test.ts': 'a migration that takes a while, beside another node',
-  'test/suites/hostile-input.test.ts': 'the limit of a request that may never be answered',
+  'test/support/hostile-answers.ts': 'the limit of a request that may never be answered',
   'test/upgrade/record.ts': 'makes dumps, and is no test',
 };
 

@@ -6,6 +6,7 @@ import { registerErrorShapes } from '../rest/errors.ts';
 import type { Facade } from '../rest/facade.ts';
 import { acceptFields } from '../rest/form-fields.ts';
 import { fastifyOptions, type RestOptions, restPlugin } from '../rest/plugin.ts';
+import type { Passwords } from './access/passwords.ts';
 import { SigningKeys } from './access/signing-keys.ts';
 import type { Config } from './config.ts';
 import type { Owner } from './core/owner.ts';
@@ -70,6 +71,8 @@ export interface AppDeps {
   logger: Logger;
   /** The compiled documents of the REST API, if the process has them already. */
   facade?: Facade;
+  /** How passwords are hashed: a test need not wait for what makes guessing expensive. */
+  passwords?: Passwords;
 }
 
 export interface App {

@@ -126,6 +126,7 @@ export interface ProcessDeps {
   /** Address under which clients reach the service; known once it listens. */
   publicUrl: () => string;
   onFault: (error: unknown, what: string) => void;
+  passwords?: Passwords;
 }
 
 /** Everything that is created once per process: what it runs and stops, and the services of each resource. */
@@ -197,7 +198,7 @@ export function createServices(process: ProcessDeps) {
   const tokenUses = new TokenUses(sql, onFault);
   const authentication = new Authentication(tokens, tokenUses, sql);
   const sessions = new Sessions({ prisma, changes, tokens, authentication, secret: process.appSecret, config });
-  const passwords = new Passwords();
+  const passwords = process.passwords ?? new Passwords();
   const currentPassword = new CurrentPassword({ prisma, passwords });
   const auth = {
     config,

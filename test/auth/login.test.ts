@@ -1,27 +1,25 @@
-// from sources: replaces the module of argon2, to count what is hashed and compared
-import * as argon2 from '@node-rs/argon2';
+import { hash, verify } from '@node-rs/argon2';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Passwords } from '../../src/access/passwords.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Calls, callsOf, sameness } from '../support/calls.ts';
 import { createUser, type Person, register } from '../support/person.ts';
 import { waitFor } from '../support/wait.ts';
 
-vi.mock('@node-rs/argon2', async (original) => {
-  const real = await original<typeof argon2>();
-  return { ...real, verify: vi.fn(real.verify), hash: vi.fn(real.hash) };
-});
+/** Counts what is hashed and compared. */
+const argon2 = { hash: vi.fn(hash), verify: vi.fn(verify) };
 
 let app: TestApp;
 let api: Calls;
 
 beforeAll(async () => {
-  app = await startTestApp();
+  app = await startTestApp({ passwords: new Passwords(undefined, argon2) });
   api = callsOf(app);
 });
 afterAll(() => app.close());
 beforeEach(() => {
-  vi.mocked(argon2.verify).mockClear();
-  vi.mocked(argon2.hash).mockClear();
+  argon2.verify.mockClear();
+  argon2.hash.mockClear();
 });
 
 const login = (username: string, password: string, headers?: Record<string, string>) =>
@@ -79,7 +77,7 @@ describe('signing in', () => {
 
   it('makes the hash anew when it was made with weaker parameters', async () => {
     const user = await register(app);
-    const weak = await argon2.hash(user.password, { memoryCost: 8_192, timeCost: 1 });
+    const weak = await hash(user.password, { memoryCost: 8_192, timeCost: 1 });
     await app.database.prisma.user.update({ where: { id: user.userId }, data: { passwordHash: weak } });
     expect((await login(user.username, user.password)).statusCode).toBe(200);
     const { passwordHash } = await app.database.prisma.user.findUniqueOrThrow({ where: { id: user.userId } });
@@ -95,10 +93,9 @@ describe('signing in', () => {
 
   it('ends when the password is reset while it is verified', async () => {
     const user = await register(app);
-    const changed = await argon2.hash('a new password');
-    const { verify: real } = await vi.importActual<typeof argon2>('@node-rs/argon2');
-    vi.mocked(argon2.verify).mockImplementationOnce(async (hashed, password) => {
-      const matches = await real(hashed, password);
+    const changed = await hash('a new password');
+    argon2.verify.mockImplementationOnce(async (hashed, password) => {
+      const matches = await verify(hashed, password);
       await app.database.prisma.user.update({ where: { id: user.userId }, data: { passwordHash: changed } });
       return matches;
     });
@@ -132,8 +129,8 @@ describe('a refused sign-in', () => {
 
   it.each(paths)('is the same answer after the same work for %s', async (_what, credentials) => {
     const reference = await login('somebody-unknown', 'whatever it is');
-    vi.mocked(argon2.verify).mockClear();
-    vi.mocked(argon2.hash).mockClear();
+    argon2.verify.mockClear();
+    argon2.hash.mockClear();
     const answer = await login(...credentials());
     expect(answer.statusCode).toBe(401);
     expect(sameness(answer)).toEqual(sameness(reference));
@@ -144,11 +141,9 @@ describe('a refused sign-in', () => {
   it('costs as many verifications as one that succeeds: one, with the same parameters', async () => {
     await login(known.username, known.password);
     await login('nobody', known.password);
-    const parameters = vi
-      .mocked(argon2.verify)
-      .mock.calls.map(([hashed]) => String(hashed).split('$').slice(0, 4).join('$'));
+    const parameters = argon2.verify.mock.calls.map(([hashed]) => String(hashed).split('$').slice(0, 4).join('$'));
     expect(parameters).toEqual(['$argon2id$v=19$m=19456,t=2,p=1', '$argon2id$v=19$m=19456,t=2,p=1']);
-    const sizes = vi.mocked(argon2.verify).mock.calls.map(([hashed]) => String(hashed).length);
+    const sizes = argon2.verify.mock.calls.map(([hashed]) => String(hashed).length);
     expect(sizes[0]).toBe(sizes[1]);
   });
 
@@ -222,7 +217,7 @@ describe('the lock of an account', () => {
   it('verifies no password while it lasts', async () => {
     const user = await register(app);
     await times(10, () => login(user.username, 'wrong password'));
-    vi.mocked(argon2.verify).mockClear();
+    argon2.verify.mockClear();
     await login(user.username, user.password);
     expect(argon2.verify).not.toHaveBeenCalled();
   });

@@ -1,3 +1,4 @@
+// own process: starts processes, which takes a large one long
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

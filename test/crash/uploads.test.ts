@@ -1,3 +1,4 @@
+// own process: starts processes, which takes a large one long
 import { existsSync } from 'node:fs';
 import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import http from 'node:http';

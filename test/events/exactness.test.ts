@@ -3,11 +3,12 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { cursorOfWritten, insertEvent, resourceOf, WRITERS, writeLate } from '../support/late-writers.ts';
 import { type EventSource, openAcknowledged, openEvents } from '../support/sockets.ts';
+import { isWhole } from '../support/thinned.ts';
 import { waitUntil } from '../support/wait.ts';
 import { createWorld, type World } from '../support/world.ts';
 
-const KILLS = 20;
-const PER_WRITER = 200;
+const KILLS = isWhole() ? 20 : 7;
+const PER_WRITER = isWhole() ? 200 : 70;
 const READERS = 6;
 const WRITING = 'late writers';
 

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+// own process: starts processes, which takes a large one long
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -11,16 +11,11 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { FORM_TYPE, formOf } from '../support/form.ts';
 import { hostileDocuments } from '../support/hostile-documents.ts';
 import { hostileFiles } from '../support/hostile-files.ts';
-import { docxOf, pdfOf } from '../support/made-files.ts';
+import { pdfOf } from '../support/made-files.ts';
 import { type Service, startService } from '../support/service.ts';
-import { waitFor, waitUntil } from '../support/wait.ts';
+import { waitFor } from '../support/wait.ts';
 
 vi.setConfig({ testTimeout: 240_000 });
-
-/** The bench measures the bar of 64; here, on a busy machine, garbage may be collected late. */
-const MOST_GROWTH_MIB = 96;
-/** Requests after which the heap has the size that it keeps. */
-const WARM_REQUESTS = 1_000;
 
 let dataDir: string;
 let database: TestDatabase;
@@ -43,10 +38,8 @@ afterEach(async () => {
   await rm(dataDir, { recursive: true, force: true });
 });
 
-const residentMiB = () =>
-  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${service.child.pid}/status`, 'utf8'))![1]) / 1024;
-
-test('hostile files and documents cost the service little memory, and other requests nothing', async () => {
+// what they cost is in the bench
+test('hostile files and documents end neither the service nor requests of others', async () => {
   const client = await Client.register(await service.url());
   const shelf = `/v1/orgs/${client.orgId}/workspaces/${client.workspaceId}/namespaces/default/artifacts`;
   const json = { ...client.headers, 'content-type': 'application/json', accept: 'application/json' };
@@ -72,7 +65,7 @@ test('hostile files and documents cost the service little memory, and other requ
       { withinMs: 200_000 },
     );
   /** How requests of others end, while something is done. */
-  async function meanwhile(work: (statuses: Map<number, number>) => Promise<unknown>): Promise<Map<number, number>> {
+  async function meanwhile(work: () => Promise<unknown>): Promise<Map<number, number>> {
     const statuses = new Map<number, number>();
     let isDone = false;
     const asking = ['/v1/users/me', shelf].map(async (asked) => {
@@ -82,19 +75,13 @@ test('hostile files and documents cost the service little memory, and other requ
         statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1);
       }
     });
-    await work(statuses).finally(() => {
+    await work().finally(() => {
       isDone = true;
     });
     await Promise.all(asking);
     return statuses;
   }
 
-  await meanwhile(async (statuses) => {
-    for (const content of [pdfOf(['warm']), docxOf(['warm'])]) await upload('warm', content);
-    await allRead();
-    await waitUntil(() => (statuses.get(200) ?? 0) >= WARM_REQUESTS, { withinMs: 100_000 });
-  });
-  const before = residentMiB();
   const ids: string[] = [];
   const statuses = await meanwhile(async () => {
     for (const { name, file } of hostileFiles) ids.push(await upload(name, file()));
@@ -107,7 +94,6 @@ test('hostile files and documents cost the service little memory, and other requ
     }
     await allRead();
   });
-  const grown = residentMiB() - before;
   expect([...statuses.keys()]).toEqual([200]);
   expect(service.child.exitCode).toBeNull();
   const { rows } = await db.query<{ type: string; is_indexed: boolean; index_error: string }>(
@@ -120,7 +106,6 @@ test('hostile files and documents cost the service little memory, and other requ
   expect(read.length).toBeGreaterThan(5);
   const sentences: string[] = Object.values(extractionFailures);
   for (const row of read) expect([row.is_indexed, sentences.includes(row.index_error)]).toEqual([false, true]);
-  expect(grown).toBeLessThanOrEqual(MOST_GROWTH_MIB);
   await upload('after', pdfOf(['fine']));
   await allRead();
   expect((await db.query(`select is_indexed from artifacts where name = 'after'`)).rows).toEqual([

@@ -80,11 +80,11 @@ afterAll(async () => {
 });
 
 /** Everything that happens a moment later by itself has happened. */
-async function settled(app: TestApp): Promise<Snapshot> {
+async function settled(app: TestApp, before?: Snapshot): Promise<Snapshot> {
   await app.jobsDone();
   await app.services.activity.flush();
   while ((await app.services.buckets.provisionPending()) > 0);
-  return snapshotOf(app.database.pool);
+  return snapshotOf(app.database.pool, before);
 }
 
 const latest = new Map<TestApp, Snapshot>();
@@ -93,7 +93,7 @@ const latest = new Map<TestApp, Snapshot>();
 async function tracesOf<T>(app: TestApp, work: () => Promise<T>) {
   const [before, mails] = [latest.get(app) ?? (await settled(app)), app.mails.length];
   const answer = await work();
-  const after = await settled(app);
+  const after = await settled(app, before);
   latest.set(app, after);
   // several leave at once, in whatever order
   const sent = app.mails.slice(mails).sort((a, b) => a.subject.localeCompare(b.subject));

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
+import { Passwords } from '../../src/access/passwords.ts';
 import { type App, buildApp } from '../../src/app.ts';
 import { loadConfig } from '../../src/config.ts';
 import type { Logger } from '../../src/platform/logger.ts';
@@ -45,11 +46,16 @@ export interface TestAppOptions {
   databaseUrl?: string;
   /** A database that no file had before: plans of statements follow from what a table ever held. */
   ownDatabase?: boolean;
+  /** Passwords that cost what they do in the field; else they cost nothing. */
+  passwords?: Passwords;
   logger?: Logger;
 }
 
 /** Nodes over one database have the same root keys, or they do not start. */
 export const ROOT_KEYS = `test:${randomBytes(32).toString('base64')}`;
+
+/** A fiftieth of what a hash costs in the field. */
+const CHEAP = { memoryCost: 1_024, timeCost: 1 };
 
 /** What is there once in a process. */
 const shared = new SharedApp(() => startOwnApp());
@@ -69,7 +75,8 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
  */
 export const startOwnApp = (options: TestAppOptions = {}): Promise<TestApp> => timed('app', () => start(options));
 
-async function start({ env = {}, databaseUrl, ownDatabase, logger = quietLogger }: TestAppOptions): Promise<TestApp> {
+async function start(options: TestAppOptions): Promise<TestApp> {
+  const { env = {}, databaseUrl, ownDatabase, passwords = new Passwords(CHEAP), logger = quietLogger } = options;
   const dataDir = env.DATA_DIR ?? mkdtempSync(path.join(os.tmpdir(), 'platform-test-'));
   const config = loadConfig({
     NODE_ENV: 'test',
@@ -89,7 +96,7 @@ async function start({ env = {}, databaseUrl, ownDatabase, logger = quietLogger 
   );
   const mails: Mail[] = [];
   const mailer = recording(createMailer({ config, logger }), mails, config.smtpUrl !== undefined);
-  const app = await buildApp({ config, database, mailer, logger, facade });
+  const app = await buildApp({ config, database, mailer, logger, facade, passwords });
   await app.server.ready();
   await readDocument(app.server);
   const others: TestApp[] = [];

@@ -11,6 +11,9 @@ declare module 'vitest' {
 /** Three runs with successive seeds pick every value. */
 const PARTS = 3;
 
+/** Whether this run does everything: `npm run test:all`. What is done for a while at random is then done for longer. */
+export const isWhole = (): boolean => inject('seed') === null;
+
 /** A third of the values, in their order, chosen by the seed of the test run; all of them in `npm run test:all`. */
 export const thinned = <T>(values: readonly T[], key: string): T[] => thirdOf(values, key, inject('seed'));
 

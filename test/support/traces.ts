@@ -2,8 +2,12 @@ import type pg from 'pg';
 
 type Row = Record<string, unknown>;
 
-/** The rows of every table. */
-export type Snapshot = ReadonlyMap<string, readonly Row[]>;
+/** The rows of every table, by what names a version of a row: it is read once. */
+export interface Snapshot {
+  readonly tables: ReadonlyMap<string, ReadonlyMap<string, Row>>;
+  /** Rows of older transactions are in it. */
+  readonly until: string;
+}
 
 /** Rows that came, and rows that went; one that was changed did both. */
 export type Changed = Record<string, { gone: Row[]; written: Row[] }>;
@@ -13,14 +17,21 @@ const unspoken: Record<string, readonly string[]> = { events: ['seq', 'xid'], ac
 
 /** Counters are spread over slots at random. */
 const summed: Record<string, string> = {
-  execution_sums: `(select org_id, scope_id, span, start, sum(n) as n, sum(success) as success, sum(failed) as failed
-    from execution_sums group by 1, 2, 3, 4)`,
-  place_counts: '(select org_id, place_id, counter, sum(n) as n from place_counts group by 1, 2, 3)',
-  resource_counts: '(select org_id, resource, sum(n) as n from resource_counts group by 1, 2)',
+  execution_sums: `select org_id, scope_id, span, start, sum(n) as n, sum(success) as success, sum(failed) as failed
+    from execution_sums group by 1, 2, 3, 4`,
+  place_counts: 'select org_id, place_id, counter, sum(n) as n from place_counts group by 1, 2, 3',
+  resource_counts: 'select org_id, resource, sum(n) as n from resource_counts group by 1, 2',
 };
 
-/** Reads every table of a database, whichever there are. */
-export async function snapshotOf(pool: pg.Pool): Promise<Snapshot> {
+const rowsOf = (table: string): string =>
+  summed[table]
+    ? `select to_jsonb(t)::text as key, to_jsonb(t) as row from (${summed[table]}) t`
+    : `select tableoid || ' ' || ctid || ' ' || xmin as key,
+         case when xmin::text::int8 >= $1 then to_jsonb(t) end as row
+       from ${table} t`;
+
+/** Reads every table of a database, whichever there are: what is not in an earlier snapshot, if one is given. */
+export async function snapshotOf(pool: pg.Pool, before?: Snapshot): Promise<Snapshot> {
   const { rows: tables } = await pool.query<{ name: string }>(
     `select c.relname as name from pg_class c
      where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
@@ -29,26 +40,43 @@ export async function snapshotOf(pool: pg.Pool): Promise<Snapshot> {
   );
   const parts = tables.map(
     ({ name }) =>
-      `select '${name}' as name, coalesce((select jsonb_agg(to_jsonb(t))
-        from ${summed[name] ?? name} t), '[]') as rows`,
+      `select '${name}' as name, pg_snapshot_xmin(pg_current_snapshot())::text as until,
+         coalesce((select json_object_agg(key, row) from (${rowsOf(name)}) r), '{}') as rows`,
   );
-  const { rows } = await pool.query<{ name: string; rows: Row[] }>(parts.join(' union all '));
-  return new Map(
-    rows.map(({ name, rows: found }) => [
-      name,
-      found.map((row) => Object.fromEntries(Object.entries(row).filter(([key]) => !unspoken[name]?.includes(key)))),
-    ]),
-  );
+  const { rows: read } = await pool.query<{ name: string; until: string; rows: Record<string, Row | null> }>({
+    name: 'snapshot', // to plan it takes longer than to run it
+    text: parts.join(' union all '),
+    values: [before?.until ?? 0],
+  });
+  const known = (name: string, key: string): Row => {
+    const row = before?.tables.get(name)?.get(key);
+    if (!row) throw new Error(`A row of ${name} is older than the snapshot that it is not in.`);
+    return row;
+  };
+  const spoken = (name: string, row: Row): Row =>
+    Object.fromEntries(Object.entries(row).filter(([key]) => !unspoken[name]?.includes(key)));
+  return {
+    tables: new Map(
+      read.map(({ name, rows }) => [
+        name,
+        new Map(Object.entries(rows).map(([key, row]) => [key, row ? spoken(name, row) : known(name, key)])),
+      ]),
+    ),
+    until: read[0]!.until,
+  };
 }
 
 /** What changed from one snapshot to the next. */
 export function changesBetween(before: Snapshot, after: Snapshot): Changed {
   const changed: Changed = {};
-  for (const [name, rows] of after) {
-    const [was, is] = [before.get(name) ?? [], rows].map((list) => new Set(list.map((row) => JSON.stringify(row))));
-    const only = (list: Set<string>, without: Set<string>) =>
-      [...list].filter((row) => !without.has(row)).map((row) => JSON.parse(row) as Row);
-    const [gone, written] = [only(was!, is!), only(is!, was!)];
+  for (const [name, is] of after.tables) {
+    const was = before.tables.get(name) ?? new Map<string, Row>();
+    const only = (some: ReadonlyMap<string, Row>, without: ReadonlyMap<string, Row>) =>
+      [...some].filter(([key]) => !without.has(key)).map(([, row]) => JSON.stringify(row));
+    const [left, came] = [only(was, is), only(is, was)];
+    // a row that was written as it was has not changed
+    const gone = left.filter((row) => !came.includes(row)).map((row) => JSON.parse(row) as Row);
+    const written = came.filter((row) => !left.includes(row)).map((row) => JSON.parse(row) as Row);
     if (gone.length > 0 || written.length > 0) changed[name] = { gone, written };
   }
   return changed;
@@ -93,4 +121,4 @@ export function comparable<T>(value: T, known: ReadonlySet<string>, now: number)
 
 /** Every identifier that a snapshot holds. */
 export const idsOfSnapshot = (snapshot: Snapshot): Set<string> =>
-  new Set([...snapshot.values()].flatMap((rows) => idsIn(JSON.stringify(rows))));
+  new Set([...snapshot.tables.values()].flatMap((rows) => idsIn(JSON.stringify([...rows.values()]))));

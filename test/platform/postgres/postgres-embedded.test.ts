@@ -1,10 +1,11 @@
-import { type ChildProcess, fork } from 'node:child_process';
+// own process: starts processes, which takes a large one long
+import { type ChildProcess, execFileSync, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../src/platform/postgres/postgres-embedded.ts';
 import { quietLogger } from '../../support/quiet-logger.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -13,6 +14,14 @@ let base: string;
 let dir: string;
 const running = new Set<EmbeddedPostgres>();
 const owners = new Map<ChildProcess, number>();
+
+/** A database that was made, started and stopped: making one takes as long as all else in most tests. */
+let made: string;
+beforeAll(async () => {
+  made = path.join(await mkdtemp(path.join(tmpdir(), 'embedded-')), 'postgres');
+  await (await startEmbeddedPostgres({ dir: made, logger: quietLogger })).stop();
+});
+afterAll(() => rm(path.dirname(made), { recursive: true, force: true }));
 
 beforeEach(async () => {
   // mode 0700: as root this also proves that closed folders are no obstacle
@@ -37,12 +46,19 @@ async function start(at = dir): Promise<EmbeddedPostgres> {
   return server;
 }
 
+/** Starts a database that was made before. */
+async function startMade(): Promise<EmbeddedPostgres> {
+  execFileSync('cp', ['-a', made, dir]); // it belongs to the user of the server
+  return start();
+}
+
 async function stop(server: EmbeddedPostgres): Promise<void> {
   running.delete(server);
   await server.stop();
 }
 
 async function startOwner(): Promise<{ owner: ChildProcess; url: string; pid: number }> {
+  execFileSync('cp', ['-a', made, dir]);
   const owner = fork(path.join(import.meta.dirname, 'postgres-owner.fixture.ts'), [dir], {
     execArgv: ['--import', 'tsx'],
   });
@@ -83,7 +99,7 @@ describe('startEmbeddedPostgres', () => {
   });
 
   it('listens on a socket in a folder that only its user may enter, and on no port', async () => {
-    const server = await start();
+    const server = await startMade();
     expect(await query(server.url, 'show listen_addresses')).toEqual([{ listen_addresses: '' }]);
     expect((await stat(dir)).mode & 0o777).toBe(0o700);
   });
@@ -94,7 +110,7 @@ describe('startEmbeddedPostgres', () => {
   });
 
   it('compares upper and lower case beyond ASCII', async () => {
-    const server = await start();
+    const server = await startMade();
     expect(await query(server.url, `select lower('ÄÉЖ') as lower`)).toEqual([{ lower: 'äéж' }]);
   });
 
@@ -116,7 +132,7 @@ describe('startEmbeddedPostgres', () => {
   });
 
   it('starts the server again after it was killed, with every committed row', async () => {
-    const server = await start();
+    const server = await startMade();
     await query(server.url, `create table kept as select 'row' as text`);
     const pid = server.pid;
     process.kill(pid, 'SIGKILL');
@@ -125,7 +141,7 @@ describe('startEmbeddedPostgres', () => {
   });
 
   it('can be stopped while the server is being started again', async () => {
-    const server = await start();
+    const server = await startMade();
     process.kill(server.pid, 'SIGKILL');
     await stop(server);
     const next = await start();
