@@ -1,7 +1,10 @@
 import type pg from 'pg';
+import { waitUntil } from './wait.ts';
 
 /** All rows of a database, by table; tables that have none are left out. */
 export type Content = ReadonlyMap<string, object[]>;
+
+const LOCK_NOT_AVAILABLE = '55P03';
 
 /** What the service and the job library know of the database itself, and what they keep in their memory. */
 const KEPT = ['public._prisma_migrations', 'jobs.migrations', 'jobs._private_tasks'];
@@ -51,14 +54,25 @@ export async function restore(client: pg.ClientBase, content: Content, kept: rea
       ? [`insert into ${name} (${columns}) select ${columns} from jsonb_populate_recordset(null::${name}, ${values})`]
       : [];
   });
-  await client.query(
-    [
-      'begin',
-      'set local session_replication_role = replica',
-      `lock table ${tables.map(({ name }) => name).join(', ')} in share row exclusive mode`,
-      ...tables.map(({ name }) => `delete from ${name}`),
-      ...inserts,
-      'commit',
-    ].join(';\n'),
-  );
+  const statements = [
+    'begin',
+    'set local session_replication_role = replica',
+    // less than PostgreSQL waits until it ends a deadlock: it might end work of the app
+    `set local lock_timeout = '300ms'`,
+    `lock table ${tables.map(({ name }) => name).join(', ')} in share row exclusive mode`,
+    ...tables.map(({ name }) => `delete from ${name}`),
+    ...inserts,
+    'commit',
+  ].join(';\n');
+  const isDone = async () => {
+    try {
+      await client.query(statements);
+      return true;
+    } catch (error) {
+      await client.query('rollback');
+      if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error;
+      return false;
+    }
+  };
+  await waitUntil(isDone, { what: 'the app to do nothing in the database for a moment' });
 }
