@@ -28,8 +28,7 @@ const factor = slowness();
 process.env.TEST_SLOWNESS = String(factor);
 
 const common = {
-  // two processors have more to do than two processes: some wait for services that they have started
-  maxWorkers: 3,
+  maxWorkers: 2,
   testTimeout: 30_000 * factor,
   hookTimeout: 60_000 * factor,
   server: { deps: { external: [/\/dist\/(?:src|rest)\//] } },

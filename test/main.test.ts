@@ -157,9 +157,18 @@ describe('the process', () => {
     try {
       const service = start({ DATABASE_URL: database.url, DATABASE_POOL_SIZE: '20', SHUTDOWN_TIMEOUT_SECONDS: '600' });
       const url = await service.url();
-      // nobody can register while this is held: all requests are under way, none is done
-      await blocker.query('begin; lock table users in access exclusive mode');
-      const answers = Array.from({ length: 12 }, (_, i) => register(url, `under-way-${i}`));
+      const { token, orgId, workspaceId } = await registered(url, 'owner');
+      const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+      // which costs no password hash: the first one waits for a connection while the last one is sent
+      const make = (name: string) =>
+        fetch(`${url}/v1/orgs/${orgId}/workspaces/${workspaceId}/apps`, {
+          method: 'POST',
+          headers,
+          body: JSON.stringify({ name }),
+        });
+      // nobody can make an app while this is held: all requests are under way, none is done
+      await blocker.query('begin; lock table apps in share row exclusive mode');
+      const answers = Array.from({ length: 12 }, (_, i) => make(`under way ${i}`));
       await waitUntil(async () => (await waitingForLocks(blocker)) === 12);
       service.child.kill('SIGTERM');
       await waitUntil(() => isRefused(url));
@@ -167,7 +176,7 @@ describe('the process', () => {
       const answered = (await Promise.all(answers)).map(({ status, headers }) => [status, headers.get('connection')]);
       expect(answered).toEqual(Array(12).fill([201, 'close']));
       expect(await service.exited()).toBe(0);
-      expect((await blocker.query('select 1 from users')).rowCount).toBe(12);
+      expect((await blocker.query('select 1 from apps')).rowCount).toBe(12);
     } finally {
       await blocker.end();
       await database.drop();
