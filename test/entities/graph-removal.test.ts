@@ -10,7 +10,7 @@ const OTHERS = 10_000;
 let app: TestApp;
 let log: QueryLog;
 beforeAll(async () => {
-  app = await startTestApp();
+  app = await startTestApp({ ownDatabase: true });
   log = logQueries(app.database.pool);
 });
 afterAll(() => app.close());
