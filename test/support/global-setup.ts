@@ -22,16 +22,16 @@ export default async function setup(project: TestProject): Promise<() => Promise
   if (given) await makeTemplate((database) => onServer(given, database));
   project.provide('serverUrl', serverUrl);
   project.provide('databasePrefix', databasePrefix);
-  project.provide('seed', seedOfRun());
+  project.provide('seed', seedOfRun(project.vitest.vite.config.mode));
   return async () => {
     if (server) await server.stop();
     else await dropAll(serverUrl, databasePrefix);
   };
 }
 
-/** `TEST_ALL` tries all values; `TEST_SEED` repeats a run. */
-function seedOfRun(): number | null {
-  if (process.env.TEST_ALL) return null;
+/** `--mode all` tries all values; `TEST_SEED` repeats a run. */
+function seedOfRun(mode: string): number | null {
+  if (mode === 'all') return null;
   const seed = Number(process.env.TEST_SEED ?? randomInt(2 ** 31));
   console.log(`Repeat this choice of values with TEST_SEED=${seed}`);
   return seed;
