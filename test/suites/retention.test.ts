@@ -73,6 +73,29 @@ describe('a run', () => {
       expect([rule, rules().filter((text) => rule.test(text)).length]).toEqual([rule, 1]);
   });
 
+  it('keeps what a deleted workspace held for 30 days: its folder and its knowledge graph', async () => {
+    const ann = await register(app);
+    const { workspaceId } = ann;
+    const folder = path.join(app.dataDir, 'files', workspaceId.toLowerCase());
+    await waitFor(() => expect(existsSync(folder)).toBe(true));
+    const { body } = await ann.call<{ app_id: string }>('POST', `${ann.home}/apps`, { name: 'App' });
+    const entity = { name: 'Lark', entity_type: 'bird' };
+    const url = `${ann.home}/apps/${body.app_id}/namespaces/default/entities`;
+    expect(await ann.call('POST', url, entity)).toMatchObject({ status: 201 });
+    const held = async () => [
+      existsSync(folder),
+      (await query('select 1 from entities where workspace_id = $1', [workspaceId])).length,
+    ];
+    const deleted = (age: string) =>
+      query('update workspaces set deleted_at = now() - $2::interval where id = $1', [workspaceId, age]);
+    await deleted('29 days 23 hours 59 minutes');
+    await app.retention.run();
+    expect(await held()).toEqual([true, 1]);
+    await deleted('30 days 1 minute');
+    await app.retention.run();
+    expect(await held()).toEqual([false, 0]);
+  });
+
   it('keeps what ended meanwhile until its folder is removed by the next run', async () => {
     const { workspaceId } = await register(app);
     const folder = path.join(app.dataDir, 'files', workspaceId.toLowerCase());
