@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { SourceFragment } from '../../rest/generated/documents.ts';
 import { getArtifact, newArtifact, putArtifact, shelfOf } from '../artifacts/artifacts.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { whileJobsWait } from '../support/held-jobs.ts';
 import { changesOf, eventsOf, register } from '../support/person.ts';
 import type { RestBody } from '../support/rest-body.ts';
 
@@ -52,40 +53,44 @@ test('a source is created, read, listed, changed and deleted', async () => {
 
 test('a promoted artifact is a source of the workspace, once', async () => {
   const ann = await register(app, { name: 'ann' });
-  const made = await newArtifact(ann, { content: 'abc', description: 'What we know' });
-  const one = `${shelfOf(ann)}/${made.artifact_id}`;
-  const answers = await Promise.all(
-    Array.from({ length: 8 }, () => ann.call<{ promoted_to_source_id: string }>('POST', `${one}/promote`, {})),
-  );
-  const [first] = answers;
-  for (const { status, body } of answers) {
-    expect(status).toBe(200);
-    expect(body).toEqual({
+  // before it is indexed
+  const { made, source_id } = await whileJobsWait(app, async () => {
+    const made = await newArtifact(ann, { content: 'abc', description: 'What we know' });
+    const one = `${shelfOf(ann)}/${made.artifact_id}`;
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, () => ann.call<{ promoted_to_source_id: string }>('POST', `${one}/promote`, {})),
+    );
+    const [first] = answers;
+    for (const { status, body } of answers) {
+      expect(status).toBe(200);
+      expect(body).toEqual({
+        artifact_id: made.artifact_id,
+        promoted_to_source_id: first!.body.promoted_to_source_id,
+        status: 'promoted',
+      });
+    }
+    const source_id = first!.body.promoted_to_source_id;
+    const { body } = await ann.call<Source>('GET', `${ann.home}/sources/${source_id}`);
+    expect(body).toMatchObject({
+      name: 'Plan',
+      description: 'What we know',
+      source_type: 'artifact',
       artifact_id: made.artifact_id,
-      promoted_to_source_id: first!.body.promoted_to_source_id,
-      status: 'promoted',
+      namespace_id: null,
+      status: 'pending',
+      size_bytes: 3,
     });
-  }
-  const source_id = first!.body.promoted_to_source_id;
-  const { body } = await ann.call<Source>('GET', `${ann.home}/sources/${source_id}`);
-  expect(body).toMatchObject({
-    name: 'Plan',
-    description: 'What we know',
-    source_type: 'artifact',
-    artifact_id: made.artifact_id,
-    namespace_id: null,
-    status: 'pending',
-    size_bytes: 3,
-  });
-  expect((await getArtifact(ann, made.artifact_id)).body).toMatchObject({
-    promoted_to_source_id: source_id,
-    scope: 'workspace',
-    version: 1,
-  });
-  expect(await eventsOf(app, made.artifact_id)).toEqual(['artifact.created', 'artifact.promoted']);
-  expect(await eventsOf(app, source_id)).toEqual(['source.created']);
-  expect((await changesOf(app, made.artifact_id)).filter(({ action }) => action === 'promote')[0]).toMatchObject({
-    metadata: { source_id },
+    expect((await getArtifact(ann, made.artifact_id)).body).toMatchObject({
+      promoted_to_source_id: source_id,
+      scope: 'workspace',
+      version: 1,
+    });
+    expect(await eventsOf(app, made.artifact_id)).toEqual(['artifact.created', 'artifact.promoted']);
+    expect(await eventsOf(app, source_id)).toEqual(['source.created']);
+    expect((await changesOf(app, made.artifact_id)).filter(({ action }) => action === 'promote')[0]).toMatchObject({
+      metadata: { source_id },
+    });
+    return { made, source_id };
   });
   await putArtifact(ann, made.artifact_id, { content: 'abcde' });
   expect((await ann.call('GET', `${ann.home}/sources/${source_id}`)).body).toMatchObject({ size_bytes: 5 });
