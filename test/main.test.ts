@@ -1,4 +1,4 @@
-// own process: starts processes, which takes a large one long
+// own process: starts processes, which is slow from a large process
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';

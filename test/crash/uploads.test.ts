@@ -1,4 +1,4 @@
-// own process: starts processes, which takes a large one long
+// own process: starts processes, which is slow from a large process
 import { existsSync } from 'node:fs';
 import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import http from 'node:http';

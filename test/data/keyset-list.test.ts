@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { bucketsMade } from '../support/buckets.ts';
 import { colleague, type Person, register } from '../support/person.ts';
 import { logQueries, type QueryLog } from '../support/query-log.ts';
-import { waitFor } from '../support/wait.ts';
 
 let app: TestApp;
 let log: QueryLog;
@@ -75,8 +75,7 @@ test('the number of SQL statements does not depend on how many parents nested li
   const ids = [ann.orgId];
   for (let i = 0; i < 3; i++) ids.push(await fill(ann, 3));
   // new workspaces get their buckets in the background, with statements of its own
-  const pending = () => app.database.prisma.workspace.count({ where: { bucketStatus: 'pending' } });
-  await waitFor(async () => expect(await pending()).toBe(0));
+  await bucketsMade(app);
   /** The fewest statements of some runs: other background tasks send some in between. */
   const measure = async (variables: { orgs: number; first: number }) => {
     let fewest = Infinity;

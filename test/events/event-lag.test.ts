@@ -10,6 +10,7 @@ import { createLogger } from '../../src/platform/logger.ts';
 import { migrate } from '../../src/platform/postgres/migrate.ts';
 import { startEmbeddedPostgres } from '../../src/platform/postgres/postgres-embedded.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { bucketsMade } from '../support/buckets.ts';
 import { callsOf } from '../support/calls.ts';
 import { type Person, register } from '../support/person.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
@@ -89,8 +90,7 @@ const metric = async (name: string) =>
 describe('how late events are', () => {
   test('is a metric and in /readyz, which stays ready; zero when nothing holds events back', async () => {
     // a bucket that becomes ready is an event too
-    const pending = () => app.database.prisma.workspace.count({ where: { bucketStatus: 'pending' } });
-    await waitFor(async () => expect(await pending()).toBe(0));
+    await bucketsMade(app);
     await waitFor(async () => expect((await ready()).events).toEqual({ lag_seconds: 0, waiting: 0 }));
     await holding(async () => {
       await change();

@@ -1,4 +1,4 @@
-// own process: starts processes, which takes a large one long
+// own process: starts processes, which is slow from a large process
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

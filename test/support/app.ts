@@ -46,7 +46,7 @@ export interface TestAppOptions {
   databaseUrl?: string;
   /** A database that no file had before: plans of statements follow from what a table ever held. */
   ownDatabase?: boolean;
-  /** Passwords that cost what they do in the field; else they cost nothing. */
+  /** Passwords that cost what they do in the field; by default they cost far less. */
   passwords?: Passwords;
   logger?: Logger;
 }
@@ -54,7 +54,7 @@ export interface TestAppOptions {
 /** Nodes over one database have the same root keys, or they do not start. */
 export const ROOT_KEYS = `test:${randomBytes(32).toString('base64')}`;
 
-/** A fiftieth of what a hash costs in the field. */
+/** A nineteenth of the memory of the field, and half of its passes. */
 const CHEAP = { memoryCost: 1_024, timeCost: 1 };
 
 /** What is there once in a process. */

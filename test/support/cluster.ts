@@ -127,7 +127,7 @@ function folderWithSpace(): string {
 }
 
 /** With owner and rights: the server refuses a folder that is another user's. */
-function copy(from: string, to: string): void {
+export function copy(from: string, to: string): void {
   const { status, stderr, error } = spawnSync('cp', ['-a', from, to], { encoding: 'utf8' });
   if (status !== 0) throw new Error(`The files of the database could not be copied: ${stderr}`, { cause: error });
 }

@@ -233,7 +233,7 @@ function* hostileHeaders(operation: CompiledOperation, valid: () => Parts): Gene
   }
 }
 
-/** The same for what it sends. */
+/** What is odd and can be done to the body of a request to one route: the same choice as {@link hostileHeads}. */
 export function* hostileBodies(operation: CompiledOperation, valid: () => Parts): Generator<HostileRequest> {
   const route = routeOf(operation);
   for (const [what, body] of thinned(bodies, `${route} bodies`)) {

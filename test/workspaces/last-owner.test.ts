@@ -2,6 +2,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Role } from '../../src/core/roles.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { bucketsMade } from '../support/buckets.ts';
 import { type Answer, addToWorkspace, colleague, createUser, type Person, register } from '../support/person.ts';
 import { thinned } from '../support/thinned.ts';
 import { waitFor } from '../support/wait.ts';
@@ -110,9 +111,7 @@ describe('the last living owner of a workspace', () => {
 /** Runs `work` while the workspace is held, and lets go when `waiting` statements wait for locks. */
 async function whileHeld<T>({ workspaceId }: Person, waiting: number, work: () => Promise<T>): Promise<T> {
   // the making of a bucket would wait for its workspace too
-  await app.services.buckets.provisionPending();
-  const pending = () => app.database.prisma.workspace.count({ where: { bucketStatus: 'pending' } });
-  await waitFor(async () => expect(await pending()).toBe(0));
+  await bucketsMade(app);
   const holder = new pg.Client({ connectionString: app.database.url });
   await holder.connect();
   try {

@@ -1,4 +1,4 @@
-// own process: starts processes, which takes a large one long
+// own process: starts processes, which is slow from a large process
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
-// own process: starts processes, which takes a large one long
-import { type ChildProcess, execFileSync, fork } from 'node:child_process';
+// own process: starts processes, which is slow from a large process
+import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -7,6 +7,7 @@ import path from 'node:path';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../src/platform/postgres/postgres-embedded.ts';
+import { copy } from '../../support/cluster.ts';
 import { quietLogger } from '../../support/quiet-logger.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -46,9 +47,11 @@ async function start(at = dir): Promise<EmbeddedPostgres> {
   return server;
 }
 
+const copyMade = () => copy(made, dir);
+
 /** Starts a database that was made before. */
 async function startMade(): Promise<EmbeddedPostgres> {
-  execFileSync('cp', ['-a', made, dir]); // it belongs to the user of the server
+  copyMade();
   return start();
 }
 
@@ -58,7 +61,7 @@ async function stop(server: EmbeddedPostgres): Promise<void> {
 }
 
 async function startOwner(): Promise<{ owner: ChildProcess; url: string; pid: number }> {
-  execFileSync('cp', ['-a', made, dir]);
+  copyMade();
   const owner = fork(path.join(import.meta.dirname, 'postgres-owner.fixture.ts'), [dir], {
     execArgv: ['--import', 'tsx'],
   });
