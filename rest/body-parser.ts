@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { MAX_JSON_DEPTH } from '../src/core/constraints.ts';
 import { ApiError } from '../src/core/errors.ts';
-import { isOverloaded } from '../src/core/json-shape.ts';
+import { JsonBudget, MAX_JSON_VALUES, type Overload } from '../src/core/json-shape.ts';
 import { ValidationFailure } from './errors.ts';
 import type { ValidationItem } from './issues.ts';
 import { jsonFault } from './json-fault.ts';
@@ -41,13 +41,26 @@ function parseBody(request: FastifyRequest, body: Buffer): unknown {
   return jsonOf(body.toString('utf8'));
 }
 
-/** The value of a JSON text. @throws ValidationFailure for a syntax error, and for what is dangerous in it */
-export function jsonOf(text: string): unknown {
-  if (isOverloaded(text, { maxDepth: MAX_PARSED_DEPTH })) throw new ValidationFailure([tooDeep()]);
+/** What the JSON of one request may hold. */
+export const budgetOfRequest = (): JsonBudget =>
+  new JsonBudget({ maxDepth: MAX_PARSED_DEPTH, maxValues: MAX_JSON_VALUES });
+
+/**
+ * The value of a JSON text.
+ * @param budget of the request; by default the text is all that it sends
+ * @throws ValidationFailure for a syntax error, for what is dangerous in it, and for more than the budget has left
+ */
+export function jsonOf(text: string, budget = budgetOfRequest()): unknown {
+  expectWithin(budget.take(text));
   const value = parseJson(text);
   const refusal = hostility(value);
   if (refusal) throw new ValidationFailure([refusal]);
   return value;
+}
+
+/** @throws ValidationFailure for an overload */
+export function expectWithin(overload: Overload | null): void {
+  if (overload) throw new ValidationFailure([overload === 'depth' ? tooDeep() : tooMany()]);
 }
 
 function parseJson(text: string): unknown {
@@ -78,6 +91,9 @@ const MAX_PARSED_DEPTH = 1_000;
 
 const tooDeep = () =>
   item('recursion_loop', `JSON should be nested at most ${MAX_JSON_DEPTH} levels deep`, { max_depth: MAX_JSON_DEPTH });
+
+const tooMany = () =>
+  item('too_many_values', `JSON should have at most ${MAX_JSON_VALUES} values`, { max_values: MAX_JSON_VALUES });
 
 /**
  * Finds what is dangerous anywhere in a parsed body: nesting that overflows the stack of later code, and keys that

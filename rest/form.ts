@@ -1,11 +1,12 @@
 import type { Readable } from 'node:stream';
-import multipart, { type MultipartFile, type MultipartValue } from '@fastify/multipart';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type GraphQLInputType, getNamedType, getNullableType, isListType, isScalarType } from 'graphql';
 import { ApiError } from '../src/core/errors.ts';
+import type { JsonBudget } from '../src/core/json-shape.ts';
 import { jsonTypeOf } from '../src/core/json-type.ts';
-import { jsonOf } from './body-parser.ts';
+import { budgetOfRequest, expectWithin, jsonOf } from './body-parser.ts';
 import { ValidationFailure } from './errors.ts';
+import { type FieldPart, type FilePart, formParts, malformed } from './form-parts.ts';
 import { restFields } from './names.ts';
 import type { CompiledOperation } from './operation.ts';
 
@@ -64,6 +65,9 @@ const MAX_FIELDS = 64;
 const MAX_FIELD_BYTES = 256 * 1024;
 /** Of all fields together. */
 const MAX_FIELDS_BYTES = 1024 * 1024;
+const FORM_TYPE = /^multipart\/form-data\s*(?:;|$)/i;
+/** Of a part whose text is JSON, whatever its field is. */
+const JSON_TYPE = 'application/json';
 const BOUNDARY = /;\s*boundary\s*=\s*(?:"([^"]*)"|([^;\s]*))/i;
 
 const limitsOf = ({ maxBytes }: FileReceiver) => ({
@@ -79,9 +83,9 @@ const limitsOf = ({ maxBytes }: FileReceiver) => ({
 });
 
 /** For routes whose body is a form: accepts nothing else, and holds nothing of a file in memory. */
-export async function acceptForm(server: FastifyInstance, receiver: FileReceiver): Promise<void> {
+export function acceptForm(server: FastifyInstance, receiver: FileReceiver): void {
   server.removeAllContentTypeParsers();
-  await server.register(multipart, { limits: limitsOf(receiver) });
+  server.addContentTypeParser(FORM_TYPE, (_request, _payload, done) => done(null));
   server.decorateRequest('form', null);
   server.addHook('onSend', async (request) => {
     const { form } = request;
@@ -95,12 +99,12 @@ export async function readForm(
   request: FastifyRequest,
   receiver: FileReceiver,
 ): Promise<void> {
-  if (!request.isMultipart()) return;
+  if (!FORM_TYPE.test(request.headers['content-type'] ?? '')) return;
   try {
     checkHead(request, receiver.maxBytes);
     const form = new Form(operation, request, receiver);
-    for await (const part of request.parts()) {
-      if (part.type === 'field') form.addField(part);
+    for await (const part of formParts(request.raw, limitsOf(receiver))) {
+      if (part.kind === 'field') form.addField(part);
       else await form.addFile(part);
     }
     form.end();
@@ -126,6 +130,7 @@ class Form {
   readonly #fields: Record<string, unknown> = {};
   readonly #fileField: string;
   readonly #form: ReadForm;
+  readonly #budget = budgetOfRequest();
   #bytes = 0;
   #fileFacts: readonly string[] = [];
   #isReceived = false;
@@ -154,28 +159,27 @@ class Form {
     return { ...this.#fields, ...(id === undefined ? {} : { [this.#fileField]: id }) };
   }
 
-  addField({ fieldname: name, value, valueTruncated }: MultipartValue): void {
+  addField({ name, text, isCut, contentType }: FieldPart): void {
     const type = this.#types.get(name);
-    this.#bytes += typeof value === 'string' ? value.length : MAX_FIELD_BYTES;
+    this.#bytes += text.length;
     if (this.#bytes > MAX_FIELDS_BYTES) throw tooLarge(MAX_FIELDS_BYTES);
     // an empty field of a form is one that was not filled in
-    if (!type || value === '') return;
+    if (!type || text === '') return;
     if (name === this.#fileField) throw invalid(name, 'value_error', 'Value error, a file is expected');
-    if (valueTruncated)
+    if (isCut)
       throw invalid(name, 'string_too_long', `String should have at most ${MAX_FIELD_BYTES} characters`, {
         max_length: MAX_FIELD_BYTES,
       });
     const before = Object.hasOwn(this.#fields, name) ? this.#fields[name] : undefined;
-    const read = typeof value === 'string' ? fieldValueOf(value, type) : value;
+    const read = contentType.startsWith(JSON_TYPE)
+      ? jsonOf(text, this.#budget)
+      : fieldValueOf(text, type, this.#budget);
     const isMore = Array.isArray(before) && Array.isArray(read);
     this.#fields[name] = isMore ? [...(before as unknown[]), ...(read as unknown[])] : read;
   }
 
-  async addFile(part: MultipartFile): Promise<void> {
-    const { fieldname, mimetype: contentType, file: content } = part;
-    // a part without a name is a file too, if its type says so
-    const { filename = '' } = part as { filename?: string };
-    if (fieldname !== this.#fileField) {
+  async addFile({ name, fileName, contentType, content }: FilePart): Promise<void> {
+    if (name !== this.#fileField) {
       content.resume();
       return;
     }
@@ -185,9 +189,9 @@ class Form {
       content.resume();
       return;
     }
-    const file = await this.#receiver.receive(this.#request, { content, fileName: filename, contentType });
+    const file = await this.#receiver.receive(this.#request, { content, fileName, contentType });
     this.#form.file = file;
-    this.#fileFacts = [filename, contentType, file.sha256];
+    this.#fileFacts = [fileName, contentType, file.sha256];
   }
 
   /** Whether something is wrong with what came before the file; what is missing may still come. */
@@ -199,10 +203,11 @@ class Form {
 }
 
 /** Lists come as JSON or between commas, objects as JSON. Anything else stays a text, which the reader judges. */
-function fieldValueOf(text: string, type: GraphQLInputType): unknown {
+function fieldValueOf(text: string, type: GraphQLInputType, budget: JsonBudget): unknown {
   const nullable = getNullableType(type);
   if (isListType(nullable)) {
-    if (text.trimStart().startsWith('[')) return readJson(text);
+    if (text.trimStart().startsWith('[')) return readJson(text, budget);
+    expectWithin(budget.takeItems(text));
     return text
       .split(',')
       .map((item) => item.trim())
@@ -210,39 +215,27 @@ function fieldValueOf(text: string, type: GraphQLInputType): unknown {
   }
   const named = getNamedType(nullable);
   const isJson = isScalarType(named) && ['object', 'any'].includes(jsonTypeOf(named));
-  return isJson ? readJson(text) : text;
+  return isJson ? readJson(text, budget) : text;
 }
 
-function readJson(text: string): unknown {
+function readJson(text: string, budget: JsonBudget): unknown {
   try {
-    return jsonOf(text);
+    return jsonOf(text, budget);
   } catch (error) {
     if (error instanceof ValidationFailure && error.detail[0]?.type === 'json_invalid') return text;
     throw error;
   }
 }
 
-const malformed = (reason: string) => new ApiError('INVALID_REQUEST', { reason });
 const tooLarge = (limit: number) => new ApiError('PAYLOAD_TOO_LARGE', { limit_bytes: limit });
 const invalid = (name: string, type: string, msg: string, ctx?: Record<string, unknown>) =>
   new ValidationFailure([{ type, loc: ['body', name], msg, input: null, ...(ctx ? { ctx } : {}) }]);
 
-const LIMITS: Readonly<Record<string, () => Error>> = {
-  FST_FILES_LIMIT: () => invalid('file', 'too_long', 'The form should have at most 1 file', { max_length: 1 }),
-  FST_FIELDS_LIMIT: () => malformed('multipart_fields'),
-  FST_PARTS_LIMIT: () => malformed('multipart_parts'),
-  FST_PROTO_VIOLATION: () => malformed('multipart_field_name'),
-  FST_INVALID_JSON_FIELD_ERROR: () => malformed('multipart_json'),
-  FST_MP_PREMATURE_CLOSE: () => malformed('multipart'),
-};
 const BROKEN = /multipart|terminated early|malformed|boundary/i;
 
 /** The refusal of a form that cannot be read; any other error as it is. */
 function refusalOf(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof ApiError || error instanceof ValidationFailure) return error;
-  const code = 'code' in error ? String(error.code) : '';
-  const limit = Object.hasOwn(LIMITS, code) ? LIMITS[code] : undefined;
-  if (limit) return limit();
   return BROKEN.test(error.message) ? malformed('multipart') : error;
 }
 

@@ -139,6 +139,12 @@ function receiverOf({ files }: RestOptions): FileReceiver {
   return files;
 }
 
+/**
+ * What anybody may send who has not signed in. What an identity provider has a browser bring, a form, may be larger: it
+ * is signed XML.
+ */
+const STRANGERS_BODY_LIMIT = 64 * 1024;
+
 function addRoute(
   server: FastifyInstance,
   operation: CompiledOperation,
@@ -147,6 +153,7 @@ function addRoute(
 ): void {
   const { name, method, path, status: successStatus, type, isPublic } = operation;
   const isForm = bodyKindOf(operation) === 'form';
+  const isOfStrangers = isPublic && bodyKindOf(operation) === 'json';
   const facts: OperationFacts = { name, method, path, successStatus, type };
   const admit = async (request: FastifyRequest) => {
     const principal = (await options.principal(request)) ?? null;
@@ -161,6 +168,7 @@ function addRoute(
   server.route({
     method,
     url: operation.url,
+    ...(isOfStrangers && { bodyLimit: Math.min(STRANGERS_BODY_LIMIT, server.initialConfig.bodyLimit!) }),
     config: {
       operation: name,
       rootField: operation.rootField,

@@ -52,7 +52,7 @@ const HARMLESS_BUILTINS = new Set(
 const HARMLESS_PACKAGES = new Set([
   '@node-saml/node-saml', // writes and reads messages, and sends none
   '@fastify/cors',
-  '@fastify/multipart', // reads requests, and writes files only where it is told to
+  '@fastify/busboy', // reads the parts of forms
   '@fastify/swagger',
   '@fastify/swagger-ui',
   '@fastify/websocket',

@@ -1,6 +1,6 @@
 import { GraphQLBoolean, GraphQLFloat, GraphQLID, GraphQLInt, GraphQLScalarType, GraphQLString } from 'graphql';
 import { describe, expect, it } from 'vitest';
-import { isOverloaded } from '../../src/core/json-shape.ts';
+import { JsonBudget, overloadOf } from '../../src/core/json-shape.ts';
 import { jsonTypeOf } from '../../src/core/json-type.ts';
 
 describe('a JSON text', () => {
@@ -20,21 +20,40 @@ describe('a JSON text', () => {
     ['["\\\\", [[]]]', 3],
     ['{"a\\\\\\"[": "[["}', 1],
   ])('%s is %i deep', (text, depth) => {
-    expect(isOverloaded(text, { maxDepth: depth })).toBe(false);
-    if (depth > 0) expect(isOverloaded(text, { maxDepth: depth - 1 })).toBe(true);
+    expect(overloadOf(text, { maxDepth: depth, maxValues: 99 })).toBeNull();
+    if (depth > 0) expect(overloadOf(text, { maxDepth: depth - 1, maxValues: 99 })).toBe('depth');
   });
 
-  it('has at most so many lists and objects, however deep', () => {
-    const text = '[{}, [], {"a": []}]';
-    expect(isOverloaded(text, { maxDepth: 9, maxBrackets: 5 })).toBe(false);
-    expect(isOverloaded(text, { maxDepth: 9, maxBrackets: 4 })).toBe(true);
-    expect(isOverloaded('[]', { maxDepth: 9, maxBrackets: 0 })).toBe(true);
+  it.each([
+    ['1', 0],
+    ['"a,b,[{"', 0],
+    ['"a\\",b"', 0],
+    ['[]', 1],
+    ['[1]', 1],
+    ['[1, 2, 3]', 3],
+    ['{"a": 1, "b,c": "d,e"}', 2],
+    ['[{}, [], {"a": []}]', 7],
+    ['{"a": {"b": 1}}', 2],
+  ])('%s has %i values, however deep', (text, values) => {
+    expect(overloadOf(text, { maxDepth: 9, maxValues: values })).toBeNull();
+    if (values > 0) expect(overloadOf(text, { maxDepth: 9, maxValues: values - 1 })).toBe('values');
   });
 
   it('with a string that does not end has nothing after it', () => {
-    expect(isOverloaded('"[[[[', { maxDepth: 1 })).toBe(false);
-    expect(isOverloaded('"[[[[\\"', { maxDepth: 1 })).toBe(false);
-    expect(isOverloaded('[["', { maxDepth: 1 })).toBe(true);
+    const maxValues = 9;
+    expect(overloadOf('"[[[[', { maxDepth: 1, maxValues })).toBeNull();
+    expect(overloadOf('"[[[[\\"', { maxDepth: 1, maxValues })).toBeNull();
+    expect(overloadOf('[["', { maxDepth: 1, maxValues })).toBe('depth');
+  });
+
+  it('shares its budget with the others of its request', () => {
+    const budget = new JsonBudget({ maxDepth: 9, maxValues: 5 });
+    expect(budget.take('[1, 2]')).toBeNull();
+    expect(budget.takeItems('a,b,c')).toBeNull();
+    expect(budget.take('{}')).toBeNull();
+    expect(budget.takeItems('no comma')).toBeNull();
+    expect(budget.takeItems('a,b')).toBe('values');
+    expect(budget.take('1')).toBe('values');
   });
 });
 

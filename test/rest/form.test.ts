@@ -1,9 +1,15 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { EventEmitter, once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
+import { PassThrough } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { setImmediate } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import type { FileReceiver } from '../../rest/form.ts';
+import { formParts } from '../../rest/form-parts.ts';
 import { loadConfig } from '../../src/config.ts';
 import { ApiError, forbidden } from '../../src/core/errors.ts';
 import { TooManyBytes } from '../../src/platform/storage/meter.ts';
@@ -191,6 +197,57 @@ test.each<[string, FormPart[], number]>([
   ] as FormPart[][])
     expect((await send(form)).status).toBe(status);
   expect(({} as { x?: number }).x).toBeUndefined();
+});
+
+test('a part may be JSON by its own type, whatever its field is', async () => {
+  const json = (content: string) => ({ text: content, type: 'application/json' });
+  const form = (metadata: string): FormPart[] => [
+    ['display_name', json('"Nice"')],
+    ['metadata', json(metadata)],
+    ['picture', picture],
+  ];
+  expect(await send(form('{"a":1}'))).toMatchObject({
+    status: 201,
+    body: { input: { displayName: 'Nice', metadata: { a: 1 } } },
+  });
+  for (const broken of ['{', '{"__proto__":{}}']) expect((await send(form(broken))).status).toBe(422);
+});
+
+const tooMany = [['too_many_values', 'body']];
+const items = (count: number, between: string) => Array.from({ length: count }, () => '1').join(between);
+
+test.each<[string, FormPart[]]>([
+  ['keys', [['metadata', `{${items(20_001, ',').replaceAll('1', '"k":1')}}`]]],
+  ['items between commas', [['tags', items(20_002, ',')]]],
+  ['items of all lists together', Array.from({ length: 10 }, () => ['tags', `[${items(2_001, ',')}]`])],
+  ['items of a part that is JSON', [['metadata', { text: `[${items(20_001, ',')}]`, type: 'application/json' }]]],
+])('a form has a budget of values for all its parts: %s', async (_what, parts) => {
+  const { status, body } = await send([...parts, ['picture', picture]]);
+  expect([status, places(body)]).toEqual([422, tooMany]);
+});
+
+test('what comes after a second file is not parsed, while the first one is still being stored', async () => {
+  const file = '--x\r\ncontent-disposition: form-data; name="picture"; filename="a"\r\n\r\ny\r\n';
+  const raw = new PassThrough();
+  Object.assign(raw, { headers: { 'content-type': 'multipart/form-data; boundary=x' } });
+  const disk = new EventEmitter();
+  const read = async () => {
+    for await (const part of formParts(raw as unknown as IncomingMessage, { files: 1 })) {
+      disk.emit('begins');
+      if (part.kind === 'file') expect(await text(part.content)).toBe('y');
+      await once(disk, 'ends');
+    }
+  };
+  const begins = once(disk, 'begins');
+  const reading = expect(read()).rejects.toMatchObject({ detail: [{ type: 'too_long', loc: ['body', 'file'] }] });
+  raw.write(`${file}--x`);
+  await begins;
+  raw.write(file.slice(3).repeat(100));
+  // nobody takes what comes after: it stays where it is
+  while (raw.write(file.repeat(100))) await setImmediate();
+  disk.emit('ends');
+  await reading;
+  expect(raw.writableLength).toBeGreaterThan(0);
 });
 
 test('a body that is no such form is refused', async () => {

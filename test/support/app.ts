@@ -88,6 +88,7 @@ async function start(options: TestAppOptions): Promise<TestApp> {
     SSO_STARTS_PER_MINUTE: '0',
     PORT: '0',
     EVENT_POLL_MS: '20',
+    DATABASE_POOL_SIZE: '4', // each connection costs a process of PostgreSQL that plans every statement for itself
     ...env,
   });
   const own = databaseUrl ? null : await (ownDatabase ? createTestDatabase() : takeDatabase());

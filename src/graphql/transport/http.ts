@@ -1,7 +1,7 @@
 import type { WebsocketHandler } from '@fastify/websocket';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ApiError } from '../../core/errors.ts';
-import { isOverloaded } from '../../core/json-shape.ts';
+import { overloadOf } from '../../core/json-shape.ts';
 import { jsonBounds, MAX_ANSWER_LENGTH } from './bounds.ts';
 import type { GraphQLEndpoint } from './endpoint.ts';
 import { graphiqlPage, wantsPage } from './graphiql.ts';
@@ -24,7 +24,7 @@ const STREAM = /^(?:text\/event-stream|multipart\/mixed)/;
 
 const refused = (message: string) => ({ errors: [tooLarge(message).toJSON()] });
 const OVERLOADED = refused(
-  `A request may hold lists and objects ${jsonBounds.maxDepth} levels deep, and ${jsonBounds.maxBrackets} of them.`,
+  `A request may hold lists and objects ${jsonBounds.maxDepth} levels deep, and ${jsonBounds.maxValues} values in all.`,
 );
 const TOO_LONG = refused(`The answer is longer than ${MAX_ANSWER_LENGTH} characters. Ask for smaller pages.`);
 
@@ -53,7 +53,7 @@ export function addGraphQL(
     });
     const handler = async (req: FastifyRequest, reply: FastifyReply) => {
       if (page && wantsPage(req)) return page(req, reply);
-      if (isOverloaded(jsonOf(req), jsonBounds)) return reply.status(400).send(OVERLOADED);
+      if (overloadOf(jsonOf(req), jsonBounds)) return reply.status(400).send(OVERLOADED);
       const answer = req.method === 'POST' ? await plain(req) : null;
       if (answer) return reply.header('content-type', answer.type).send(withinLength(answer.text));
       const started = req.method === 'POST' ? await live(req) : null;

@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import { CloseCode, type Server } from 'graphql-ws';
 import type { WebSocket } from 'ws';
 import { ApiError } from '../../core/errors.ts';
-import { isOverloaded } from '../../core/json-shape.ts';
+import { overloadOf } from '../../core/json-shape.ts';
 import { Wheel } from '../../core/wheel.ts';
 import { callerError } from '../../platform/postgres/faults.ts';
 import { jsonBounds, MAX_ANSWER_LENGTH } from './bounds.ts';
@@ -49,8 +49,8 @@ export function transportOf<Extra extends SocketOrigin>(
           socket.on('message', (data: Buffer) => {
             const text = String(data);
             if (socket.bufferedAmount > MAX_UNREAD_BYTES) socket.pause();
-            // parsing a message of nothing but brackets takes a hundred times as long as any other
-            if (isOverloaded(text, jsonBounds)) socket.close(CloseCode.BadRequest, 'Invalid message received');
+            // parsing a message of nothing but brackets or keys takes a hundred times as long as any other
+            if (overloadOf(text, jsonBounds)) socket.close(CloseCode.BadRequest, 'Invalid message received');
             else listen(text).catch(fault);
           }),
       },
