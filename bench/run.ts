@@ -1,11 +1,11 @@
 // `npm run bench`: the façade against hand-written servers over the same database, in one run. Quote the ratios, not
-// the rates. `BENCH_ONLY=hostile npm run bench`: only what hostile documents cost; `bombs`: only what they and hostile
-// files do to other requests; `graphql`: only `/graphql`; `instances`: only tool instances; `entities`: only the
-// knowledge graph; `artifacts`: only artifacts; `writes`: only changes; `files`: only uploads and downloads; `uploads`:
-// only the memory of large ones; `streams`: only event streams; `live` (also `npm run bench -- live`): only the stream
-// of REST, in sizes of BENCH_IDLE, BENCH_STALLABLE and BENCH_EVENTS, of it the BENCH_PARTS `idle,stalled,writes`;
-// `search`: only queries; `activity`: only activity; `analytics`: only what it costs, both also with `BENCH_RECORDS`
-// records; `reads`: without growth, hostile documents and streams.
+// the rates. `BENCH_ONLY=hostile npm run bench`: only what hostile bodies, searches and documents cost; `bombs`: only
+// what they and hostile files do to other requests; `graphql`: only `/graphql`; `instances`: only tool instances;
+// `entities`: only the knowledge graph; `artifacts`: only artifacts; `writes`: only changes; `files`: only uploads and
+// downloads; `uploads`: only the memory of large ones; `streams`: only event streams; `live` (also `npm run bench --
+// live`): only the stream of REST, in sizes of BENCH_IDLE, BENCH_STALLABLE and BENCH_EVENTS, of it the BENCH_PARTS
+// `idle,stalled,writes`; `search`: only queries; `activity`: only activity; `analytics`: only what it costs, both also
+// with `BENCH_RECORDS` records; `reads`: without growth, hostile documents and streams.
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -14,7 +14,7 @@ import { withScratchDatabase } from '../scripts/scratch-database.ts';
 import { migrationsDir, projectRoot } from '../src/paths.ts';
 import { migrate } from '../src/platform/postgres/migrate.ts';
 import { startS3 } from '../test/support/s3-server.ts';
-import { register } from './api.ts';
+import { type Account, register } from './api.ts';
 import { activity, activityGrowth } from './cases/activity.ts';
 import { analytics } from './cases/analytics.ts';
 import { artifacts } from './cases/artifacts.ts';
@@ -22,7 +22,9 @@ import { bombs } from './cases/bombs.ts';
 import { entities } from './cases/entities.ts';
 import { files, uploadsAtOnce } from './cases/files.ts';
 import { graphql } from './cases/graphql.ts';
+import { hostileBodiesCost } from './cases/hostile-bodies.ts';
 import { hostile } from './cases/hostile-documents.ts';
+import { hostileSearches } from './cases/hostile-searches.ts';
 import { instances } from './cases/instances.ts';
 import { live } from './cases/live.ts';
 import { models } from './cases/models.ts';
@@ -61,7 +63,7 @@ async function throughput(env: Record<string, string>): Promise<void> {
     // the product first: it creates the keys
     const product = await started('product', PRODUCT);
     const url = env.DATABASE_URL!;
-    if (only === 'hostile') return await hostile(product, await register(product));
+    if (only === 'hostile') return await hostility(product, await register(product));
     if (only === 'analytics') return await analytics(product, url, rounds);
     if (only === 'bombs') return await bombs(product, await register(product), rounds);
     if (only === 'uploads') return await freshUploads(env, product);
@@ -127,12 +129,18 @@ async function throughput(env: Record<string, string>): Promise<void> {
     await freshUploads(env, product);
     await growth(product, account, url, large, rounds);
     await grownActivity(env);
-    await hostile(product, account);
+    await hostility(product, account);
     await bombs(product, account, rounds);
     await streamed();
   } finally {
     for (const server of running) await server.stop();
   }
+}
+
+async function hostility(product: ServerProcess, account: Account): Promise<void> {
+  await hostileBodiesCost(product, account);
+  await hostileSearches(product, [await register(product), account], rounds);
+  await hostile(product, account);
 }
 
 /** Two services, each with a database of its own that has records of activity. */

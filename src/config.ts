@@ -326,7 +326,7 @@ const settings = {
     'GRAPHQL_MAX_COST',
     integer(1, 10_000_000),
     'Maximum number of objects that a GraphQL operation may ask for, counted over nested lists. Ten plain values ' +
-      'count as one object.',
+      'count as one object, a search as a thousand, a traversal and an export as five hundred.',
     {
       default: '10000',
     },

@@ -39,6 +39,7 @@ import { Changes } from './data/changes.ts';
 import { Cursors } from './data/cursors.ts';
 import { JobQueue } from './data/job-queue.ts';
 import type { ServiceDeps } from './data/service-deps.ts';
+import { SlowReads } from './data/slow-reads.ts';
 import { Sql } from './data/sql.ts';
 import { EndpointService } from './endpoints/endpoint.service.ts';
 import { EntityService } from './entities/entity.service.ts';
@@ -185,7 +186,8 @@ export function createServices(process: ProcessDeps) {
     assertsLockOrder: config.environment === 'test',
     onCommit: () => tail.nudge(),
   });
-  const deps: ServiceDeps = { sql, changes, access, cursors: new Cursors(process.appSecret) };
+  const slowReads = new SlowReads({ sql, database: process.database, poolSize: config.databasePoolSize });
+  const deps: ServiceDeps = { sql, slowReads, changes, access, cursors: new Cursors(process.appSecret) };
   const presence = new PresenceService(deps);
   const textExtraction = new TextExtraction();
   const artifactIndexer = new ArtifactIndexer({ sql, changes, storage, extraction: textExtraction });
@@ -385,7 +387,7 @@ export function createServices(process: ProcessDeps) {
     artifacts,
     textExtraction,
     artifactIndexer,
-    artifactSearch: new ArtifactSearch({ artifacts, threads, rankings: [new TextRanking(sql)] }),
+    artifactSearch: new ArtifactSearch({ artifacts, threads, rankings: [new TextRanking(slowReads)] }),
     sources: new SourceService(deps),
     tools: new ToolService(deps),
     toolInstances,

@@ -1,4 +1,4 @@
-import type { Sql } from '../data/sql.ts';
+import type { Reads } from '../data/sql.ts';
 import type { ActivityScope, ScopeKind } from './activity-scope.ts';
 import { columnOf, hasMargins, scopeColumns } from './activity-scope.ts';
 import {
@@ -237,7 +237,7 @@ interface Given {
 
 /** The number of records, or the sums of each kind of record, of scopes of one kind, by the number of the scope. */
 export async function readSums<By extends Grouping>(
-  sql: Sql,
+  reads: Reads,
   by: By,
   scopes: readonly ActivityScope[],
   filters: SumFilters,
@@ -252,7 +252,7 @@ export async function readSums<By extends Grouping>(
   const text = texts.get(name) ?? textOf(form);
   texts.set(name, text);
   const { months, parts } = spansOf(filters);
-  return sql.read(text, [
+  return reads.read(text, [
     JSON.stringify(
       scopes.map(({ orgId, id, userId }, at) => ({ org_id: orgId, id: id.toWellFormed(), user_id: userId ?? '', at })),
     ),
@@ -338,11 +338,16 @@ const seriesText = (kind: ScopeKind, ofUser: boolean, kept: string): string => `
   ) p group by 1`;
 
 /** The sums of each span of a range that begins and ends with whole spans. Spans without records are left out. */
-export async function readSeries(sql: Sql, scope: ActivityScope, span: Span, range: Between): Promise<SeriesPoint[]> {
+export async function readSeries(
+  reads: Reads,
+  scope: ActivityScope,
+  span: Span,
+  range: Between,
+): Promise<SeriesPoint[]> {
   const { orgId, kind, id, userId } = scope;
   const parts = longerSpans(span, range);
   const kept = hasMargins(scope) && span !== 'minute' ? `$4 || ' total'` : '$4';
-  return sql.read(seriesText(kind, userId !== null, kept), [
+  return reads.read(seriesText(kind, userId !== null, kept), [
     orgId,
     id,
     userId ?? '',

@@ -170,7 +170,7 @@ export class ActivityService {
     const startTime = new Date(endTime.getTime() - hours * 3_600_000);
     const asked = this.#asked(actor, place, grant, { userId });
     const rows = asked.scopes
-      ? await readSums(this.#deps.sql, 'kind', asked.scopes, { since: startTime, until: null })
+      ? await readSums(this.#deps.slowReads.of(place.orgId), 'kind', asked.scopes, { since: startTime, until: null })
       : await this.#scanned(asked, startTime);
     return { ...summaryOf(rows), startTime, endTime };
   }
@@ -245,7 +245,7 @@ export class ActivityService {
   async #scanned(asked: Asked, since: Date): Promise<(ActivitySums & ActivityKind)[]> {
     const { walked, key, filters } = walkOf(asked, { startTime: since });
     const { from, where } = narrowed(walks[walked], filters, key.length);
-    return this.#deps.sql.read(
+    return this.#deps.slowReads.of(asked.orgId).read(
       `select t.action, coalesce(t.resource_type, '') as "resourceType", t.success,
         false as "isMargin", count(*)::float8 as requests, sum(t.duration_ms)::float8 as "durationMs",
         coalesce(sum((t.token_usage ->> 'total')::numeric)

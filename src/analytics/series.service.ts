@@ -96,7 +96,7 @@ export class SeriesService {
     const { since, until } = rangeOf(asked);
     await this.#demandScope(actor, of, scope);
     const range = { since, until };
-    const { sql } = this.#deps;
+    const { sql, slowReads } = this.#deps;
     if (metric === 'executions') {
       const counts = await readExecutions(sql, of.orgId, scope.id, step, range);
       return { metric, step, from: since, to: until, points: pointsOf(step, range, counts) };
@@ -106,7 +106,7 @@ export class SeriesService {
       kind === 'user'
         ? { orgId: of.orgId, kind: 'organization' as const, id: of.orgId, userId: id }
         : { orgId: of.orgId, kind, id, userId: null };
-    const found = await readSeries(sql, ofActivity, step, range);
+    const found = await readSeries(slowReads.of(of.orgId), ofActivity, step, range);
     const values = new Map(found.map((point) => [point.start.getTime(), valueIn(metric, point)]));
     return { metric, step, from: since, to: until, points: pointsOf(step, range, values) };
   }

@@ -99,8 +99,14 @@ function isConnectionLoss(error: unknown): boolean {
   );
 }
 
+/** What runs the reads of a service. */
+export interface Reads {
+  /** The rows of a read. */
+  read<Row extends object>(text: string, values: unknown[]): Promise<Row[]>;
+}
+
 /** Hand-written reads through the service's pool, prepared by name. */
-export class Sql {
+export class Sql implements Reads {
   readonly #pool: pg.Pool;
 
   constructor(pool: pg.Pool) {

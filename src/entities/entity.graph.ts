@@ -181,6 +181,7 @@ builder.queryField('entityTraversal', (t) =>
       'level, the most important ones. On each level it looks at 20,000 relations, the newest of each entity first; ' +
       'what is only behind others is not found.',
     authorize: { workspace: 'entity:read', in: ['app', 'namespace'] },
+    extensions: { cost: 500 }, // what it finds beside its root is found by one statement
     args: {
       ...appNamespaceArgs(),
       ...idArg('The entity to start from.'),

@@ -74,7 +74,7 @@ export class EntityService {
 
   /** Walks the relations of an entity. @throws RESOURCE_NOT_FOUND */
   traverse(place: Checked<AppNamespacePlace>, id: string, args: TraversalArgs): Promise<EntityTraversal> {
-    return traverse(this.#deps.sql, place, id, args);
+    return traverse(this.#deps.slowReads.of(place.orgId), place, id, args);
   }
 
   /**

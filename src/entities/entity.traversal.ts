@@ -1,7 +1,7 @@
 import type { AppNamespacePlace, Checked } from '../access/checked-place.ts';
 import { notFound } from '../core/errors.ts';
 import { selectList } from '../data/pages.ts';
-import type { Sql } from '../data/sql.ts';
+import type { Reads } from '../data/sql.ts';
 import { type Entity, entityColumns } from './entity.source.ts';
 
 /** Most entities that a traversal finds beside the root. */
@@ -128,7 +128,7 @@ const OF_TYPES = traversalOf(true);
  * @throws RESOURCE_NOT_FOUND for a root that is not in the place
  */
 export async function traverse(
-  sql: Sql,
+  reads: Reads,
   place: Checked<AppNamespacePlace>,
   id: string,
   { depth, relationTypes, includeMemories }: TraversalArgs,
@@ -137,8 +137,8 @@ export async function traverse(
   const types = [...new Set(relationTypes ?? [])];
   const values = [orgId, appId, namespaceId, id, depth];
   const [first, ...others] = await (types.length > 0
-    ? sql.read<TraversalRow>(OF_TYPES, [...values, types])
-    : sql.read<TraversalRow>(ALL, values));
+    ? reads.read<TraversalRow>(OF_TYPES, [...values, types])
+    : reads.read<TraversalRow>(ALL, values));
   if (!first) throw notFound('entity', id);
   const { entity: root } = foundIn(first);
   const connectedEntities = others.map(foundIn);

@@ -73,6 +73,7 @@ builder.queryField('queryArtifacts', (t) =>
       'Searches the latest versions of the artifacts of a namespace: what is indexed of their content, and their ' +
       'names, file names, tags, keywords, descriptions and summaries. Words with typing errors are found too.',
     authorize: { workspace: 'artifact:read', in: 'namespace' },
+    extensions: { cost: 1_000 }, // it may take the database a second
     args: { ...namespaceArgs(), ...inputArg(QueryArtifactsInput, 'The query.') },
     resolve: ({ namespace }, { input }, context) => context.services.artifactSearch.query(context, namespace, input),
   }),

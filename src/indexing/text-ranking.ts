@@ -1,14 +1,22 @@
 import type { NamespacePlace } from '../access/checked-place.ts';
 import { DAYS_AFTER_EXPIRY } from '../artifacts/artifact.reads.ts';
-import type { Sql } from '../data/sql.ts';
+import type { SlowReads } from '../data/slow-reads.ts';
 import type { ArtifactRanking, RankedArtifact, RankedList, RankingQuery } from './artifact-ranking.ts';
 
 /** Different words of a query that count. */
 const MOST_WORDS = 32;
 /** A word that more chunks have than this finds nothing by itself, unless all words are like that. */
 const COMMON = 2_000;
-/** Chunks that are ranked, and as many labels. */
-const MOST_RANKED = 20_000;
+/** Chunks that are looked at which have every word, as many which have any. */
+const MOST_FOUND = 20_000;
+/**
+ * Chunks that are ranked of those, and as many labels: ranking reads the words of each, which is what costs. A page has
+ * at most fifty artifacts.
+ */
+const MOST_RANKED = 2_000;
+
+/** A search that takes longer is refused. */
+const LIMIT_MS = 2_000;
 
 /** How alike a corrected word is to the one that was meant counts so much. */
 const CORRECTED = 0.8;
@@ -53,8 +61,15 @@ const WORDS = `words as (
   whole as materialized (select sum(coalesce(u.weight, ln(1 + chunks))) as weight from counted c cross join space
     left join lateral (select max(ln(1 + chunks / least(found, chunks)::float8)) as weight from used
       where term = c.lexeme) u on true),
-  sought as materialized (select string_agg(asked::text, ' | ')::tsquery as any_word from weighted
+  sought as materialized (select string_agg(asked::text, ' | ')::tsquery as any_word,
+      (select string_agg(asked::text, ' & ')::tsquery from weighted) as every_word from weighted
     where found < ${COMMON} or not exists (select 1 from weighted where found < ${COMMON}))`;
+
+/** The chunks of the namespace with these words, for the operators of the query too. */
+const chunksWith = (words: 'every_word' | 'any_word'): string => `(select artifact_id, position,
+      ${words === 'every_word'} as has_all from artifact_chunks
+      where org_id = $1 and namespace_id = $2 and words @@ (select ${words} from sought)
+        and (not $5 or words @@ websearch_to_tsquery('english', $3)) limit ${MOST_FOUND})`;
 
 /** How often the lexeme of `words` or `corrected` is in a column of the namespace, up to where it is common. */
 function countOf(table: string, column: string, condition: string): string {
@@ -70,11 +85,18 @@ const WEIGHTS = `'{1,0.5,0.7,0.8}'`;
  * expired artifacts count, types, thread, least score, limit.
  */
 export const RANK = `with ${WORDS},
+  found as (
+    select artifact_id, position, bool_or(has_all) as has_all
+    from (${chunksWith('every_word')} union all ${chunksWith('any_word')}) c group by artifact_id, position),
+  chosen as (
+    select artifact_id, position from (
+      select artifact_id, position, row_number() over (partition by artifact_id order by has_all desc, position) as nth
+      from found) f
+    -- of every artifact its first chunk, before any has its second
+    order by nth, artifact_id limit ${MOST_RANKED}),
   candidates as (
-    select artifact_id, position, words from (
-      select artifact_id, position, words from artifact_chunks
-      where org_id = $1 and namespace_id = $2 and words @@ (select any_word from sought)
-        and (not $5 or words @@ websearch_to_tsquery('english', $3)) limit ${MOST_RANKED}) c
+    select k.artifact_id, k.position, k.words from chosen c
+    join artifact_chunks k on k.artifact_id = c.artifact_id and k.position = c.position
     union all
     (select id, null, null from artifacts
       where org_id = $1 and namespace_id = $2 and is_latest and deleted_at is null
@@ -84,11 +106,11 @@ export const RANK = `with ${WORDS},
     select distinct on (c.artifact_id) c.artifact_id, c.position,
       least(1, s.found / (select weight from whole)) as score
     from candidates c join artifacts a on a.id = c.artifact_id
+    cross join lateral (select coalesce(c.words, '') || coalesce(a.label_words, '') as words offset 0) d
     cross join lateral (
       select sum(best) as found from (
-        select max(w.weight * (0.1 + 0.9 *
-          ts_rank(${WEIGHTS}, coalesce(c.words, '') || coalesce(a.label_words, ''), w.asked))) as best
-        from weighted w where c.words @@ w.asked or a.label_words @@ w.asked group by w.term) b) s
+        select max(w.weight * (0.1 + 0.9 * ts_rank(${WEIGHTS}, d.words, w.asked))) as best
+        from weighted w where d.words @@ w.asked group by w.term) b) s
     order by c.artifact_id, s.found desc, c.position)
   select a.id as "artifactId", round(least(1, h.score)::numeric, 4)::float8 as score, k.content as chunk,
     array(select lexeme from weighted) as lexemes, count(*) over ()::int as total
@@ -111,14 +133,15 @@ const EXCLUDED = /(^|\s)-("[^"]*"?|\S+)/g;
  * `"…"`, `OR` or `-` finds only what fits all of it; of any other, each word that is found counts.
  */
 export class TextRanking implements ArtifactRanking {
-  readonly #sql: Sql;
+  readonly #reads: SlowReads;
 
-  constructor(sql: Sql) {
-    this.#sql = sql;
+  constructor(reads: SlowReads) {
+    this.#reads = reads;
   }
 
   async rank({ orgId, namespaceId }: NamespacePlace, query: RankingQuery): Promise<RankedList> {
-    const rows = await this.#sql.read<RankedArtifact & { total: number }>(RANK, [
+    const reads = this.#reads.of(orgId, { limitMs: LIMIT_MS });
+    const rows = await reads.read<RankedArtifact & { total: number }>(RANK, [
       orgId,
       namespaceId,
       query.text,

@@ -6,7 +6,7 @@ import { conflict, InputError, notFound } from '../core/errors.ts';
 import { ID_FORM, kindOfId } from '../core/ids.ts';
 import { slugged } from '../core/slug.ts';
 import { selectList } from '../data/pages.ts';
-import type { Sql } from '../data/sql.ts';
+import type { Reads } from '../data/sql.ts';
 import { limits } from './recipe.words.ts';
 import type { RecipeDefinition, RecipeDocument, RecipeRequirements } from './recipe-document.ts';
 import { mapTexts } from './recipe-parameters.ts';
@@ -90,15 +90,15 @@ const SECRETS = `select id, name from secrets where org_id = $1 and id = any($3:
  * @throws RESOURCE_NOT_FOUND `app`; RESOURCE_CONFLICT `too_large` for an app with more than a recipe may have
  */
 export async function exportApp(
-  { sql, access }: { sql: Sql; access: Access },
+  { reads, access }: { reads: Reads; access: Access },
   actor: Actor,
   { orgId, workspaceId, appId }: AppPlace,
 ): Promise<ExportedRecipe> {
   const where = [orgId, workspaceId, appId];
-  const [size] = await sql.read<{ bytes: string }>(BYTES, where);
+  const [size] = await reads.read<{ bytes: string }>(BYTES, where);
   if (!size) throw notFound('app', appId);
   if (Number(size.bytes) > limits.bytes) throw tooLarge(appId);
-  const [whole] = await sql.read<Whole>(WHOLE, where);
+  const [whole] = await reads.read<Whole>(WHOLE, where);
   if (!whole) throw notFound('app', appId);
   const stages = whole.augmentations.flatMap((one) => one.stages);
   const counts = { augmentations: whole.augmentations, endpoints: whole.endpoints, actions: whole.actions, stages };
@@ -116,7 +116,13 @@ export async function exportApp(
   const names =
     secretIds.length === 0
       ? []
-      : await sql.read<{ id: string; name: string }>(SECRETS, [orgId, workspaceId, secretIds, sharedSecrets, secrets]);
+      : await reads.read<{ id: string; name: string }>(SECRETS, [
+          orgId,
+          workspaceId,
+          secretIds,
+          sharedSecrets,
+          secrets,
+        ]);
   const recipe = new Export(whole, appId, new Map(names.map(({ id, name }) => [id, name]))).recipe();
   if (Buffer.byteLength(JSON.stringify(recipe.recipe)) > limits.bytes) throw tooLarge(appId);
   const grown = grownText(recipe.recipe);

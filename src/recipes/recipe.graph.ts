@@ -199,6 +199,7 @@ builder.queryFields((t) => ({
     authorize: { workspace: 'recipe:export', in: 'app' },
     mayFail: ['RESOURCE_CONFLICT'],
     args: appArgs(),
+    extensions: { cost: 500 }, // of a whole app
     resolve: ({ app }, _args, { actor, services }) => services.recipes.export(actor, app),
   }),
 }));

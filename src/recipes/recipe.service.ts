@@ -104,7 +104,8 @@ export class RecipeService {
     const { orgId, workspaceId, appId } = place;
     for (const part of ['app', 'augmentation', 'endpoint', 'action', 'tool_instance'] as const)
       await this.#deps.access.requireWorkspace(actor, orgId, workspaceId, `${part}:read`, { appId });
-    return exportApp(this.#deps, actor, place);
+    const { slowReads, access } = this.#deps;
+    return exportApp({ reads: slowReads.of(place.orgId), access }, actor, place);
   }
 
   /** Repeats what found a slug free that was taken at the same time by hand. */

@@ -61,7 +61,7 @@ export function measureOperation(
   const operation = operationName ? operations.find((node) => node.name?.value === operationName) : operations[0];
   const root = operation && schema.getRootType(operation.operation);
   if (!operation || !root) return { cost: 0, rootFields: 0, schemaRequests: 0 };
-  const scan = new Scan(schema, document, { ...defaultsOf(operation), ...variables });
+  const scan = new Scan(schema, document, declaredOf(operation, variables));
   const { cost, fields, credentials, schemaBytes } = scan.selection(root, operation.selectionSet);
   if (credentials > 1) throw tooLarge('A request may hold only one operation that takes a credential.');
   if (cost > maxCost)
@@ -132,6 +132,7 @@ class Scan {
     const times = field?.args.some((arg) => arg.name === 'first')
       ? pageSize(node, this.#variables)
       : Number(field?.extensions.atMost ?? 1);
+    sum.cost += Number(field?.extensions.cost ?? 0);
     // types that only wrap the rows of a page do not count as objects
     if (!type.extensions.wrapsPage) sum.cost += times;
     const named = field && getNamedType(field.type);
@@ -150,11 +151,17 @@ function add(sum: Yield, part: Yield): void {
 }
 
 /** The default values in the document for omitted variables. */
-function defaultsOf({ variableDefinitions }: OperationDefinitionNode): Record<string, unknown> {
+/** The variables that an operation declares, given or by default: a request may send thousands of others. */
+function declaredOf(
+  { variableDefinitions }: OperationDefinitionNode,
+  given: Record<string, unknown>,
+): Record<string, unknown> {
   return Object.fromEntries(
-    (variableDefinitions ?? []).flatMap(({ variable, defaultValue }) =>
-      defaultValue?.kind === Kind.INT ? [[variable.name.value, Number(defaultValue.value)]] : [],
-    ),
+    (variableDefinitions ?? []).map(({ variable: { name }, defaultValue }) => {
+      const isGiven = Object.hasOwn(given, name.value);
+      const byDefault = defaultValue?.kind === Kind.INT ? Number(defaultValue.value) : undefined;
+      return [name.value, isGiven ? given[name.value] : byDefault];
+    }),
   );
 }
 

@@ -1,7 +1,7 @@
+import { type SlotLimits, Slots } from '../../core/slots.ts';
 import type { Logger } from '../logger.ts';
 import type { AllowedTarget } from './allowed-targets.ts';
 import { Answer } from './answer.ts';
-import { CallSlots, type SlotLimits } from './call-slots.ts';
 import { exchange, loadHttpClient } from './exchange.ts';
 import { failureOf, reasonOf } from './failures.ts';
 import { type FetchInit, requestOf } from './fetch-request.ts';
@@ -70,7 +70,7 @@ export class Outbound {
   readonly #rules: TargetRules;
   readonly #names: Names;
   readonly #options: OutboundOptions;
-  readonly #slots: CallSlots;
+  readonly #slots: Slots;
   readonly #calls = new Map<AbortController, Promise<Answer>>();
   readonly #outcomes = new Map<string, number>();
   #isClosed = false;
@@ -78,7 +78,7 @@ export class Outbound {
   constructor(options: OutboundOptions) {
     this.#rules = new TargetRules(options.config.outboundAllow);
     this.#names = options.names ?? new DnsNames(options.config.outboundDns);
-    this.#slots = new CallSlots(options.slots ?? SLOTS);
+    this.#slots = new Slots(options.slots ?? SLOTS, () => new OutboundError('busy'));
     this.#options = options;
   }
 

@@ -1,6 +1,4 @@
-import { OutboundError } from './outbound-error.ts';
-
-/** How many calls run at most, in all and per owner, and how many of an owner wait. */
+/** How many pieces of work run at most, in all and per owner, and how many of an owner wait. */
 export interface SlotLimits {
   total: number;
   perOwner: number;
@@ -13,17 +11,20 @@ interface Waiter {
 }
 
 /**
- * Limits how many calls run at once, in all and per owner, so that slow targets of one tenant do not hold up the
- * others. Further calls wait in order.
+ * Limits how much work runs at once, in all and per owner, so that the slow work of one tenant does not hold up the
+ * others. More of it waits in order.
  */
-export class CallSlots {
+export class Slots {
   readonly #limits: SlotLimits;
+  readonly #busy: () => Error;
   readonly #running = new Map<string, number>();
   readonly #waiters: Waiter[] = [];
   #total = 0;
 
-  constructor(limits: SlotLimits) {
+  /** @param busy makes the error of an owner too much of whose work waits */
+  constructor(limits: SlotLimits, busy: () => Error) {
     this.#limits = limits;
+    this.#busy = busy;
   }
 
   get running(): number {
@@ -36,7 +37,7 @@ export class CallSlots {
 
   /**
    * Waits for a slot. The caller gives it back with {@link release}.
-   * @throws OutboundError busy when too many of the owner wait; the reason of the signal when it is aborted before
+   * @throws the error of a busy owner; the reason of the signal when it is aborted before
    */
   async take(owner: string, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
@@ -45,7 +46,7 @@ export class CallSlots {
       return;
     }
     const waiting = this.#waiters.filter((waiter) => waiter.owner === owner).length;
-    if (waiting >= this.#limits.waitingPerOwner) throw new OutboundError('busy');
+    if (waiting >= this.#limits.waitingPerOwner) throw this.#busy();
     await new Promise<void>((resolve, reject) => {
       const waiter = { owner, start: resolve };
       this.#waiters.push(waiter);

@@ -1,0 +1,98 @@
+import type { Account } from '../api.ts';
+import { median } from '../load.ts';
+import type { ServerProcess } from '../server-process.ts';
+
+const REPEATS = 10;
+const ROUNDS = 3;
+
+interface HostileBody {
+  what: string;
+  path: string;
+  text: string;
+  type?: string;
+  isOfStranger?: boolean;
+}
+
+const many = (count: number, item: (n: number) => string): string =>
+  Array.from({ length: count }, (_, n) => item(n)).join(',');
+const keys = (count: number) => many(count, (n) => `"k${n}":1`);
+const KIB = 1024;
+const form = (parts: string) => ({ type: 'multipart/form-data; boundary=x', text: `${parts}--x--\r\n` });
+const part = (head: string, text: string) => `--x\r\ncontent-disposition: form-data; name=${head}\r\n\r\n${text}\r\n`;
+
+/** Bodies as large as they may be, of what costs the most to read, and larger ones. */
+function hostileBodies({ orgId, workspaceId }: Account): HostileBody[] {
+  const tools = `/v1/orgs/${orgId}/tools`;
+  const upload = `/v1/orgs/${orgId}/workspaces/${workspaceId}/namespaces/default/artifacts/upload`;
+  const login = { path: '/v1/auth/login', isOfStranger: true };
+  const typename = `"query":"{ __typename }"`;
+  return [
+    { ...login, what: 'keys, 64 KiB', text: `{${keys(5_700)}}` },
+    { ...login, what: 'objects, 64 KiB', text: `{"username":[${many(7_000, (n) => `{"${n}":1}`).slice(0, 60 * KIB)}` },
+    { ...login, what: 'keys, 2 MiB', text: `{${keys(170_000)}}` },
+    { ...login, what: 'a name of 60 KiB', text: `{"username":"${'a'.repeat(60 * KIB)}","password":"x"}` },
+    { path: '/v1/auth/register', isOfStranger: true, what: 'keys, 64 KiB', text: `{${keys(5_700)}}` },
+    { path: tools, what: '20,000 keys', text: `{${keys(20_000)}}` },
+    { path: tools, what: '10,000 objects', text: `{"actions":[${many(9_990, (n) => `{"a${n}":1}`)}]}` },
+    { path: tools, what: '6,600 actions', text: `{"actions":[${many(6_600, (n) => `{"name":"a${n}","x":1}`)}]}` },
+    {
+      path: tools,
+      what: '200 keys with 100 each',
+      text: `{"config_schema":{${many(190, (n) => `"o${n}":{${keys(100)}}`)}}}`,
+    },
+    { path: tools, what: 'keys, 2 MiB', text: `{${keys(150_000)}}` },
+    { path: tools, what: 'brackets, 2 MiB', text: `{"config_schema":[${'[],'.repeat(650_000)}[]]}` },
+    { path: tools, what: 'a text of 2 MiB', text: `{"name":"${'a'.repeat(2_000 * KIB)}"}` },
+    { path: '/graphql', what: 'variables of 20,000 keys', text: `{${typename},"variables":{${keys(19_990)}}}` },
+    {
+      path: '/graphql',
+      what: 'a variable of 20,000 items',
+      text: `{"query":"query($a: [ID!]!) { nodes(ids: $a) { id } }","variables":{"a":[${many(19_990, () => '"x"')}]}}`,
+    },
+    { path: '/graphql', what: 'variables of 1 MiB', text: `{${typename},"variables":{${keys(80_000)}}}` },
+    { path: upload, what: 'files, 2 MiB', ...form(part('"file"; filename="a"', 'x').repeat(28_000)) },
+    { path: upload, what: 'files, 20 MiB', ...form(part('"file"; filename="a"', 'x').repeat(280_000)) },
+    { path: upload, what: 'fields, 20 MiB', ...form(part('"a"', 'x').repeat(350_000)) },
+    { path: upload, what: 'parts without a name, 20 MiB', ...form('--x\r\n\r\nx\r\n'.repeat(2_000_000)) },
+    { path: upload, what: 'tags between commas, 256 KiB', ...form(part('"tags"', 'a,'.repeat(128 * KIB))) },
+    { path: upload, what: 'metadata of keys, 4 x 250 KiB', ...form(part('"metadata"', `{${keys(20_000)}}`).repeat(4)) },
+  ];
+}
+
+/**
+ * What the bodies cost that are hardest to read: the processor time of one, from its arrival to its answer. Each may
+ * take 50 ms. `BENCH_ONLY=hostile npm run bench` has it beside hostile documents.
+ */
+export async function hostileBodiesCost(product: ServerProcess, account: Account): Promise<void> {
+  console.log('\nhostile bodies: CPU of one');
+  for (const body of hostileBodies(account)) {
+    const statuses = new Set([await send(product, account, body)]);
+    const rounds: number[] = [];
+    for (let round = 0; round < ROUNDS; round++) {
+      const before = product.cpuSeconds();
+      for (let n = 0; n < REPEATS; n++) statuses.add(await send(product, account, body));
+      rounds.push(((product.cpuSeconds() - before) * 1_000) / REPEATS);
+    }
+    const place = body.path.split('/').at(-1)!;
+    console.log(`  ${median(rounds).toFixed(1).padStart(6)} ms  ${[...statuses].join(', ')}  ${place}: ${body.what}`);
+  }
+}
+
+async function send({ url }: ServerProcess, { token }: Account, body: HostileBody): Promise<number> {
+  const { path, text, type = 'application/json', isOfStranger } = body;
+  const headers: Record<string, string> = { 'content-type': type, accept: 'application/json' };
+  if (!isOfStranger) headers.authorization = `Bearer ${token}`;
+  try {
+    const answer = await fetch(url + path, {
+      method: 'POST',
+      headers,
+      body: text,
+    });
+    await answer.arrayBuffer();
+    return answer.status;
+  } catch (error) {
+    // the service ended the connection of a body that it refused
+    if (error instanceof TypeError) return 0;
+    throw error;
+  }
+}

@@ -1,0 +1,80 @@
+import { ApiError } from '../core/errors.ts';
+import { Slots } from '../core/slots.ts';
+import type { Database } from '../platform/postgres/database.ts';
+import type { Reads, Sql } from './sql.ts';
+
+/** The part of the pool that slow reads may hold: the rest is always there for everything else. */
+const SHARE = 0.4;
+/** How long a read waits for its turn. */
+const WAIT_MS = 3_000;
+const WAITING_PER_ORGANIZATION = 50;
+
+interface SlowReadsOptions {
+  sql: Sql;
+  database: Pick<Database, 'transaction'>;
+  poolSize: number;
+}
+
+/**
+ * Reads that may take seconds by what is there and what is asked for: searches, traversals, exports and sums. They have
+ * a share of the pool, and each organization has half of it: what one tenant asks for never takes the connections that
+ * the requests of all others need.
+ */
+export class SlowReads {
+  readonly #options: SlowReadsOptions;
+  readonly #slots: Slots;
+
+  constructor(options: SlowReadsOptions) {
+    this.#options = options;
+    const total = Math.max(1, Math.floor(options.poolSize * SHARE));
+    const perOwner = Math.max(1, Math.floor(total / 2));
+    this.#slots = new Slots({ total, perOwner, waitingPerOwner: WAITING_PER_ORGANIZATION }, tooManyAtOnce);
+  }
+
+  /** How many reads run. */
+  get running(): number {
+    return this.#slots.running;
+  }
+
+  /** How many reads wait until others have ended. */
+  get waiting(): number {
+    return this.#slots.waiting;
+  }
+
+  /**
+   * The reads of an organization. Each waits for its turn and throws SERVICE_UNAVAILABLE with `retry_after` when that
+   * does not come.
+   * @param limitMs ends a statement earlier than the limit of the pool does, with the same error
+   */
+  of(orgId: string, { limitMs }: { limitMs?: number } = {}): Reads {
+    return { read: (text, values) => this.#inTurn(orgId, () => this.#read(text, values, limitMs)) };
+  }
+
+  async #read<Row extends object>(text: string, values: unknown[], limitMs?: number): Promise<Row[]> {
+    const { sql, database } = this.#options;
+    if (limitMs === undefined) return sql.read<Row>(text, values);
+    return database.transaction(async (transaction) => {
+      const limit = { text: `set local statement_timeout = ${limitMs}` };
+      const results = await transaction.commit([limit, sql.queryOf(text, values)]);
+      return results.at(-1)!.rows as Row[];
+    });
+  }
+
+  async #inTurn<T>(orgId: string, work: () => Promise<T>): Promise<T> {
+    const turn = new AbortController();
+    const late = setTimeout(() => turn.abort(tooManyAtOnce()), WAIT_MS);
+    await this.#slots.take(orgId, turn.signal).finally(() => clearTimeout(late));
+    try {
+      return await work();
+    } finally {
+      this.#slots.release(orgId);
+    }
+  }
+}
+
+const tooManyAtOnce = () =>
+  new ApiError(
+    'SERVICE_UNAVAILABLE',
+    { retry_after: 1, reason: 'too_many_at_once' },
+    'Too many searches, traversals, exports or sums of the organization run at once. Try again later.',
+  );
