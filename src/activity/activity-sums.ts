@@ -186,7 +186,9 @@ function textOf({ kind, ofUser, by, kept, filters, isOne }: Form): string {
     : [
         `, p.action, p.resource_type as "resourceType", p.success, p.is_margin as "isMargin",
     sum(p.sign * p.duration_ms) as "durationMs", sum(p.sign * p.tokens) as tokens`,
-        `group by p.at, p.action, p.resource_type, p.success, p.is_margin having sum(p.sign * p.requests) <> 0`,
+        // a kind of which as many records are taken from a longer span as are added has their durations and tokens left
+        `group by p.at, p.action, p.resource_type, p.success, p.is_margin
+    having ${NUMBERS.map((number) => `sum(p.sign * p.${number}) <> 0`).join(' or ')}`,
       ];
   const conditions = filters.map((name, index) => `p.${filtered[name]} = $${index + 5}`);
   const latest = `${isOf(kind, ofUser)} and t.timestamp >= k.since and t.timestamp < k.until`;

@@ -265,6 +265,32 @@ describe('the sums of activity records', () => {
     }
   });
 
+  it('are right of a kind with as many records in the range as are taken from a longer span behind it', async () => {
+    const org = 'org_even';
+    const write = (id: string, timestamp: string, action: string, duration: number, tokens: number) =>
+      pool.query(
+        `insert into activity (id, timestamp, org_id, principal_type, action, status_code, success, duration_ms,
+           token_usage) values ('act_even' || $1, $2, $3, 'user', $4, 200, true, $5, jsonb_build_object('total', $6::int))`,
+        [id, timestamp, org, action, duration, tokens],
+      );
+    for (let day = 12; day < 31; day++)
+      for (let n = 0; n < 5; n++) await write(`${day}-${n}`, `2026-08-${day}T0${n}:00:00Z`, 'read', 1, 0);
+    // of the last hour, all but its last millisecond is asked for: its sums less those of its last minute
+    for (let n = 0; n < 5; n++) await write(`last-${n}`, `2026-08-31T23:0${n}:00Z`, 'read', 1, 0);
+    await write('behind', '2026-08-31T23:59:59.999Z', 'update', 50, 700);
+    await write('first', '2026-08-11T18:00:00Z', 'update', 9, 30);
+    await canBeSummed();
+    await waitFor(async () =>
+      expect((await pool.query<{ more: boolean }>('select fold_activity(1000, 3) as more')).rows[0]!.more).toBe(false),
+    );
+    const range = { since: new Date('2026-08-11T04:00:00Z'), until: new Date('2026-08-31T23:59:59.999Z') };
+    const scope: ActivityScope = { orgId: org, kind: 'organization', id: org, userId: null };
+    const sums = { ...none };
+    for (const kind of await readSums(new Sql(pool), 'kind', [scope], range))
+      if (!kind.isMargin) for (const name of sumNames) sums[name] += kind[name];
+    expect(sums).toEqual({ requests: 101, durationMs: 109, tokens: 30 });
+  });
+
   it('are made in steps, however many records a transaction has', async () => {
     const org = 'org_steps';
     await pool.query(
