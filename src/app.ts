@@ -71,6 +71,8 @@ export interface AppDeps {
   logger: Logger;
   /** The compiled documents of the REST API, if the process has them already. */
   facade?: Facade;
+  /** Lines of the log that were lost, of a process whose log may lose some. */
+  lostLogLines?: () => number;
   /** How passwords are hashed: a test need not wait for what makes guessing expensive. */
   passwords?: Passwords;
 }
@@ -160,7 +162,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   services.jobQueue.declare(tasksOf(owners, retention));
   const jobs = new Jobs({ pool: database.pool, tasks: services.jobQueue.tasks, logger, onFault: logFault });
   services.jobQueue.onAdded(() => jobs.wake());
-  addMetrics(server, { services, pool: database.pool, eventLag, jobs });
+  addMetrics(server, { services, pool: database.pool, eventLag, jobs, lostLogLines: deps.lostLogLines });
   await Promise.all([toolsWritten, services.storage.load()]);
   jobs.start();
   const endLagWatch = every(

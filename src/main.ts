@@ -6,6 +6,7 @@ import { type Config, ConfigError, loadConfig } from './config.ts';
 import { baseUrl } from './http/base-url.ts';
 import { migrationsDir } from './paths.ts';
 import { tuneGarbageCollector } from './platform/garbage-collector.ts';
+import { LogOutput } from './platform/log-output.ts';
 import { createLogger, type Logger } from './platform/logger.ts';
 import { migrate } from './platform/postgres/migrate.ts';
 import { startEmbeddedPostgres } from './platform/postgres/postgres-embedded.ts';
@@ -13,6 +14,8 @@ import { waitForDatabase } from './platform/postgres/wait-for-database.ts';
 import { Teardown } from './teardown.ts';
 
 const STEP_TIMEOUT_SECONDS = 15;
+/** What the log has said at the end is written within this time, or lost. */
+const LAST_LINES_MS = 1_000;
 const DATABASE_STOP_TIMEOUT_SECONDS = 60;
 
 function readConfig(): Config {
@@ -52,7 +55,7 @@ async function closeServer(server: FastifyInstance, graceSeconds: number): Promi
   await cut;
 }
 
-async function start(config: Config, logger: Logger, teardown: Teardown): Promise<void> {
+async function start(config: Config, logger: Logger, teardown: Teardown, lostLogLines: () => number): Promise<void> {
   // the modules of the service, most of the time of a start, load while the database starts
   const modules = Promise.all([
     import('./app.ts'),
@@ -70,7 +73,7 @@ async function start(config: Config, logger: Logger, teardown: Teardown): Promis
   teardown.add('the database connections', () => database.close(), STEP_TIMEOUT_SECONDS);
   const mailer = createMailer({ config, logger });
   teardown.add('the mailer', async () => mailer.close(), STEP_TIMEOUT_SECONDS);
-  const app = await buildApp({ config, database, mailer, logger });
+  const app = await buildApp({ config, database, mailer, logger, lostLogLines });
   teardown.add('the background work', () => app.stop(), STEP_TIMEOUT_SECONDS);
   teardown.add(
     'the server',
@@ -107,7 +110,8 @@ function explain(error: unknown, { host, port }: Config): string {
 async function main(): Promise<void> {
   tuneGarbageCollector();
   const config = readConfig();
-  const logger = createLogger(config);
+  const output = new LogOutput(process.stdout.fd);
+  const logger = createLogger(config, output);
   const teardown = new Teardown();
   let isStopping = false;
 
@@ -115,12 +119,14 @@ async function main(): Promise<void> {
     isStopping = true;
     await starting.catch(() => undefined); // reported where it is awaited
     const isClean = await teardown.run(logger);
+    await output.flush(LAST_LINES_MS);
     process.exit(isClean ? exitCode : 1);
   };
   const onSignal = (signal: NodeJS.Signals): void => {
     if (isStopping) {
       logger.warn({ signal }, 'second signal: exit without waiting');
-      process.exit(1);
+      void output.flush(LAST_LINES_MS).then(() => process.exit(1));
+      return;
     }
     logger.info({ signal }, 'stopping');
     void stop(0);
@@ -129,7 +135,7 @@ async function main(): Promise<void> {
     logger.fatal({ err: error }, 'a fault that nothing handled');
     if (!isStopping) void stop(1);
   };
-  const starting = start(config, logger, teardown);
+  const starting = start(config, logger, teardown, () => output.lost);
   process
     .on('SIGTERM', onSignal)
     .on('SIGINT', onSignal)

@@ -1,7 +1,7 @@
 // own process: starts processes, which is slow from a large process
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, open, readFile, rm } from 'node:fs/promises';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -9,7 +9,7 @@ import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createTestDatabase } from './support/database.ts';
 import { PASSWORD } from './support/person.ts';
-import { type Service, startService } from './support/service.ts';
+import { type Service, type ServiceOptions, startService } from './support/service.ts';
 import { openAcknowledged, openEvents } from './support/sockets.ts';
 import { waitFor, waitUntil } from './support/wait.ts';
 
@@ -34,8 +34,8 @@ async function end(): Promise<void> {
   await rm(base, { recursive: true, force: true });
 }
 
-function start(env: Record<string, string> = {}): Service {
-  const service = startService({ DATA_DIR: path.join(base, 'data'), ...env });
+function start(env: Record<string, string> = {}, options: ServiceOptions = {}): Service {
+  const service = startService({ DATA_DIR: path.join(base, 'data'), ...env }, options);
   services.add(service);
   return service;
 }
@@ -54,6 +54,15 @@ function isRunning(pid: number | undefined): boolean {
   } catch {
     return false;
   }
+}
+
+/** A port that nobody listens on now. */
+async function freePort(): Promise<number> {
+  const server = net.createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as net.AddressInfo;
+  server.close();
+  return port;
 }
 
 const isHealthy = async (url: string): Promise<boolean> => (await fetch(`${url}/healthz`)).ok;
@@ -179,6 +188,27 @@ describe('the process', () => {
       expect((await blocker.query('select 1 from apps')).rowCount).toBe(12);
     } finally {
       await blocker.end();
+      await database.drop();
+    }
+  });
+
+  it('goes on, and ends as it should, when the disk under its log is full', async () => {
+    const [database, full, port] = [await createTestDatabase(), await open('/dev/full', 'w'), await freePort()];
+    try {
+      const env = { DATABASE_URL: database.url, PORT: String(port), LOG_LEVEL: 'trace' };
+      const service = start(env, { stdout: full.fd });
+      const url = `http://127.0.0.1:${port}`;
+      await waitUntil(() => isHealthy(url).catch(() => false));
+      await registered(url, 'owner');
+      for (let n = 0; n < 20; n++) {
+        const answers = [fetch(`${url}/v1/unknown`), fetch(`${url}/v1/auth/me`)];
+        expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([404, 401]);
+      }
+      expect(await (await fetch(`${url}/metrics`)).text()).toContain('\nlog_lines_lost_total 0\n');
+      service.child.kill('SIGTERM');
+      expect([await service.exited(), service.output()]).toEqual([0, '']);
+    } finally {
+      await full.close();
       await database.drop();
     }
   });

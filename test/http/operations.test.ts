@@ -65,7 +65,7 @@ describe('metrics', () => {
     const text = (await app.server.inject('/metrics')).body;
     const route = String.raw`\/v1\/orgs\/\{org_id\}\/workspaces`;
     expect(text).toMatch(
-      new RegExp(String.raw`http_request_duration_seconds_count\{method="GET",route="${route}",status="200"\} [1-9]`),
+      new RegExp(String.raw`http_requests_total\{method="GET",route="${route}",status="200"\} [1-9]`),
     );
     for (const name of [
       'nodejs_eventloop_lag_p99_seconds',

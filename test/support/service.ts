@@ -20,6 +20,8 @@ export interface ServiceOptions {
   root?: string;
   /** Another Node. */
   node?: string;
+  /** An open file in place of a pipe: the service tells its address there, and nothing here knows it. */
+  stdout?: number;
 }
 
 /**
@@ -28,19 +30,19 @@ export interface ServiceOptions {
  */
 export function startService(
   env: Record<string, string>,
-  { root = projectRoot, node = process.execPath }: ServiceOptions = {},
+  { root = projectRoot, node = process.execPath, stdout }: ServiceOptions = {},
 ): Service {
   const main = root === projectRoot ? [currentEntry('main')] : ['--import', 'tsx', path.join(root, 'src', 'main.ts')];
   const child = spawn(node, main, {
     cwd: root,
     env: { PATH: process.env.PATH, PORT: '0', NODE_ENV: 'test', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', stdout ?? 'pipe', 'pipe'],
   });
   let output = '';
   const ended = once(child, 'close').then(() => child.exitCode);
   const ready = new Promise<string>((resolve) => {
     for (const stream of [child.stdout, child.stderr]) {
-      stream.setEncoding('utf8').on('data', (chunk: string) => {
+      stream?.setEncoding('utf8').on('data', (chunk: string) => {
         output += chunk;
         const url = /REST +(\S+)\/v1/.exec(output)?.[1];
         if (url) resolve(url);
