@@ -273,6 +273,15 @@ const settings = {
       default: '30',
     },
   ),
+  mailsPerHour: setting(
+    'MAILS_PER_HOUR',
+    integer(0, 1_000_000),
+    'Mails to addresses that somebody names (invitations, new accounts, changes of address), per hour and user, ' +
+      'organization and client address; 0 = no limit.',
+    {
+      default: '50',
+    },
+  ),
   ssoStartsPerMinute: setting(
     'SSO_STARTS_PER_MINUTE',
     integer(0, 1_000_000),

@@ -21,6 +21,7 @@ import { AuthService } from './auth/auth.service.ts';
 import { CurrentPassword } from './auth/current-password.ts';
 import { EmailChange } from './auth/email-change.ts';
 import { EmailProofs } from './auth/email-proofs.ts';
+import { MailBudgets } from './auth/mail-budgets.ts';
 import { PasswordChanges } from './auth/password-changes.ts';
 import { RegistrationService } from './auth/registration.service.ts';
 import { RequestedMails } from './auth/requested-mails.ts';
@@ -202,6 +203,7 @@ export function createServices(process: ProcessDeps) {
   const sessions = new Sessions({ prisma, changes, tokens, authentication, secret: process.appSecret, config });
   const passwords = process.passwords ?? new Passwords();
   const currentPassword = new CurrentPassword({ prisma, passwords });
+  const mailBudgets = new MailBudgets(config);
   const auth = {
     config,
     prisma,
@@ -214,6 +216,7 @@ export function createServices(process: ProcessDeps) {
     currentPassword,
     sessions,
     mail,
+    mailBudgets,
     activity,
   };
   const { maxUploadBytes } = config;
@@ -299,19 +302,19 @@ export function createServices(process: ProcessDeps) {
     auth: authService,
     sessions,
     mail,
-    requestedMails: new RequestedMails({ prisma, changes, mail }),
+    requestedMails: new RequestedMails({ prisma, changes, mail, mailBudgets }),
     emailProofs: new EmailProofs(auth),
     passwordChanges: new PasswordChanges(auth),
     registration,
     organizations: new OrganizationService({ ...deps, config }),
     organizationMembers: new OrganizationMemberService({ ...deps, authentication }),
-    invitations: new InvitationService({ ...deps, mail }),
+    invitations: new InvitationService({ ...deps, mail, mailBudgets }),
     users: new UserService({
       ...deps,
       registration,
       sessions,
       authentication,
-      emailChange: new EmailChange({ prisma, mail, currentPassword }),
+      emailChange: new EmailChange({ prisma, mail, mailBudgets, currentPassword }),
     }),
     workspaces: new WorkspaceService(deps),
     workspaceMembers: new WorkspaceMemberService(deps),

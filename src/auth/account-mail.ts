@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { LivingToken, LivingTokens } from '../api-tokens/living-tokens.ts';
 import type { Task } from '../core/tasks.ts';
-import { minuteOf, oneLine } from '../core/wording.ts';
+import { minuteOf, nameInMail, oneLine, withoutAddresses } from '../core/wording.ts';
 import type { Tx } from '../data/changes.ts';
 import type { Seal } from '../platform/keys/seal.ts';
 import type { Mail, Mailer } from '../platform/mail/mail.ts';
@@ -97,12 +97,13 @@ export class AccountMail {
   }
 
   invitation(tx: Mailing, email: string, organization: string, invitedBy: string, token: string): void {
-    const [name, sender] = [oneLine(organization), oneLine(invitedBy)];
+    const [name, sender] = [nameInMail(organization), nameInMail(invitedBy)];
     this.#enqueue(
       tx,
       email,
-      `You are invited to ${name}`,
-      `Hello,\n\n${sender} invites you to join '${name}'. Open this link to accept. It works for 7 days.`,
+      `You are invited to the organization '${name}'`,
+      `Hello,\n\n${sender} invites you to join the organization '${name}'. Open this link to accept. ` +
+        'It works for 7 days. If you do not know them, ignore this mail.',
       `/account/accept-invitation?token=${token}`,
     );
   }
@@ -136,7 +137,7 @@ export class AccountMail {
     proof: { domain: string; organization: string; by: string; code: string },
   ): void {
     const { domain, code } = proof;
-    const [organization, by] = [oneLine(proof.organization), oneLine(proof.by)];
+    const [organization, by] = [nameInMail(proof.organization), nameInMail(proof.by)];
     this.#enqueue(
       tx,
       to,
@@ -149,7 +150,9 @@ export class AccountMail {
 
   /** A notification, for a user who wants it. */
   notification(tx: Mailing, to: Recipient, subject: string, sentence: string): void {
-    this.#enqueue(tx, to.email, oneLine(subject, 200), `Hello ${to.username},\n\n${oneLine(sentence, 2_000)}`);
+    // both have names in them that others chose
+    const [title, text] = [oneLine(withoutAddresses(subject), 200), oneLine(withoutAddresses(sentence), 2_000)];
+    this.#enqueue(tx, to.email, title, `Hello ${to.username},\n\n${text}`);
   }
 
   #enqueue(tx: Mailing, to: string, subject: string, text: string, path?: string): void {

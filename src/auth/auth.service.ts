@@ -16,6 +16,7 @@ import type { PrismaClient, User } from '../generated/prisma/client.ts';
 import type { AccountMail } from './account-mail.ts';
 import type { CurrentPassword } from './current-password.ts';
 import { Lockout, lockedOut, lockoutRetention } from './lockout.ts';
+import type { MailBudgets } from './mail-budgets.ts';
 import type { SessionFacts, Sessions, TokenPair } from './sessions.ts';
 
 export interface AuthDeps {
@@ -30,6 +31,7 @@ export interface AuthDeps {
   currentPassword: CurrentPassword;
   sessions: Sessions;
   mail: AccountMail;
+  mailBudgets: MailBudgets;
   activity: ActivityRecorder;
 }
 

@@ -6,6 +6,7 @@ import type { PrismaClient } from '../generated/prisma/client.ts';
 import type { AccountMail } from './account-mail.ts';
 import type { CurrentPassword } from './current-password.ts';
 import { issueEmailToken } from './email-tokens.ts';
+import type { MailBudgets } from './mail-budgets.ts';
 
 interface Account {
   id: string;
@@ -13,13 +14,20 @@ interface Account {
   username: string;
 }
 
+interface EmailChangeDeps {
+  prisma: PrismaClient;
+  mail: AccountMail;
+  mailBudgets: MailBudgets;
+  currentPassword: CurrentPassword;
+}
+
 /** Changes the e-mail address of an account. The old address stays until the link mailed to the new one is used. */
 export class EmailChange {
-  readonly #deps: { prisma: PrismaClient; mail: AccountMail; currentPassword: CurrentPassword };
+  readonly #deps: EmailChangeDeps;
   // nobody may flood a stranger's mailbox
   readonly #mailsByAddress = new Budget(3, 3600);
 
-  constructor(deps: { prisma: PrismaClient; mail: AccountMail; currentPassword: CurrentPassword }) {
+  constructor(deps: EmailChangeDeps) {
     this.#deps = deps;
   }
 
@@ -42,6 +50,7 @@ export class EmailChange {
     });
     if (other) throw alreadyExists('user', 'email', email);
     await this.#mailsByAddress.demand(emailKey);
+    await this.#deps.mailBudgets.demand(actor, { to: email });
   }
 
   /** Mails the link to the new address and a notice to the old one. A link mailed earlier stops working. */

@@ -57,7 +57,7 @@ export class RegistrationService {
    * @throws FORBIDDEN `user:create` where registration is closed, RESOURCE_ALREADY_EXISTS, RATE_LIMIT_EXCEEDED
    */
   async register(caller: Caller, input: NewAccount & { inviteToken?: string | null }): Promise<SignIn> {
-    const { sql, changes, sessions, mail, config } = this.#deps;
+    const { sql, changes, sessions, mail, mailBudgets, config } = this.#deps;
     await this.#byClient.demand(caller.request.ip);
     const invitation = input.inviteToken ? await findPendingInvitation(sql, tokenHash(input.inviteToken)) : null;
     if (!invitation && !config.allowRegistration) throw closed();
@@ -66,7 +66,10 @@ export class RegistrationService {
       throw config.allowRegistration
         ? invalidInput(['input', 'email'], 'the invitation was sent to another address')
         : closed();
-    const passwordHash = await this.#prepare(input, ['input', 'password']);
+    await this.#check(input, ['input', 'password']);
+    // the address of an invitation got its mail, and is proven by it
+    if (!invitation) await mailBudgets.demand({ ...caller, principal: null }, { to: null });
+    const passwordHash = await this.#deps.passwords.hash(input.password);
     // a user who registers is not known yet, whatever token the request carries
     const newcomer: Caller = { ...caller, principal: null };
     const signIn = await this.#unique(input, () =>
@@ -96,11 +99,13 @@ export class RegistrationService {
 
   /**
    * Creates an account for somebody else, as a member of `orgId`. That organization then manages the account.
-   * @throws RESOURCE_ALREADY_EXISTS
+   * @throws RESOURCE_ALREADY_EXISTS, RATE_LIMIT_EXCEEDED
    */
   async createFor(caller: Caller, orgId: string, input: NewAccount & { role: Role }): Promise<string> {
-    const { changes, access, mail } = this.#deps;
-    const passwordHash = await this.#prepare(input, ['input', 'password']);
+    const { changes, access, mail, mailBudgets, passwords } = this.#deps;
+    await this.#check(input, ['input', 'password']);
+    await mailBudgets.demand(caller, { to: null, orgId });
+    const passwordHash = await passwords.hash(input.password);
     return this.#unique(input, () =>
       changes.run(caller, async (tx) => {
         const user = insertUser(tx, input, {
@@ -123,14 +128,10 @@ export class RegistrationService {
     );
   }
 
-  /**
-   * Does all checks that are possible before the costly hash.
-   * @returns the hash
-   */
-  async #prepare(input: NewAccount, path: string[]): Promise<string> {
+  /** Does all checks that are possible before the costly hash of the password. */
+  async #check(input: NewAccount, path: string[]): Promise<void> {
     await ensureGoodPassword(input.password, input, this.#deps.config.passwordBlocklist, path);
     await this.#refuseTaken(input);
-    return this.#deps.passwords.hash(input.password);
   }
 
   async #refuseTaken({ email, username }: NewAccount): Promise<void> {

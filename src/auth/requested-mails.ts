@@ -7,11 +7,19 @@ import type { Changes } from '../data/changes.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import type { AccountMail } from './account-mail.ts';
 import { issueEmailToken } from './email-tokens.ts';
+import type { MailBudgets } from './mail-budgets.ts';
 
 /** A mail that somebody asked for without being signed in. */
 interface Request {
   email: string;
   purpose: 'verify_email' | 'reset_password';
+}
+
+interface RequestedMailsDeps {
+  prisma: PrismaClient;
+  changes: Changes;
+  mail: AccountMail;
+  mailBudgets: MailBudgets;
 }
 
 const TRIES = 8;
@@ -22,13 +30,13 @@ const TRIES = 8;
  */
 export class RequestedMails {
   readonly tasks: readonly Task[];
-  readonly #deps: { prisma: PrismaClient; changes: Changes; mail: AccountMail };
+  readonly #deps: RequestedMailsDeps;
   readonly #answer: Task<Request>;
   // too many requests: ignored silently per mail address, answered with 429 per client address
   readonly #byAddress = new Budget(3, 3600);
   readonly #byClient = new Budget(10, 3600);
 
-  constructor(deps: { prisma: PrismaClient; changes: Changes; mail: AccountMail }) {
+  constructor(deps: RequestedMailsDeps) {
     this.#deps = deps;
     this.#answer = { name: 'requested_mail', tries: TRIES, run: (request) => this.#prepare(request) };
     this.tasks = [this.#answer];
@@ -41,6 +49,7 @@ export class RequestedMails {
   async request(caller: Caller, email: string, purpose: Request['purpose']): Promise<void> {
     await this.#byClient.demand(caller.request.ip);
     if ((await this.#byAddress.take(email.toLowerCase())) > 0) return;
+    if (!(await this.#deps.mailBudgets.isGranted(caller, email))) return;
     await this.#deps.changes.run(caller, async (tx) => tx.enqueue(this.#answer, { email, purpose }));
   }
 

@@ -14,5 +14,14 @@ export const oneLine = (text: string, length = 100): string =>
     .trim()
     .slice(0, length);
 
+/** What mail programs make a link of: addresses of the web and of mail, and names of hosts. */
+const ADDRESSES = /[a-z][a-z0-9+.-]*:\/\/\S*|\S*@\S+|(?:[\p{L}\p{N}-]+\.)+\p{L}{2,}\S*/giu;
+
+/** A text without addresses, in whose place a `…` stands. */
+export const withoutAddresses = (text: string): string => text.replaceAll(ADDRESSES, '…');
+
+/** A name that somebody chose, as a part of a sentence in a mail to people who need not know them. */
+export const nameInMail = (name: string): string => oneLine(withoutAddresses(oneLine(name, 1_000)), 60);
+
 /** A time in UTC: `2026-11-22 19:30`. */
 export const minuteOf = (time: Date): string => time.toISOString().slice(0, 16).replace('T', ' ');

@@ -3,6 +3,7 @@ import type { Checked, OrganizationPlace } from '../access/checked-place.ts';
 import { randomToken, tokenHash } from '../access/random-token.ts';
 import { Budget } from '../access/throttle.ts';
 import type { AccountMail } from '../auth/account-mail.ts';
+import type { MailBudgets } from '../auth/mail-budgets.ts';
 import type { Config } from '../config.ts';
 import { ApiError, conflict, invalidInput, notFound } from '../core/errors.ts';
 import type { Changes, Tx } from '../data/changes.ts';
@@ -37,6 +38,7 @@ interface Deps {
   sql: Sql;
   changes: Changes;
   mail: AccountMail;
+  mailBudgets: MailBudgets;
   config: Pick<Config, 'outboundDns'>;
 }
 
@@ -80,10 +82,13 @@ export class DomainProofs {
     id: string,
     input: { domain: string; method: ProofMethod },
   ): Promise<IdentityProviderDomain> {
-    const { changes, mail } = this.#deps;
+    const { changes, mail, mailBudgets } = this.#deps;
     const named = { orgId, id, domain: keyOf(input.domain) };
     const { method } = input;
-    if (method === 'mail') await this.#mails.demand(named.domain);
+    if (method === 'mail') {
+      await this.#mails.demand(named.domain);
+      await mailBudgets.demand(actor, { to: postmasterOf(named.domain), orgId });
+    }
     return changes.run(actor, async (tx) => {
       const { organization } = await lock(tx, named);
       const token = randomToken();

@@ -3,6 +3,7 @@ import type { Checked, OrganizationPlace } from '../access/checked-place.ts';
 import { randomToken, tokenHash } from '../access/random-token.ts';
 import { Budget } from '../access/throttle.ts';
 import type { AccountMail } from '../auth/account-mail.ts';
+import type { MailBudgets } from '../auth/mail-budgets.ts';
 import { alreadyExists, conflict, forbidden, invalidInput, notFound } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import type { Permission } from '../core/resources.ts';
@@ -33,6 +34,7 @@ export interface CreateInvitation {
 
 export interface InvitationDeps extends ServiceDeps {
   mail: AccountMail;
+  mailBudgets: MailBudgets;
 }
 
 const LIFETIME_DAYS = 7;
@@ -70,7 +72,8 @@ export class InvitationService {
 
   /**
    * Mails a link that works once, for seven days.
-   * @throws RESOURCE_ALREADY_EXISTS for a member and for an address with a pending invitation, RATE_LIMIT_EXCEEDED
+   * @throws RESOURCE_ALREADY_EXISTS for a member and for an address with a pending invitation; FORBIDDEN for who has not
+   * proven an address; RATE_LIMIT_EXCEEDED
    */
   async create(actor: Actor, place: Checked<OrganizationPlace>, input: CreateInvitation): Promise<Invitation> {
     const { orgId } = place;
@@ -78,10 +81,11 @@ export class InvitationService {
     const workspaceRole = input.workspaceId ? (input.workspaceRole ?? 'member') : null;
     if (input.workspaceRole && !input.workspaceId)
       throw invalidInput(['input', 'workspaceRole'], 'it is a role in a workspace, but no workspace is given');
+    demandProven(actor, 'invitation:create');
     await this.#mayGrant(actor, orgId, role, 'invitation:create');
     if (input.workspaceId) await this.#mayInviteInto(actor, orgId, input.workspaceId, workspaceRole!);
     await refuseKnown(this.#deps.sql, orgId, input.email);
-    await this.#mailsByAddress.demand(`${orgId} ${input.email.toLowerCase()}`);
+    await this.#mayMail(actor, orgId, input.email);
     const id = newId('invitation');
     await this.#deps.changes.run(actor, async (tx) => {
       const { name } = await lockOrganization(tx, orgId, 'no key update');
@@ -107,12 +111,13 @@ export class InvitationService {
 
   /**
    * Mails a new link, which works for seven days. The old link stops working.
-   * @throws RESOURCE_CONFLICT unless it is pending
+   * @throws RESOURCE_CONFLICT unless it is pending; FORBIDDEN for who has not proven an address; RATE_LIMIT_EXCEEDED
    */
   async resend(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<Invitation> {
     const { orgId } = place;
+    demandProven(actor, 'invitation:update');
     const known = await this.#pending(actor, place, id, 'invitation:update');
-    await this.#mailsByAddress.demand(`${orgId} ${known.email.toLowerCase()}`);
+    await this.#mayMail(actor, orgId, known.email);
     await this.#deps.changes.run(actor, async (tx) => {
       const token = randomToken();
       await this.#whilePending(tx, orgId, id, { tokenHash: tokenHash(token), expiresAt: expiry() });
@@ -154,6 +159,12 @@ export class InvitationService {
     return changes.run(actor, (tx) => acceptInvitation(tx, access, invitation, user, deadInvitation(path)));
   }
 
+  /** @throws RATE_LIMIT_EXCEEDED */
+  async #mayMail(actor: Actor, orgId: string, email: string): Promise<void> {
+    await this.#mailsByAddress.demand(`${orgId} ${email.toLowerCase()}`);
+    await this.#deps.mailBudgets.demand(actor, { to: email, orgId });
+  }
+
   async #mayGrant(actor: Actor, orgId: string, role: Role, permission: Permission): Promise<void> {
     const own = await this.#deps.access.organizationRole(actor, orgId);
     if (!own || !atLeast(own, role))
@@ -187,6 +198,12 @@ export class InvitationService {
     if (invitation.status !== 'pending') throw notPending(invitation);
     tx.update('invitations', { id }, set);
   }
+}
+
+/** Whoever writes to strangers can be written to. */
+function demandProven({ principal }: Actor, permission: Permission): void {
+  if (!principal.isVerified)
+    throw forbidden(permission, 'Confirm the e-mail address of your account before you invite others.');
 }
 
 const endings: Record<string, { reason: string; message: string }> = {

@@ -6,7 +6,7 @@ import { Passwords } from '../../src/access/passwords.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Calls, callsOf, sameness } from '../support/calls.ts';
 import { type MailServer, startMailServer } from '../support/mail-server.ts';
-import { type Person, register } from '../support/person.ts';
+import { type Person, register, registerProven } from '../support/person.ts';
 import { waitFor, waitUntil } from '../support/wait.ts';
 
 const PUBLIC_URL = 'https://platform.example.test/base';
@@ -251,7 +251,7 @@ describe('resetting a password', () => {
 
 describe('an invitation', () => {
   it('is mailed with a link that lets a newcomer register into the organization, verified', async () => {
-    const host = await register(app);
+    const host = await registerProven(app);
     const email = `invited-by-${host.username}@example.test`;
     const invited = await api.post(`/v1/orgs/${host.orgId}/invitations`, { email, role: 'editor' }, host.headers);
     expect(invited.statusCode).toBe(201);
@@ -271,7 +271,7 @@ describe('an invitation', () => {
   });
 
   it('lets the owner of an account join with it', async () => {
-    const [host, user] = [await register(app), await register(app)];
+    const [host, user] = [await registerProven(app), await register(app)];
     await delivered();
     await api.post(`/v1/orgs/${host.orgId}/invitations`, { email: user.email }, host.headers);
     await waitFor(() => expect(mailsTo(user.email)).toHaveLength(2));
@@ -282,19 +282,21 @@ describe('an invitation', () => {
   });
 
   it('cannot shape its mail by the names of the organization and the inviter', async () => {
-    const host = await register(app);
+    const host = await registerProven(app);
     await api.put(`/v1/users/${host.userId}`, { full_name: 'Mallory\n\nOpen http://evil.test' }, host.headers);
     await app.database.prisma.organization.update({
       where: { id: host.orgId },
-      data: { name: 'Evil\r\nBcc: all@example.test\u202e' },
+      data: {
+        name: `Evil\r\nBcc: all@example.test\u202e, go to http://evil.example/x or evil.example NOW ${'!'.repeat(99)}`,
+      },
     });
     const email = `shaped-by-${host.username}@example.test`;
     await api.post(`/v1/orgs/${host.orgId}/invitations`, { email }, host.headers);
     const mail = await smtp.mailTo(email);
     expect(mail.to).toHaveLength(1);
     expect(mail.bcc ?? []).toEqual([]);
-    expect(mail.subject).toBe('You are invited to Evil Bcc: all@example.test');
-    expect(mail.text).not.toMatch(/^Open http/m);
+    expect(mail.subject).toBe(`You are invited to the organization 'Evil Bcc: … , go to … or … NOW ${'!'.repeat(29)}'`);
+    expect(mail.text).not.toMatch(/evil\.|all@/);
   });
 });
 

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { callsOf } from '../support/calls.ts';
-import { type Person, register } from '../support/person.ts';
+import { type Person, registerProven } from '../support/person.ts';
 
 let app: TestApp;
 let owner: Person;
 beforeAll(async () => {
   app = await startTestApp();
-  owner = await register(app);
+  owner = await registerProven(app);
 });
 afterAll(() => app.close());
 

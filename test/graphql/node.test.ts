@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { kindOfId } from '../../src/core/ids.ts';
 import { schema } from '../../src/graphql/schema.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { colleague, type Person, register } from '../support/person.ts';
+import { colleague, type Person, register, registerProven } from '../support/person.ts';
 import { issueToken } from '../support/tokens.ts';
 
 let app: TestApp;
@@ -132,7 +132,7 @@ async function told(owner: Person): Promise<string> {
 }
 
 test('finds everything that has an identifier, for those who may read it', async () => {
-  const owner = await register(app, { name: 'owner' });
+  const owner = await registerProven(app, { name: 'owner' });
   const ids = await oneOfEach(owner);
   const implementing = Object.values(schema.getTypeMap()).filter(
     (type) => isObjectType(type) && type.getInterfaces().some(({ name }) => name === 'Node'),
@@ -142,7 +142,7 @@ test('finds everything that has an identifier, for those who may read it', async
 });
 
 test('hidden and missing are both null, never an error', async () => {
-  const [owner, stranger] = [await register(app, { name: 'owner' }), await register(app, { name: 'stranger' })];
+  const [owner, stranger] = [await registerProven(app, { name: 'owner' }), await register(app, { name: 'stranger' })];
   const ids = await oneOfEach(owner);
   for (const id of Object.values(ids)) expect(await node(stranger, id)).toBeNull();
   for (const id of [
@@ -156,7 +156,7 @@ test('hidden and missing are both null, never an error', async () => {
 });
 
 test('asks for the permission of the by-id query: what a viewer may not read is null', async () => {
-  const owner = await register(app, { name: 'owner' });
+  const owner = await registerProven(app, { name: 'owner' });
   const ids = await oneOfEach(owner);
   const viewer = await colleague(app, owner, 'viewer');
   const hidden = ['ApiToken', 'IdentityProvider', 'Invitation', 'Notification', 'ProviderAccount', 'Secret'];
@@ -165,7 +165,7 @@ test('asks for the permission of the by-id query: what a viewer may not read is 
 });
 
 test('what belongs to a deleted workspace or organization is null', async () => {
-  const owner = await register(app, { name: 'owner' });
+  const owner = await registerProven(app, { name: 'owner' });
   const { Namespace, Thread, App, Release, ModelEntitlement, Workspace, Organization } = await oneOfEach(owner);
   await owner.call('DELETE', owner.home);
   for (const id of [Workspace, Namespace, Thread, App, Release, ModelEntitlement])
@@ -175,7 +175,7 @@ test('what belongs to a deleted workspace or organization is null', async () => 
 });
 
 test('what was read stands in the audit trail of its own organization', async () => {
-  const owner = await register(app, { name: 'owner' });
+  const owner = await registerProven(app, { name: 'owner' });
   const guest = await colleague(app, owner, 'viewer');
   const { App } = await oneOfEach(owner);
   await node(guest, App!);

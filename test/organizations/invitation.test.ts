@@ -1,7 +1,17 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { InvitationFragment } from '../../rest/generated/documents.ts';
+import type { Role } from '../../src/core/roles.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { changesOf, colleague, eventsOf, PASSWORD, type Person, register } from '../support/person.ts';
+import {
+  changesOf,
+  colleague,
+  eventsOf,
+  PASSWORD,
+  type Person,
+  prove,
+  register,
+  registerProven,
+} from '../support/person.ts';
 import type { RestBody } from '../support/rest-body.ts';
 
 let app: TestApp;
@@ -43,7 +53,7 @@ const registerInvited = (username: string, email: string, invite_token: string) 
   });
 
 test('mails a link, keeps only the hash of its token, and never shows it', async () => {
-  const ann = await register(app, { name: 'ann' });
+  const ann = await registerProven(app, { name: 'ann' });
   const { status, body } = await ann.call<Invitation>('POST', `/v1/orgs/${ann.orgId}/invitations`, {
     email: 'New@Example.test',
   });
@@ -76,7 +86,7 @@ test('mails a link, keeps only the hash of its token, and never shows it', async
 });
 
 test('a new user registers with the link and joins organization and workspace with the invited roles', async () => {
-  const ann = await register(app, { name: 'ann' });
+  const ann = await registerProven(app, { name: 'ann' });
   const invitation = await invite(ann, {
     email: 'zoe@example.test',
     role: 'editor',
@@ -117,9 +127,9 @@ test('a new user registers with the link and joins organization and workspace wi
 
 test('an existing user accepts with the link, once; the link of another address is refused', async () => {
   const [ann, bob, eve] = [
-    await register(app, { name: 'ann' }),
-    await register(app, { name: 'bob' }),
-    await register(app, { name: 'eve' }),
+    await registerProven(app, { name: 'ann' }),
+    await registerProven(app, { name: 'bob' }),
+    await registerProven(app, { name: 'eve' }),
   ];
   const { token, url } = await invite(ann, { email: bob.email.toUpperCase(), role: 'admin' });
   const accept = (who: Person) => who.call('POST', '/v1/invitations/accept', { token });
@@ -135,7 +145,7 @@ test('an existing user accepts with the link, once; the link of another address 
 });
 
 test('of many acceptances at once one wins', async () => {
-  const [ann, bob] = [await register(app, { name: 'ann' }), await register(app, { name: 'bob' })];
+  const [ann, bob] = [await registerProven(app, { name: 'ann' }), await registerProven(app, { name: 'bob' })];
   const { token, invitation_id } = await invite(ann, { email: bob.email });
   const statuses = await Promise.all(
     Array.from({ length: 8 }, async () => (await bob.call('POST', '/v1/invitations/accept', { token })).status),
@@ -146,7 +156,7 @@ test('of many acceptances at once one wins', async () => {
 });
 
 test('sending it again kills the old link and keeps the invitation pending', async () => {
-  const [ann, bob] = [await register(app, { name: 'ann' }), await register(app, { name: 'bob' })];
+  const [ann, bob] = [await registerProven(app, { name: 'ann' }), await registerProven(app, { name: 'bob' })];
   const { token, url, invitation_id } = await invite(ann, { email: bob.email });
   expect(await ann.call('POST', `${url}/resend`)).toMatchObject({
     status: 200,
@@ -163,7 +173,7 @@ test('sending it again kills the old link and keeps the invitation pending', asy
 });
 
 test('a revoked invitation and an expired one are dead, and the address can be invited again', async () => {
-  const [ann, bob] = [await register(app, { name: 'ann' }), await register(app, { name: 'bob' })];
+  const [ann, bob] = [await registerProven(app, { name: 'ann' }), await registerProven(app, { name: 'bob' })];
   const first = await invite(ann, { email: bob.email });
   expect(await ann.call('DELETE', first.url)).toEqual({ status: 204, body: null });
   expect((await bob.call('POST', '/v1/invitations/accept', { token: first.token })).status).toBe(422);
@@ -203,7 +213,7 @@ test('a revoked invitation and an expired one are dead, and the address can be i
 });
 
 test('an address has one pending invitation per organization, whatever its case; members are not invited', async () => {
-  const [ann, bob] = [await register(app, { name: 'ann' }), await register(app, { name: 'bob' })];
+  const [ann, bob] = [await registerProven(app, { name: 'ann' }), await registerProven(app, { name: 'bob' })];
   const url = `/v1/orgs/${ann.orgId}/invitations`;
   const outcomes = await Promise.all(
     ['twin@example.test', 'TWIN@example.test'].map((email) => ann.call<Invitation>('POST', url, { email })),
@@ -224,7 +234,7 @@ test('an address has one pending invitation per organization, whatever its case;
 });
 
 test('an address gets at most three mails an hour; the administrator is told', async () => {
-  const ann = await register(app, { name: 'ann' });
+  const ann = await registerProven(app, { name: 'ann' });
   const { url } = await invite(ann, { email: 'flood@example.test' });
   expect((await ann.call('POST', `${url}/resend`)).status).toBe(200);
   expect((await ann.call('POST', `${url}/resend`)).status).toBe(200);
@@ -238,9 +248,15 @@ test('an address gets at most three mails an hour; the administrator is told', a
   expect(app.mails).toHaveLength(mails);
 });
 
+async function provenColleague(owner: Person, role: Role): Promise<Person> {
+  const somebody = await colleague(app, owner, role);
+  await prove(app, [somebody]);
+  return somebody;
+}
+
 test('roles: administrators invite, never above their own role, into workspaces of the organization only', async () => {
-  const owner = await register(app, { name: 'owner' });
-  const stranger = await register(app, { name: 'stranger' });
+  const owner = await registerProven(app, { name: 'owner' });
+  const stranger = await registerProven(app, { name: 'stranger' });
   const url = `/v1/orgs/${owner.orgId}/invitations`;
   const asOwner = await invite(owner, { email: 'boss@example.test', role: 'owner' });
   for (const role of ['viewer', 'member', 'editor'] as const) {
@@ -256,7 +272,7 @@ test('roles: administrators invite, never above their own role, into workspaces 
     expect((await somebody.call('POST', `${asOwner.url}/resend`)).status).toBe(403);
     expect((await somebody.call('DELETE', asOwner.url)).status).toBe(403);
   }
-  const admin = await colleague(app, owner, 'admin');
+  const admin = await provenColleague(owner, 'admin');
   expect((await admin.call('POST', url, { email: 'x@example.test', role: 'owner' })).status).toBe(403);
   expect((await admin.call('POST', `${asOwner.url}/resend`)).status).toBe(403);
   expect((await admin.call('DELETE', asOwner.url)).status).toBe(403);
@@ -300,9 +316,9 @@ test.each<[how: string, end: (founder: Person, author: Person) => Promise<{ stat
     (founder, { userId }) => founder.call('PATCH', `/v1/orgs/${founder.orgId}/members/${userId}`, { role: 'admin' }),
   ],
 ])('an invitation dies when its author %s', async (_how, end) => {
-  const founder = await register(app, { name: 'founder' });
-  const author = await colleague(app, founder, 'owner');
-  const bob = await register(app, { name: 'bob' });
+  const founder = await registerProven(app, { name: 'founder' });
+  const author = await provenColleague(founder, 'owner');
+  const bob = await registerProven(app, { name: 'bob' });
   const asAuthor = { ...author, orgId: founder.orgId };
   const forNewcomer = await invite(asAuthor, { email: `newcomer-of-${bob.username}@example.test`, role: 'owner' });
   const forBob = await invite(asAuthor, { email: bob.email, role: 'owner' });
@@ -312,9 +328,9 @@ test.each<[how: string, end: (founder: Person, author: Person) => Promise<{ stat
 });
 
 test('an invitation dies when its author is deactivated', async () => {
-  const founder = await register(app, { name: 'founder' });
-  const author = await colleague(app, founder, 'owner');
-  const bob = await register(app, { name: 'bob' });
+  const founder = await registerProven(app, { name: 'founder' });
+  const author = await provenColleague(founder, 'owner');
+  const bob = await registerProven(app, { name: 'bob' });
   const { token } = await invite({ ...author, orgId: founder.orgId }, { email: bob.email });
   // the last owner of nothing may leave
   expect((await author.call('DELETE', `/v1/orgs/${author.orgId}`)).status).toBe(204);
@@ -323,11 +339,11 @@ test('an invitation dies when its author is deactivated', async () => {
 });
 
 test('an invitation into a workspace dies when its author may no longer give the role there', async () => {
-  const founder = await register(app, { name: 'founder' });
-  const author = await colleague(app, founder, 'admin');
+  const founder = await registerProven(app, { name: 'founder' });
+  const author = await provenColleague(founder, 'admin');
   const member = `${founder.home}/members/${author.userId}`;
   expect((await founder.call('PATCH', member, { role: 'owner' })).status).toBe(200);
-  const bob = await register(app, { name: 'bob' });
+  const bob = await registerProven(app, { name: 'bob' });
   const { token } = await invite(
     { ...author, orgId: founder.orgId },
     { email: bob.email, workspace_id: founder.workspaceId, workspace_role: 'owner' },
@@ -338,11 +354,77 @@ test('an invitation into a workspace dies when its author may no longer give the
 });
 
 test('the mails of one organization to an address do not use up those of another', async () => {
-  const [ann, bob] = [await register(app, { name: 'ann' }), await register(app, { name: 'bob' })];
+  const [ann, bob] = [await registerProven(app, { name: 'ann' }), await registerProven(app, { name: 'bob' })];
   const { url } = await invite(ann, { email: 'wanted@example.test' });
   expect((await ann.call('POST', `${url}/resend`)).status).toBe(200);
   expect((await ann.call('POST', `${url}/resend`)).status).toBe(200);
   expect((await ann.call('POST', `${url}/resend`)).status).toBe(429);
   const theirs = await invite(bob, { email: 'WANTED@example.test' });
   expect((await bob.call('POST', `${theirs.url}/resend`)).status).toBe(200);
+});
+
+test('who has not proven an address invites nobody, and can as soon as it is proven', async () => {
+  const ann = await register(app, { name: 'ann' });
+  const url = `/v1/orgs/${ann.orgId}/invitations`;
+  const email = `of-${ann.username}@example.test`;
+  const refused = {
+    status: 403,
+    body: {
+      message: 'Confirm the e-mail address of your account before you invite others.',
+      details: { required_permission: 'invitation:create' },
+    },
+  };
+  expect(await ann.call('POST', url, { email })).toMatchObject(refused);
+  const byGraphQL = await ann.ask(
+    'mutation ($org: ID!, $email: String!) { createInvitation(orgId: $org, input: { email: $email }) { id } }',
+    { org: ann.orgId, email },
+  );
+  expect(byGraphQL.errors?.[0]?.extensions.code).toBe('FORBIDDEN');
+  await prove(app, [ann]);
+  const { body } = await ann.call<{ invitation_id: string }>('POST', url, { email });
+  await app.database.pool.query('update users set is_verified = false where id = $1', [ann.userId]);
+  app.services.authentication.sessionsChanged();
+  expect((await ann.call('POST', `${url}/${body.invitation_id}/resend`)).status).toBe(403);
+  await app.jobsDone();
+  expect(app.mails.filter(({ to }) => to === email)).toHaveLength(1);
+});
+
+test('mails are counted per user over all organizations, and per client; refused ones are not sent', async () => {
+  const node = await app.another({ MAILS_PER_HOUR: '4' });
+  const ann = await registerProven(app, { name: 'ann' });
+  const bob = await registerProven(app, { name: 'bob' });
+  const { body: second } = await ann.call<{ org_id: string }>('POST', '/v1/orgs', { name: 'Second' });
+  const mail = (person: Person, orgId: string, n: number, remoteAddress: string) =>
+    node.server.inject({
+      method: 'POST',
+      url: `/v1/orgs/${orgId}/invitations`,
+      headers: person.headers,
+      payload: { email: `${n}-of-${person.username}@example.test` },
+      remoteAddress,
+    });
+  const statuses: number[] = [];
+  for (let n = 0; n < 6; n++)
+    statuses.push((await mail(ann, n % 2 ? ann.orgId : second.org_id, n, `198.51.100.${n}`)).statusCode);
+  expect(statuses).toEqual([201, 201, 201, 201, 429, 429]);
+  const ofClient: number[] = [];
+  for (let n = 0; n < 2; n++) {
+    const somebody = await registerProven(app);
+    for (let m = 0; m < 3; m++) ofClient.push((await mail(somebody, somebody.orgId, m, '198.51.100.77')).statusCode);
+  }
+  expect(ofClient).toEqual([201, 201, 201, 201, 429, 429]);
+  const late = await mail(bob, bob.orgId, 0, '198.51.100.99');
+  expect(late.statusCode).toBe(201);
+  await app.jobsDone();
+  const sent = [...app.mails, ...node.mails].filter(({ to }) => to.endsWith(`of-${ann.username}@example.test`));
+  expect(sent).toHaveLength(4);
+});
+
+test('an address gets ten mails an hour at most, from whatever organizations', async () => {
+  const email = 'flooded@example.test';
+  const statuses: number[] = [];
+  for (let n = 0; n < 12; n++) {
+    const somebody = await registerProven(app);
+    statuses.push((await somebody.call('POST', `/v1/orgs/${somebody.orgId}/invitations`, { email })).status);
+  }
+  expect(statuses).toEqual([...Array<number>(10).fill(201), 429, 429]);
 });

@@ -86,6 +86,7 @@ async function start(options: TestAppOptions): Promise<TestApp> {
     REGISTRATIONS_PER_MINUTE: '0',
     LOGIN_FAILURES_PER_MINUTE: '0',
     SSO_STARTS_PER_MINUTE: '0',
+    MAILS_PER_HOUR: '0',
     PORT: '0',
     EVENT_POLL_MS: '20',
     DATABASE_POOL_SIZE: '4', // each connection costs a process of PostgreSQL that plans every statement for itself

@@ -7,7 +7,7 @@ import { expendable } from './expendable.ts';
 import { whileJobsWait } from './held-jobs.ts';
 import { addRows, listRoutes } from './lists.ts';
 import { operationAt, operations, routeOf } from './operations.ts';
-import { colleague, register } from './person.ts';
+import { colleague, register, registerProven } from './person.ts';
 import { injectable, partsOf } from './requests.ts';
 import { waitFor } from './wait.ts';
 import { createWorld, type World } from './world.ts';
@@ -54,7 +54,7 @@ it('answers a list in REST as in GraphQL', async () => {
 });
 
 it('mails an invitation only after its change has committed', async () => {
-  const ann = await register(app, { name: 'ann' });
+  const ann = await registerProven(app, { name: 'ann' });
   const mails = () => app.mails.filter(({ to }) => to === 'bob@example.test');
   const url = `/v1/orgs/${ann.orgId}/invitations`;
   await whileJobsWait(app, async () => {

@@ -5,7 +5,7 @@ import { newId } from '../../src/core/ids.ts';
 import { type Role, roles } from '../../src/core/roles.ts';
 import type { TestApp } from './app.ts';
 import { operationAt, operations, pathVariables, routeOf } from './operations.ts';
-import { type Account, createUser, PASSWORD, register } from './person.ts';
+import { type Account, createUser, PASSWORD, prove, register } from './person.ts';
 import { expectOk, injectable, partsOf } from './requests.ts';
 import { type SampleSource, sharedIds } from './samples.ts';
 import { fromOutside } from './single-connection.ts';
@@ -63,6 +63,7 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
   const guest = hired.pop()!;
   const [viewer, member, editor, admin] = hired as [Account, Account, Account, Account];
   const accounts: Record<Role, Account> = { viewer, member, editor, admin, owner };
+  await fromOutside(() => prove(app, [...Object.values(accounts), guest]));
   for (const role of others) {
     const payload = { user_id: accounts[role].userId, role };
     await expectOk(app, {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { caller, PASSWORD, type Person, personOf, register, type SignedIn } from '../support/person.ts';
+import { caller, PASSWORD, type Person, personOf, register, registerProven, type SignedIn } from '../support/person.ts';
 import { expectOk } from '../support/requests.ts';
 
 let app: TestApp;
@@ -44,7 +44,7 @@ async function expectOutOfReach(admin: Person, somebody: Person): Promise<void> 
 }
 
 test('an account with an organization of its own besides is out of reach of who invited it', async () => {
-  const mallory = await register(app, { name: 'mallory' });
+  const mallory = await registerProven(app, { name: 'mallory' });
   const bob = await invited(mallory);
   expect((await rowOf(bob)).homeOrgId).toBe(mallory.orgId);
   expect((await bob.call('POST', '/v1/orgs', { name: 'Of Bob' })).status).toBe(201);
@@ -52,7 +52,7 @@ test('an account with an organization of its own besides is out of reach of who 
 });
 
 test('an account that left is nobody’s to manage, also after it was added again', async () => {
-  const mallory = await register(app, { name: 'mallory' });
+  const mallory = await registerProven(app, { name: 'mallory' });
   const bob = await invited(mallory);
   const members = `/v1/orgs/${mallory.orgId}/members`;
   expect((await bob.call('DELETE', `${members}/${bob.userId}`)).status).toBe(204);
@@ -63,7 +63,7 @@ test('an account that left is nobody’s to manage, also after it was added agai
 });
 
 test('an account that was there before it was added is not managed by who added it', async () => {
-  const [mallory, bob] = [await register(app, { name: 'mallory' }), await register(app, { name: 'bob' })];
+  const [mallory, bob] = [await registerProven(app, { name: 'mallory' }), await register(app, { name: 'bob' })];
   expect((await bob.call('DELETE', `/v1/orgs/${bob.orgId}`)).status).toBe(204);
   const payload = { user_id: bob.userId, role: 'member' };
   expect((await mallory.call('POST', `/v1/orgs/${mallory.orgId}/members`, payload)).status).toBe(201);
@@ -71,7 +71,7 @@ test('an account that was there before it was added is not managed by who added 
 });
 
 test('an account that belongs only to the organization that made it is managed by its administrators', async () => {
-  const ann = await register(app, { name: 'ann' });
+  const ann = await registerProven(app, { name: 'ann' });
   const registered = await invited(ann);
   const made = await ann.call<{ user_id: string }>('POST', '/v1/users', {
     username: 'made-by-ann',
