@@ -134,14 +134,22 @@ export const answerUnrouted = (server: FastifyInstance, request: { method: strin
 
 export type OnFault = (error: unknown, request: FastifyRequest) => void;
 
-/** Answers any error. An error outside the catalogue is passed to `onFault` and masked. */
+/** What becomes of errors outside the catalogue. */
+export interface FaultHandling {
+  /** The error that callers get for it, of the catalogue or not; by default the same. */
+  shown?: ((error: unknown) => unknown) | undefined;
+  /** Called for an error that is outside of the catalogue then. The client gets a masked 500. */
+  onFault: OnFault;
+}
+
+/** Answers any error. */
 export function sendError(
   error: unknown,
   request: FastifyRequest,
   reply: FastifyReply,
-  onFault: OnFault,
+  { shown, onFault }: FaultHandling,
 ): FastifyReply {
-  const answer = answerOf(error) ?? answerOf(refusalOf(error, request));
+  const answer = answerOf(error) ?? answerOf(refusalOf(error, request)) ?? answerOf(shown?.(error));
   if (!answer) onFault(error, request);
   const { status, headers, body } = answer ?? { status: 500, headers: {}, body: errorBody('INTERNAL_SERVER_ERROR') };
   reply.errorCode = 'error' in body ? body.error : 'VALIDATION_ERROR';
@@ -152,14 +160,14 @@ export function sendError(
  * Gives every error answer of the server the spec's shapes: thrown errors, unknown routes (404) and known paths with
  * another method (405). Call it before any route is registered.
  */
-export function registerErrorShapes(server: FastifyInstance, { onFault }: { onFault: OnFault }): void {
+export function registerErrorShapes(server: FastifyInstance, faults: FaultHandling): void {
   rememberRoutes(server);
-  server.setErrorHandler((error, request, reply) => sendError(error, request, reply, onFault));
+  server.setErrorHandler((error, request, reply) => sendError(error, request, reply, faults));
   // before the framework looks at a body that no route reads
   server.addHook('preParsing', async (request) => {
     if (request.is404) throw routeError(server, request);
   });
-  server.setNotFoundHandler((request, reply) => sendError(routeError(server, request), request, reply, onFault));
+  server.setNotFoundHandler((request, reply) => sendError(routeError(server, request), request, reply, faults));
   server.server.on('connect', (request: IncomingMessage, socket: Duplex) => {
     const answer = answerUnrouted(server, { method: 'CONNECT', url: request.url ?? '' });
     if (answer) writeAnswer(socket, answer);
@@ -173,5 +181,5 @@ export function registerErrorShapes(server: FastifyInstance, { onFault }: { onFa
 export function frameworkErrors(error: Error, request: FastifyRequest, reply: FastifyReply): void {
   const refusal = refusalOf(error, request) ?? new ApiError('INVALID_REQUEST', { reason: 'unreadable' });
   reply.header('x-trace-id', request.id); // no hook has run
-  sendError(refusal, request, reply, () => undefined);
+  sendError(refusal, request, reply, { onFault: () => undefined });
 }

@@ -14,8 +14,7 @@ import { LiveStream } from '../src/core/live/live-stream.ts';
 import { acceptJson, ignoreBody } from './body-parser.ts';
 import { clientErrorHandler } from './client-errors.ts';
 import { docsPlugin } from './docs.ts';
-import type { OnFault } from './errors.ts';
-import { answerOf, errorBody, frameworkErrors, sendError, ValidationFailure } from './errors.ts';
+import { answerOf, errorBody, type FaultHandling, frameworkErrors, sendError, ValidationFailure } from './errors.ts';
 import { EventStreams, frameOf } from './events.ts';
 import { Facade } from './facade.ts';
 import { acceptForm, type FileReceiver, readForm } from './form.ts';
@@ -50,7 +49,7 @@ export interface OperationFacts {
   type: 'query' | 'mutation' | 'subscription';
 }
 
-export interface RestOptions {
+export interface RestOptions extends FaultHandling {
   schema: GraphQLSchema;
   /** Folder of the operation documents. */
   operationsDir: string;
@@ -78,8 +77,6 @@ export interface RestOptions {
   /** For the OpenAPI document, which this plugin serves at `/openapi.json`, with an API reference at `/docs`. */
   info: OpenApiOptions['info'];
   publicUrl?: string | undefined;
-  /** Called for every error outside the catalogue. The client gets a masked 500. */
-  onFault: OnFault;
 }
 
 /** The options of the Fastify constructor that the façade depends on. */
@@ -108,7 +105,7 @@ export const restPlugin: FastifyPluginAsync<RestOptions> = async (server, option
   const streams = new EventStreams();
   const facade = options.facade ?? new Facade(options.schema, options.operationsDir, options.wereValid);
   const { operations } = facade;
-  server.setErrorHandler((error, request, reply) => sendError(error, request, reply, options.onFault));
+  server.setErrorHandler((error, request, reply) => sendError(error, request, reply, options));
   server.addHook('preClose', async () => {
     // a source that knows of the shutdown sends its closing event itself
     await Promise.race([streams.over(), setTimeout(CLOSING_MS, undefined, { ref: false })]);
@@ -252,7 +249,7 @@ function streamHandler(
       status: operation.status,
       bytesOf: (frame) => bytesOf(frame, request),
       farewell(error) {
-        const answer = answerOf(error);
+        const answer = answerOf(error) ?? answerOf(options.shown?.(error));
         if (!answer) options.onFault(error, request);
         const body = answer?.body ?? errorBody('INTERNAL_SERVER_ERROR');
         return Buffer.from(`event: error\ndata: ${JSON.stringify(body)}\n\n`);

@@ -1,8 +1,8 @@
 import cors from '@fastify/cors';
 import websocket from '@fastify/websocket';
-import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from 'fastify';
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
 import { handleProtocols } from 'graphql-ws';
-import { registerErrorShapes } from '../rest/errors.ts';
+import { type FaultHandling, registerErrorShapes } from '../rest/errors.ts';
 import type { Facade } from '../rest/facade.ts';
 import { acceptFields } from '../rest/form-fields.ts';
 import { fastifyOptions, type RestOptions, restPlugin } from '../rest/plugin.ts';
@@ -58,6 +58,7 @@ import { type Logger, requestLogger } from './platform/logger.ts';
 import type { Mailer } from './platform/mail/mail.ts';
 import { Outbound } from './platform/outbound/outbound.ts';
 import type { Database } from './platform/postgres/database.ts';
+import { callerErrorOfAny } from './platform/postgres/faults.ts';
 import { OutageLog } from './platform/postgres/outage-log.ts';
 import { recipeSchema } from './recipes/recipe-schema.ts';
 import { retentionOrder } from './retention-order.ts';
@@ -115,7 +116,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   endUnusedConnections(server);
   cutOffSlowSenders(server, { timeoutMs: ARRIVAL_MS });
   cutOffSlowReaders(server, { timeoutMs: config.writeTimeoutSeconds * 1_000 });
-  registerErrorShapes(server, { onFault: logRequestFault });
+  registerErrorShapes(server, faults);
   addAnswerHeaders(server);
   await addPlugins(server, config, services);
   addRequestContext(server, config);
@@ -257,7 +258,7 @@ function restOptions({ config, facade }: AppDeps, services: Services): RestOptio
       return files.contextOf(request) ?? new Context(request.caller, services);
     },
     files,
-    onFault: logRequestFault,
+    ...faults,
     publicUrl,
     info: {
       ...TITLE,
@@ -274,8 +275,17 @@ function tasksOf(owners: readonly Owner[], retention: Retention): Task[] {
   return [...owners.flatMap(({ tasks }) => tasks ?? []), hourly];
 }
 
-const logRequestFault = (error: unknown, request: FastifyRequest) =>
-  request.log.error({ err: error }, 'a request failed');
+/** An outage of the database is the same for callers wherever it is noticed; all else is logged. */
+const faults: FaultHandling = {
+  shown: callerErrorOfAny,
+  onFault(error, request) {
+    // who is gone gets no answer, and is no fault of ours
+    if (request.raw.readableAborted) request.log.info({ err: messageOf(error) }, 'the client broke off');
+    else request.log.error({ err: error }, 'a request failed');
+  },
+};
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 function listeningUrl(server: FastifyInstance, config: Config): string {
   const address = server.addresses()[0];

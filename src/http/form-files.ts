@@ -3,6 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import { Context } from '../graphql/context.ts';
 import type { Gate, PlaceReader } from '../graphql/plugins/access-plugin.ts';
+import { callerError } from '../platform/postgres/faults.ts';
 import type { Services } from '../services.ts';
 import { rootArgumentsOf } from './root-arguments.ts';
 
@@ -38,8 +39,10 @@ export function formFiles(schema: GraphQLSchema, services: Services, maxBytes: n
       const named = rootArgumentsOf(request);
       const context = new Context(caller, services);
       contexts.set(request, context);
-      const grant = await gate(context, {}, named);
-      const { orgId, workspaceId, namespaceId } = (await placeOf(context, named, grant)).namespace;
+      const passed = async () => (await placeOf(context, named, await gate(context, {}, named))).namespace;
+      const { orgId, workspaceId, namespaceId } = await passed().catch((error: unknown) => {
+        throw callerError(error);
+      });
       const owner = { orgId, workspaceId, namespaceId, userId: context.actor.principal.userId };
       return services.files.receiveFor(caller.request, owner, { content, fileName, contentType });
     },

@@ -7,6 +7,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ArtifactFragment } from '../../rest/generated/documents.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { bucketsMade } from '../support/buckets.ts';
 import { FORM_TYPE, type FormPart, formOf } from '../support/form.ts';
 import { colleague, eventsOf, type Person, register } from '../support/person.ts';
 import type { RestBody } from '../support/rest-body.ts';
@@ -190,6 +191,7 @@ describe.each(['folder', 's3'])('uploads to a %s', (kind) => {
   test('stores nothing for somebody who may not', async () => {
     const viewer = await colleague(app, ann, 'viewer');
     const stranger = await register(app, { name: 'stranger' });
+    await bucketsMade(app); // of the workspaces of both
     const before = s3.requests.length;
     const form: FormPart[] = [
       ['name', 'x'],

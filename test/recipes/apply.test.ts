@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { bucketsMade } from '../support/buckets.ts';
 import { changesOf, colleague, eventsOf, type Person, register } from '../support/person.ts';
 import { issueToken } from '../support/tokens.ts';
 
@@ -204,8 +205,16 @@ test('several at once in one workspace all get slugs of their own', async () => 
   ]);
 });
 
-test('a dry run writes nothing, and says what would be made', async () => {
+/** Somebody of whom nothing is made any more in the background. */
+async function settled(): Promise<Person> {
   const ann = await register(app, { name: 'ann' });
+  await bucketsMade(app);
+  await app.jobsDone();
+  return ann;
+}
+
+test('a dry run writes nothing, and says what would be made', async () => {
+  const ann = await settled();
   const before = await rowsOf(ann);
   expect(await apply(ann, { recipe_id: 'multi-step-agent', name: 'Helper', dry_run: true })).toEqual({
     status: 200,
@@ -228,7 +237,7 @@ test('a dry run writes nothing, and says what would be made', async () => {
 });
 
 test('a failure half way leaves nothing', async () => {
-  const ann = await register(app, { name: 'ann' });
+  const ann = await settled();
   const before = await rowsOf(ann);
   // the last part cannot be written
   await app.database.pool.query(`create function refuse_action() returns trigger language plpgsql as $$ begin

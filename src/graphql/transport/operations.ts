@@ -8,8 +8,9 @@ import {
   getVariableValues,
 } from 'graphql';
 import type { Config } from '../../config.ts';
-import { errorCatalogue } from '../../core/errors.ts';
+import { ApiError, errorCatalogue } from '../../core/errors.ts';
 import type { CallerLimit } from '../../http/rate-limit.ts';
+import { callerErrorOfAny } from '../../platform/postgres/faults.ts';
 import type { Context } from '../context.ts';
 import { clipped, withoutValue } from './coercion-errors.ts';
 import { Documents } from './documents.ts';
@@ -112,6 +113,9 @@ export class Operations {
   #mask(error: GraphQLError, traceId: string): GraphQLError {
     const { originalError, nodes, path } = error;
     if (!originalError || originalError instanceof GraphQLError) return withoutValue(error);
+    const shown = callerErrorOfAny(originalError);
+    if (shown instanceof ApiError)
+      return new GraphQLError(shown.message, { nodes, path, extensions: shown.extensions });
     this.#onFault(originalError, traceId);
     return new GraphQLError(errorCatalogue.INTERNAL_SERVER_ERROR.message, {
       nodes,

@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import { CloseCode, type Server } from 'graphql-ws';
 import type { WebSocket } from 'ws';
+import { TokenBuckets } from '../../access/throttle.ts';
 import { ApiError } from '../../core/errors.ts';
 import { overloadOf } from '../../core/json-shape.ts';
 import { Wheel } from '../../core/wheel.ts';
@@ -11,6 +12,10 @@ import { jsonBounds, MAX_ANSWER_LENGTH } from './bounds.ts';
 const pings = new Wheel(15_000);
 /** While this much waits for a client, nothing more is read from it: it could send requests faster than it reads. */
 const MAX_UNREAD_BYTES = 1024 * 1024;
+/** Messages that a client may send per second for long, of whatever kind, and at once. */
+const MESSAGES_PER_SECOND = 100;
+const MESSAGES_AT_ONCE = 500;
+const TOO_MANY_MESSAGES = 4429;
 /** RFC 6455: a message that is too big. */
 const TOO_BIG = 1009;
 /** RFC 6455: clients may connect again, which those of the protocol never do after one of its own codes. */
@@ -30,12 +35,16 @@ export function transportOf<Extra extends SocketOrigin>(
   server: Server<Extra>,
   onFault: (error: unknown, traceId: string) => void,
 ): (origin: Extra) => void {
+  const messages = new TokenBuckets(MESSAGES_PER_SECOND, MESSAGES_AT_ONCE);
+  let sockets = 0;
   return (origin) => {
     const { socket, request } = origin;
+    const key = String(++sockets);
     const fault = (error: unknown) => {
       const shown = callerError(error);
       if (shown instanceof ApiError && shown.code === 'SERVICE_UNAVAILABLE')
         return socket.close(TRY_AGAIN_LATER, shown.message);
+      if (isUnexpectedMessage(error)) return socket.close(CloseCode.BadRequest, 'Invalid message received');
       onFault(error, request.id);
       socket.close(CloseCode.InternalServerError, 'Internal server error');
     };
@@ -44,9 +53,12 @@ export function transportOf<Extra extends SocketOrigin>(
       {
         protocol: socket.protocol,
         send: (text) => send(socket, text),
-        close: (code, reason) => socket.close(code, reason),
+        close: (code, reason) => socket.close(code, asReason(reason ?? '')),
+        // what a client sends along is not sent back to it
+        onPing: () => send(socket, PONG),
         onMessage: (listen) =>
           socket.on('message', (data: Buffer) => {
+            if (!messages.take(key).allowed) return socket.close(TOO_MANY_MESSAGES, 'Too many messages');
             const text = String(data);
             if (socket.bufferedAmount > MAX_UNREAD_BYTES) socket.pause();
             // parsing a message of nothing but brackets or keys takes a hundred times as long as any other
@@ -65,6 +77,22 @@ export function transportOf<Extra extends SocketOrigin>(
       closed(code, String(reason)).catch((error: unknown) => onFault(error, request.id));
     });
   };
+}
+
+const PONG = '{"type":"pong"}';
+
+/** The protocol's server knows no answer to a message that only a server may send. */
+const isUnexpectedMessage = (error: unknown): boolean =>
+  error instanceof Error && error.message.startsWith('Unexpected message of type');
+
+/** RFC 6455: the reason of a closing frame has at most 123 bytes, and `ws` throws for a longer one. */
+const MAX_REASON_BYTES = 123;
+
+/** A reason, cut where it is too long: some contain what a client sent. */
+function asReason(text: string): string {
+  let reason = text.slice(0, MAX_REASON_BYTES);
+  while (Buffer.byteLength(reason) > MAX_REASON_BYTES) reason = reason.slice(0, -1);
+  return reason.toWellFormed();
 }
 
 /** Sends a message. Resolves when it was accepted, or the socket is gone. */

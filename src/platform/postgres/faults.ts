@@ -51,6 +51,18 @@ function isCausedBy(error: unknown, codes: RegExp, words: RegExp): boolean {
   return false;
 }
 
+// of errors that PostgreSQL or its driver has made: those of files and other sockets have the same codes as theirs
+const OF_THE_SERVER = /^(57P0[123]|08...|53...|58030|57014|55P03|25P0[34]|P1001|P1002|P1008|P1017|P2024|P2028)$/;
+
+/**
+ * The same as {@link callerError} for an error that may come from anywhere: only what surely comes from the database is
+ * told from a fault.
+ */
+export function callerErrorOfAny(error: unknown): unknown {
+  const words = new RegExp(`${AWAY_WORDS.source}|${TIMED_OUT_WORDS.source}`);
+  return isCausedBy(error, OF_THE_SERVER, words) ? callerError(error) : error;
+}
+
 /**
  * The error that callers get: 503 while the database is unreachable or has cancelled something that took too long; any
  * other error unchanged.

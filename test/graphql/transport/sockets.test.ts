@@ -40,6 +40,28 @@ describe('a socket that is used wrongly', () => {
     ],
     ['a message of nothing but brackets', 4400, (socket) => socket.send('['.repeat(60_000))],
     ['a message that is none', 4400, (socket) => socket.send('no json')],
+    ['a message that only a server sends', 4400, (socket) => socket.send({ id: '1', type: 'next', payload: {} })],
+    ['an acknowledgement', 4400, (socket) => socket.send({ type: 'connection_ack' })],
+    [
+      'an operation with a long id that is in use',
+      4409,
+      (socket) => {
+        const operation = {
+          id: `é${'x'.repeat(300)}`,
+          type: 'subscribe',
+          payload: { query: `subscription { unreadNotifications { total } }` },
+        };
+        socket.send(operation);
+        socket.send(operation);
+      },
+    ],
+    [
+      'messages without number',
+      4429,
+      (socket) => {
+        for (let n = 0; n < 2_000; n++) socket.send({ type: 'ping' });
+      },
+    ],
     ['an operation without a query', 4400, (socket) => socket.send({ id: '1', type: 'subscribe', payload: {} })],
   ])('is closed with its reason, and nothing is printed: %s', async (_what, code, misuse) => {
     const socket = await openAcknowledged(url, user.headers.authorization);
@@ -47,6 +69,14 @@ describe('a socket that is used wrongly', () => {
     expect(await socket.closed()).toBe(code);
     expect(printed).toEqual([]);
     expect(lines.filter((line) => line.includes('"stack"'))).toEqual([]);
+  });
+
+  it('answers a ping without what came along', async () => {
+    const socket = await openAcknowledged(url, user.headers.authorization);
+    socket.send({ type: 'ping', payload: { large: 'x'.repeat(1_000) } });
+    expect(await socket.next(({ type }) => type === 'pong')).toEqual({ type: 'pong' });
+    socket.close();
+    await socket.closed();
   });
 
   it('is closed when its bytes are no frames', async () => {
