@@ -22,6 +22,11 @@ export interface TokenGrant {
   workspaceIds: readonly string[];
   namespaceIds: readonly string[];
   environmentIds: readonly string[];
+  /**
+   * The workspaces of the namespaces and environments, for a token that names these and no workspaces: it reaches no
+   * others. `null` for any other token.
+   */
+  impliedWorkspaceIds: readonly string[] | null;
   /** `null` if every path is allowed. */
   endpoints: readonly EndpointPattern[] | null;
   rateLimitRps: number | null;
@@ -49,7 +54,7 @@ export function restrictionsOf(token: TokenGrant | null): {
   const some = (ids: readonly string[]) => (ids.length > 0 ? ids : undefined);
   return {
     orgId: [orgId],
-    workspaceId: some(lists.workspaceIds),
+    workspaceId: lists.impliedWorkspaceIds ?? some(lists.workspaceIds),
     namespaceId: some(lists.namespaceIds),
     environmentId: some(lists.environmentIds),
     appId: appId ? [appId] : undefined,
@@ -89,9 +94,10 @@ export function reaches(token: TokenGrant, permission: Permission, where: Reach)
 /** An empty id counts as named too: it refers to something that does not exist. */
 const isNamed = (id: string | null | undefined): id is string => id !== null && id !== undefined;
 
-function inWorkspaces({ workspaceIds }: TokenGrant, permission: Permission, { workspaceId }: Reach): boolean {
-  if (workspaceIds.length === 0) return true;
-  return isNamed(workspaceId) ? workspaceIds.includes(workspaceId) : isHarmless(permission);
+function inWorkspaces(token: TokenGrant, permission: Permission, { workspaceId }: Reach): boolean {
+  const allowed = token.impliedWorkspaceIds ?? token.workspaceIds;
+  if (allowed.length === 0 && !token.impliedWorkspaceIds) return true;
+  return isNamed(workspaceId) ? allowed.includes(workspaceId) : isHarmless(permission);
 }
 
 function inParts({ namespaceIds, environmentIds }: TokenGrant, permission: Permission, where: Reach): boolean {

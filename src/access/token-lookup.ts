@@ -20,6 +20,7 @@ interface TokenRow {
   workspaceIds: string[];
   namespaceIds: string[];
   environmentIds: string[];
+  impliedWorkspaceIds: string[] | null;
   endpointPaths: string[];
   rateLimitRps: number | null;
   rateLimitBurst: number | null;
@@ -41,12 +42,19 @@ interface TokenState {
   endsAt: number;
 }
 
+/** Of namespaces and environments that are all gone, none: what a token named and is no more opens nothing else. */
+const IMPLIED = `case when t.workspace_id is null and t.workspace_ids = '{}'
+      and (t.namespace_ids <> '{}' or t.environment_ids <> '{}')
+    then array(select n.workspace_id from namespaces n where n.id = any(t.namespace_ids) and n.org_id = t.org_id
+      union select e.workspace_id from environments e where e.id = any(t.environment_ids) and e.org_id = t.org_id)
+    end`;
+
 // all nodes use one clock: that of the database
 const TOKEN = `select t.token_hash as hash, t.id, t.token_type as type, t.family_id as "familyId",
     t.org_id as "orgId", t.app_id as "appId",
     t.workspace_id as "workspaceId", t.scopes, t.permissions,
     t.workspace_ids as "workspaceIds", t.namespace_ids as "namespaceIds",
-    t.environment_ids as "environmentIds", t.endpoint_paths as "endpointPaths", t.rate_limit_rps as "rateLimitRps",
+    t.environment_ids as "environmentIds", ${IMPLIED} as "impliedWorkspaceIds", t.endpoint_paths as "endpointPaths", t.rate_limit_rps as "rateLimitRps",
     t.rate_limit_burst as "rateLimitBurst", t.root_family_id as "rootFamilyId", root.rps as "rootRps",
     root.burst as "rootBurst", u.id as "userId", u.username, u.is_verified as "isVerified",
     (extract(epoch from least(t.expires_at, t.revoked_at) - now()) * 1000)::float8 as "leftMs"
@@ -117,8 +125,11 @@ function principalOf(row: TokenRow, hash: string): TokenPrincipal {
 
 /** The grant in the row of a token. */
 export function grantOf(
-  row: Omit<TokenRow, 'userId' | 'username' | 'isVerified' | 'leftMs' | 'rootRps' | 'rootBurst'> &
-    Partial<Pick<TokenRow, 'rootRps' | 'rootBurst'>>,
+  row: Omit<
+    TokenRow,
+    'userId' | 'username' | 'isVerified' | 'leftMs' | 'rootRps' | 'rootBurst' | 'impliedWorkspaceIds'
+  > &
+    Partial<Pick<TokenRow, 'rootRps' | 'rootBurst' | 'impliedWorkspaceIds'>>,
   hash: string,
 ): TokenGrant {
   const { id, type, familyId, orgId, appId, namespaceIds, environmentIds, rateLimitRps, rateLimitBurst } = row;
@@ -133,6 +144,7 @@ export function grantOf(
     workspaceIds: row.workspaceId ? [row.workspaceId] : row.workspaceIds,
     namespaceIds,
     environmentIds,
+    impliedWorkspaceIds: row.impliedWorkspaceIds ?? null,
     // stored values were validated; what can no longer be parsed allows nothing
     endpoints:
       row.endpointPaths.length === 0 ? null : row.endpointPaths.flatMap((text) => parseEndpointPattern(text) ?? []),

@@ -4,6 +4,7 @@ import type { Actor } from '../access/caller.ts';
 import type { AppPlace, Checked, OrganizationPlace } from '../access/checked-place.ts';
 import { granted } from '../access/permissions.ts';
 import { tokenHash } from '../access/random-token.ts';
+import { isRestricted, type TokenGrant } from '../access/token-grant.ts';
 import type { AppService } from '../apps/app.service.ts';
 import type { Config } from '../config.ts';
 import { forbidden, notFound, unauthenticated } from '../core/errors.ts';
@@ -54,6 +55,8 @@ export class ApiTokenService {
   readonly ofApp: Reads<ApiToken, OfApp>;
   /** The caller's own API tokens. */
   readonly own: Reads<ApiToken, OrganizationPlace>;
+  /** A token's own line: itself and what it was refreshed to, and the tokens that it made. */
+  readonly ownLine: Reads<ApiToken, OrganizationPlace, PageArgs & { familyId?: string }>;
   /** The app tokens that the caller created. */
   readonly ownOfApps: Reads<ApiToken, OrganizationPlace, PageArgs & { appId?: string }>;
   readonly #deps: ApiTokenDeps;
@@ -68,6 +71,11 @@ export class ApiTokenService {
       listed: shown('r.org_id = $1 and r.app_id = $2'),
     });
     this.own = new Reads(deps, ownTokens('pat'));
+    this.ownLine = new Reads(deps, {
+      ...ownTokens('pat'),
+      name: 'own_line_of_tokens',
+      filters: ({ familyId }) => ({ '? in (t.family_id, t.root_family_id)': familyId }),
+    });
     this.ownOfApps = new Reads(deps, {
       ...ownTokens('app'),
       name: 'own_app_tokens',
@@ -75,15 +83,19 @@ export class ApiTokenService {
     });
   }
 
-  /** The caller's own tokens. An app token sees only the tokens that its user created for its app, itself included. */
+  /**
+   * The caller's own tokens. An app token sees only the tokens that its user created for its app, itself included; a
+   * token that is restricted to some places only its own line.
+   */
   async list(
     context: ActorContext,
     place: Checked<OrganizationPlace>,
     { first, after }: PageArgs,
   ): Promise<Page<ApiToken>> {
-    const appId = context.actor.principal.token?.appId;
-    return appId
-      ? this.ownOfApps.list(context, place, { first, after, appId })
+    const { token } = context.actor.principal;
+    if (token?.appId) return this.ownOfApps.list(context, place, { first, after, appId: token.appId });
+    return token && isRestricted(token)
+      ? this.ownLine.list(context, place, { first, after, familyId: token.familyId })
       : this.own.list(context, place, { first, after });
   }
 
@@ -93,13 +105,20 @@ export class ApiTokenService {
     const token = await this.all.findUnscoped(context, id);
     if (!token) return null;
     const { orgId, workspaceId, appId, createdByUserId, tokenType } = token;
-    const isConfined = actor.principal.token?.type === 'app';
-    const isOwn = tokenType === 'pat' && createdByUserId === actor.principal.userId && !isConfined;
+    const asking = actor.principal.token;
+    const isByUser = tokenType === 'pat' && createdByUserId === actor.principal.userId && asking?.type !== 'app';
+    const isOwn = isByUser && (!asking || !isRestricted(asking) || (await this.#isOfLine(asking, id)));
     const { access } = this.#deps;
     if (isOwn) await access.requireOrganization(actor, orgId, 'api_token:read');
     else if (workspaceId) await access.requireWorkspace(actor, orgId, workspaceId, 'app_token:read', { appId });
     else await access.requireOrganization(actor, orgId, 'api_token:manage');
     return token;
+  }
+
+  /** Whether a token is another one itself, was refreshed from it or made by it. */
+  async #isOfLine({ familyId }: TokenGrant, id: string): Promise<boolean> {
+    const text = 'select from api_tokens where id = $1 and $2 in (family_id, root_family_id)';
+    return (await this.#deps.sql.read(text, [id, familyId])).length > 0;
   }
 
   /**

@@ -60,6 +60,7 @@ const tokenOf = (userId: string, orgId: string, given: Partial<TokenGrant> = {})
       workspaceIds: [],
       namespaceIds: [],
       environmentIds: [],
+      impliedWorkspaceIds: null,
       endpoints: null,
       rateLimitRps: null,
       rateLimitBurst: null,

@@ -24,6 +24,7 @@ const tokenWith = (given: Partial<TokenGrant> = {}): TokenGrant => ({
   workspaceIds: [],
   namespaceIds: [],
   environmentIds: [],
+  impliedWorkspaceIds: null,
   endpoints: null,
   rateLimitRps: null,
   rateLimitBurst: null,

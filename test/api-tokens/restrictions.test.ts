@@ -5,7 +5,7 @@ import { startTestApp, type TestApp } from '../support/app.ts';
 import { callsOf } from '../support/calls.ts';
 import { type Person, register } from '../support/person.ts';
 import { openAcknowledged, openEvents, type RawSocket } from '../support/sockets.ts';
-import { issueToken, type TestToken } from '../support/tokens.ts';
+import { type IssueResult, issueToken, type TestToken } from '../support/tokens.ts';
 import { waitFor, waitUntil } from '../support/wait.ts';
 
 let app: TestApp;
@@ -537,6 +537,49 @@ describe('lists show only what a token is restricted to', () => {
     });
   });
 
+  it('a namespace or an environment stands for its workspace too, also when it is gone', async () => {
+    const workspacesOf = async (headers: Record<string, string>) =>
+      (await callsOf(app).get(filled('/v1/orgs/{o1}/workspaces'), headers))
+        .json<{ workspaces: { workspace_id: string }[] }>()
+        .workspaces.map(({ workspace_id }) => workspace_id);
+    for (const body of [{ namespace_ids: ['{n1}'] }, { environment_ids: ['{e1}'] }]) {
+      const { headers } = await issue(body);
+      expect(await workspacesOf(headers)).toEqual([ids.w1]);
+      expect((await callsOf(app).get(filled('/v1/orgs/{o1}/workspaces/{w2}/apps'), headers)).statusCode).toBe(403);
+      expect((await callsOf(app).get(filled('/v1/orgs/{o1}/workspaces/{w1}/apps'), headers)).statusCode).toBe(200);
+    }
+    const url = filled('/v1/orgs/{o1}/workspaces/{w1}/namespaces');
+    const made = await callsOf(app).post(url, { name: 'Short lived' }, owner.headers);
+    const { namespace_id: id } = made.json<{ namespace_id: string }>();
+    const { headers } = await issue({ namespace_ids: [id] });
+    expect((await callsOf(app).delete(`${url}/${id}`, owner.headers)).statusCode).toBeLessThan(300);
+    await waitUntil(async () => (await workspacesOf(headers)).length === 0);
+    expect((await callsOf(app).get(filled('/v1/orgs/{o1}/workspaces/{w1}/apps'), headers)).statusCode).toBe(403);
+  });
+
+  it('and of the tokens of its user its own line alone', async () => {
+    const tokens = filled('/v1/orgs/{o1}/api-tokens');
+    const listed = async (headers: Record<string, string>) =>
+      (await callsOf(app).get(tokens, headers))
+        .json<{ tokens: { token_id: string }[] }>()
+        .tokens.map(({ token_id }) => token_id);
+    const other = await issue({ name: 'other' });
+    const confined = await issue({ workspace_ids: ['{w1}'], permissions: ['api_token:read', 'api_token:create'] });
+    const child = await callsOf(app).post(
+      tokens,
+      { name: 'child', workspace_ids: [ids.w1], permissions: ['api_token:read'] },
+      confined.headers,
+    );
+    expect(child.statusCode).toBe(201);
+    const { token_id: childId } = child.json<IssueResult>().token;
+    expect((await listed(confined.headers)).sort()).toEqual([confined.id, childId].sort());
+    expect(await listed(other.headers)).toEqual(expect.arrayContaining([other.id, confined.id, childId]));
+    const node = async (id: string) =>
+      (await callsOf(app).graphql('query ($id: ID!) { node(id: $id) { id } }', { id }, confined.headers)).json().data
+        .node;
+    expect([await node(other.id), await node(childId)]).toEqual([null, { id: childId }]);
+  });
+
   it('and node(id) finds nothing else', async () => {
     const found = async (body: Record<string, unknown>, wanted: string[]) => {
       const { headers } = await issue(body);
@@ -550,18 +593,9 @@ describe('lists show only what a token is restricted to', () => {
     const all = ['o1', 'o2', 'w1', 'w2', 'n1', 'n2', 't1', 't2', 'a1', 'a2', 'e1', 'e2'];
     expect(await found({}, all)).toEqual(all.filter((key) => key !== 'o2'));
     expect(await found({ workspace_ids: ['{w2}'] }, all)).toEqual(['o1', 'w2']);
-    expect(await found({ namespace_ids: ['{n1}'] }, all)).toEqual([
-      'o1',
-      'w1',
-      'w2',
-      'n1',
-      't1',
-      'a1',
-      'a2',
-      'e1',
-      'e2',
-    ]);
-    expect(await found({ environment_ids: ['{e1}'] }, all)).toEqual(all.filter((key) => !['o2', 'e2'].includes(key)));
+    expect(await found({ namespace_ids: ['{n1}'] }, all)).toEqual(['o1', 'w1', 'n1', 't1', 'a1', 'a2', 'e1', 'e2']);
+    const others = ['o2', 'w2', 'e2'];
+    expect(await found({ environment_ids: ['{e1}'] }, all)).toEqual(all.filter((key) => !others.includes(key)));
     expect(await found({ app_id: '{a1}' }, all)).toEqual(['o1', 'w1', 'n1', 'n2', 't1', 't2', 'a1', 'e1', 'e2']);
   });
 });

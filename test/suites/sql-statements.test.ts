@@ -74,6 +74,8 @@ const seen = ({ isToken, title }: Looker, field: string, asked: number): number 
   if (field === 'notifications' && title !== 'owner') return null;
   // tokens that are restricted to some places see nothing of what signs people in
   if (field === 'identityProviders' && isToken && title.includes('some')) return 0;
+  // and of the tokens only their own line
+  if (isToken && field === 'apiTokens' && title.includes('some')) return 1;
   return isToken && field === 'organizations' ? 1 : asked;
 };
 
