@@ -563,7 +563,7 @@ describe('lists show only what a token is restricted to', () => {
       (await callsOf(app).get(tokens, headers))
         .json<{ tokens: { token_id: string }[] }>()
         .tokens.map(({ token_id }) => token_id);
-    const other = await issue({ name: 'other' });
+    const other = await issue({ name: 'other', permissions: ['api_token:read'] });
     const confined = await issue({ workspace_ids: ['{w1}'], permissions: ['api_token:read', 'api_token:create'] });
     const child = await callsOf(app).post(
       tokens,
