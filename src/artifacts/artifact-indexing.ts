@@ -4,6 +4,7 @@ import type { Columns } from '../data/tables.ts';
 /** The head of a chain that has new content or a new file. */
 export interface ChangedContent {
   id: string;
+  orgId: string;
   /** Rises with each change of the content. What was read of an older version is void. */
   version: number;
   mimeType: string | null;

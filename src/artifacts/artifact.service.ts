@@ -120,7 +120,7 @@ export class ArtifactService {
       const written = tx.create('artifacts', {
         ...row,
         ...columns,
-        ...(isSomething(body) && indexing.contentChanged(tx, { id, version: 1, mimeType })),
+        ...(isSomething(body) && indexing.contentChanged(tx, { id, orgId: row.orgId, version: 1, mimeType })),
         rootArtifactId: id,
         threadId: given.threadId ?? null,
         name: given.name,
@@ -243,11 +243,11 @@ export class ArtifactService {
     set: Columns<'artifacts'>,
     columns: ReturnType<typeof columnsOfBody>,
   ): void {
-    const { id } = before;
+    const { id, orgId } = before;
     const { sizeBytes, mimeType } = columns;
     const version = before.version + 1;
     tx.write(snapshotOf(before));
-    const index = isSomething(body) ? this.#deps.indexing.contentChanged(tx, { id, version, mimeType }) : {};
+    const index = isSomething(body) ? this.#deps.indexing.contentChanged(tx, { id, orgId, version, mimeType }) : {};
     tx.update('artifacts', { id }, { ...set, ...columns, ...unindexed, ...index, version });
     tx.write(statement`delete from artifact_chunks where artifact_id = ${id}`);
     if (before.promotedToSourceId)

@@ -6,7 +6,7 @@ import type { Transaction } from '../platform/postgres/transaction.ts';
 import { type ActivityEntry, activityRow, recordOfChanged } from './activity.ts';
 import type { VersionedRow, VersionedTable } from './expectation.ts';
 import type { Asked } from './find-row.ts';
-import type { JobQueue, NewJob } from './job-queue.ts';
+import type { JobQueue, NewJobOptions } from './job-queue.ts';
 import { type LockableTable, LockOrder, type LockStrength, type RowLocks } from './locks.ts';
 import type { Notify, Occasion } from './occasions.ts';
 import { OpenChange } from './open-change.ts';
@@ -64,8 +64,9 @@ export interface Tx extends Asked, RowLocks {
    * job.
    * @param options.key replaces the waiting job with this key
    * @param options.runAt the earliest time to run
+   * @param options.turnOf the organization for which it is done: those that have jobs waiting take turns
    */
-  enqueue<Payload extends object>(task: Task<Payload>, payload: Payload, options?: Pick<NewJob, 'key' | 'runAt'>): void;
+  enqueue<Payload extends object>(task: Task<Payload>, payload: Payload, options?: NewJobOptions): void;
   /**
    * Runs an action after the commit, such as dropping caches. It never runs without a commit, and is lost if the
    * process is killed.

@@ -1,4 +1,5 @@
 import type { Task } from '../core/tasks.ts';
+import { Turns } from './turns.ts';
 
 /** A job to add. */
 export interface NewJob {
@@ -8,15 +9,22 @@ export interface NewJob {
   key?: string | undefined;
   /** The earliest time to run. Default: at once. */
   runAt?: Date | undefined;
+  /** The organization for which it is done: those that have jobs waiting take turns. */
+  turnOf?: string | undefined;
 }
 
+/** What may be said of a job beside its payload. */
+export type NewJobOptions = Omit<NewJob, 'task' | 'payload'>;
+
 const ADD = `select count(*)::int from jobs.add_jobs(array(
-  select (j.task, j.payload, null, j.run_at, j.tries, j.key, null, array[j.task])::jobs.job_spec
-  from json_to_recordset($1::json) as j(task text, payload json, run_at timestamptz, tries smallint, key text)))`;
+  select (j.task, j.payload, null, j.run_at, j.tries, j.key, j.priority, array[j.task])::jobs.job_spec
+  from json_to_recordset($1::json) as j(task text, payload json, run_at timestamptz, tries smallint, key text,
+    priority smallint)))`;
 
 /** Takes the jobs that changes add. They run after the commit, on any node. */
 export class JobQueue {
   readonly #tasks = new Map<string, Task>();
+  readonly #turns = new Turns();
   #onAdded: () => void = () => undefined;
 
   /** Declares the tasks of all owners. @throws Error when two have the same name */
@@ -33,9 +41,10 @@ export class JobQueue {
 
   /** The statement that adds jobs, for the transaction of the change. @throws Error for an undeclared task */
   insertion(jobs: readonly NewJob[]): { text: string; values: [string] } {
-    const rows = jobs.map(({ task, payload, key, runAt }) => {
+    const rows = jobs.map(({ task, payload, key, runAt, turnOf }) => {
       if (this.#tasks.get(task.name) !== task) throw new Error(`No service declares the task '${task.name}'.`);
-      return { task: task.name, payload, tries: task.tries, key, run_at: runAt };
+      const priority = turnOf === undefined ? 0 : this.#turns.next(`${task.name} ${turnOf}`);
+      return { task: task.name, payload, tries: task.tries, key, run_at: runAt, priority };
     });
     return { text: ADD, values: [JSON.stringify(rows)] };
   }

@@ -6,7 +6,7 @@ import { Batch } from './batch.ts';
 import type { Tx } from './changes.ts';
 import { type Composed, compose } from './composed.ts';
 import { lockVersion, type VersionedRow, type VersionedTable } from './expectation.ts';
-import type { JobQueue, NewJob } from './job-queue.ts';
+import type { JobQueue, NewJob, NewJobOptions } from './job-queue.ts';
 import {
   demandOf,
   type LockableTable,
@@ -147,11 +147,7 @@ export class OpenChange implements Tx {
     this.#occasions.push(occasion);
   }
 
-  enqueue<Payload extends object>(
-    task: Task<Payload>,
-    payload: Payload,
-    options?: Pick<NewJob, 'key' | 'runAt'>,
-  ): void {
+  enqueue<Payload extends object>(task: Task<Payload>, payload: Payload, options?: NewJobOptions): void {
     this.#jobs.push({ task, payload, ...options });
   }
 

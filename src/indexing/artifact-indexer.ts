@@ -71,10 +71,10 @@ export class ArtifactIndexer implements ArtifactIndexing, Owner {
     this.tasks = [this.#task as Task, forgettingTask(deps)];
   }
 
-  contentChanged(tx: Tx, { id: artifactId, version, mimeType }: ChangedContent): IndexColumns {
+  contentChanged(tx: Tx, { id: artifactId, orgId, version, mimeType }: ChangedContent): IndexColumns {
     if (textKindOf(mimeType ?? PLAIN) === null)
       return { isIndexed: true, indexedAt: new Date(), indexCollection: COLLECTION };
-    tx.enqueue(this.#task, { artifactId, version }, { key: `index ${artifactId}` });
+    tx.enqueue(this.#task, { artifactId, version }, { key: `index ${artifactId}`, turnOf: orgId });
     return {};
   }
 

@@ -5,6 +5,7 @@ import { systemCaller } from '../../src/access/system-caller.ts';
 import { newId } from '../../src/core/ids.ts';
 import { Changes } from '../../src/data/changes.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { whileJobsWait } from '../support/held-jobs.ts';
 import { docxOf, pdfOf } from '../support/made-files.ts';
 import { eventsOf, type Person, register } from '../support/person.ts';
 import type { RestBody } from '../support/rest-body.ts';
@@ -37,7 +38,7 @@ async function enqueue({ database, services }: TestApp, id: string, version: num
     assertsLockOrder: true,
     onCommit: () => undefined,
   });
-  const content = { id, version, mimeType: null };
+  const content = { id, orgId: 'org_of_nobody', version, mimeType: null };
   await changes.run(systemCaller('test'), async (tx) => services.artifactIndexer.contentChanged(tx, content));
 }
 
@@ -261,3 +262,20 @@ const letters = (count: number): string[] =>
     { length: count },
     (_, index) => `zz${index.toString(26).replace(/\d/g, (digit) => 'qrstuvwxyz'[+digit]!)}qq`,
   );
+
+test('organizations take turns: what one adds waits for no crowd of another', async () => {
+  const [ann, bob] = [await register(app, { name: 'ann' }), await register(app, { name: 'bob' })];
+  const { ofAnn, ofBob } = await whileJobsWait(app, async () => {
+    const crowd: string[] = [];
+    for (let n = 0; n < 40; n++) crowd.push(await made(ann, { name: `part ${n}`, content: `words ${n}` }));
+    return { ofAnn: crowd, ofBob: await made(bob, { name: 'one', content: 'a single text' }) };
+  });
+  await app.jobsDone();
+  const { rows } = await app.database.pool.query<{ id: string }>(
+    'select id from artifacts where id = any($1) and is_indexed order by indexed_at',
+    [[...ofAnn, ofBob]],
+  );
+  expect(rows).toHaveLength(41);
+  // two run at once on a node: it is the second to begin, or the third
+  expect(rows.findIndex(({ id }) => id === ofBob)).toBeLessThan(5);
+});
