@@ -33,7 +33,7 @@ export type SourceService =
   | 'recipes'
   | 'system';
 
-export const statuses = ['archived', 'read', 'unread'] as const;
+export const statuses = ['unread', 'read', 'archived'] as const;
 /** `unread → read → archived`, `unread → archived`; over GraphQL also back. */
 export type NotificationStatus = (typeof statuses)[number];
 

@@ -1,7 +1,9 @@
 import type { WebsocketHandler } from '@fastify/websocket';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { ExecutionResult } from 'graphql';
 import { ApiError } from '../../core/errors.ts';
 import { overloadOf } from '../../core/json-shape.ts';
+import { byWeight, statusOf } from './answer-type.ts';
 import { jsonBounds, MAX_ANSWER_LENGTH } from './bounds.ts';
 import type { GraphQLEndpoint } from './endpoint.ts';
 import { graphiqlPage, wantsPage } from './graphiql.ts';
@@ -53,9 +55,10 @@ export function addGraphQL(
     });
     const handler = async (req: FastifyRequest, reply: FastifyReply) => {
       if (page && wantsPage(req)) return page(req, reply);
+      if (req.headers.accept) req.headers.accept = byWeight(req.headers.accept);
       if (overloadOf(jsonOf(req), jsonBounds)) return reply.status(400).send(OVERLOADED);
       const answer = req.method === 'POST' ? await plain(req) : null;
-      if (answer) return reply.header('content-type', answer.type).send(withinLength(answer.text));
+      if (answer) return reply.code(answer.status).header('content-type', answer.type).send(withinLength(answer.text));
       const started = req.method === 'POST' ? await live(req) : null;
       if (started) return answerWithFrames(reply, started);
       const response = await endpoint.fetch(requestOf(endpoint, req), { req, reply });
@@ -66,7 +69,10 @@ export function addGraphQL(
       const frames = framesOf(req);
       if (frames) return answerWithFrames(reply, frames);
       if (STREAM.test(response.headers.get('content-type') ?? '')) return reply.send(response.body);
-      return reply.send(withinLength(await response.text()));
+      const text = await response.text();
+      if (response.status === 200 && text.startsWith('{"errors"'))
+        reply.status(statusOf(response.headers.get('content-type') ?? '', JSON.parse(text) as ExecutionResult));
+      return reply.send(withinLength(text));
     };
     scope.route({ url: '/graphql', method: 'GET', exposeHeadRoute: false, handler, wsHandler: socket });
     scope.route({ url: '/graphql', method: ['POST', 'OPTIONS'], handler });

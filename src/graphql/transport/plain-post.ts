@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import type { ExecutionResult } from 'graphql';
 import type { Services } from '../../services.ts';
 import { Context } from '../context.ts';
-import { answerTypeOf } from './answer-type.ts';
+import { answerTypeOf, statusOf } from './answer-type.ts';
 import type { Asked } from './operations.ts';
 import { type PlainOptions, plainReader } from './plain-request.ts';
 
@@ -10,8 +10,9 @@ interface Options extends PlainOptions {
   services: Services;
 }
 
-/** The answer of an operation that was executed, or refused by a limit: its status is 200. */
+/** The answer of an operation that was executed, or refused by a limit. */
 export interface PlainAnswer {
+  status: number;
   type: string;
   text: string;
 }
@@ -35,6 +36,6 @@ export function plainPost({ services, ...options }: Options): PlainPost {
     const asked = type && read(request, 'value');
     if (!type || !asked) return null;
     const result = await answer(asked, new Context(request.caller, services));
-    return { type: `${type}; charset=utf-8`, text: JSON.stringify(result) };
+    return { status: statusOf(type, result), type: `${type}; charset=utf-8`, text: JSON.stringify(result) };
   };
 }
