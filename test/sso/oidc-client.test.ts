@@ -229,6 +229,16 @@ describe('keys', () => {
     server.keys = [only!];
   });
 
+  test.each([
+    ['JWT', 'accepted'],
+    ['jwt', 'accepted'],
+    ['at+jwt', 'the token is of another kind than an ID token'],
+    ['application/logout+JWT', 'the token is of another kind than an ID token'],
+  ])('a token of the type %s: %s', async (typ, reason) => {
+    server.misconduct = { header: { typ } };
+    expect(await reasonOf(signIn(providerAt(server)))).toBe(reason);
+  });
+
   test('the configuration of a provider is read once for many sign-ins', async () => {
     const provider = providerAt(server);
     const reads = () => server.requests.filter(({ path }) => path.startsWith('/.well-known')).length;

@@ -16,6 +16,9 @@ export const SIGNING_ALGORITHMS: readonly string[] = [
   'Ed25519',
 ];
 
+/** RFC 8725, 3.11: tokens for other uses say so, such as `at+jwt` for access and `logout+jwt`. */
+const OTHER_KIND = /\+jwt$/i;
+
 const FRESH_MS = 600_000;
 /** Between two looks for a key that nobody knew. */
 const PAUSE_MS = 30_000;
@@ -45,6 +48,8 @@ export class ProviderKeys {
       const { protectedHeader } = await compactVerify(token, (header, input) => this.#keyFor(header, input), {
         algorithms: [...SIGNING_ALGORITHMS],
       });
+      if (OTHER_KIND.test(protectedHeader.typ ?? ''))
+        throw new SsoRefusal('the token is of another kind than an ID token');
       return protectedHeader.alg;
     } catch (error) {
       if (!(error instanceof errors.JOSEError)) throw error;
