@@ -54,7 +54,8 @@ const TOKEN = `select t.token_hash as hash, t.id, t.token_type as type, t.family
     t.org_id as "orgId", t.app_id as "appId",
     t.workspace_id as "workspaceId", t.scopes, t.permissions,
     t.workspace_ids as "workspaceIds", t.namespace_ids as "namespaceIds",
-    t.environment_ids as "environmentIds", ${IMPLIED} as "impliedWorkspaceIds", t.endpoint_paths as "endpointPaths", t.rate_limit_rps as "rateLimitRps",
+    t.environment_ids as "environmentIds", ${IMPLIED} as "impliedWorkspaceIds",
+    t.endpoint_paths as "endpointPaths", t.rate_limit_rps as "rateLimitRps",
     t.rate_limit_burst as "rateLimitBurst", t.root_family_id as "rootFamilyId", root.rps as "rootRps",
     root.burst as "rootBurst", u.id as "userId", u.username, u.is_verified as "isVerified",
     (extract(epoch from least(t.expires_at, t.revoked_at) - now()) * 1000)::float8 as "leftMs"

@@ -72,8 +72,8 @@ export class InvitationService {
 
   /**
    * Mails a link that works once, for seven days.
-   * @throws RESOURCE_ALREADY_EXISTS for a member and for an address with a pending invitation; FORBIDDEN for who has not
-   * proven an address; RATE_LIMIT_EXCEEDED
+   * @throws RESOURCE_ALREADY_EXISTS for a member and for an address with a pending invitation; FORBIDDEN for who has
+   * not proven an address; RATE_LIMIT_EXCEEDED
    */
   async create(actor: Actor, place: Checked<OrganizationPlace>, input: CreateInvitation): Promise<Invitation> {
     const { orgId } = place;

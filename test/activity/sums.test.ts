@@ -270,7 +270,8 @@ describe('the sums of activity records', () => {
     const write = (id: string, timestamp: string, action: string, duration: number, tokens: number) =>
       pool.query(
         `insert into activity (id, timestamp, org_id, principal_type, action, status_code, success, duration_ms,
-           token_usage) values ('act_even' || $1, $2, $3, 'user', $4, 200, true, $5, jsonb_build_object('total', $6::int))`,
+           token_usage)
+         values ('act_even' || $1, $2, $3, 'user', $4, 200, true, $5, jsonb_build_object('total', $6::int))`,
         [id, timestamp, org, action, duration, tokens],
       );
     for (let day = 12; day < 31; day++)

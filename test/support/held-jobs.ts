@@ -10,6 +10,7 @@ export async function whileJobsWait<T>({ database }: TestApp, work: () => Promis
   } finally {
     await database.pool.query(`drop trigger hold on jobs._private_jobs; drop function jobs.hold();
       -- in their order, as if they had waited
-      update jobs._private_jobs set run_at = now() - interval '1 hour' + id * interval '1 microsecond' where run_at > now() and attempts = 0`);
+      update jobs._private_jobs set run_at = now() - interval '1 hour' + id * interval '1 microsecond'
+      where run_at > now() and attempts = 0`);
   }
 }

@@ -51,7 +51,8 @@ describe('an answer', () => {
   });
 
   const id = 'query ($id: ID!) { node(id: $id) { id } }';
-  const expensive = `{ ${Array.from({ length: 12 }, (_, n) => `a${n}: organizations(first: 1000) { nodes { id } }`).join(' ')} }`;
+  const pages = Array.from({ length: 12 }, (_, n) => `a${n}: organizations(first: 1000) { nodes { id } }`);
+  const expensive = `{ ${pages.join(' ')} }`;
   it.each([
     ['a variable is missing', id, {}],
     ['it costs too much', expensive, {}],
