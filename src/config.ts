@@ -297,9 +297,14 @@ const settings = {
       default: '300',
     },
   ),
-  bodyLimitBytes: setting('BODY_LIMIT_BYTES', integer(1_024, 1_073_741_824), 'Largest request body.', {
-    default: String(2 * 1024 * 1024),
-  }),
+  bodyLimitBytes: setting(
+    'BODY_LIMIT_BYTES',
+    integer(1_024, 1_073_741_824),
+    'Largest request body; without sign-in, JSON has at most 64 KiB.',
+    {
+      default: String(2 * 1024 * 1024),
+    },
+  ),
 
   writeTimeoutSeconds: setting(
     'WRITE_TIMEOUT_SECONDS',

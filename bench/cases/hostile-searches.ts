@@ -6,7 +6,8 @@ import type { ServerProcess } from '../server-process.ts';
 
 const WORDS = (
   'apple banana cherry dolphin elephant forest garden harbor island jungle kitchen lemon mountain needle ocean ' +
-  'pepper quartz river silver tunnel umbrella valley window yellow zebra anchor bridge copper desert engine falcon guitar'
+  'pepper quartz river silver tunnel umbrella valley window yellow zebra anchor bridge copper desert engine falcon ' +
+  'guitar'
 ).split(' ');
 const TEXTS = 25;
 const TEXT_BYTES = 900_000;
@@ -56,7 +57,8 @@ export async function hostileSearches(
   const answers = [...statuses].map(([status, times]) => `${times} times ${status}`).join(', ');
   console.log(
     `\n${IN_FLIGHT} searches of 32 words in flight (${answers}): p99 of another tenant ` +
-      `${median(alone).toFixed(1)} ms alone, ${median(beside).toFixed(1)} ms beside them (${ratios.join(', ')} times), none refused`,
+      `${median(alone).toFixed(1)} ms alone, ${median(beside).toFixed(1)} ms beside them ` +
+      `(${ratios.join(', ')} times), none refused`,
   );
 }
 
