@@ -64,6 +64,7 @@ import { recipeSchema } from './recipes/recipe-schema.ts';
 import { retentionOrder } from './retention-order.ts';
 import { createServices, type Runtime, type Services } from './services.ts';
 import { writeBuiltInTools } from './tools/built-in-tools.ts';
+import { customActionSchemas } from './tools/custom-action-schemas.ts';
 
 export interface AppDeps {
   config: Config;
@@ -139,7 +140,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     maxUploadBytes: config.maxUploadBytes,
   });
   addSsoRoutes(server, services, acceptFields);
-  addSchemaDocuments(server, { recipe: recipeSchema });
+  addSchemaDocuments(server, { recipe: recipeSchema, ...customActionSchemas.jsonSchemas });
   addAsyncApi(server, asyncApi(TITLE));
   addStartPage(server, {
     publicUrl: config.publicUrl,

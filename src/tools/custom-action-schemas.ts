@@ -333,14 +333,12 @@ export const customActionForms: Readonly<
   },
 };
 
-/** The answer of the operation: what there is, and both forms with their initial values. */
+/** The answer of the operation: what there is, both forms with their initial values, and in GraphQL their schemas. */
 export const customActionSchemas = {
   schemas: Object.fromEntries(
-    Object.entries(customActionForms).map(([type, { description, example, schema }]) => [
-      type,
-      { type, description, example, json_schema: schema },
-    ]),
+    Object.entries(customActionForms).map(([type, { description, example }]) => [type, { type, description, example }]),
   ),
+  jsonSchemas: Object.fromEntries(Object.entries(customActionForms).map(([type, { schema }]) => [type, schema])),
   customRestSchema: templateOf(customRest) as Record<string, unknown>,
   dataTransformSchema: templateOf(dataTransform) as Record<string, unknown>,
 };

@@ -109,9 +109,13 @@ const CustomActionSchemas = builder.objectRef<typeof customActionSchemas>('Custo
   fields: (t) => ({
     schemas: t.expose('schemas', {
       type: 'JSONObject',
+      description: 'By the kind of custom action: `type`, `description` and `example`.',
+    }),
+    jsonSchemas: t.expose('jsonSchemas', {
+      type: 'JSONObject',
       description:
-        'By the kind of custom action: `type`, `description`, `example`, and `json_schema` (draft 2020-12), from ' +
-        'which a form can be generated. The same schema checks the custom actions of instances.',
+        'By the kind of custom action: its JSON Schema (draft 2020-12), from which a form can be generated. The same ' +
+        'schema checks the custom actions of instances. Also at `/schemas/<kind>.json`.',
     }),
     customRestSchema: t.expose('customRestSchema', {
       type: 'JSONObject',

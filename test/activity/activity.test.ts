@@ -1,3 +1,4 @@
+// own process: a process prepares a thousand statements, and other files may have used them up
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Account, colleague, type Person, register } from '../support/person.ts';

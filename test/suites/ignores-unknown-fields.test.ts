@@ -12,6 +12,9 @@ let world: World;
 beforeAll(async () => {
   app = await startTestApp();
   world = await createWorld(app);
+  // so that it is seen who makes themselves verified
+  await app.database.pool.query('update users set is_verified = false');
+  app.services.authentication.sessionsChanged();
 });
 afterAll(() => app.close());
 

@@ -335,6 +335,11 @@ const declared: Record<string, HeldReads> = {
     me: () => ids.owner!,
     rows: () => rows.tokens({ orgId: org(), createdByUserId: ids.owner, tokenType: 'pat', ...kept() }),
   },
+  'apiTokens.ownLine': {
+    place: () => ({ orgId: org() }),
+    me: () => ids.owner!,
+    rows: () => rows.tokens({ orgId: org(), createdByUserId: ids.owner, tokenType: 'pat', ...kept() }),
+  },
   'apiTokens.ownOfApps': {
     place: () => ({ orgId: org() }),
     me: () => ids.owner!,

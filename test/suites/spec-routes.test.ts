@@ -321,7 +321,7 @@ describe('the shapes of the spec', () => {
       has_password: true,
       auth_provider: 'local',
       is_active: true,
-      is_verified: false,
+      is_verified: true,
       roles: ['owner'],
     });
     expect(profile.created_at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);

@@ -5,7 +5,7 @@ import { startTestApp, type TestApp } from '../support/app.ts';
 import { colleague, type Person, register } from '../support/person.ts';
 
 interface Answer {
-  schemas: Record<string, { type: string; description: string; example: object; json_schema: object }>;
+  schemas: Record<string, { type: string; description: string; example: object }>;
   custom_rest_schema: Record<string, unknown>;
   data_transform_schema: Record<string, unknown>;
 }
@@ -13,6 +13,7 @@ interface Answer {
 let app: TestApp;
 let owner: Person;
 let answer: Answer;
+let schemas: Record<string, object>;
 beforeAll(async () => {
   app = await startTestApp();
   owner = await register(app);
@@ -20,6 +21,11 @@ beforeAll(async () => {
   const { status, body } = await viewer.call<Answer>('GET', `/v1/orgs/${owner.orgId}/tools/custom-action-schemas`);
   expect(status).toBe(200);
   answer = body;
+  const query = 'query ($org: ID!) { customActionSchemas(orgId: $org) { jsonSchemas } }';
+  const { data } = await viewer.ask<{ customActionSchemas: { jsonSchemas: typeof schemas } }>(query, {
+    org: owner.orgId,
+  });
+  schemas = data.customActionSchemas.jsonSchemas;
 });
 afterAll(() => app.close());
 
@@ -47,7 +53,7 @@ const parameter = {
 };
 
 test('the answer has the fields and initial values of the spec, and nothing else', () => {
-  const { schemas, ...forms } = answer;
+  const { schemas: kinds, ...forms } = answer;
   expect(forms).toEqual({
     custom_rest_schema: {
       name: null,
@@ -112,18 +118,23 @@ test('the answer has the fields and initial values of the spec, and nothing else
       filter_conditions: [{ field: null, operator: 'eq', value: null }],
     },
   });
-  expect(Object.keys(schemas)).toEqual(['custom_rest', 'data_transform']);
-  for (const [kind, entry] of Object.entries(schemas))
+  expect(Object.keys(kinds)).toEqual(['custom_rest', 'data_transform']);
+  for (const [kind, entry] of Object.entries(kinds))
     expect(entry).toEqual({
       type: kind,
       description: expect.any(String),
       example: expect.any(Object),
-      json_schema: expect.any(Object),
     });
 });
 
 describe.each(['custom_rest', 'data_transform'])('the JSON Schema of %s', (kind) => {
-  const schema = () => answer.schemas[kind]!.json_schema;
+  const schema = () => schemas[kind]!;
+
+  test('has an address of its own', async () => {
+    const { statusCode, headers, body } = await app.server.inject(`/schemas/${kind}.json`);
+    expect([statusCode, headers['content-type']]).toEqual([200, 'application/schema+json; charset=utf-8']);
+    expect(JSON.parse(body)).toEqual(schema());
+  });
 
   test('is one for a public validator, strictly, and accepts the example', () => {
     const validator = new Ajv2020({ strict: true, strictTypes: true, strictRequired: true, allErrors: true });

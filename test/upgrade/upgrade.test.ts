@@ -76,6 +76,16 @@ function withoutBuiltIn(body: Json): Json {
   );
 }
 
+/** The JSON Schemas of custom actions were in this answer, where the specification has none; they are in GraphQL. */
+function withoutSchemas(path: string, body: Json): Json {
+  if (!path.endsWith('/tools/custom-action-schemas')) return body;
+  const schemas = Object.entries(body.schemas as Record<string, Json>);
+  return {
+    ...body,
+    schemas: Object.fromEntries(schemas.map(([kind, { json_schema: _schema, ...entry }]) => [kind, entry])),
+  };
+}
+
 describe.each(dumps)('a database of the schema $name, with rows in every table, after one start', (dump) => {
   const recording = JSON.parse(dump.recording) as Recording;
   const { seeded } = recording;
@@ -118,7 +128,7 @@ describe.each(dumps)('a database of the schema $name, with rows in every table, 
 
   it('answers every read as before; fields may have come', async () => {
     for (const { path, body } of recorded.reads)
-      expect(withoutBuiltIn(await ann.get(path)), path).toMatchObject(withoutBuiltIn(body));
+      expect(withoutBuiltIn(await ann.get(path)), path).toMatchObject(withoutBuiltIn(withoutSchemas(path, body)));
     expect(await ann.query(recorded.query)).toMatchObject(recorded.data);
   });
 
