@@ -37,13 +37,14 @@ export class MailBudgets {
   }
 
   /**
-   * The same for those who must not learn how many mails an address got.
+   * The same for what goes on without the mail: an account that is made, whose owner can ask for the mail later, and an
+   * answer that must not tell how many mails an address got.
    * @returns whether the mail may be sent
-   * @throws RATE_LIMIT_EXCEEDED for who asks
    */
-  async isGranted(caller: Caller, to: string): Promise<boolean> {
-    for (const asker of askersOf(caller, {})) await this.#byAsker.demand(asker);
-    return (await this.#byRecipient.take(to.toLowerCase())) === 0;
+  async isGranted(caller: Caller, mail: AskedMail): Promise<boolean> {
+    let isGranted = true;
+    for (const asker of askersOf(caller, mail)) isGranted = (await this.#byAsker.take(asker)) === 0 && isGranted;
+    return isGranted && (mail.to === null || (await this.#byRecipient.take(mail.to.toLowerCase())) === 0);
   }
 }
 

@@ -68,7 +68,7 @@ export class RegistrationService {
         : closed();
     await this.#check(input, ['input', 'password']);
     // the address of an invitation got its mail, and is proven by it
-    if (!invitation) await mailBudgets.demand({ ...caller, principal: null }, { to: null });
+    const isMailed = !invitation && (await mailBudgets.isGranted({ ...caller, principal: null }, { to: null }));
     const passwordHash = await this.#deps.passwords.hash(input.password);
     // a user who registers is not known yet, whatever token the request carries
     const newcomer: Caller = { ...caller, principal: null };
@@ -86,7 +86,7 @@ export class RegistrationService {
           : await this.#foundOrganization(tx, user);
         tx.audit({ action: 'create', resourceType: 'user', resourceId: user.id, orgId });
         const pair = await sessions.open(tx, { userId: user.id, orgId });
-        if (!user.isVerified) {
+        if (isMailed) {
           const token = issueEmailToken(tx, user, 'verify_email');
           mail.verification(tx, user, token);
         }
@@ -99,12 +99,12 @@ export class RegistrationService {
 
   /**
    * Creates an account for somebody else, as a member of `orgId`. That organization then manages the account.
-   * @throws RESOURCE_ALREADY_EXISTS, RATE_LIMIT_EXCEEDED
+   * @throws RESOURCE_ALREADY_EXISTS
    */
   async createFor(caller: Caller, orgId: string, input: NewAccount & { role: Role }): Promise<string> {
     const { changes, access, mail, mailBudgets, passwords } = this.#deps;
     await this.#check(input, ['input', 'password']);
-    await mailBudgets.demand(caller, { to: null, orgId });
+    const isMailed = await mailBudgets.isGranted(caller, { to: null, orgId });
     const passwordHash = await passwords.hash(input.password);
     return this.#unique(input, () =>
       changes.run(caller, async (tx) => {
@@ -121,8 +121,7 @@ export class RegistrationService {
           addedBy: caller.principal?.userId ?? null,
         });
         tx.audit({ action: 'create', resourceType: 'user', resourceId: user.id, orgId });
-        const token = issueEmailToken(tx, user, 'verify_email');
-        mail.verification(tx, user, token);
+        if (isMailed) mail.verification(tx, user, issueEmailToken(tx, user, 'verify_email'));
         return user.id;
       }),
     );

@@ -49,7 +49,7 @@ export class RequestedMails {
   async request(caller: Caller, email: string, purpose: Request['purpose']): Promise<void> {
     await this.#byClient.demand(caller.request.ip);
     if ((await this.#byAddress.take(email.toLowerCase())) > 0) return;
-    if (!(await this.#deps.mailBudgets.isGranted(caller, email))) return;
+    if (!(await this.#deps.mailBudgets.isGranted(caller, { to: email }))) return;
     await this.#deps.changes.run(caller, async (tx) => tx.enqueue(this.#answer, { email, purpose }));
   }
 

@@ -419,6 +419,35 @@ test('mails are counted per user over all organizations, and per client; refused
   expect(sent).toHaveLength(4);
 });
 
+test('accounts beyond the budget are made without their mail, which can be asked for', async () => {
+  const node = await app.another({ MAILS_PER_HOUR: '2' });
+  const ann = await registerProven(app, { name: 'ann' });
+  const made: string[] = [];
+  for (let n = 0; n < 4; n++) {
+    const email = `account-${n}-of-${ann.username}@example.test`;
+    const payload = { username: `account-${n}-of-${ann.username}`, email, password: PASSWORD, role: 'member' };
+    const { headers } = ann;
+    const answer = await node.server.inject({ method: 'POST', url: '/v1/users', headers, payload });
+    expect(answer.statusCode).toBe(201);
+    made.push(email);
+  }
+  const payload = { username: `newcomer-of-${ann.username}`, email: `newcomer-of-${ann.username}@example.test` };
+  const registered = await node.server.inject({
+    method: 'POST',
+    url: '/v1/auth/register',
+    payload: { ...payload, password: PASSWORD },
+  });
+  expect(registered.statusCode).toBe(201);
+  await app.jobsDone();
+  const mailedTo = () =>
+    [...app.mails, ...node.mails].map(({ to }) => to).filter((to) => to.includes(`-of-${ann.username}@`));
+  expect(mailedTo().sort()).toEqual(made.slice(0, 2));
+  const asked = { method: 'POST', url: '/v1/auth/resend-verification', payload: { email: made[3] } } as const;
+  expect((await app.server.inject(asked)).statusCode).toBeLessThan(300);
+  await app.jobsDone();
+  expect(mailedTo().sort()).toEqual([made[0], made[1], made[3]]);
+});
+
 test('an address gets ten mails an hour at most, from whatever organizations', async () => {
   const email = 'flooded@example.test';
   const statuses: number[] = [];
