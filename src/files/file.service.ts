@@ -46,9 +46,10 @@ const BATCH = 200;
 /** An upload takes at most an hour; after that, what was received waits as long to be used. */
 const UNUSED = `state = 'receiving' and created_at < now() - interval '2 hours'`;
 
+// the key follows from the id, and is unique too: of two at once either may be the one that is found taken
 const INSERT = `insert into files (id, org_id, workspace_id, namespace_id, storage_key, file_name, claimed_mime_type,
     state, created_by)
-  values ($1, $2, $3, $4, $5, $6, $7, 'receiving', $8) on conflict (id) do nothing returning id`;
+  values ($1, $2, $3, $4, $5, $6, $7, 'receiving', $8) on conflict do nothing returning id`;
 const RECEIVED = `update files set size_bytes = $2, sha256 = $3, mime_type = $4
   where id = $1 and state = 'receiving' returning id`;
 const LET_GO = `update files set state = 'removing' where id = $1 and state = 'receiving'

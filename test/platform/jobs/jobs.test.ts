@@ -129,6 +129,7 @@ describe('a job', () => {
     await lock('1 second');
     await add(queue, { task, payload: { n: 2 } });
     await soon(() => expect(done).toEqual([{ n: 2 }]));
+    await soon(async () => expect(await count()).toBe(1)); // it is removed too, and not locked once more
     await lock('1 minute');
     await soon(() => expect(done).toEqual([{ n: 2 }, { n: 1 }]));
     expect(lines.join()).toContain('jobs of a node that is gone are done again');
@@ -186,14 +187,18 @@ describe('a job', () => {
     });
     const task: Task<{ n: number }> = { name: 'note', tries: 3, run: async ({ n }) => done.push(n) };
     const slow: Task = { name: 'slow', tries: 3, run: () => held.then(() => done.push(-1)) };
-    const [here] = [start([task, slow], 1), start([task, slow], 1)];
+    // a node that stands still for as long loses its job to the other one
+    const lease = 4;
+    const [here] = [start([task, slow], lease), start([task, slow], lease)];
     await add(here.queue, { task: slow, payload: {} });
     await soon(async () => expect(await count('locked_at is not null')).toBe(1));
     const runAt = new Date(Date.now() + 3_600_000);
     await add(here.queue, ...Array.from({ length: 20 }, (_, n) => ({ task, payload: { n }, runAt })));
     await server.outage(async () => {
+      const began = performance.now();
       release();
       await soon(() => expect(lines.join().split('jobs could not be looked for').length).toBeGreaterThan(6));
+      await soon(() => expect(performance.now() - began).toBeGreaterThan(lease * 1_000));
       expect(done).toEqual([-1]);
     });
     await soon(skipWaits);
