@@ -277,7 +277,7 @@ const settings = {
     'MAILS_PER_HOUR',
     integer(0, 1_000_000),
     'Mails to addresses that somebody names (invitations, new accounts, changes of address), per hour and user, ' +
-      'organization and client address; 0 = no limit. Accounts beyond it are made without their mail.',
+      'organization and client address; 0 = no limit. Beyond it, accounts are created without the mail that confirms their address.',
     {
       default: '50',
     },

@@ -1,8 +1,8 @@
-import { setTimeout } from 'node:timers/promises';
 import { type Account, call } from '../api.ts';
 import { load, median, type Rounds } from '../load.ts';
 import { fixedRandom } from '../search/corpus.ts';
 import type { ServerProcess } from '../server-process.ts';
+import { allIndexed } from './search.ts';
 
 const WORDS = (
   'apple banana cherry dolphin elephant forest garden harbor island jungle kitchen lemon mountain needle ocean ' +
@@ -30,7 +30,7 @@ export async function hostileSearches(
     const words = Array.from({ length: TEXT_BYTES / 7 }, () => WORDS[Math.floor(random() * WORDS.length)]);
     await call(product, attacker.token, 'POST', artifacts, { name: `text ${n}`, content: words.join(' ') });
   }
-  await allIndexed(product, attacker, artifacts);
+  await allIndexed(product, attacker.token, artifacts);
   const me = '/v1/auth/me';
   const p99 = async () => (await load(product, me, victim.token, seconds, CONNECTIONS)).p99Ms;
   await p99();
@@ -70,12 +70,4 @@ async function search({ url }: ServerProcess, { token }: Account, artifacts: str
   });
   await answer.arrayBuffer();
   return answer.status;
-}
-
-async function allIndexed(product: ServerProcess, { token }: Account, artifacts: string): Promise<void> {
-  for (;;) {
-    const page = await call<{ artifacts: { is_indexed: boolean }[] }>(product, token, 'GET', `${artifacts}?limit=50`);
-    if (page.artifacts.every((artifact) => artifact.is_indexed)) return;
-    await setTimeout(500);
-  }
 }

@@ -57,7 +57,8 @@ export async function search(
   );
 }
 
-async function allIndexed(product: ServerProcess, token: string, artifacts: string): Promise<void> {
+/** Resolves when all artifacts of a namespace are indexed. */
+export async function allIndexed(product: ServerProcess, token: string, artifacts: string): Promise<void> {
   for (let cursor: string | null = ''; cursor !== null; ) {
     const page: { artifacts: { is_indexed: boolean }[]; next_cursor: string | null } = await call(
       product,

@@ -124,6 +124,12 @@ function principalOf(row: TokenRow, hash: string): TokenPrincipal {
   return { type, userId, username, isVerified, isPlatformAdmin: false, orgId, token: grantOf(row, hash) };
 }
 
+/** Of a row that was read without them: whoever forgets to ask for workspaces that are implied reaches none. */
+const unknownWorkspaces = (row: Pick<TokenRow, 'workspaceId' | 'workspaceIds' | 'namespaceIds' | 'environmentIds'>) =>
+  !row.workspaceId && row.workspaceIds.length === 0 && row.namespaceIds.length + row.environmentIds.length > 0
+    ? []
+    : null;
+
 /** The grant in the row of a token. */
 export function grantOf(
   row: Omit<
@@ -145,7 +151,7 @@ export function grantOf(
     workspaceIds: row.workspaceId ? [row.workspaceId] : row.workspaceIds,
     namespaceIds,
     environmentIds,
-    impliedWorkspaceIds: row.impliedWorkspaceIds ?? null,
+    impliedWorkspaceIds: row.impliedWorkspaceIds === undefined ? unknownWorkspaces(row) : row.impliedWorkspaceIds,
     // stored values were validated; what can no longer be parsed allows nothing
     endpoints:
       row.endpointPaths.length === 0 ? null : row.endpointPaths.flatMap((text) => parseEndpointPattern(text) ?? []),

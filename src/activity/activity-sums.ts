@@ -186,7 +186,7 @@ function textOf({ kind, ofUser, by, kept, filters, isOne }: Form): string {
     : [
         `, p.action, p.resource_type as "resourceType", p.success, p.is_margin as "isMargin",
     sum(p.sign * p.duration_ms) as "durationMs", sum(p.sign * p.tokens) as tokens`,
-        // a kind of which as many records are taken from a longer span as are added has their durations and tokens left
+        // added and subtracted records of a kind may be equally many, and still differ in duration and tokens
         `group by p.at, p.action, p.resource_type, p.success, p.is_margin
     having ${NUMBERS.map((number) => `sum(p.sign * p.${number}) <> 0`).join(' or ')}`,
       ];

@@ -151,8 +151,8 @@ export class AccountMail {
   /** A notification, for a user who wants it. */
   notification(tx: Mailing, to: Recipient, subject: string, sentence: string): void {
     // both have names in them that others chose
-    const [title, text] = [oneLine(withoutAddresses(subject), 200), oneLine(withoutAddresses(sentence), 2_000)];
-    this.#enqueue(tx, to.email, title, `Hello ${to.username},\n\n${text}`);
+    const title = withoutAddresses(subject, 200, to.email);
+    this.#enqueue(tx, to.email, title, `Hello ${to.username},\n\n${withoutAddresses(sentence, 2_000, to.email)}`);
   }
 
   #enqueue(tx: Mailing, to: string, subject: string, text: string, path?: string): void {

@@ -25,9 +25,9 @@ export interface JsonBounds {
 export type Overload = 'depth' | 'values';
 
 /**
- * What a request may still send, counted while its texts are scanned and before any of them is parsed. A value is a
- * key or an item, of which all but the first of each list and object follow a comma, or a list or an object, whose
- * bracket counts for its first one too.
+ * What a request may still send, counted while its texts are scanned and before any of them is parsed. Each comma and
+ * each opening bracket counts as one value: a list or an object counts together with its first entry, and every further
+ * entry by its comma.
  */
 export class JsonBudget {
   readonly #maxDepth: number;

@@ -21,7 +21,7 @@ export class Slots {
   readonly #waiters: Waiter[] = [];
   #total = 0;
 
-  /** @param busy makes the error of an owner too much of whose work waits */
+  /** @param busy makes the error for an owner who has too much work waiting */
   constructor(limits: SlotLimits, busy: () => Error) {
     this.#limits = limits;
     this.#busy = busy;

@@ -31,16 +31,6 @@ export class SlowReads {
     this.#slots = new Slots({ total, perOwner, waitingPerOwner: WAITING_PER_ORGANIZATION }, tooManyAtOnce);
   }
 
-  /** How many reads run. */
-  get running(): number {
-    return this.#slots.running;
-  }
-
-  /** How many reads wait until others have ended. */
-  get waiting(): number {
-    return this.#slots.waiting;
-  }
-
   /**
    * The reads of an organization. Each waits for its turn and throws SERVICE_UNAVAILABLE with `retry_after` when that
    * does not come.

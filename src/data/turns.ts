@@ -1,6 +1,6 @@
 import { lruOf } from '../core/lru.ts';
 
-/** Jobs of an owner per second that keep their place: what waits longer than this is behind what comes later. */
+/** How many places of an owner are forgotten per second. */
 const FORGIVEN_PER_SECOND = 1;
 const MAX_PLACE = 30_000;
 

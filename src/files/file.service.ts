@@ -46,7 +46,7 @@ const BATCH = 200;
 /** An upload takes at most an hour; after that, what was received waits as long to be used. */
 const UNUSED = `state = 'receiving' and created_at < now() - interval '2 hours'`;
 
-// the key follows from the id, and is unique too: of two at once either may be the one that is found taken
+// id and key are both unique: of two inserts at once, PostgreSQL may find the conflict at either
 const INSERT = `insert into files (id, org_id, workspace_id, namespace_id, storage_key, file_name, claimed_mime_type,
     state, created_by)
   values ($1, $2, $3, $4, $5, $6, $7, 'receiving', $8) on conflict do nothing returning id`;

@@ -71,7 +71,7 @@ export class LogOutput implements DestinationStream {
   }
 
   /** Resolves to the number of bytes that were written: 0 after a failure, when it may be tried again. */
-  async #writeSome(bytes: Buffer): Promise<number> {
+  #writeSome(bytes: Buffer): Promise<number> {
     return new Promise((resolve) => {
       this.#write(this.#fd, bytes, (error, written) => {
         if (!error) resolve(written);

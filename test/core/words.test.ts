@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { eventNames, isAction } from '../../src/core/actions.ts';
 import { slugged } from '../../src/core/slug.ts';
 import { snakeCase } from '../../src/core/snake-case.ts';
-import { minuteOf, oneLine, startingNoun } from '../../src/core/wording.ts';
+import { minuteOf, nameInMail, oneLine, startingNoun, withoutAddresses } from '../../src/core/wording.ts';
 
 describe('a noun at the beginning of a sentence', () => {
   it.each([
@@ -35,6 +35,28 @@ describe('a text in a sentence', () => {
     expect(oneLine('abcdef', 3)).toBe('abc');
     expect(oneLine('   abc', 3)).toBe('abc');
     expect(oneLine('x'.repeat(200))).toBe('x'.repeat(100));
+  });
+});
+
+describe('a text in a mail', () => {
+  it.each([
+    ['Acme Inc. of Dr. No', 'Acme Inc. of Dr. No'],
+    ['go to http://evil.example/x NOW', 'go to … NOW'],
+    ['evil.example or www.evil.example/x', '… or …'],
+    ['write to all@example.test', 'write to …'],
+    ['x'.repeat(80), 'x'.repeat(60)],
+  ])('%j has no address: %j', (name, expected) => expect(nameInMail(name)).toBe(expected));
+
+  it('keeps the address of its reader, and no other', () => {
+    const told = (text: string) => withoutAddresses(text, 200, 'ann@example.test');
+    expect(told('Your address is now ann@example.test. Sign in.')).toBe(
+      'Your address is now ann@example.test. Sign in.',
+    );
+    expect(told("'ann@example.test/x' and bob@example.test")).toBe('… and …');
+  });
+
+  it.each(['a', 'a.', 'a-', 'http:', '@'])('made of %j without end takes no time', (part) => {
+    expect(withoutAddresses(part.repeat(1_000_000), 200).length).toBeLessThanOrEqual(200);
   });
 });
 

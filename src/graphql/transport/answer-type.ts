@@ -2,6 +2,8 @@ import { type ErrorCode, errorCatalogue } from '../../core/errors.ts';
 
 /** The media types of a result, in the order of yoga, which takes the last match. */
 const TYPES = ['application/graphql-response+json', 'application/json'] as const;
+/** The one whose status says whether there is data. */
+export const RESPONSE_TYPE = TYPES[0];
 
 type AnswerType = (typeof TYPES)[number];
 
@@ -31,7 +33,7 @@ export function byWeight(accept: string): string {
 
 /** The status of an answer: one without data is no success, for who understands the media type that says so. */
 export function statusOf(type: string, { data, errors }: { data?: unknown; errors?: readonly unknown[] }): number {
-  if (data !== undefined || !type.startsWith(TYPES[0])) return 200;
+  if (data !== undefined || !type.startsWith(RESPONSE_TYPE)) return 200;
   const { code } = (errors?.[0] as { extensions?: { code?: string } } | undefined)?.extensions ?? {};
   const status = Object.hasOwn(errorCatalogue, code ?? '') ? errorCatalogue[code as ErrorCode].status : 400;
   // an invalid variable is a fault of the request

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ExecutionResult } from 'graphql';
 import { ApiError } from '../../core/errors.ts';
 import { overloadOf } from '../../core/json-shape.ts';
-import { byWeight, statusOf } from './answer-type.ts';
+import { byWeight, RESPONSE_TYPE, statusOf } from './answer-type.ts';
 import { jsonBounds, MAX_ANSWER_LENGTH } from './bounds.ts';
 import type { GraphQLEndpoint } from './endpoint.ts';
 import { graphiqlPage, wantsPage } from './graphiql.ts';
@@ -68,10 +68,12 @@ export function addGraphQL(
       });
       const frames = framesOf(req);
       if (frames) return answerWithFrames(reply, frames);
-      if (STREAM.test(response.headers.get('content-type') ?? '')) return reply.send(response.body);
+      const type = response.headers.get('content-type') ?? '';
+      if (STREAM.test(type)) return reply.send(response.body);
       const text = await response.text();
-      if (response.status === 200 && text.startsWith('{"errors"'))
-        reply.status(statusOf(response.headers.get('content-type') ?? '', JSON.parse(text) as ExecutionResult));
+      // only the type that has such statuses costs another look, and only where errors come first
+      if (response.status === 200 && type.startsWith(RESPONSE_TYPE) && text.startsWith('{"errors"'))
+        reply.status(statusOf(type, JSON.parse(text) as ExecutionResult));
       return reply.send(withinLength(text));
     };
     scope.route({ url: '/graphql', method: 'GET', exposeHeadRoute: false, handler, wsHandler: socket });

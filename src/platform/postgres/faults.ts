@@ -2,8 +2,9 @@ import { ApiError, unavailable } from '../../core/errors.ts';
 
 // PostgreSQL's codes for no connection (class 08, shutdown, start-up) and for no resources (class 53: no slot, memory
 // or disk left; a disk failure), the codes of sockets, and those of Prisma
-const AWAY =
-  /^(57P0[123]|08...|53...|58030|ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|ETIMEDOUT|P1001|P1002|P1008|P1017|P2024|P2028)$/;
+const AWAY_CODES = '57P0[123]|08...|53...|58030|P1001|P1002|P1008|P1017|P2024|P2028';
+const SOCKET_CODES = 'ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|ETIMEDOUT';
+const AWAY = new RegExp(`^(${AWAY_CODES}|${SOCKET_CODES})$`);
 // messages, because some layers do not keep the code
 const AWAY_WORDS = new RegExp(
   [
@@ -19,9 +20,13 @@ const AWAY_WORDS = new RegExp(
   ].join('|'),
 );
 // the limits of `openDatabase`: a statement, a wait for a lock, an idle transaction and a long one that were cancelled
-const TIMED_OUT = /^(57014|55P03|25P0[34])$/;
+const TIMED_OUT_CODES = '57014|55P03|25P0[34]';
+const TIMED_OUT = new RegExp(`^(${TIMED_OUT_CODES})$`);
 const TIMED_OUT_WORDS =
   /Code: `(57014|55P03|25P0[34])`|(canceling statement|terminating connection) due to [\w-]+ timeout/;
+// files and other sockets have the same codes as the sockets of the database
+const OF_DATABASE = new RegExp(`^(${AWAY_CODES}|${TIMED_OUT_CODES})$`);
+const OF_DATABASE_WORDS = new RegExp(`${AWAY_WORDS.source}|${TIMED_OUT_WORDS.source}`);
 const MAX_CAUSES = 6;
 
 interface Cause {
@@ -51,17 +56,12 @@ function isCausedBy(error: unknown, codes: RegExp, words: RegExp): boolean {
   return false;
 }
 
-// of errors that PostgreSQL or its driver has made: those of files and other sockets have the same codes as theirs
-const OF_THE_SERVER = /^(57P0[123]|08...|53...|58030|57014|55P03|25P0[34]|P1001|P1002|P1008|P1017|P2024|P2028)$/;
-
 /**
- * The same as {@link callerError} for an error that may come from anywhere: only what surely comes from the database is
- * told from a fault.
+ * The same as {@link callerError} for an error that may have nothing to do with the database: it stays as it is unless
+ * it surely comes from there.
  */
-export function callerErrorOfAny(error: unknown): unknown {
-  const words = new RegExp(`${AWAY_WORDS.source}|${TIMED_OUT_WORDS.source}`);
-  return isCausedBy(error, OF_THE_SERVER, words) ? callerError(error) : error;
-}
+export const callerErrorOfAny = (error: unknown): unknown =>
+  isCausedBy(error, OF_DATABASE, OF_DATABASE_WORDS) ? callerError(error) : error;
 
 /**
  * The error that callers get: 503 while the database is unreachable or has cancelled something that took too long; any
