@@ -277,7 +277,8 @@ const settings = {
     'MAILS_PER_HOUR',
     integer(0, 1_000_000),
     'Mails to addresses that somebody names (invitations, new accounts, changes of address), per hour and user, ' +
-      'organization and client address; 0 = no limit. Beyond it, accounts are created without the mail that confirms their address.',
+      'organization and client address; 0 = no limit. Beyond it, accounts are created without the mail that ' +
+      'confirms their address.',
     {
       default: '50',
     },
