@@ -2009,7 +2009,7 @@ export type DeleteNamespaceMutationVariables = Exact<{
 
 export type DeleteNamespaceMutation = { readonly deleteNamespace: boolean };
 
-export type OrganizationMemberFragment = { readonly resourceVersion: number, readonly orgId: string, readonly userId: string, readonly role: string, readonly username: string, readonly email: string, readonly fullName: string | null, readonly avatarUrl: string | null, readonly addedBy: string | null, readonly createdAt: string, readonly updatedAt: string };
+export type OrganizationMemberFragment = { readonly resourceVersion: number, readonly orgId: string, readonly userId: string, readonly role: string, readonly username: string, readonly email: string | null, readonly fullName: string | null, readonly avatarUrl: string | null, readonly addedBy: string | null, readonly createdAt: string, readonly updatedAt: string };
 
 export type ListOrganizationMembersQueryVariables = Exact<{
   org_id: string;
@@ -2018,7 +2018,7 @@ export type ListOrganizationMembersQueryVariables = Exact<{
 }>;
 
 
-export type ListOrganizationMembersQuery = { readonly organizationMembers: { readonly total: number, readonly pageInfo: { readonly has_more: boolean, readonly next_cursor: string | null }, readonly members: ReadonlyArray<{ readonly resourceVersion: number, readonly orgId: string, readonly userId: string, readonly role: string, readonly username: string, readonly email: string, readonly fullName: string | null, readonly avatarUrl: string | null, readonly addedBy: string | null, readonly createdAt: string, readonly updatedAt: string }> } };
+export type ListOrganizationMembersQuery = { readonly organizationMembers: { readonly total: number, readonly pageInfo: { readonly has_more: boolean, readonly next_cursor: string | null }, readonly members: ReadonlyArray<{ readonly resourceVersion: number, readonly orgId: string, readonly userId: string, readonly role: string, readonly username: string, readonly email: string | null, readonly fullName: string | null, readonly avatarUrl: string | null, readonly addedBy: string | null, readonly createdAt: string, readonly updatedAt: string }> } };
 
 export type AddOrganizationMemberMutationVariables = Exact<{
   org_id: string;
@@ -2026,7 +2026,7 @@ export type AddOrganizationMemberMutationVariables = Exact<{
 }>;
 
 
-export type AddOrganizationMemberMutation = { readonly addOrganizationMember: { readonly resourceVersion: number, readonly orgId: string, readonly userId: string, readonly role: string, readonly username: string, readonly email: string, readonly fullName: string | null, readonly avatarUrl: string | null, readonly addedBy: string | null, readonly createdAt: string, readonly updatedAt: string } };
+export type AddOrganizationMemberMutation = { readonly addOrganizationMember: { readonly resourceVersion: number, readonly orgId: string, readonly userId: string, readonly role: string, readonly username: string, readonly email: string | null, readonly fullName: string | null, readonly avatarUrl: string | null, readonly addedBy: string | null, readonly createdAt: string, readonly updatedAt: string } };
 
 export type UpdateOrganizationMemberMutationVariables = Exact<{
   org_id: string;
@@ -2035,7 +2035,7 @@ export type UpdateOrganizationMemberMutationVariables = Exact<{
 }>;
 
 
-export type UpdateOrganizationMemberMutation = { readonly updateOrganizationMember: { readonly resourceVersion: number, readonly orgId: string, readonly userId: string, readonly role: string, readonly username: string, readonly email: string, readonly fullName: string | null, readonly avatarUrl: string | null, readonly addedBy: string | null, readonly createdAt: string, readonly updatedAt: string } };
+export type UpdateOrganizationMemberMutation = { readonly updateOrganizationMember: { readonly resourceVersion: number, readonly orgId: string, readonly userId: string, readonly role: string, readonly username: string, readonly email: string | null, readonly fullName: string | null, readonly avatarUrl: string | null, readonly addedBy: string | null, readonly createdAt: string, readonly updatedAt: string } };
 
 export type RemoveOrganizationMemberMutationVariables = Exact<{
   org_id: string;
@@ -2190,7 +2190,7 @@ export type ExchangeSsoCodeMutationVariables = Exact<{
 }>;
 
 
-export type ExchangeSsoCodeMutation = { readonly exchangeSsoCode: { readonly accessToken: string, readonly refreshToken: string, readonly tokenType: string, readonly expiresIn: number, readonly user: { readonly resourceVersion: number, readonly email: string, readonly username: string, readonly fullName: string | null, readonly authProvider: string, readonly avatarUrl: string | null, readonly bio: string | null, readonly timezone: string | null, readonly locale: string | null, readonly defaultWorkspaceId: string | null, readonly isActive: boolean, readonly isVerified: boolean, readonly roles: ReadonlyArray<string>, readonly preferences: Record<string, unknown>, readonly settings: Record<string, unknown>, readonly createdAt: string, readonly updatedAt: string, readonly lastLogin: string | null, readonly user_id: string } } };
+export type ExchangeSsoCodeMutation = { readonly exchangeSsoCode: { readonly accessToken: string, readonly refreshToken: string, readonly tokenType: string, readonly expiresIn: number, readonly user: { readonly resourceVersion: number, readonly email: string | null, readonly username: string, readonly fullName: string | null, readonly authProvider: string, readonly avatarUrl: string | null, readonly bio: string | null, readonly timezone: string | null, readonly locale: string | null, readonly defaultWorkspaceId: string | null, readonly isActive: boolean, readonly isVerified: boolean, readonly roles: ReadonlyArray<string>, readonly preferences: Record<string, unknown>, readonly settings: Record<string, unknown>, readonly createdAt: string, readonly updatedAt: string, readonly lastLogin: string | null, readonly user_id: string } } };
 
 export type BeginSingleLogoutMutationVariables = Exact<{ [key: string]: never; }>;
 
@@ -2489,26 +2489,26 @@ export type GetInviteInfoQuery = { readonly inviteInfo: { readonly email: string
 export type GetMeQueryVariables = Exact<{ [key: string]: never; }>;
 
 
-export type GetMeQuery = { readonly me: { readonly resourceVersion: number, readonly email: string, readonly username: string, readonly fullName: string | null, readonly authProvider: string, readonly avatarUrl: string | null, readonly bio: string | null, readonly timezone: string | null, readonly locale: string | null, readonly defaultWorkspaceId: string | null, readonly isActive: boolean, readonly isVerified: boolean, readonly roles: ReadonlyArray<string>, readonly preferences: Record<string, unknown>, readonly settings: Record<string, unknown>, readonly createdAt: string, readonly updatedAt: string, readonly lastLogin: string | null, readonly user_id: string } };
+export type GetMeQuery = { readonly me: { readonly resourceVersion: number, readonly email: string | null, readonly username: string, readonly fullName: string | null, readonly authProvider: string, readonly avatarUrl: string | null, readonly bio: string | null, readonly timezone: string | null, readonly locale: string | null, readonly defaultWorkspaceId: string | null, readonly isActive: boolean, readonly isVerified: boolean, readonly roles: ReadonlyArray<string>, readonly preferences: Record<string, unknown>, readonly settings: Record<string, unknown>, readonly createdAt: string, readonly updatedAt: string, readonly lastLogin: string | null, readonly user_id: string } };
 
 export type GetMyProfileQueryVariables = Exact<{ [key: string]: never; }>;
 
 
-export type GetMyProfileQuery = { readonly me: { readonly hasPassword: boolean | null, readonly resourceVersion: number, readonly email: string, readonly username: string, readonly fullName: string | null, readonly authProvider: string, readonly avatarUrl: string | null, readonly bio: string | null, readonly timezone: string | null, readonly locale: string | null, readonly defaultWorkspaceId: string | null, readonly isActive: boolean, readonly isVerified: boolean, readonly roles: ReadonlyArray<string>, readonly preferences: Record<string, unknown>, readonly settings: Record<string, unknown>, readonly createdAt: string, readonly updatedAt: string, readonly lastLogin: string | null, readonly user_id: string } };
+export type GetMyProfileQuery = { readonly me: { readonly hasPassword: boolean | null, readonly resourceVersion: number, readonly email: string | null, readonly username: string, readonly fullName: string | null, readonly authProvider: string, readonly avatarUrl: string | null, readonly bio: string | null, readonly timezone: string | null, readonly locale: string | null, readonly defaultWorkspaceId: string | null, readonly isActive: boolean, readonly isVerified: boolean, readonly roles: ReadonlyArray<string>, readonly preferences: Record<string, unknown>, readonly settings: Record<string, unknown>, readonly createdAt: string, readonly updatedAt: string, readonly lastLogin: string | null, readonly user_id: string } };
 
 export type RegisterMutationVariables = Exact<{
   body: RegisterInput;
 }>;
 
 
-export type RegisterMutation = { readonly register: { readonly accessToken: string, readonly refreshToken: string, readonly tokenType: string, readonly expiresIn: number, readonly user: { readonly resourceVersion: number, readonly email: string, readonly username: string, readonly fullName: string | null, readonly authProvider: string, readonly avatarUrl: string | null, readonly bio: string | null, readonly timezone: string | null, readonly locale: string | null, readonly defaultWorkspaceId: string | null, readonly isActive: boolean, readonly isVerified: boolean, readonly roles: ReadonlyArray<string>, readonly preferences: Record<string, unknown>, readonly settings: Record<string, unknown>, readonly createdAt: string, readonly updatedAt: string, readonly lastLogin: string | null, readonly user_id: string } } };
+export type RegisterMutation = { readonly register: { readonly accessToken: string, readonly refreshToken: string, readonly tokenType: string, readonly expiresIn: number, readonly user: { readonly resourceVersion: number, readonly email: string | null, readonly username: string, readonly fullName: string | null, readonly authProvider: string, readonly avatarUrl: string | null, readonly bio: string | null, readonly timezone: string | null, readonly locale: string | null, readonly defaultWorkspaceId: string | null, readonly isActive: boolean, readonly isVerified: boolean, readonly roles: ReadonlyArray<string>, readonly preferences: Record<string, unknown>, readonly settings: Record<string, unknown>, readonly createdAt: string, readonly updatedAt: string, readonly lastLogin: string | null, readonly user_id: string } } };
 
 export type LoginMutationVariables = Exact<{
   body: LoginInput;
 }>;
 
 
-export type LoginMutation = { readonly login: { readonly accessToken: string, readonly refreshToken: string, readonly tokenType: string, readonly expiresIn: number, readonly user: { readonly resourceVersion: number, readonly email: string, readonly username: string, readonly fullName: string | null, readonly authProvider: string, readonly avatarUrl: string | null, readonly bio: string | null, readonly timezone: string | null, readonly locale: string | null, readonly defaultWorkspaceId: string | null, readonly isActive: boolean, readonly isVerified: boolean, readonly roles: ReadonlyArray<string>, readonly preferences: Record<string, unknown>, readonly settings: Record<string, unknown>, readonly createdAt: string, readonly updatedAt: string, readonly lastLogin: string | null, readonly user_id: string } } };
+export type LoginMutation = { readonly login: { readonly accessToken: string, readonly refreshToken: string, readonly tokenType: string, readonly expiresIn: number, readonly user: { readonly resourceVersion: number, readonly email: string | null, readonly username: string, readonly fullName: string | null, readonly authProvider: string, readonly avatarUrl: string | null, readonly bio: string | null, readonly timezone: string | null, readonly locale: string | null, readonly defaultWorkspaceId: string | null, readonly isActive: boolean, readonly isVerified: boolean, readonly roles: ReadonlyArray<string>, readonly preferences: Record<string, unknown>, readonly settings: Record<string, unknown>, readonly createdAt: string, readonly updatedAt: string, readonly lastLogin: string | null, readonly user_id: string } } };
 
 export type LogoutMutationVariables = Exact<{ [key: string]: never; }>;
 
@@ -2813,11 +2813,11 @@ export type ListDeploymentsQuery = { readonly deployments: { readonly total: num
 
 export type PageFragment = { readonly has_more: boolean, readonly next_cursor: string | null };
 
-export type UserFragment = { readonly resourceVersion: number, readonly email: string, readonly username: string, readonly fullName: string | null, readonly authProvider: string, readonly avatarUrl: string | null, readonly bio: string | null, readonly timezone: string | null, readonly locale: string | null, readonly defaultWorkspaceId: string | null, readonly isActive: boolean, readonly isVerified: boolean, readonly roles: ReadonlyArray<string>, readonly preferences: Record<string, unknown>, readonly settings: Record<string, unknown>, readonly createdAt: string, readonly updatedAt: string, readonly lastLogin: string | null, readonly user_id: string };
+export type UserFragment = { readonly resourceVersion: number, readonly email: string | null, readonly username: string, readonly fullName: string | null, readonly authProvider: string, readonly avatarUrl: string | null, readonly bio: string | null, readonly timezone: string | null, readonly locale: string | null, readonly defaultWorkspaceId: string | null, readonly isActive: boolean, readonly isVerified: boolean, readonly roles: ReadonlyArray<string>, readonly preferences: Record<string, unknown>, readonly settings: Record<string, unknown>, readonly createdAt: string, readonly updatedAt: string, readonly lastLogin: string | null, readonly user_id: string };
 
 export type WorkspaceFragment = { readonly resourceVersion: number, readonly name: string, readonly description: string | null, readonly ownerId: string | null, readonly subscriptionPlanId: string, readonly region: string, readonly storageBucket: string, readonly bucketStatus: string, readonly isActive: boolean, readonly tags: ReadonlyArray<string>, readonly createdAt: string, readonly updatedAt: string, readonly workspace_id: string };
 
-export type WorkspaceMemberFragment = { readonly resourceVersion: number, readonly workspaceId: string, readonly userId: string, readonly orgId: string, readonly role: string, readonly username: string, readonly email: string, readonly fullName: string | null, readonly avatarUrl: string | null, readonly addedBy: string | null, readonly createdAt: string, readonly updatedAt: string };
+export type WorkspaceMemberFragment = { readonly resourceVersion: number, readonly workspaceId: string, readonly userId: string, readonly orgId: string, readonly role: string, readonly username: string, readonly email: string | null, readonly fullName: string | null, readonly avatarUrl: string | null, readonly addedBy: string | null, readonly createdAt: string, readonly updatedAt: string };
 
 export type IdentityProviderFragment = { readonly resourceVersion: number, readonly orgId: string, readonly name: string, readonly protocol: string, readonly verifiedDomains: ReadonlyArray<string>, readonly groupAttribute: string, readonly defaultRoleId: string, readonly autoCreateUsers: boolean, readonly autoUpdateProfile: boolean, readonly isActive: boolean, readonly createdAt: string, readonly updatedAt: string, readonly createdBy: string | null, readonly idp_id: string, readonly samlConfig: { readonly entityId: string | null, readonly ssoUrl: string | null, readonly sloUrl: string | null, readonly certificate: string | null, readonly signAuthnRequests: boolean, readonly nameIdFormat: string | null } | null, readonly oidcConfig: { readonly clientId: string | null, readonly clientSecretRef: string | null, readonly discoveryUrl: string | null, readonly scopes: ReadonlyArray<string> } | null, readonly groupMappings: ReadonlyArray<{ readonly group: string, readonly roleId: string, readonly workspaceId: string | null }> };
 
@@ -3191,7 +3191,7 @@ export type FinishSamlSignInMutationVariables = Exact<{
 }>;
 
 
-export type FinishSamlSignInMutation = { readonly finishSamlSignIn: { readonly accessToken: string | null, readonly refreshToken: string | null, readonly tokenType: string | null, readonly expiresIn: number | null, readonly redirectTo: string | null, readonly user: { readonly resourceVersion: number, readonly email: string, readonly username: string, readonly fullName: string | null, readonly authProvider: string, readonly avatarUrl: string | null, readonly bio: string | null, readonly timezone: string | null, readonly locale: string | null, readonly defaultWorkspaceId: string | null, readonly isActive: boolean, readonly isVerified: boolean, readonly roles: ReadonlyArray<string>, readonly preferences: Record<string, unknown>, readonly settings: Record<string, unknown>, readonly createdAt: string, readonly updatedAt: string, readonly lastLogin: string | null, readonly user_id: string } | null } };
+export type FinishSamlSignInMutation = { readonly finishSamlSignIn: { readonly accessToken: string | null, readonly refreshToken: string | null, readonly tokenType: string | null, readonly expiresIn: number | null, readonly redirectTo: string | null, readonly user: { readonly resourceVersion: number, readonly email: string | null, readonly username: string, readonly fullName: string | null, readonly authProvider: string, readonly avatarUrl: string | null, readonly bio: string | null, readonly timezone: string | null, readonly locale: string | null, readonly defaultWorkspaceId: string | null, readonly isActive: boolean, readonly isVerified: boolean, readonly roles: ReadonlyArray<string>, readonly preferences: Record<string, unknown>, readonly settings: Record<string, unknown>, readonly createdAt: string, readonly updatedAt: string, readonly lastLogin: string | null, readonly user_id: string } | null } };
 
 export type FinishOidcSignInMutationVariables = Exact<{
   code: string;
@@ -3200,7 +3200,7 @@ export type FinishOidcSignInMutationVariables = Exact<{
 }>;
 
 
-export type FinishOidcSignInMutation = { readonly finishOidcSignIn: { readonly accessToken: string | null, readonly refreshToken: string | null, readonly tokenType: string | null, readonly expiresIn: number | null, readonly redirectTo: string | null, readonly user: { readonly resourceVersion: number, readonly email: string, readonly username: string, readonly fullName: string | null, readonly authProvider: string, readonly avatarUrl: string | null, readonly bio: string | null, readonly timezone: string | null, readonly locale: string | null, readonly defaultWorkspaceId: string | null, readonly isActive: boolean, readonly isVerified: boolean, readonly roles: ReadonlyArray<string>, readonly preferences: Record<string, unknown>, readonly settings: Record<string, unknown>, readonly createdAt: string, readonly updatedAt: string, readonly lastLogin: string | null, readonly user_id: string } | null } };
+export type FinishOidcSignInMutation = { readonly finishOidcSignIn: { readonly accessToken: string | null, readonly refreshToken: string | null, readonly tokenType: string | null, readonly expiresIn: number | null, readonly redirectTo: string | null, readonly user: { readonly resourceVersion: number, readonly email: string | null, readonly username: string, readonly fullName: string | null, readonly authProvider: string, readonly avatarUrl: string | null, readonly bio: string | null, readonly timezone: string | null, readonly locale: string | null, readonly defaultWorkspaceId: string | null, readonly isActive: boolean, readonly isVerified: boolean, readonly roles: ReadonlyArray<string>, readonly preferences: Record<string, unknown>, readonly settings: Record<string, unknown>, readonly createdAt: string, readonly updatedAt: string, readonly lastLogin: string | null, readonly user_id: string } | null } };
 
 export type WorkspaceEventFragment = { readonly type: string, readonly orgId: string, readonly workspaceId: string | null, readonly resourceType: string, readonly resourceId: string, readonly data: Record<string, unknown>, readonly timestamp: string, readonly traceId: string | null, readonly event_id: string, readonly actor: { readonly principalType: string, readonly principalId: string | null, readonly username: string | null } };
 
@@ -3462,19 +3462,19 @@ export type ListUsersQueryVariables = Exact<{
 }>;
 
 
-export type ListUsersQuery = { readonly users: { readonly total: number, readonly pageInfo: { readonly has_more: boolean, readonly next_cursor: string | null }, readonly users: ReadonlyArray<{ readonly resourceVersion: number, readonly email: string, readonly username: string, readonly fullName: string | null, readonly authProvider: string, readonly avatarUrl: string | null, readonly bio: string | null, readonly timezone: string | null, readonly locale: string | null, readonly defaultWorkspaceId: string | null, readonly isActive: boolean, readonly isVerified: boolean, readonly roles: ReadonlyArray<string>, readonly preferences: Record<string, unknown>, readonly settings: Record<string, unknown>, readonly createdAt: string, readonly updatedAt: string, readonly lastLogin: string | null, readonly user_id: string }> } };
+export type ListUsersQuery = { readonly users: { readonly total: number, readonly pageInfo: { readonly has_more: boolean, readonly next_cursor: string | null }, readonly users: ReadonlyArray<{ readonly resourceVersion: number, readonly email: string | null, readonly username: string, readonly fullName: string | null, readonly authProvider: string, readonly avatarUrl: string | null, readonly bio: string | null, readonly timezone: string | null, readonly locale: string | null, readonly defaultWorkspaceId: string | null, readonly isActive: boolean, readonly isVerified: boolean, readonly roles: ReadonlyArray<string>, readonly preferences: Record<string, unknown>, readonly settings: Record<string, unknown>, readonly createdAt: string, readonly updatedAt: string, readonly lastLogin: string | null, readonly user_id: string }> } };
 
 export type CreateUserMutationVariables = Exact<{
   body: CreateUserInput;
 }>;
 
 
-export type CreateUserMutation = { readonly createUser: { readonly resourceVersion: number, readonly email: string, readonly username: string, readonly fullName: string | null, readonly authProvider: string, readonly avatarUrl: string | null, readonly bio: string | null, readonly timezone: string | null, readonly locale: string | null, readonly defaultWorkspaceId: string | null, readonly isActive: boolean, readonly isVerified: boolean, readonly roles: ReadonlyArray<string>, readonly preferences: Record<string, unknown>, readonly settings: Record<string, unknown>, readonly createdAt: string, readonly updatedAt: string, readonly lastLogin: string | null, readonly user_id: string } };
+export type CreateUserMutation = { readonly createUser: { readonly resourceVersion: number, readonly email: string | null, readonly username: string, readonly fullName: string | null, readonly authProvider: string, readonly avatarUrl: string | null, readonly bio: string | null, readonly timezone: string | null, readonly locale: string | null, readonly defaultWorkspaceId: string | null, readonly isActive: boolean, readonly isVerified: boolean, readonly roles: ReadonlyArray<string>, readonly preferences: Record<string, unknown>, readonly settings: Record<string, unknown>, readonly createdAt: string, readonly updatedAt: string, readonly lastLogin: string | null, readonly user_id: string } };
 
 export type GetCurrentUserQueryVariables = Exact<{ [key: string]: never; }>;
 
 
-export type GetCurrentUserQuery = { readonly me: { readonly resourceVersion: number, readonly email: string, readonly username: string, readonly fullName: string | null, readonly authProvider: string, readonly avatarUrl: string | null, readonly bio: string | null, readonly timezone: string | null, readonly locale: string | null, readonly defaultWorkspaceId: string | null, readonly isActive: boolean, readonly isVerified: boolean, readonly roles: ReadonlyArray<string>, readonly preferences: Record<string, unknown>, readonly settings: Record<string, unknown>, readonly createdAt: string, readonly updatedAt: string, readonly lastLogin: string | null, readonly user_id: string } };
+export type GetCurrentUserQuery = { readonly me: { readonly resourceVersion: number, readonly email: string | null, readonly username: string, readonly fullName: string | null, readonly authProvider: string, readonly avatarUrl: string | null, readonly bio: string | null, readonly timezone: string | null, readonly locale: string | null, readonly defaultWorkspaceId: string | null, readonly isActive: boolean, readonly isVerified: boolean, readonly roles: ReadonlyArray<string>, readonly preferences: Record<string, unknown>, readonly settings: Record<string, unknown>, readonly createdAt: string, readonly updatedAt: string, readonly lastLogin: string | null, readonly user_id: string } };
 
 export type GetUserQueryVariables = Exact<{
   user_id: string;
@@ -3482,7 +3482,7 @@ export type GetUserQueryVariables = Exact<{
 }>;
 
 
-export type GetUserQuery = { readonly user: { readonly resourceVersion: number, readonly email: string, readonly username: string, readonly fullName: string | null, readonly authProvider: string, readonly avatarUrl: string | null, readonly bio: string | null, readonly timezone: string | null, readonly locale: string | null, readonly defaultWorkspaceId: string | null, readonly isActive: boolean, readonly isVerified: boolean, readonly roles: ReadonlyArray<string>, readonly preferences: Record<string, unknown>, readonly settings: Record<string, unknown>, readonly createdAt: string, readonly updatedAt: string, readonly lastLogin: string | null, readonly user_id: string } };
+export type GetUserQuery = { readonly user: { readonly resourceVersion: number, readonly email: string | null, readonly username: string, readonly fullName: string | null, readonly authProvider: string, readonly avatarUrl: string | null, readonly bio: string | null, readonly timezone: string | null, readonly locale: string | null, readonly defaultWorkspaceId: string | null, readonly isActive: boolean, readonly isVerified: boolean, readonly roles: ReadonlyArray<string>, readonly preferences: Record<string, unknown>, readonly settings: Record<string, unknown>, readonly createdAt: string, readonly updatedAt: string, readonly lastLogin: string | null, readonly user_id: string } };
 
 export type UpdateUserMutationVariables = Exact<{
   user_id: string;
@@ -3490,7 +3490,7 @@ export type UpdateUserMutationVariables = Exact<{
 }>;
 
 
-export type UpdateUserMutation = { readonly updateUser: { readonly resourceVersion: number, readonly email: string, readonly username: string, readonly fullName: string | null, readonly authProvider: string, readonly avatarUrl: string | null, readonly bio: string | null, readonly timezone: string | null, readonly locale: string | null, readonly defaultWorkspaceId: string | null, readonly isActive: boolean, readonly isVerified: boolean, readonly roles: ReadonlyArray<string>, readonly preferences: Record<string, unknown>, readonly settings: Record<string, unknown>, readonly createdAt: string, readonly updatedAt: string, readonly lastLogin: string | null, readonly user_id: string } };
+export type UpdateUserMutation = { readonly updateUser: { readonly resourceVersion: number, readonly email: string | null, readonly username: string, readonly fullName: string | null, readonly authProvider: string, readonly avatarUrl: string | null, readonly bio: string | null, readonly timezone: string | null, readonly locale: string | null, readonly defaultWorkspaceId: string | null, readonly isActive: boolean, readonly isVerified: boolean, readonly roles: ReadonlyArray<string>, readonly preferences: Record<string, unknown>, readonly settings: Record<string, unknown>, readonly createdAt: string, readonly updatedAt: string, readonly lastLogin: string | null, readonly user_id: string } };
 
 export type DeleteUserMutationVariables = Exact<{
   user_id: string;
@@ -3504,7 +3504,7 @@ export type UpdatePreferencesMutationVariables = Exact<{
 }>;
 
 
-export type UpdatePreferencesMutation = { readonly updatePreferences: { readonly resourceVersion: number, readonly email: string, readonly username: string, readonly fullName: string | null, readonly authProvider: string, readonly avatarUrl: string | null, readonly bio: string | null, readonly timezone: string | null, readonly locale: string | null, readonly defaultWorkspaceId: string | null, readonly isActive: boolean, readonly isVerified: boolean, readonly roles: ReadonlyArray<string>, readonly preferences: Record<string, unknown>, readonly settings: Record<string, unknown>, readonly createdAt: string, readonly updatedAt: string, readonly lastLogin: string | null, readonly user_id: string } };
+export type UpdatePreferencesMutation = { readonly updatePreferences: { readonly resourceVersion: number, readonly email: string | null, readonly username: string, readonly fullName: string | null, readonly authProvider: string, readonly avatarUrl: string | null, readonly bio: string | null, readonly timezone: string | null, readonly locale: string | null, readonly defaultWorkspaceId: string | null, readonly isActive: boolean, readonly isVerified: boolean, readonly roles: ReadonlyArray<string>, readonly preferences: Record<string, unknown>, readonly settings: Record<string, unknown>, readonly createdAt: string, readonly updatedAt: string, readonly lastLogin: string | null, readonly user_id: string } };
 
 export type ListWorkspacesQueryVariables = Exact<{
   org_id: string;
@@ -3555,7 +3555,7 @@ export type ListWorkspaceMembersQueryVariables = Exact<{
 }>;
 
 
-export type ListWorkspaceMembersQuery = { readonly workspaceMembers: { readonly total: number, readonly members: ReadonlyArray<{ readonly resourceVersion: number, readonly workspaceId: string, readonly userId: string, readonly orgId: string, readonly role: string, readonly username: string, readonly email: string, readonly fullName: string | null, readonly avatarUrl: string | null, readonly addedBy: string | null, readonly createdAt: string, readonly updatedAt: string }> } };
+export type ListWorkspaceMembersQuery = { readonly workspaceMembers: { readonly total: number, readonly members: ReadonlyArray<{ readonly resourceVersion: number, readonly workspaceId: string, readonly userId: string, readonly orgId: string, readonly role: string, readonly username: string, readonly email: string | null, readonly fullName: string | null, readonly avatarUrl: string | null, readonly addedBy: string | null, readonly createdAt: string, readonly updatedAt: string }> } };
 
 export type AddWorkspaceMemberMutationVariables = Exact<{
   org_id: string;
@@ -3564,7 +3564,7 @@ export type AddWorkspaceMemberMutationVariables = Exact<{
 }>;
 
 
-export type AddWorkspaceMemberMutation = { readonly addWorkspaceMember: { readonly resourceVersion: number, readonly workspaceId: string, readonly userId: string, readonly orgId: string, readonly role: string, readonly username: string, readonly email: string, readonly fullName: string | null, readonly avatarUrl: string | null, readonly addedBy: string | null, readonly createdAt: string, readonly updatedAt: string } };
+export type AddWorkspaceMemberMutation = { readonly addWorkspaceMember: { readonly resourceVersion: number, readonly workspaceId: string, readonly userId: string, readonly orgId: string, readonly role: string, readonly username: string, readonly email: string | null, readonly fullName: string | null, readonly avatarUrl: string | null, readonly addedBy: string | null, readonly createdAt: string, readonly updatedAt: string } };
 
 export type UpdateWorkspaceMemberMutationVariables = Exact<{
   org_id: string;
@@ -3574,7 +3574,7 @@ export type UpdateWorkspaceMemberMutationVariables = Exact<{
 }>;
 
 
-export type UpdateWorkspaceMemberMutation = { readonly updateWorkspaceMember: { readonly resourceVersion: number, readonly workspaceId: string, readonly userId: string, readonly orgId: string, readonly role: string, readonly username: string, readonly email: string, readonly fullName: string | null, readonly avatarUrl: string | null, readonly addedBy: string | null, readonly createdAt: string, readonly updatedAt: string } };
+export type UpdateWorkspaceMemberMutation = { readonly updateWorkspaceMember: { readonly resourceVersion: number, readonly workspaceId: string, readonly userId: string, readonly orgId: string, readonly role: string, readonly username: string, readonly email: string | null, readonly fullName: string | null, readonly avatarUrl: string | null, readonly addedBy: string | null, readonly createdAt: string, readonly updatedAt: string } };
 
 export type RemoveWorkspaceMemberMutationVariables = Exact<{
   org_id: string;

@@ -19,6 +19,8 @@ interface DefaultNamespace {
 
 interface OrganizationAccess {
   role: Role | null;
+  /** The member has never used the organization. */
+  isUnused: boolean;
 }
 
 interface WorkspaceAccess {
@@ -30,6 +32,8 @@ interface WorkspaceAccess {
 
 const ORGANIZATION_ROLE = `select m.role from organization_members m join organizations o on o.id = m.org_id
   where m.org_id = $1 and m.user_id = $2 and o.deleted_at is null`;
+const ORGANIZATION_ACCESS = ORGANIZATION_ROLE.replace('m.role', 'm.role, m.used_at is null as "isUnused"');
+const USE = `update organization_members set used_at = now() where org_id = $1 and user_id = $2 and used_at is null`;
 const WENT_WITH = `select 1 from organization_members m join organizations o on o.id = m.org_id
   where m.org_id = $1 and m.user_id = $2 and o.deleted_at is not null`;
 const WORKSPACE_ROLE = `select w.deleted_at is null as exists,
@@ -47,8 +51,10 @@ const partById = (part: PlacePart) =>
 
 // the same queries for many keys at once, as for the rows of a list: one statement for all
 const ORGANIZATION_ROLE_OF_KEY = ORGANIZATION_ROLE.replace('$1', 'k.org_id').replace('$2', 'k.user_id');
-const ORGANIZATION_ROLES = `select (${ORGANIZATION_ROLE_OF_KEY}) as role
-  from unnest($1::text[], $2::text[]) with ordinality k(org_id, user_id, at) order by k.at`;
+const ORGANIZATION_ACCESSES = `select r.*
+  from unnest($1::text[], $2::text[]) with ordinality k(org_id, user_id, at)
+  left join lateral (${ORGANIZATION_ACCESS.replace('$1', 'k.org_id').replace('$2', 'k.user_id')}) r on true
+  order by k.at`;
 const WORKSPACE_ROLE_OF_KEY = WORKSPACE_ROLE.replace('$1', 'k.org_id')
   .replace('$2', 'k.workspace_id')
   .replace('$3', 'k.user_id');
@@ -130,12 +136,12 @@ export class Access {
   ): Grant | Promise<Grant> {
     if (actor.principal.token)
       return this.requireToken(actor, permission, { orgId, ...place }).then(async () =>
-        this.#judge((await this.#organization(actor, orgId)).role, permission),
+        this.#requireOrganization(actor, await this.#organization(actor, orgId), orgId, permission),
       );
     const access = this.#organization(actor, orgId);
     return access instanceof Promise
-      ? access.then((a) => this.#judge(a.role, permission))
-      : this.#judge(access.role, permission);
+      ? access.then((a) => this.#requireOrganization(actor, a, orgId, permission))
+      : this.#requireOrganization(actor, access, orgId, permission);
   }
 
   /**
@@ -188,6 +194,14 @@ export class Access {
     const organization = await this.#organization(actor, orgId);
     const workspace = await this.#workspace(actor, orgId, workspaceId);
     return organization.role && workspace.exists ? effectiveRole(organization.role, workspace.role) : null;
+  }
+
+  /** Whether the caller sees the addresses of other members of an organization: everybody but its guests. */
+  seesAddresses(actor: Actor, orgId: string): boolean | Promise<boolean> {
+    if (isForeign(actor, orgId)) return false;
+    const isNoGuest = ({ role }: OrganizationAccess) => role !== null && atLeast(role, 'member');
+    const organization = this.#organization(actor, orgId);
+    return organization instanceof Promise ? organization.then(isNoGuest) : isNoGuest(organization);
   }
 
   /**
@@ -367,7 +381,7 @@ export class Access {
     const { userId } = actor.principal;
     if (this.#isUnproven(actor)) throw forbidden('account:verified', 'Confirm your e-mail address first.');
     // checked before the input is validated: an id that PostgreSQL would not even accept belongs to nothing
-    if (isUnstorable(orgId)) return { role: null };
+    if (isUnstorable(orgId)) return NO_ORGANIZATION;
     return this.#organizations.get(`${orgId} ${userId}`, () => this.#organizationLoads.load([orgId, userId]));
   }
 
@@ -380,8 +394,8 @@ export class Access {
   }
 
   async #readOrganizations(keys: readonly string[][]): Promise<OrganizationAccess[]> {
-    const rows = await this.#readEach<{ role: Role | null }>(keys, ORGANIZATION_ROLE, ORGANIZATION_ROLES);
-    return keys.map((_, index) => ({ role: rows[index]?.role ?? null }));
+    const rows = await this.#readEach<OrganizationAccess>(keys, ORGANIZATION_ACCESS, ORGANIZATION_ACCESSES);
+    return keys.map((_, index) => (rows[index]?.role ? rows[index] : NO_ORGANIZATION));
   }
 
   async #readWorkspaces(keys: readonly string[][]): Promise<WorkspaceAccess[]> {
@@ -416,9 +430,29 @@ export class Access {
     if (!organization.role) throw forbidden('organization:access');
     const { role } = organization;
     const workspace = this.#workspace(actor, orgId, workspaceId);
+    if (organization.isUnused)
+      return Promise.all([workspace, this.#use(actor, orgId)]).then(([w]) =>
+        judgeWorkspace(role, w, workspaceId, permission),
+      );
     return workspace instanceof Promise
       ? workspace.then((w) => judgeWorkspace(role, w, workspaceId, permission))
       : judgeWorkspace(role, workspace, workspaceId, permission);
+  }
+
+  #requireOrganization(
+    actor: Actor,
+    { role, isUnused }: OrganizationAccess,
+    orgId: string,
+    permission: Permission,
+  ): Grant | Promise<Grant> {
+    const grant = this.#judge(role, permission);
+    return isUnused ? this.#use(actor, orgId).then(() => grant) : grant;
+  }
+
+  /** Remembers that a member has used the organization: others see their address from then on. */
+  async #use({ principal: { userId } }: Actor, orgId: string): Promise<void> {
+    await this.#sql.write(USE, [orgId, userId]);
+    this.organizationChanged(orgId, userId);
   }
 
   #judge(role: Role | null, permission: Permission): Grant {
@@ -435,6 +469,8 @@ export class Access {
   }
 }
 
+const NO_ORGANIZATION: OrganizationAccess = { role: null, isUnused: false };
+
 /** Those about somebody without a role, in no place. */
 const NO_FACTS = '- - -';
 
@@ -443,7 +479,8 @@ function accessOf(facts: string): { organization: OrganizationAccess; workspace:
   const [inOrganization = '-', inWorkspace = '-', exists = '-'] = facts.split(' ');
   const roleOf = (word: string) => (word === '-' ? null : (word as Role));
   return {
-    organization: { role: roleOf(inOrganization) },
+    // a reader of events has used it
+    organization: { role: roleOf(inOrganization), isUnused: false },
     workspace: { exists: exists === 'true', role: roleOf(inWorkspace) },
   };
 }

@@ -13,6 +13,7 @@ export type RevocationReason =
   | 'password_reset'
   | 'password_changed'
   | 'address_confirmed'
+  | 'identity_linked'
   | 'refresh_token_reuse';
 
 /** The tokens to revoke. */

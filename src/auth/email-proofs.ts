@@ -2,9 +2,9 @@ import type { Caller } from '../access/caller.ts';
 import { revokeTokens } from '../api-tokens/api-token.revocation.ts';
 import { alreadyExists, unauthenticated } from '../core/errors.ts';
 import { brokenUnique, type Tx } from '../data/changes.ts';
-import { removeUnprovenLinks } from '../identity-providers/unproven-links.ts';
 import type { AuthDeps } from './auth.service.ts';
 import { type UsedEmailToken, useEmailToken } from './email-tokens.ts';
+import { holdAddress } from './held-addresses.ts';
 
 /**
  * Verifies addresses with mailed links: the address that an account was created with, or the one that it changes to.
@@ -18,10 +18,12 @@ export class EmailProofs {
   }
 
   /**
-   * Uses up the token of a link. The first proof of an address revokes the API tokens that were created before, and
-   * ends links to identity providers without proof: perhaps somebody else had registered the address. A caller who is
-   * signed in to the account at that moment has both the account and the address, and keeps them. Sessions stay:
-   * whoever has the password could sign in again. The way to take an account back is to reset its password.
+   * Uses up the token of a link. The first proof of an address revokes the API tokens that were created before:
+   * perhaps somebody else had registered the address. A caller who is signed in to the account at that moment has both
+   * the account and the address, and keeps them. Sessions stay: whoever has the password could sign in again. The way
+   * to take an account back is to reset its password. An account that does not hold its address, because only an
+   * identity provider says it, gets it from somebody who is signed in; a link alone proves it for that account, and
+   * leads nobody else there.
    * @throws AUTHENTICATION_FAILED for a token that is unknown, used or expired, RESOURCE_ALREADY_EXISTS when another
    * account has taken the address meanwhile
    */
@@ -43,12 +45,12 @@ export class EmailProofs {
     const { authentication, mail } = this.#deps;
     const before = await tx.lock('users', { id: userId }, 'no key update', unauthenticated);
     const isChange = purpose === 'change_email';
+    const isTheirs = caller.principal?.type === 'user' && caller.principal.userId === userId;
     const address = isChange ? { email, emailKey: email.toLowerCase() } : {};
     tx.update('users', { id: userId }, { ...address, isVerified: true });
-    const isTheirs = caller.principal?.type === 'user' && caller.principal.userId === userId;
+    if (!isChange && isTheirs && before.emailKey === null) await holdAddress(tx, userId, email);
     // nobody has proven this address before
     const endsTokens = (isChange || !before.isVerified) && !isTheirs;
-    if (!before.isVerified && !isTheirs) removeUnprovenLinks(tx, { id: userId, email });
     const revoked = endsTokens ? await revokeTokens(tx, authentication, { userId }, 'address_confirmed') : 0;
     tx.audit({
       action: 'update',

@@ -24,6 +24,14 @@ export function issueEmailToken(tx: Tx, user: { id: string; email: string }, pur
   return token;
 }
 
+/** Whether a link for a purpose was mailed to a user that still works. */
+export async function hasLiveEmailToken(db: Asked, userId: string, purpose: EmailPurpose): Promise<boolean> {
+  const live = await db.query(statement`
+    select 1 from email_tokens t join users u on u.id = t.user_id and u.email = t.email
+    where t.user_id = ${userId} and t.purpose = ${purpose} and t.used_at is null and t.expires_at > now() limit 1`);
+  return live.length > 0;
+}
+
 /** A mailed token and what it proves. */
 export interface UsedEmailToken {
   userId: string;

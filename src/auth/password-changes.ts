@@ -5,7 +5,6 @@ import { livingTokensOf } from '../api-tokens/living-tokens.ts';
 import { unauthenticated } from '../core/errors.ts';
 import type { Tx } from '../data/changes.ts';
 import type { User } from '../generated/prisma/client.ts';
-import { removeUnprovenLinks } from '../identity-providers/unproven-links.ts';
 import type { AuthDeps } from './auth.service.ts';
 import { findEmailToken, useEmailToken } from './email-tokens.ts';
 import { Lockout } from './lockout.ts';
@@ -35,8 +34,7 @@ export class PasswordChanges {
 
   /**
    * Sets a new password and ends all sessions. API tokens stay unless `revokeTokens`. If the address was never verified
-   * before, they are always revoked, and links to identity providers without proof end: somebody else may have created
-   * them.
+   * before, they are always revoked: somebody else may have created them.
    * @throws AUTHENTICATION_FAILED for a token that is unknown, used or expired
    */
   async reset(
@@ -59,7 +57,6 @@ export class PasswordChanges {
       const user = await tx.lock('users', { id: used.userId }, 'no key update', unauthenticated);
       // whoever has the link has the address, so it is verified too
       tx.update('users', { id: user.id }, { passwordHash, isVerified: true });
-      if (!user.isVerified) removeUnprovenLinks(tx, user);
       await this.#end(tx, user, 'password_reset', {
         orgId: null,
         revokesTokens: isAsked === true || !user.isVerified,

@@ -13,6 +13,8 @@ import type { MailBudgets } from './mail-budgets.ts';
 interface Request {
   email: string;
   purpose: 'verify_email' | 'reset_password';
+  /** Who asks, if somebody is signed in. */
+  userId?: string;
 }
 
 interface RequestedMailsDeps {
@@ -43,19 +45,25 @@ export class RequestedMails {
   }
 
   /**
-   * Mails a new link if an active account has the address and needs one.
+   * Mails a new link if an active account holds the address and needs one; to who is signed in, also if their account
+   * has the address without holding it.
    * @throws RATE_LIMIT_EXCEEDED when the client asks too often. Too many requests for one address are ignored silently.
    */
   async request(caller: Caller, email: string, purpose: Request['purpose']): Promise<void> {
     await this.#byClient.demand(caller.request.ip);
     if ((await this.#byAddress.take(email.toLowerCase())) > 0) return;
     if (!(await this.#deps.mailBudgets.isGranted(caller, { to: email }))) return;
-    await this.#deps.changes.run(caller, async (tx) => tx.enqueue(this.#answer, { email, purpose }));
+    const userId = caller.principal?.type === 'user' ? caller.principal.userId : undefined;
+    await this.#deps.changes.run(caller, async (tx) =>
+      tx.enqueue(this.#answer, { email, purpose, ...(userId ? { userId } : {}) }),
+    );
   }
 
-  async #prepare({ email, purpose }: Request): Promise<void> {
+  async #prepare({ email, purpose, userId }: Request): Promise<void> {
     const { prisma, changes, mail } = this.#deps;
-    const user = await prisma.user.findUnique({ where: { emailKey: email.toLowerCase() } });
+    const emailKey = email.toLowerCase();
+    const own = userId && purpose === 'verify_email' ? await prisma.user.findUnique({ where: { id: userId } }) : null;
+    const user = own?.email.toLowerCase() === emailKey ? own : await prisma.user.findUnique({ where: { emailKey } });
     if (!user?.isActive || (purpose === 'verify_email' && user.isVerified)) return;
     await changes.run(systemCaller('requested mail'), async (tx) => {
       const token = issueEmailToken(tx, user, purpose);

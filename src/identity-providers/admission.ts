@@ -26,13 +26,16 @@ export interface KnownAccount {
 }
 
 /** Why an account may be linked to an identity without anybody's help. */
-export type LinkReason = 'proven_domain' | 'verified_email';
+export type LinkReason = 'proven_domain' | 'verified_email' | 'managed_account';
 
-/** What becomes of somebody whom a provider vouches for. */
+/**
+ * What becomes of somebody whom a provider vouches for. `isProven`: the organization has proven the domain of the
+ * account's address, so that this sign-in proves the address.
+ */
 export type Admission =
   | { kind: 'refused'; reason: RefusalReason; account: KnownAccount | null }
-  | { kind: 'linked'; account: KnownAccount }
-  | { kind: 'link'; account: KnownAccount; why: LinkReason }
+  | { kind: 'linked'; account: KnownAccount; isProven: boolean }
+  | { kind: 'link'; account: KnownAccount; why: LinkReason; isProven: boolean }
   | { kind: 'create'; email: string; isProven: boolean };
 
 const account = (condition: string) => `select u.id, u.email, u.username, u.full_name as "fullName",
@@ -45,6 +48,9 @@ const BY_SUBJECT = account(
   'u.id = (select l.user_id from identity_links l where l.identity_provider_id = $1 and l.subject = $3)',
 );
 const BY_EMAIL = account('u.email_key = $3');
+/** Of the accounts with an address that they do not hold, that of the organization. */
+const OWN_BY_EMAIL = `${account('u.email_key is null and lower(u.email) = $3 and u.home_org_id = $2')}
+  and m.role is not null and u.deactivated_at is null order by u.id limit 1`;
 export const ACCOUNT_BY_ID = account('u.id = $3');
 
 /**
@@ -54,30 +60,67 @@ export const ACCOUNT_BY_ID = account('u.id = $3');
 export async function admissionOf(db: Asked, provider: ProviderRow, identity: VerifiedIdentity): Promise<Admission> {
   const { id, orgId } = provider;
   if (!provider.isActive) return refused('provider_disabled');
-  const [linked] = await db.query<KnownAccount>({ text: BY_SUBJECT, values: [id, orgId, identity.subject] });
-  if (linked) return refusalOf(provider, linked) ?? { kind: 'linked', account: linked };
   const { email } = identity;
   const domain = email !== null && isAddress(email) ? domainOfEmail(email) : null;
-  if (email === null || domain === null) return refused('email_missing');
-  const [known] = await db.query<KnownAccount>({ text: BY_EMAIL, values: [id, orgId, email.toLowerCase()] });
-  const claim = await findRow(db, 'identity_provider_domains', { domain, orgId });
+  const claim = domain === null ? null : await findRow(db, 'identity_provider_domains', { domain, orgId });
   const isProven = claim?.state === 'proven';
-  const isClaimed = claim?.identityProviderId === id;
-  if (!known) {
-    if (!provider.autoCreateUsers) return refused('account_not_linked');
-    return isClaimed ? { kind: 'create', email, isProven } : refused('domain_not_claimed');
+  const [linked] = await db.query<KnownAccount>({ text: BY_SUBJECT, values: [id, orgId, identity.subject] });
+  if (linked) {
+    const isSame = email?.toLowerCase() === linked.email.toLowerCase();
+    return refusalOf(provider, linked) ?? { kind: 'linked', account: linked, isProven: isProven && isSame };
   }
+  if (email === null || domain === null) return refused('email_missing');
+  const isClaimed = claim?.identityProviderId === id;
+  const known = await accountOf(db, provider, { email, isProven });
+  if (known) return admissionAs(db, provider, identity, known, { isClaimed, isProven });
+  if (!provider.autoCreateUsers) return refused('account_not_linked');
+  return isClaimed ? { kind: 'create', email, isProven } : refused('domain_not_claimed');
+}
+
+/**
+ * The account that an address stands for at a provider: the one that holds the address, or one of the organization that
+ * has the address without holding it. An account that only claims the address, and that the provider cannot be sure
+ * of, stands for nobody: it neither blocks the sign-in of whoever has the address, nor gets it.
+ */
+async function accountOf(
+  db: Asked,
+  provider: ProviderRow,
+  { email, isProven }: { email: string; isProven: boolean },
+): Promise<KnownAccount | null> {
+  const { id, orgId } = provider;
+  const values = [id, orgId, email.toLowerCase()];
+  const [holder] = await db.query<KnownAccount>({ text: BY_EMAIL, values });
+  if (holder?.isVerified) return holder;
+  const isTrusted = holder && holder.role !== null && (isProven || (await isManaged(db, holder, orgId)));
+  if (isTrusted) return holder;
+  const [own] = await db.query<KnownAccount>({ text: OWN_BY_EMAIL, values });
+  return own ?? null;
+}
+
+async function admissionAs(
+  db: Asked,
+  provider: ProviderRow,
+  identity: VerifiedIdentity,
+  known: KnownAccount,
+  { isClaimed, isProven }: { isClaimed: boolean; isProven: boolean },
+): Promise<Admission> {
+  const { orgId } = provider;
   const refusal = refusalOf(provider, known);
   if (refusal) return refusal;
   // another sign-in of the same identity has linked it since the look for its subject
-  if (known.subject === identity.subject) return { kind: 'linked', account: known };
+  if (known.subject === identity.subject) return { kind: 'linked', account: known, isProven };
   if (known.subject !== null) return refused('already_linked', known);
-  if (isProven) return { kind: 'link', account: known, why: 'proven_domain' };
+  const link = (why: LinkReason): Admission => ({ kind: 'link', account: known, why, isProven });
+  if (isProven) return link('proven_domain');
+  if (isClaimed && !known.isVerified && (await isManaged(db, known, orgId))) return link('managed_account');
   const isVerified = isClaimed && identity.emailVerified && known.isVerified;
-  if (isVerified && !(await belongsElsewhere(db, known, orgId)))
-    return { kind: 'link', account: known, why: 'verified_email' };
+  if (isVerified && !(await belongsElsewhere(db, known, orgId))) return link('verified_email');
   return refused('proof_required', known);
 }
+
+/** Whether an account is an organization's alone: it manages the account, which belongs to no other organization. */
+const isManaged = async (db: Asked, account: KnownAccount, orgId: string): Promise<boolean> =>
+  account.homeOrgId === orgId && !(await belongsElsewhere(db, account, orgId));
 
 const refused = (reason: RefusalReason, of: KnownAccount | null = null): Admission => ({
   kind: 'refused',

@@ -4,7 +4,8 @@ import type { Caller } from '../access/caller.ts';
 import { randomToken, tokenHash } from '../access/random-token.ts';
 import type { AccountMail } from '../auth/account-mail.ts';
 import type { SignIn } from '../auth/auth.service.ts';
-import { issueEmailToken } from '../auth/email-tokens.ts';
+import { hasLiveEmailToken, issueEmailToken } from '../auth/email-tokens.ts';
+import { endUnprovenAccess, holdAddress, releaseAddress } from '../auth/held-addresses.ts';
 import type { SessionOrigin, Sessions } from '../auth/sessions.ts';
 import type { Config } from '../config.ts';
 import { type ApiError, forbidden, unauthenticated } from '../core/errors.ts';
@@ -168,8 +169,10 @@ export class FederatedSignIn {
           signedIn,
           async (tx): Promise<{ done: Result } | { isHeld: true }> => {
             const admitted = await this.#account(tx, signedIn, provider, identity);
-            // the account is there, and so is the mail that proves its address
-            if (config.requireVerifiedEmail && !admitted.isVerified) return { isHeld: true };
+            if (config.requireVerifiedEmail && !admitted.isVerified) {
+              await this.#askForProof(tx, admitted.userId);
+              return { isHeld: true };
+            }
             tx.write(statement`update users set last_login = now() where id = ${admitted.userId}`);
             return { done: await finish(tx, admitted) };
           },
@@ -233,6 +236,7 @@ export class FederatedSignIn {
         metadata.fields = Object.keys(news);
       }
     }
+    if (admission.kind !== 'create') Object.assign(metadata, await this.#proven(tx, admission));
     if (admission.kind === 'linked')
       tx.update('identity_links', { identityProviderId: id, userId }, { lastSignInAt: new Date() });
     else {
@@ -241,8 +245,23 @@ export class FederatedSignIn {
     }
     const roles = await applyRoles(tx, access, { provider, userId, plans: now });
     if (roles.length > 0) metadata.roles = roles;
-    const isVerified = admission.kind === 'create' ? admission.isProven : admission.account.isVerified;
+    const isVerified = admission.isProven || (admission.kind !== 'create' && admission.account.isVerified);
     return { userId, isVerified, metadata };
+  }
+
+  /**
+   * What a sign-in to an account that nobody has proven the address of means for it. Whoever registered it may be
+   * somebody else: the first link ends all that leads there. @returns what the record says of it
+   */
+  async #proven(tx: Tx, admission: Extract<Admission, { kind: 'linked' | 'link' }>): Promise<object> {
+    const { kind, isProven, account } = admission;
+    if (account.isVerified) return {};
+    const ended = kind === 'link' ? await endUnprovenAccess(tx, this.#deps, account.id) : null;
+    if (isProven) {
+      tx.update('users', { id: account.id }, { isVerified: true });
+      await holdAddress(tx, account.id, account.email);
+    } else if (kind === 'link') releaseAddress(tx, account.id);
+    return ended ? { password_removed: true, tokens_revoked: ended.tokensRevoked } : {};
   }
 
   #link(
@@ -278,12 +297,13 @@ export class FederatedSignIn {
     identity: VerifiedIdentity,
     { email, isProven }: Extract<Admission, { kind: 'create' }>,
   ): Promise<string> {
-    const { access, mail, config } = this.#deps;
+    const { access } = this.#deps;
     const username = await freeUsername(tx, identity, email);
     const user = { id: newId('user'), email, username };
+    // without a proof, the account has the address and does not hold it: whoever can read its mails may register
     tx.insert('users', {
       ...user,
-      emailKey: email.toLowerCase(),
+      emailKey: null,
       usernameKey: username.toLowerCase(),
       authProvider: protocol,
       homeOrgId: orgId,
@@ -292,11 +312,16 @@ export class FederatedSignIn {
     });
     signedIn.signedInAs = { userId: user.id, username };
     await joinOrganization(tx, access, { orgId, userId: user.id, role: asRole(defaultRoleId), addedBy: null });
+    if (isProven) await holdAddress(tx, user.id, email);
     tx.audit({ action: 'create', resourceType: 'user', resourceId: user.id, orgId });
-    // who follows it without a session ends links without proof: it is only sent where a sign-in waits for it
-    if (!isProven && config.requireVerifiedEmail)
-      mail.verification(tx, user, issueEmailToken(tx, user, 'verify_email'));
     return user.id;
+  }
+
+  /** Mails the link that a sign-in waits for, unless one that was mailed before still works. */
+  async #askForProof(tx: Tx, userId: string): Promise<void> {
+    if (await hasLiveEmailToken(tx, userId, 'verify_email')) return;
+    const user = await findRow(tx, 'users', { id: userId });
+    if (user) this.#deps.mail.verification(tx, user, issueEmailToken(tx, user, 'verify_email'));
   }
 }
 

@@ -11,7 +11,7 @@ const IdentityLink = builder.objectRef<LinkRow>('IdentityLink').implement({
     subject: t.exposeString('subject', { description: 'What the provider knows the user by.' }),
     userId: t.exposeID('userId', { description: 'The account.' }),
     reason: t.exposeString('reason', {
-      description: 'Why: `created`, `proven_domain`, `verified_email` or `administrator`.',
+      description: 'Why: `created`, `proven_domain`, `verified_email`, `managed_account` or `administrator`.',
     }),
     linkedBy: t.exposeID('linkedBy', { nullable: true, description: 'The administrator who linked them.' }),
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'Since when.' }),

@@ -1,6 +1,7 @@
 import type { Authentication } from '../access/authentication.ts';
 import type { Actor } from '../access/caller.ts';
 import type { Checked, OrganizationPlace } from '../access/checked-place.ts';
+import { endUnprovenAccess, holdAddress, releaseAddress, returnAddresses } from '../auth/held-addresses.ts';
 import type { Sessions } from '../auth/sessions.ts';
 import { alreadyExists, forbidden, notFound } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
@@ -42,7 +43,8 @@ export class IdentityLinks {
   }
 
   /**
-   * Links a member of the organization to an identity, without a proof of their address.
+   * Links a member of the organization to an identity, without a proof of their address. All that led to an account
+   * whose address was never proven ends: whoever registered it may be somebody else.
    * @throws RESOURCE_NOT_FOUND; FORBIDDEN for an account above the caller, of other organizations too, or that
    * administers the platform; RESOURCE_ALREADY_EXISTS for an identity or a user that is linked
    */
@@ -63,9 +65,10 @@ export class IdentityLinks {
           notFound('identity_provider', id),
         );
         if (!account?.role) throw notFound('user', userId);
-        await this.#demandAuthority(tx, actor, provider, account);
+        const isProven = await this.#demandAuthority(tx, actor, provider, account);
         await refuseLinked(tx, { id, userId, subject });
-        recordChange(tx, 'update', 'identity_provider', provider, { linked: userId });
+        const ended = account.isVerified ? {} : await this.#endBefore(tx, account, isProven);
+        recordChange(tx, 'update', 'identity_provider', provider, { linked: userId, ...ended });
         tx.announce({
           type: 'user.identity_linked',
           orgId: null,
@@ -97,6 +100,7 @@ export class IdentityLinks {
         notFound('identity_provider', id),
       );
       tx.remove('identity_links', { identityProviderId: id, userId }, () => notFound('user', userId));
+      returnAddresses(tx, [userId]);
       sessions.revokeOfProvider(tx, id, 'identity_unlinked', userId);
       tx.afterCommit(() => authentication.sessionsChanged());
       recordChange(tx, 'update', 'identity_provider', provider, { unlinked: userId });
@@ -104,8 +108,26 @@ export class IdentityLinks {
     });
   }
 
-  /** Whoever controls the provider signs in to the account from then on. @throws FORBIDDEN */
-  async #demandAuthority(tx: Tx, { principal }: Actor, { orgId }: ProviderRow, account: KnownAccount): Promise<void> {
+  async #endBefore(tx: Tx, { id, email }: KnownAccount, isProven: boolean): Promise<Record<string, unknown>> {
+    const { tokensRevoked } = await endUnprovenAccess(tx, this.#deps, id);
+    if (isProven) {
+      tx.update('users', { id }, { isVerified: true });
+      await holdAddress(tx, id, email);
+    } else releaseAddress(tx, id);
+    return { password_removed: true, tokens_revoked: tokensRevoked };
+  }
+
+  /**
+   * Whoever controls the provider signs in to the account from then on.
+   * @returns whether the organization has proven the domain of the account's address
+   * @throws FORBIDDEN
+   */
+  async #demandAuthority(
+    tx: Tx,
+    { principal }: Actor,
+    { orgId }: ProviderRow,
+    account: KnownAccount,
+  ): Promise<boolean> {
     const own = await findRow(tx, 'organization_members', { orgId, userId: principal.userId });
     if (!own || !atLeast(asRole(own.role), account.role!))
       throw refusal('You cannot link an account whose role is above your own.');
@@ -116,6 +138,7 @@ export class IdentityLinks {
       throw refusal(
         'The account belongs to other organizations too: prove the domain of its e-mail address first, if it is yours.',
       );
+    return claim !== null;
   }
 }
 

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Authentication } from '../access/authentication.ts';
 import type { Actor } from '../access/caller.ts';
 import type { Checked, OrganizationPlace } from '../access/checked-place.ts';
+import { returnAddresses } from '../auth/held-addresses.ts';
 import type { Sessions } from '../auth/sessions.ts';
 import { alreadyExists, forbidden, InputError, invalidInput, notFound, valueIssue } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
@@ -164,7 +165,14 @@ export class IdentityProviderService {
       await tx.lock('identity_providers', { id, orgId }, 'update', () => notFound('identity_provider', id));
       await tx.expectVersion({ table: 'identity_providers', key: { id } });
       this.#endSessions(tx, id, 'identity_provider_deleted');
+      const linked = await tx.query<{ userId: string }>(
+        statement`select user_id as "userId" from identity_links where identity_provider_id = ${id}`,
+      );
       tx.remove('identity_providers', { id });
+      returnAddresses(
+        tx,
+        linked.map(({ userId }) => userId),
+      );
       recordChange(tx, 'delete', 'identity_provider', { id, orgId });
       return true;
     });

@@ -80,7 +80,7 @@ const memberRules = (kind: 'organization_member' | 'workspace_member', where: st
         ...aMember,
         tone: ['info', 'normal'],
         title: () => `You were added to ${where}`,
-        message: ({ by }) => `${by} added you to ${where}.`,
+        message: ({ by }) => `${by} added you to ${where}. You may leave at any time.`,
         link,
       },
     ],
@@ -361,6 +361,18 @@ export const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
       title: () => 'There is a new way to sign in to your account',
       message: ({ facts }) =>
         `You can sign in with the identity provider ${quoted(facts.name)} from now on. ${NOT_YOU}`,
+      link: ownLink,
+    },
+  ],
+  [
+    'user.address_lost',
+    {
+      ...ofAccount,
+      tone: ['warning', 'high'],
+      title: () => 'Somebody else has proven the e-mail address of your account',
+      message: () =>
+        'You never confirmed the e-mail address of your account, and somebody else has proven that it is theirs. ' +
+        'Sign in with your user name from now on, and give your account an address of your own.',
       link: ownLink,
     },
   ],

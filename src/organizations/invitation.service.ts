@@ -21,6 +21,7 @@ import { statement } from '../data/writes.ts';
 import type { Invitation as InvitationRow } from '../generated/prisma/client.ts';
 import { acceptInvitation, deadInvitation, findPendingInvitation } from './invitation-token.ts';
 import { lockOrganization } from './membership.ts';
+import { addressShown } from './shown-addresses.ts';
 
 /** An invitation as its organization sees it: without the token, which is only in the mail. */
 export type Invitation = Omit<InvitationRow, 'tokenHash' | 'emailKey'>;
@@ -41,6 +42,9 @@ const LIFETIME_DAYS = 7;
 const expiry = () => new Date(Date.now() + LIFETIME_DAYS * 86_400_000);
 
 const STATUS = `case when t.status = 'pending' and t.expires_at <= now() then 'expired' else t.status end`;
+const SHOWN_MEMBER = `select u.id from organization_members m join users u on u.id = m.user_id
+  where m.org_id = $1 and (u.email_key = $2 or u.email_key is null and lower(u.email) = $2)
+    and u.deactivated_at is null and ${addressShown('m')} limit 1`;
 const columns = columnsOf(
   words(
     'id orgId email role workspaceId workspaceRole invitedBy createdAt updatedAt resourceVersion expiresAt acceptedAt',
@@ -154,7 +158,7 @@ export class InvitationService {
     const invitation = await findPendingInvitation(sql, tokenHash(token));
     if (!invitation) throw deadInvitation(path);
     const user = await findRow(sql, 'users', { id: userId });
-    if (user?.emailKey !== invitation.emailKey)
+    if (user?.email.toLowerCase() !== invitation.emailKey)
       throw invalidInput(path, 'the invitation was sent to another address: sign in with the account of that address');
     return changes.run(actor, (tx) => acceptInvitation(tx, access, invitation, user, deadInvitation(path)));
   }
@@ -218,12 +222,13 @@ function notPending({ id, status }: Pick<Invitation, 'id' | 'status'>) {
   return conflict('invitation', id, ending.reason, ending.message);
 }
 
-/** @throws RESOURCE_ALREADY_EXISTS for members and for addresses that are already invited */
+/**
+ * A member whose address the organization does not see is no known one: the refusal would confirm the address.
+ * @throws RESOURCE_ALREADY_EXISTS for members and for addresses that are already invited
+ */
 async function refuseKnown(db: Asked, orgId: string, email: string): Promise<void> {
   const emailKey = email.toLowerCase();
-  const [member] = await db.query<{ id: string }>(statement`
-    select u.id from organization_members m join users u on u.id = m.user_id
-    where m.org_id = ${orgId} and u.email_key = ${emailKey} and u.deactivated_at is null`);
+  const [member] = await db.query<{ id: string }>({ text: SHOWN_MEMBER, values: [orgId, emailKey] });
   if (member) throw alreadyExists('organization_member', 'email', email, member.id);
   const [pending] = await db.query<{ id: string }>(statement`
     select id from invitations

@@ -2,6 +2,7 @@ import type { ObjectRef } from '@pothos/core';
 import { builder } from '../graphql/builder.ts';
 import { aRole, bounds } from '../graphql/inputs.ts';
 import { refersTo } from '../graphql/references.ts';
+import { shownAddress } from '../users/shown-address.ts';
 import type { ShownUser } from './memberships.ts';
 
 interface MemberRow extends ShownUser {
@@ -21,7 +22,14 @@ export function memberFields(type: ObjectRef<typeof builder.$inferSchemaTypes, M
     userId: t.exposeID('userId', { description: 'The user.' }),
     role: t.exposeString('role', { description: '`owner`, `admin`, `editor`, `member` or `viewer`.' }),
     username: t.exposeString('username', { description: "The user's name." }),
-    email: t.exposeString('email', { description: "The user's e-mail address." }),
+    email: t.string({
+      nullable: true,
+      authorize: 'inherited',
+      description:
+        "The user's e-mail address. `null` for guests of the organization, and while the user has not used the " +
+        'organization yet, unless the organization created the account or has proven the domain of the address.',
+      resolve: (row, _args, context) => shownAddress(context, { ...row, id: row.userId, orgId: row.orgId }),
+    }),
     fullName: t.exposeString('fullName', { nullable: true, description: "The user's full name." }),
     avatarUrl: t.exposeString('avatarUrl', { nullable: true, description: "URL of the user's picture." }),
     addedBy: t.exposeID('addedBy', { nullable: true, description: 'The user who added this member.' }),

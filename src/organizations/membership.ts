@@ -41,6 +41,15 @@ export function demandMember(tx: Tx, orgId: string, userId: string, orElse: () =
  */
 export const IS_KEPT = 'u.deactivated_at is null';
 
+interface NewMember {
+  orgId: string;
+  userId: string;
+  role: Role;
+  addedBy: string | null;
+  /** Somebody else adds the user, who has not agreed: the others do not see the address until the user comes. */
+  asksNobody?: boolean;
+}
+
 /**
  * Makes a user a member of an organization. An existing member keeps the role. Locks the organization, so nobody
  * removes the member meanwhile, and the account.
@@ -50,13 +59,14 @@ export const IS_KEPT = 'u.deactivated_at is null';
 export async function joinOrganization(
   tx: Tx,
   access: Access,
-  { orgId, userId, role, addedBy }: { orgId: string; userId: string; role: Role; addedBy: string | null },
+  { orgId, userId, role, addedBy, asksNobody = false }: NewMember,
 ): Promise<boolean> {
   await lockOrganization(tx, orgId, 'share');
   const { isActive } = await lockAccount(tx, userId);
   if (!isActive) throw notFound('user', userId);
-  const made = await tx.query(statement`insert into organization_members (id, org_id, user_id, role, added_by)
-    values (${newId('organization_member')}, ${orgId}, ${userId}, ${role}, ${addedBy})
+  const made = await tx.query(statement`insert into organization_members (id, org_id, user_id, role, added_by, used_at)
+    values (${newId('organization_member')}, ${orgId}, ${userId}, ${role}, ${addedBy},
+      ${asksNobody ? null : new Date()})
     on conflict do nothing returning id`);
   if (made.length === 0) return false;
   // a user who registers with an invitation is not signed in yet: the record names who added them

@@ -13,9 +13,15 @@ import type { User } from '../generated/prisma/client.ts';
 import { lockWorkspace } from '../workspaces/workspace.service.ts';
 import { ensureMayLeave, ensureNotLastOwner } from './last-owner.ts';
 import { IS_KEPT, lockAccount, lockOrganization } from './membership.ts';
+import { addressShown } from './shown-addresses.ts';
 
 /** The fields of a user that lists of members show. */
-export type ShownUser = Pick<User, 'username' | 'email' | 'fullName' | 'avatarUrl'>;
+export interface ShownUser extends Pick<User, 'username' | 'email' | 'fullName' | 'avatarUrl'> {
+  /** Whether the organization shows the address to its members. */
+  isAddressShown: boolean;
+}
+
+const IN_ORGANIZATION = ' join organization_members m on m.org_id = t.org_id and m.user_id = t.user_id';
 
 /** Reads members, oldest first, from a table `t` of memberships. */
 export const shownMembers = <Kind extends MemberKind, Property extends string>(
@@ -25,8 +31,12 @@ export const shownMembers = <Kind extends MemberKind, Property extends string>(
   ({
     kind,
     name: `${kind}s`,
-    from: `${kind}s t join users u on u.id = t.user_id`,
-    columns: { ...columnsOf(properties), ...columnsOf(['username', 'email', 'fullName', 'avatarUrl'], 'u') },
+    from: `${kind}s t join users u on u.id = t.user_id${kind === 'workspace_member' ? IN_ORGANIZATION : ''}`,
+    columns: {
+      ...columnsOf(properties),
+      ...columnsOf(['username', 'email', 'fullName', 'avatarUrl'], 'u'),
+      isAddressShown: addressShown(kind === 'workspace_member' ? 'm' : 't'),
+    },
     knownBy: 'userId',
     always: [IS_KEPT],
     order: 'asc',

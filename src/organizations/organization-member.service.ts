@@ -33,7 +33,7 @@ export class OrganizationMemberService {
   }
 
   /**
-   * Adds a user who already has an account.
+   * Adds a user who already has an account. The user need not agree, is told, and may leave.
    * @throws RESOURCE_ALREADY_EXISTS
    */
   async add(
@@ -47,7 +47,13 @@ export class OrganizationMemberService {
       await this.#members.lock(tx, place);
       await this.#members.mayGrant(tx, actor, place, role, 'create');
       const addedBy = actor.principal.userId;
-      const isNew = await joinOrganization(tx, this.#deps.access, { orgId, userId, role, addedBy });
+      const isNew = await joinOrganization(tx, this.#deps.access, {
+        orgId,
+        userId,
+        role,
+        addedBy,
+        asksNobody: true,
+      });
       if (!isNew) throw alreadyExists('organization_member', 'user_id', userId, userId);
     });
     return this.reads.get(unkept, place, userId);

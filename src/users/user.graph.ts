@@ -8,14 +8,11 @@ import { idArg } from '../graphql/place-args.ts';
 import { refersTo } from '../graphql/references.ts';
 import { inside } from '../graphql/row-places.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
+import { isSelf, shownAddress } from './shown-address.ts';
 import type { UserView } from './user.reads.ts';
 
 export const emailBounds = { minLength: 3, maxLength: 320, format: 'email' } as const;
 const usernameBounds = { minLength: 3, maxLength: 64, pattern: '[A-Za-z0-9_.@+-]+' } as const;
-
-/** Whether a user is the caller: private fields are visible only to the user. */
-export const isSelf = (user: UserView, { caller }: Context) =>
-  caller.principal?.userId === user.id || caller.signedInAs?.userId === user.id;
 
 /** Hidden outside the home organization: where a guest starts concerns another tenant. */
 const defaultWorkspaceOf = (user: UserView, context: Context) =>
@@ -30,7 +27,15 @@ export const User = builder.objectRef<UserView>('User').implement({
   interfaces: [Node, Versioned],
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `usr_…`.' }),
-    email: t.exposeString('email', { description: 'E-mail address.' }),
+    email: t.string({
+      nullable: true,
+      authorize: 'inherited',
+      description:
+        'E-mail address. `null` for guests of the organization in which the user is read, and while the user has not ' +
+        'used that organization yet, unless the organization created the account or has proven the domain of the ' +
+        'address. Users always see their own.',
+      resolve: (user, _args, context) => shownAddress(context, { ...user, orgId: user.contextOrgId }),
+    }),
     username: t.exposeString('username', { description: 'Name to sign in with.' }),
     fullName: t.exposeString('fullName', { nullable: true, description: 'Display name.' }),
     authProvider: t.exposeString('authProvider', {
@@ -127,13 +132,17 @@ builder.queryFields((t) => ({
     authorize: { service: 'user:read' },
     args: {
       workspaceId: t.arg.id({ required: true, description: 'The workspace.' }),
-      search: t.arg.string({ constraints: { maxLength: 255 }, description: 'Part of a name or e-mail address.' }),
+      search: t.arg.string({
+        constraints: { maxLength: 255 },
+        description: 'Part of a name, or of an e-mail address that the caller sees.',
+      }),
       ...pageArgs(),
     },
     resolve: async (_root, { workspaceId: id, ...args }, context) => {
-      const { users } = context.services;
+      const { users, access } = context.services;
       const orgId = await users.contextOf(context.actor, id);
-      return users.inWorkspace.list(context, inside.workspace({ orgId, id }), args);
+      const findsAddresses = await access.seesAddresses(context.actor, orgId);
+      return users.inWorkspace.list(context, inside.workspace({ orgId, id }), { ...args, findsAddresses });
     },
   }),
 }));

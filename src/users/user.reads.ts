@@ -5,6 +5,7 @@ import type { PageArgs } from '../data/page.ts';
 import { columnsOf, selectList, words } from '../data/pages.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
 import type { User as UserRow } from '../generated/prisma/client.ts';
+import { addressShown } from '../organizations/shown-addresses.ts';
 
 const shownNames = words(
   'id email username fullName authProvider avatarUrl bio timezone locale defaultWorkspaceId homeOrgId isActive',
@@ -17,6 +18,8 @@ const shownNames = words(
  */
 export interface UserView extends Pick<UserRow, (typeof shownNames)[number]> {
   hasPassword: boolean;
+  /** Whether the organization in the context shows the address to its members. */
+  isAddressShown: boolean;
   /** The organization in whose context the user was found. */
   contextOrgId: string | null;
 }
@@ -25,6 +28,8 @@ export interface UserView extends Pick<UserRow, (typeof shownNames)[number]> {
 export interface UserListArgs extends PageArgs {
   /** Part of a name or e-mail address. */
   search?: string | null;
+  /** Whether the search finds addresses, too: those that are shown. */
+  findsAddresses: boolean;
 }
 
 /** A membership as `settings.organizations` shows it. */
@@ -36,10 +41,10 @@ export interface OwnOrganization {
 
 const shown = { ...columnsOf(shownNames), hasPassword: 't.password_hash is not null' };
 
-/** Reads users as members, from a table `m` of memberships. */
+/** Reads users `t` as members, from a table `m` of memberships and the membership `o` of the organization. */
 const members = {
   kind: 'user',
-  columns: { ...shown, contextOrgId: 'm.org_id' },
+  columns: { ...shown, contextOrgId: 'm.org_id', isAddressShown: addressShown('o', 't') },
   key: 'm.user_id',
   indexOrder: 'asc',
 } as const;
@@ -48,20 +53,26 @@ const members = {
 export const colleagues = {
   ...members,
   name: 'colleagues',
+  columns: { ...members.columns, isAddressShown: addressShown('m', 't') },
   from: 'organization_members m join users t on t.id = m.user_id',
   below: { orgId: 'm.org_id' },
   always: ['t.is_active'],
 } as const;
 
+const NAMED = '(t.username ilike ? or t.full_name ilike ?)';
+const NAMED_OR_ADDRESSED = `(t.username ilike ? or t.full_name ilike ? or
+  t.email ilike ? and ${addressShown('o', 't')})`;
+
 /** The members of a workspace, newest accounts first, without deleted accounts. */
 export const workspaceUsers = {
   ...members,
   name: 'users',
-  from: 'workspace_members m join users t on t.id = m.user_id',
+  from: `workspace_members m join users t on t.id = m.user_id
+    join organization_members o on o.org_id = m.org_id and o.user_id = m.user_id`,
   below: { orgId: 'm.org_id', workspaceId: 'm.workspace_id' },
   always: ['t.deactivated_at is null'],
-  filters: ({ search }: UserListArgs) => ({
-    '(t.username ilike ? or t.email ilike ? or t.full_name ilike ?)': search ? containing(search) : null,
+  filters: ({ search, findsAddresses }: UserListArgs) => ({
+    [findsAddresses ? NAMED_OR_ADDRESSED : NAMED]: search ? containing(search) : null,
   }),
 } as const;
 
@@ -78,8 +89,10 @@ export class UserReads {
   /** A user whose account is not deleted, but perhaps suspended. `null` when there is none. */
   async find(id: string, contextOrgId: string | null): Promise<UserView | null> {
     const [row] = await this.#deps.sql.read<UserView>(
-      `select ${selectList(shown)} from users t where t.id = $1 and t.deactivated_at is null`,
-      [id],
+      `select ${selectList({ ...shown, isAddressShown: `coalesce(${addressShown('m', 't')}, false)` })} from users t
+        left join organization_members m on m.org_id = $2 and m.user_id = t.id
+        where t.id = $1 and t.deactivated_at is null`,
+      [id, contextOrgId],
     );
     return row ? { ...row, contextOrgId } : null;
   }

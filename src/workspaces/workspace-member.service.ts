@@ -30,7 +30,8 @@ export class WorkspaceMemberService {
   }
 
   /**
-   * Adds a user, who becomes a member of the organization too if necessary.
+   * Adds a user. Somebody from outside the organization becomes a member of it too: a guest, with the role `viewer`, if
+   * the workspace adds them as a viewer (docs/decisions/0028).
    * @throws RESOURCE_ALREADY_EXISTS
    */
   async add(
@@ -46,7 +47,9 @@ export class WorkspaceMemberService {
         await lockOrganization(tx, orgId, 'share');
         await this.#members.lock(tx, place);
         await this.#members.mayGrant(tx, actor, place, role, 'create');
-        await joinOrganization(tx, this.#deps.access, { orgId, userId, role: 'member', addedBy });
+        const inOrganization = role === 'viewer' ? 'viewer' : 'member';
+        const newMember = { orgId, userId, role: inOrganization, addedBy, asksNobody: true } as const;
+        await joinOrganization(tx, this.#deps.access, newMember);
         tx.insert('workspace_members', { id: newId('workspace_member'), orgId, workspaceId, userId, role, addedBy });
         this.#members.record(tx, 'create', place, userId, { role });
       })

@@ -285,7 +285,7 @@ describe('switching the organization', () => {
     expect(Object.keys(answer.json())).toEqual(['access_token', 'token_type', 'expires_in', 'org_id']);
     expect(answer.json()).toMatchObject({ token_type: 'bearer', expires_in: 1800, org_id: other.orgId });
     expect((await me(answer.json().access_token)).json()).toMatchObject({
-      roles: ['member'],
+      roles: ['viewer'],
       settings: { current_org_id: other.orgId },
     });
   });

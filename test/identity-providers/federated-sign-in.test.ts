@@ -115,27 +115,6 @@ const loginsOf = async (orgId: string) => {
   });
 };
 
-const proofs = [
-  ['forgot-password', 'Reset your password', 'reset-password'],
-  ['resend-verification', 'Confirm your e-mail address', 'verify-email'],
-] as const;
-test.each(proofs)('after %s, an account is shared with no provider without proof', async (asked, title, done) => {
-  const post = (route: string, body: object) =>
-    app.server.inject({ method: 'POST', url: `/v1/auth/${route}`, payload: body });
-  for (const isProven of [true, false]) {
-    const { domain, provider } = await company({}, { isProven });
-    const identity = identityIn(domain);
-    const { userId } = await signIn(provider, identity);
-    await db().user.update({ where: { id: userId! }, data: { isVerified: false } });
-    await post(asked, { email: identity.email });
-    await app.jobsDone();
-    const mail = app.mails.findLast(({ to, subject }) => to === identity.email && subject === title)!;
-    const token = new URL(mail.link!).searchParams.get('token');
-    expect((await post(done, { token, new_password: 'a whole new password' })).statusCode).toBe(200);
-    expect(await refusalOf(provider, identity)).toBe(isProven ? null : 'proof_required');
-  }
-});
-
 test('somebody new gets an account of the organization, and a session that says how it was made', async () => {
   const { owner, domain, provider } = await company({ default_role_id: 'editor' });
   const identity = identityIn(domain, {
@@ -248,9 +227,12 @@ describe('who is linked to an account that is there', () => {
       { isProven: true, given: alsoElsewhere, outcome: 'proven_domain' },
     ],
     ['both sides say that the address is verified', { ...both, outcome: 'verified_email' }],
-    ['only the provider says so', { emailVerified: true, outcome: 'proof_required' }],
+    [
+      'only the provider says so, of an account that the organization manages',
+      { emailVerified: true, outcome: 'managed_account' },
+    ],
     ['only the account has proven it', { isVerified: true, outcome: 'proof_required' }],
-    ['nobody says so', { outcome: 'proof_required' }],
+    ['nobody says so, of an account that the organization manages', { outcome: 'managed_account' }],
     [
       "both say so, but the account is another organization's too",
       { ...both, given: alsoElsewhere, outcome: 'proof_required' },
@@ -333,7 +315,7 @@ describe('who is linked to an account that is there', () => {
     const identity = identityIn(domain, { email: member.email.toLowerCase(), emailVerified: emailVerified ?? false });
     const before = await checksums();
     const expected = await app.services.federatedSignIn.evaluate(provider, identity);
-    const isLinked = ['proven_domain', 'verified_email'].includes(outcome);
+    const isLinked = ['proven_domain', 'verified_email', 'managed_account'].includes(outcome);
     expect(expected).toMatchObject({ outcome: isLinked ? 'link' : 'refused', reason: outcome });
     const refusal = await refusalOf(provider, identity);
     expect(refusal).toBe(isLinked ? null : outcome);

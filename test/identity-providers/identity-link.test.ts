@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Caller } from '../../src/access/caller.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { certificate } from '../support/certificate.ts';
-import { colleague, createUser, type Person, register } from '../support/person.ts';
+import { colleague, createUser, type Person, prove, register } from '../support/person.ts';
 
 let app: TestApp;
 let owner: Person;
@@ -71,6 +71,8 @@ const browser = (): Caller => ({
 test('an administrator links a member, who is told; to unlink ends what the provider signed in', async () => {
   const id = await newProvider();
   const member = await createUser(app, owner);
+  // whoever never proved their address would have to sign in with the provider from then on
+  await prove(app, [member]);
   const subject = unique();
   const shown = {
     subject,

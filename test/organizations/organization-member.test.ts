@@ -20,7 +20,8 @@ test('an administrator adds a user who has an account, once', async () => {
       user_id: bob.userId,
       role: 'member',
       username: bob.username,
-      email: bob.email,
+      // bob has not used the organization yet
+      email: null,
       full_name: 'Bob',
       avatar_url: null,
       added_by: ann.userId,
@@ -33,7 +34,10 @@ test('an administrator adds a user who has an account, once', async () => {
     total: 2,
     has_more: false,
     next_cursor: null,
-    members: [{ user_id: ann.userId, role: 'owner' }, added.body],
+    members: [
+      { user_id: ann.userId, role: 'owner' },
+      { ...added.body, email: bob.email },
+    ],
   });
   expect(await ann.call('POST', url, { user_id: bob.userId })).toMatchObject({
     status: 409,

@@ -19,6 +19,8 @@ beforeAll(async () => {
   await addToWorkspace(app, owner, colleague.userId);
   await addToWorkspace(app, owner, guest.userId);
   stranger = await register(app, { username: 'stella' });
+  // the others see the address of somebody who has used the organization
+  expect((await guest.call('GET', owner.home)).status).toBe(200);
 });
 afterAll(() => app.close());
 
