@@ -67,7 +67,8 @@ export const ApiToken = builder.objectRef<ApiTokenRow>('ApiToken').implement({
       nullable: true,
       description:
         '`revoked_by_user`, `revoked_by_admin`, `owner_deactivated`, `owner_left`, `maker_revoked`, ' +
-        '`password_reset`, `password_changed`, `address_confirmed`, `identity_linked`, `rotated` or `refresh_token_reuse`.',
+        '`password_reset`, `password_changed`, `address_confirmed`, `identity_linked`, `rotated` or ' +
+        '`refresh_token_reuse`.',
     }),
   }),
 });

@@ -37,7 +37,7 @@ export const releaseAddress = (tx: Tx, userId: string): void => tx.update('users
  */
 export function returnAddresses(tx: Tx, userIds: readonly string[]): void {
   tx.write(statement`update users u set email_key = lower(u.email)
-    where u.id = any(${userIds}::text[]) and u.email_key is null and u.purged_at is null
+    where u.id = any(${userIds}::text[]) and u.email_key is null and u.deactivated_at is null
       and not exists (select from identity_links l where l.user_id = u.id)
       and not exists (select from users o where o.email_key = lower(u.email))
       and not exists (select from users o where lower(o.email) = lower(u.email) and o.email_key is null

@@ -18,6 +18,7 @@ export interface KnownAccount {
   homeOrgId: string | null;
   isActive: boolean;
   isVerified: boolean;
+  hasPassword: boolean;
   isPlatformAdmin: boolean;
   /** The role in the organization of the provider; `null` for somebody who is no member. */
   role: Role | null;
@@ -41,6 +42,7 @@ export type Admission =
 const account = (condition: string) => `select u.id, u.email, u.username, u.full_name as "fullName",
     u.avatar_url as "avatarUrl", u.locale, u.home_org_id as "homeOrgId",
     u.is_active and u.deactivated_at is null as "isActive", u.is_verified as "isVerified",
+    u.password_hash is not null as "hasPassword",
     u.is_platform_admin as "isPlatformAdmin", m.role,
     (select l.subject from identity_links l where l.identity_provider_id = $1 and l.user_id = u.id) as subject
   from users u left join organization_members m on m.org_id = $2 and m.user_id = u.id where ${condition}`;

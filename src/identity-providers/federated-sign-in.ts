@@ -256,11 +256,13 @@ export class FederatedSignIn {
   async #proven(tx: Tx, admission: Extract<Admission, { kind: 'linked' | 'link' }>): Promise<object> {
     const { kind, isProven, account } = admission;
     if (account.isVerified) return {};
-    const ended = kind === 'link' ? await endUnprovenAccess(tx, this.#deps, account.id) : null;
+    // one that was linked before this rule still has its password
+    const isOpen = kind === 'link' || account.hasPassword;
+    const ended = isOpen ? await endUnprovenAccess(tx, this.#deps, account.id) : null;
     if (isProven) {
       tx.update('users', { id: account.id }, { isVerified: true });
       await holdAddress(tx, account.id, account.email);
-    } else if (kind === 'link') releaseAddress(tx, account.id);
+    } else if (isOpen) releaseAddress(tx, account.id);
     return ended ? { password_removed: true, tokens_revoked: ended.tokensRevoked } : {};
   }
 

@@ -21,7 +21,7 @@ export interface ShownUser extends Pick<User, 'username' | 'email' | 'fullName' 
   isAddressShown: boolean;
 }
 
-const IN_ORGANIZATION = ' join organization_members m on m.org_id = t.org_id and m.user_id = t.user_id';
+const IN_ORGANIZATION = ' left join organization_members m on m.org_id = t.org_id and m.user_id = t.user_id';
 
 /** Reads members, oldest first, from a table `t` of memberships. */
 export const shownMembers = <Kind extends MemberKind, Property extends string>(

@@ -5,6 +5,6 @@
  * @param user the alias of the user's row
  */
 export const addressShown = (member: string, user = 'u'): string =>
-  `(${member}.used_at is not null or ${user}.home_org_id = ${member}.org_id or exists (
+  `coalesce(${member}.used_at is not null or ${user}.home_org_id = ${member}.org_id or exists (
     select from identity_provider_domains d where d.org_id = ${member}.org_id and d.state = 'proven'
-      and d.domain = lower(split_part(${user}.email, '@', -1))))`;
+      and d.domain = lower(split_part(${user}.email, '@', -1))), false)`;

@@ -68,7 +68,7 @@ export const workspaceUsers = {
   ...members,
   name: 'users',
   from: `workspace_members m join users t on t.id = m.user_id
-    join organization_members o on o.org_id = m.org_id and o.user_id = m.user_id`,
+    left join organization_members o on o.org_id = m.org_id and o.user_id = m.user_id`,
   below: { orgId: 'm.org_id', workspaceId: 'm.workspace_id' },
   always: ['t.deactivated_at is null'],
   filters: ({ search, findsAddresses }: UserListArgs) => ({
@@ -89,7 +89,7 @@ export class UserReads {
   /** A user whose account is not deleted, but perhaps suspended. `null` when there is none. */
   async find(id: string, contextOrgId: string | null): Promise<UserView | null> {
     const [row] = await this.#deps.sql.read<UserView>(
-      `select ${selectList({ ...shown, isAddressShown: `coalesce(${addressShown('m', 't')}, false)` })} from users t
+      `select ${selectList({ ...shown, isAddressShown: addressShown('m', 't') })} from users t
         left join organization_members m on m.org_id = $2 and m.user_id = t.id
         where t.id = $1 and t.deactivated_at is null`,
       [id, contextOrgId],

@@ -51,7 +51,9 @@ describe('notifications over REST', () => {
       priority: 'normal',
       category: 'member',
       title: `You were added to the workspace 'Default workspace' of '${ann.username}'s organization'`,
-      message: `${ann.username} added you to the workspace 'Default workspace' of '${ann.username}'s organization'.`,
+      message:
+        `${ann.username} added you to the workspace 'Default workspace' of '${ann.username}'s organization'. ` +
+        'You may leave at any time.',
       action_url: `/v1/orgs/${ann.orgId}/workspaces/${ann.workspaceId}`,
       action_label: 'Open workspace',
       status: 'unread',

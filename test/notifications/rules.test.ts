@@ -421,8 +421,13 @@ describe('the statement', () => {
   });
 });
 
-/** What other tests cause: test/connections/connection-refresh, test/identity-providers. */
-const elsewhere = ['connection.needs_reauth', 'identity_provider.certificate_ending', 'user.identity_linked'];
+/** What other tests cause: those of connection-refresh, identity-providers and squatted-addresses. */
+const elsewhere = [
+  'connection.needs_reauth',
+  'identity_provider.certificate_ending',
+  'user.identity_linked',
+  'user.address_lost',
+];
 
 test('every rule was caused by a test', () => {
   expect([...rules.keys()].filter((type) => !seen.has(type))).toEqual(elsewhere);

@@ -96,8 +96,7 @@ const kept = () => ({ OR: [{ revokedAt: null }, { revokedAt: { gt: new Date(Date
 const shownMembers = { user: { deactivatedAt: null } };
 
 /** Users as the organization sees them. */
-const usersOf = async (where: Parameters<typeof rows.users>[0]) =>
-  (await rows.users(where)).map((row) => ({ ...row, contextOrgId: org() }));
+const usersOf = (where: Parameters<typeof rows.users>[0]) => rows.users(where, org());
 
 /** Artifacts that are not yet removed. */
 const readable = () => ({
@@ -477,8 +476,8 @@ async function owner(): Promise<Actor> {
 /** Whole rows that are read by a statement of their own. THE place to add one. */
 const statements: Record<string, () => Promise<void>> = {
   'users/user.reads.ts': async () => {
-    const [wanted] = await rows.users({ id: ids.editor });
-    expect(await app.services.users.reads.find(ids.editor!, org())).toStrictEqual({ ...wanted, contextOrgId: org() });
+    const [wanted] = await usersOf({ id: ids.editor });
+    expect(await app.services.users.reads.find(ids.editor!, org())).toStrictEqual(wanted);
   },
   'secrets/reveal.service.ts': async () => {
     const { value, ...shown } = await app.services.reveals.get(

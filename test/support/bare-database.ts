@@ -51,7 +51,13 @@ export async function addOrganization(
   const id = newId('organization');
   await add('organizations', { id, name: 'o' });
   for (const [userId, role] of Object.entries(members))
-    await add('organization_members', { id: newId('organization_member'), orgId: id, userId, role });
+    await add('organization_members', {
+      id: newId('organization_member'),
+      orgId: id,
+      userId,
+      role,
+      usedAt: new Date(),
+    });
   return id;
 }
 

@@ -1,4 +1,4 @@
-import type { PrismaClient } from '../../src/generated/prisma/client.ts';
+import type { PrismaClient, User } from '../../src/generated/prisma/client.ts';
 import { descriptorOf } from '../../src/tool-instances/config-field.ts';
 import { effectiveActions, initialActions } from '../../src/tool-instances/effective-actions.ts';
 
@@ -130,22 +130,26 @@ export const prismaRows = (prisma: PrismaClient) => ({
     });
   },
 
-  async users(where: Of<'user'>) {
+  /** Users as seen in an organization. */
+  async users(where: Of<'user'>, orgId: string) {
     const rows = await prisma.user.findMany({ where, ...byId });
+    const isShown = await shownIn(prisma, orgId);
     return rows.map((row) => ({
       ...without(row, ['passwordHash', 'purgedAt', 'emailKey', 'usernameKey', 'deactivatedAt']),
       hasPassword: row.passwordHash !== null,
+      contextOrgId: orgId,
+      isAddressShown: isShown(row),
     }));
   },
 
   async workspaceMembers(where: Of<'workspaceMember'>) {
     const rows = await prisma.workspaceMember.findMany({ where, ...byId, include: { user: true } });
-    return rows.map(memberOf);
+    return Promise.all(rows.map(async (row) => memberOf(row, await shownIn(prisma, row.orgId))));
   },
 
   async organizationMembers(where: Of<'organizationMember'>) {
     const rows = await prisma.organizationMember.findMany({ where, ...byId, include: { user: true } });
-    return rows.map(memberOf);
+    return Promise.all(rows.map(async (row) => memberOf(row, await shownIn(prisma, row.orgId))));
   },
 
   async secrets(where: Of<'secret'>) {
@@ -263,8 +267,17 @@ export const prismaRows = (prisma: PrismaClient) => ({
   },
 });
 
-function memberOf<
-  Row extends { user: { username: string; email: string; fullName: string | null; avatarUrl: string | null } },
->({ user: { username, email, fullName, avatarUrl }, ...row }: Row) {
-  return { ...row, username, email, fullName, avatarUrl };
+function memberOf<Row extends { user: User }>({ user, ...row }: Row, isShown: (user: User) => boolean) {
+  const { username, email, fullName, avatarUrl } = user;
+  return { ...row, username, email, fullName, avatarUrl, isAddressShown: isShown(user) };
+}
+
+/** Whose address an organization shows to its members. */
+async function shownIn(prisma: PrismaClient, orgId: string): Promise<(user: User) => boolean> {
+  const members = await prisma.organizationMember.findMany({ where: { orgId } });
+  const domains = await prisma.identityProviderDomain.findMany({ where: { orgId, state: 'proven' } });
+  const came = new Set(members.flatMap(({ userId, usedAt }) => (usedAt === null ? [] : [userId])));
+  const isMember = new Set(members.map(({ userId }) => userId));
+  const isOfDomain = (email: string) => domains.some(({ domain }) => email.toLowerCase().endsWith(`@${domain}`));
+  return ({ id, email, homeOrgId }) => isMember.has(id) && (came.has(id) || homeOrgId === orgId || isOfDomain(email));
 }

@@ -4,8 +4,8 @@ import { startTestApp, type TestApp } from '../support/app.ts';
 import { addToWorkspace, createUser, type Person, register, registerProven } from '../support/person.ts';
 
 /*
- * What the migration does to rows of before (docs/decisions/0027, 0028). The rows are made through the front door and put
- * as they were; then the statements of the migration run over them.
+ * What the migration does to rows of before (docs/decisions/0027, 0028). The rows are made through the front door and
+ * put as they were; then the statements of the migration run over them.
  */
 
 const MIGRATION = 'prisma/migrations/20261124042316_guests_and_addresses/migration.sql';
