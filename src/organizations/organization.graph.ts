@@ -8,8 +8,7 @@ import { idArg } from '../graphql/place-args.ts';
 import { refersTo } from '../graphql/references.ts';
 import { anywhere, inside } from '../graphql/row-places.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
-import { isSelf } from '../users/shown-address.ts';
-import { User } from '../users/user.graph.ts';
+import { isSelf, User } from '../users/user.graph.ts';
 import { WorkspaceConnection } from '../workspaces/workspace.graph.ts';
 
 export const Organization = builder.prismaObject('Organization', {

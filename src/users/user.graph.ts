@@ -8,11 +8,32 @@ import { idArg } from '../graphql/place-args.ts';
 import { refersTo } from '../graphql/references.ts';
 import { inside } from '../graphql/row-places.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
-import { isSelf, shownAddress } from './shown-address.ts';
 import type { UserView } from './user.reads.ts';
 
 export const emailBounds = { minLength: 3, maxLength: 320, format: 'email' } as const;
 const usernameBounds = { minLength: 3, maxLength: 64, pattern: '[A-Za-z0-9_.@+-]+' } as const;
+
+/** Whether a user is the caller: private fields are visible only to the user. */
+export const isSelf = ({ id }: { id: string }, { caller }: Context): boolean =>
+  caller.principal?.userId === id || caller.signedInAs?.userId === id;
+
+/** A user, as read in an organization. */
+interface Addressed {
+  id: string;
+  email: string;
+  /** The organization; `null` for the caller outside of any. */
+  orgId: string | null;
+  isAddressShown: boolean;
+}
+
+/** The address of a user, or `null` for a caller who does not see it (docs/decisions/0028). */
+export function shownAddress(context: Context, user: Addressed): string | null | Promise<string | null> {
+  const { id, email, orgId, isAddressShown } = user;
+  if (isSelf({ id }, context)) return email;
+  if (!isAddressShown || orgId === null) return null;
+  const sees = context.services.access.seesAddresses(context.actor, orgId);
+  return sees instanceof Promise ? sees.then((answer) => (answer ? email : null)) : sees ? email : null;
+}
 
 /** Hidden outside the home organization: where a guest starts concerns another tenant. */
 const defaultWorkspaceOf = (user: UserView, context: Context) =>
