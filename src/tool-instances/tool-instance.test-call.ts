@@ -69,6 +69,7 @@ export class ToolInstanceTest {
   async run(actor: Actor, place: Checked<WorkspacePlace>, id: string, input: TestInput): Promise<TestResult> {
     const instance = await this.#deps.toolInstances.reads.get(unkept, place, id);
     await this.#byUser.demand(actor.principal.userId);
+    if (!instance.isActive && !input.dryRun) return inactive();
     const tool = await findRow(this.#deps.sql, 'tools', { id: instance.toolId });
     if (!tool) throw new Error(`A foreign key says that the tool '${instance.toolId}' exists.`);
     const details: Record<string, unknown> = {};
@@ -251,6 +252,13 @@ function demandCredentials(tool: ToolRow, { authMode, hasCredentials }: ToolInst
   if (isNeeded && !hasCredentials)
     throw new UnusableAction('no_credentials', `${tool.name} needs credentials, and the instance has none.`);
 }
+
+const inactive = (): TestResult => ({
+  success: false,
+  message: 'The tool instance is inactive. Nothing was sent.',
+  details: { code: 'inactive' },
+  latencyMs: 0,
+});
 
 const nothingToCall = (details: Record<string, unknown>): TestResult => ({
   success: true,
