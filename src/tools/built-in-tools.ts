@@ -5,7 +5,7 @@ import { projectRoot } from '../paths.ts';
 import { type JsonSchema, shapeCheck } from './json-shape.ts';
 import { strayPlaceholders } from './placeholders.ts';
 import { categories, customActionTypes, SLUG, statuses } from './tool.words.ts';
-import { entryShapes, toolNames } from './tool-shapes.ts';
+import { entryShapes, misplacedIn, toolNames } from './tool-shapes.ts';
 
 const dir = path.join(projectRoot, 'src', 'tools', 'built-in');
 
@@ -83,6 +83,10 @@ export function faultsOf(tool: Readonly<Record<string, unknown>>): string[] {
         entryShapes[name].check(entry).map((issue) => ({ ...issue, path: [column, index, ...issue.path] })),
       ),
     ),
+    ...misplacedIn((tool.credential_schema ?? []) as object[]).map(({ path, ...issue }) => ({
+      ...issue,
+      path: ['credential_schema', ...path],
+    })),
     ...strayPlaceholders(
       (tool.action_schemas ?? []) as object[],
       () => toolNames({ configSchema: tool.config_schema ?? [], credentialSchema: tool.credential_schema ?? [] }),

@@ -171,25 +171,30 @@ const MEANT: Readonly<Record<string, string>> = {
   title: 'display_name',
 };
 
-/** An entry of a credential schema: it describes an OAuth service or a field, not something of both. */
 function checkCredential(entry: object): ConstraintIssue[] {
-  const isService = isOAuth(entry);
-  const found = (isService ? checkOAuth : credentialShape.check)(entry).map((issue) => {
+  return (isOAuth(entry) ? checkOAuth : credentialShape.check)(entry).map((issue) => {
     const meant = issue.type === 'extra_forbidden' && issue.path.length === 1 ? MEANT[String(issue.path[0])] : null;
-    return meant ? misplaced(issue.path, `did you mean '${meant}'?`, issue.input) : issue;
+    return meant ? misplaced(issue.path, `did you mean '${meant}'?`) : issue;
   });
-  const others = isService ? ['placement'] : Object.keys(oauthProperties);
-  const why = isService ? 'tokens go into the header Authorization' : "only an entry of the type 'oauth2' has it";
-  const strange = Object.entries(entry).filter(([key, value]) => others.includes(key) && value !== null);
-  return [...found, ...strange.map(([key, value]: [string, unknown]) => misplaced([key], why, value))];
 }
 
-const misplaced = (path: (string | number)[], why: string, input: unknown): ConstraintIssue => ({
+const misplaced = (path: (string | number)[], why: string, input?: unknown): ConstraintIssue => ({
   path,
   type: 'extra_forbidden',
   msg: `Extra inputs are not permitted: ${why}`,
   input,
 });
+
+/** Properties of an OAuth service at a key, and the other way round: they would be ignored. */
+export const misplacedIn = (credentialSchema: readonly object[]): ConstraintIssue[] =>
+  credentialSchema.flatMap((entry, index) => {
+    const others = isOAuth(entry) ? ['placement'] : Object.keys(oauthProperties);
+    const why = isOAuth(entry)
+      ? 'tokens go into the header Authorization'
+      : "only an entry of the type 'oauth2' has it";
+    const strange = Object.entries(entry).filter(([key, value]) => others.includes(key) && value !== null);
+    return strange.map(([key, value]: [string, unknown]) => misplaced([index, key], why, value));
+  });
 
 /** The forms of the entries of a tool's lists. */
 export const entryShapes = {

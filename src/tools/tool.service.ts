@@ -14,7 +14,7 @@ import type { Tool as ToolRow } from '../generated/prisma/client.ts';
 import { entryNames, foreignNames, strayPlaceholders } from './placeholders.ts';
 import { changeOf } from './schema-version.ts';
 import { type Tool, type ToolFilters, tools } from './tool.source.ts';
-import { toolNames } from './tool-shapes.ts';
+import { misplacedIn, toolNames } from './tool-shapes.ts';
 
 type Lists = 'configSchema' | 'credentialSchema' | 'actionSchemas' | 'mcpFunctions';
 type Changeable = Words<
@@ -84,7 +84,7 @@ export class ToolService {
   async create(actor: Actor, place: Checked<OrganizationPlace>, input: CreateTool): Promise<Tool> {
     const { orgId } = place;
     checkLists(input);
-    checkPlaceholders(input, { configSchema: [], credentialSchema: [], actionSchemas: [] });
+    checkDescriptors(input, { configSchema: [], credentialSchema: [], actionSchemas: [] });
     checkChangelog(input.schemaChangelog, 1);
     const id = newId('tool');
     await this.#unique(orgId, id, input.slug, () =>
@@ -139,7 +139,7 @@ export class ToolService {
         await tx.expectVersion({ table: 'tools', key: { id } });
         refuseMove(before, input.status);
         const lists = listsOf(before);
-        checkPlaceholders(input, lists);
+        checkDescriptors(input, lists);
         const change = changeOf(lists, {
           configSchema: input.configSchema ?? lists.configSchema,
           actionSchemas: input.actionSchemas ?? lists.actionSchemas,
@@ -239,11 +239,11 @@ function checkLists(input: Partial<Record<Lists, object[] | null>>): void {
 }
 
 /**
- * Every placeholder of given actions names something, and what actions use is not taken from them. What was wrong before
- * hinders no other change.
+ * Every placeholder of given actions names something, what actions use is not taken from them, and credentials have the
+ * properties of their kind. What was wrong before hinders no other change.
  * @throws InputError
  */
-function checkPlaceholders(input: Partial<Record<Lists, object[] | null>>, before: Described): void {
+function checkDescriptors(input: Partial<Record<Lists, object[] | null>>, before: Described): void {
   const { configSchema, credentialSchema, actionSchemas } = input;
   if (!configSchema && !credentialSchema && !actionSchemas) return;
   const after = {
@@ -256,6 +256,11 @@ function checkPlaceholders(input: Partial<Record<Lists, object[] | null>>, befor
     : lostNames(before, names).map(({ list, name, action }) =>
         valueIssue(['input', list], `the action '${action}' uses {{${name}}}: change it too`),
       );
+  const misplaced = misplacedIn(credentialSchema ?? []).map(({ path, ...issue }) => ({
+    ...issue,
+    path: ['input', 'credentialSchema', ...path],
+  }));
+  issues.push(...misplaced);
   if (issues.length > 0) throw new InputError(issues);
 }
 

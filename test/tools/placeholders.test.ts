@@ -147,29 +147,41 @@ describe('a placeholder that names nothing', () => {
 });
 
 describe('a property that a descriptor does not have', () => {
+  const [extra, missing] = ['Extra inputs are not permitted', 'Field required'];
+  const oauth = { name: 'oauth', type: 'oauth2', token_url: 'https://x.test/t' };
+
   test('is refused by its name, with what was meant', async () => {
     const answer = await create({
       config_schema: [{ name: 'region', requird: true }],
       credential_schema: [
         { name: 'api_key', type: 'secret', header: 'x-api-key' },
-        { name: 'other', placement: { in: 'header', name: 'x', prefx: 'Key ' }, token_url: 'https://x.test' },
-        { name: 'oauth', type: 'oauth2', auth_url: 'https://x.test/a', token_url: 'https://x.test/t', placement: {} },
+        { name: 'other', placement: { in: 'header', name: 'x', prefx: 'Key ' } },
+        { ...oauth, auth_url: 'https://x.test/a' },
       ],
       action_schemas: [{ name: 'get', url: 'https://x.test', parameters: [{ name: 'id', requird: true }] }],
     });
-    const [extra, missing] = ['Extra inputs are not permitted', 'Field required'];
     expect(issuesOf(answer).sort()).toEqual([
       ['action_schemas.0.parameters.0.requird', `${extra}: did you mean 'required'?`],
       ['action_schemas.0.url', extra],
       ['config_schema.0.requird', `${extra}: did you mean 'required'?`],
       ['credential_schema.0.header', `${extra}: did you mean 'placement'?`],
       ['credential_schema.1.placement.prefx', `${extra}: did you mean 'prefix'?`],
-      ['credential_schema.1.token_url', `${extra}: only an entry of the type 'oauth2' has it`],
       ['credential_schema.2.auth_url', `${extra}: did you mean 'authorization_url'?`],
       ['credential_schema.2.authorization_url', missing],
-      ['credential_schema.2.placement', `${extra}: tokens go into the header Authorization`],
-      ['credential_schema.2.placement.in', missing],
-      ['credential_schema.2.placement.name', missing],
+    ]);
+  });
+
+  test('is refused in a credential of the other kind', async () => {
+    const placement = { in: 'header', name: 'x' };
+    const answer = await create({
+      credential_schema: [
+        { name: 'api_key', type: 'secret', token_url: 'https://x.test' },
+        { ...oauth, authorization_url: 'https://x.test/a', placement },
+      ],
+    });
+    expect(issuesOf(answer)).toEqual([
+      ['credential_schema.0.token_url', `${extra}: only an entry of the type 'oauth2' has it`],
+      ['credential_schema.1.placement', `${extra}: tokens go into the header Authorization`],
     ]);
   });
 
