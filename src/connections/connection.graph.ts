@@ -217,7 +217,8 @@ const INITIATE =
   'A connection that is there keeps working until the authorization is finished. Members may connect only the tool ' +
   'instances that they created.';
 const BY_KEY =
-  'It replaces the connection that is there. Members may connect only the tool instances that they created.';
+  'It replaces the connection that is there. A tool that describes only an OAuth service refuses a key. Members may ' +
+  'connect only the tool instances that they created.';
 const DELETE =
   'Its tokens are revoked at the provider, if that is possible. Members may delete only the connections that they ' +
   'created.';

@@ -23,7 +23,7 @@ function distanceOf(a: string, b: string, limit: number): number {
   if (Math.abs(a.length - b.length) >= limit) return limit;
   let before: number[] = Array.from({ length: b.length + 1 }, (_, at) => at);
   for (let row = 1; row <= a.length; row++) {
-    const line = new Array<number>(b.length + 1).fill(limit);
+    const line = Array.from({ length: b.length + 1 }, () => limit);
     if (row < limit) line[0] = row;
     for (let at = Math.max(1, row - limit); at <= Math.min(b.length, row + limit); at++) {
       const replaced = before[at - 1]! + (a[row - 1] === b[at - 1] ? 0 : 1);

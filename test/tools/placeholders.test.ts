@@ -160,7 +160,7 @@ describe('a property that a descriptor does not have', () => {
       ],
       action_schemas: [{ name: 'get', url: 'https://x.test', parameters: [{ name: 'id', requird: true }] }],
     });
-    expect(issuesOf(answer).sort()).toEqual([
+    expect(issuesOf(answer).sort(([a], [b]) => (a! < b! ? -1 : 1))).toEqual([
       ['action_schemas.0.parameters.0.requird', `${extra}: did you mean 'required'?`],
       ['action_schemas.0.url', extra],
       ['config_schema.0.requird', `${extra}: did you mean 'required'?`],
