@@ -18,7 +18,7 @@ export function closestWord(given: string, known: Iterable<string>): string | nu
   return closest;
 }
 
-/** The edit distance of two words, if it is below the limit; else the limit. Only cells near the diagonal are looked at. */
+/** The edit distance of two words, at most the limit. Only cells near the diagonal are looked at. */
 function distanceOf(a: string, b: string, limit: number): number {
   if (Math.abs(a.length - b.length) >= limit) return limit;
   let before: number[] = Array.from({ length: b.length + 1 }, (_, at) => at);

@@ -212,6 +212,6 @@ export const oauthServiceOf = (credentialSchema: readonly object[]): OAuthServic
 export const keyFieldsOf = (credentialSchema: readonly object[]): (ConfigField & { placement?: KeyPlacement })[] =>
   credentialSchema.filter((entry) => !isOAuth(entry)) as ConfigField[];
 
-/** The names that the actions of a tool may use beside their parameters: its fields, and credentials that are typed in. */
+/** The names that actions of a tool may use beside their parameters: its fields, and credentials that are typed in. */
 export const toolNames = (tool: { configSchema: unknown; credentialSchema: unknown }): Set<string> =>
   new Set([...entryNames(tool.configSchema), ...entryNames(keyFieldsOf(tool.credentialSchema as object[]))]);

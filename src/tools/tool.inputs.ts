@@ -18,20 +18,21 @@ const entries = (shape: JsonShape): Constraints => ({
 
 const said = (values: readonly string[]) => values.map((value) => `\`${value}\``).join(', ');
 const CATEGORIES = `${said(categories)} or another word.`;
+const OTHERS = 'Other properties are refused, except those that begin with `x-`.';
 const CONFIG =
   'The fields of the configuration: `name`, `display_name`, `type`, `description`, `placeholder`, `widget`, ' +
-  '`required`, `default`, `options`, `validation`, `widget_options`, and `sensitive` for what belongs in the vault. Other ' +
-  'properties are refused, except those that begin with `x-`.';
+  '`required`, `default`, `options`, `validation`, `widget_options`, and `sensitive` for what belongs in the vault. ' +
+  OTHERS;
 const CREDENTIALS =
   'The credentials: fields like those of the configuration; with `placement` (`in`, `name`, `prefix`) the value goes ' +
   'into each request. An entry of the type `oauth2` describes a service: `authorization_url`, `token_url`, ' +
   '`revocation_url`, `scopes`, `scope_separator`, `pkce`, `token_endpoint_auth_method`, `authorization_parameters`, ' +
-  'and `userinfo_url` with `account_label_path` (`$.email`) for the name of the account. Other properties are refused, ' +
-  'except those that begin with `x-`.';
+  'and `userinfo_url` with `account_label_path` (`$.email`) for the name of the account. ' +
+  OTHERS;
 const ACTIONS =
   'The actions: `name`, `description`, `parameters`, and the request like that of a custom REST action ' +
   '(`method`, `url_template`, …). A placeholder names a parameter of the action, a field of the configuration or a ' +
-  'credential. Other properties are refused, except those that begin with `x-`.';
+  `credential. ${OTHERS}`;
 const CHANGELOG = 'What each schema version changed, by its number.';
 
 /** The fields that a new tool and a change have in common. */

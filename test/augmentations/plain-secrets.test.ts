@@ -39,7 +39,8 @@ test('who may not change an app sees no secret that somebody wrote into it, over
       `query ($orgId: ID!, $workspaceId: ID!, $id: ID!) {
         node(id: $id) { ... on Augmentation { stages { steps { config } } } }
         workspace(orgId: $orgId, id: $workspaceId) {
-          apps(first: 5) { nodes { id augmentations(first: 5) { nodes { stages { steps { config } } } } actions(first: 5) { nodes { input } } } } } }`,
+          apps(first: 5) { nodes { id augmentations(first: 5) { nodes { stages { steps { config } } } }
+            actions(first: 5) { nodes { input } } } } } }`,
       { orgId: owner.orgId, workspaceId: owner.workspaceId, id },
     );
     const steps = { stages: [{ steps: [{ config: expect.anything() as unknown }] }] };
