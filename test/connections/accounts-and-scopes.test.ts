@@ -218,4 +218,26 @@ describe('an API key', () => {
       { code: 'RESOURCE_CONFLICT' },
     ]);
   });
+
+  test('of a connection goes where the action names it, and else where the tool says', async () => {
+    const tried = async (credential: Json, headers: Json) => {
+      const toolId = await newTool(ann, {
+        config_schema: [],
+        credential_schema: [{ name: 'api_key', type: 'secret', ...credential }],
+        action_schemas: [{ name: 'get', url_template: `${url()}/api/{{id}}`, headers, parameters: [{ name: 'id' }] }],
+      });
+      const { instance_id } = await newInstance(ann, toolId, { configuration: {} });
+      await ann.call('POST', `${base()}/api-key`, { tool_instance_id: instance_id, api_key: 'sk-1' });
+      const path = `${ann.home}/tool-instances/${instance_id}/test`;
+      for (const dry_run of [true, false])
+        expect((await ann.call('POST', path, { parameters: { id: '7' }, dry_run })).body).toMatchObject({
+          success: true,
+        });
+      const { 'x-key': own, authorization } = provider.requests.at(-1)!.headers;
+      return [own, authorization];
+    };
+    expect(await tried({}, { 'X-Key': 'Key {{api_key}}' })).toEqual(['Key sk-1', undefined]);
+    expect(await tried({}, {})).toEqual([undefined, 'Bearer sk-1']);
+    expect(await tried({ placement: { in: 'header', name: 'x-key' } }, {})).toEqual(['sk-1', undefined]);
+  });
 });
