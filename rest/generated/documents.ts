@@ -452,17 +452,17 @@ export type CreateThreadInput = {
 
 /** A new tool of the organization. */
 export type CreateToolInput = {
-  /** The actions: `name`, `description`, `parameters`, and the request like that of a custom REST action (`method`, `url_template`, …). */
+  /** The actions: `name`, `description`, `parameters`, and the request like that of a custom REST action (`method`, `url_template`, …). A placeholder names a parameter of the action, a field of the configuration or a credential. Other properties are refused, except those that begin with `x-`. */
   readonly actionSchemas?: ReadonlyArray<Record<string, unknown>> | null | undefined;
   /** Who made the tool. */
   readonly author?: string | null | undefined;
   /** `communication`, `productivity`, `developer`, `data`, `crm`, `storage`, `search`, `ai`, `finance`, `marketing`, `custom` or another word. Default `custom`. */
   readonly category?: string | null | undefined;
-  /** The fields of the configuration: `name`, `display_name`, `type`, `description`, `placeholder`, `widget`, `required`, `default`, `options`, `validation`, `widget_options`, and `sensitive` for what belongs in the vault. */
+  /** The fields of the configuration: `name`, `display_name`, `type`, `description`, `placeholder`, `widget`, `required`, `default`, `options`, `validation`, `widget_options`, and `sensitive` for what belongs in the vault. Other properties are refused, except those that begin with `x-`. */
   readonly configSchema?: ReadonlyArray<Record<string, unknown>> | null | undefined;
   /** The service that a connection signs in to: `github`. */
   readonly connectionServiceName?: string | null | undefined;
-  /** The credentials: fields like those of the configuration; with `placement` (`in`, `name`, `prefix`) the value goes into each request. An entry of the type `oauth2` describes a service: `authorization_url`, `token_url`, `revocation_url`, `scopes`, `scope_separator`, `pkce`, `token_endpoint_auth_method`, `authorization_parameters`. */
+  /** The credentials: fields like those of the configuration; with `placement` (`in`, `name`, `prefix`) the value goes into each request. An entry of the type `oauth2` describes a service: `authorization_url`, `token_url`, `revocation_url`, `scopes`, `scope_separator`, `pkce`, `token_endpoint_auth_method`, `authorization_parameters`, and `userinfo_url` with `account_label_path` (`$.email`) for the name of the account. Other properties are refused, except those that begin with `x-`. */
   readonly credentialSchema?: ReadonlyArray<Record<string, unknown>> | null | undefined;
   /** Which custom actions instances may have. Default `none`. */
   readonly customActionType?: string | null | undefined;
@@ -478,7 +478,7 @@ export type CreateToolInput = {
   readonly mcpFunctions?: ReadonlyArray<Record<string, unknown>> | null | undefined;
   /** What people call it. */
   readonly name: string;
-  /** What each schema version changed, by its number. Replaces the whole changelog. */
+  /** What each schema version changed, by its number. */
   readonly schemaChangelog?: Record<string, string> | null | undefined;
   /** One sentence. */
   readonly shortDescription?: string | null | undefined;
@@ -1279,17 +1279,17 @@ export type UpdateThreadInput = {
 
 /** The fields to change. Omitted fields stay as they are; `null` clears a field. */
 export type UpdateToolInput = {
-  /** The actions: `name`, `description`, `parameters`, and the request like that of a custom REST action (`method`, `url_template`, …). A change raises the schema version. */
+  /** The actions: `name`, `description`, `parameters`, and the request like that of a custom REST action (`method`, `url_template`, …). A placeholder names a parameter of the action, a field of the configuration or a credential. Other properties are refused, except those that begin with `x-`. A change raises the schema version. */
   readonly actionSchemas?: ReadonlyArray<Record<string, unknown>> | null | undefined;
   /** Who made the tool. */
   readonly author?: string | null | undefined;
   /** `communication`, `productivity`, `developer`, `data`, `crm`, `storage`, `search`, `ai`, `finance`, `marketing`, `custom` or another word. */
   readonly category?: string | null | undefined;
-  /** The fields of the configuration: `name`, `display_name`, `type`, `description`, `placeholder`, `widget`, `required`, `default`, `options`, `validation`, `widget_options`, and `sensitive` for what belongs in the vault. A change raises the schema version. */
+  /** The fields of the configuration: `name`, `display_name`, `type`, `description`, `placeholder`, `widget`, `required`, `default`, `options`, `validation`, `widget_options`, and `sensitive` for what belongs in the vault. Other properties are refused, except those that begin with `x-`. A change raises the schema version. */
   readonly configSchema?: ReadonlyArray<Record<string, unknown>> | null | undefined;
   /** The service that a connection signs in to: `github`. */
   readonly connectionServiceName?: string | null | undefined;
-  /** The credentials: fields like those of the configuration; with `placement` (`in`, `name`, `prefix`) the value goes into each request. An entry of the type `oauth2` describes a service: `authorization_url`, `token_url`, `revocation_url`, `scopes`, `scope_separator`, `pkce`, `token_endpoint_auth_method`, `authorization_parameters`. */
+  /** The credentials: fields like those of the configuration; with `placement` (`in`, `name`, `prefix`) the value goes into each request. An entry of the type `oauth2` describes a service: `authorization_url`, `token_url`, `revocation_url`, `scopes`, `scope_separator`, `pkce`, `token_endpoint_auth_method`, `authorization_parameters`, and `userinfo_url` with `account_label_path` (`$.email`) for the name of the account. Other properties are refused, except those that begin with `x-`. */
   readonly credentialSchema?: ReadonlyArray<Record<string, unknown>> | null | undefined;
   /** Which custom actions instances may have. */
   readonly customActionType?: string | null | undefined;
@@ -1307,7 +1307,7 @@ export type UpdateToolInput = {
   readonly minSchemaVersion?: number | null | undefined;
   /** What people call it. */
   readonly name?: string | null | undefined;
-  /** What each schema version changed, by its number. Replaces the whole changelog. A version that this change makes gets an entry by itself if none is given. */
+  /** What each schema version changed, by its number. The entries are added to those that are there, or correct them: the past stays. A version that this change makes gets an entry by itself if none is given. */
   readonly schemaChangelog?: Record<string, string> | null | undefined;
   /** One sentence. */
   readonly shortDescription?: string | null | undefined;

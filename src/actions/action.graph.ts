@@ -1,9 +1,11 @@
 import { App } from '../apps/app.graph.ts';
+import { masked } from '../core/plain-secrets.ts';
 import { builder } from '../graphql/builder.ts';
 import { inApp, optionalTime, tracked } from '../graphql/common-fields.ts';
 import { bounds, inputArg } from '../graphql/inputs.ts';
 import { Node } from '../graphql/node.ts';
 import { appArgs, idArg } from '../graphql/place-args.ts';
+import { MASKED, maySeeSecrets } from '../graphql/plain-secrets.ts';
 import { refersTo } from '../graphql/references.ts';
 import { readable } from '../graphql/resource.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
@@ -30,7 +32,13 @@ const Action = builder.prismaObject('Action', {
       nullable: true,
       description: 'Of a `scheduled` action: the IANA time zone of the cron expression.',
     }),
-    input: t.expose('input', { type: 'JSONObject', description: 'What the augmentation gets, free-form.' }),
+    input: t.field({
+      type: 'JSONObject',
+      authorize: 'inherited',
+      description: `What the augmentation gets, free-form. ${MASKED}`,
+      resolve: async ({ input, ...place }, _args, context) =>
+        (await maySeeSecrets(context, place)) ? input : masked(input),
+    }),
     nextFireAt: t.expose(
       'nextFireAt',
       optionalTime('When a `scheduled` action fires next: the event `action.fired` is then in the stream.'),

@@ -1,9 +1,11 @@
 import { App } from '../apps/app.graph.ts';
+import { masked } from '../core/plain-secrets.ts';
 import { builder } from '../graphql/builder.ts';
 import { inApp, tracked } from '../graphql/common-fields.ts';
 import { bounds, inputArg } from '../graphql/inputs.ts';
 import { Node } from '../graphql/node.ts';
 import { appArgs, idArg } from '../graphql/place-args.ts';
+import { MASKED, maySeeSecrets } from '../graphql/plain-secrets.ts';
 import { refersTo } from '../graphql/references.ts';
 import { readable } from '../graphql/resource.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
@@ -20,7 +22,7 @@ const AugmentationStep = builder.objectRef<Step>('AugmentationStep').implement({
     stepType: t.exposeString('stepType', {
       description: '`llm`, `tool`, `retrieval`, `transform`, `condition`, `output`, or another word.',
     }),
-    config: t.expose('config', { type: 'JSONObject', description: 'Settings of the step, free-form.' }),
+    config: t.expose('config', { type: 'JSONObject', description: `Settings of the step, free-form. ${MASKED}` }),
     logicalModelId: t.exposeID('logicalModelId', {
       nullable: true,
       description: 'The model that the step uses. It stays when the model is deleted.',
@@ -32,6 +34,11 @@ const AugmentationStep = builder.objectRef<Step>('AugmentationStep').implement({
   }),
 });
 refersTo(AugmentationStep, { logicalModelId: 'model', toolInstanceId: 'tool_instance' });
+
+const maskedStage = (stage: Stage): Stage => ({
+  ...stage,
+  steps: stage.steps.map((step) => ({ ...step, config: masked(step.config) })),
+});
 
 const AugmentationStage = builder.objectRef<Stage>('AugmentationStage').implement({
   description: 'A stage of an augmentation. Stages run one after the other.',
@@ -60,10 +67,12 @@ export const Augmentation = builder.objectRef<AugmentationRow>('Augmentation').i
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
     status: t.exposeString('status', { description: '`draft`, `active` or `archived`.' }),
     metadata: t.expose('metadata', { type: 'JSONObject', description: 'Free-form data.' }),
-    stages: t.expose('stages', {
+    stages: t.field({
       type: [AugmentationStage],
       authorize: 'inherited',
       description: 'The stages, in their order.',
+      resolve: async ({ stages, ...place }, _args, context) =>
+        (await maySeeSecrets(context, place)) ? stages : stages.map(maskedStage),
     }),
   }),
 });

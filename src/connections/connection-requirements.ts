@@ -3,6 +3,7 @@ import type { Sql } from '../data/sql.ts';
 import type { Tool } from '../generated/prisma/client.ts';
 import type { AuthType } from './connection-state.ts';
 import { serviceOf } from './connection-target.ts';
+import { missingScopes } from './missing-scopes.ts';
 
 /** What an app needs to be connected. */
 export interface ConnectionRequirement {
@@ -14,6 +15,8 @@ export interface ConnectionRequirement {
   authType: AuthType;
   scopes: string[];
   status: string;
+  /** Of the scopes, those that the connection does not have. */
+  missingScopes: string[];
   satisfied: boolean;
 }
 
@@ -36,6 +39,8 @@ interface Used extends Pick<Tool, 'slug' | 'credentialSchema'> {
   authMode: string | null;
   scopesOverride: string[] | null;
   status: string | null;
+  /** The scopes of the connection; `null` for an API key. */
+  granted: string[] | null;
 }
 
 /**
@@ -50,11 +55,12 @@ const USED = `with words as (
     select w #>> '{}' from (select r.metadata from releases r where r.org_id = $1 and r.app_id = $4
       order by r.id desc limit 1) r, jsonb_path_query(r.metadata, '$.** ? (@.type() == "string")') w),
   instances as (
-    select i.*, case when shared.id is null or exists (select 1 from credentials c where c.connection_id = own.id)
-      then own.status else shared.status end as connected
+    select i.*, c.status as connected, case when c.auth_type = 'oauth2' then c.scopes end as granted
     from tool_instances i
-    left join connections own on own.tool_instance_id = i.id and own.namespace_id = $3
-    left join connections shared on shared.tool_instance_id = i.id and shared.namespace_id is null
+    left join lateral (select k.status, k.auth_type, k.scopes from connections k
+      where k.tool_instance_id = i.id and (k.namespace_id = $3 or k.namespace_id is null)
+      order by case when k.namespace_id is null then 1
+        when exists (select 1 from credentials e where e.connection_id = k.id) then 0 else 2 end limit 1) c on true
     where i.org_id = $1 and i.workspace_id = $2 and (i.namespace_id is null or i.namespace_id = $3)),
   named as (select i.* from instances i where i.id in (select id from words)),
   chosen as (
@@ -64,9 +70,10 @@ const USED = `with words as (
       and not exists (select 1 from named n where n.tool_id = t.id)
     order by t.id, (i.connected = 'connected') desc nulls last, i.is_active desc nulls last, i.id desc)
   select t.id as "toolId", t.slug, t.name as "toolName", t.credential_schema as "credentialSchema",
-    u.id as "instanceId", u.auth_mode as "authMode", u.scopes_override as "scopesOverride", u.connected as status
-  from (select n.tool_id as tool, n.id, n.auth_mode, n.scopes_override, n.connected from named n
-    union all select c.tool, c.id, c.auth_mode, c.scopes_override, c.connected from chosen c) u
+    u.id as "instanceId", u.auth_mode as "authMode", u.scopes_override as "scopesOverride", u.connected as status,
+    u.granted
+  from (select n.tool_id as tool, n.id, n.auth_mode, n.scopes_override, n.connected, n.granted from named n
+    union all select c.tool, c.id, c.auth_mode, c.scopes_override, c.connected, c.granted from chosen c) u
   join tools t on t.id = u.tool
   where t.supports_connection and coalesce(u.auth_mode, '') <> 'none'
     and (u.connected is not null
@@ -99,10 +106,13 @@ export class ConnectionRequirementsReader {
 }
 
 function requirementOf(orgId: string, row: Used): ConnectionRequirement {
-  const { toolId, slug, toolName, instanceId, authMode, scopesOverride, status } = row;
+  const { toolId, slug, toolName, instanceId, authMode, scopesOverride, status, granted } = row;
   const service = serviceOf(row);
   const authType = service && authMode !== 'api_key' ? 'oauth2' : 'api_key';
   const asked = scopesOverride && scopesOverride.length > 0 ? scopesOverride : (service?.scopes ?? []);
+  const scopes = authType === 'oauth2' ? [...asked] : [];
+  const isConnected = status === 'connected';
+  const missing = isConnected && granted ? missingScopes(scopes, granted) : [];
   return {
     orgId,
     toolId,
@@ -110,8 +120,9 @@ function requirementOf(orgId: string, row: Used): ConnectionRequirement {
     toolName,
     toolInstanceId: instanceId,
     authType,
-    scopes: authType === 'oauth2' ? [...asked] : [],
+    scopes,
     status: status ?? 'not_connected',
-    satisfied: status === 'connected',
+    missingScopes: missing,
+    satisfied: isConnected && missing.length === 0,
   };
 }

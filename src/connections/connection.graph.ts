@@ -18,6 +18,7 @@ import type {
   ConnectionRequirement as RequirementRow,
   ConnectionRequirements as RequirementsRow,
 } from './connection-requirements.ts';
+import { missingScopes } from './missing-scopes.ts';
 
 export const Connection = builder.objectRef<ConnectionRow>('Connection').implement({
   description:
@@ -41,6 +42,13 @@ export const Connection = builder.objectRef<ConnectionRow>('Connection').impleme
         'authorize again.',
     }),
     scopes: t.exposeStringList('scopes', { description: 'The scopes that the provider granted.' }),
+    missingScopes: t.stringList({
+      authorize: 'inherited',
+      description:
+        'The scopes that the last authorization asked for and the provider did not grant. The status stays ' +
+        '`connected`, because the token works for the rest.',
+      resolve: ({ requestedScopes, scopes }) => missingScopes(requestedScopes, scopes),
+    }),
     accountLabel: t.exposeString('accountLabel', {
       nullable: true,
       description: 'The account at the provider. `null` if the provider does not name it.',
@@ -111,7 +119,12 @@ const ConnectionRequirement = builder.objectRef<RequirementRow>('ConnectionRequi
     status: t.exposeString('status', {
       description: 'The status of the connection that the namespace uses; `not_connected` if it has none.',
     }),
-    satisfied: t.exposeBoolean('satisfied', { description: 'Whether the status is `connected`.' }),
+    missingScopes: t.exposeStringList('missingScopes', {
+      description: 'Those of `scopes` that the connection does not have. Empty unless the status is `connected`.',
+    }),
+    satisfied: t.exposeBoolean('satisfied', {
+      description: 'Whether the status is `connected` and no scope is missing.',
+    }),
   }),
 });
 
@@ -204,7 +217,8 @@ const INITIATE =
   'A connection that is there keeps working until the authorization is finished. Members may connect only the tool ' +
   'instances that they created.';
 const BY_KEY =
-  'It replaces the connection that is there. Members may connect only the tool instances that they created.';
+  'It replaces the connection that is there. A tool that describes only an OAuth service refuses a key. Members may ' +
+  'connect only the tool instances that they created.';
 const DELETE =
   'Its tokens are revoked at the provider, if that is possible. Members may delete only the connections that they ' +
   'created.';

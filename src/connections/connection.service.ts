@@ -9,13 +9,14 @@ import { columnsOf } from '../data/pages.ts';
 import { Reads } from '../data/reads.ts';
 import { emitChange } from '../data/record-change.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
-import { type Connection, Prisma, type ToolInstance } from '../generated/prisma/client.ts';
+import { type Connection, Prisma, type Tool, type ToolInstance } from '../generated/prisma/client.ts';
 import type { Credentials } from '../secrets/credentials.ts';
 import type { Vault } from '../secrets/vault.ts';
+import { keyFieldsOf } from '../tools/tool-shapes.ts';
 import { connected, showInInstance } from './connection-changes.ts';
 import type { ConnectionRemoval } from './connection-removal.ts';
 import { type AuthType, PENDING_SECONDS } from './connection-state.ts';
-import { clientOf, clientReferenceOf, findTarget, type Target } from './connection-target.ts';
+import { clientOf, clientReferenceOf, findTarget, serviceOf, type Target } from './connection-target.ts';
 import { type OAuthProvider, ProviderRefusal } from './oauth-provider.ts';
 import type { OAuthStates } from './oauth-states.ts';
 import { keyOf, type StoredCredential, tokensOf } from './stored-credential.ts';
@@ -164,15 +165,15 @@ export class ConnectionService {
       .catch((error: unknown) => {
         throw callerErrorOf(error);
       });
+    const accountLabel = await provider.accountLabelOf(client, granted);
+    const set = { ...connected('oauth2', begun.scopes, { ...granted, accountLabel }), requestedScopes: begun.scopes };
     return changes.run(actor, async (tx) => {
       const { connection } = await lockPlace(tx, { orgId, workspaceId, namespaceId }, toolInstanceId);
       if (connection?.id !== connectionId) throw notFound('connection', connectionId);
       await this.#store(tx, connection, tokensOf(granted));
       tx.audit({ ...recordOf(connection), action: 'connect', metadata: { tool_instance_id: toolInstanceId } });
       emitChange(tx, 'updated', 'connection', connection);
-      return tx.change('connections', { id: connectionId }, connected('oauth2', begun.scopes, granted), () =>
-        notFound('connection', connectionId),
-      );
+      return tx.change('connections', { id: connectionId }, set, () => notFound('connection', connectionId));
     });
   }
 
@@ -183,17 +184,12 @@ export class ConnectionService {
    */
   async createByKey(actor: Actor, place: ConnectionPlace, instanceId: string, apiKey: string): Promise<ConnectionRow> {
     const { tool } = await this.#target(actor, place, instanceId);
-    if (!tool.supportsConnection)
-      throw conflict(
-        'tool_instance',
-        instanceId,
-        'connection_not_supported',
-        `The tool '${tool.slug}' does not use connections.`,
-      );
+    demandKeys(tool, instanceId);
     return this.#deps.changes.run(actor, async (tx) => {
       const { locked, connection } = await lockPlace(tx, place, instanceId);
       const row = connection ?? newConnection(actor, place, locked, 'api_key');
-      const set = connected('api_key', [], { lifetime: null, refreshToken: null, scopes: null, accountLabel: null });
+      const grant = { lifetime: null, refreshToken: null, scopes: null, accountLabel: null };
+      const set = { ...connected('api_key', [], grant), requestedScopes: [] };
       tx.audit({ ...recordOf(row), action: 'connect', metadata: { tool_instance_id: instanceId } });
       emitChange(tx, connection ? 'updated' : 'created', 'connection', row);
       if (connection) {
@@ -244,6 +240,29 @@ export class ConnectionService {
     await this.#deps.credentials.put(tx, connection.orgId, { connectionId: connection.id }, value);
     showInInstance(tx, connection, 'connected');
   }
+}
+
+/**
+ * What the credentials of a tool say comes first: a tool that describes a key takes one, and one that knows OAuth only
+ * takes none. Without a description, `supports_connection` decides.
+ * @throws RESOURCE_CONFLICT `api_key_not_supported`, `connection_not_supported`
+ */
+function demandKeys({ slug, supportsConnection, credentialSchema }: Tool, instanceId: string): void {
+  if (keyFieldsOf(credentialSchema as object[]).length > 0) return;
+  if (serviceOf({ credentialSchema }))
+    throw conflict(
+      'tool_instance',
+      instanceId,
+      'api_key_not_supported',
+      `The tool '${slug}' takes no API key: sign in to its OAuth service instead.`,
+    );
+  if (!supportsConnection)
+    throw conflict(
+      'tool_instance',
+      instanceId,
+      'connection_not_supported',
+      `The tool '${slug}' does not use connections.`,
+    );
 }
 
 type PlacedConnection = Pick<Connection, 'id' | 'orgId' | 'workspaceId' | 'namespaceId' | 'toolInstanceId'>;

@@ -3,7 +3,7 @@ import { ApiError } from '../core/errors.ts';
 import type { Outbound } from '../platform/outbound/outbound.ts';
 import { OutboundError } from '../platform/outbound/outbound-error.ts';
 import type { OAuthService } from '../tools/tool-shapes.ts';
-import { plainLine, standardAnswer } from './token-answer.ts';
+import { labelIn, plainLine, standardAnswer } from './token-answer.ts';
 
 /** The client that a tool instance has at a provider. */
 export interface OAuthClient {
@@ -63,6 +63,9 @@ const MAX_LIFETIME = 31_536_000;
 /** Characters of both tokens together. */
 const MAX_TOKENS = 64 * 1024;
 const MAX_SCOPES = 100;
+/** The name of an account is worth no longer wait of the user who connects it. */
+const LABEL_TIMEOUT_MS = 4_000;
+const LABEL_BYTES = 256 * 1024;
 
 /**
  * OAuth 2.0 with any provider that follows RFC 6749: authorization codes with PKCE (RFC 7636), refresh tokens and
@@ -113,6 +116,29 @@ export class OAuthProvider {
   /** @throws ProviderRefusal */
   async refresh(client: OAuthClient, refreshToken: string): Promise<Grant> {
     return this.#granted(client, (configuration) => oauth.refreshTokenGrant(configuration, refreshToken));
+  }
+
+  /**
+   * The name of the account that granted tokens: from the token answer, or else from where the tool says that it can be
+   * asked. `null` if nobody says it: it only helps people to tell connections apart.
+   */
+  async accountLabelOf({ service, orgId }: OAuthClient, { accountLabel, accessToken }: Grant): Promise<string | null> {
+    const { userinfo_url: url, account_label_path: path } = service;
+    if (accountLabel !== null || !url) return accountLabel;
+    try {
+      const answer = await this.#outbound.request({
+        url,
+        owner: orgId,
+        headers: { accept: 'application/json', authorization: `Bearer ${accessToken}` },
+        timeoutMs: LABEL_TIMEOUT_MS,
+        maxBytes: LABEL_BYTES,
+        redirect: 'error',
+      });
+      return answer.isOk ? labelIn(answer.json(), path ?? null) : null;
+    } catch (error) {
+      if (OutboundError.in(error)) return null;
+      throw error;
+    }
   }
 
   /** Revokes a token, which may be unknown to the provider already. @throws ProviderRefusal */

@@ -74,10 +74,26 @@ const scopeOf = ({ scope }: Json): Json => (typeof scope === 'string' ? { scope:
 function labelOf(json: Json): string | null {
   const team = isObject(json.team) ? json.team.name : undefined;
   const claims = claimsOf(json.id_token);
-  const found = [json.workspace_name, team, claims.email, claims.preferred_username, claims.name].find(
-    (text) => typeof text === 'string' && text.trim() !== '',
-  );
-  return typeof found === 'string' ? plainLine(found, LABEL_LENGTH) : null;
+  return firstLabel([json.workspace_name, team, ...namesOf(claims)]);
+}
+
+const namesOf = ({ email, preferred_username, name }: Json): unknown[] => [email, preferred_username, name];
+
+function firstLabel(texts: readonly unknown[]): string | null {
+  const found = texts.find((text) => typeof text === 'string' && text.trim() !== '');
+  return (typeof found === 'string' && plainLine(found, LABEL_LENGTH)) || null;
+}
+
+/**
+ * The name of the account in what a provider says about it. @param path where it is: `$.user.email`; `null` for the
+ * usual claims
+ */
+export function labelIn(answer: unknown, path: string | null): string | null {
+  if (path === null) return isObject(answer) ? firstLabel([...namesOf(answer), answer.login]) : null;
+  let found = answer;
+  for (const key of path.split('.').slice(1))
+    found = isObject(found) && Object.hasOwn(found, key) ? found[key] : undefined;
+  return firstLabel([found]);
 }
 
 /** Read and not verified: it came from the provider itself, and only names the account. */

@@ -4,6 +4,7 @@ import type { AppPlace } from '../access/checked-place.ts';
 import { type Augmentation, augmentations } from '../augmentations/augmentation.source.ts';
 import { conflict, InputError, notFound } from '../core/errors.ts';
 import { ID_FORM, kindOfId } from '../core/ids.ts';
+import { SECRET_REFERENCE, withoutPlainSecrets } from '../core/plain-secrets.ts';
 import { slugged } from '../core/slug.ts';
 import { selectList } from '../data/pages.ts';
 import type { Reads } from '../data/sql.ts';
@@ -161,10 +162,8 @@ const tooLarge = (appId: string) =>
   );
 
 const ID = new RegExp(`(?<![A-Za-z0-9])${ID_FORM}(?![0-9A-Za-z])`, 'g');
-const BY_NAME = /^secret:\/\/([^{}/]{1,255})$/;
-/** Keys whose texts are secrets, most likely. */
-const SENSITIVE = /(?:api[_-]?key|password|passphrase|secret|token|private[_-]?key|credentials?|authorization)$/i;
-const TEMPLATE = /\{\{[^{}]+\}\}/;
+/** Keys that a placeholder can name. */
+const NAMEABLE = /^[^{}]{1,255}$/;
 
 /** The writing of one recipe. */
 class Export {
@@ -285,7 +284,7 @@ class Export {
 
   #json(value: Json): Json {
     return mapTexts(
-      withoutSecrets(value, (key) => this.#hidden(key)),
+      withoutPlainSecrets(value, (key, text) => (NAMEABLE.test(key) ? this.#hidden(key) : text)),
       (text) => this.#text(text),
       { keys: true },
     );
@@ -297,7 +296,7 @@ class Export {
   }
 
   #text(text: string): string {
-    const [, secret] = BY_NAME.exec(text) ?? [];
+    const [, secret] = SECRET_REFERENCE.exec(text) ?? [];
     if (secret !== undefined) return `{{secret.${secret}}}`;
     return text.replaceAll(ID, (id) => this.#placeholderOf(id));
   }
@@ -345,26 +344,3 @@ function keysOf(all: readonly { id: string; name: string }[], word: string): Map
 
 /** `Find it!` -> `find-it`; the word for a name without Latin letters and digits. */
 const keyOf = (name: string, word: string): string => slugged(name, 40) || word;
-
-/** A copy without texts whose key says that they are secrets, unless they are templates or references. */
-function withoutSecrets(value: Json, hidden: (key: string) => string): Json {
-  const copy = (at: unknown): unknown => {
-    if (Array.isArray(at)) return at.map(copy);
-    if (typeof at !== 'object' || at === null) return at;
-    return Object.fromEntries(
-      Object.entries(at).map(([key, inner]: [string, unknown]) => [
-        key,
-        typeof inner === 'string' && isPlainSecret(key, inner) ? hidden(key) : copy(inner),
-      ]),
-    );
-  };
-  return copy(value) as Json;
-}
-
-const isPlainSecret = (key: string, text: string): boolean =>
-  SENSITIVE.test(key) &&
-  /^[^{}]{1,255}$/.test(key) &&
-  text !== '' &&
-  !TEMPLATE.test(text) &&
-  !BY_NAME.test(text) &&
-  kindOfId(text) === null;

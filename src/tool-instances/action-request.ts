@@ -1,4 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import type { OutboundRequest } from '../platform/outbound/outbound.ts';
+import { filled, type LookUp, replaced, unresolvedIn } from '../tools/placeholders.ts';
 import type { KeyPlacement } from '../tools/tool-shapes.ts';
 import type { Action } from './effective-actions.ts';
 
@@ -32,11 +34,12 @@ export class UnusableAction extends Error {
   }
 }
 
-const PLACEHOLDER = /\{\{\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*\}\}/g;
 const WITHOUT_BODY = new Set(['GET', 'HEAD']);
 
 /**
- * The request of an action, from its templates.
+ * The request of an action, from its templates. What names something without a value is left out: a header, a query
+ * parameter, a property or an element of a JSON body, a pair of a form. In the path of the URL and in other bodies it
+ * is an error. No empty text stands for a value that nobody gave.
  *
  * Credentials go only where schema and configuration say: a call whose parameters would lead to another host is
  * refused.
@@ -44,15 +47,18 @@ const WITHOUT_BODY = new Set(['GET', 'HEAD']);
  */
 export function requestFor(parts: RequestParts): OutboundRequest {
   const { action, configuration, credentials } = parts;
+  const lookUp: LookUp = (name) => namedValue(name, parts);
   const method = textOf(action.method) || 'GET';
   const url = urlOf(parts);
   const headers = new Map<string, string>();
   for (const source of [configuration.default_headers, action.headers])
-    for (const [name, template] of entriesOf(source))
-      headers.set(name.toLowerCase(), filled(template, parts, plainText));
+    for (const [name, template] of entriesOf(source)) {
+      const value = filled(template, lookUp, plainText);
+      if (value !== null) headers.set(name.toLowerCase(), value);
+    }
   for (const [name, template] of entriesOf(action.query_params_template)) {
-    const value = filled(template, parts, plainText);
-    if (value !== '') url.searchParams.set(name, value);
+    const value = filled(template, lookUp, plainText);
+    if (value) url.searchParams.set(name, value);
   }
   for (const { placement, value } of credentials) {
     const text = `${placement.prefix ?? ''}${value}`;
@@ -60,7 +66,8 @@ export function requestFor(parts: RequestParts): OutboundRequest {
     else headers.set(placement.name.toLowerCase(), text);
   }
   const template = textOf(action.body_template);
-  const body = template === '' || WITHOUT_BODY.has(method) ? undefined : bodyOf(template, parts);
+  const hasBody = template !== '' && !WITHOUT_BODY.has(method);
+  const body = hasBody ? bodyOf(template, lookUp, headers.get('content-type') ?? '') : undefined;
   if (body !== undefined && !headers.has('content-type') && isJson(template))
     headers.set('content-type', 'application/json');
   return { method, url, headers: Object.fromEntries(headers), body };
@@ -84,8 +91,7 @@ function namedValue(name: string, { parameters, configuration, secrets }: Reques
 const plainText = (value: unknown): string =>
   value === undefined ? '' : typeof value === 'object' ? JSON.stringify(value) : String(value as string);
 
-const filled = (template: string, parts: RequestParts, write: (value: unknown) => string): string =>
-  template.replaceAll(PLACEHOLDER, (_whole, name: string) => write(namedValue(name, parts)));
+const needed = (name: string) => new UnusableAction('schema_mismatch', `The action needs a value of '${name}'.`);
 
 /** A part of a path: slashes of a value stay, all that would end the path does not. */
 const inPath = (value: string): string => encodeURIComponent(value).replaceAll('%2F', '/');
@@ -93,20 +99,19 @@ const inPath = (value: string): string => encodeURIComponent(value).replaceAll('
 function urlOf(parts: RequestParts): URL {
   const template = textOf(parts.action.url_template);
   const [path] = template.split('?', 1) as [string];
-  const write = (values: RequestParts) =>
-    template.replaceAll(PLACEHOLDER, (_whole, name: string, at: number) => {
-      const value = namedValue(name, values);
-      if (value === undefined) {
-        if (values === parts) throw new UnusableAction('schema_mismatch', `The action needs a value of '${name}'.`);
-        return '';
-      }
-      const text = plainText(value);
-      if (at >= path.length) return encodeURIComponent(text);
+  const query = template.slice(path.length + 1);
+  const lookUp: LookUp = (name) => namedValue(name, parts);
+  const unresolved = unresolvedIn(path, lookUp);
+  if (unresolved !== null) throw needed(unresolved);
+  const write = (value: LookUp) =>
+    replaced(path, (name, at) => {
+      const text = plainText(value(name));
       // an address of the configuration begins the URL as it is
       return at === 0 ? text : inPath(text);
     });
-  const url = parsed(write(parts));
-  const withoutParameters = write({ ...parts, parameters: {} });
+  const pairs = resolvedPairs(query, lookUp, (value) => encodeURIComponent(plainText(value)));
+  const url = parsed(`${write(lookUp)}${pairs === '' ? '' : `?${pairs}`}`);
+  const withoutParameters = write((name) => namedValue(name, { ...parts, parameters: {} }));
   const hasSecrets = parts.credentials.length > 0 || Object.keys(parts.secrets).length > 0;
   const isFixed = URL.canParse(withoutParameters) && new URL(withoutParameters).origin === url.origin;
   if (hasSecrets && !isFixed)
@@ -117,6 +122,13 @@ function urlOf(parts: RequestParts): URL {
   return url;
 }
 
+/** `a={{a}}&b={{b}}` without the pairs that have no value. */
+const resolvedPairs = (template: string, lookUp: LookUp, write: (value: unknown) => string): string =>
+  template
+    .split('&')
+    .flatMap((pair) => filled(pair, lookUp, write) ?? [])
+    .join('&');
+
 function parsed(text: string): URL {
   if (URL.canParse(text)) return new URL(text);
   throw new UnusableAction('schema_mismatch', 'The URL of the action is not an absolute URL.');
@@ -124,21 +136,64 @@ function parsed(text: string): URL {
 
 const isJson = (template: string): boolean => /^\s*[[{]/.test(template);
 
+/** @returns `undefined` if the whole body has no value */
+function bodyOf(template: string, lookUp: LookUp, type: string): string | undefined {
+  const unresolved = unresolvedIn(template, lookUp);
+  if (!isJson(template)) {
+    if (unresolved === null) return replaced(template, (name) => plainText(lookUp(name)));
+    if (/^application\/x-www-form-urlencoded\b/i.test(type)) return resolvedPairs(template, lookUp, plainText);
+    throw needed(unresolved);
+  }
+  if (unresolved === null)
+    return inJson(template, (name, isText) =>
+      isText ? JSON.stringify(plainText(lookUp(name))).slice(1, -1) : JSON.stringify(lookUp(name)),
+    );
+  return resolvedJson(template, lookUp, unresolved);
+}
+
 /** In a JSON template, a placeholder within a string is a part of it, and elsewhere a value. */
-function bodyOf(template: string, parts: RequestParts): string {
-  if (!isJson(template)) return filled(template, parts, plainText);
-  return template.replaceAll(PLACEHOLDER, (_whole, name: string, at: number) => {
-    const value = namedValue(name, parts);
-    return isInString(template, at) ? JSON.stringify(plainText(value)).slice(1, -1) : JSON.stringify(value ?? null);
+function inJson(template: string, write: (name: string, isText: boolean) => string): string {
+  let isText = false;
+  let seen = 0;
+  return replaced(template, (name, until) => {
+    for (; seen < until; seen++) {
+      if (template[seen] === '\\' && isText) seen++;
+      else if (template[seen] === '"') isText = !isText;
+    }
+    return write(name, isText);
   });
 }
 
-/** Whether a place of a JSON text is within a string. */
-function isInString(text: string, until: number): boolean {
-  let isInside = false;
-  for (let at = 0; at < until; at++) {
-    if (text[at] === '\\' && isInside) at++;
-    else if (text[at] === '"') isInside = !isInside;
+/** Stands for what has no value. */
+const ABSENT = Symbol('absent');
+/** Begins the text that stands for a placeholder that is a value; no template has it. */
+const MARK = `${randomUUID()} `;
+const MAX_DEPTH = 64;
+
+/** A JSON template without the properties and elements that have no value. */
+function resolvedJson(template: string, lookUp: LookUp, unresolved: string): string | undefined {
+  const marked = inJson(template, (name, isText) => (isText ? `{{${name}}}` : JSON.stringify(`${MARK}${name}`)));
+  const value = (text: string): unknown => {
+    if (!text.startsWith(MARK)) return filled(text, lookUp, plainText) ?? ABSENT;
+    const found = lookUp(text.slice(MARK.length));
+    return found === undefined ? ABSENT : found;
+  };
+  const copy = (at: unknown, depth: number): unknown => {
+    if (typeof at === 'string') return value(at);
+    if (typeof at !== 'object' || at === null) return at;
+    if (depth === MAX_DEPTH) throw needed(unresolved);
+    if (Array.isArray(at)) return at.map((item) => copy(item, depth + 1)).filter((item) => item !== ABSENT);
+    const entries = Object.entries(at).map(([key, item]) => [value(key), copy(item, depth + 1)] as const);
+    return Object.fromEntries(entries.filter((entry): entry is [string, unknown] => !entry.includes(ABSENT)));
+  };
+  const body = copy(parsedJson(marked, unresolved), 0);
+  return body === ABSENT ? undefined : JSON.stringify(body);
+}
+
+function parsedJson(text: string, unresolved: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw needed(unresolved); // what is no JSON has no properties to leave out
   }
-  return isInside;
 }

@@ -282,7 +282,7 @@ builder.mutationFields((t) => ({
     type: ToolInstanceTestResult,
     description:
       'Calls the provider of an instance, for at most 10 seconds. Whatever goes wrong there is a result, no error. ' +
-      'At most 30 tests a minute for each user.',
+      'An inactive instance is only tried dry. At most 30 tests a minute for each user.',
     authorize: { workspace: 'tool_instance:execute' },
     activity: { action: 'execute', resourceType: 'tool_instance' },
     args: { ...target(), input: t.arg({ type: TestToolInstanceInput, description: 'What to try.' }) },

@@ -122,7 +122,8 @@ export class ToolInstanceService {
       if (tool.status === 'disabled') throw disabled(tool);
       const checked = checkConfiguration(fieldsOf(tool), entriesOf(input.configuration), {}, CONFIGURATION);
       if (checked.issues.length > 0) throw new InputError(checked.issues);
-      const actionChanges = checkActionChanges(tool.customActionType, input);
+      const around = { tool, configuration: checked.plain, customActionParameters: {} };
+      const actionChanges = checkActionChanges(around, input);
       const client = input.connectionCredentials ?? {};
       const hasSecrets = Object.keys(checked.secrets).length > 0;
       if (hasSecrets) await this.#deps.credentials.prepare(tx);
@@ -176,7 +177,9 @@ export class ToolInstanceService {
         ? checkConfiguration(fieldsOf(tool), entriesOf(input.configuration), before.configuration, CONFIGURATION)
         : null;
       if (checked && checked.issues.length > 0) throw new InputError(checked.issues);
-      const actionChanges = checkActionChanges(tool.customActionType, input);
+      const { configuration, customActionParameters } = before;
+      const around = { tool, configuration: checked?.plain ?? configuration, customActionParameters };
+      const actionChanges = checkActionChanges(around, input);
       const { connectionCredentials: client } = input;
       const isSteered =
         Object.keys(actionChanges).length > 0 ||

@@ -11,6 +11,7 @@ import type { Answer } from '../platform/outbound/answer.ts';
 import type { Outbound } from '../platform/outbound/outbound.ts';
 import { OutboundError } from '../platform/outbound/outbound-error.ts';
 import type { Credentials } from '../secrets/credentials.ts';
+import { foreignNames } from '../tools/placeholders.ts';
 import { type KeyPlacement, keyFieldsOf } from '../tools/tool-shapes.ts';
 import { type PlacedCredential, type RequestParts, requestFor, UnusableAction } from './action-request.ts';
 import { checkConfiguration, faultOf, fieldsOf } from './configuration.ts';
@@ -51,6 +52,12 @@ interface TestDeps extends ServiceDeps {
   connections: ConnectionCredentials;
 }
 
+/** What goes into a request beside what the instance keeps itself. */
+interface SentCredential {
+  credentials: readonly PlacedCredential[];
+  secrets?: Readonly<Record<string, string>>;
+}
+
 const BEARER: KeyPlacement = { in: 'header', name: 'Authorization', prefix: 'Bearer ' };
 
 /**
@@ -69,6 +76,7 @@ export class ToolInstanceTest {
   async run(actor: Actor, place: Checked<WorkspacePlace>, id: string, input: TestInput): Promise<TestResult> {
     const instance = await this.#deps.toolInstances.reads.get(unkept, place, id);
     await this.#byUser.demand(actor.principal.userId);
+    if (!instance.isActive && !input.dryRun) return inactive();
     const tool = await findRow(this.#deps.sql, 'tools', { id: instance.toolId });
     if (!tool) throw new Error(`A foreign key says that the tool '${instance.toolId}' exists.`);
     const details: Record<string, unknown> = {};
@@ -100,15 +108,16 @@ export class ToolInstanceTest {
       credentials: placed(tool, secrets ?? {}),
     };
     if (typeof action.url_template !== 'string') return nothingToCall(details);
-    const send = (credentials: readonly PlacedCredential[]) => {
-      const request = requestFor({ ...parts, credentials });
+    const send = ({ credentials, secrets: more }: SentCredential) => {
+      const request = requestFor({ ...parts, credentials, secrets: { ...parts.secrets, ...more } });
       const { host } = new URL(request.url);
       Object.assign(details, { method: request.method, host });
       return { request, host };
     };
     if (input.dryRun) {
       if (parts.credentials.length === 0) demandCredentials(tool, instance);
-      send(parts.credentials);
+      const shown = instance.connectionStatus === 'connected' ? asPlaceholder(tool, action, '********') : null;
+      send(parts.credentials.length === 0 && shown ? shown : { credentials: parts.credentials });
       return {
         success: true,
         message: 'The request is complete. It was not sent.',
@@ -117,7 +126,7 @@ export class ToolInstanceTest {
       };
     }
     const startedAt = performance.now();
-    const answer = await this.#call(actor, instance, tool, parts, (credentials) => send(credentials).request);
+    const answer = await this.#call(actor, instance, tool, parts, (sent) => send(sent).request);
     const latencyMs = Math.round(performance.now() - startedAt);
     await this.#count(instance);
     details.status = answer.status;
@@ -130,26 +139,32 @@ export class ToolInstanceTest {
     instance: ToolInstance,
     tool: ToolRow,
     parts: RequestParts,
-    requestWith: (credentials: readonly PlacedCredential[]) => ReturnType<typeof requestFor>,
+    requestWith: (sent: SentCredential) => ReturnType<typeof requestFor>,
   ): Promise<Answer> {
     const { orgId, id, namespaceId } = instance;
     const limit = timeLimitOf(parts.action);
     const endsAt = performance.now() + limit;
-    const ask = async (credentials: readonly PlacedCredential[]): Promise<Answer> =>
+    const ask = async (sent: SentCredential): Promise<Answer> =>
       this.#deps.outbound.request({
-        ...requestWith(credentials),
+        ...requestWith(sent),
         owner: orgId,
         traceId: actor.request.traceId,
         timeoutMs: Math.max(1, endsAt - performance.now()),
       });
-    if (parts.credentials.length > 0) return ask(parts.credentials);
+    if (parts.credentials.length > 0) return ask({ credentials: parts.credentials });
     const called = this.#deps.connections.call({ orgId, toolInstanceId: id, namespaceId }, ({ authType, secret }) =>
-      ask([{ value: secret, placement: authType === 'oauth2' ? BEARER : placementOf(tool) }]),
+      ask(
+        authType === 'oauth2'
+          ? { credentials: [{ value: secret, placement: BEARER }] }
+          : (asPlaceholder(tool, parts.action, secret) ?? {
+              credentials: [{ value: secret, placement: placementOf(tool) }],
+            }),
+      ),
     );
     const answer = await within(limit, called);
     if (answer) return answer;
     demandCredentials(tool, instance);
-    return ask([]);
+    return ask({ credentials: [] });
   }
 
   async #count({ orgId, id }: ToolInstance): Promise<void> {
@@ -241,6 +256,13 @@ const placed = (tool: ToolRow, secrets: Readonly<Record<string, unknown>>): Plac
     return placement && typeof value === 'string' ? [{ placement, value }] : [];
   });
 
+/** The key of a connection where the action names it, in place of a header; `null` if it does not. */
+function asPlaceholder({ credentialSchema }: ToolRow, action: Action, key: string): SentCredential | null {
+  const used = foreignNames(action);
+  const field = keyFieldsOf(credentialSchema as object[]).find(({ name, placement }) => !placement && used.has(name));
+  return field ? { credentials: [], secrets: { [field.name]: key } } : null;
+}
+
 const placementOf = (tool: ToolRow): KeyPlacement =>
   keyFieldsOf(tool.credentialSchema as object[]).find(({ placement }) => placement)?.placement ?? BEARER;
 
@@ -251,6 +273,13 @@ function demandCredentials(tool: ToolRow, { authMode, hasCredentials }: ToolInst
   if (isNeeded && !hasCredentials)
     throw new UnusableAction('no_credentials', `${tool.name} needs credentials, and the instance has none.`);
 }
+
+const inactive = (): TestResult => ({
+  success: false,
+  message: 'The tool instance is inactive. Nothing was sent.',
+  details: { code: 'inactive' },
+  latencyMs: 0,
+});
 
 const nothingToCall = (details: Record<string, unknown>): TestResult => ({
   success: true,

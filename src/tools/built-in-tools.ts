@@ -3,8 +3,9 @@ import path from 'node:path';
 import type { Sql } from '../data/sql.ts';
 import { projectRoot } from '../paths.ts';
 import { type JsonSchema, shapeCheck } from './json-shape.ts';
+import { strayPlaceholders } from './placeholders.ts';
 import { categories, customActionTypes, SLUG, statuses } from './tool.words.ts';
-import { entryShapes } from './tool-shapes.ts';
+import { entryShapes, misplacedIn, toolNames } from './tool-shapes.ts';
 
 const dir = path.join(projectRoot, 'src', 'tools', 'built-in');
 
@@ -81,6 +82,15 @@ export function faultsOf(tool: Readonly<Record<string, unknown>>): string[] {
       ((tool[column] ?? []) as object[]).flatMap((entry, index) =>
         entryShapes[name].check(entry).map((issue) => ({ ...issue, path: [column, index, ...issue.path] })),
       ),
+    ),
+    ...misplacedIn((tool.credential_schema ?? []) as object[]).map(({ path, ...issue }) => ({
+      ...issue,
+      path: ['credential_schema', ...path],
+    })),
+    ...strayPlaceholders(
+      (tool.action_schemas ?? []) as object[],
+      () => toolNames({ configSchema: tool.config_schema ?? [], credentialSchema: tool.credential_schema ?? [] }),
+      ['action_schemas'],
     ),
   ];
   return issues.map((issue) => `${issue.path.join('.')}: ${issue.msg}`);

@@ -1,4 +1,5 @@
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
+import { closestWord } from '../core/closest-word.ts';
 import { type ConstraintIssue, expectation } from '../core/constraints.ts';
 
 /** A JSON Schema, draft 2020-12, as far as this service writes them. */
@@ -24,6 +25,7 @@ export interface JsonSchema {
   maxProperties?: number;
   items?: JsonSchema;
   properties?: Readonly<Record<string, JsonSchema>>;
+  patternProperties?: Readonly<Record<string, JsonSchema>>;
   additionalProperties?: JsonSchema | boolean;
   required?: readonly string[];
 }
@@ -97,7 +99,8 @@ const words: Readonly<Record<string, [type: string, word: string]>> = {
 const plural = (count: number) => `${count} item${count === 1 ? '' : 's'}`;
 
 /** An error of the validator in the words of every other invalid input (defaults 0.2). */
-function issueOf({ instancePath, keyword, params, data, message = '' }: ErrorObject, root: unknown): ConstraintIssue {
+function issueOf(error: ErrorObject, root: unknown): ConstraintIssue {
+  const { instancePath, keyword, params, data, message = '' } = error;
   const path = pathOf(instancePath, root);
   const issue = (type: string, msg: string, ctx?: Record<string, unknown>): ConstraintIssue => ({
     path,
@@ -111,6 +114,8 @@ function issueOf({ instancePath, keyword, params, data, message = '' }: ErrorObj
   switch (keyword) {
     case 'required':
       return { ...issue('missing', 'Field required'), path: [...path, String(params.missingProperty)] };
+    case 'additionalProperties':
+      return extraIssue(path, String(params.additionalProperty), data, error.parentSchema as JsonSchema);
     case 'type': {
       const [type, word] = words[String(params.type)] ?? ['value_error', String(params.type)];
       return issue(type, `Input should be a valid ${word}`);
@@ -151,6 +156,17 @@ function issueOf({ instancePath, keyword, params, data, message = '' }: ErrorObj
     default:
       return issue('value_error', `Value error, ${message}`, { error: message });
   }
+}
+
+function extraIssue(path: (string | number)[], key: string, data: unknown, { properties = {} }: JsonSchema) {
+  const meant = closestWord(key, Object.keys(properties));
+  const hint = meant === null ? '' : `: did you mean '${meant}'?`;
+  return {
+    path: [...path, key],
+    type: 'extra_forbidden',
+    msg: `Extra inputs are not permitted${hint}`,
+    input: (data as Record<string, unknown>)[key],
+  };
 }
 
 /** The value with the schema's defaults in place of what it leaves out. */

@@ -1,6 +1,7 @@
-import type { JsonShape } from '../core/constraints.ts';
+import type { ConstraintIssue, JsonShape } from '../core/constraints.ts';
 import { customRest, name, parameterDefs, parameters } from './custom-action-schemas.ts';
 import { type JsonSchema, shapeCheck } from './json-shape.ts';
+import { entryNames } from './placeholders.ts';
 
 /** A field of a tool's configuration or credentials (spec, Config field descriptor). Only `name` is always there. */
 export interface ConfigField {
@@ -34,6 +35,10 @@ export interface OAuthService {
   token_url: string;
   /** Where tokens are revoked (RFC 7009); absent if the provider has no such endpoint. */
   revocation_url?: string | null;
+  /** Where the account of an access token is asked for (a GET with the token); absent if nothing needs to be asked. */
+  userinfo_url?: string | null;
+  /** Where that answer has the name of the account: `$.user.email`. Default: the usual claims. */
+  account_label_path?: string | null;
   /** The scopes that are asked for unless an instance overrides them. */
   scopes?: string[] | null;
   /** What separates scopes in a request; a space unless the provider differs. */
@@ -75,43 +80,63 @@ const field = {
   widget: line,
   required: flag,
   sensitive: flag,
+  default: {},
   options: { type: 'array', maxItems: 200, items: stringMap },
   validation: { type: 'object', maxProperties: 50 },
   widget_options: { type: 'object', maxProperties: 50 },
 } as const satisfies Record<string, JsonSchema>;
 
-const configField: JsonSchema = { type: 'object', required: ['name'], properties: field };
+/**
+ * The descriptors of a tool have no other properties than these, because a misspelled one would be ignored and break
+ * the tool (docs/decisions/0032). Properties that begin with `x-` are whoever's who writes them.
+ */
+const closed = (schema: JsonSchema): JsonSchema => ({
+  ...schema,
+  patternProperties: { '^x-': {} },
+  additionalProperties: false,
+});
 
-const credentialField: JsonSchema = {
+const configField = closed({ type: 'object', required: ['name'], properties: field });
+
+const oauthProperties = {
+  authorization_url: url,
+  token_url: url,
+  revocation_url: url,
+  userinfo_url: url,
+  account_label_path: { type: 'string', pattern: '^\\$(?:\\.[A-Za-z_][A-Za-z0-9_-]*)+$', maxLength: 255 },
+  scopes: { type: 'array', maxItems: 100, items: line },
+  scope_separator: { type: 'string', enum: [' ', ','] },
+  pkce: flag,
+  token_endpoint_auth_method: { type: 'string', enum: ['client_secret_basic', 'client_secret_post', 'none'] },
+  authorization_parameters: stringMap,
+  token_request_format: { type: 'string', enum: ['form', 'json'] },
+  token_request_headers: stringMap,
+} as const satisfies Record<string, JsonSchema>;
+
+const credentialField = closed({
   type: 'object',
   required: ['name'],
   properties: {
     ...field,
-    authorization_url: url,
-    token_url: url,
-    revocation_url: url,
-    scopes: { type: 'array', maxItems: 100, items: line },
-    scope_separator: { type: 'string', enum: [' ', ','] },
-    pkce: flag,
-    token_endpoint_auth_method: { type: 'string', enum: ['client_secret_basic', 'client_secret_post', 'none'] },
-    authorization_parameters: stringMap,
-    token_request_format: { type: 'string', enum: ['form', 'json'] },
-    token_request_headers: stringMap,
-    placement: {
+    ...oauthProperties,
+    placement: closed({
       type: 'object',
       required: ['in', 'name'],
       properties: { in: { type: 'string', enum: ['header', 'query'] }, name: { ...line, minLength: 1 }, prefix: line },
-    },
+    }),
   },
-};
+});
 
-const actionSchema: JsonSchema = {
+const { pagination } = customRest.properties!;
+const { parameter, part } = parameterDefs;
+
+const actionSchema = closed({
   type: 'object',
   required: ['name'],
   // the request of an action is written like that of a custom action
-  properties: { ...customRest.properties, parameters },
-  $defs: parameterDefs,
-};
+  properties: { ...customRest.properties, parameters, pagination: closed(pagination!) },
+  $defs: { parameter: closed(parameter), part: closed(part) },
+});
 
 const mcpFunction: JsonSchema = {
   type: 'object',
@@ -130,13 +155,51 @@ const shapeOf = (shapeName: string, schema: JsonSchema): JsonShape => ({
 const checkOAuth = shapeCheck({ ...credentialField, required: ['name', 'authorization_url', 'token_url'] });
 const credentialShape = shapeOf('ToolCredentialField', credentialField);
 
+/** What people write in place of the property that is meant, beside mere typing errors. */
+const MEANT: Readonly<Record<string, string>> = {
+  header: 'placement',
+  headers: 'placement',
+  query: 'placement',
+  in: 'placement',
+  prefix: 'placement',
+  location: 'placement',
+  auth_url: 'authorization_url',
+  authorize_url: 'authorization_url',
+  revoke_url: 'revocation_url',
+  userinfo_endpoint: 'userinfo_url',
+  label: 'display_name',
+  title: 'display_name',
+};
+
+function checkCredential(entry: object): ConstraintIssue[] {
+  return (isOAuth(entry) ? checkOAuth : credentialShape.check)(entry).map((issue) => {
+    const meant = issue.type === 'extra_forbidden' && issue.path.length === 1 ? MEANT[String(issue.path[0])] : null;
+    return meant ? misplaced(issue.path, `did you mean '${meant}'?`) : issue;
+  });
+}
+
+const misplaced = (path: (string | number)[], why: string, input?: unknown): ConstraintIssue => ({
+  path,
+  type: 'extra_forbidden',
+  msg: `Extra inputs are not permitted: ${why}`,
+  input,
+});
+
+/** Properties of an OAuth service at a key, and the other way round: they would be ignored. */
+export const misplacedIn = (credentialSchema: readonly object[]): ConstraintIssue[] =>
+  credentialSchema.flatMap((entry, index) => {
+    const others = isOAuth(entry) ? ['placement'] : Object.keys(oauthProperties);
+    const why = isOAuth(entry)
+      ? 'tokens go into the header Authorization'
+      : "only an entry of the type 'oauth2' has it";
+    const strange = Object.entries(entry).filter(([key, value]) => others.includes(key) && value !== null);
+    return strange.map(([key, value]: [string, unknown]) => misplaced([index, key], why, value));
+  });
+
 /** The forms of the entries of a tool's lists. */
 export const entryShapes = {
   configSchema: shapeOf('ToolConfigField', configField),
-  credentialSchema: {
-    ...credentialShape,
-    check: (entry) => (isOAuth(entry) ? checkOAuth(entry) : credentialShape.check(entry)),
-  },
+  credentialSchema: { ...credentialShape, check: checkCredential },
   actionSchemas: shapeOf('ToolAction', actionSchema),
   mcpFunctions: shapeOf('ToolMcpFunction', mcpFunction),
 } as const satisfies Record<string, JsonShape>;
@@ -148,3 +211,7 @@ export const oauthServiceOf = (credentialSchema: readonly object[]): OAuthServic
 /** The fields of a credential schema that are typed in, such as an API key. */
 export const keyFieldsOf = (credentialSchema: readonly object[]): (ConfigField & { placement?: KeyPlacement })[] =>
   credentialSchema.filter((entry) => !isOAuth(entry)) as ConfigField[];
+
+/** The names that actions of a tool may use beside their parameters: its fields, and credentials that are typed in. */
+export const toolNames = (tool: { configSchema: unknown; credentialSchema: unknown }): Set<string> =>
+  new Set([...entryNames(tool.configSchema), ...entryNames(keyFieldsOf(tool.credentialSchema as object[]))]);

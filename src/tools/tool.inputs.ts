@@ -18,17 +18,22 @@ const entries = (shape: JsonShape): Constraints => ({
 
 const said = (values: readonly string[]) => values.map((value) => `\`${value}\``).join(', ');
 const CATEGORIES = `${said(categories)} or another word.`;
+const OTHERS = 'Other properties are refused, except those that begin with `x-`.';
 const CONFIG =
   'The fields of the configuration: `name`, `display_name`, `type`, `description`, `placeholder`, `widget`, ' +
-  '`required`, `default`, `options`, `validation`, `widget_options`, and `sensitive` for what belongs in the vault.';
+  '`required`, `default`, `options`, `validation`, `widget_options`, and `sensitive` for what belongs in the vault. ' +
+  OTHERS;
 const CREDENTIALS =
   'The credentials: fields like those of the configuration; with `placement` (`in`, `name`, `prefix`) the value goes ' +
   'into each request. An entry of the type `oauth2` describes a service: `authorization_url`, `token_url`, ' +
-  '`revocation_url`, `scopes`, `scope_separator`, `pkce`, `token_endpoint_auth_method`, `authorization_parameters`.';
+  '`revocation_url`, `scopes`, `scope_separator`, `pkce`, `token_endpoint_auth_method`, `authorization_parameters`, ' +
+  'and `userinfo_url` with `account_label_path` (`$.email`) for the name of the account. ' +
+  OTHERS;
 const ACTIONS =
   'The actions: `name`, `description`, `parameters`, and the request like that of a custom REST action ' +
-  '(`method`, `url_template`, …).';
-const CHANGELOG = 'What each schema version changed, by its number. Replaces the whole changelog.';
+  '(`method`, `url_template`, …). A placeholder names a parameter of the action, a field of the configuration or a ' +
+  `credential. ${OTHERS}`;
+const CHANGELOG = 'What each schema version changed, by its number.';
 
 /** The fields that a new tool and a change have in common. */
 const common = () =>
@@ -155,7 +160,9 @@ export const UpdateToolInput = builder.inputType('UpdateToolInput', {
     schemaChangelog: t.field({
       type: 'StringMap',
       constraints: kept(changelog),
-      description: `${CHANGELOG} A version that this change makes gets an entry by itself if none is given.`,
+      description:
+        `${CHANGELOG} The entries are added to those that are there, or correct them: the past stays. A version that ` +
+        'this change makes gets an entry by itself if none is given.',
     }),
     supportsConnection: t.boolean({
       constraints: { notNull: true },

@@ -1,6 +1,6 @@
 import type { Actor } from '../access/caller.ts';
 import type { Checked, OrganizationPlace } from '../access/checked-place.ts';
-import { alreadyExists, conflict, invalidInput, notFound } from '../core/errors.ts';
+import { alreadyExists, conflict, InputError, invalidInput, notFound, valueIssue } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import { brokenUnique } from '../data/changes.ts';
 import type { Given } from '../data/given.ts';
@@ -11,8 +11,10 @@ import { recordChange } from '../data/record-change.ts';
 import { type ActorContext, type RequestCache, unkept } from '../data/request-cache.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
 import type { Tool as ToolRow } from '../generated/prisma/client.ts';
+import { entryNames, foreignNames, strayPlaceholders } from './placeholders.ts';
 import { changeOf } from './schema-version.ts';
 import { type Tool, type ToolFilters, tools } from './tool.source.ts';
+import { misplacedIn, toolNames } from './tool-shapes.ts';
 
 type Lists = 'configSchema' | 'credentialSchema' | 'actionSchemas' | 'mcpFunctions';
 type Changeable = Words<
@@ -22,7 +24,7 @@ type Changeable = Words<
 >;
 
 interface UpdateTool extends Given<ToolRow, Changeable>, Partial<Record<Lists, object[] | null>> {
-  /** Replaces the whole changelog. The entry of a version that this change makes is added if it is missing. */
+  /** Adds entries, or corrects them. The entry of a version that this change makes is added if it is missing. */
   schemaChangelog?: Record<string, string> | null;
 }
 
@@ -82,6 +84,7 @@ export class ToolService {
   async create(actor: Actor, place: Checked<OrganizationPlace>, input: CreateTool): Promise<Tool> {
     const { orgId } = place;
     checkLists(input);
+    checkDescriptors(input, { configSchema: [], credentialSchema: [], actionSchemas: [] });
     checkChangelog(input.schemaChangelog, 1);
     const id = newId('tool');
     await this.#unique(orgId, id, input.slug, () =>
@@ -136,6 +139,7 @@ export class ToolService {
         await tx.expectVersion({ table: 'tools', key: { id } });
         refuseMove(before, input.status);
         const lists = listsOf(before);
+        checkDescriptors(input, lists);
         const change = changeOf(lists, {
           configSchema: input.configSchema ?? lists.configSchema,
           actionSchemas: input.actionSchemas ?? lists.actionSchemas,
@@ -144,7 +148,8 @@ export class ToolService {
         checkChangelog(input.schemaChangelog, version);
         if (typeof input.minSchemaVersion === 'number' && input.minSchemaVersion > version)
           throw invalidInput(['input', 'minSchemaVersion'], `the current version is ${version}`);
-        const changelog = input.schemaChangelog ?? (before.schemaChangelog as Record<string, string>);
+        // a log keeps its past: entries are added and corrected, never removed
+        const changelog = { ...(before.schemaChangelog as Record<string, string>), ...input.schemaChangelog };
         const isNew = change !== null && !(String(version) in changelog);
         tx.update(
           'tools',
@@ -206,8 +211,11 @@ export class ToolService {
 const builtIn = (id: string) =>
   conflict('tool', id, 'builtin_tool', `The tool '${id}' is built in: it is the same in every organization.`);
 
-const listsOf = ({ configSchema, actionSchemas }: ToolRow) => ({
+type Described = Record<Exclude<Lists, 'mcpFunctions'>, object[]>;
+
+const listsOf = ({ configSchema, credentialSchema, actionSchemas }: ToolRow): Described => ({
   configSchema: configSchema as object[],
+  credentialSchema: credentialSchema as object[],
   actionSchemas: actionSchemas as object[],
 });
 
@@ -228,6 +236,45 @@ function checkLists(input: Partial<Record<Lists, object[] | null>>): void {
     const repeated = names.findIndex((name, index) => names.indexOf(name) < index);
     if (repeated >= 0) throw invalidInput(['input', list, repeated, 'name'], 'another entry has this name');
   }
+}
+
+/**
+ * Every placeholder of given actions names something, what actions use is not taken from them, and credentials have the
+ * properties of their kind. What was wrong before hinders no other change.
+ * @throws InputError
+ */
+function checkDescriptors(input: Partial<Record<Lists, object[] | null>>, before: Described): void {
+  const { configSchema, credentialSchema, actionSchemas } = input;
+  if (!configSchema && !credentialSchema && !actionSchemas) return;
+  const after = {
+    configSchema: configSchema ?? before.configSchema,
+    credentialSchema: credentialSchema ?? before.credentialSchema,
+  };
+  const names = toolNames(after);
+  const issues = actionSchemas
+    ? strayPlaceholders(actionSchemas, () => names, ['input', 'actionSchemas'])
+    : lostNames(before, names).map(({ list, name, action }) =>
+        valueIssue(['input', list], `the action '${action}' uses {{${name}}}: change it too`),
+      );
+  const misplaced = misplacedIn(credentialSchema ?? []).map(({ path, ...issue }) => ({
+    ...issue,
+    path: ['input', 'credentialSchema', ...path],
+  }));
+  issues.push(...misplaced);
+  if (issues.length > 0) throw new InputError(issues);
+}
+
+/** The names that actions of a tool use and that it has no more. */
+function lostNames(before: Described, after: ReadonlySet<string>) {
+  const lost = (['configSchema', 'credentialSchema'] as const).flatMap((list) =>
+    entryNames(before[list]).flatMap((name) => (after.has(name) ? [] : [{ list, name }])),
+  );
+  if (lost.length === 0) return [];
+  const used = before.actionSchemas.map((action) => ({ action, names: foreignNames(action) }));
+  return lost.flatMap(({ list, name }) => {
+    const user = used.find(({ names }) => names.has(name));
+    return user ? [{ list, name, action: entryNames([user.action])[0] ?? '' }] : [];
+  });
 }
 
 /** @throws InputError for an entry of a version that does not exist */

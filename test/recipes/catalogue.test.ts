@@ -141,7 +141,9 @@ test('only files that are those of the build are not checked again', () => {
     });
     expect(readBuiltInRecipes(dir, isKnown)).toEqual(readBuiltInRecipes(dir));
     write({ surprise: 1 });
-    expect(() => readBuiltInRecipes(dir, isKnown)).toThrow(/doc-qa\.json cannot be used\. .*additional properties/);
+    expect(() => readBuiltInRecipes(dir, isKnown)).toThrow(
+      /doc-qa\.json cannot be used\. .*Extra inputs are not permitted/,
+    );
     expect(readBuiltInRecipes(dir, () => true)).toHaveLength(1);
   } finally {
     rmSync(dir, { recursive: true, force: true });
@@ -166,7 +168,7 @@ test('a file that is wrong stops the start, which names the file and the places'
   try {
     expect(write((recipe) => recipe)()).toHaveLength(1);
     expect(write(({ version: _version, ...recipe }) => ({ ...recipe, surprise: 1 }))).toThrow(
-      /scheduled-report\.json cannot be used\. (?=.*version: Field required)(?=.*additional properties)/,
+      /scheduled-report\.json cannot be used\. (?=.*version: Field required)(?=.*Extra inputs are not permitted)/,
     );
     expect(write((recipe) => ({ ...recipe, id: 'other' }))).toThrow("Its id is 'other': the file must have that name.");
     for (const [change, message] of [

@@ -1,16 +1,21 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { buildOpenApi } from '../../rest/openapi.ts';
+import type { CompiledOperation } from '../../rest/operation.ts';
 import { readReference } from '../../rest/reference.ts';
 import { systemCaller } from '../../src/access/system-caller.ts';
 import { operationsDir } from '../../src/paths.ts';
 import { samlAnswer, samlCompany } from '../sso/companies.ts';
 import { newIdpKey } from '../sso/saml-idp.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { judgeOf, within } from '../support/documented.ts';
 import { operations, routeOf } from '../support/operations.ts';
 import { register, signIn } from '../support/person.ts';
 import { expectOk, injectable, partsOf } from '../support/requests.ts';
 import { createWorld, type World } from '../support/world.ts';
 
-const { examples, groups } = readReference(operationsDir, operations);
+const reference = readReference(operationsDir, operations);
+const { examples, groups } = reference;
+const document = buildOpenApi(operations, reference, { info: { title: 'Platform', version: '1', description: '' } });
 
 let app: TestApp;
 let world: World;
@@ -60,7 +65,6 @@ const placeholders: Record<string, (world: World) => Promise<string> | string> =
     const issued = await expectOk(app, { method: 'POST', url, headers: world.as('owner'), payload: { name: 'ci' } });
     return String(issued.refresh_token_plaintext);
   },
-  sso_email: async () => `sam@${(await samlCompany(app, idpKey)).domain}`,
   saml_response: async () => {
     answered = await samlAnswer(app, await samlCompany(app, idpKey), idpKey);
     return answered.message;
@@ -87,9 +91,15 @@ const placeholders: Record<string, (world: World) => Promise<string> | string> =
   },
 };
 
+/** What stands for a value that is right and not so here: whose domain has a provider. */
+const here: Record<string, (text: string) => Promise<string>> = {
+  InitiateSso: async (text) => text.replace('example.com', (await samlCompany(app, idpKey)).domain),
+};
+
 /** The example with what exists in the place of its placeholders. */
-async function filled(example: unknown, world: World): Promise<unknown> {
-  let text = JSON.stringify(example);
+async function filled({ name }: CompiledOperation, world: World): Promise<unknown> {
+  let text = JSON.stringify(examples[name]);
+  text = (await here[name]?.(text)) ?? text;
   for (const [placeholder, name = ''] of text.matchAll(/\{([a-z_]+)\}/g))
     text = text.replace(placeholder, (await placeholders[name]?.(world)) ?? world.ids[name]!);
   return JSON.parse(text) as unknown;
@@ -101,13 +111,51 @@ test('every file of documents has a group with a sentence', () => {
   expect(groups.filter(({ description }) => !description)).toEqual([]);
 });
 
+interface Shown {
+  place: string;
+  schema: object;
+  value: unknown;
+}
+
+/** Everything in the document that has a schema and an example, or several. */
+function shownIn(node: unknown, place = '#'): Shown[] {
+  if (typeof node !== 'object' || node === null) return [];
+  const { schema, example, examples: several } = node as { schema?: object; example?: unknown; examples?: object };
+  const own: Shown[] = schema && example !== undefined ? [{ place, schema, value: example }] : [];
+  for (const [name, one] of schema ? Object.entries(several ?? {}) : [])
+    own.push({ place: `${place}/${name}`, schema: schema!, value: (one as { value: unknown }).value });
+  return [...own, ...Object.entries(node).flatMap(([key, inner]) => shownIn(inner, `${place}/${key}`))];
+}
+
+/** What only a running service gives out. All else is a value that a reader can send as it is. */
+const GIVEN_OUT = /(?:_ids?|\b(?:token|refresh_token|code|saml_response|relay_state|model_name|credentials_ref))$/;
+const placeholdersIn = (value: unknown, key = ''): string[] =>
+  typeof value === 'string'
+    ? [...value.matchAll(/\{[a-z_]+\}/g)].map(() => key)
+    : Object.entries((typeof value === 'object' && value) || {}).flatMap(([inner, item]) =>
+        placeholdersIn(item, Array.isArray(value) ? key : inner),
+      );
+
+test('every example of the document has the form of its place, and says what a reader can send', () => {
+  const judge = judgeOf(document);
+  const shown = shownIn(document);
+  expect(shown.length).toBeGreaterThan(withBody.length);
+  const wrong = shown.filter(({ schema, value }) => !judge.validate(within(schema), value));
+  expect(wrong.map(({ place }) => place)).toEqual([]);
+  const bodies = shown.filter(({ place }) => place.includes('/requestBody/'));
+  expect(bodies.flatMap(({ value }) => placeholdersIn(value)).filter((key) => !GIVEN_OUT.test(key))).toEqual([]);
+  expect(document.paths['/v1/auth/sso/initiate']).toMatchObject({
+    post: { requestBody: { content: { 'application/json': { example: { email: 'ann@example.com' } } } } },
+  });
+});
+
 describe('the example of', () => {
   test.each(withBody.map((operation) => [routeOf(operation), operation] as const))(
     '%s is accepted',
     async (_route, operation) => {
       const example = examples[operation.name];
       expect(example, `rest/operations/examples.json has no "${operation.name}"`).toBeDefined();
-      const body = await filled(example, world);
+      const body = await filled(operation, world);
       const parts = {
         ...partsOf(operation, world, { token: callers[operation.name] ?? world.accounts.owner.accessToken }),
         body,

@@ -11,6 +11,9 @@ const UNCALLED = {
   token_url: 'https://provider.example.test/token',
 };
 
+/** In place of a sign-in, for whoever has a key. */
+const KEY = { name: 'api_key', type: 'secret', required: false };
+
 /** Who makes something, and by which requests. */
 type Maker = Pick<Person, 'call' | 'orgId' | 'home'>;
 
@@ -21,16 +24,18 @@ async function made<Key extends string>(maker: Maker, url: string, payload: obje
 }
 
 /**
- * A tool of the maker's organization. @param service its OAuth service, or another credential @param name in all texts
+ * A tool of the maker's organization. @param service its OAuth service, beside which it takes a key, or another
+ * credential @param name in all texts
  */
 export function makeTool(maker: Maker, service: object = UNCALLED, name = 'Mail'): Promise<string> {
+  const isOAuth = 'type' in service && service.type === 'oauth2';
   const tool = {
     name,
     slug: `${name.toLowerCase()}-${randomBytes(4).toString('hex')}`,
     description: `${name} for all.`,
     connection_service_name: `${name.toLowerCase()}er`,
     supports_connection: true,
-    credential_schema: [service],
+    credential_schema: isOAuth ? [service, KEY] : [service],
   };
   return made(maker, `/v1/orgs/${maker.orgId}/tools`, tool, 'tool_id');
 }

@@ -101,6 +101,7 @@ test('the request is made from templates, configuration, parameters and credenti
       { name: 'page', type: 'integer', max_value: 9 },
       { name: 'text' },
       { name: 'more', type: 'object' },
+      { name: 'nothing' },
     ],
   });
   const made = await instanceWith(
@@ -117,6 +118,76 @@ test('the request is made from templates, configuration, parameters and credenti
   expect(request).toMatchObject({ method: 'POST', path: '/of/a/b%3Fc%23d/x?page=3' });
   expect(request.headers).toMatchObject({ 'x-lang': 'de', 'x-api-key': 'Key k-1', 'content-type': 'application/json' });
   expect(JSON.parse(request.body)).toEqual({ text: 'He said "x"\n', line: 'to He said "x"\n!', more: { a: [1] } });
+});
+
+test('what nobody gave is left out, and what somebody gave is sent, also an empty text', async () => {
+  const templates = {
+    method: 'POST',
+    headers: { 'x-one': 'is {{one}}', 'x-two': '{{two}}' },
+    query_params_template: { one: '{{one}}', two: '{{two}}' },
+    parameters: [{ name: 'one' }, { name: 'two' }, { name: 'three', type: 'object' }],
+  };
+  const json =
+    '{"fixed": 1.0, "one": {{one}}, "two": {{two}}, "in": {"a text": "say {{one}}", "{{one}}": 2, "{{two}}": 3}, ' +
+    '"list": [{{one}}, "{{two}}", {{three}}]}';
+  const made = await instanceWith([
+    action('json', '/json?a={{one}}&b=2&c={{two}}', { ...templates, body_template: json }),
+    action('form', '/form', {
+      ...templates,
+      headers: { 'Content-Type': 'application/x-www-form-urlencoded' },
+      body_template: 'one={{one}}&two={{two}}',
+    }),
+    action('whole', '/whole', { ...templates, body_template: '{{three}}' }),
+    action('wrong', '/wrong', { ...templates, body_template: '{"one": {{one}} or not}' }),
+  ]);
+  const sent = async (name: string, parameters: Json) => {
+    expect(await tryIt(made, { action: name, parameters })).toMatchObject({ success: true });
+    return target.requests.at(-1)!;
+  };
+  const some = await sent('json', { two: '"2"' });
+  expect(some.path).toBe('/json?b=2&c=%222%22&two=%222%22');
+  expect([some.headers['x-one'], some.headers['x-two']]).toEqual([undefined, '"2"']);
+  expect(JSON.parse(some.body)).toEqual({ fixed: 1, two: '"2"', in: { '"2"': 3 }, list: ['"2"'] });
+  const empty = await sent('json', { one: '', two: 'x', three: {} });
+  expect([empty.headers['x-one'], empty.path]).toEqual(['is', '/json?a=&b=2&c=x&two=x']);
+  expect(JSON.parse(empty.body)).toMatchObject({ one: '', in: { 'a text': 'say ' }, list: ['', 'x', {}] });
+  expect((await sent('form', { two: '2' })).body).toBe('two=2');
+  const whole = await sent('whole', {});
+  expect([whole.body, whole.headers['content-type']]).toEqual(['', undefined]);
+  const seen = target.requests.length;
+  expect(await tryIt(made, { action: 'wrong' })).toMatchObject({
+    success: false,
+    message: "The action needs a value of 'one'.",
+    details: { code: 'schema_mismatch' },
+  });
+  expect(target.requests).toHaveLength(seen);
+});
+
+test('a typing error in a tool from before sends no empty text', async () => {
+  const made = await instanceWith([action('get', '/')]);
+  const old = { ...action('get', '/old'), headers: { 'x-typo': '{{regoin}}' }, query_params_template: { q: '{{x}}' } };
+  await app.database.prisma.tool.update({ where: { id: String(made.tool_id) }, data: { actionSchemas: [old] } });
+  expect(await tryIt(made)).toMatchObject({ success: true });
+  expect(target.requests.at(-1)).toMatchObject({ path: '/old' });
+  expect(target.requests.at(-1)!.headers).not.toHaveProperty('x-typo');
+});
+
+test('an inactive instance sends nothing, and shows what it would send', async () => {
+  const made = await instanceWith([action('get', '/off')]);
+  const url = `${instancesOf(ann)}/${made.instance_id}`;
+  expect((await ann.call('PUT', url, { is_active: false })).status).toBe(200);
+  const seen = target.requests.length;
+  expect(await tryIt(made)).toEqual({
+    success: false,
+    message: 'The tool instance is inactive. Nothing was sent.',
+    details: { code: 'inactive' },
+    latency_ms: 0,
+  });
+  expect(target.requests).toHaveLength(seen);
+  expect(await used(made)).toEqual([0, null]);
+  expect(await tryIt(made, { dry_run: true })).toMatchObject({ success: true, details: { code: 'dry_run' } });
+  expect((await ann.call('PUT', url, { is_active: true })).status).toBe(200);
+  expect(await tryIt(made)).toMatchObject({ success: true });
 });
 
 test('what changes something is tried only by its name', async () => {
@@ -213,8 +284,13 @@ describe('what goes wrong is a result with a sentence and a code', () => {
     ['an unknown action', { action: 'nothing' }, {}],
     ['a missing parameter', { action: 'get' }, { parameters: [{ name: 'id', required: true }] }],
     ['a parameter of another type', { parameters: { id: 'x' } }, { parameters: [{ name: 'id', type: 'integer' }] }],
-    ['a placeholder without a value', {}, { url_template: '{{base_url}}/{{nothing}}' }],
-    ['no absolute URL', {}, { url_template: '{{nothing}}' }],
+    ['a path without a value', {}, { url_template: '{{base_url}}/{{id}}', parameters: [{ name: 'id' }] }],
+    ['no absolute URL', {}, { url_template: '{{id}}', parameters: [{ name: 'id', default: 'x' }] }],
+    [
+      'a text without a value',
+      { action: 'get' },
+      { method: 'POST', body_template: 'is {{id}}', parameters: [{ name: 'id' }] },
+    ],
     ['an answer that is no JSON', {}, { url_template: '{{base_url}}/text', response_result_path: '$' }],
   ])('schema_mismatch: %s', async (_title, body, more) => {
     const made = await instanceWith([action('get', '/', more as Json)]);

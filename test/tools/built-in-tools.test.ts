@@ -30,10 +30,12 @@ test.each(files)('%s has the form of a tool, and its own name', (file) => {
 
 test('a file that is wrong says where', () => {
   const [first] = readBuiltInTools();
-  expect(faultsOf({ ...first, id: 'tool_1', surprise: 1, config_schema: [{ name: '?' }] })).toEqual([
-    ': Value error, must NOT have additional properties',
+  const action_schemas = [{ name: 'get', url_template: 'https://example.test/{{id}}' }];
+  expect(faultsOf({ ...first, id: 'tool_1', surprise: 1, config_schema: [{ name: '?' }], action_schemas })).toEqual([
+    'surprise: Extra inputs are not permitted',
     "id: String should match pattern '^tool_0{22}[0-9A-HJKMNP-TV-Z]{4}$'",
     expect.stringContaining('config_schema.0.name: String should match pattern'),
+    expect.stringContaining('action_schemas.0.url_template: Value error, {{id}} names no parameter'),
   ]);
 });
 
@@ -44,8 +46,8 @@ test('every OAuth service is called over https, and every tool that supports a c
     return service ? [[tool.slug, service] as const] : [];
   });
   expect(services.map(([slug]) => slug)).toEqual(['github', 'slack', 'google-drive', 'gmail', 'notion']);
-  for (const [slug, { authorization_url, token_url, revocation_url }] of services)
-    for (const url of [authorization_url, token_url, revocation_url ?? 'https://none.example'])
+  for (const [slug, { authorization_url, token_url, revocation_url, userinfo_url }] of services)
+    for (const url of [authorization_url, token_url, revocation_url ?? token_url, userinfo_url ?? token_url])
       expect(new URL(url).protocol, slug).toBe('https:');
 });
 

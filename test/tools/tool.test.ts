@@ -206,6 +206,30 @@ describe('a change', () => {
     });
   });
 
+  test('of the changelog corrects what it names, and takes nothing from the past', async () => {
+    const owner = await register(app);
+    const tool = await newTool(owner);
+    const put = async (body: object) => (await owner.call<Tool>('PUT', tool.url, body)).body.schema_changelog;
+    await put({ config_schema: [{ name: 'a' }] });
+    await put({ config_schema: [{ name: 'b' }] });
+    const third = await put({ config_schema: [{ name: 'c' }], schema_changelog: { 4: 'Only this line.' } });
+    expect(third).toEqual({
+      2: 'Fields: added a.',
+      3: 'Fields: added b; removed a.',
+      4: 'Only this line.',
+    });
+    expect(await put({ schema_changelog: { 2: 'The first field.', 1: 'The beginning.' } })).toEqual({
+      ...(third as object),
+      1: 'The beginning.',
+      2: 'The first field.',
+    });
+    expect(await put({ schema_changelog: {} })).toEqual({
+      ...(third as object),
+      1: 'The beginning.',
+      2: 'The first field.',
+    });
+  });
+
   test('of two at once that change the schema: each makes a version of its own', async () => {
     const owner = await register(app);
     const tool = await newTool(owner);

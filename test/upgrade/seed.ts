@@ -243,7 +243,7 @@ async function seedConnections(ann: Client, org: string, ids: Json): Promise<voi
     slug: 'mail',
     description: 'Sends mail.',
     config_schema: [{ name: 'region' }, { name: 'token', widget: 'password' }],
-    credential_schema: [service],
+    credential_schema: [service, { name: 'api_key', type: 'secret', required: false }],
     supports_connection: true,
   });
   const home = `${org}/workspaces/${String(ids.workspace_id)}`;

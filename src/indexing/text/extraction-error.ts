@@ -4,6 +4,8 @@ export const extractionFailures = {
   encrypted: 'The file is encrypted.',
   too_large: 'The file is too large to be indexed: the limit is 32 MiB.',
   expands: 'The file unpacks to more than the limit of 100 times its size.',
+  entries: 'The file has more parts than the limit of 10,000.',
+  overlaps: 'The parts of the file overlap.',
   timeout: 'Reading the file took more than 10 seconds of processor time.',
   memory: 'Reading the file took more memory than the limit.',
   crash: 'Reading the file failed.',

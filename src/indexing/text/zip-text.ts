@@ -40,7 +40,7 @@ export function unpackedXml(zip: Buffer): Buffer {
 function directory(zip: Buffer): Entry[] {
   const end = endRecord(zip);
   const count = zip.readUInt16LE(end + 10);
-  if (count > limits.entries) throw new ExtractionError('expands');
+  if (count > limits.entries) throw new ExtractionError('entries');
   const entries: Entry[] = [];
   let at = zip.readUInt32LE(end + 16);
   for (let index = 0; index < count; index += 1) {
@@ -80,7 +80,7 @@ function dataOf(zip: Buffer, { at, compressedBytes, flags }: Entry): Buffer {
 function refuseOverlaps(entries: readonly Located[]): void {
   let end = 0;
   for (const { at, data } of entries.toSorted((a, b) => a.at - b.at)) {
-    if (at < end) throw new ExtractionError('expands');
+    if (at < end) throw new ExtractionError('overlaps');
     end = at + 30 + data.length;
   }
 }
