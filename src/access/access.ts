@@ -32,7 +32,9 @@ interface WorkspaceAccess {
 
 const ORGANIZATION_ROLE = `select m.role from organization_members m join organizations o on o.id = m.org_id
   where m.org_id = $1 and m.user_id = $2 and o.deleted_at is null`;
-const ORGANIZATION_ACCESS = ORGANIZATION_ROLE.replace('m.role', 'm.role, m.used_at is null as "isUnused"');
+const ORGANIZATION_ACCESS = `select m.role, m.used_at is null as "isUnused"
+  from organization_members m join organizations o on o.id = m.org_id
+  where m.org_id = $1 and m.user_id = $2 and o.deleted_at is null`;
 const USE = `update organization_members set used_at = now() where org_id = $1 and user_id = $2 and used_at is null`;
 const WENT_WITH = `select 1 from organization_members m join organizations o on o.id = m.org_id
   where m.org_id = $1 and m.user_id = $2 and o.deleted_at is not null`;
@@ -430,10 +432,7 @@ export class Access {
     if (!organization.role) throw forbidden('organization:access');
     const { role } = organization;
     const workspace = this.#workspace(actor, orgId, workspaceId);
-    if (organization.isUnused)
-      return Promise.all([workspace, this.#use(actor, orgId)]).then(([w]) =>
-        judgeWorkspace(role, w, workspaceId, permission),
-      );
+    if (organization.isUnused) return this.#useWorkspace(actor, role, { orgId, workspaceId, workspace }, permission);
     return workspace instanceof Promise
       ? workspace.then((w) => judgeWorkspace(role, w, workspaceId, permission))
       : judgeWorkspace(role, workspace, workspaceId, permission);
@@ -447,6 +446,21 @@ export class Access {
   ): Grant | Promise<Grant> {
     const grant = this.#judge(role, permission);
     return isUnused ? this.#use(actor, orgId).then(() => grant) : grant;
+  }
+
+  async #useWorkspace(
+    actor: Actor,
+    role: Role,
+    {
+      orgId,
+      workspaceId,
+      workspace,
+    }: { orgId: string; workspaceId: string; workspace: WorkspaceAccess | Promise<WorkspaceAccess> },
+    permission: Permission,
+  ): Promise<Grant> {
+    const grant = judgeWorkspace(role, await workspace, workspaceId, permission);
+    await this.#use(actor, orgId);
+    return grant;
   }
 
   /** Remembers that a member has used the organization: others see their address from then on. */
@@ -479,7 +493,7 @@ function accessOf(facts: string): { organization: OrganizationAccess; workspace:
   const [inOrganization = '-', inWorkspace = '-', exists = '-'] = facts.split(' ');
   const roleOf = (word: string) => (word === '-' ? null : (word as Role));
   return {
-    // a reader of events has used it
+    // who reads events has asked for the stream, which is using the organization
     organization: { role: roleOf(inOrganization), isUnused: false },
     workspace: { exists: exists === 'true', role: roleOf(inWorkspace) },
   };

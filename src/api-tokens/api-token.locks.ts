@@ -1,3 +1,5 @@
+import type { Actor } from '../access/caller.ts';
+import { demandLiveSession } from '../access/live-session.ts';
 import { forbidden, notFound, unauthenticated } from '../core/errors.ts';
 import type { Tx } from '../data/changes.ts';
 import { statement } from '../data/writes.ts';
@@ -27,16 +29,18 @@ export function demandMaker(tx: Tx, { orgId, userId, appId }: TokenMaker, orElse
 }
 
 /**
- * Does the same for a new token, and also locks the token that asks for it, if any: it must be alive by the clock of
- * the database.
- * @throws AUTHENTICATION_FAILED if the user or the asking token is gone, FORBIDDEN `organization:access` if the user
- * left, RESOURCE_NOT_FOUND `app`
+ * Does the same for a new token, whose caller must still be there: a session that lives, or a token, which is locked
+ * and must be alive by the clock of the database.
+ * @throws AUTHENTICATION_FAILED if the user or the caller's session or token is gone, FORBIDDEN `organization:access`
+ * if the user left, RESOURCE_NOT_FOUND `app`
  */
-export async function lockForMinting(tx: Tx, maker: TokenMaker, askingTokenId: string | null): Promise<void> {
+export async function lockForMinting(tx: Tx, actor: Actor, maker: TokenMaker): Promise<void> {
+  const askingTokenId = actor.principal.token?.id ?? null;
   demandMaker(tx, maker, (lost) => {
     if (lost === 'user') return unauthenticated();
     return lost === 'app' ? notFound('app', maker.appId!) : forbidden('organization:access');
   });
+  await demandLiveSession(tx, actor);
   if (!askingTokenId) return;
   const alive = statement`t.id = ${askingTokenId} and (t.revoked_at is null or t.revoked_at > clock_timestamp())
     and (t.expires_at is null or t.expires_at > clock_timestamp())`;

@@ -209,7 +209,7 @@ export class ApiTokenService {
     const row = await changes.run(actor, async (tx) => {
       const maker = { orgId: owner.orgId, userId, appId: owner.appId };
       await lockTokenCaps(tx, config, maker);
-      await lockForMinting(tx, maker, asking?.id ?? null);
+      await lockForMinting(tx, actor, maker);
       const prefix = prefixOf(plaintextToken);
       recordChange(tx, 'create', resourceOf(owner), { id, ...owner }, { prefix });
       return tx.create('api_tokens', {

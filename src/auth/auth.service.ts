@@ -59,22 +59,31 @@ export class AuthService {
    * answer after the same work.
    */
   async login(caller: Caller, { username, password }: { username: string; password: string }): Promise<SignIn> {
-    const { prisma, passwords, config } = this.#deps;
+    const { prisma, config } = this.#deps;
     const { ip } = caller.request;
     await this.#failuresByAddress.check(ip);
-    const user = await findByName(prisma, username.toLowerCase());
-    const lockKey = user?.id ?? `name:${tokenHash(username.toLowerCase())}`;
+    const [holder = null, ...others] = await findByName(prisma, username.toLowerCase());
+    const lockKey = holder?.id ?? `name:${tokenHash(username.toLowerCase())}`;
     await this.#lockout.check(lockKey);
-    const isRight = await passwords.verify(user?.isActive && !user.deactivatedAt ? user.passwordHash : null, password);
-    if (!user || !isRight) throw await this.#refusal(caller, lockKey, user);
+    const user = await this.#whoseIs(password, [holder, ...others]);
+    if (!user) throw await this.#refusal(caller, lockKey, holder);
     // among many simultaneous guesses, the right one must reveal no more than the wrong ones that locked the account
     await this.#failuresByAddress.check(ip);
-    await this.#lockout.check(lockKey);
+    for (const key of new Set([lockKey, user.id])) await this.#lockout.check(key);
     if (config.requireVerifiedEmail && !user.isVerified) {
       throw forbidden('account:verified', 'Confirm your e-mail address before you sign in.');
     }
-    await this.#lockout.succeeded(lockKey);
+    await this.#lockout.succeeded(user.id);
     return this.#signIn(caller, await this.#withFreshHash(user, password));
+  }
+
+  /** The first account whose password it is; a missing account costs the same work. */
+  async #whoseIs(password: string, accounts: readonly (User | null)[]): Promise<User | null> {
+    for (const account of accounts) {
+      const hash = account?.isActive && !account.deactivatedAt ? account.passwordHash : null;
+      if (await this.#deps.passwords.verify(hash, password)) return account;
+    }
+    return null;
   }
 
   /** Ends the caller's session. The access token stops working at once. */
@@ -191,11 +200,11 @@ const asStranger = (caller: Caller): Caller => ({ ...caller, principal: null });
 
 /**
  * By user name or e-mail address, in lower case. The owner of an address comes first, so nobody can block them by
- * taking the address as a user name.
+ * taking the address as a user name; then an account that was registered with the address as its name.
  */
-async function findByName(prisma: PrismaClient, name: string): Promise<User | null> {
+async function findByName(prisma: PrismaClient, name: string): Promise<User[]> {
   const users = await prisma.user.findMany({ where: { OR: [{ emailKey: name }, { usernameKey: name }] } });
-  return users.find((user) => user.emailKey === name) ?? users[0] ?? null;
+  return users.sort((a, b) => Number(b.emailKey === name) - Number(a.emailKey === name));
 }
 
 /** The organization of a new session: that of the default workspace, else that of the oldest membership. */

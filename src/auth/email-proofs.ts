@@ -46,9 +46,11 @@ export class EmailProofs {
     const before = await tx.lock('users', { id: userId }, 'no key update', unauthenticated);
     const isChange = purpose === 'change_email';
     const isTheirs = caller.principal?.type === 'user' && caller.principal.userId === userId;
-    const address = isChange ? { email, emailKey: email.toLowerCase() } : {};
-    tx.update('users', { id: userId }, { ...address, isVerified: true });
-    if (!isChange && isTheirs && before.emailKey === null) await holdAddress(tx, userId, email);
+    // of an account that does not hold its address, a link alone proves the address, in whatever spelling
+    const isOther = email.toLowerCase() !== before.email.toLowerCase();
+    const emailKey = isOther ? email.toLowerCase() : undefined;
+    tx.update('users', { id: userId }, { ...(isChange ? { email, emailKey } : {}), isVerified: true });
+    if (isTheirs && !isOther && before.emailKey === null) await holdAddress(tx, userId, email);
     // nobody has proven this address before
     const endsTokens = (isChange || !before.isVerified) && !isTheirs;
     const revoked = endsTokens ? await revokeTokens(tx, authentication, { userId }, 'address_confirmed') : 0;

@@ -4,6 +4,7 @@ import { Budget } from '../access/throttle.ts';
 import { livingTokensOf, NO_TOKENS } from '../api-tokens/living-tokens.ts';
 import type { Task } from '../core/tasks.ts';
 import type { Changes } from '../data/changes.ts';
+import { findRow } from '../data/find-row.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import type { AccountMail } from './account-mail.ts';
 import { issueEmailToken } from './email-tokens.ts';
@@ -64,8 +65,12 @@ export class RequestedMails {
     const emailKey = email.toLowerCase();
     const own = userId && purpose === 'verify_email' ? await prisma.user.findUnique({ where: { id: userId } }) : null;
     const user = own?.email.toLowerCase() === emailKey ? own : await prisma.user.findUnique({ where: { emailKey } });
-    if (!user?.isActive || (purpose === 'verify_email' && user.isVerified)) return;
+    const isDone = user?.isVerified && user.emailKey !== null;
+    if (!user?.isActive || (purpose === 'verify_email' && isDone)) return;
     await changes.run(systemCaller('requested mail'), async (tx) => {
+      // somebody else may have proven the address meanwhile
+      const now = await findRow(tx, 'users', { id: user.id });
+      if (now?.emailKey !== user.emailKey) return;
       const token = issueEmailToken(tx, user, purpose);
       if (purpose === 'verify_email') return mail.verification(tx, user, token);
       // the reset of an account whose address was never verified revokes its API tokens anyway

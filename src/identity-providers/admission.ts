@@ -3,6 +3,7 @@ import { asRole, atLeast, type Role } from '../core/roles.ts';
 import { type Asked, findRow } from '../data/find-row.ts';
 import { statement } from '../data/writes.ts';
 import type { IdentityProvider as ProviderRow } from '../generated/prisma/client.ts';
+import { addressShown } from '../organizations/shown-addresses.ts';
 import type { VerifiedIdentity } from '../sso/verified-identity.ts';
 import { domainOfEmail } from './domain-name.ts';
 import type { RefusalReason } from './refusals.ts';
@@ -19,11 +20,15 @@ export interface KnownAccount {
   isActive: boolean;
   isVerified: boolean;
   hasPassword: boolean;
+  /** Whether the account holds its address (docs/decisions/0027). */
+  isHolder: boolean;
   isPlatformAdmin: boolean;
   /** The role in the organization of the provider; `null` for somebody who is no member. */
   role: Role | null;
   /** What the provider knows the account by, if it is linked. */
   subject: string | null;
+  /** Whether the link has ended: the account had left, or its organization was deleted. */
+  isEnded: boolean;
 }
 
 /** Why an account may be linked to an identity without anybody's help. */
@@ -39,17 +44,20 @@ export type Admission =
   | { kind: 'link'; account: KnownAccount; why: LinkReason; isProven: boolean }
   | { kind: 'create'; email: string; isProven: boolean };
 
-const account = (condition: string) => `select u.id, u.email, u.username, u.full_name as "fullName",
+const account = (condition: string, role = 'm.role') => `select u.id, u.email, u.username, u.full_name as "fullName",
     u.avatar_url as "avatarUrl", u.locale, u.home_org_id as "homeOrgId",
     u.is_active and u.deactivated_at is null as "isActive", u.is_verified as "isVerified",
     u.password_hash is not null as "hasPassword",
-    u.is_platform_admin as "isPlatformAdmin", m.role,
-    (select l.subject from identity_links l where l.identity_provider_id = $1 and l.user_id = u.id) as subject
-  from users u left join organization_members m on m.org_id = $2 and m.user_id = u.id where ${condition}`;
+    u.email_key is not null as "isHolder",
+    u.is_platform_admin as "isPlatformAdmin", ${role} as role,
+    case when l.ended_at is null then l.subject end as subject, l.ended_at is not null as "isEnded"
+  from users u left join identity_links l on l.identity_provider_id = $1 and l.user_id = u.id
+  left join organization_members m on m.org_id = $2 and m.user_id = u.id where ${condition}`;
 const BY_SUBJECT = account(
   'u.id = (select l.user_id from identity_links l where l.identity_provider_id = $1 and l.subject = $3)',
 );
-const BY_EMAIL = account('u.email_key = $3');
+/** Of a member whose address the organization does not see, it learns nothing by an address. */
+const BY_EMAIL = account('u.email_key = $3', `case when ${addressShown('m')} then m.role end`);
 /** Of the accounts with an address that they do not hold, that of the organization. */
 const OWN_BY_EMAIL = `${account('u.email_key is null and lower(u.email) = $3 and u.home_org_id = $2')}
   and m.role is not null and u.deactivated_at is null order by u.id limit 1`;
@@ -67,7 +75,8 @@ export async function admissionOf(db: Asked, provider: ProviderRow, identity: Ve
   const claim = domain === null ? null : await findRow(db, 'identity_provider_domains', { domain, orgId });
   const isProven = claim?.state === 'proven';
   const [linked] = await db.query<KnownAccount>({ text: BY_SUBJECT, values: [id, orgId, identity.subject] });
-  if (linked) {
+  // who left and was added again is a member like others
+  if (linked && (linked.role === null || !linked.isEnded)) {
     const isSame = email?.toLowerCase() === linked.email.toLowerCase();
     return refusalOf(provider, linked) ?? { kind: 'linked', account: linked, isProven: isProven && isSame };
   }
@@ -81,8 +90,8 @@ export async function admissionOf(db: Asked, provider: ProviderRow, identity: Ve
 
 /**
  * The account that an address stands for at a provider: the one that holds the address, or one of the organization that
- * has the address without holding it. An account that only claims the address, and that the provider cannot be sure
- * of, stands for nobody: it neither blocks the sign-in of whoever has the address, nor gets it.
+ * has the address without holding it. A holder that never proved the address stands for somebody only if it is a member
+ * and the domain is proven, or if the organization manages it. Any other neither blocks the sign-in, nor gets it.
  */
 async function accountOf(
   db: Asked,
@@ -93,8 +102,7 @@ async function accountOf(
   const values = [id, orgId, email.toLowerCase()];
   const [holder] = await db.query<KnownAccount>({ text: BY_EMAIL, values });
   if (holder?.isVerified) return holder;
-  const isTrusted = holder && holder.role !== null && (isProven || (await isManaged(db, holder, orgId)));
-  if (isTrusted) return holder;
+  if (holder && holder.role !== null && (isProven || holder.homeOrgId === orgId)) return holder;
   const [own] = await db.query<KnownAccount>({ text: OWN_BY_EMAIL, values });
   return own ?? null;
 }

@@ -5,7 +5,8 @@ import { randomToken, tokenHash } from '../access/random-token.ts';
 import type { AccountMail } from '../auth/account-mail.ts';
 import type { SignIn } from '../auth/auth.service.ts';
 import { hasLiveEmailToken, issueEmailToken } from '../auth/email-tokens.ts';
-import { endUnprovenAccess, holdAddress, releaseAddress } from '../auth/held-addresses.ts';
+import { holdAddress, settleAddress } from '../auth/held-addresses.ts';
+import type { MailBudgets } from '../auth/mail-budgets.ts';
 import type { SessionOrigin, Sessions } from '../auth/sessions.ts';
 import type { Config } from '../config.ts';
 import { type ApiError, forbidden, unauthenticated } from '../core/errors.ts';
@@ -20,6 +21,7 @@ import type { IdentityProvider as ProviderRow } from '../generated/prisma/client
 import { joinOrganization, lockOrganization } from '../organizations/membership.ts';
 import type { VerifiedIdentity } from '../sso/verified-identity.ts';
 import { type Admission, admissionOf, type LinkReason } from './admission.ts';
+import { removeEndedLinks } from './identity-links.ts';
 import { freeUsername, newProfile, newsOf } from './profile.ts';
 import { type RefusalReason, signInRefused } from './refusals.ts';
 import { applyRoles, changeOf, feasible, type RoleChange } from './role-changes.ts';
@@ -32,6 +34,7 @@ interface Deps {
   authentication: Authentication;
   sessions: Sessions;
   mail: AccountMail;
+  mailBudgets: MailBudgets;
   activity: ActivityRecorder;
   config: Pick<Config, 'requireVerifiedEmail'>;
 }
@@ -170,7 +173,7 @@ export class FederatedSignIn {
           async (tx): Promise<{ done: Result } | { isHeld: true }> => {
             const admitted = await this.#account(tx, signedIn, provider, identity);
             if (config.requireVerifiedEmail && !admitted.isVerified) {
-              await this.#askForProof(tx, admitted.userId);
+              await this.#askForProof(tx, signedIn, provider, admitted.userId);
               return { isHeld: true };
             }
             tx.write(statement`update users set last_login = now() where id = ${admitted.userId}`);
@@ -236,7 +239,11 @@ export class FederatedSignIn {
         metadata.fields = Object.keys(news);
       }
     }
-    if (admission.kind !== 'create') Object.assign(metadata, await this.#proven(tx, admission));
+    if (admission.kind !== 'create') {
+      const { kind, isProven, account } = admission;
+      const how = { isProven, isNew: kind === 'link', orgId: provider.orgId };
+      Object.assign(metadata, await settleAddress(tx, this.#deps, account, how));
+    }
     if (admission.kind === 'linked')
       tx.update('identity_links', { identityProviderId: id, userId }, { lastSignInAt: new Date() });
     else {
@@ -249,29 +256,13 @@ export class FederatedSignIn {
     return { userId, isVerified, metadata };
   }
 
-  /**
-   * What a sign-in to an account that nobody has proven the address of means for it. Whoever registered it may be
-   * somebody else: the first link ends all that leads there. @returns what the record says of it
-   */
-  async #proven(tx: Tx, admission: Extract<Admission, { kind: 'linked' | 'link' }>): Promise<object> {
-    const { kind, isProven, account } = admission;
-    if (account.isVerified) return {};
-    // one that was linked before this rule still has its password
-    const isOpen = kind === 'link' || account.hasPassword;
-    const ended = isOpen ? await endUnprovenAccess(tx, this.#deps, account.id) : null;
-    if (isProven) {
-      tx.update('users', { id: account.id }, { isVerified: true });
-      await holdAddress(tx, account.id, account.email);
-    } else if (isOpen) releaseAddress(tx, account.id);
-    return ended ? { password_removed: true, tokens_revoked: ended.tokensRevoked } : {};
-  }
-
   #link(
     tx: Tx,
     { id, orgId, name }: ProviderRow,
     { subject }: VerifiedIdentity,
     { userId, reason }: { userId: string; reason: string },
   ): void {
+    removeEndedLinks(tx, { id, userId, subject });
     tx.insert('identity_links', {
       id: newId('identity_link'),
       orgId,
@@ -320,10 +311,11 @@ export class FederatedSignIn {
   }
 
   /** Mails the link that a sign-in waits for, unless one that was mailed before still works. */
-  async #askForProof(tx: Tx, userId: string): Promise<void> {
+  async #askForProof(tx: Tx, caller: Caller, { orgId }: ProviderRow, userId: string): Promise<void> {
     if (await hasLiveEmailToken(tx, userId, 'verify_email')) return;
     const user = await findRow(tx, 'users', { id: userId });
-    if (user) this.#deps.mail.verification(tx, user, issueEmailToken(tx, user, 'verify_email'));
+    if (user && (await this.#deps.mailBudgets.isGranted(caller, { to: user.email, orgId })))
+      this.#deps.mail.verification(tx, user, issueEmailToken(tx, user, 'verify_email'));
   }
 }
 

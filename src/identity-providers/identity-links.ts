@@ -1,7 +1,7 @@
 import type { Authentication } from '../access/authentication.ts';
 import type { Actor } from '../access/caller.ts';
 import type { Checked, OrganizationPlace } from '../access/checked-place.ts';
-import { endUnprovenAccess, holdAddress, releaseAddress, returnAddresses } from '../auth/held-addresses.ts';
+import { returnAddresses, settleAddress, whileTaken } from '../auth/held-addresses.ts';
 import type { Sessions } from '../auth/sessions.ts';
 import { alreadyExists, forbidden, notFound } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
@@ -39,7 +39,7 @@ export class IdentityLinks {
     const { sql } = this.#deps;
     if (!(await findRow(sql, 'identity_providers', { id, orgId }))) throw notFound('identity_provider', id);
     if (!(await findRow(sql, 'organization_members', { orgId, userId }))) throw notFound('user', userId);
-    return findRow(sql, 'identity_links', { identityProviderId: id, userId });
+    return findRow(sql, 'identity_links', { identityProviderId: id, userId, endedAt: null });
   }
 
   /**
@@ -57,6 +57,8 @@ export class IdentityLinks {
     try {
       return await this.#deps.changes.run(actor, async (tx) => {
         demandMember(tx, orgId, userId, () => notFound('user', userId));
+        // what decides about the account must not change meanwhile
+        await tx.lock('users', { id: userId }, 'no key update', () => notFound('user', userId));
         const [account] = await tx.query<KnownAccount>({
           text: ACCOUNT_BY_ID,
           values: [id, orgId, userId],
@@ -67,7 +69,7 @@ export class IdentityLinks {
         if (!account?.role) throw notFound('user', userId);
         const isProven = await this.#demandAuthority(tx, actor, provider, account);
         await refuseLinked(tx, { id, userId, subject });
-        const ended = account.isVerified ? {} : await this.#endBefore(tx, account, isProven);
+        const ended = await settleAddress(tx, this.#deps, account, { isProven, isNew: true, orgId });
         recordChange(tx, 'update', 'identity_provider', provider, { linked: userId, ...ended });
         tx.announce({
           type: 'user.identity_linked',
@@ -76,6 +78,7 @@ export class IdentityLinks {
           resourceId: userId,
           facts: { name: provider.name },
         });
+        removeEndedLinks(tx, { id, userId, subject });
         return tx.create('identity_links', {
           id: newId('identity_link'),
           orgId,
@@ -95,26 +98,20 @@ export class IdentityLinks {
   /** Removes the link of a user, and ends the sessions that it made. @throws RESOURCE_NOT_FOUND */
   async unlink(actor: Actor, { orgId }: Checked<OrganizationPlace>, id: string, userId: string): Promise<boolean> {
     const { changes, sessions, authentication } = this.#deps;
-    return changes.run(actor, async (tx) => {
-      const provider = await tx.lock('identity_providers', { id, orgId }, 'share', () =>
-        notFound('identity_provider', id),
-      );
-      tx.remove('identity_links', { identityProviderId: id, userId }, () => notFound('user', userId));
-      returnAddresses(tx, [userId]);
-      sessions.revokeOfProvider(tx, id, 'identity_unlinked', userId);
-      tx.afterCommit(() => authentication.sessionsChanged());
-      recordChange(tx, 'update', 'identity_provider', provider, { unlinked: userId });
-      return true;
-    });
-  }
-
-  async #endBefore(tx: Tx, { id, email }: KnownAccount, isProven: boolean): Promise<Record<string, unknown>> {
-    const { tokensRevoked } = await endUnprovenAccess(tx, this.#deps, id);
-    if (isProven) {
-      tx.update('users', { id }, { isVerified: true });
-      await holdAddress(tx, id, email);
-    } else releaseAddress(tx, id);
-    return { password_removed: true, tokens_revoked: tokensRevoked };
+    return whileTaken(() =>
+      changes.run(actor, async (tx) => {
+        await tx.lock('users', { id: userId }, 'no key update', () => notFound('user', userId));
+        const provider = await tx.lock('identity_providers', { id, orgId }, 'share', () =>
+          notFound('identity_provider', id),
+        );
+        tx.remove('identity_links', { identityProviderId: id, userId }, () => notFound('user', userId));
+        returnAddresses(tx, [userId]);
+        sessions.revokeOfProvider(tx, id, 'identity_unlinked', userId);
+        tx.afterCommit(() => authentication.sessionsChanged());
+        recordChange(tx, 'update', 'identity_provider', provider, { unlinked: userId });
+        return true;
+      }),
+    );
   }
 
   /**
@@ -142,6 +139,15 @@ export class IdentityLinks {
   }
 }
 
+/** Makes room for a link in place of one that has ended. */
+export function removeEndedLinks(
+  tx: Tx,
+  { id, userId, subject }: { id: string; userId: string; subject: string },
+): void {
+  tx.write(statement`delete from identity_links
+    where identity_provider_id = ${id} and (user_id = ${userId} or subject = ${subject}) and ended_at is not null`);
+}
+
 const refusal = (message: string) => forbidden('identity_provider:update', message);
 
 /** @throws RESOURCE_ALREADY_EXISTS for an identity or a user that is linked at the provider */
@@ -151,7 +157,8 @@ async function refuseLinked(
 ): Promise<void> {
   const [found] = await db.query<{ userId: string }>(statement`
     select user_id as "userId" from identity_links
-    where identity_provider_id = ${id} and (user_id = ${userId} or subject = ${subject}) limit 1`);
+    where identity_provider_id = ${id} and (user_id = ${userId} or subject = ${subject}) and ended_at is null
+    limit 1`);
   if (!found) return;
   throw found.userId === userId
     ? alreadyExists('identity_link', 'user_id', userId)

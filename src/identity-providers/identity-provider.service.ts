@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Authentication } from '../access/authentication.ts';
 import type { Actor } from '../access/caller.ts';
 import type { Checked, OrganizationPlace } from '../access/checked-place.ts';
-import { returnAddresses } from '../auth/held-addresses.ts';
+import { returnAddresses, whileTaken } from '../auth/held-addresses.ts';
 import type { Sessions } from '../auth/sessions.ts';
 import { alreadyExists, forbidden, InputError, invalidInput, notFound, valueIssue } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
@@ -161,21 +161,25 @@ export class IdentityProviderService {
 
   /** Deletes a provider with its links, and ends the sessions that it made. @throws RESOURCE_NOT_FOUND */
   async delete(actor: Actor, { orgId }: Checked<OrganizationPlace>, id: string): Promise<boolean> {
-    return this.#deps.changes.run(actor, async (tx) => {
-      await tx.lock('identity_providers', { id, orgId }, 'update', () => notFound('identity_provider', id));
-      await tx.expectVersion({ table: 'identity_providers', key: { id } });
-      this.#endSessions(tx, id, 'identity_provider_deleted');
-      const linked = await tx.query<{ userId: string }>(
-        statement`select user_id as "userId" from identity_links where identity_provider_id = ${id}`,
-      );
-      tx.remove('identity_providers', { id });
-      returnAddresses(
-        tx,
-        linked.map(({ userId }) => userId),
-      );
-      recordChange(tx, 'delete', 'identity_provider', { id, orgId });
-      return true;
-    });
+    return whileTaken(() => this.#deps.changes.run(actor, (tx) => this.#delete(tx, { id, orgId })));
+  }
+
+  async #delete(tx: Tx, { id, orgId }: ProviderKey): Promise<boolean> {
+    const linked = statement`t.id in (select user_id from identity_links where identity_provider_id = ${id})`;
+    await tx.lockUnread('users', linked, 'no key update');
+    await tx.lock('identity_providers', { id, orgId }, 'update', () => notFound('identity_provider', id));
+    await tx.expectVersion({ table: 'identity_providers', key: { id } });
+    this.#endSessions(tx, id, 'identity_provider_deleted');
+    const links = await tx.query<{ userId: string }>(
+      statement`select user_id as "userId" from identity_links where identity_provider_id = ${id}`,
+    );
+    tx.remove('identity_providers', { id });
+    returnAddresses(
+      tx,
+      links.map(({ userId }) => userId),
+    );
+    recordChange(tx, 'delete', 'identity_provider', { id, orgId });
+    return true;
   }
 
   #endSessions(tx: Tx, id: string, reason: string): void {

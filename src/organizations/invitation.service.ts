@@ -43,7 +43,7 @@ const expiry = () => new Date(Date.now() + LIFETIME_DAYS * 86_400_000);
 
 const STATUS = `case when t.status = 'pending' and t.expires_at <= now() then 'expired' else t.status end`;
 const SHOWN_MEMBER = `select u.id from organization_members m join users u on u.id = m.user_id
-  where m.org_id = $1 and (u.email_key = $2 or u.email_key is null and lower(u.email) = $2)
+  where m.org_id = $1 and (u.email_key = $2 or u.email_key is null and lower(u.email) = $2 and u.home_org_id = m.org_id)
     and u.deactivated_at is null and ${addressShown('m')} limit 1`;
 const columns = columnsOf(
   words(
@@ -160,6 +160,12 @@ export class InvitationService {
     const user = await findRow(sql, 'users', { id: userId });
     if (user?.email.toLowerCase() !== invitation.emailKey)
       throw invalidInput(path, 'the invitation was sent to another address: sign in with the account of that address');
+    if (await isSpokenFor(sql, userId, invitation.orgId))
+      throw invalidInput(
+        path,
+        'an identity provider that has not proven the domain of your address signs in to your account, and would ' +
+          'reach the organization through it: register an account of your own, or ask for the proof of the domain',
+      );
     return changes.run(actor, (tx) => acceptInvitation(tx, access, invitation, user, deadInvitation(path)));
   }
 
@@ -202,6 +208,19 @@ export class InvitationService {
     if (invitation.status !== 'pending') throw notPending(invitation);
     tx.update('invitations', { id }, set);
   }
+}
+
+/**
+ * Whether a provider of another organization signs in to an account without a proof that the address is its to speak
+ * for: the provider would reach whatever the account joins (docs/decisions/0023).
+ */
+async function isSpokenFor(db: Asked, userId: string, orgId: string): Promise<boolean> {
+  const links = await db.query(statement`
+    select 1 from identity_links l join users u on u.id = l.user_id
+    where l.user_id = ${userId} and l.org_id <> ${orgId} and l.ended_at is null and not exists (
+      select from identity_provider_domains d where d.org_id = l.org_id and d.state = 'proven'
+        and d.domain = lower(split_part(u.email, '@', -1))) limit 1`);
+  return links.length > 0;
 }
 
 /** Whoever writes to strangers can be written to. */

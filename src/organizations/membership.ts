@@ -47,7 +47,7 @@ interface NewMember {
   role: Role;
   addedBy: string | null;
   /** Somebody else adds the user, who has not agreed: the others do not see the address until the user comes. */
-  asksNobody?: boolean;
+  isUnasked?: boolean;
 }
 
 /**
@@ -59,14 +59,14 @@ interface NewMember {
 export async function joinOrganization(
   tx: Tx,
   access: Access,
-  { orgId, userId, role, addedBy, asksNobody = false }: NewMember,
+  { orgId, userId, role, addedBy, isUnasked = false }: NewMember,
 ): Promise<boolean> {
   await lockOrganization(tx, orgId, 'share');
   const { isActive } = await lockAccount(tx, userId);
   if (!isActive) throw notFound('user', userId);
   const made = await tx.query(statement`insert into organization_members (id, org_id, user_id, role, added_by, used_at)
     values (${newId('organization_member')}, ${orgId}, ${userId}, ${role}, ${addedBy},
-      ${asksNobody ? null : new Date()})
+      ${isUnasked ? null : new Date()})
     on conflict do nothing returning id`);
   if (made.length === 0) return false;
   // a user who registers with an invitation is not signed in yet: the record names who added them

@@ -2,6 +2,7 @@ import type { Authentication } from '../access/authentication.ts';
 import type { Actor } from '../access/caller.ts';
 import type { Checked, OrganizationPlace } from '../access/checked-place.ts';
 import { revokeTokens } from '../api-tokens/api-token.revocation.ts';
+import { endLinks, whileTaken } from '../auth/held-addresses.ts';
 import { alreadyExists } from '../core/errors.ts';
 import type { Role } from '../core/roles.ts';
 import type { Tx } from '../data/changes.ts';
@@ -52,7 +53,7 @@ export class OrganizationMemberService {
         userId,
         role,
         addedBy,
-        asksNobody: true,
+        isUnasked: true,
       });
       if (!isNew) throw alreadyExists('organization_member', 'user_id', userId, userId);
     });
@@ -77,18 +78,21 @@ export class OrganizationMemberService {
    */
   async remove(actor: Actor, place: Checked<OrganizationPlace>, userId: string): Promise<void> {
     const { orgId } = place;
-    await this.#members.remove(actor, place, userId, async (tx, record) => {
-      // no organization manages the account of a member who left, also after they come back
-      tx.update('users', { id: userId, homeOrgId: orgId }, { homeOrgId: null });
-      await revokeTokens(tx, this.#deps.authentication, { orgId, userId }, 'owner_left');
-      const left = await this.#leaveWorkspaces(tx, orgId, userId);
-      // the last record is that of the request; the first event is that of the cause
-      record();
-      for (const workspaceId of left) {
-        const row = { id: userId, orgId, workspaceId };
-        emitChange(tx, 'deleted', 'workspace_member', row, undefined, { isConsequence: true });
-      }
-    });
+    const remove = () =>
+      this.#members.remove(actor, place, userId, async (tx, record) => {
+        // no organization manages the account of a member who left, also after they come back
+        tx.update('users', { id: userId, homeOrgId: orgId }, { homeOrgId: null });
+        await endLinks(tx, orgId, userId);
+        await revokeTokens(tx, this.#deps.authentication, { orgId, userId }, 'owner_left');
+        const left = await this.#leaveWorkspaces(tx, orgId, userId);
+        // the last record is that of the request; the first event is that of the cause
+        record();
+        for (const workspaceId of left) {
+          const row = { id: userId, orgId, workspaceId };
+          emitChange(tx, 'deleted', 'workspace_member', row, undefined, { isConsequence: true });
+        }
+      });
+    await whileTaken(remove);
   }
 
   /** Removes and records the memberships of a member in workspaces. @returns the workspaces */

@@ -1,5 +1,6 @@
 import type { Actor } from '../access/caller.ts';
 import type { OrganizationPlace } from '../access/checked-place.ts';
+import { endLinks, whileTaken } from '../auth/held-addresses.ts';
 import type { Config } from '../config.ts';
 import { conflict, notFound } from '../core/errors.ts';
 import type { Tx } from '../data/changes.ts';
@@ -102,14 +103,16 @@ export class OrganizationService {
    * once.
    */
   async delete(actor: Actor, id: string): Promise<void> {
-    await this.#deps.changes.run(actor, async (tx) => {
+    const remove = async (tx: Tx) => {
       await lockOrganization(tx, id, 'no key update');
       await tx.expectVersion({ table: 'organizations', key: { id } });
+      await endLinks(tx, id);
       tx.write(statement`update users u set default_workspace_id = null from workspaces w
         where w.org_id = ${id} and u.default_workspace_id = w.id`);
       tx.update('organizations', { id }, { deletedAt: new Date() });
       recordChange(tx, 'delete', 'organization', { id, orgId: id });
       tx.afterCommit(() => this.#deps.access.organizationDeleted(id));
-    });
+    };
+    await whileTaken(() => this.#deps.changes.run(actor, remove));
   }
 }

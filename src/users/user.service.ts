@@ -2,6 +2,7 @@ import { reachesEveryWorkspace } from '../access/access.ts';
 import type { Authentication } from '../access/authentication.ts';
 import type { Actor } from '../access/caller.ts';
 import type { OrganizationPlace, WorkspacePlace } from '../access/checked-place.ts';
+import { demandLiveSession } from '../access/live-session.ts';
 import { sessionOf } from '../access/principal.ts';
 import { revokeTokens } from '../api-tokens/api-token.revocation.ts';
 import type { EmailChange } from '../auth/email-change.ts';
@@ -131,7 +132,7 @@ export class UserService {
     if (input.defaultWorkspaceId) await this.#ensureWorkspaceOf(id, input.defaultWorkspaceId);
     const newEmail = await this.#newEmail(actor, id, input);
     await this.#deps.changes
-      .run(actor, (tx) => this.#write(tx, id, input, { newEmail, contextOrgId }))
+      .run(actor, (tx) => this.#write(tx, actor, id, input, { newEmail, contextOrgId }))
       .catch((error: unknown) => {
         throw brokenUnique(error) ? alreadyExists('user', 'username', input.username ?? '') : error;
       });
@@ -237,6 +238,7 @@ export class UserService {
 
   async #write(
     tx: Tx,
+    actor: Actor,
     id: string,
     input: UpdateUser,
     { newEmail, contextOrgId }: { newEmail: string | null; contextOrgId: string | null },
@@ -245,6 +247,7 @@ export class UserService {
     if (mayDeactivate) await ensureMayDeactivate(tx, id);
     // locked: an account that is being deleted must not become active again
     const before = await tx.lock('users', { id, deactivatedAt: null }, 'no key update', () => notFound('user', id));
+    if (newEmail !== null || input.username) await demandLiveSession(tx, actor);
     const isDeactivated = input.isActive === false && before.isActive;
     if (isDeactivated && !mayDeactivate) throw new TryAgain(`'${id}' has just been activated`);
     await tx.expectVersion({ table: 'users', key: { id } });

@@ -48,7 +48,7 @@ export class WorkspaceMemberService {
         await this.#members.lock(tx, place);
         await this.#members.mayGrant(tx, actor, place, role, 'create');
         const inOrganization = role === 'viewer' ? 'viewer' : 'member';
-        const newMember = { orgId, userId, role: inOrganization, addedBy, asksNobody: true } as const;
+        const newMember = { orgId, userId, role: inOrganization, addedBy, isUnasked: true } as const;
         await joinOrganization(tx, this.#deps.access, newMember);
         tx.insert('workspace_members', { id: newId('workspace_member'), orgId, workspaceId, userId, role, addedBy });
         this.#members.record(tx, 'create', place, userId, { role });

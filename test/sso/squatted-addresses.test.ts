@@ -1,7 +1,17 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { caller, changesOf, createUser, type Person, register, type SignedIn } from '../support/person.ts';
+import {
+  caller,
+  changesOf,
+  createUser,
+  type Person,
+  personOf,
+  register,
+  registerProven,
+  type SignedIn,
+} from '../support/person.ts';
 import { issueToken } from '../support/tokens.ts';
+import { waitUntil } from '../support/wait.ts';
 import { type Company, newBrowser, openIdCompany, SAML_ENTITY, samlCompany } from './companies.ts';
 import { type OpenIdServer, startOpenIdServer } from './openid-server.ts';
 import { base64, inflated, newIdpKey, responseXml, signXml } from './saml-idp.ts';
@@ -48,7 +58,12 @@ async function atOpenId(email: string, node = app): Promise<{ status: number; bo
 }
 
 /** Signs in at the SAML provider of a company, on any node of the service. */
-async function atSaml(company: Company, email: string, node = app): Promise<{ status: number; body: SignedIn }> {
+async function atSaml(
+  company: Company,
+  email: string,
+  node = app,
+  nameId = email,
+): Promise<{ status: number; body: SignedIn }> {
   const browser = newBrowser(node);
   const redirectUrl = await browser.begin(email);
   const [, requestId = ''] = / ID="([^"]+)"/.exec(await inflated(redirectUrl)) ?? [];
@@ -57,7 +72,7 @@ async function atSaml(company: Company, email: string, node = app): Promise<{ st
     acsUrl: `${app.url}/v1/auth/sso/callback/saml`,
     audience: `${app.url}/v1/auth/sso/metadata/${company.idpId}`,
     requestId,
-    nameId: email,
+    nameId,
   };
   const form = new URLSearchParams({
     SAMLResponse: base64(signXml(responseXml(facts), 'assertion', key)),
@@ -96,6 +111,26 @@ const me = async ({ accessToken }: Pick<Person, 'accessToken'>) => {
     headers: { authorization: `Bearer ${accessToken}` },
   });
   return { status: answer.statusCode, body: answer.json<Record<string, unknown>>() };
+};
+
+const LINK = `mutation ($orgId: ID!, $id: ID!, $input: LinkIdentityInput!) {
+  linkIdentity(orgId: $orgId, id: $id, input: $input) { subject }
+}`;
+const linkByHand = async ({ owner, idpId }: Pick<Company, 'owner' | 'idpId'>, userId: string, subject: string) => {
+  const { errors } = await owner.ask(LINK, { orgId: owner.orgId, id: idpId, input: { userId, subject } });
+  expect(errors).toBeUndefined();
+};
+const proveDomain = ({ domain }: Company) =>
+  app.database.pool.query(
+    `update identity_provider_domains set state = 'proven', proven_at = now() where domain = $1`,
+    [domain],
+  );
+/** Asks, signed in, for the link that confirms the address. */
+const askToConfirm = async (signedIn: SignedIn, email: string): Promise<string | null> => {
+  const before = mailsTo(email).length;
+  await personOf(app, signedIn, '').call('POST', '/v1/auth/resend-verification', { email });
+  await app.jobsDone();
+  return mailsTo(email).length === before ? null : tokenIn(email, 'Confirm your e-mail address');
 };
 
 test('who registered with an address does not block its owner, and loses it where the domain is proven', async () => {
@@ -191,10 +226,7 @@ test('the proof of a domain gives the accounts of its provider their addresses, 
   const email = addressAt(company);
   const { body } = await atOpenId(email);
   const squatter = await register(app, { email });
-  await app.database.pool.query(
-    `update identity_provider_domains set state = 'proven', proven_at = now() where domain = $1`,
-    [company.domain],
-  );
+  await proveDomain(company);
   const again = await atOpenId(email);
   expect(again.body.user).toMatchObject({ user_id: body.user.user_id, is_verified: true });
   expect(await login(email, squatter.password)).toBe(401);
@@ -260,13 +292,143 @@ test('without its provider, an account gets its address back', async () => {
 test('an account that is linked by hand, and never proved its address, ends for whoever made it', async () => {
   const company = await openIdCompany(app, server);
   const member = await createUser(app, company.owner, { email: 'somebody@elsewhere.example.test' });
-  const { errors } = await company.owner.ask(
-    `mutation ($orgId: ID!, $id: ID!, $input: LinkIdentityInput!) {
-      linkIdentity(orgId: $orgId, id: $id, input: $input) { subject }
-    }`,
-    { orgId: company.owner.orgId, id: company.idpId, input: { userId: member.userId, subject: 'by-hand' } },
-  );
-  expect(errors).toBeUndefined();
+  await linkByHand(company, member.userId, 'by-hand');
   expect((await me(member)).status).toBe(401);
   expect(await login(member.username, member.password)).toBe(401);
+});
+
+test('an account linked by hand is left by the providers of other organizations', async () => {
+  const company = await samlCompany(app, key);
+  const email = addressAt(company);
+  const squatter = await register(app, { email });
+  // the squatter's own organization links the account to a provider of the squatter's
+  const evilDomain = `evil${Math.random().toString(36).slice(2)}.example.test`;
+  const made = await squatter.call<{ idp_id: string }>('POST', `/v1/orgs/${squatter.orgId}/identity-providers`, {
+    name: 'Evil',
+    protocol: 'saml',
+    verified_domains: [evilDomain],
+    saml_config: { entity_id: SAML_ENTITY, sso_url: 'https://idp.test/sso', certificate: key.certificate },
+  });
+  const evil: Company = { owner: squatter, domain: evilDomain, idpId: made.body.idp_id, url: '' };
+  await linkByHand(evil, squatter.userId, `back-door@${evilDomain}`);
+  const atEvil = () => atSaml(evil, `any@${evilDomain}`, app, `back-door@${evilDomain}`);
+  expect((await atEvil()).body.user.user_id).toBe(squatter.userId);
+  await company.owner.call('POST', `/v1/orgs/${company.owner.orgId}/members`, { user_id: squatter.userId });
+  await linkByHand(company, squatter.userId, email);
+  expect((await atSaml(company, email)).body.user.user_id).toBe(squatter.userId);
+  const after = await atEvil();
+  expect(after.body.user?.user_id).not.toBe(squatter.userId);
+});
+
+test('a provider without a proof reaches no organization that its account is invited to', async () => {
+  const company = await unproven(await samlCompany(app, key));
+  const email = addressAt(company);
+  const { body } = await atSaml(company, email);
+  const other = await registerProven(app, { name: 'other' });
+  await other.call('POST', `/v1/orgs/${other.orgId}/invitations`, { email, role: 'admin' });
+  await app.jobsDone();
+  const [mail] = mailsTo(email).filter(({ subject }) => subject.includes('invited'));
+  const token = new URL(mail!.link!).searchParams.get('token');
+  const accept = () => personOf(app, body, '').call('POST', '/v1/invitations/accept', { token });
+  expect(await accept()).toMatchObject({ status: 422, body: { detail: [{ loc: ['body', 'token'] }] } });
+  await proveDomain(company);
+  expect((await atSaml(company, email)).status).toBe(200);
+  expect((await accept()).status).toBe(200);
+});
+
+test('whoever confirmed the address by the link alone gets it by the proof of the domain, or signed in', async () => {
+  const company = await unproven(await samlCompany(app, key));
+  const accounts = [];
+  for (const email of [addressAt(company), addressAt(company)]) {
+    const { body } = await atSaml(company, email);
+    expect(await asStranger('verify-email', { token: await askToConfirm(body, email) })).toBe(200);
+    accounts.push({ email, id: body.user.user_id, squatter: await register(app, { email }) });
+  }
+  const [proven, confirmed] = accounts as [(typeof accounts)[0], (typeof accounts)[0]];
+  const { body } = await atSaml(company, confirmed.email);
+  const token = await askToConfirm(body, confirmed.email);
+  expect((await personOf(app, body, '').call('POST', '/v1/auth/verify-email', { token })).status).toBe(200);
+  expect(await login(confirmed.email, confirmed.squatter.password)).toBe(401);
+  expect(await login(proven.email, proven.squatter.password)).toBe(200);
+  await proveDomain(company);
+  expect((await atSaml(company, proven.email)).body.user.user_id).toBe(proven.id);
+  expect(await login(proven.email, proven.squatter.password)).toBe(401);
+});
+
+test('a user name that is the lost address still signs in', async () => {
+  const company = await openIdCompany(app, server);
+  const email = addressAt(company);
+  const member = await register(app, { email, username: email });
+  expect((await atOpenId(email)).status).toBe(200);
+  expect(await login(email, member.password)).toBe(200);
+});
+
+test.each([
+  ['is removed', (of: Company, id: string) => of.owner.call('DELETE', `/v1/orgs/${of.owner.orgId}/members/${id}`)],
+  ['loses the organization', (of: Company) => of.owner.call('DELETE', `/v1/orgs/${of.owner.orgId}`)],
+])('who %s gets the address back, and the provider signs in nobody in their place', async (_how, leave) => {
+  const company = await unproven(await samlCompany(app, key));
+  const email = addressAt(company);
+  const { body } = await atSaml(company, email);
+  const other = await register(app, { name: 'other' });
+  await other.call('POST', `/v1/orgs/${other.orgId}/members`, { user_id: body.user.user_id });
+  expect((await leave(company, body.user.user_id)).status).toBe(204);
+  expect(await app.database.prisma.user.count({ where: { email } })).toBe(1);
+  expect(await asStranger('forgot-password', { email })).toBe(200);
+  const reset = { token: tokenIn(email, 'Reset your password'), new_password: 'a whole new password' };
+  expect(await asStranger('reset-password', reset)).toBe(200);
+  expect(await login(email, reset.new_password)).toBe(200);
+});
+
+test('who was removed stays out, and is linked anew after coming back', async () => {
+  const company = await unproven(await samlCompany(app, key));
+  const { owner } = company;
+  const email = addressAt(company);
+  const { body } = await atSaml(company, email);
+  const id = body.user.user_id;
+  await owner.call('DELETE', `/v1/orgs/${owner.orgId}/members/${id}`);
+  expect(await atSaml(company, email)).toMatchObject({
+    status: 403,
+    body: { details: { reason: 'account_not_linked' } },
+  });
+  expect(await app.database.prisma.user.count({ where: { email } })).toBe(1);
+  await owner.call('POST', `/v1/orgs/${owner.orgId}/members`, { user_id: id });
+  await linkByHand(company, id, email);
+  expect((await atSaml(company, email)).body.user.user_id).toBe(id);
+});
+
+/** How many statements wait for a lock. */
+const waiting = async (): Promise<number> => {
+  const { rows } = await app.database.pool.query<{ n: number }>(
+    `select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+  );
+  return rows[0]!.n;
+};
+
+test.each<[string, (squatter: Person, orgId: string) => Promise<{ status: number }>]>([
+  ['a new token', (squatter, orgId) => squatter.call('POST', `/v1/orgs/${orgId}/api-tokens`, { name: 'kept' })],
+  [
+    'a change of the address',
+    (squatter) => squatter.call('PUT', `/v1/users/${squatter.userId}`, { email: 'evil@attacker.example.test' }),
+  ],
+])('%s that was asked for before the first link comes too late', async (_what, late) => {
+  const company = await samlCompany(app, key);
+  const email = addressAt(company);
+  const squatter = await register(app, { email });
+  const { orgId } = company.owner;
+  await company.owner.call('POST', `/v1/orgs/${orgId}/members`, { user_id: squatter.userId });
+  expect((await squatter.call('GET', `/v1/orgs/${orgId}/tools`)).status).toBe(200);
+  const holder = await app.database.pool.connect();
+  await holder.query('begin');
+  await holder.query('select 1 from users where id = $1 for update', [squatter.userId]);
+  const linked = atSaml(company, email);
+  await waitUntil(async () => (await waiting()) === 1);
+  const asked = late(squatter, orgId);
+  await waitUntil(async () => (await waiting()) === 2);
+  await holder.query('commit');
+  holder.release();
+  expect((await linked).body.user.user_id).toBe(squatter.userId);
+  expect((await asked).status).toBe(401);
+  expect(await app.database.prisma.apiToken.count({ where: { createdByUserId: squatter.userId } })).toBe(0);
+  expect(mailsTo('evil@attacker.example.test')).toEqual([]);
 });

@@ -8,7 +8,7 @@ import { addToWorkspace, createUser, type Person, register, registerProven } fro
  * put as they were; then the statements of the migration run over them.
  */
 
-const MIGRATION = 'prisma/migrations/20261124042316_guests_and_addresses/migration.sql';
+const MIGRATION = 'prisma/migrations/20261124042400_guests_and_addresses_of_before/migration.sql';
 const updates = readFileSync(MIGRATION, 'utf8')
   .split(/;\s*(?:\n|$)/)
   .map((statement) => statement.replaceAll(/^--.*\n/gm, '').trim())
@@ -26,7 +26,7 @@ beforeEach(async () => {
 });
 
 const migrate = async () => {
-  expect(updates).toHaveLength(2);
+  expect(updates).toHaveLength(3);
   await app.services.activity.flush();
   for (const text of updates) await app.database.pool.query(text);
 };

@@ -3,34 +3,12 @@
 ALTER TABLE "organization_members" ADD COLUMN "used_at" TIMESTAMPTZ(3) DEFAULT CURRENT_TIMESTAMP;
 ALTER TABLE "organization_members" ALTER COLUMN "used_at" DROP DEFAULT;
 
--- An account whose address nobody has proven, and that an identity provider without a proof of the domain leads to,
--- does not hold its address any more: whoever has the address can register with it, and confirming it or resetting a
--- password ends no link. Such an account with a password signs in with its user name.
+-- Null: the account has its address without holding it (decision 27).
 ALTER TABLE "users" ALTER COLUMN "email_key" DROP NOT NULL;
 CREATE INDEX "users_without_their_address" ON "users" (lower("email")) WHERE "email_key" IS NULL;
-UPDATE "users" u SET "email_key" = NULL
-  WHERE NOT u."is_verified" AND u."deactivated_at" IS NULL
-    AND EXISTS (SELECT FROM "identity_links" l WHERE l."user_id" = u."id" AND NOT EXISTS (
-      SELECT FROM "identity_provider_domains" d WHERE d."org_id" = l."org_id" AND d."state" = 'proven'
-        AND d."domain" = lower(split_part(u."email", '@', -1))));
 
+-- The account has left the organization of the provider, or the organization was deleted.
+ALTER TABLE "identity_links" ADD COLUMN "ended_at" TIMESTAMPTZ(3);
 ALTER TABLE "identity_links" DROP CONSTRAINT "identity_links_reason";
 ALTER TABLE "identity_links" ADD CONSTRAINT "identity_links_reason"
   CHECK ("reason" IN ('created', 'proven_domain', 'verified_email', 'managed_account', 'administrator'));
-
--- Who was added to a workspace as a viewer became a member of the organization, and is a guest of it now (decision 28).
--- That takes from nobody what they were given or use on purpose: not from whoever has, or had, another role than at
--- first, was invited to the organization, is managed by it or comes from its identity provider, or has ever asked for
--- its secrets.
-UPDATE "organization_members" m SET "role" = 'viewer', "updated_at" = CURRENT_TIMESTAMP
-  WHERE m."role" = 'member' AND m."updated_at" = m."created_at"
-    AND EXISTS (SELECT FROM "workspace_members" w WHERE w."org_id" = m."org_id" AND w."user_id" = m."user_id"
-      AND w."created_at" = m."created_at" AND w."added_by" = m."added_by" AND w."role" = 'viewer'
-      AND w."updated_at" = w."created_at")
-    AND NOT EXISTS (SELECT FROM "workspace_members" w WHERE w."org_id" = m."org_id" AND w."user_id" = m."user_id"
-      AND w."role" <> 'viewer')
-    AND NOT EXISTS (SELECT FROM "invitations" i WHERE i."org_id" = m."org_id" AND i."accepted_by" = m."user_id")
-    AND NOT EXISTS (SELECT FROM "users" u WHERE u."id" = m."user_id" AND u."home_org_id" = m."org_id")
-    AND NOT EXISTS (SELECT FROM "identity_links" l WHERE l."org_id" = m."org_id" AND l."user_id" = m."user_id")
-    AND NOT EXISTS (SELECT FROM "activity" a WHERE a."org_id" = m."org_id" AND a."user_id" = m."user_id"
-      AND a."resource_type" = 'secret' AND a."workspace_id" IS NULL);
