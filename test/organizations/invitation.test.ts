@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { InvitationFragment } from '../../rest/generated/documents.ts';
 import type { Role } from '../../src/core/roles.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
@@ -389,8 +389,15 @@ test('who has not proven an address invites nobody, and can as soon as it is pro
   expect(app.mails.filter(({ to }) => to === email)).toHaveLength(1);
 });
 
+/** A node for one test: one that stays would take jobs of the next test, and keep the mails. */
+async function anotherNode(mailsPerHour: string): Promise<TestApp> {
+  const node = await app.another({ MAILS_PER_HOUR: mailsPerHour });
+  onTestFinished(() => node.close());
+  return node;
+}
+
 test('mails are counted per user over all organizations, and per client; refused ones are not sent', async () => {
-  const node = await app.another({ MAILS_PER_HOUR: '4' });
+  const node = await anotherNode('4');
   const ann = await registerProven(app, { name: 'ann' });
   const bob = await registerProven(app, { name: 'bob' });
   const { body: second } = await ann.call<{ org_id: string }>('POST', '/v1/orgs', { name: 'Second' });
@@ -420,7 +427,7 @@ test('mails are counted per user over all organizations, and per client; refused
 });
 
 test('accounts beyond the budget are made without their mail, which can be asked for', async () => {
-  const node = await app.another({ MAILS_PER_HOUR: '2' });
+  const node = await anotherNode('2');
   const ann = await registerProven(app, { name: 'ann' });
   const made: string[] = [];
   for (let n = 0; n < 4; n++) {
