@@ -7,7 +7,7 @@ import { Plan } from '../../src/core/execution/plan.ts';
 import { Clock, randomQuery, randomSchema } from '../support/random-queries.ts';
 import { isWhole } from '../support/thinned.ts';
 
-const SCHEMAS = isWhole() ? 300 : 60;
+const SCHEMAS = isWhole() ? 300 : 40;
 const QUERIES = 50;
 const seed = inject('seed') ?? 0;
 
