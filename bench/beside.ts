@@ -36,7 +36,11 @@ export async function measureBeside(
   for (let round = 0; round < count; round++) {
     found.aloneMs.push(await p99());
     const end = await work(round);
-    found.besideMs.push(await p99().finally(end));
+    try {
+      found.besideMs.push(await p99());
+    } finally {
+      await end();
+    }
   }
   return found;
 }

@@ -42,8 +42,8 @@ export class JsonBudget {
   }
 
   /**
-   * Takes the keys and values of a JSON text, of which there are none left after an overload. Reads the text once, allocates
-   * nothing, and does not check that it is valid JSON.
+   * Takes the keys and values of a JSON text, of which there are none left after an overload. Reads the text once,
+   * allocates nothing, and does not check that it is valid JSON.
    */
   take(text: string): Overload | null {
     let depth = 0;

@@ -182,12 +182,14 @@ function listOf(chance: Chance, clock: Clock, type: GraphQLOutputType, what: str
 /** An object with columns, some of which are promises or functions. */
 class Source {
   readonly typeName: string;
+  readonly what: string;
   readonly chance: Chance;
   readonly clock: Clock;
   [column: string]: unknown;
 
   constructor(chance: Chance, clock: Clock, typeName: string, what: string) {
     this.typeName = typeName;
+    this.what = what;
     this.chance = new Chance(`${what}${chance.next()}`);
     this.clock = clock;
     for (const column of COLUMNS) {
@@ -203,14 +205,14 @@ const sourceOf = (value: unknown): Source | null => (value instanceof Source ? v
 function typeOf(value: unknown): unknown {
   const source = sourceOf(value);
   if (!source) return undefined;
-  const chance = new Chance(`type${source.c0}${source.typeName}`);
+  const chance = new Chance(`type of ${source.what}, ${source.typeName}`);
   if (source.clock.fails(chance, 0.05)) throw new Error(`no type for ${source.typeName}`);
   return chance.is(0.7) ? source.typeName : source.clock.later(chance, () => source.typeName);
 }
 
 function isOfType(value: unknown): boolean | Promise<boolean> {
   const source = sourceOf(value);
-  const chance = new Chance(`is${source?.c1}`);
+  const chance = new Chance(`whether ${source?.what}`);
   const is = () => {
     if (source?.clock.fails(chance, 0.05)) throw new Error('it cannot be told');
     return source !== null && !source.clock.fails(chance, 0.05);

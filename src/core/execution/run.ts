@@ -6,7 +6,7 @@ import {
   type ResponsePath,
   responsePathAsArray,
 } from 'graphql';
-import { completeLeaf, depthOf, failedAfter, nullError, silence } from './completion.ts';
+import { completeLeaf, depthOf, failedAfter, nullError, oneMoreStep, silence } from './completion.ts';
 import { type Execution, type Field, isPromise, type Operation, type Selection, type Values } from './types.ts';
 
 /** Objects of nested lists that are completed at once. */
@@ -159,7 +159,7 @@ const oneOf = (object: Values, { key, value }: Awaited): Promise<Values> =>
       object[key] = resolved;
       return object;
     })
-    .then();
+    .then(oneMoreStep);
 
 /** The object once all awaited values are there. */
 const allOf = (object: Values, awaited: readonly Awaited[]): Promise<Values> =>
