@@ -1,11 +1,12 @@
 // `npm run bench`: the façade against hand-written servers over the same database, in one run. Quote the ratios, not
-// the rates. `BENCH_ONLY=hostile npm run bench`: only what hostile bodies, searches and documents cost; `bombs`: only
-// what they and hostile files do to other requests; `graphql`: only `/graphql`; `instances`: only tool instances;
-// `entities`: only the knowledge graph; `artifacts`: only artifacts; `writes`: only changes; `files`: only uploads and
-// downloads; `uploads`: only the memory of large ones; `streams`: only event streams; `live` (also `npm run bench --
-// live`): only the stream of REST, in sizes of BENCH_IDLE, BENCH_STALLABLE and BENCH_EVENTS, of it the BENCH_PARTS
-// `idle,stalled,writes`; `search`: only queries; `activity`: only activity; `analytics`: only what it costs, both also
-// with `BENCH_RECORDS` records; `reads`: without growth, hostile documents and streams.
+// the rates. `BENCH_ONLY=hostile npm run bench`: only what hostile bodies, forms, sockets, searches and documents cost,
+// and what they do to others; `bombs`: only what they and hostile files do to other requests; `graphql`: only
+// `/graphql`; `instances`: only tool instances; `entities`: only the knowledge graph; `artifacts`: only artifacts;
+// `writes`: only changes; `files`: only uploads and downloads; `uploads`: only the memory of large ones; `streams`:
+// only event streams; `live` (also `npm run bench -- live`): only the stream of REST, in sizes of BENCH_IDLE,
+// BENCH_STALLABLE and BENCH_EVENTS, of it the BENCH_PARTS `idle,stalled,writes`; `search`: only queries; `activity`:
+// only activity; `analytics`: only what it costs, both also with `BENCH_RECORDS` records; `reads`: without growth,
+// hostile documents and streams.
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -24,7 +25,9 @@ import { files, uploadsAtOnce } from './cases/files.ts';
 import { graphql } from './cases/graphql.ts';
 import { hostileBodiesCost } from './cases/hostile-bodies.ts';
 import { hostile } from './cases/hostile-documents.ts';
+import { hostileForms } from './cases/hostile-forms.ts';
 import { hostileSearches } from './cases/hostile-searches.ts';
+import { hostileSockets } from './cases/hostile-sockets.ts';
 import { instances } from './cases/instances.ts';
 import { live } from './cases/live.ts';
 import { models } from './cases/models.ts';
@@ -139,7 +142,10 @@ async function throughput(env: Record<string, string>): Promise<void> {
 
 async function hostility(product: ServerProcess, account: Account): Promise<void> {
   await hostileBodiesCost(product, account);
-  await hostileSearches(product, [await register(product), account], rounds);
+  const attacker = await register(product);
+  await hostileForms(product, [attacker, account], rounds);
+  await hostileSockets(product, [attacker, account], rounds);
+  await hostileSearches(product, [attacker, account], rounds);
   await hostile(product, account);
 }
 

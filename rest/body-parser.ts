@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { MAX_JSON_DEPTH } from '../src/core/constraints.ts';
 import { ApiError } from '../src/core/errors.ts';
-import { JsonBudget, MAX_JSON_VALUES, type Overload } from '../src/core/json-shape.ts';
+import { JsonBudget, MAX_JSON_VALUES, type Overload, VALUES_PER_KEY } from '../src/core/json-shape.ts';
 import { ValidationFailure } from './errors.ts';
 import type { ValidationItem } from './issues.ts';
 import { jsonFault } from './json-fault.ts';
@@ -93,7 +93,13 @@ const tooDeep = () =>
   item('recursion_loop', `JSON should be nested at most ${MAX_JSON_DEPTH} levels deep`, { max_depth: MAX_JSON_DEPTH });
 
 const tooMany = () =>
-  item('too_many_values', `JSON should have at most ${MAX_JSON_VALUES} values`, { max_values: MAX_JSON_VALUES });
+  item(
+    'too_many_values',
+    `JSON should have at most ${MAX_JSON_VALUES} values, where each key counts as ${VALUES_PER_KEY} more`,
+    {
+      max_values: MAX_JSON_VALUES,
+    },
+  );
 
 /**
  * Finds what is dangerous anywhere in a parsed body: nesting that overflows the stack of later code, and keys that

@@ -63,12 +63,18 @@ const MAX_DEPTH = 6;
  */
 export function echoOf(sensitive: Iterable<string> = []): Echo {
   const secret = new Set<string | number>([...SECRET, ...sensitive]);
+  // each missing field shows the same object, which may have thousands of keys
+  const known = new WeakMap<object, unknown>();
+  const shownOf = (input: unknown) => {
+    if (typeof input !== 'object' || input === null) return copy(input, { nodes: MAX_NODES }, MAX_DEPTH, secret);
+    const shown = known.get(input) ?? copy(input, { nodes: MAX_NODES }, MAX_DEPTH, secret);
+    known.set(input, shown);
+    return shown;
+  };
   return (input, loc) => {
     // null reveals nothing, and the caller should see that it was null
     if (input === null || input === undefined) return null;
-    return loc.slice(1).some((part) => secret.has(part))
-      ? REDACTED
-      : copy(input, { nodes: MAX_NODES }, MAX_DEPTH, secret);
+    return loc.slice(1).some((part) => secret.has(part)) ? REDACTED : shownOf(input);
   };
 }
 

@@ -2,17 +2,15 @@ import { setTimeout } from 'node:timers/promises';
 import { hostileDocuments } from '../../test/support/hostile-documents.ts';
 import { hostileFiles } from '../../test/support/hostile-files.ts';
 import { type Account, call } from '../api.ts';
-import { load, median, type Rounds } from '../load.ts';
+import { besideText, CONNECTIONS, measureBeside } from '../beside.ts';
+import { load, type Rounds } from '../load.ts';
 import type { ServerProcess } from '../server-process.ts';
-
-/** Few, so that the requests wait for the bombs and not for each other. */
-const CONNECTIONS = 4;
 
 /**
  * What hostile files and documents do to the requests of others, which may take twice as long (p99), and to the memory
  * of the service. `BENCH_ONLY=bombs npm run bench` runs this alone.
  */
-export async function bombs(product: ServerProcess, account: Account, { count, seconds }: Rounds): Promise<void> {
+export async function bombs(product: ServerProcess, account: Account, rounds: Rounds): Promise<void> {
   const { orgId, workspaceId, token } = account;
   const workspaces = `/v1/orgs/${orgId}/workspaces`;
   const shelf = `${workspaces}/${workspaceId}/namespaces/default/artifacts`;
@@ -21,16 +19,13 @@ export async function bombs(product: ServerProcess, account: Account, { count, s
     ['hostile files', (n) => upload(product, token, shelf, files[n % files.length]!)],
     ['hostile documents', (n) => ask(product, token, n)],
   ];
-  const p99 = async () => (await load(product, workspaces, token, seconds, CONNECTIONS)).p99Ms;
   await call(product, token, 'GET', shelf);
   // as many requests as will be sent beside the bombs: the memory that these alone take is not that of the bombs
-  for (let round = 0; round < 4 * count; round++) await p99();
+  for (let round = 0; round < 4 * rounds.count; round++)
+    await load(product, workspaces, token, rounds.seconds, CONNECTIONS);
   const before = product.residentMiB();
   for (const [title, send] of kinds) {
-    const alone: number[] = [];
-    const beside: number[] = [];
-    for (let round = 0; round < count; round++) {
-      alone.push(await p99());
+    const found = await measureBeside({ product, account, path: workspaces, rounds }, async (round) => {
       let isDone = false;
       const sending = (async () => {
         for (let n = round; !isDone; n++) {
@@ -39,18 +34,12 @@ export async function bombs(product: ServerProcess, account: Account, { count, s
           await setTimeout(100);
         }
       })();
-      beside.push(
-        await p99().finally(() => {
-          isDone = true;
-        }),
-      );
-      await sending;
-    }
-    const ratios = beside.map((ms, round) => (ms / alone[round]!).toFixed(2));
-    const [without, besides] = [median(alone).toFixed(1), median(beside).toFixed(1)];
-    console.log(
-      `\n${title}: p99 of other requests ${without} ms alone, ${besides} ms beside them (${ratios.join(', ')} times)`,
-    );
+      return () => {
+        isDone = true;
+        return sending;
+      };
+    });
+    console.log(`\n${title}: ${besideText(found)}`);
   }
   const grown = product.residentMiB() - before;
   console.log(`  resident memory of the service grew by ${grown.toFixed(0)} MiB (${before.toFixed(0)} before)`);

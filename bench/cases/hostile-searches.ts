@@ -1,5 +1,6 @@
 import { type Account, call } from '../api.ts';
-import { load, median, type Rounds } from '../load.ts';
+import { reportAttack } from '../beside.ts';
+import type { Rounds } from '../load.ts';
 import { fixedRandom } from '../search/corpus.ts';
 import type { ServerProcess } from '../server-process.ts';
 import { allIndexed } from './search.ts';
@@ -12,8 +13,6 @@ const WORDS = (
 const TEXTS = 25;
 const TEXT_BYTES = 900_000;
 const IN_FLIGHT = 12;
-/** Few, so that the requests wait for the searches and not for each other. */
-const CONNECTIONS = 4;
 
 /**
  * What the searches of one organization do to the requests of another, which may take five times as long (p99) and
@@ -22,7 +21,7 @@ const CONNECTIONS = 4;
 export async function hostileSearches(
   product: ServerProcess,
   [attacker, victim]: readonly [Account, Account],
-  { count, seconds }: Rounds,
+  rounds: Rounds,
 ): Promise<void> {
   const artifacts = `/v1/orgs/${attacker.orgId}/workspaces/${attacker.workspaceId}/namespaces/default/artifacts`;
   const random = fixedRandom(1);
@@ -31,38 +30,17 @@ export async function hostileSearches(
     await call(product, attacker.token, 'POST', artifacts, { name: `text ${n}`, content: words.join(' ') });
   }
   await allIndexed(product, attacker.token, artifacts);
-  const me = '/v1/auth/me';
-  const p99 = async () => (await load(product, me, victim.token, seconds, CONNECTIONS)).p99Ms;
-  await p99();
-  const alone: number[] = [];
-  const beside: number[] = [];
-  const statuses = new Map<number, number>();
-  for (let round = 0; round < count; round++) {
-    alone.push(await p99());
-    let isDone = false;
-    const searching = Array.from({ length: IN_FLIGHT }, async () => {
-      while (!isDone) {
-        const status = await search(product, attacker, artifacts);
-        statuses.set(status, (statuses.get(status) ?? 0) + 1);
-      }
-    });
-    beside.push(
-      await p99().finally(() => {
-        isDone = true;
-      }),
-    );
-    await Promise.all(searching);
-  }
-  const ratios = beside.map((ms, round) => (ms / alone[round]!).toFixed(1));
-  const answers = [...statuses].map(([status, times]) => `${times} times ${status}`).join(', ');
-  console.log(
-    `\n${IN_FLIGHT} searches of 32 words in flight (${answers}): p99 of another tenant ` +
-      `${median(alone).toFixed(1)} ms alone, ${median(beside).toFixed(1)} ms beside them ` +
-      `(${ratios.join(', ')} times), none refused`,
-  );
+  const attack = { what: 'searches', of: artifacts, inFlight: IN_FLIGHT } as const;
+  const title = `${IN_FLIGHT} searches of 32 words in flight`;
+  await reportAttack(title, { product, account: victim, path: '/v1/auth/me', rounds }, attacker, attack);
 }
 
-async function search({ url }: ServerProcess, { token }: Account, artifacts: string): Promise<number> {
+/** Searches the artifacts at a path for all words. @returns the status */
+export async function searchAll(
+  { url }: Pick<ServerProcess, 'url'>,
+  { token }: Account,
+  artifacts: string,
+): Promise<number> {
   const answer = await fetch(`${url}${artifacts}/query`, {
     method: 'POST',
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },

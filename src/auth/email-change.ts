@@ -12,6 +12,7 @@ interface Account {
   id: string;
   email: string;
   username: string;
+  isVerified: boolean;
 }
 
 interface EmailChangeDeps {
@@ -53,10 +54,14 @@ export class EmailChange {
     await this.#deps.mailBudgets.demand(actor, { to: email });
   }
 
-  /** Mails the link to the new address and a notice to the old one. A link mailed earlier stops working. */
-  begin(tx: Tx, user: Account, email: string): void {
+  /**
+   * Mails the link to the new address and a notice to the old one. An address that was never proven gets few: it may be
+   * a stranger's. A link mailed earlier stops working.
+   */
+  async begin(tx: Tx, user: Account, email: string): Promise<void> {
     const token = issueEmailToken(tx, { id: user.id, email }, 'change_email');
-    this.#deps.mail.emailChangeAsked(tx, user);
-    this.#deps.mail.emailChange(tx, { ...user, email }, token);
+    const { mail, mailBudgets } = this.#deps;
+    if (user.isVerified || (await mailBudgets.isGrantedTo(user.email))) mail.emailChangeAsked(tx, user);
+    mail.emailChange(tx, { ...user, email }, token);
   }
 }

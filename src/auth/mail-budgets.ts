@@ -44,7 +44,12 @@ export class MailBudgets {
   async isGranted(caller: Caller, mail: AskedMail): Promise<boolean> {
     let isGranted = true;
     for (const asker of askersOf(caller, mail)) isGranted = (await this.#byAsker.take(asker)) === 0 && isGranted;
-    return isGranted && (mail.to === null || (await this.#byRecipient.take(mail.to.toLowerCase())) === 0);
+    return isGranted && (mail.to === null || (await this.isGrantedTo(mail.to)));
+  }
+
+  /** Takes one mail of the budget of its recipient alone, for a notice. */
+  async isGrantedTo(to: string): Promise<boolean> {
+    return (await this.#byRecipient.take(to.toLowerCase())) === 0;
   }
 }
 

@@ -87,9 +87,18 @@ function compiled(source: string): RegExp {
 
 const EMAIL = /^[^\s@"(),:;<>[\\\]\p{C}]{1,64}@(?=.{1,255}$)[\p{L}\p{N}](?:[\p{L}\p{N}.-]*[\p{L}\p{N}])?$/u;
 
+/** What the first half of each surrogate pair begins with. */
+const FIRST_OF_PAIR = 0xd800;
+
 /** Text that PostgreSQL cannot store as sent: NUL, or half of a surrogate pair. */
 export function isUnstorable(text: string): boolean {
   return text.includes('\u0000') || !text.isWellFormed();
+}
+
+function codePoints(text: string): number {
+  let count = text.length;
+  for (let at = 0; at < text.length; at++) if ((text.charCodeAt(at) & 0xfc00) === FIRST_OF_PAIR) count--;
+  return count;
 }
 
 function checkString(value: string, c: Constraints): ConstraintIssue[] {
@@ -102,7 +111,7 @@ function checkString(value: string, c: Constraints): ConstraintIssue[] {
       'Input should be a valid string, NUL characters and lone surrogates are not allowed',
     );
   // length counts code points, as pydantic does
-  const length = c.minLength !== undefined || c.maxLength !== undefined ? [...value].length : 0;
+  const length = c.minLength !== undefined || c.maxLength !== undefined ? codePoints(value) : 0;
   if (c.minLength !== undefined && length < c.minLength) {
     return issue(
       'string_too_short',
@@ -214,18 +223,28 @@ function checkMap(value: object, { maxItems, item }: Constraints): ConstraintIss
   return item ? entries.flatMap(([key, child]) => nested(key, child, item)) : [];
 }
 
+/** A value in a JSON value. */
+interface Nested {
+  at: unknown;
+  depth: number;
+  key: string | number;
+  outer: Nested | null;
+}
+
+const placeOf = ({ key, outer }: Nested): (string | number)[] => (outer ? [...placeOf(outer), key] : []);
+
 /**
  * Finds text in a free JSON value that PostgreSQL cannot store, and nesting past {@link MAX_JSON_DEPTH}.
  * Iterative, because a hostile value may be deeper than the stack.
  */
 function checkJson(value: object, c: Constraints): ConstraintIssue[] {
-  const stack: { at: unknown; depth: number; path: (string | number)[] }[] = [{ at: value, depth: 1, path: [] }];
+  const stack: Nested[] = [{ at: value, depth: 1, key: '', outer: null }];
   for (let entry = stack.pop(); entry; entry = stack.pop()) {
-    const { at, depth, path } = entry;
+    const { at, depth } = entry;
     if (typeof at === 'string' && isUnstorable(at)) {
       return [
         {
-          path,
+          path: placeOf(entry),
           type: 'string_unicode',
           msg: 'Input should be a valid string, NUL characters and lone surrogates are not allowed',
           input: at,
@@ -248,14 +267,14 @@ function checkJson(value: object, c: Constraints): ConstraintIssue[] {
       if (isUnstorable(key) || key === '__proto__') {
         return [
           {
-            path,
+            path: placeOf(entry),
             type: 'invalid_key',
             msg: 'Keys should be valid strings, NUL characters, lone surrogates and __proto__ are not allowed',
             input: '[invalid key]',
           },
         ];
       }
-      stack.push({ at: child, depth: depth + 1, path: [...path, Array.isArray(at) ? Number(key) : key] });
+      stack.push({ at: child, depth: depth + 1, key: Array.isArray(at) ? Number(key) : key, outer: entry });
     }
   }
   if (c.maxBytes !== undefined) {

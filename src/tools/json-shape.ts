@@ -62,15 +62,20 @@ export function withoutNulls(value: unknown, given: JsonSchema, root: JsonSchema
   if (Array.isArray(value))
     return schema.items ? value.map((item) => withoutNulls(item, schema.items!, root)) : (value as unknown[]);
   if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).flatMap(([key, item]: [string, unknown]): [string, unknown][] => {
-      const property = Object.hasOwn(schema.properties ?? {}, key) ? schema.properties![key]! : null;
-      const of = property ?? (typeof schema.additionalProperties === 'object' ? schema.additionalProperties : null);
-      if (!of) return [[key, item]];
-      if (item === null && property && resolved(of, root).type) return [];
-      return [[key, withoutNulls(item, of, root)]];
-    }),
-  );
+  const { properties = {}, additionalProperties } = schema;
+  const others = typeof additionalProperties === 'object' ? additionalProperties : null;
+  const kept: [string, unknown][] = [];
+  let isSame = true;
+  for (const [key, item] of Object.entries(value) as [string, unknown][]) {
+    const property = Object.hasOwn(properties, key) ? properties[key]! : null;
+    const of = property ?? others;
+    const isAbsent = item === null && property && resolved(property, root).type;
+    const found = of ? withoutNulls(item, of, root) : item;
+    if (!isAbsent) kept.push([key, found]);
+    if (isAbsent || found !== item) isSame = false;
+  }
+  // a copy costs the most where there are many keys, of which the schema names few
+  return isSame ? value : Object.fromEntries(kept);
 }
 
 /** `/0/parameters/1/name` -> `[0, 'parameters', 1, 'name']` */

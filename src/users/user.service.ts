@@ -264,7 +264,7 @@ export class UserService {
     };
     tx.update('users', { id }, set);
     if (isDeactivated) await this.#endSessions(tx, id, 'user_deactivated');
-    if (newEmail) this.#deps.emailChange.begin(tx, before, newEmail);
+    if (newEmail) await this.#deps.emailChange.begin(tx, before, newEmail);
     tx.audit({
       action: 'update',
       resourceType: 'user',

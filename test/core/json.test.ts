@@ -31,10 +31,10 @@ describe('a JSON text', () => {
     ['[]', 1],
     ['[1]', 1],
     ['[1, 2, 3]', 3],
-    ['{"a": 1, "b,c": "d,e"}', 2],
-    ['[{}, [], {"a": []}]', 7],
-    ['{"a": {"b": 1}}', 2],
-  ])('%s has %i values, however deep', (text, values) => {
+    ['{"a": 1, "b:,c": "d:,e"}', 6],
+    ['[{}, [], {"a": []}]', 9],
+    ['{"a": {"b": 1}}', 6],
+  ])('%s counts as %i values, however deep', (text, values) => {
     expect(overloadOf(text, { maxDepth: 9, maxValues: values })).toBeNull();
     if (values > 0) expect(overloadOf(text, { maxDepth: 9, maxValues: values - 1 })).toBe('values');
   });

@@ -62,6 +62,22 @@ const minutesSinceSignIn = (minutes: number, { userId } = user) =>
   });
 
 describe('a new e-mail address', () => {
+  it('mails ten notices an hour at most to an address that nobody has proven', async () => {
+    const notices = () => subjectsTo(user.email).filter((subject) => subject.includes('about to change')).length;
+    const isVerified = (is: boolean) =>
+      app.database.prisma.user.update({ where: { id: user.userId }, data: { isVerified: is } });
+    await isVerified(false);
+    for (let n = 0; n < 12; n++) {
+      const answer = await ask({ email: `${n}-${newEmail}`, current_password: user.password });
+      expect(answer.statusCode).toBe(200);
+      expect(subjectsTo(`${n}-${newEmail}`)).toEqual(['Confirm your e-mail address']);
+    }
+    expect(notices()).toBe(10);
+    await isVerified(true);
+    await ask({ email: newEmail, current_password: user.password });
+    expect(notices()).toBe(11);
+  });
+
   it('takes the place of the old one when it is confirmed, not before', async () => {
     const answer = await ask({ email: newEmail, full_name: 'Moved' });
     expect(answer.statusCode).toBe(200);

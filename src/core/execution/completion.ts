@@ -73,17 +73,11 @@ export function completeLeaf(type: GraphQLLeafType, value: unknown): unknown {
   return serialized;
 }
 
-/**
- * Whether a promise for a completed value of the type rejects only with an error that has its place in the answer: the
- * fields of an object give it one. A nullable value is not one of them: it becomes null.
- */
-export const failsWithPlace = (type: GraphQLOutputType): boolean =>
-  isNonNullType(type) && isObjectType(type.ofType) && !type.ofType.isTypeOf;
-
-function listCompleterOf({ ofType: itemType }: GraphQLList<GraphQLOutputType>): Complete {
+function listCompleterOf(type: GraphQLList<GraphQLOutputType>): Complete {
+  const itemType = type.ofType;
   const completeItem = completerOf(itemType);
   const isNonNull = isNonNullType(itemType);
-  const hasPlace = failsWithPlace(itemType);
+  const depth = depthOf(type);
   const itemOf = (
     execution: Execution,
     field: Field,
@@ -92,11 +86,10 @@ function listCompleterOf({ ofType: itemType }: GraphQLList<GraphQLOutputType>): 
     item: unknown,
   ): unknown => {
     try {
-      const isAwaited = isPromise(item);
-      const result = isAwaited
+      const result = isPromise(item)
         ? item.then((resolved) => completeItem(execution, field, info, path, resolved))
         : completeItem(execution, field, info, path, item);
-      return isPromise(result) && (isAwaited || !hasPlace)
+      return isPromise(result)
         ? result.then(undefined, (error: unknown) => execution.failed(field, isNonNull, path, error))
         : result;
     } catch (error) {
@@ -118,18 +111,44 @@ function listCompleterOf({ ofType: itemType }: GraphQLList<GraphQLOutputType>): 
         completed.push(result);
       }
     } catch (error) {
-      if (!containsPromise) throw error;
-      return failedAfter(completed, error);
+      for (const result of completed) silence(result, 0);
+      silence(value, depth);
+      throw error;
     }
     return containsPromise ? Promise.all(completed) : completed;
   };
 }
 
-/** Fails after the values: their promises need a handler too, because they may reject as well. */
+/** Lets a value take one more microtask, as it does with graphql-js. */
+export const oneMoreStep = <T>(value: T): T => value;
+
+/** Fails after the values of other fields, as late as graphql-js: they may fail, too. */
 export const failedAfter = (values: readonly unknown[], error: unknown): Promise<unknown> =>
-  Promise.all(values).finally(() => {
-    throw error;
-  });
+  Promise.all(values)
+    .then(oneMoreStep)
+    .finally(() => {
+      throw error;
+    });
+
+/**
+ * Handles the rejections of a value, and of lists in lists of this depth, that nothing waits for: a rejection without a
+ * handler ends the process. An iterable that makes its items on demand has none.
+ */
+export function silence(value: unknown, depth: number): void {
+  if (isPromise(value))
+    value.then(
+      (found) => silence(found, depth),
+      () => undefined,
+    );
+  else if (depth > 0 && (Array.isArray(value) || value instanceof Set))
+    for (const item of value) silence(item, depth - 1);
+}
+
+/** Number of lists around a type. */
+export function depthOf(type: GraphQLOutputType): number {
+  if (isNonNullType(type)) return depthOf(type.ofType);
+  return isListType(type) ? 1 + depthOf(type.ofType) : 0;
+}
 
 const isIterable = (value: unknown): value is Iterable<unknown> =>
   typeof value === 'object' &&

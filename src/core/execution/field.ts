@@ -11,7 +11,7 @@ import {
   isObjectType,
   type SelectionSetNode,
 } from 'graphql';
-import { completerOf, failsWithPlace } from './completion.ts';
+import { completerOf } from './completion.ts';
 import type { Complete, Field, Selection, Values } from './types.ts';
 import { argumentsReader } from './values.ts';
 
@@ -30,7 +30,6 @@ export class PlannedField implements Field {
   readonly complete: Complete;
   readonly column: GraphQLLeafType | null;
   readonly property: string;
-  readonly failsWithPlace: boolean;
   readonly #collect: Collect;
   readonly #known = new Map<GraphQLObjectType, Selection>();
   #isPlain: boolean | undefined;
@@ -55,7 +54,6 @@ export class PlannedField implements Field {
     const property = propertyOf(definition);
     this.column = property !== null && isLeafType(type) ? type : null;
     this.property = property ?? definition.name;
-    this.failsWithPlace = failsWithPlace(definition.type);
   }
 
   get isPlain(): boolean {

@@ -28,8 +28,8 @@ interface PlanOptions {
 /**
  * A query with everything precomputed that is the same in each run: the fields per type, the completion of their
  * values, the arguments without variables. It is made of closures, never of generated code, because documents come from
- * clients. Its answer equals that of graphql-js' `execute`, including errors and their order. Where several fields fail
- * inside a value that becomes null, it may report fewer of them.
+ * clients. Its answer equals that of graphql-js' `execute`, including errors and their order, as long as what resolvers
+ * promise settles in the same order: each value takes as many microtasks to complete as with graphql-js.
  */
 export class Plan {
   readonly #document: DocumentNode;

@@ -6,7 +6,7 @@ import {
   type ResponsePath,
   responsePathAsArray,
 } from 'graphql';
-import { completeLeaf, failedAfter, nullError } from './completion.ts';
+import { completeLeaf, depthOf, failedAfter, nullError, oneMoreStep, silence } from './completion.ts';
 import { type Execution, type Field, isPromise, type Operation, type Selection, type Values } from './types.ts';
 
 /** Objects of nested lists that are completed at once. */
@@ -97,16 +97,8 @@ export class Run implements Execution {
       const args = field.argumentsOf(this.#variables);
       const result: unknown = field.resolve(source, args, this.contextValue, info);
       if (!isPromise(result)) return this.#completed(field, path, field.complete(this, field, info, path, result));
-      return result.then(
-        (resolved) => {
-          try {
-            return this.#completed(field, path, this.#completeAwaited(field, info, path, resolved));
-          } catch (error) {
-            return this.failed(field, field.isNonNull, path, error);
-          }
-        },
-        (error: unknown) => this.failed(field, field.isNonNull, path, error),
-      );
+      const completed = result.then((resolved) => this.#completeAwaited(field, info, path, resolved));
+      return this.#completed(field, path, completed);
     } catch (error) {
       return this.failed(field, field.isNonNull, path, error);
     }
@@ -114,7 +106,7 @@ export class Run implements Execution {
 
   /** A completed value, which is null after a failure. */
   #completed(field: Field, path: ResponsePath, value: unknown): unknown {
-    if (!isPromise(value) || field.failsWithPlace) return value;
+    if (!isPromise(value)) return value;
     return value.then(undefined, (error: unknown) => this.failed(field, field.isNonNull, path, error));
   }
 
@@ -126,6 +118,7 @@ export class Run implements Execution {
   #completeAwaited(field: Field, info: GraphQLResolveInfo, path: ResponsePath, value: unknown): unknown {
     const turn = Array.isArray(value) && field.isPlain ? this.#turnFor(value.length) : null;
     if (!turn) return field.complete(this, field, info, path, value);
+    silence(value, depthOf(field.definition.type));
     return turn.then(() => field.complete(this, field, info, path, value));
   }
 
@@ -158,13 +151,15 @@ export class Run implements Execution {
 
 /**
  * The object once its only awaited value is there. Most objects wait for one: what {@link allOf} keeps for each of
- * hundreds would be most of what lives meanwhile.
+ * hundreds would be most of what lives meanwhile. Both take two steps, as many as graphql-js.
  */
 const oneOf = (object: Values, { key, value }: Awaited): Promise<Values> =>
-  value.then((resolved) => {
-    object[key] = resolved;
-    return object;
-  });
+  value
+    .then((resolved) => {
+      object[key] = resolved;
+      return object;
+    })
+    .then(oneMoreStep);
 
 /** The object once all awaited values are there. */
 const allOf = (object: Values, awaited: readonly Awaited[]): Promise<Values> =>

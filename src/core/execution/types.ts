@@ -41,11 +41,6 @@ export interface Field {
   readonly property: string;
   /** Whether its value has objects, and all that is selected of them is a {@link column}: no resolver is called. */
   readonly isPlain: boolean;
-  /**
-   * Whether what fails within its value makes the enclosing value null too, and has its place in the answer already:
-   * the value is an object of one type, and not nullable.
-   */
-  readonly failsWithPlace: boolean;
   /** @throws GraphQLError for invalid arguments */
   argumentsOf(variables: Values): Values;
   /** The selection of this field for an object type. */

@@ -1,4 +1,4 @@
-import { GraphQLError } from 'graphql';
+import { GraphQLError, type VariableDefinitionNode } from 'graphql';
 
 const COERCION = /^Variable "\$(\w+)" got invalid value /;
 
@@ -55,10 +55,26 @@ function withoutLiteral(error: GraphQLError): GraphQLError {
 const MAX_TEXT = 1_000;
 
 /**
- * A copy of variables with long texts cut off. Whether a value fits its type does not depend on the rest, and
- * graphql-js prints the whole value for each error in it.
+ * The declared variables with long texts cut off. Whether a value fits its type does not depend on the rest, and
+ * graphql-js prints the whole value for each error in it. Of the thousands of others that a request may send nothing is
+ * read.
  */
-export function clipped(value: unknown): unknown {
+export function clippedVariables(
+  declared: readonly VariableDefinitionNode[],
+  given: Readonly<Record<string, unknown>>,
+): Record<string, unknown> {
+  const names = declared.map(({ variable }) => variable.name.value).filter((name) => Object.hasOwn(given, name));
+  return Object.fromEntries(names.map((name) => [name, hasLongText(given[name]) ? clipped(given[name]) : given[name]]));
+}
+
+function hasLongText(value: unknown): boolean {
+  if (typeof value === 'string') return value.length > MAX_TEXT;
+  if (Array.isArray(value)) return value.some(hasLongText);
+  if (typeof value !== 'object' || value === null) return false;
+  return Object.entries(value).some(([key, item]) => key.length > MAX_TEXT || hasLongText(item));
+}
+
+function clipped(value: unknown): unknown {
   if (typeof value === 'string') return value.slice(0, MAX_TEXT);
   if (Array.isArray(value)) return value.map(clipped);
   if (typeof value !== 'object' || value === null) return value;

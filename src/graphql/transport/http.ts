@@ -2,12 +2,13 @@ import type { WebsocketHandler } from '@fastify/websocket';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ExecutionResult } from 'graphql';
 import { ApiError } from '../../core/errors.ts';
-import { overloadOf } from '../../core/json-shape.ts';
+import { overloadOf, VALUES_PER_KEY } from '../../core/json-shape.ts';
 import { byWeight, RESPONSE_TYPE, statusOf } from './answer-type.ts';
 import { jsonBounds, MAX_ANSWER_LENGTH } from './bounds.ts';
 import type { GraphQLEndpoint } from './endpoint.ts';
 import { graphiqlPage, wantsPage } from './graphiql.ts';
 import type { PlainPost } from './plain-post.ts';
+import { parsedBodyOf } from './plain-request.ts';
 import type { PlainStream } from './plain-stream.ts';
 import { tooLarge } from './refusals.ts';
 import { answerWithFrames, framesOf } from './server-sent-events.ts';
@@ -26,7 +27,8 @@ const STREAM = /^(?:text\/event-stream|multipart\/mixed)/;
 
 const refused = (message: string) => ({ errors: [tooLarge(message).toJSON()] });
 const OVERLOADED = refused(
-  `A request may hold lists and objects ${jsonBounds.maxDepth} levels deep, and ${jsonBounds.maxValues} values in all.`,
+  `A request may hold lists and objects ${jsonBounds.maxDepth} levels deep, and ${jsonBounds.maxValues} values ` +
+    `in all, where each key counts as ${VALUES_PER_KEY} more.`,
 );
 const TOO_LONG = refused(`The answer is longer than ${MAX_ANSWER_LENGTH} characters. Ask for smaller pages.`);
 
@@ -97,10 +99,14 @@ function jsonOf({ method, body, query }: FastifyRequest): string {
  * The request for yoga, created here: with Node's request, it would inspect each byte of a body to find out whether
  * there is one.
  */
-function requestOf({ fetchAPI }: GraphQLEndpoint, { method, url, headers, body }: FastifyRequest): Request {
-  return new fetchAPI.Request(`http://localhost${url}`, {
+function requestOf({ fetchAPI }: GraphQLEndpoint, incoming: FastifyRequest): Request {
+  const { method, url, headers, body } = incoming;
+  const request = new fetchAPI.Request(`http://localhost${url}`, {
     method,
     headers: headers as Record<string, string>, // repeated headers are joined where that is allowed
     ...(method === 'POST' ? { body: typeof body === 'string' ? body : '' } : {}),
   });
+  const parsed = parsedBodyOf(incoming);
+  if (parsed) Object.defineProperty(request, 'json', { value: async () => parsed });
+  return request;
 }

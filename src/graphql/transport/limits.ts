@@ -150,7 +150,6 @@ function add(sum: Yield, part: Yield): void {
   sum.schemaBytes += part.schemaBytes;
 }
 
-/** The default values in the document for omitted variables. */
 /** The variables that an operation declares, given or by default: a request may send thousands of others. */
 function declaredOf(
   { variableDefinitions }: OperationDefinitionNode,

@@ -12,7 +12,7 @@ import { ApiError, errorCatalogue } from '../../core/errors.ts';
 import type { CallerLimit } from '../../http/rate-limit.ts';
 import { callerErrorOfAny } from '../../platform/postgres/faults.ts';
 import type { Context } from '../context.ts';
-import { clipped, withoutValue } from './coercion-errors.ts';
+import { clippedVariables, withoutValue } from './coercion-errors.ts';
 import { Documents } from './documents.ts';
 import { measureOperation } from './limits.ts';
 import { isOfArguments, recordRefused } from './refused-operations.ts';
@@ -74,7 +74,7 @@ export class Operations {
     const given = variables ?? {};
     try {
       const size = measureOperation(this.#schema, document, operationName, given, this.#maxCost);
-      const { errors = [] } = getVariableValues(this.#schema, definitions, clipped(given) as typeof given, {
+      const { errors = [] } = getVariableValues(this.#schema, definitions, clippedVariables(definitions, given), {
         maxErrors: MAX_VARIABLE_ERRORS,
       });
       if (errors.length === 0) this.#limit.demandRest(caller, size.rootFields, size.schemaRequests);

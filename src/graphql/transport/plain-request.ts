@@ -29,11 +29,19 @@ export function plainReader({ operations: { documents }, persisted }: PlainOptio
     if (!operation || (operation.operation === 'subscription') !== (kind === 'stream')) return null;
     return { document, operationName, variables };
   };
-  return ({ headers, body, caller }, kind) => {
+  return (request, kind) => {
+    const { headers, body, caller } = request;
     const params = isJson(headers['content-type']) ? paramsOf(body) : null;
-    return params && orNull(() => read(params, kind, caller.principal !== null));
+    const asked = params && orNull(() => read(params, kind, caller.principal !== null));
+    if (params && !asked) leftToYoga.set(request, params);
+    return asked;
   };
 }
+
+const leftToYoga = new WeakMap<FastifyRequest, Params>();
+
+/** The body of a request that yoga must read, if it was parsed before: parsing twice would take twice as long. */
+export const parsedBodyOf = (request: FastifyRequest): object | undefined => leftToYoga.get(request);
 
 const isJson = (type = ''): boolean => type === 'application/json' || type.startsWith('application/json;');
 

@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import { CloseCode, type Server } from 'graphql-ws';
 import type { WebSocket } from 'ws';
+import type { Caller } from '../../access/caller.ts';
 import { TokenBuckets } from '../../access/throttle.ts';
 import { ApiError } from '../../core/errors.ts';
 import { overloadOf } from '../../core/json-shape.ts';
@@ -12,10 +13,12 @@ import { jsonBounds, MAX_ANSWER_LENGTH } from './bounds.ts';
 const pings = new Wheel(15_000);
 /** While this much waits for a client, nothing more is read from it: it could send requests faster than it reads. */
 const MAX_UNREAD_BYTES = 1024 * 1024;
-/** Messages that a client may send per second for long, of whatever kind, and at once. */
-const MESSAGES_PER_SECOND = 100;
-const MESSAGES_AT_ONCE = 500;
+/** Messages that a client may send per second for long, of whatever kind, and at once: on a socket, and on all. */
+const OF_SOCKET = { perSecond: 100, atOnce: 500 };
+const OF_USER = { perSecond: 400, atOnce: 2_000 };
 const TOO_MANY_MESSAGES = 4429;
+/** How long a socket that is not read any more stays, so that its client learns why. */
+const CLOSING_MS = 1_000;
 /** RFC 6455: a message that is too big. */
 const TOO_BIG = 1009;
 /** RFC 6455: clients may connect again, which those of the protocol never do after one of its own codes. */
@@ -25,6 +28,8 @@ export const TRY_AGAIN_LATER = 1013;
 export interface SocketOrigin {
   socket: WebSocket;
   request: FastifyRequest;
+  /** Once the socket was let in. */
+  caller?: Caller;
 }
 
 /**
@@ -35,11 +40,16 @@ export function transportOf<Extra extends SocketOrigin>(
   server: Server<Extra>,
   onFault: (error: unknown, traceId: string) => void,
 ): (origin: Extra) => void {
-  const messages = new TokenBuckets(MESSAGES_PER_SECOND, MESSAGES_AT_ONCE);
+  const ofSocket = new TokenBuckets(OF_SOCKET.perSecond, OF_SOCKET.atOnce);
+  const ofUser = new TokenBuckets(OF_USER.perSecond, OF_USER.atOnce);
   let sockets = 0;
   return (origin) => {
     const { socket, request } = origin;
     const key = String(++sockets);
+    const mayRead = (): boolean => {
+      const userId = origin.caller?.principal?.userId;
+      return ofSocket.take(key).allowed && (userId === undefined || ofUser.take(userId).allowed);
+    };
     const fault = (error: unknown) => {
       const shown = callerError(error);
       if (shown instanceof ApiError && shown.code === 'SERVICE_UNAVAILABLE')
@@ -58,7 +68,8 @@ export function transportOf<Extra extends SocketOrigin>(
         onPing: () => send(socket, PONG),
         onMessage: (listen) =>
           socket.on('message', (data: Buffer) => {
-            if (!messages.take(key).allowed) return socket.close(TOO_MANY_MESSAGES, 'Too many messages');
+            if (socket.readyState !== socket.OPEN) return;
+            if (!mayRead()) return stopReading(socket);
             const text = String(data);
             if (socket.bufferedAmount > MAX_UNREAD_BYTES) socket.pause();
             // parsing a message of nothing but brackets or keys takes a hundred times as long as any other
@@ -77,6 +88,13 @@ export function transportOf<Extra extends SocketOrigin>(
       closed(code, String(reason)).catch((error: unknown) => onFault(error, request.id));
     });
   };
+}
+
+/** Closes a socket, and reads nothing more of the many messages that may be on their way. */
+function stopReading(socket: WebSocket): void {
+  socket.close(TOO_MANY_MESSAGES, 'Too many messages');
+  socket.pause();
+  setTimeout(() => socket.terminate(), CLOSING_MS).unref();
 }
 
 const PONG = '{"type":"pong"}';

@@ -22,7 +22,6 @@ const MAX_OPERATIONS = 20;
 const rechecks = new Wheel(5_000);
 
 interface SocketExtra extends SocketOrigin {
-  caller?: Caller;
   /** Returns the socket's slot: that of its address, later that of its user. */
   leave?: () => void;
   operations?: Set<string>;

@@ -2,6 +2,7 @@ import { connect } from 'node:net';
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
+import { stopAges } from '../../support/passing-time.ts';
 import { type Person, register } from '../../support/person.ts';
 import { openAcknowledged, openSocket, type RawSocket } from '../../support/sockets.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -69,6 +70,25 @@ describe('a socket that is used wrongly', () => {
     expect(await socket.closed()).toBe(code);
     expect(printed).toEqual([]);
     expect(lines.filter((line) => line.includes('"stack"'))).toEqual([]);
+  });
+
+  it('has no budget of messages anew when it is opened again', async () => {
+    stopAges();
+    const { headers } = await register(app);
+    const flood = async () => {
+      const socket = await openAcknowledged(url, headers.authorization);
+      for (let n = 0; n < 498; n++) socket.send({ type: 'ping' });
+      socket.send({ type: 'subscribe', id: 'last', payload: { query: '{ __typename }' } });
+      const last = await Promise.race([
+        socket.next(({ id }) => id === 'last').then(({ type }) => type),
+        socket.closed(),
+      ]);
+      socket.close();
+      return last;
+    };
+    const outcomes: (string | number)[] = [];
+    for (let n = 0; n < 5; n++) outcomes.push(await flood());
+    expect(outcomes).toEqual(['next', 'next', 'next', 'next', 4429]);
   });
 
   it('answers a ping without what came along', async () => {
