@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { Busboy, type BusboyConfig, type BusboyHeaders, type BusboyInstance } from '@fastify/busboy';
@@ -22,8 +23,11 @@ export interface FilePart {
   /** As the client sent it. */
   fileName: string;
   contentType: string;
+  /** All headers of the part, with names in lower case. */
+  headers: PartHeaders;
 }
 
+export type PartHeaders = Readonly<Record<string, readonly string[]>>;
 export type FormPart = FieldPart | FilePart;
 
 /**
@@ -46,6 +50,7 @@ class Parts {
   readonly #parser: BusboyInstance;
   readonly #ready: FormPart[] = [];
   #file: Readable | null = null;
+  #headers: PartHeaders = {};
   #hasBegun = false;
   #isOver = false;
   #failure: Error | null = null;
@@ -54,6 +59,10 @@ class Parts {
   constructor(raw: IncomingMessage, limits: BusboyConfig['limits']) {
     this.#raw = raw;
     this.#parser = new Busboy({ headers: raw.headers as BusboyHeaders, limits });
+    // before the parser's own listener, which emits the file
+    headersOf(this.#parser).prependListener('part', (part: EventEmitter) =>
+      part.once('header', (headers: PartHeaders) => (this.#headers = headers)),
+    );
     this.#parser
       .on('field', (name, text, _isNameCut, isCut, _encoding, contentType) =>
         this.#add({ kind: 'field', name, text, isCut, contentType }),
@@ -63,7 +72,7 @@ class Parts {
         // who reads it sees its error; who does not yet read it must not end the process by it
         content.on('error', () => undefined);
         // a part without a name is a file too, if its type says so
-        this.#add({ kind: 'file', name, content, fileName: fileName ?? '', contentType });
+        this.#add({ kind: 'file', name, content, fileName: fileName ?? '', contentType, headers: this.#headers });
       })
       .on('filesLimit', () => this.#fail(tooManyFiles()))
       .on('fieldsLimit', () => this.#fail(malformed('multipart_fields')))
@@ -123,6 +132,13 @@ class Parts {
   readonly #closed = () => {
     if (!this.#raw.readableEnded) this.#break();
   };
+}
+
+/** What reads the headers of parts within the parser, which tells only three of them. */
+function headersOf(parser: BusboyInstance): EventEmitter {
+  const inner = (parser as { _parser?: { parser?: unknown } })._parser?.parser;
+  if (!(inner instanceof EventEmitter)) throw new Error('The parser of forms is not built as it was.');
+  return inner;
 }
 
 export const malformed = (reason: string) => new ApiError('INVALID_REQUEST', { reason });

@@ -1,6 +1,8 @@
 import type { Readable } from 'node:stream';
+import { finished } from 'node:stream/promises';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type GraphQLInputType, getNamedType, getNullableType, isListType, isScalarType } from 'graphql';
+import { type ClaimedDigest, claimedDigests, DigestCheck } from '../src/core/digests.ts';
 import { ApiError } from '../src/core/errors.ts';
 import type { JsonBudget } from '../src/core/json-shape.ts';
 import { jsonTypeOf } from '../src/core/json-type.ts';
@@ -16,6 +18,8 @@ export interface FormFile {
   /** As the client sent it. */
   fileName: string;
   contentType: string;
+  /** What the headers of its part say of its bytes. */
+  digests: readonly ClaimedDigest[];
 }
 
 /** A file that is stored. */
@@ -102,11 +106,13 @@ export async function readForm(
   if (!FORM_TYPE.test(request.headers['content-type'] ?? '')) return;
   try {
     checkHead(request, receiver.maxBytes);
+    const wholeBody = checkOfBody(request);
     const form = new Form(operation, request, receiver);
     for await (const part of formParts(request.raw, limitsOf(receiver))) {
       if (part.kind === 'field') form.addField(part);
       else await form.addFile(part);
     }
+    await wholeBody?.();
     form.end();
   } catch (error) {
     finishReading(request);
@@ -119,6 +125,21 @@ function checkHead({ headers }: FastifyRequest, maxBytes: number): void {
   const boundary = quoted ?? plain ?? '';
   if (boundary === '' || boundary.length > MAX_BOUNDARY) throw malformed('multipart_boundary');
   if (Number(headers['content-length'] ?? 0) > maxBytes + MAX_FIELDS * MAX_FIELD_BYTES) throw tooLarge(maxBytes);
+}
+
+/**
+ * Digests in the headers of a request are those of its body: of all parts, with what is between them. `null` if there
+ * are none. @returns what waits for the last byte, and throws INVALID_REQUEST `digest_mismatch`
+ */
+function checkOfBody({ headers, raw }: FastifyRequest): (() => Promise<void>) | null {
+  const check = DigestCheck.of(claimedDigests(headers));
+  if (!check) return null;
+  raw.on('data', (bytes: Buffer) => check.update(bytes));
+  return async () => {
+    // what comes after the last part belongs to the body as well
+    if (!raw.readableEnded) await finished(raw.resume(), { writable: false });
+    check.verify();
+  };
 }
 
 /** Collects the parts of one form. */
@@ -178,7 +199,7 @@ class Form {
     this.#fields[name] = isMore ? [...(before as unknown[]), ...(read as unknown[])] : read;
   }
 
-  async addFile({ name, fileName, contentType, content }: FilePart): Promise<void> {
+  async addFile({ name, fileName, contentType, content, headers }: FilePart): Promise<void> {
     if (name !== this.#fileField) {
       content.resume();
       return;
@@ -189,7 +210,8 @@ class Form {
       content.resume();
       return;
     }
-    const file = await this.#receiver.receive(this.#request, { content, fileName, contentType });
+    const digests = claimedDigests(headers);
+    const file = await this.#receiver.receive(this.#request, { content, fileName, contentType, digests });
     this.#form.file = file;
     this.#fileFacts = [fileName, contentType, file.sha256];
   }

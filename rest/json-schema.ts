@@ -79,9 +79,11 @@ export class Schemas {
 
   /** @param fileField the field that is a file, if the object is a form */
   inputObject(type: GraphQLInputObjectType, fileField: string | null = null): JsonSchema {
-    if (!(type.name in this.components)) {
+    // the same input may be a form in one route and JSON in another
+    const name = fileField === null ? type.name : `${type.name}Form`;
+    if (!(name in this.components)) {
       const schema: JsonSchema = described({ type: 'object' }, type.description);
-      this.components[type.name] = schema;
+      this.components[name] = schema;
       const properties: Record<string, JsonSchema> = {};
       const required: string[] = [];
       for (const [key, field] of restFields(type)) {
@@ -96,7 +98,7 @@ export class Schemas {
       }
       Object.assign(schema, { properties }, required.length > 0 ? { required } : {}, this.#unknownKeys(type));
     }
-    return reference(type.name);
+    return reference(name);
   }
 
   /** What is said of the keys that are no fields: of kept ones, what the field that receives them says of its keys. */

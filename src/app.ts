@@ -41,6 +41,7 @@ import { CallerLimit } from './http/rate-limit.ts';
 import { replayGate } from './http/replay-gate.ts';
 import { addRequestContext, traceIdOf } from './http/request-context.ts';
 import { addRequestLog } from './http/request-log.ts';
+import { addUploadDiscovery, RESUMABLE_UPLOAD_HEADERS } from './http/resumable-uploads.ts';
 import { addSchemaDocuments } from './http/schema-documents.ts';
 import { cutOffSlowReaders } from './http/slow-readers.ts';
 import { cutOffSlowSenders, UPLOAD_TIMEOUT_MS } from './http/slow-senders.ts';
@@ -119,6 +120,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   cutOffSlowReaders(server, { timeoutMs: config.writeTimeoutSeconds * 1_000 });
   registerErrorShapes(server, faults);
   addAnswerHeaders(server);
+  addUploadDiscovery(server, config);
   await addPlugins(server, config, services);
   addRequestContext(server, config);
   addAdmission(server, admission);
@@ -136,6 +138,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     downloads: services.downloads,
     files: services.files,
     tickets: services.uploadTickets,
+    pieces: services.uploadPieces,
     linkCaller: services.linkCaller,
     maxUploadBytes: config.maxUploadBytes,
   });
@@ -230,6 +233,9 @@ async function addPlugins(server: FastifyInstance, { corsOrigins }: Config, serv
       'retry-after',
       'etag',
       'idempotent-replayed',
+      'repr-digest',
+      'content-range',
+      ...RESUMABLE_UPLOAD_HEADERS,
     ],
   });
   server.addHook('preClose', () => services.events.close());

@@ -57,6 +57,7 @@ import { FileService } from './files/file.service.ts';
 import { LinkCaller } from './files/link-caller.ts';
 import { LinkKeys } from './files/link-keys.ts';
 import { UploadService } from './files/upload.service.ts';
+import { UploadPieces } from './files/upload-pieces.ts';
 import { UploadTickets } from './files/upload-tickets.ts';
 import { DomainProofs } from './identity-providers/domain-proofs.ts';
 import { FederatedSignIn } from './identity-providers/federated-sign-in.ts';
@@ -142,6 +143,7 @@ type Machinery =
   | 'outbound'
   | 'storage'
   | 'linkCaller'
+  | 'uploadPieces'
   | 'uploadTickets'
   | 'textExtraction'
   | 'artifactIndexer'
@@ -221,6 +223,7 @@ export function createServices(process: ProcessDeps) {
   };
   const { maxUploadBytes } = config;
   const files = new FileService({ sql, storage, maxUploadBytes });
+  const pieces = new UploadPieces({ sql, files, maxUploadBytes });
   const linkCaller = new LinkCaller({ sql, access });
   const tickets = new UploadTickets({ seal: new Seal(process.appSecret, 'upload ticket'), publicUrl });
   const linkKeys = new LinkKeys(process.appSecret, config.formerAppSecrets, 'download link');
@@ -284,7 +287,8 @@ export function createServices(process: ProcessDeps) {
     outbound,
     storage,
     files,
-    uploads: new UploadService({ files, artifacts, tickets, maxUploadBytes }),
+    uploads: new UploadService({ files, pieces, artifacts, tickets, maxUploadBytes }),
+    uploadPieces: pieces,
     uploadTickets: tickets,
     downloads: new DownloadService({ sql, storage, links, linkCaller }),
     linkCaller,

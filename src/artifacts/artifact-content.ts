@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto';
 import type { Tx } from '../data/changes.ts';
 import type { Columns } from '../data/tables.ts';
+import type { Artifact as ArtifactRow } from '../generated/prisma/client.ts';
 import { mimeOfText, typeOfMime } from './artifact-types.ts';
 
 /** A file whose bytes are all in the store, as the row in `files` says. */
@@ -9,6 +11,8 @@ export interface KeptFile {
   /** What the bytes look like; `null` if they look like nothing known. */
   mimeType: string | null;
   sizeBytes: number | bigint;
+  /** Of the bytes, in hexadecimal. */
+  sha256: string | null;
 }
 
 /** How a transaction takes a file, which belongs to one artifact. */
@@ -39,7 +43,15 @@ export function startOf(text: string, characters: number): string {
   return start.isWellFormed() ? start : start.slice(0, -1);
 }
 
-type BodyColumn = 'content' | 'contentPreview' | 'contentText' | 'fileId' | 'fileName' | 'mimeType' | 'sizeBytes';
+type BodyColumn =
+  | 'content'
+  | 'contentPreview'
+  | 'contentText'
+  | 'fileId'
+  | 'fileName'
+  | 'mimeType'
+  | 'sizeBytes'
+  | 'sha256';
 
 /** The columns that follow from the body. The type is inferred from the media type unless the caller says it. */
 export function columnsOfBody(body: Body, said: Said) {
@@ -49,7 +61,7 @@ export function columnsOfBody(body: Body, said: Said) {
   return { ...columns, artifactType } satisfies Columns<'artifacts'>;
 }
 
-function ofFile({ id, fileName, mimeType, sizeBytes }: KeptFile, said: string | null | undefined) {
+function ofFile({ id, fileName, mimeType, sizeBytes, sha256 }: KeptFile, said: string | null | undefined) {
   const known = {
     content: null,
     contentPreview: null,
@@ -58,6 +70,7 @@ function ofFile({ id, fileName, mimeType, sizeBytes }: KeptFile, said: string | 
     fileName,
     mimeType: mimeType ?? said ?? 'application/octet-stream',
     sizeBytes: BigInt(sizeBytes),
+    sha256,
   };
   return known satisfies Pick<Columns<'artifacts'>, BodyColumn>;
 }
@@ -71,9 +84,14 @@ function ofText(content: string | null, { artifactType, mimeType }: Said) {
     fileName: null,
     mimeType: mimeType ?? (content === null ? null : mimeOfText(artifactType ?? 'text')),
     sizeBytes: BigInt(content === null ? 0 : Buffer.byteLength(content)),
+    sha256: content === null ? null : createHash('sha256').update(content).digest('hex'),
   };
   return known satisfies Pick<Columns<'artifacts'>, BodyColumn>;
 }
+
+/** What an old version consists of. */
+export const bodyOfVersion = ({ content, fileId, fileName, mimeType, sizeBytes, sha256 }: ArtifactRow): Body =>
+  fileId === null ? { content } : { file: { id: fileId, fileName: fileName ?? 'file', mimeType, sizeBytes, sha256 } };
 
 const textual = new Set(['text', 'markdown', 'code', 'json', 'html', 'csv']);
 

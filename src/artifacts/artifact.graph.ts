@@ -14,7 +14,12 @@ import { inside } from '../graphql/row-places.ts';
 import { Versioned, versionArg } from '../graphql/versions.ts';
 import { Namespace } from '../namespaces/namespace.graph.ts';
 import { Thread } from '../threads/thread.graph.ts';
-import { CreateArtifactInput, PromoteArtifactInput, UpdateArtifactInput } from './artifact.inputs.ts';
+import {
+  CreateArtifactInput,
+  PromoteArtifactInput,
+  RestoreArtifactVersionInput,
+  UpdateArtifactInput,
+} from './artifact.inputs.ts';
 import type { ArtifactFilters, Artifact as ArtifactRow } from './artifact.reads.ts';
 import type { Promotion } from './artifact.service.ts';
 
@@ -56,6 +61,10 @@ export const Artifact = builder.objectRef<ArtifactRow>('Artifact').implement({
     fileName: t.exposeString('fileName', { nullable: true, description: 'The name of the file, without folders.' }),
     mimeType: t.exposeString('mimeType', { nullable: true, description: 'The media type.' }),
     sizeBytes: t.expose('sizeBytes', { type: 'Int53', description: 'The size of the file or the text in bytes.' }),
+    sha256: t.exposeString('sha256', {
+      nullable: true,
+      description: 'The SHA-256 of the file, or of the text in UTF-8, in hexadecimal; `null` if there is neither.',
+    }),
     summary: t.exposeString('summary', { nullable: true, description: 'What it says, in short.' }),
     keywords: t.exposeStringList('keywords', { description: 'Words that it is about.' }),
     tags: t.exposeStringList('tags', { description: 'Free labels.' }),
@@ -70,7 +79,9 @@ export const Artifact = builder.objectRef<ArtifactRow>('Artifact').implement({
     sourceStepId: t.exposeString('sourceStepId', { nullable: true, description: 'The step that produced it.' }),
     sourceTool: t.exposeString('sourceTool', { nullable: true, description: 'The tool that produced it.' }),
     scope: t.exposeString('scope', {
-      description: '`thread` if it belongs to one, else `namespace`; `workspace` once it was promoted.',
+      description:
+        '`thread` if it belongs to one, else `namespace`; `workspace` once it was promoted. An artifact outlives its ' +
+        'thread.',
     }),
     status: t.exposeString('status', {
       description: '`active`, `archived`, `superseded` by a later version, or `expired`.',
@@ -246,15 +257,36 @@ builder.mutationFields((t) => ({
     resolve: ({ namespace }, { id, input }, { actor, services }) =>
       services.artifacts.update(actor, namespace, id, input),
   }),
+  restoreArtifactVersion: t.field({
+    type: Artifact,
+    description:
+      'Makes the content of an old version the latest one again, as the next version: none is lost. Other fields do ' +
+      'not change. The latest version itself stays as it is.',
+    authorize: { workspace: 'artifact:update', in: 'namespace' },
+    emits: ['artifact.updated'],
+    mayEmit: ['artifact.version_created'],
+    args: { ...target(), ...inputArg(RestoreArtifactVersionInput, 'The version.'), ...versionArg() },
+    resolve: ({ namespace }, { id, input }, { actor, services }) =>
+      services.artifacts.restoreVersion(actor, namespace, id, input),
+  }),
   deleteArtifact: t.boolean({
     description:
       'Deletes a version; the latest together with all others. Members may delete only the artifacts that they ' +
-      'created.',
+      'created. An artifact that is a source of the workspace is in use: `RESOURCE_CONFLICT`, unless `force` is set.',
     authorize: { workspace: 'artifact:delete', in: 'namespace' },
     emits: ['artifact.deleted'],
     mayEmit: ['source.deleted'],
-    args: { ...target(), ...versionArg() },
-    resolve: ({ namespace }, { id }, { actor, services }) => services.artifacts.delete(actor, namespace, id),
+    args: {
+      ...target(),
+      force: t.arg.boolean({
+        required: true,
+        defaultValue: false,
+        description: 'Also deletes the source that the artifact was promoted to. Needs `source:delete`.',
+      }),
+      ...versionArg(),
+    },
+    resolve: ({ namespace }, { id, force }, { actor, services }) =>
+      services.artifacts.delete(actor, namespace, id, { withSource: force }),
   }),
   promoteArtifact: t.field({
     type: PromoteArtifactResult,

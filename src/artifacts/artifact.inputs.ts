@@ -103,6 +103,13 @@ export const UpdateArtifactInput = builder.inputType('UpdateArtifactInput', {
   }),
 });
 
+export const RestoreArtifactVersionInput = builder.inputType('RestoreArtifactVersionInput', {
+  description: 'A version of an artifact.',
+  fields: (t) => ({
+    version: t.int({ required: true, constraints: { min: 1 }, description: 'The number of the version.' }),
+  }),
+});
+
 export const PromoteArtifactInput = builder.inputType('PromoteArtifactInput', {
   description: 'The source that an artifact becomes.',
   fields: (t) => ({

@@ -13,7 +13,7 @@ export const DAYS_AFTER_EXPIRY = 7;
 const plain = columnsOf(
   words(
     'id orgId workspaceId namespaceId threadId name description artifactType version rootArtifactId isLatest',
-    'replacedByVersion contentPreview fileId fileName mimeType summary keywords tags metadata source',
+    'replacedByVersion contentPreview fileId fileName mimeType sha256 summary keywords tags metadata source',
     'sourceExecutionId sourceStepId sourceTool status ttlSeconds expiresAt isPinned isIndexed indexedAt',
     'indexCollection indexError indexAttempts chunkCount embeddingModelId promotedToSourceId createdBy createdAt',
     'updatedAt resourceVersion',

@@ -1,9 +1,10 @@
 import type { Access } from '../access/access.ts';
 import type { Actor } from '../access/caller.ts';
 import type { Checked, NamespacePlace } from '../access/checked-place.ts';
-import { notFound } from '../core/errors.ts';
+import { conflict, invalidInput, notFound } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import type { Tx } from '../data/changes.ts';
+import { findRow } from '../data/find-row.ts';
 import type { Given } from '../data/given.ts';
 import type { Words } from '../data/pages.ts';
 import { emitChange, recordChange } from '../data/record-change.ts';
@@ -14,7 +15,15 @@ import { statement } from '../data/writes.ts';
 import type { Artifact as ArtifactRow } from '../generated/prisma/client.ts';
 import { followArtifact, sourceOfArtifact } from '../sources/promotion.ts';
 import { type Artifact, artifactReads, DAYS_AFTER_EXPIRY, shownArtifact } from './artifact.reads.ts';
-import { type Body, columnsOfBody, type FileTaking, type KeptFile, saidOf, unindexed } from './artifact-content.ts';
+import {
+  type Body,
+  bodyOfVersion,
+  columnsOfBody,
+  type FileTaking,
+  type KeptFile,
+  saidOf,
+  unindexed,
+} from './artifact-content.ts';
 import { deleteSourcesOfExpired, expiryTask } from './artifact-expiry.ts';
 import type { ArtifactIndexing } from './artifact-indexing.ts';
 import { changedLifetime, lifetimeOf, lockArtifact, notLatest, snapshotOf } from './artifact-versions.ts';
@@ -161,17 +170,56 @@ export class ArtifactService {
   }
 
   /**
-   * Deletes a version; the head with all others. They are kept for 30 days, without what the search knows of them.
-   * @throws RESOURCE_NOT_FOUND; FORBIDDEN for an artifact of others
+   * Makes the content of an old version that of the next one. The old one stays; what is not content does not change.
+   * @param id of any version
+   * @throws RESOURCE_NOT_FOUND; invalid input for a version that is not there; FORBIDDEN for an artifact of others
    */
-  async delete(actor: Actor, place: Checked<NamespacePlace>, id: string): Promise<boolean> {
-    await this.reads.own(actor, place, id);
+  async restoreVersion(
+    actor: Actor,
+    place: Checked<NamespacePlace>,
+    id: string,
+    { version }: { version: number },
+  ): Promise<Artifact> {
+    const { rootArtifactId } = await this.reads.get(unkept, place, id);
+    await this.reads.own(actor, place, rootArtifactId);
+    await this.#deps.changes.run(actor, async (tx) => {
+      const head = await lockArtifact(tx, rootArtifactId);
+      await tx.expectVersion({ table: 'artifacts', key: { id: rootArtifactId } });
+      if (version !== head.version) {
+        const old = await findRow(tx, 'artifacts', { rootArtifactId, version, deletedAt: null });
+        if (!old) throw noSuchVersion();
+        const body = bodyOfVersion(old);
+        // both versions have the file: it must not go meanwhile
+        if (body.file) tx.demand('files', { id: body.file.id, state: 'kept' }, 'key share', noSuchVersion);
+        this.#change(tx, head, body, {}, columnsOfBody(body, old));
+      }
+      recordChange(tx, 'update', 'artifact', head, { restored_version: version });
+    });
+    return this.single.get(unkept, place, rootArtifactId);
+  }
+
+  /**
+   * Deletes a version; the head with all others. They are kept for 30 days, without what the search knows of them.
+   * @param withSource also deletes the source that it was promoted to, which needs `source:delete`
+   * @throws RESOURCE_NOT_FOUND; FORBIDDEN for an artifact of others; RESOURCE_CONFLICT `in_use` with `references` for
+   * one that was promoted, unless its source is deleted as well
+   */
+  async delete(
+    actor: Actor,
+    place: Checked<NamespacePlace>,
+    id: string,
+    { withSource }: { withSource: boolean },
+  ): Promise<boolean> {
+    const { promotedToSourceId } = await this.reads.own(actor, place, id);
+    if (withSource && promotedToSourceId)
+      await this.#deps.access.requireWorkspace(actor, place.orgId, place.workspaceId, 'source:delete');
     return this.#deps.changes.run(actor, async (tx) => {
       const row = await lockArtifact(tx, id);
       await tx.expectVersion({ table: 'artifacts', key: { id } });
       const deletedAt = new Date();
       if (row.isLatest) {
         if (row.promotedToSourceId) {
+          if (!withSource || row.promotedToSourceId !== promotedToSourceId) throw isSource(id, row.promotedToSourceId);
           tx.remove('sources', { id: row.promotedToSourceId });
           emitChange(tx, 'deleted', 'source', { ...place, id: row.promotedToSourceId, namespaceId: null });
         }
@@ -270,6 +318,17 @@ export class ArtifactService {
     access.ensureCovers(actor, grant, permission, createdBy);
   }
 }
+
+const noSuchVersion = () => invalidInput(['input', 'version'], 'the artifact has no such version');
+
+const isSource = (id: string, sourceId: string) =>
+  conflict(
+    'artifact',
+    id,
+    'in_use',
+    `The artifact '${id}' is a source of its workspace. Delete the source first, or both with \`force\`.`,
+    { references: [{ resource_type: 'source', resource_id: sourceId }] },
+  );
 
 type ArtifactReads = ReturnType<typeof artifactReads>;
 

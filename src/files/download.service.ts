@@ -56,6 +56,8 @@ export interface Download {
   sizeBytes: number;
   /** A strong entity tag, with its quotes. */
   etag: string;
+  /** Of all bytes, in hexadecimal. */
+  sha256: string | null;
   /** @throws MissingObject before the first byte */
   read(range?: ByteRange): Promise<Readable>;
   /** The address at the store, if clients can reach it; `null` if not. */
@@ -133,7 +135,8 @@ export class DownloadService {
     if (!storageKey) {
       const bytes = Buffer.from(content ?? '');
       const contentType = typeOfText(mimeType);
-      const etag = `"${version}-${createHash('sha256').update(bytes).digest('hex').slice(0, 32)}"`;
+      const sha256OfText = createHash('sha256').update(bytes).digest('hex');
+      const etag = `"${version}-${sha256OfText.slice(0, 32)}"`;
       const read = async (range?: ByteRange) => Readable.from([range ? slice(bytes, range) : bytes]);
       const length = bytes.length;
       return {
@@ -142,6 +145,7 @@ export class DownloadService {
         disposition,
         sizeBytes: length,
         etag,
+        sha256: sha256OfText,
         read,
         redirect: async () => null,
       };
@@ -153,6 +157,7 @@ export class DownloadService {
       disposition,
       sizeBytes: sizeBytes ?? 0,
       etag: `"${sha256 ?? ''}"`,
+      sha256,
       read: (range) => this.#storage.read(storageKey, range),
       redirect: () =>
         this.#storage.presign(storageKey, {

@@ -44,7 +44,9 @@ const Upload = builder.objectRef<UploadRow>('Upload').implement({
   fields: (t) => ({
     file: t.exposeID('file', { description: 'The id of the file, for `finishUpload`.' }),
     url: t.exposeString('url', {
-      description: 'Takes the bytes of the file as the body of one `PUT`, without further authentication.',
+      description:
+        'Takes the bytes of the file without further authentication: as the body of one `PUT`, or in pieces that can ' +
+        'be resumed, by the protocol tus 1.0.0 (`HEAD`, `PATCH`).',
     }),
     expiresAt: t.expose('expiresAt', { type: 'DateTime', description: 'When the address ends.' }),
     maxBytes: t.expose('maxBytes', { type: 'Int53', description: 'The size of the largest file.' }),
@@ -63,13 +65,22 @@ const CreateUploadInput = builder.inputType('CreateUploadInput', {
       constraints: { maxLength: 255 },
       description: 'What it is said to be. Its bytes decide, except between kinds of text.',
     }),
+    sizeBytes: t.field({
+      type: 'Int53',
+      constraints: { min: 1 },
+      description: 'Its size in bytes. Without it, a client that sends pieces has to say the size with one of them.',
+    }),
+    sha256: t.string({
+      constraints: { pattern: '[0-9a-fA-F]{64}' },
+      description: 'Its SHA-256 in hexadecimal. A file with another one is refused, and nothing of it is kept.',
+    }),
   }),
 });
 
 builder.mutationFields((t) => ({
   createUpload: t.field({
     type: Upload,
-    description: 'An address for one file, valid for an hour. It stores nothing by itself.',
+    description: 'An address for one file, valid for a day. It stores nothing by itself.',
     authorize: { workspace: 'artifact:create', in: 'namespace' },
     args: { ...namespaceArgs(), ...inputArg(CreateUploadInput, 'The file.') },
     resolve: ({ namespace }, { input }, { actor, services }) => services.uploads.create(actor, namespace, input),
@@ -77,8 +88,8 @@ builder.mutationFields((t) => ({
   finishUpload: t.field({
     type: Artifact,
     description:
-      'Makes a file that was sent an artifact, or with `rootArtifactId` a new version of one. Files that are not ' +
-      'used within two hours are removed.',
+      'Makes a file that was sent an artifact, or with `rootArtifactId` a new version of one. A file that is not ' +
+      'used is removed: two hours after its `PUT`, or after the end of its address if it came in pieces.',
     authorize: { workspace: 'artifact:create', in: 'namespace' },
     mayEmit: ['artifact.created', 'artifact.updated', 'artifact.version_created'],
     args: { ...namespaceArgs(), ...inputArg(UploadArtifactInput, 'The artifact.') },

@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { RequestInfo } from '../access/caller.ts';
 import type { FileTaking } from '../artifacts/artifact-content.ts';
+import type { ClaimedDigest } from '../core/digests.ts';
 import { ApiError, invalidInput } from '../core/errors.ts';
 import { newIdWith } from '../core/ids.ts';
 import { scheduled, type Task } from '../core/tasks.ts';
@@ -27,6 +28,8 @@ export interface IncomingFile {
   fileName: string;
   /** What the client says that it is. */
   contentType: string | null;
+  /** What the client says of its bytes. */
+  digests?: readonly ClaimedDigest[];
 }
 
 /** A file whose bytes are all stored. */
@@ -42,17 +45,29 @@ export interface ReceivedFile {
 /** The id of a new file. */
 export const newFileId = (): string => newIdWith('file');
 
+/** The row that bytes are stored under. */
+export interface NewFile {
+  id: string;
+  owner: FileOwner;
+  fileName: string;
+  /** What the client says that it is. */
+  claimedType: string | null;
+  /** The file that these bytes are a piece of, and when both are removed unless they are used. */
+  piece?: { of: string; expiresAt: Date };
+}
+
 const BATCH = 200;
-/** An upload takes at most an hour; after that, what was received waits as long to be used. */
-const UNUSED = `state = 'receiving' and created_at < now() - interval '2 hours'`;
+/** The upload of a whole file takes at most an hour; after that, what was received waits as long to be used. */
+const UNUSED = `state = 'receiving' and coalesce(expires_at, created_at + interval '2 hours') < now()`;
 
 // id and key are both unique: of two inserts at once, PostgreSQL may find the conflict at either
 const INSERT = `insert into files (id, org_id, workspace_id, namespace_id, storage_key, file_name, claimed_mime_type,
-    state, created_by)
-  values ($1, $2, $3, $4, $5, $6, $7, 'receiving', $8) on conflict do nothing returning id`;
+    state, created_by, part_of, expires_at)
+  values ($1, $2, $3, $4, $5, $6, $7, 'receiving', $8, $9, $10) on conflict do nothing returning id`;
 const RECEIVED = `update files set size_bytes = $2, sha256 = $3, mime_type = $4
   where id = $1 and state = 'receiving' returning id`;
-const LET_GO = `update files set state = 'removing' where id = $1 and state = 'receiving'
+// a piece that is part of its file stays, whatever became of the answer
+const LET_GO = `update files set state = 'removing' where id = $1 and state = 'receiving' and starts_at is null
   returning id, storage_key as key`;
 const REMOVING = `select id, storage_key as key from files where state = 'removing' order by id limit ${BATCH}`;
 const FIND = `select id, file_name as "fileName", mime_type as "mimeType", size_bytes::float8 as "sizeBytes", sha256
@@ -133,10 +148,40 @@ export class FileService {
     };
   }
 
+  /**
+   * Removes a piece that is not part of its file. Somebody else may have removed its row while it was stored: then its
+   * bytes came later than that.
+   */
+  async discardPiece({ workspaceId }: Pick<FileOwner, 'workspaceId'>, id: string): Promise<void> {
+    await this.discard(id);
+    const [row] = await this.#sql.read(`select 1 from files where id = $1 and state <> 'removing'`, [id]);
+    if (!row) await this.#storage.remove(keyOf(workspaceId, id));
+  }
+
   /** Removes a file unless it was kept. */
   async discard(id: string): Promise<void> {
     const [file] = await this.#sql.change<{ id: string; key: string }>(LET_GO, [id]);
     if (file) await this.#remove(file);
+  }
+
+  /**
+   * Stores bytes under a row of their own, while they arrive. All bytes of files come in here.
+   * @throws PAYLOAD_TOO_LARGE; INVALID_REQUEST `digest_mismatch`; RESOURCE_CONFLICT for an id that is in use; what
+   * `content` fails with. Nothing is left
+   */
+  async store(file: NewFile, content: Readable, digests?: readonly ClaimedDigest[]): Promise<ContentFacts> {
+    const { id, owner, fileName, claimedType, piece } = file;
+    const { orgId, workspaceId, namespaceId, userId } = owner;
+    const key = keyOf(workspaceId, id);
+    const place = [id, orgId, workspaceId, namespaceId, key];
+    const values = [...place, fileName, claimedType, userId, piece?.of ?? null, piece?.expiresAt ?? null];
+    if ((await this.#sql.change(INSERT, values)).length === 0) throw uploadInUse();
+    try {
+      return await this.#put(key, content, digests);
+    } catch (error) {
+      await this.discard(id);
+      throw error;
+    }
   }
 
   /** The bytes of a file. @throws MissingObject before the first byte */
@@ -173,16 +218,11 @@ export class FileService {
     id: string,
     isReceived: (file: ReceivedFile) => unknown,
   ): Promise<ReceivedFile> {
-    const fileName = cleanFileName(incoming.fileName);
-    const claimed = essenceOf(incoming.contentType);
-    const { orgId, workspaceId, namespaceId, userId } = owner;
-    const key = `${workspaceId.toLowerCase()}/${id}`;
-    const values = [id, orgId, workspaceId, namespaceId, key, fileName, claimed, userId];
-    if ((await this.#sql.change(INSERT, values)).length === 0)
-      throw new ApiError('RESOURCE_CONFLICT', { reason: 'upload_in_use' }, 'This upload has already received a file.');
+    const { fileName, claimedType } = describedFile(incoming);
+    const { content, digests } = incoming;
+    const facts = await this.store({ id, owner, fileName, claimedType }, content, digests);
     try {
-      const facts = await this.#store(key, incoming.content);
-      const mimeType = await typeOfContent(facts, fileName, claimed);
+      const mimeType = await typeOfContent(facts, fileName, claimedType);
       const file = { id, fileName, mimeType, sizeBytes: facts.sizeBytes, sha256: facts.sha256 };
       await isReceived(file);
       return file;
@@ -197,9 +237,9 @@ export class FileService {
     await this.#sql.write(`delete from files where id = $1 and state = 'removing'`, [id]);
   }
 
-  async #store(key: string, content: Readable): Promise<ContentFacts> {
+  async #put(key: string, content: Readable, digests: readonly ClaimedDigest[] = []): Promise<ContentFacts> {
     try {
-      return await this.#storage.put(key, content, { limitBytes: this.#limitBytes });
+      return await this.#storage.put(key, content, { limitBytes: this.#limitBytes, digests });
     } catch (error) {
       if (error instanceof TooManyBytes) throw new ApiError('PAYLOAD_TOO_LARGE', { limit_bytes: error.limitBytes });
       throw error;
@@ -207,7 +247,20 @@ export class FileService {
   }
 }
 
-const unknownFile = (path: string[]) => invalidInput(path, 'there is no such upload, or it was used before');
+const keyOf = (workspaceId: string, id: string): string => `${workspaceId.toLowerCase()}/${id}`;
+
+/** How a file is described in its row. */
+export const describedFile = ({ fileName, contentType }: Pick<IncomingFile, 'fileName' | 'contentType'>) => ({
+  fileName: cleanFileName(fileName),
+  claimedType: essenceOf(contentType),
+});
+
+/** The refusal of bytes for an upload that has them already, or that somebody else goes on with. */
+export const uploadInUse = (message = 'This upload has already received a file.') =>
+  new ApiError('RESOURCE_CONFLICT', { reason: 'upload_in_use' }, message);
+
+const unknownFile = (path: string[]) =>
+  invalidInput(path, 'there is no such upload, it is not complete, or it was used before');
 
 const MIME = /^[a-z0-9!#$&^_.+-]{1,63}\/[a-z0-9!#$&^_.+-]{1,127}$/;
 

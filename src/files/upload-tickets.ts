@@ -11,6 +11,10 @@ const claims = z.strictObject({
   fileName: z.string(),
   /** What the client says that it is. */
   contentType: z.nullable(z.string()),
+  /** How many bytes the client says that it has. */
+  sizeBytes: z.optional(z.nullable(z.number())),
+  /** What the client says that its SHA-256 is, in hexadecimal. */
+  sha256: z.optional(z.nullable(z.string())),
   /** Seconds since 1970. */
   expires: z.number(),
 });

@@ -1,14 +1,17 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { ApiError, forbidden } from '../core/errors.ts';
+import { claimedDigests, digestField, sha256Claim } from '../core/digests.ts';
+import { ApiError } from '../core/errors.ts';
 import { hasTag, rangeOf } from '../files/byte-range.ts';
 import type { Download, DownloadService } from '../files/download.service.ts';
 import { DownloadLinks } from '../files/download-links.ts';
 import type { FileService } from '../files/file.service.ts';
 import type { LinkCaller } from '../files/link-caller.ts';
+import type { UploadPieces } from '../files/upload-pieces.ts';
 import { UploadTickets } from '../files/upload-tickets.ts';
 import { callerError } from '../platform/postgres/faults.ts';
 import { MissingObject } from '../platform/storage/store.ts';
+import { addResumableUploads, uploadClaims, uploadError } from './resumable-uploads.ts';
 
 /** Nothing of a download is run or shown by the origin of the service. */
 const DOWNLOAD_HEADERS = {
@@ -21,13 +24,14 @@ interface Options {
   downloads: DownloadService;
   files: FileService;
   tickets: UploadTickets;
+  pieces: UploadPieces;
   linkCaller: LinkCaller;
   maxUploadBytes: number;
 }
 
 /**
- * Serves signed addresses, which are their own permission: `GET` and `HEAD` `/files/artifacts/…` for downloads, `PUT`
- * `/files/uploads/…` for uploads.
+ * Serves signed addresses, which are their own permission: `GET` and `HEAD` `/files/artifacts/…` for downloads, `PUT`,
+ * and `HEAD` and `PATCH`, `/files/uploads/…` for uploads.
  */
 export function addFileRoutes(server: FastifyInstance, options: Options): void {
   server.get(DownloadLinks.route, async (request, reply) => {
@@ -51,16 +55,15 @@ export function addFileRoutes(server: FastifyInstance, options: Options): void {
       try {
         return reply.send(await receive(request, options));
       } catch (error) {
-        throw request.raw.readableAborted || request.raw.errored
-          ? new ApiError('INVALID_REQUEST', { reason: 'aborted' }, 'The upload broke off.')
-          : callerError(error);
+        throw uploadError(request, error);
       }
     });
+    addResumableUploads(scope, options);
   });
 }
 
 async function sendDownload(request: FastifyRequest, reply: FastifyReply, download: Download): Promise<FastifyReply> {
-  const { etag, sizeBytes, contentType, disposition } = download;
+  const { etag, sizeBytes, contentType, disposition, sha256 } = download;
   const { headers, method } = request;
   reply.headers({ ...DOWNLOAD_HEADERS, etag });
   if (hasTag(headers['if-none-match'], etag)) return reply.code(304).send();
@@ -75,6 +78,8 @@ async function sendDownload(request: FastifyRequest, reply: FastifyReply, downlo
   if (address) return reply.redirect(address, 302);
   const length = range ? range.end - range.start + 1 : sizeBytes;
   if (range) reply.code(206).header('content-range', `bytes ${range.start}-${range.end}/${sizeBytes}`);
+  // of the whole, also beside a part of it
+  if (sha256 !== null) reply.header('repr-digest', digestField(sha256));
   reply.headers({ 'content-type': contentType, 'content-disposition': disposition, 'content-length': length });
   // without a stream, the framework would answer HEAD with a length of its own
   if (method === 'HEAD' || length === 0) return reply.send(Readable.from([]));
@@ -82,14 +87,16 @@ async function sendDownload(request: FastifyRequest, reply: FastifyReply, downlo
 }
 
 async function receive(request: FastifyRequest, options: Options): Promise<object> {
-  const { tickets, files, linkCaller, maxUploadBytes } = options;
-  const claims = tickets.read((request.params as { ticket: string }).ticket);
-  if (!claims) throw forbidden('artifact:create', 'The address is not valid, or has expired.');
-  await linkCaller.demand(request.caller, claims, 'artifact:create', claims);
-  if (Number(request.headers['content-length'] ?? 0) > maxUploadBytes)
+  const { files, maxUploadBytes } = options;
+  const { headers } = request;
+  const claims = await uploadClaims(request, options);
+  if (Number(headers['content-length'] ?? 0) > maxUploadBytes)
     throw new ApiError('PAYLOAD_TOO_LARGE', { limit_bytes: maxUploadBytes });
-  const { fileId, fileName, contentType } = claims;
-  const file = await files.receive(claims, { content: request.raw, fileName, contentType }, fileId);
+  if (headers['content-range'] !== undefined)
+    throw new ApiError('INVALID_REQUEST', { reason: 'content_range' }, 'A PUT takes a whole file. PATCH takes pieces.');
+  const { fileId, fileName, contentType, sha256 } = claims;
+  const digests = [...claimedDigests(headers), ...(sha256 ? [sha256Claim(sha256, 'sha256')] : [])];
+  const file = await files.receive(claims, { content: request.raw, fileName, contentType, digests }, fileId);
   return {
     file: file.id,
     file_name: file.fileName,

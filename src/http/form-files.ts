@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
+import type { ClaimedDigest } from '../core/digests.ts';
 import { Context } from '../graphql/context.ts';
 import type { Gate, PlaceReader } from '../graphql/plugins/access-plugin.ts';
 import { callerError } from '../platform/postgres/faults.ts';
@@ -12,7 +13,7 @@ export interface FormFiles {
   maxBytes: number;
   receive(
     request: FastifyRequest,
-    file: { content: Readable; fileName: string; contentType: string },
+    file: { content: Readable; fileName: string; contentType: string; digests: readonly ClaimedDigest[] },
   ): Promise<{ id: string; sizeBytes: number; sha256: string }>;
   discard(request: FastifyRequest, id: string): Promise<void>;
   /** The context in which a file of this request was received, for the operation: it knows the place already. */
@@ -29,7 +30,7 @@ export function formFiles(schema: GraphQLSchema, services: Services, maxBytes: n
   return {
     maxBytes,
     contextOf: (request) => contexts.get(request),
-    async receive(request, { content, fileName, contentType }) {
+    async receive(request, file) {
       const { caller, routeOptions } = request;
       const { gate, placeOf } = (fields[routeOptions.config.rootField ?? '']?.extensions ?? {}) as {
         gate?: Gate | null;
@@ -44,7 +45,7 @@ export function formFiles(schema: GraphQLSchema, services: Services, maxBytes: n
         throw callerError(error);
       });
       const owner = { orgId, workspaceId, namespaceId, userId: context.actor.principal.userId };
-      return services.files.receiveFor(caller.request, owner, { content, fileName, contentType });
+      return services.files.receiveFor(caller.request, owner, file);
     },
     async discard(request, id) {
       try {

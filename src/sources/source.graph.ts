@@ -22,7 +22,7 @@ export const Source = builder.objectRef<SourceRow>('Source').implement({
     }),
     artifactId: t.exposeID('artifactId', {
       nullable: true,
-      description: 'The artifact that it was promoted from. The source goes with it.',
+      description: 'The artifact that it was promoted from, which is not deleted before the source, unless with it.',
     }),
     name: t.exposeString('name', { description: 'A label; names may repeat.' }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),

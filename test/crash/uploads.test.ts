@@ -1,4 +1,5 @@
 // own process: starts processes, which is slow from a large process
+import { createHash, randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import http from 'node:http';
@@ -82,4 +83,49 @@ test('a service that is killed in the middle of an upload leaves no artifact, an
   await start().url();
   await waitUntil(async () => (await db.query('select 1 from files')).rows.length === 0, { withinMs: 90_000 });
   expect(await stored()).toEqual([]);
+});
+
+test('an upload in pieces goes on after the service was killed in the middle of it', async () => {
+  const service = start();
+  const url = await service.url();
+  const client = await Client.register(url);
+  const namespace = `/v1/orgs/${client.orgId}/workspaces/${client.workspaceId}/namespaces/default`;
+  const post = async <T>(at: string, path: string, body: object) => {
+    const headers = { ...client.headers, 'content-type': 'application/json' };
+    const answer = await fetch(`${at}${namespace}${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
+    return (await answer.json()) as T;
+  };
+  const bytes = randomBytes(20 * 1024 * 1024);
+  const sha256 = createHash('sha256').update(bytes).digest('hex');
+  const announced = { file_name: 'a.bin', size_bytes: bytes.length, sha256 };
+  const upload = await post<{ file: string; url: string }>(url, '/uploads', announced);
+  const { pathname } = new URL(upload.url);
+  const offsetAt = async (at: string) =>
+    Number((await fetch(`${at}${pathname}`, { method: 'HEAD' })).headers.get('upload-offset'));
+  const type = { 'content-type': 'application/offset+octet-stream' };
+  const request = http.request(`${url}${pathname}`, {
+    method: 'PATCH',
+    headers: { ...type, 'upload-offset': '0', 'content-length': bytes.length },
+  });
+  const broken = new Promise((resolve) => request.on('error', resolve).on('close', resolve));
+  request.write(bytes.subarray(0, 12 * 1024 * 1024));
+  // one piece counts, and the next one is arriving
+  await waitUntil(async () => (await offsetAt(url)) > 0 && (await stored()).length === 2);
+  service.child.kill('SIGKILL');
+  await broken;
+  await service.exited();
+
+  const next = await start().url();
+  const offset = await offsetAt(next);
+  expect(offset).toBe(8 * 1024 * 1024);
+  const answer = await fetch(`${next}${pathname}`, {
+    method: 'PATCH',
+    headers: { ...type, 'upload-offset': String(offset) },
+    body: bytes.subarray(offset),
+  });
+  expect([answer.status, answer.headers.get('upload-offset')]).toEqual([204, String(bytes.length)]);
+  const finished = await post(next, '/uploads/finish', { file: upload.file, name: 'x' });
+  expect(finished).toMatchObject({ sha256, size_bytes: bytes.length });
+  await waitUntil(async () => (await stored()).length === 1);
+  expect((await db.query('select state from files')).rows).toEqual([{ state: 'kept' }]);
 });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { SourceFragment } from '../../rest/generated/documents.ts';
-import { getArtifact, newArtifact, putArtifact, shelfOf } from '../artifacts/artifacts.ts';
+import { getArtifact, newArtifact, putArtifact, shelfOf, versionsOf } from '../artifacts/artifacts.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { whileJobsWait } from '../support/held-jobs.ts';
 import { changesOf, eventsOf, register } from '../support/person.ts';
@@ -108,7 +108,7 @@ test('a promotion says what the source is called', async () => {
   expect((await ann.call('GET', `${ann.home}/sources/${body.promoted_to_source_id}`)).body).toMatchObject(given);
 });
 
-test('a source goes with its artifact; an artifact outlives its source, and may be promoted again', async () => {
+test('an artifact outlives its source, and may be promoted again; both are deleted by force only', async () => {
   const ann = await register(app, { name: 'ann' });
   const { artifact_id } = await newArtifact(ann, { content: 'abc' });
   const one = `${shelfOf(ann)}/${artifact_id}`;
@@ -122,7 +122,26 @@ test('a source goes with its artifact; an artifact outlives its source, and may 
   });
   const again = await promote();
   expect(again).not.toBe(source);
-  expect((await ann.call('DELETE', one)).status).toBe(204);
+  const refused = await ann.call('DELETE', one);
+  expect([refused.status, refused.body]).toEqual([
+    409,
+    expect.objectContaining({
+      error: 'RESOURCE_CONFLICT',
+      details: {
+        resource_type: 'artifact',
+        resource_id: artifact_id,
+        reason: 'in_use',
+        references: [{ resource_type: 'source', resource_id: again }],
+      },
+    }),
+  ]);
+  expect((await ann.call('GET', `${ann.home}/sources/${again}`)).status).toBe(200);
+  expect((await getArtifact(ann, artifact_id)).status).toBe(200);
+  // an old version is no source
+  await putArtifact(ann, artifact_id, { content: 'new' });
+  const [, old] = (await versionsOf(ann, artifact_id)).versions;
+  expect((await ann.call('DELETE', `${shelfOf(ann)}/${old!.artifact_id}`)).status).toBe(204);
+  expect((await ann.call('DELETE', `${one}?force=true`)).status).toBe(204);
   expect((await ann.call('GET', `${ann.home}/sources/${again}`)).status).toBe(404);
   expect(await eventsOf(app, again)).toEqual(['source.created', 'source.deleted']);
 });

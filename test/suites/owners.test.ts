@@ -11,6 +11,7 @@ const notReferences: Record<string, string> = {
 /** Tables whose rows end at some time and for which no retention is declared, with the reason. */
 const kept: Record<string, string> = {
   connections: 'its access token ends and is refreshed; it goes with its tool instance',
+  files: 'a task removes those that nobody uses, bytes first',
   invitations: 'an expired invitation stays listed until somebody removes it, and goes with its organization',
   presences: 'a task removes them within a second, with the event that their users have left',
 };

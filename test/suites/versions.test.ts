@@ -189,6 +189,10 @@ const before: Record<string, () => Promise<Ids>> = {
     await ask('POST', `${E}/deploy`);
     return {};
   },
+  // it was promoted
+  [`DELETE ${W}/namespaces/{namespace_id}/artifacts/{artifact_id}`]: async () => ({
+    artifact_id: findKey(await ask('POST', `${W}/namespaces/{namespace_id}/artifacts`), ['artifact_id'])!,
+  }),
   // it is deployed
   [`DELETE ${W}/apps/{app_id}/releases/{release_id}`]: async () => ({
     release_id: findKey(await ask('POST', `${W}/apps/{app_id}/releases`), ['release_id'])!,

@@ -88,7 +88,7 @@ function textFor({ format, pattern, minLength, maxLength }: JsonSchema): fc.Arbi
   const isFree = pattern === undefined || pattern === '^[^\\x00]*$';
   // the generator does not look ahead or behind; the judge does
   const simple = String(pattern).replace(/\(\?<?[!=][^)]*\)/g, '');
-  if (!isFree) return fc.stringMatching(new RegExp(simple, 'u'), { maxLength: 60 });
+  if (!isFree) return fc.stringMatching(new RegExp(simple, 'u'), { maxLength: 64 });
   const min = Number(minLength ?? 0);
   return fc.string({ minLength: min, maxLength: Math.min(Number(maxLength ?? 40), min + 40), unit: 'grapheme' });
 }

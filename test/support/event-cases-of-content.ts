@@ -9,6 +9,7 @@ import {
   ownModel,
   promotedArtifact,
   reporting,
+  type Scene,
   storeSecret,
   unique,
   usual,
@@ -31,6 +32,15 @@ const replacing: readonly EventCase[] = [
   usual('of an instance with one', ['connection.updated']),
   { when: 'of an instance without one', emits: ['connection.created'], prepare: (scene) => connecting(scene) },
 ];
+
+/** Restores a version of an artifact that has two. */
+async function versioned({ owner, world: { ids }, parts }: Scene, version: number): Promise<void> {
+  const url = `${owner.home}/namespaces/${ids.namespace_id!}/artifacts`;
+  const { artifact_id } = await called(owner, 'POST', url, { name: 'notes', content: 'first' });
+  await called(owner, 'PUT', `${url}/${String(artifact_id)}`, { content: 'second' });
+  parts.params.artifact_id = String(artifact_id);
+  give(parts, { version });
+}
 
 /** Requests of mutations of what a workspace or an organization contains. */
 export const casesOfContent: Record<string, readonly EventCase[]> = {
@@ -64,6 +74,14 @@ export const casesOfContent: Record<string, readonly EventCase[]> = {
       },
     },
   ],
+  restoreArtifactVersion: [
+    {
+      when: 'of an old version',
+      emits: ['artifact.version_created'],
+      prepare: async (scene) => versioned(scene, 1),
+    },
+    { when: 'of the latest version', prepare: async (scene) => versioned(scene, 2) },
+  ],
   deleteArtifact: [
     usual('without a source'),
     {
@@ -71,6 +89,7 @@ export const casesOfContent: Record<string, readonly EventCase[]> = {
       emits: ['source.deleted'],
       prepare: async (scene) => {
         scene.parts.params.artifact_id = (await promotedArtifact(scene)).artifact_id;
+        scene.parts.query.force = 'true';
       },
     },
   ],

@@ -4,7 +4,7 @@ import type { TestApp } from './app.ts';
 import { operationAt, pathVariables } from './operations.ts';
 import { expectOk, type Parts, type PartsOptions, partsOf } from './requests.ts';
 import { makeMarkedInstance } from './tool-instance.ts';
-import { findKey, makeNotification, makeOne, makeRelation, makerOf, type World } from './world.ts';
+import { findKey, makeNotification, makeOne, makeRelation, makerOf, receivedFile, type World } from './world.ts';
 
 /**
  * What a route changes or removes, made anew for each try, where no route of its own makes it. THE place to add such a
@@ -85,5 +85,7 @@ export async function expendable(
         : undefined;
     if (made) ids[last] = made;
   }
+  // a file becomes one artifact, of whoever has sent it
+  if (operation.path.endsWith('/uploads/finish')) ids.received_upload = await receivedFile(app, world, role);
   return partsOf(operation, { ...world, ids }, { token: world.accounts[role].accessToken, ...options });
 }

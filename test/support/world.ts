@@ -109,6 +109,8 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
     // endpoints and actions run it, and executions name all of them
     for (const variable of ['augmentation_id', 'endpoint_id', 'action_id']) await makeId(app, world, variable);
     ids.notification_id = await makeNotification(app, world, 'owner');
+    // artifacts are made in it
+    await makeId(app, world, 'thread_id');
     for (const variable of variablesOf(operations)) await makeId(app, world, variable);
     // an instance of the world's own tool
     await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances'));
@@ -133,7 +135,7 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
   // no route names one alone, so its id is asked for nowhere
   if (withResources) await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/apps/{app_id}/tokens'));
   if (withResources) ids.test_id = await startedTest(app, world);
-  if (withResources) ids.received_upload = await receivedFile(app, world);
+  if (withResources) ids.received_upload = await receivedFile(app, world, 'owner');
   await settled(app);
   return world;
 }
@@ -305,13 +307,13 @@ async function startedTest(app: TestApp, { ids, accounts }: World): Promise<stri
   return id;
 }
 
-/** A file that was sent, and is no artifact yet. */
-async function receivedFile(app: TestApp, { ids, accounts }: World): Promise<string> {
+/** A file that a role has sent, and that is no artifact yet. */
+export async function receivedFile(app: TestApp, { ids, accounts }: World, role: Role): Promise<string> {
   const owner = {
     orgId: ids.org_id!,
     workspaceId: ids.workspace_id!,
     namespaceId: ids.namespace_id!,
-    userId: accounts.owner.userId,
+    userId: accounts[role].userId,
   };
   const file = { content: Readable.from([Buffer.from('sent')]), fileName: 'sent.txt', contentType: null };
   return (await app.services.files.receive(owner, file)).id;

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -130,6 +131,14 @@ describe.each(dumps)('a database of the schema $name, with rows in every table, 
     for (const { path, body } of recorded.reads)
       expect(withoutBuiltIn(await ann.get(path)), path).toMatchObject(withoutBuiltIn(withoutSchemas(path, body)));
     expect(await ann.query(recorded.query)).toMatchObject(recorded.data);
+  });
+
+  it('knows the digest of the text or file of each artifact of before', async () => {
+    const { rows } = await app.database.pool.query<{ content: string | null; file: string | null; sha256: string }>(
+      'select a.content, f.sha256 as file, a.sha256 from artifacts a left join files f on f.id = a.file_id',
+    );
+    for (const { content, file, sha256 } of rows)
+      expect(sha256).toBe(content === null ? file : createHash('sha256').update(content).digest('hex'));
   });
 
   it('pages through its lists, with their totals', async () => {

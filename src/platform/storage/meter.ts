@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import { Transform, type TransformCallback } from 'node:stream';
+import { type ClaimedDigest, DigestCheck } from '../../core/digests.ts';
 
 /** The bytes at the beginning that are kept to recognize the type of a file. */
 const SAMPLE_BYTES = 64 * 1024;
@@ -27,19 +28,24 @@ export class TooManyBytes extends Error {
   }
 }
 
-/** Counts and hashes bytes as they pass. Fails with {@link TooManyBytes} at the first byte beyond the limit. */
+/**
+ * Counts and hashes bytes as they pass. Fails with {@link TooManyBytes} at the first byte beyond the limit, and with
+ * INVALID_REQUEST `digest_mismatch` after the last one if a claimed digest is wrong.
+ */
 export class Meter extends Transform {
   readonly #limitBytes: number;
   readonly #hash = createHash('sha256');
   readonly #sample: Buffer[] = [];
   readonly #text = new TextCheck();
+  readonly #check: DigestCheck | null;
   #sampled = 0;
   #size = 0;
 
-  constructor(limitBytes: number) {
+  constructor(limitBytes: number, digests: readonly ClaimedDigest[] = []) {
     // chunk by chunk: a reader of bytes would get copies of several as one
     super({ readableObjectMode: true, readableHighWaterMark: 1 });
     this.#limitBytes = limitBytes;
+    this.#check = DigestCheck.of(digests);
   }
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
@@ -49,6 +55,7 @@ export class Meter extends Transform {
       return;
     }
     this.#hash.update(chunk);
+    this.#check?.update(chunk);
     this.#text.add(chunk);
     if (this.#sampled < SAMPLE_BYTES) {
       // a copy: the slice would keep the whole chunk
@@ -57,6 +64,15 @@ export class Meter extends Transform {
       this.#sampled += part.length;
     }
     done(null, chunk);
+  }
+
+  override _flush(done: TransformCallback): void {
+    try {
+      this.#check?.verify();
+      done();
+    } catch (error) {
+      done(error as Error);
+    }
   }
 
   /** Call it once, after the last byte. */

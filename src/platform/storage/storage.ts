@@ -2,6 +2,7 @@ import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Config } from '../../config.ts';
+import type { ClaimedDigest } from '../../core/digests.ts';
 import { type ContentFacts, Meter } from './meter.ts';
 import type { ByteRange, PresignedGet, Store, StoredObject } from './store.ts';
 
@@ -26,11 +27,17 @@ export class Storage {
 
   /**
    * Stores a new file while it arrives, and counts and hashes it on the way. When this rejects, no byte of it is left.
-   * @throws TooManyBytes beyond `limitBytes`; the error of `content` when that breaks off
+   * @param digests what the client says of the bytes
+   * @throws TooManyBytes beyond `limitBytes`; INVALID_REQUEST `digest_mismatch`; the error of `content` when that
+   * breaks off
    */
-  async put(key: string, content: Readable, { limitBytes }: { limitBytes: number }): Promise<ContentFacts> {
+  async put(
+    key: string,
+    content: Readable,
+    { limitBytes, digests }: { limitBytes: number; digests?: readonly ClaimedDigest[] },
+  ): Promise<ContentFacts> {
     const store = await this.#storeFor(key);
-    const meter = new Meter(limitBytes);
+    const meter = new Meter(limitBytes, digests);
     // whichever of the two fails first ends the other one, and its error is the reason
     let stored: Promise<void> | undefined;
     const kept = (bytes: AsyncIterable<Buffer>): Promise<void> => {

@@ -8,12 +8,18 @@ const placeOf = ({ world }: Lab) => {
   return { orgId, workspaceId, namespaceId };
 };
 
-/** Sends a file. @returns its id */
-async function sent(lab: Lab, content: string, input: object = { fileName: 'a.txt' }): Promise<string> {
+/** An address for a file. */
+async function announced(lab: Lab, input: object): Promise<{ file: string; url: string }> {
   const { app, world } = lab;
   const made = await mutateOk(app, 'createUpload', { ...placeOf(lab), input }, world.accounts.owner.accessToken);
   const { file, url } = made as { file: string; url: string };
-  await app.server.inject({ method: 'PUT', url: new URL(url).pathname, payload: content });
+  return { file, url: new URL(url).pathname };
+}
+
+/** Sends a file. @returns its id */
+async function sent(lab: Lab, content: string, input: object = { fileName: 'a.txt' }): Promise<string> {
+  const { file, url } = await announced(lab, input);
+  await lab.app.server.inject({ method: 'PUT', url, payload: content });
   return file;
 }
 
@@ -25,6 +31,15 @@ const finished = async (lab: Lab, file: string) =>
     { ...placeOf(lab), input: { file, name: 'A file' } },
     lab.world.accounts.owner.accessToken,
   )) as { id: string; fileName: string; mimeType: string; sizeBytes: number };
+
+/** An artifact with the texts `first` and `second`. */
+async function twoVersions(lab: Lab): Promise<string> {
+  const token = lab.world.accounts.owner.accessToken;
+  const given = { ...placeOf(lab), input: { name: 'A text', content: 'first' } };
+  const { id } = (await mutateOk(lab.app, 'createArtifact', given, token)) as { id: string };
+  await mutateOk(lab.app, 'updateArtifact', { ...placeOf(lab), id, input: { content: 'second' } }, token);
+  return id;
+}
 
 const assertEqual = (read: unknown, given: unknown): void => {
   if (read !== given) throw new Error(`It is ${JSON.stringify(read)}, not ${JSON.stringify(given)}.`);
@@ -53,6 +68,16 @@ export const fileCases: Readonly<Record<string, InputCase>> = {
           assertEqual((await finished(lab, file)).mimeType, contentType);
         }
       },
+      'input.sizeBytes': async (lab) => {
+        const { url } = await announced(lab, { fileName: 'a.txt', sizeBytes: 5 });
+        const answer = await lab.app.server.inject({ method: 'HEAD', url });
+        assertEqual(answer.headers['upload-length'], '5');
+      },
+      'input.sha256': async (lab) => {
+        const { url } = await announced(lab, { fileName: 'a.txt', sha256: '0'.repeat(64) });
+        const answer = await lab.app.server.inject({ method: 'PUT', url, payload: 'text' });
+        assertEqual(answer.json<{ details: { reason: string } }>().details.reason, 'digest_mismatch');
+      },
     },
   },
   finishUpload: {
@@ -66,6 +91,29 @@ export const fileCases: Readonly<Record<string, InputCase>> = {
         const [short, long] = [await sent(lab, 'short'), await sent(lab, 'much longer')];
         assertEqual((await finished(lab, short)).sizeBytes, 5);
         assertEqual((await finished(lab, long)).sizeBytes, 11);
+      },
+    },
+  },
+  restoreArtifactVersion: {
+    prepare: async (lab) => ({ given: { id: await twoVersions(lab) } }),
+    variants: () => [{ 'input.version': 1 }],
+    effects: {
+      'input.version': async (lab) => {
+        const id = await twoVersions(lab);
+        const given = { ...placeOf(lab), id, input: { version: 1 } };
+        const read = await mutateOk(lab.app, 'restoreArtifactVersion', given, lab.world.accounts.owner.accessToken);
+        assertEqual((read as { content: string }).content, 'first');
+      },
+    },
+  },
+  deleteArtifact: {
+    prepare: async (lab) => ({ given: { id: await twoVersions(lab) } }),
+    effects: {
+      force: async (lab) => {
+        const token = lab.world.accounts.owner.accessToken;
+        const given = { ...placeOf(lab), id: await twoVersions(lab) };
+        await mutateOk(lab.app, 'promoteArtifact', given, token);
+        assertEqual(await mutateOk(lab.app, 'deleteArtifact', { ...given, force: true }, token), true);
       },
     },
   },
