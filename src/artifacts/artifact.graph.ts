@@ -272,21 +272,21 @@ builder.mutationFields((t) => ({
   deleteArtifact: t.boolean({
     description:
       'Deletes a version; the latest together with all others. Members may delete only the artifacts that they ' +
-      'created. An artifact that is a source of the workspace is in use: `RESOURCE_CONFLICT`, unless `force` is set.',
+      'created. An artifact that was promoted takes its source along, which needs `source:delete`.',
     authorize: { workspace: 'artifact:delete', in: 'namespace' },
     emits: ['artifact.deleted'],
     mayEmit: ['source.deleted'],
     args: {
       ...target(),
-      force: t.arg.boolean({
+      onlyUnused: t.arg.boolean({
         required: true,
         defaultValue: false,
-        description: 'Also deletes the source that the artifact was promoted to. Needs `source:delete`.',
+        description: 'Refuses an artifact that is a source of the workspace: `RESOURCE_CONFLICT`, `in_use`.',
       }),
       ...versionArg(),
     },
-    resolve: ({ namespace }, { id, force }, { actor, services }) =>
-      services.artifacts.delete(actor, namespace, id, { withSource: force }),
+    resolve: ({ namespace }, { id, onlyUnused }, { actor, services }) =>
+      services.artifacts.delete(actor, namespace, id, { onlyUnused }),
   }),
   promoteArtifact: t.field({
     type: PromoteArtifactResult,

@@ -200,18 +200,19 @@ export class ArtifactService {
 
   /**
    * Deletes a version; the head with all others. They are kept for 30 days, without what the search knows of them.
-   * @param withSource also deletes the source that it was promoted to, which needs `source:delete`
-   * @throws RESOURCE_NOT_FOUND; FORBIDDEN for an artifact of others; RESOURCE_CONFLICT `in_use` with `references` for
-   * one that was promoted, unless its source is deleted as well
+   * The source that it was promoted to is deleted, too, which needs `source:delete`.
+   * @param onlyUnused refuses an artifact that is a source
+   * @throws RESOURCE_NOT_FOUND; FORBIDDEN for an artifact of others, or with `source:delete`; RESOURCE_CONFLICT `in_use`
+   * with `references`
    */
   async delete(
     actor: Actor,
     place: Checked<NamespacePlace>,
     id: string,
-    { withSource }: { withSource: boolean },
+    { onlyUnused }: { onlyUnused: boolean },
   ): Promise<boolean> {
     const { promotedToSourceId } = await this.reads.own(actor, place, id);
-    if (withSource && promotedToSourceId)
+    if (!onlyUnused && promotedToSourceId)
       await this.#deps.access.requireWorkspace(actor, place.orgId, place.workspaceId, 'source:delete');
     return this.#deps.changes.run(actor, async (tx) => {
       const row = await lockArtifact(tx, id);
@@ -219,7 +220,8 @@ export class ArtifactService {
       const deletedAt = new Date();
       if (row.isLatest) {
         if (row.promotedToSourceId) {
-          if (!withSource || row.promotedToSourceId !== promotedToSourceId) throw isSource(id, row.promotedToSourceId);
+          // promoted meanwhile: whether the caller may delete the source was not asked
+          if (onlyUnused || row.promotedToSourceId !== promotedToSourceId) throw isSource(id, row.promotedToSourceId);
           tx.remove('sources', { id: row.promotedToSourceId });
           emitChange(tx, 'deleted', 'source', { ...place, id: row.promotedToSourceId, namespaceId: null });
         }
@@ -326,7 +328,7 @@ const isSource = (id: string, sourceId: string) =>
     'artifact',
     id,
     'in_use',
-    `The artifact '${id}' is a source of its workspace. Delete the source first, or both with \`force\`.`,
+    `The artifact '${id}' is a source of its workspace, and would take the source along.`,
     { references: [{ resource_type: 'source', resource_id: sourceId }] },
   );
 

@@ -108,7 +108,7 @@ test('a promotion says what the source is called', async () => {
   expect((await ann.call('GET', `${ann.home}/sources/${body.promoted_to_source_id}`)).body).toMatchObject(given);
 });
 
-test('an artifact outlives its source, and may be promoted again; both are deleted by force only', async () => {
+test('an artifact outlives its source, and may be promoted again; a source goes with its artifact, or is spared', async () => {
   const ann = await register(app, { name: 'ann' });
   const { artifact_id } = await newArtifact(ann, { content: 'abc' });
   const one = `${shelfOf(ann)}/${artifact_id}`;
@@ -122,7 +122,7 @@ test('an artifact outlives its source, and may be promoted again; both are delet
   });
   const again = await promote();
   expect(again).not.toBe(source);
-  const refused = await ann.call('DELETE', one);
+  const refused = await ann.call('DELETE', `${one}?only_unused=true`);
   expect([refused.status, refused.body]).toEqual([
     409,
     expect.objectContaining({
@@ -141,7 +141,7 @@ test('an artifact outlives its source, and may be promoted again; both are delet
   await putArtifact(ann, artifact_id, { content: 'new' });
   const [, old] = (await versionsOf(ann, artifact_id)).versions;
   expect((await ann.call('DELETE', `${shelfOf(ann)}/${old!.artifact_id}`)).status).toBe(204);
-  expect((await ann.call('DELETE', `${one}?force=true`)).status).toBe(204);
+  expect((await ann.call('DELETE', one)).status).toBe(204);
   expect((await ann.call('GET', `${ann.home}/sources/${again}`)).status).toBe(404);
   expect(await eventsOf(app, again)).toEqual(['source.created', 'source.deleted']);
 });

@@ -89,7 +89,6 @@ export const casesOfContent: Record<string, readonly EventCase[]> = {
       emits: ['source.deleted'],
       prepare: async (scene) => {
         scene.parts.params.artifact_id = (await promotedArtifact(scene)).artifact_id;
-        scene.parts.query.force = 'true';
       },
     },
   ],

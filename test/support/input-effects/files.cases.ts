@@ -109,11 +109,15 @@ export const fileCases: Readonly<Record<string, InputCase>> = {
   deleteArtifact: {
     prepare: async (lab) => ({ given: { id: await twoVersions(lab) } }),
     effects: {
-      force: async (lab) => {
+      onlyUnused: async (lab) => {
         const token = lab.world.accounts.owner.accessToken;
         const given = { ...placeOf(lab), id: await twoVersions(lab) };
         await mutateOk(lab.app, 'promoteArtifact', given, token);
-        assertEqual(await mutateOk(lab.app, 'deleteArtifact', { ...given, force: true }, token), true);
+        const refusal = await mutateOk(lab.app, 'deleteArtifact', { ...given, onlyUnused: true }, token).then(
+          () => 'none',
+          (error: Error) => error.message,
+        );
+        assertEqual(refusal.includes('in_use'), true);
       },
     },
   },
