@@ -400,6 +400,7 @@ export function createServices(process: ProcessDeps) {
       credentials,
       outbound,
       connections: connectionCredentials,
+      activity,
     }),
     apps,
     apiTokens: new ApiTokenService({ ...deps, authentication, apps, config }),

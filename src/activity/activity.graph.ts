@@ -43,7 +43,10 @@ const Activity = builder.objectRef<ActivityRow>('Activity').implement({
     }),
     action: t.exposeString('action', { description: 'What was done: `create`, `read`, `list`, `rotate`, `deploy`, …' }),
     statusCode: t.exposeInt('statusCode', { description: 'HTTP status of the answer.' }),
-    success: t.exposeBoolean('success', { description: 'Whether the status is below 400.' }),
+    success: t.exposeBoolean('success', {
+      description:
+        'Whether the operation succeeded: the status is below 400, and a test of a tool instance ended well.',
+    }),
     errorCode: t.exposeString('errorCode', { nullable: true, description: 'The error code. `null` for a success.' }),
     durationMs: t.exposeInt('durationMs', { description: 'How long it took, in milliseconds.' }),
     executionId: t.exposeString('executionId', { nullable: true, description: 'The run that it was part of.' }),
@@ -54,7 +57,11 @@ const Activity = builder.objectRef<ActivityRow>('Activity').implement({
       type: 'JSONObject',
       description: 'Model tokens that it used: `input`, `output` and `total`. Empty for none.',
     }),
-    metadata: t.expose('metadata', { type: 'JSONObject', description: 'What else is known, depending on the action.' }),
+    metadata: t.expose('metadata', {
+      type: 'JSONObject',
+      description:
+        'What else is known, depending on the action. A record of GraphQL names its root field as `graphql_field`.',
+    }),
   }),
 });
 refersTo(Activity, {

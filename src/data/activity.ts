@@ -29,11 +29,15 @@ export interface ActivityEntry extends Place {
   /** Model tokens that it used: `input`, `output`, `total`. */
   tokenUsage?: Readonly<Record<string, number>>;
   metadata?: Record<string, unknown>;
+  /** The root field of a GraphQL operation: all of them have one path. */
+  field?: string;
 }
 
 /** The result of an operation. */
 export interface Outcome {
   statusCode: number;
+  /** Default: whether the status is below 400. */
+  success?: boolean;
   errorCode?: ErrorCode | null;
 }
 
@@ -102,7 +106,7 @@ export function activityRow(caller: Caller, entry: ActivityEntry, outcome?: Outc
     resource_id: recordable(entry.resourceId),
     action: entry.action,
     status_code: statusCode,
-    success: statusCode < 400,
+    success: outcome?.success ?? statusCode < 400,
     error_code: outcome?.errorCode ?? null,
     duration_ms: Math.round(performance.now() - request.startedAt),
     execution_id: recordable(entry.executionId),
@@ -110,8 +114,14 @@ export function activityRow(caller: Caller, entry: ActivityEntry, outcome?: Outc
     stages_completed: entry.stagesCompleted ?? null,
     total_stages: entry.totalStages ?? null,
     token_usage: entry.tokenUsage ? JSON.stringify(entry.tokenUsage) : '{}',
-    metadata: entry.metadata ? JSON.stringify(entry.metadata) : '{}',
+    metadata: metadataOf(caller, entry),
   };
+}
+
+/** The metadata of a record as JSON. A record of GraphQL also names its root field. */
+function metadataOf({ request }: Caller, { metadata, field = request.rootField }: ActivityEntry): string {
+  if (request.isRest || field === undefined) return metadata ? JSON.stringify(metadata) : '{}';
+  return JSON.stringify({ ...metadata, graphql_field: field });
 }
 
 /**
