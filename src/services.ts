@@ -410,7 +410,7 @@ export function createServices(process: ProcessDeps) {
     augmentations: new AugmentationService(deps),
     endpoints: new EndpointService(deps),
     actions: new ActionService(deps),
-    executions: new ExecutionService(deps),
+    executions: new ExecutionService({ ...deps, config }),
     recipes: new RecipeService(deps),
     environments: new EnvironmentService({ ...deps, secrets }),
     deployments: new DeploymentService(deps),
