@@ -10,14 +10,17 @@ import type { ActivitySummary as ActivitySummaryRow } from './activity.service.t
 
 const Activity = builder.objectRef<ActivityRow>('Activity').implement({
   description:
-    'A record of one operation of an authenticated caller, successful or not. Bodies are never recorded. A record is ' +
+    'A record of one operation of an authenticated caller, successful or not, or of a failed sign-in. Bodies are never recorded. A record is ' +
     'kept for 90 days, and then until the end of the month that it is in has become that old.',
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `act_…`.' }),
     timestamp: t.expose('timestamp', { type: 'DateTime', description: 'When the operation ended.' }),
     traceId: t.exposeString('traceId', { nullable: true, description: 'The trace of the request.' }),
     orgId: t.exposeID('orgId', { nullable: true, description: 'The organization.' }),
-    userId: t.exposeID('userId', { nullable: true, description: 'The user whose rights applied.' }),
+    userId: t.exposeID('userId', {
+      nullable: true,
+      description: 'The user whose rights applied. Of a failed sign-in, the user whose account it was for.',
+    }),
     workspaceId: t.exposeID('workspaceId', { nullable: true, description: 'The workspace, if it named one.' }),
     appId: t.exposeID('appId', { nullable: true, description: 'The app, if it named one.' }),
     principalType: t.exposeString('principalType', {
