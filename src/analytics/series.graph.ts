@@ -3,7 +3,7 @@ import { builder } from '../graphql/builder.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { organizationArgs } from '../graphql/place-args.ts';
 import { SeriesPoint, timezone } from './analytics.graph.ts';
-import { MAX_POINTS, type SeriesMetric as Metric, type Series as SeriesRow } from './series.service.ts';
+import { MAX_CUT_HOURS, MAX_POINTS, type SeriesMetric as Metric, type Series as SeriesRow } from './series.service.ts';
 
 const SeriesMetric = builder.enumType('SeriesMetric', {
   description: 'What a series is of.',
@@ -72,7 +72,9 @@ builder.queryField('series', (t) =>
           type: SeriesStep,
           required: true,
           defaultValue: 'hour',
-          description: `The length of its spans. A series has at most ${MAX_POINTS} points.`,
+          description:
+            `The length of its spans. A series has at most ${MAX_POINTS} points; one of the activity by hours, in a ` +
+            `zone that is not whole hours from UTC, at most ${MAX_CUT_HOURS}.`,
         }),
         tz: of.string({
           required: true,

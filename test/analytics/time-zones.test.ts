@@ -128,6 +128,11 @@ test('a series of GraphQL has the days of its zone, and its range is widened to 
     }
   const { errors } = await who.ask(SERIES, { ...asked, tz: 'Mars/Olympus' });
   expect(JSON.stringify(errors)).toContain('"tz"');
+  // such hours are read by the minute
+  const hours = { ...asked, step: 'HOUR', from: '2026-11-01T00:00:00Z', to: '2026-11-16T00:00:00Z' };
+  expect(JSON.stringify((await who.ask(SERIES, { ...hours, tz: 'Asia/Kolkata' })).errors)).toContain('"from"');
+  expect((await who.ask(SERIES, { ...hours, tz: 'Asia/Kolkata', m: 'TOKENS' })).errors).toBeUndefined();
+  expect((await who.ask(SERIES, hours)).errors).toBeUndefined();
   // days do not exist twice, however far the range is
   const many = await who.ask<{ series: { points: unknown[] } }>(SERIES, {
     ...asked,
