@@ -303,7 +303,7 @@ async function expectSeries(sql: Sql, scopeId: string): Promise<void> {
         [scopeId, step, zone, borders[0], end],
       );
       const expected = naive.map(({ start, tokens }) => [new Date(String(start)).getTime(), tokens] as const);
-      expect(new Map([...found].toSorted()), `${zone} ${step}`).toEqual(new Map(expected.toSorted()));
+      expect(found, `${zone} ${step}`).toEqual(new Map(expected));
     }
 }
 
