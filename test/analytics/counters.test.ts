@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { addSpans, startOf } from '../../src/activity/time-spans.ts';
@@ -488,4 +489,48 @@ test('counters of one name are told from those that begin like it', () => {
   expect(counts.of('sources')).toBe(3);
   expect(counts.of('secrets')).toBe(0);
   expect(counts.by('sources.type')).toEqual({ a: 2, 'b c': 1 });
+});
+
+test('runs from before quarters and tokens were summed have both, also if they went with their app', async () => {
+  await pool.query('delete from organizations');
+  await pool.query('delete from execution_sums');
+  await pool.query(`insert into organizations (id, name) values ('org_3', 'o')`);
+  await pool.query(`insert into workspaces (id, org_id, name, storage_bucket) values ('ws_8', 'org_3', 'w', 'ws_8')`);
+  await pool.query(`insert into apps (id, org_id, workspace_id, name) select id, 'org_3', 'ws_8', 'a'
+    from unnest(array['app_gone', 'app_kept']) id`);
+  const hour = addSpans('hour', today, -30);
+  const at = (minutes: number) => new Date(hour.getTime() + minutes * 60_000);
+  for (const [run, app, minutes, tokens] of [
+    ['exec_1', 'app_gone', 40, 5],
+    ['exec_2', 'app_kept', 50, 7],
+  ] as const) {
+    await pool.query(
+      `insert into executions (id, org_id, workspace_id, app_id, execution_id, augmentation_id, status, ended_at,
+        total_stages, started_at, token_usage) values ($1, 'org_3', 'ws_8', $2, $1, 'a', 'completed', now(), 1, $3, $4)`,
+      [run, app, at(minutes), { total: tokens }],
+    );
+    await pool.query(
+      `insert into activity (id, "timestamp", org_id, workspace_id, app_id, principal_type, resource_type, action,
+        status_code, success, execution_id, token_usage)
+      values ('act_' || $1, $3, 'org_3', 'ws_8', $2, 'user', 'execution', 'execute', 200, true, $1, $4)`,
+      [run, app, at(minutes), { total: tokens }],
+    );
+  }
+  await pool.query(`delete from apps where id = 'app_gone'`);
+  // as it was before
+  await pool.query(`delete from execution_sums where span = 'quarter'`);
+  await pool.query('update execution_sums set tokens = 0');
+  const url = new URL('../../prisma/migrations/20261124101737_runs_in_time_zones/migration.sql', import.meta.url);
+  await pool.query(readFileSync(url, 'utf8').split('-- What is there already')[1]!.replace(/^.*$/m, ''));
+  const rows = await rowsOf(
+    `select span, to_char(start, 'MI') as minute, sum(n)::int as n, sum(success)::int as success, sum(tokens)::int as tokens
+    from execution_sums where scope_id = 'ws_8' and span <> 'day' group by 1, 2 order by 1, 2`,
+  );
+  expect(rows).toEqual([
+    { span: 'hour', minute: '00', n: 2, success: 2, tokens: 12 },
+    // the run that is gone is known by its hour only, its tokens by its record
+    { span: 'quarter', minute: '00', n: 1, success: 1, tokens: 0 },
+    { span: 'quarter', minute: '30', n: 0, success: 0, tokens: 5 },
+    { span: 'quarter', minute: '45', n: 1, success: 1, tokens: 7 },
+  ]);
 });
