@@ -506,7 +506,8 @@ test('runs from before quarters and tokens were summed have both, also if they w
   ] as const) {
     await pool.query(
       `insert into executions (id, org_id, workspace_id, app_id, execution_id, augmentation_id, status, ended_at,
-        total_stages, started_at, token_usage) values ($1, 'org_3', 'ws_8', $2, $1, 'a', 'completed', now(), 1, $3, $4)`,
+        total_stages, started_at, token_usage)
+      values ($1, 'org_3', 'ws_8', $2, $1, 'a', 'completed', now(), 1, $3, $4)`,
       [run, app, at(minutes), { total: tokens }],
     );
     await pool.query(
@@ -523,7 +524,8 @@ test('runs from before quarters and tokens were summed have both, also if they w
   const url = new URL('../../prisma/migrations/20261124101737_runs_in_time_zones/migration.sql', import.meta.url);
   await pool.query(readFileSync(url, 'utf8').split('-- What is there already')[1]!.replace(/^.*$/m, ''));
   const rows = await rowsOf(
-    `select span, to_char(start, 'MI') as minute, sum(n)::int as n, sum(success)::int as success, sum(tokens)::int as tokens
+    `select span, to_char(start, 'MI') as minute, sum(n)::int as n, sum(success)::int as success,
+      sum(tokens)::int as tokens
     from execution_sums where scope_id = 'ws_8' and span <> 'day' group by 1, 2 order by 1, 2`,
   );
   expect(rows).toEqual([

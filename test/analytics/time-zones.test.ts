@@ -39,7 +39,7 @@ const clock = (zone: string, points: Series['data']) =>
     new Intl.DateTimeFormat('sv', { timeZone: zone, timeStyle: 'short' }).format(new Date(timestamp)),
   );
 
-test('days follow the days of the zone, also where they have 23 or 25 hours, and are as many as asked for', async () => {
+test('days are those of the zone, also where they have 23 or 25 hours, and as many as asked for', async () => {
   const { run, series } = await runner();
   const now = Date.now();
   const zone = 'Pacific/Auckland';

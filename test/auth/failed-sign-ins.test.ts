@@ -35,7 +35,7 @@ async function failuresAt(reader: Person, place: string): Promise<Row[]> {
 const org = ({ orgId }: Person) => `/v1/orgs/${orgId}`;
 const failures = (reader: Person, of = reader) => failuresAt(reader, org(of));
 
-test('administrators and the user read a failed sign-in: whose account, when and why, and nothing that was typed', async () => {
+test('administrators and the user read whose sign-in failed, when and why, and nothing that was typed', async () => {
   const member = await createUser(app, ann, { role: 'member' });
   const other = await createUser(app, ann, { role: 'member' });
   expect((await tryPassword(member.username, 'a typed secret')).statusCode).toBe(401);
