@@ -11,7 +11,8 @@ import type { ActivitySummary as ActivitySummaryRow } from './activity.service.t
 const Activity = builder.objectRef<ActivityRow>('Activity').implement({
   description:
     'A record of one operation of an authenticated caller, successful or not, or of a failed sign-in. Bodies are ' +
-    'never recorded. A record is kept for 90 days, and then until the end of the month that it is in has become that old.',
+    'never recorded. A record is kept for 90 days, and then until the end of the month that it is in has become that ' +
+    'old.',
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `act_…`.' }),
     timestamp: t.expose('timestamp', { type: 'DateTime', description: 'When the operation ended.' }),

@@ -145,8 +145,8 @@ builder.mutationField('reportExecution', (t) =>
       'Reports a run of an augmentation. The first report with its `executionId` makes it known, later ones advance ' +
       'it. Reports may be repeated and may come late: numbers only grow, and what has ended stays so. A report that ' +
       'contradicts what is known fails with RESOURCE_CONFLICT and the `fields` in question. Only a run that the ' +
-      'service closed because no report came goes on with the next report, or ends as that says. Editors may report, and ' +
-      'the tokens that they make for the app.',
+      'service closed because no report came goes on with the next report, or ends as that says. Editors may report, ' +
+      'and the tokens that they make for the app.',
     authorize: { organization: 'organization:access', service: 'execution:create' },
     activity: { action: 'execute', resourceType: 'execution' },
     mayEmit: ['execution.started', 'execution.stage_completed', 'execution.completed', 'execution.failed'],
