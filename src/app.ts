@@ -183,6 +183,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     await services.samlChecks.close();
     await outbound.close();
     await services.storage.close();
+    services.auth.recordFailures();
     await services.activity.flush();
     await services.tokenUses.flush();
   };

@@ -259,6 +259,12 @@ const settings = {
     { defaultText: 'files `KEYS_DIR/root-<id>.key`, created on the first start; the newest wraps', secret: true },
   ),
 
+  executionTimeoutHours: setting(
+    'EXECUTION_TIMEOUT_HOURS',
+    integer(0, 8_760),
+    'A run that is not reported for so many hours is closed as failed; 0 = never.',
+    { default: '24' },
+  ),
   rateLimitRps: setting('RATE_LIMIT_RPS', integer(0, 1_000_000), 'Requests per second of one caller; 0 = no limit.', {
     default: '500',
   }),

@@ -34,6 +34,8 @@ export interface RequestInfo {
    * known.
    */
   isRest: boolean;
+  /** The GraphQL mutation that is running: they run one after the other. The records of its changes name it. */
+  rootField?: string;
   /** The browser that sent it; `undefined` over a WebSocket. */
   browser?: Browser;
 }

@@ -1,7 +1,8 @@
 import { InputError, type InputIssue, valueIssue } from '../core/errors.ts';
+import { isTimezone } from '../core/time-zone.ts';
 import { isEventName } from '../events/event-types.ts';
 import type { Action } from '../generated/prisma/client.ts';
-import { isTimezone, nextTime } from './next-time.ts';
+import { nextTime } from './next-time.ts';
 
 /** What starts an action. */
 export interface ActionStart extends Pick<Action, 'triggerEvent' | 'cron' | 'timezone'> {

@@ -9,15 +9,3 @@ import { Cron } from 'croner';
  */
 export const nextTime = (cron: string, timezone: string, after: Date): Date | null =>
   new Cron(cron, { timezone, mode: '5-part', paused: true }).nextRun(after);
-
-/** Whether a text names an IANA time zone. */
-export function isTimezone(text: string): boolean {
-  // an offset such as `+02:00` is no time zone, though JavaScript may take it for one
-  if (!/^[A-Za-z]/.test(text)) return false;
-  try {
-    return new Intl.DateTimeFormat('en', { timeZone: text }).resolvedOptions().timeZone !== '';
-  } catch (error) {
-    if (error instanceof RangeError) return false;
-    throw error;
-  }
-}

@@ -10,6 +10,7 @@ import {
   type Span,
   spansOf,
   startOf,
+  type WholeSpans,
 } from './time-spans.ts';
 
 /** What records of one kind add up to. */
@@ -311,33 +312,47 @@ export type SeriesPoint = ActivitySums & { start: Date; errors: number };
 
 const OF_SERIES = ['success', ...NUMBERS] as const;
 
+/** Which spans a series has: those of UTC, or others, each of which consists of parts. */
+type Divided = 'by spans' | 'by parts';
+
+const startsOf: Readonly<Record<Divided, { ofSums: string; ofRecord: string; kept: string }>> = {
+  'by spans': { ofSums: 's.start', ofRecord: `date_trunc($7, t.timestamp, 'UTC')`, kept: '$8' },
+  'by parts': { ofSums: 'k.at', ofRecord: 'k.at', kept: 'k.kept' },
+};
+
 /** A longer span that is not divided has no sums of its parts: only its few records. */
-const seriesText = (kind: ScopeKind, ofUser: boolean, kept: string): string => `
+function seriesText(kind: ScopeKind, ofUser: boolean, divided: Divided): string {
+  const start = startsOf[divided];
+  const parts = { at: 'timestamptz', kept: 'text', span: 'text', start: 'timestamptz', ...rangeColumns };
+  return `
   with k as materialized (
     select $1::text as org_id, $2::text as id, $3::text as user_id,
       ${kind === 'organization' ? `'organization'` : `'${kind} ' || $2`} as scope),
   parts as materialized (
-    select k.*, g.since, g.until, g.span is null or ${isDivided('g.span', 'g.start')} as divided
-    from k cross join ${given(7, { span: 'text', start: 'timestamptz', since: 'timestamptz', until: 'timestamptz' })})
+    select k.*, g.at, g.kept, g.since, g.until, g.span is null or ${isDivided('g.span', 'g.start')} as divided
+    from k cross join ${given(4, parts)})
   select p.start, sum(p.requests) as requests, sum(p.duration_ms) as "durationMs", sum(p.tokens) as tokens,
     coalesce(sum(p.requests) filter (where not p.success), 0) as errors
   from (
     select e.* from parts k cross join lateral (
-      select s.start, ${selected(ofSums, OF_SERIES)}
+      select ${start.ofSums} as start, ${selected(ofSums, OF_SERIES)}
       from activity_sums s where s.org_id = k.org_id and s.scope = k.scope and s.user_id = k.user_id
-        and s.span = ${kept} and s.start >= k.since and s.start < k.until offset 0) e
+        and s.span = ${start.kept} and s.start >= k.since and s.start < k.until offset 0) e
     where k.divided
     union all
-    select date_trunc($4, e.timestamp, 'UTC'), e.success, e.requests, e.duration_ms, e.tokens
-    from parts k cross join lateral (select t.timestamp, ${selected(ofRecord, OF_SERIES)} from activity t
+    select e.* from parts k cross join lateral (
+      select ${start.ofRecord}, ${selected(ofRecord, OF_SERIES)} from activity t
       where ${isOf(kind, ofUser)} and t.timestamp >= k.since and t.timestamp < k.until offset 0) e
     where not k.divided
     union all
-    select date_trunc($4, t.timestamp, 'UTC'), ${selected(ofRecord, OF_SERIES)}
+    select ${start.ofRecord}, ${selected(ofRecord, OF_SERIES)}
     from activity_fold f cross join lateral (${LATEST}) t
     join parts k on k.divided and ${isOf(kind, ofUser)} and t.timestamp >= k.since and t.timestamp < k.until
     where t.timestamp >= $5 and t.timestamp < $6
   ) p group by 1`;
+}
+
+const rangeColumns = { since: 'timestamptz', until: 'timestamptz' } as const;
 
 /** The sums of each span of a range that begins and ends with whole spans. Spans without records are left out. */
 export async function readSeries(
@@ -347,18 +362,49 @@ export async function readSeries(
   range: Between,
 ): Promise<SeriesPoint[]> {
   const { orgId, kind, id, userId } = scope;
-  const parts = longerSpans(span, range);
-  const kept = hasMargins(scope) && span !== 'minute' ? `$4 || ' total'` : '$4';
-  return reads.read(seriesText(kind, userId !== null, kept), [
+  return reads.read(seriesText(kind, userId !== null, 'by spans'), [
     orgId,
     id,
     userId ?? '',
-    span,
+    JSON.stringify(longerSpans(span, range)),
     range.since,
     range.until,
-    JSON.stringify(parts),
+    span,
+    keptSpan(scope, span),
   ]);
 }
+
+/** A part of a series from a time on, as whole spans of one length. */
+export interface PartOfSeries extends WholeSpans<Span> {
+  /** The start of the point that it is part of. */
+  at: Date;
+}
+
+/** The same of a series whose points are no spans of UTC, oldest first. */
+export async function readSeriesOfParts(
+  reads: Reads,
+  scope: ActivityScope,
+  parts: readonly PartOfSeries[],
+): Promise<SeriesPoint[]> {
+  const { orgId, kind, id, userId } = scope;
+  const [first] = parts;
+  if (!first) return [];
+  const divided = parts.flatMap(({ at, ...whole }) =>
+    longerSpans(whole.span, whole).map((part) => ({ ...part, at, kept: keptSpan(scope, whole.span) })),
+  );
+  return reads.read(seriesText(kind, userId !== null, 'by parts'), [
+    orgId,
+    id,
+    userId ?? '',
+    JSON.stringify(divided),
+    first.since,
+    parts.at(-1)!.until,
+  ]);
+}
+
+/** Where the sums of a span are kept without kinds, if they are. */
+const keptSpan = (scope: ActivityScope, span: Span): string =>
+  hasMargins(scope) && span !== 'minute' ? `${span} total` : span;
 
 /** A range by the longer spans that contain it; months are in none. */
 function longerSpans(span: Span, range: Between): (Between & { span: Span | null; start: Date | null })[] {

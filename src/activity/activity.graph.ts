@@ -10,14 +10,18 @@ import type { ActivitySummary as ActivitySummaryRow } from './activity.service.t
 
 const Activity = builder.objectRef<ActivityRow>('Activity').implement({
   description:
-    'A record of one operation of an authenticated caller, successful or not. Bodies are never recorded. A record is ' +
-    'kept for 90 days, and then until the end of the month that it is in has become that old.',
+    'A record of one operation of an authenticated caller, successful or not, or of a failed sign-in. Bodies are ' +
+    'never recorded. A record is kept for 90 days, and then until the end of the month that it is in has become that ' +
+    'old.',
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `act_…`.' }),
     timestamp: t.expose('timestamp', { type: 'DateTime', description: 'When the operation ended.' }),
     traceId: t.exposeString('traceId', { nullable: true, description: 'The trace of the request.' }),
     orgId: t.exposeID('orgId', { nullable: true, description: 'The organization.' }),
-    userId: t.exposeID('userId', { nullable: true, description: 'The user whose rights applied.' }),
+    userId: t.exposeID('userId', {
+      nullable: true,
+      description: 'The user whose rights applied. Of a failed sign-in, the user whose account it was for.',
+    }),
     workspaceId: t.exposeID('workspaceId', { nullable: true, description: 'The workspace, if it named one.' }),
     appId: t.exposeID('appId', { nullable: true, description: 'The app, if it named one.' }),
     principalType: t.exposeString('principalType', {
@@ -43,7 +47,10 @@ const Activity = builder.objectRef<ActivityRow>('Activity').implement({
     }),
     action: t.exposeString('action', { description: 'What was done: `create`, `read`, `list`, `rotate`, `deploy`, …' }),
     statusCode: t.exposeInt('statusCode', { description: 'HTTP status of the answer.' }),
-    success: t.exposeBoolean('success', { description: 'Whether the status is below 400.' }),
+    success: t.exposeBoolean('success', {
+      description:
+        'Whether the operation succeeded: the status is below 400, and a test of a tool instance ended well.',
+    }),
     errorCode: t.exposeString('errorCode', { nullable: true, description: 'The error code. `null` for a success.' }),
     durationMs: t.exposeInt('durationMs', { description: 'How long it took, in milliseconds.' }),
     executionId: t.exposeString('executionId', { nullable: true, description: 'The run that it was part of.' }),
@@ -54,7 +61,11 @@ const Activity = builder.objectRef<ActivityRow>('Activity').implement({
       type: 'JSONObject',
       description: 'Model tokens that it used: `input`, `output` and `total`. Empty for none.',
     }),
-    metadata: t.expose('metadata', { type: 'JSONObject', description: 'What else is known, depending on the action.' }),
+    metadata: t.expose('metadata', {
+      type: 'JSONObject',
+      description:
+        'What else is known, depending on the action. A record of GraphQL names its root field as `graphql_field`.',
+    }),
   }),
 });
 refersTo(Activity, {

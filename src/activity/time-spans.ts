@@ -40,24 +40,32 @@ export interface Spanned {
   parts: readonly PartOfSpan[];
 }
 
-const MS: Readonly<Record<Exclude<Span, 'month'>, number>> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 };
+/** A length of time that is summed somewhere: runs are summed by quarters of an hour, too. */
+export type Length = Span | 'quarter';
+
+const MS: Readonly<Record<Exclude<Length, 'month'>, number>> = {
+  minute: 60_000,
+  quarter: 900_000,
+  hour: 3_600_000,
+  day: 86_400_000,
+};
 
 /** A span has the sums of about as many kinds of records as this number of its parts. */
 const LONGER = 2;
 
 /** The start of the span that contains a time. */
-export function startOf(span: Span, time: Date): Date {
+export function startOf(span: Length, time: Date): Date {
   if (span === 'month') return new Date(Date.UTC(time.getUTCFullYear(), time.getUTCMonth(), 1));
   return new Date(Math.floor(time.getTime() / MS[span]) * MS[span]);
 }
 
 /** The start of a span some spans later. */
-export function addSpans(span: Span, start: Date, count: number): Date {
+export function addSpans(span: Length, start: Date, count: number): Date {
   if (span === 'month') return new Date(Date.UTC(start.getUTCFullYear(), start.getUTCMonth() + count, 1));
   return new Date(start.getTime() + count * MS[span]);
 }
 
-function ceil(span: Span, time: Date): Date {
+function ceil(span: Length, time: Date): Date {
   const start = startOf(span, time);
   return start.getTime() === time.getTime() ? start : addSpans(span, start, 1);
 }
@@ -71,9 +79,9 @@ export const longer = (span: Span): Span | null => spans[spans.indexOf(span) + 1
 const isEmpty = ({ since, until }: Range): boolean => since !== null && until !== null && since >= until;
 
 /** The part of a range that consists of whole spans, and what is before and after it. */
-function cut(span: Span, range: Between): { whole: Between | null; rest: Between[] };
-function cut(span: Span, range: Range): { whole: Range | null; rest: Between[] };
-function cut(span: Span, { since, until }: Range): { whole: Range | null; rest: Between[] } {
+function cut(span: Length, range: Between): { whole: Between | null; rest: Between[] };
+function cut(span: Length, range: Range): { whole: Range | null; rest: Between[] };
+function cut(span: Length, { since, until }: Range): { whole: Range | null; rest: Between[] } {
   const whole = { since: since && ceil(span, since), until: until && startOf(span, until) };
   if (since && until && isEmpty(whole)) {
     // without a whole span, it is in one of them, or in two neighbours
@@ -125,4 +133,20 @@ export function spansOf(range: Range): Spanned {
   if (isEmpty(range)) return { months: null, parts: [] };
   const { whole, rest } = cut('month', range);
   return { months: whole, parts: rest.flatMap((part) => partsOf('month', part, null)) };
+}
+
+/** Some whole spans of one length. */
+export interface WholeSpans<Of extends Length> extends Between {
+  span: Of;
+}
+
+/**
+ * A range as whole spans of the longest lengths that it has.
+ * @param lengths longest first; the range begins and ends with spans of the last one
+ */
+export function wholeSpansOf<Of extends Length>(range: Between, lengths: readonly Of[]): WholeSpans<Of>[] {
+  const [span, ...shorterOnes] = lengths;
+  if (!span) throw new Error('The range is cut within a span of the shortest length.');
+  const { whole, rest } = cut(span, range);
+  return [...(whole ? [{ span, ...whole }] : []), ...rest.flatMap((part) => wholeSpansOf(part, shorterOnes))];
 }

@@ -89,6 +89,9 @@ export const OrganizationAnalytics = builder.objectRef<OrganizationAnalyticsRow>
 });
 refersTo(OrganizationAnalytics, { orgId: { kind: 'organization', required: true } });
 
+/** Bounds of the name of a time zone. */
+export const timezone = { minLength: 1, maxLength: 64 };
+
 /** A point of a series. */
 export const SeriesPoint = builder.objectRef<Point>('SeriesPoint').implement({
   description: 'The value of an hour or a day.',
@@ -99,7 +102,7 @@ export const SeriesPoint = builder.objectRef<Point>('SeriesPoint').implement({
 });
 
 const ExecutionSeries = builder.objectRef<ExecutionSeriesRow>('ExecutionSeries').implement({
-  description: 'How many executions began in each hour or day, in UTC.',
+  description: 'How many executions began in each hour or day of a time zone.',
   fields: (t) => ({
     metric: t.exposeString('metric', { description: '`executions`.' }),
     period: t.exposeString('period', { description: '`hourly` or `daily`.' }),
@@ -228,10 +231,16 @@ builder.queryFields((t) => ({
           constraints: { min: 1, max: 168 },
           description: 'Number of hours, the current one included.',
         }),
+        tz: of.string({
+          required: true,
+          defaultValue: 'UTC',
+          constraints: timezone,
+          description: 'IANA time zone: hours begin at its full hours.',
+        }),
       })),
     },
-    resolve: ({ workspace }, { hours }, { actor, services }) =>
-      services.series.ofExecutions(actor, workspace, 'hour', hours),
+    resolve: ({ workspace }, { hours, tz }, { actor, services }) =>
+      services.series.ofExecutions(actor, workspace, 'hour', hours, tz),
   }),
   dailyExecutions: t.field({
     type: ExecutionSeries,
@@ -246,10 +255,16 @@ builder.queryFields((t) => ({
           constraints: { min: 1, max: 90 },
           description: 'Number of days, the current one included.',
         }),
+        tz: of.string({
+          required: true,
+          defaultValue: 'UTC',
+          constraints: timezone,
+          description: 'IANA time zone of the days. A day on which the clocks change has 23 or 25 hours.',
+        }),
       })),
     },
-    resolve: ({ workspace }, { days }, { actor, services }) =>
-      services.series.ofExecutions(actor, workspace, 'day', days),
+    resolve: ({ workspace }, { days, tz }, { actor, services }) =>
+      services.series.ofExecutions(actor, workspace, 'day', days, tz),
   }),
   appAnalytics: t.field({
     type: AppAnalytics,

@@ -1,9 +1,9 @@
+import type { Step } from '../core/time-zone.ts';
 import { builder } from '../graphql/builder.ts';
 import { bounds } from '../graphql/inputs.ts';
 import { organizationArgs } from '../graphql/place-args.ts';
-import { SeriesPoint } from './analytics.graph.ts';
-import type { Step } from './points.ts';
-import { MAX_POINTS, type SeriesMetric as Metric, type Series as SeriesRow } from './series.service.ts';
+import { SeriesPoint, timezone } from './analytics.graph.ts';
+import { MAX_CUT_HOURS, MAX_POINTS, type SeriesMetric as Metric, type Series as SeriesRow } from './series.service.ts';
 
 const SeriesMetric = builder.enumType('SeriesMetric', {
   description: 'What a series is of.',
@@ -12,12 +12,15 @@ const SeriesMetric = builder.enumType('SeriesMetric', {
     ERRORS: { value: 'errors' satisfies Metric, description: 'Number of failed operations.' },
     LATENCY: { value: 'latency' satisfies Metric, description: 'Average duration of an operation in milliseconds.' },
     EXECUTIONS: { value: 'executions' satisfies Metric, description: 'Number of runs that began: each one once.' },
-    TOKENS: { value: 'tokens' satisfies Metric, description: 'Model tokens that operations used.' },
+    TOKENS: {
+      value: 'tokens' satisfies Metric,
+      description: 'Model tokens that runs used, those of a run at the time when it began.',
+    },
   } as const,
 });
 
 const SeriesStep = builder.enumType('SeriesStep', {
-  description: 'The spans of a series, in UTC.',
+  description: 'The spans of a series, in its time zone.',
   values: {
     HOUR: { value: 'hour' satisfies Step, description: 'Hours.' },
     DAY: { value: 'day' satisfies Step, description: 'Days.' },
@@ -69,7 +72,15 @@ builder.queryField('series', (t) =>
           type: SeriesStep,
           required: true,
           defaultValue: 'hour',
-          description: `The length of its spans. A series has at most ${MAX_POINTS} points.`,
+          description:
+            `The length of its spans. A series has at most ${MAX_POINTS} points; one of the activity by hours, in a ` +
+            `zone that is not whole hours from UTC, at most ${MAX_CUT_HOURS}.`,
+        }),
+        tz: of.string({
+          required: true,
+          defaultValue: 'UTC',
+          constraints: timezone,
+          description: 'IANA time zone of its hours and days. A day on which the clocks change has 23 or 25 hours.',
         }),
       })),
     },

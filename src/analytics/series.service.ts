@@ -1,13 +1,24 @@
 import type { Actor } from '../access/caller.ts';
 import type { Checked, WorkspacePlace } from '../access/checked-place.ts';
 import type { ScopeKind } from '../activity/activity-scope.ts';
-import { readSeries, type SeriesPoint } from '../activity/activity-sums.ts';
-import { addSpans, startOf } from '../activity/time-spans.ts';
+import { readSeries, readSeriesOfParts, type SeriesPoint } from '../activity/activity-sums.ts';
 import { isUnstorable } from '../core/constraints.ts';
 import { invalidInput, notFound } from '../core/errors.ts';
+import type { Step } from '../core/time-zone.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
-import { type Point, pointsOf, type Step } from './points.ts';
-import { readExecutions } from './runs.ts';
+import {
+  areOfUtc,
+  type Borders,
+  type Calendar,
+  calendarOf,
+  endOf,
+  lastSpans,
+  type Point,
+  partsOf,
+  pointsOf,
+  spansBetween,
+} from './points.ts';
+import { type RunMetric, readRuns } from './runs.ts';
 import { demandAll, demandWhole } from './whole-place.ts';
 
 /** Spec, Time series. */
@@ -17,7 +28,11 @@ export interface ExecutionSeries {
   data: readonly Point[];
 }
 
-export type SeriesMetric = 'requests' | 'errors' | 'latency' | 'executions' | 'tokens';
+/** Of the activity, by the time of each record; or of runs, by the time of their start. */
+export type SeriesMetric = ActivityMetric | RunMetric;
+type ActivityMetric = 'requests' | 'errors' | 'latency';
+
+const isOfActivity = (metric: SeriesMetric): metric is ActivityMetric => metric !== 'executions' && metric !== 'tokens';
 
 /** What a series is of: the narrowest that is given. */
 export interface SeriesOf {
@@ -33,6 +48,8 @@ export interface SeriesRange {
   from?: Date | null;
   to?: Date | null;
   step: Step;
+  /** The IANA time zone of its hours and days. */
+  tz: string;
 }
 
 /** A series of a metric, with the whole spans that it covers. */
@@ -48,6 +65,8 @@ export interface Series {
 
 /** Most points of a series. */
 export const MAX_POINTS = 2_000;
+/** Of activity by hours that are not those of UTC: these are read minute by minute, which costs forty times as much. */
+export const MAX_CUT_HOURS = 336;
 const DEFAULT_POINTS = 24;
 
 const LATEST_TIME = Date.UTC(9999, 0);
@@ -64,23 +83,25 @@ export class SeriesService {
   }
 
   /**
-   * Runs by the hour or the day of their start, the current one last. @throws FORBIDDEN for a token that is restricted
-   * to parts of the workspace
+   * Runs by the hour or the day of their start in a time zone, the current one last. @throws InputError for no zone;
+   * FORBIDDEN for a token that is restricted to parts of the workspace
    */
   async ofExecutions(
     actor: Actor,
     { orgId, workspaceId }: Checked<WorkspacePlace>,
     step: Step,
     count: number,
+    tz: string,
   ): Promise<ExecutionSeries> {
     demandWhole(actor, ['workspace']);
-    const until = addSpans(step, startOf(step, new Date()), 1);
-    const range = { since: addSpans(step, until, -count), until };
-    const counts = await readExecutions(this.#deps.sql, orgId, workspaceId, step, range);
+    const calendar = calendarOf(tz);
+    const end = calendar.next(step, calendar.startOf(step, new Date()));
+    const spans = { calendar, step, borders: lastSpans(calendar, step, count, end) };
+    const counts = await readRuns(this.#deps.sql, { orgId, scopeId: workspaceId }, 'executions', spans);
     return {
       metric: 'executions',
       period: step === 'hour' ? 'hourly' : 'daily',
-      data: pointsOf(step, range, counts),
+      data: pointsOf(spans.borders, counts),
     };
   }
 
@@ -93,22 +114,34 @@ export class SeriesService {
   async of(actor: Actor, of: SeriesOf, asked: SeriesRange): Promise<Series> {
     const { metric, step } = asked;
     const scope = scopeOf(of);
-    const { since, until } = rangeOf(asked);
+    const calendar = calendarOf(asked.tz);
+    const borders = bordersOf(calendar, asked);
+    if (isOfActivity(metric) && step === 'hour' && !areOfUtc(step, borders) && borders.length > MAX_CUT_HOURS + 1)
+      throw invalidInput(['from'], `a series of hours that are not those of UTC has at most ${MAX_CUT_HOURS} points`);
     await this.#demandScope(actor, of, scope);
-    const range = { since, until };
-    const { sql, slowReads } = this.#deps;
-    if (metric === 'executions') {
-      const counts = await readExecutions(sql, of.orgId, scope.id, step, range);
-      return { metric, step, from: since, to: until, points: pointsOf(step, range, counts) };
-    }
-    const { kind, id } = scope;
-    const ofActivity =
+    const { orgId } = of;
+    const values = isOfActivity(metric)
+      ? await this.#activity(orgId, scope, metric, step, borders)
+      : await readRuns(this.#deps.sql, { orgId, scopeId: scope.id }, metric, { calendar, step, borders });
+    return { metric, step, from: borders[0], to: endOf(borders), points: pointsOf(borders, values) };
+  }
+
+  async #activity(
+    orgId: string,
+    { kind, id }: Scope,
+    metric: ActivityMetric,
+    step: Step,
+    borders: Borders,
+  ): Promise<Map<number, number>> {
+    const reads = this.#deps.slowReads.of(orgId);
+    const scope =
       kind === 'user'
-        ? { orgId: of.orgId, kind: 'organization' as const, id: of.orgId, userId: id }
-        : { orgId: of.orgId, kind, id, userId: null };
-    const found = await readSeries(slowReads.of(of.orgId), ofActivity, step, range);
-    const values = new Map(found.map((point) => [point.start.getTime(), valueIn(metric, point)]));
-    return { metric, step, from: since, to: until, points: pointsOf(step, range, values) };
+        ? { orgId, kind: 'organization' as const, id: orgId, userId: id }
+        : { orgId, kind, id, userId: null };
+    const found = areOfUtc(step, borders)
+      ? await readSeries(reads, scope, step, { since: borders[0], until: endOf(borders) })
+      : await readSeriesOfParts(reads, scope, partsOf(step, borders, 'minute'));
+    return new Map(found.map((point) => [point.start.getTime(), valueIn(metric, point)]));
   }
 
   async #demandScope(actor: Actor, { orgId, workspaceId }: SeriesOf, { kind, id }: Scope): Promise<void> {
@@ -167,20 +200,20 @@ function scopeOf({ orgId, workspaceId, appId, tokenId, userId }: SeriesOf): Scop
 }
 
 /** The whole spans that contain a range. @throws InputError for an end before the start, and for too many spans */
-function rangeOf({ from, to, step }: SeriesRange): { since: Date; until: Date } {
+function bordersOf(calendar: Calendar, { from, to, step }: SeriesRange): Borders {
   const end = to ?? new Date();
   if (end.getTime() >= LATEST_TIME) throw invalidInput(['to'], 'it is too late');
-  const last = startOf(step, end);
-  // the end itself is not included
-  const until = to && last.getTime() === to.getTime() ? last : addSpans(step, last, 1);
-  const since = startOf(step, from ?? addSpans(step, until, -DEFAULT_POINTS));
   if (from && from > end) throw invalidInput([to ? 'to' : 'from'], 'the end is before the start');
-  const count = (until.getTime() - since.getTime()) / (addSpans(step, since, 1).getTime() - since.getTime());
-  if (count > MAX_POINTS) throw invalidInput(['from'], `a series has at most ${MAX_POINTS} points`);
-  return { since, until };
+  const last = calendar.startOf(step, end);
+  // the end itself is not included
+  const until = to && last.getTime() === to.getTime() ? last : calendar.next(step, last);
+  if (!from) return lastSpans(calendar, step, DEFAULT_POINTS, until);
+  const borders = spansBetween(calendar, step, { since: calendar.startOf(step, from), until }, MAX_POINTS);
+  if (!borders) throw invalidInput(['from'], `a series has at most ${MAX_POINTS} points`);
+  return borders;
 }
 
-function valueIn(metric: Exclude<SeriesMetric, 'executions'>, point: SeriesPoint): number {
+function valueIn(metric: ActivityMetric, point: SeriesPoint): number {
   if (metric === 'latency') return point.requests === 0 ? 0 : point.durationMs / point.requests;
   return point[metric];
 }

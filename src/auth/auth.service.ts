@@ -7,14 +7,15 @@ import { sessionOf } from '../access/principal.ts';
 import { tokenHash } from '../access/random-token.ts';
 import { Budget } from '../access/throttle.ts';
 import type { Config } from '../config.ts';
-import { type ApiError, forbidden, unauthenticated } from '../core/errors.ts';
-import type { ActivityEntry, ActivityRecorder } from '../data/activity.ts';
+import { ApiError, forbidden, unauthenticated } from '../core/errors.ts';
+import { type ActivityEntry, type ActivityRecorder, type Outcome, outcomeOf } from '../data/activity.ts';
 import type { Changes } from '../data/changes.ts';
 import type { Sql } from '../data/sql.ts';
 import { statement } from '../data/writes.ts';
 import type { PrismaClient, User } from '../generated/prisma/client.ts';
 import type { AccountMail } from './account-mail.ts';
 import type { CurrentPassword } from './current-password.ts';
+import { LockedAttempts } from './locked-attempts.ts';
 import { Lockout, lockedOut, lockoutRetention } from './lockout.ts';
 import type { MailBudgets } from './mail-budgets.ts';
 import type { SessionFacts, Sessions, TokenPair } from './sessions.ts';
@@ -47,6 +48,7 @@ export class AuthService {
   readonly #deps: AuthDeps;
   readonly #lockout: Lockout;
   readonly #failuresByAddress: Budget;
+  readonly #lockedAttempts = new LockedAttempts();
 
   constructor(deps: AuthDeps) {
     this.#deps = deps;
@@ -64,13 +66,15 @@ export class AuthService {
     await this.#failuresByAddress.check(ip);
     const [holder = null, ...others] = await findByName(prisma, username.toLowerCase());
     const lockKey = holder?.id ?? `name:${tokenHash(username.toLowerCase())}`;
-    await this.#lockout.check(lockKey);
+    await this.#demandUnlocked(caller, lockKey, holder);
     const user = await this.#whoseIs(password, [holder, ...others]);
     if (!user) throw await this.#refusal(caller, lockKey, holder);
     // among many simultaneous guesses, the right one must reveal no more than the wrong ones that locked the account
     await this.#failuresByAddress.check(ip);
-    for (const key of new Set([lockKey, user.id])) await this.#lockout.check(key);
+    await this.#demandUnlocked(caller, lockKey, holder);
+    if (user.id !== lockKey) await this.#demandUnlocked(caller, user.id, user);
     if (config.requireVerifiedEmail && !user.isVerified) {
+      this.#recordFailure(caller, user, { statusCode: 403, errorCode: 'FORBIDDEN' });
       throw forbidden('account:verified', 'Confirm your e-mail address before you sign in.');
     }
     await this.#lockout.succeeded(user.id);
@@ -84,6 +88,11 @@ export class AuthService {
       if (await this.#deps.passwords.verify(hash, password)) return account;
     }
     return null;
+  }
+
+  /** Records the failures that are only counted so far. A clean stop does so before it writes the last records. */
+  recordFailures(): void {
+    this.#lockedAttempts.flush();
   }
 
   /** Ends the caller's session. The access token stops working at once. */
@@ -152,12 +161,41 @@ export class AuthService {
   async #refusal(caller: Caller, lockKey: string, user: User | null): Promise<ApiError> {
     const wait = Math.max(await this.#failuresByAddress.take(caller.request.ip), await this.#lockout.failed(lockKey));
     const [error, statusCode] = wait > 0 ? [lockedOut(wait), 429] : [unauthenticated(), 401];
+    this.#recordFailure(caller, user, { statusCode, errorCode: error.code });
+    return error;
+  }
+
+  /** @throws RATE_LIMIT_EXCEEDED while the account is locked */
+  async #demandUnlocked(caller: Caller, lockKey: string, user: User | null): Promise<void> {
+    try {
+      await this.#lockout.check(lockKey);
+    } catch (error) {
+      if (user && error instanceof ApiError) {
+        const took = performance.now() - caller.request.startedAt;
+        this.#lockedAttempts.note(user.id, (attempts) => {
+          // the record may be written a minute later
+          const request = { ...caller.request, startedAt: performance.now() - took };
+          this.#recordFailure({ ...caller, request }, user, outcomeOf(error), { attempts });
+        });
+      }
+      throw error;
+    }
+  }
+
+  /** The record has nothing that was typed: people type passwords into the wrong field. */
+  #recordFailure(caller: Caller, user: User | null, outcome: Outcome, metadata = {}): void {
     this.#deps.activity.record(
       asStranger(caller),
-      { action: 'login', resourceType: 'user', resourceId: user?.id ?? null, orgId: null },
-      { statusCode, errorCode: error.code },
+      {
+        action: 'login',
+        resourceType: 'user',
+        resourceId: user?.id ?? null,
+        orgId: null,
+        accountId: user?.id ?? null,
+        metadata,
+      },
+      outcome,
     );
-    return error;
   }
 
   /** The user, with a hash made with today's parameters. */

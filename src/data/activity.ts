@@ -20,6 +20,11 @@ export interface ActivityEntry extends Place {
   workspaceId?: string | null;
   /** The user, if nobody is signed in: the account that a mailed token belongs to. */
   userId?: string | null;
+  /**
+   * The account that somebody tried to sign in to: the record is that account's, and of nobody who acted. Without an
+   * organization it goes to all that may know of it (docs/decisions/0031).
+   */
+  accountId?: string | null;
   /** The run that the operation is part of, if any. */
   executionId?: string | null;
   /** What the run is of, and how far it is. */
@@ -29,11 +34,15 @@ export interface ActivityEntry extends Place {
   /** Model tokens that it used: `input`, `output`, `total`. */
   tokenUsage?: Readonly<Record<string, number>>;
   metadata?: Record<string, unknown>;
+  /** The root field of a GraphQL operation: all of them have one path. */
+  field?: string;
 }
 
 /** The result of an operation. */
 export interface Outcome {
   statusCode: number;
+  /** Default: whether the status is below 400. */
+  success?: boolean;
   errorCode?: ErrorCode | null;
 }
 
@@ -87,7 +96,7 @@ export function activityRow(caller: Caller, entry: ActivityEntry, outcome?: Outc
     timestamp: new Date(),
     trace_id: request.traceId,
     org_id: recordable(entry.orgId),
-    user_id: userId,
+    user_id: userId ?? entry.accountId ?? null,
     workspace_id: recordable(entry.workspaceId),
     namespace_id: recordable(entry.namespaceId),
     environment_id: recordable(entry.environmentId),
@@ -102,7 +111,7 @@ export function activityRow(caller: Caller, entry: ActivityEntry, outcome?: Outc
     resource_id: recordable(entry.resourceId),
     action: entry.action,
     status_code: statusCode,
-    success: statusCode < 400,
+    success: outcome?.success ?? statusCode < 400,
     error_code: outcome?.errorCode ?? null,
     duration_ms: Math.round(performance.now() - request.startedAt),
     execution_id: recordable(entry.executionId),
@@ -110,8 +119,14 @@ export function activityRow(caller: Caller, entry: ActivityEntry, outcome?: Outc
     stages_completed: entry.stagesCompleted ?? null,
     total_stages: entry.totalStages ?? null,
     token_usage: entry.tokenUsage ? JSON.stringify(entry.tokenUsage) : '{}',
-    metadata: entry.metadata ? JSON.stringify(entry.metadata) : '{}',
+    metadata: metadataOf(caller, entry),
   };
+}
+
+/** The metadata of a record as JSON. A record of GraphQL also names its root field. */
+function metadataOf({ request }: Caller, { metadata, field = request.rootField }: ActivityEntry): string {
+  if (request.isRest || field === undefined) return metadata ? JSON.stringify(metadata) : '{}';
+  return JSON.stringify({ ...metadata, graphql_field: field });
 }
 
 /**
@@ -152,6 +167,23 @@ export const namedColumns: readonly string[] = keptColumns;
 const DEFAULT_NAMESPACE_ID = `(select n.id from namespaces n
   where n.org_id = u.org_id and n.workspace_id = u.workspace_id and n.slug = '${DEFAULT_NAMESPACE}')`;
 
+/**
+ * The organizations that may know of failed sign-ins to an account: those that made it, and those that its user is a
+ * member of and has been in. Who was only added to one, perhaps by a stranger, is not watched by it.
+ */
+const KNOWING = `select m.org_id from organization_members m
+  join organizations o on o.id = m.org_id and o.deleted_at is null join users a on a.id = m.user_id
+  where u.org_id is null and u.principal_type = 'anonymous' and m.user_id = u.user_id
+    and (a.home_org_id = m.org_id or m.used_at is not null)
+  order by m.id limit 50`;
+
+/** Each of them has a record of its own. The same identifiers each time: a repeated insert adds none. */
+const OF_KNOWING: Partial<Record<keyof ActivityRow, string>> = {
+  org_id: 'coalesce(u.org_id, w.org_id)',
+  id: `case when w.org_id is null then u.id
+    else left(u.id, length(u.id) - 16) || upper(left(md5(u.id || w.org_id), 16)) end`,
+};
+
 /** Requests name a namespace by a word, and an entitlement by its model: records have the identifiers of both. */
 const identified: Partial<Record<keyof ActivityRow, string>> = {
   namespace_id: `case u.namespace_id when '${DEFAULT_NAMESPACE}' then ${DEFAULT_NAMESPACE_ID}
@@ -174,8 +206,9 @@ const INSERT_ANSWERED = `insert into activity (${names.join(', ')}, named)
     case when k.org_id is not null then nullif(jsonb_strip_nulls(jsonb_build_object(${keptColumns
       .map((name) => `'${name}', case when not k.${name} then r.${name} end`)
       .join(', ')})), '{}') end
-  from (select ${names.map((name) => `${identified[name] ?? `u.${name}`} as ${name}`).join(', ')}
-    from unnest(${names.map((name, index) => `$${index + 1}::${columns[name]}[]`).join(', ')}) u(${names.join(', ')})) r
+  from (select ${names.map((name) => `${OF_KNOWING[name] ?? identified[name] ?? `u.${name}`} as ${name}`).join(', ')}
+    from unnest(${names.map((name, index) => `$${index + 1}::${columns[name]}[]`).join(', ')}) u(${names.join(', ')})
+    left join lateral (${KNOWING}) w on true) r
   left join lateral (select ${keptColumns.map((name) => `${kept[name]} as ${name}`).join(', ')}
     from (select r.success or exists (select from organization_members m
       where m.org_id = r.org_id and m.user_id = r.user_id) as may_be_listed) m

@@ -43,6 +43,9 @@ const Execution = builder.prismaObject('Execution', {
       resolve: (row) => progressOf(row).tokenUsage,
     }),
     error: t.exposeString('error', { nullable: true, description: 'Why it failed, as its runner says.' }),
+    isTimedOut: t.exposeBoolean('isTimedOut', {
+      description: 'Whether the service closed it as failed, because no report came. A later report lets it go on.',
+    }),
     startedAt: t.expose('startedAt', { type: 'DateTime', description: 'When it began.' }),
     endedAt: t.expose('endedAt', optionalTime('When it ended. `null` while it runs.')),
     tokenId: t.exposeID('tokenId', { nullable: true, description: 'The token that reported it first, if it was one.' }),
@@ -141,8 +144,9 @@ builder.mutationField('reportExecution', (t) =>
     description:
       'Reports a run of an augmentation. The first report with its `executionId` makes it known, later ones advance ' +
       'it. Reports may be repeated and may come late: numbers only grow, and what has ended stays so. A report that ' +
-      'contradicts what is known fails with RESOURCE_CONFLICT and the `fields` in question. Editors may report, and ' +
-      'the tokens that they make for the app.',
+      'contradicts what is known fails with RESOURCE_CONFLICT and the `fields` in question. Only a run that the ' +
+      'service closed because no report came goes on with the next report, or ends as that says. Editors may report, ' +
+      'and the tokens that they make for the app.',
     authorize: { organization: 'organization:access', service: 'execution:create' },
     activity: { action: 'execute', resourceType: 'execution' },
     mayEmit: ['execution.started', 'execution.stage_completed', 'execution.completed', 'execution.failed'],

@@ -26,7 +26,8 @@ export interface ExecutionReport {
 }
 
 /** What changes in the course of a run. */
-export interface Progress extends Pick<Execution, 'status' | 'stagesCompleted' | 'totalStages' | 'error' | 'endedAt'> {
+export interface Progress
+  extends Pick<Execution, 'status' | 'stagesCompleted' | 'totalStages' | 'error' | 'endedAt' | 'isTimedOut'> {
   tokenUsage: TokenUsage;
 }
 
@@ -43,6 +44,7 @@ export const begun = (totalStages: number): Progress => ({
   tokenUsage: NO_TOKENS,
   error: null,
   endedAt: null,
+  isTimedOut: false,
 });
 
 /** The stored state. */
@@ -53,6 +55,7 @@ export const progressOf = ({
   tokenUsage,
   error,
   endedAt,
+  isTimedOut,
 }: Execution): Progress => ({
   status,
   stagesCompleted,
@@ -60,7 +63,21 @@ export const progressOf = ({
   tokenUsage: { ...NO_TOKENS, ...(tokenUsage as Partial<TokenUsage>) },
   error,
   endedAt,
+  isTimedOut,
 });
+
+/** The state of a run that is closed because no report came for some hours. */
+export const timedOut = (before: Progress, hours: number, now: Date): Progress => ({
+  ...before,
+  status: 'failed',
+  error: `No report came for ${hours === 1 ? 'an hour' : `${hours} hours`}: the service closed the execution.`,
+  endedAt: now,
+  isTimedOut: true,
+});
+
+/** The state that a report advances: the runner knows better than the service, which closed the run. */
+export const reopened = (before: Progress): Progress =>
+  before.isTimedOut ? { ...before, status: 'running', error: null, endedAt: null, isTimedOut: false } : before;
 
 /** Whether a run has ended. */
 export const isOver = ({ status }: Pick<Progress, 'status'>): boolean => status !== 'running';
@@ -107,6 +124,7 @@ export function progressAfter(
     tokenUsage: usageAfter(before.tokenUsage, report.tokenUsage),
     error: report.error ?? null,
     endedAt: isOver({ status }) ? (endedAt ?? new Date(Math.max(now.getTime(), startedAt.getTime()))) : null,
+    isTimedOut: false,
   };
   const issues = [
     ...wrongIf(after.stagesCompleted > totalStages, 'stagesCompleted', `there are ${totalStages} stages`),

@@ -1,30 +1,31 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Actor } from '../access/caller.ts';
 import type { AppPlace, WorkspacePlace } from '../access/checked-place.ts';
+import type { Config } from '../config.ts';
 import { invalidInput, notFound } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import type { Owner } from '../core/owner.ts';
-import type { EventName } from '../core/resources.ts';
+import type { Task } from '../core/tasks.ts';
 import { brokenUnique, type Tx } from '../data/changes.ts';
 import { findRow } from '../data/find-row.ts';
 import type { PageArgs } from '../data/page.ts';
 import { columnsOf } from '../data/pages.ts';
 import { Reads } from '../data/reads.ts';
-import { emitChange } from '../data/record-change.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
 import { statement } from '../data/writes.ts';
 import { type Execution, Prisma } from '../generated/prisma/client.ts';
+import { emitProgress, recordReport, storable } from './execution.changes.ts';
 import {
   begun,
   checkReport,
   checkSameRun,
   type ExecutionReport,
   isOver,
-  type Progress,
   progressAfter,
   progressOf,
-  usedSince,
+  reopened,
 } from './execution.progress.ts';
+import { timeoutTasks } from './execution.timeouts.ts';
 
 /** Filters of a list of runs. All of them apply. */
 export interface ExecutionFilters {
@@ -63,12 +64,14 @@ export class ExecutionService implements Owner {
   readonly reads: Reads<Execution, WorkspacePlace, ExecutionArgs>;
   /** The runs of one app. */
   readonly ofApp: Reads<Execution, AppPlace, ExecutionArgs>;
+  readonly tasks: readonly Task[];
   /** As long as activity records are kept. */
   readonly retention = [`delete from executions where created_at < now() - interval '90 days'`];
   readonly #deps: ServiceDeps;
 
-  constructor(deps: ServiceDeps) {
+  constructor(deps: ServiceDeps & { config: Pick<Config, 'executionTimeoutHours'> }) {
     this.#deps = deps;
+    this.tasks = timeoutTasks(deps, deps.config.executionTimeoutHours);
     const executions = executionsOf(deps);
     this.reads = new Reads(deps, { ...executions, below: ['orgId', 'workspaceId'] });
     this.ofApp = new Reads(deps, {
@@ -80,7 +83,7 @@ export class ExecutionService implements Owner {
 
   /**
    * Takes a report of a run. The first one with its identifier makes it known, later ones advance it; what is known
-   * already, or was reported late, changes nothing.
+   * already, or was reported late, changes nothing. A run that the service closed because no report came goes on.
    * @throws FORBIDDEN; RESOURCE_NOT_FOUND `app`, `augmentation`, `endpoint` or `action`; InputError for a report that
    * contradicts itself; RESOURCE_CONFLICT `conflicting_report` for one that contradicts what is known
    */
@@ -109,16 +112,22 @@ export class ExecutionService implements Owner {
       const known = await tx.lock('executions', { orgId, workspaceId, executionId }, 'no key update');
       if (!known) return begin(tx, actor, place, report, now);
       checkSameRun(known, report);
-      const before = progressOf(known);
+      const stored = progressOf(known);
+      const before = reopened(stored);
       const after = progressAfter(before, report, { startedAt: known.startedAt, now });
-      record(tx, known, before, after);
-      if (isDeepStrictEqual(after, before)) return known;
-      return tx.change('executions', { id: known.id }, storable(after), () => notFound('execution', executionId));
+      recordReport(tx, known, before, after);
+      if (isDeepStrictEqual(after, stored)) {
+        if (!isOver(stored) && known.reportedAt < aMinuteBefore(now))
+          tx.write(statement`update executions set reported_at = ${now} where id = ${known.id}`);
+        return known;
+      }
+      const row = { ...storable(after), reportedAt: now };
+      return tx.change('executions', { id: known.id }, row, () => notFound('execution', executionId));
     });
   }
 }
 
-const storable = (progress: Progress) => ({ ...progress, tokenUsage: { ...progress.tokenUsage } });
+const aMinuteBefore = (time: Date): Date => new Date(time.getTime() - 60_000);
 
 async function begin(tx: Tx, actor: Actor, place: AppPlace, report: ExecutionReport, now: Date) {
   const { executionId, augmentationId, endpointId = null, actionId = null } = report;
@@ -127,13 +136,14 @@ async function begin(tx: Tx, actor: Actor, place: AppPlace, report: ExecutionRep
   const before = begun(report.totalStages ?? stages);
   const after = progressAfter(before, report, { startedAt, now });
   const row = { id: newId('execution'), ...place, executionId, augmentationId, endpointId, actionId };
-  emit(tx, 'started', row, after);
-  record(tx, row, before, after);
+  emitProgress(tx, 'started', row, after);
+  recordReport(tx, row, before, after);
   const { userId, token } = actor.principal;
   return tx.create('executions', {
     ...row,
     ...storable(after),
     startedAt,
+    reportedAt: now,
     createdBy: userId,
     tokenId: token?.id ?? null,
   });
@@ -158,48 +168,4 @@ async function demandParts(
     throw notFound('endpoint', endpointId);
   if (actionId && !(await findRow(tx, 'actions', { id: actionId, appId }))) throw notFound('action', actionId);
   return found.stages ?? 0;
-}
-
-type Named = AppPlace & Pick<Execution, 'executionId' | 'augmentationId'>;
-
-/** Emits the events of a report, and records it with the tokens that were used since the report before. */
-function record(tx: Tx, row: Named, before: Progress, after: Progress): void {
-  const { orgId, workspaceId, appId, executionId, augmentationId } = row;
-  const { stagesCompleted, totalStages, status } = after;
-  if (stagesCompleted > before.stagesCompleted) emit(tx, 'stage_completed', row, after);
-  if (isOver(after) && !isOver(before)) emit(tx, status === 'failed' ? 'failed' : 'completed', row, after);
-  tx.audit({
-    action: 'execute',
-    resourceType: 'execution',
-    resourceId: executionId,
-    orgId,
-    workspaceId,
-    appId,
-    executionId,
-    augmentationId,
-    stagesCompleted,
-    totalStages,
-    tokenUsage: { ...usedSince(before.tokenUsage, after.tokenUsage) },
-    metadata: { status },
-  });
-}
-
-function emit(
-  tx: Tx,
-  name: EventName<'execution'>,
-  row: Named,
-  { status, stagesCompleted, totalStages }: Progress,
-): void {
-  emitChange(
-    tx,
-    name,
-    'execution',
-    { ...row, id: row.executionId },
-    {
-      augmentation_id: row.augmentationId,
-      status,
-      stages_completed: stagesCompleted,
-      total_stages: totalStages,
-    },
-  );
 }

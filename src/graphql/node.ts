@@ -74,6 +74,7 @@ builder.queryFields((t) => ({
         {
           action: 'read',
           resourceType: kind ?? 'node',
+          field: 'node',
           // what is not there for the caller has no history
           resourceId: row ? id : null,
           metadata: row ? {} : { asked: recordable(id) },

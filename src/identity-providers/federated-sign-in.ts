@@ -202,6 +202,7 @@ export class FederatedSignIn {
         resourceType: 'user',
         resourceId: userId,
         orgId,
+        accountId: userId,
         metadata: { identity_provider_id: id, reason },
       },
       { statusCode: 403, errorCode: error.code },

@@ -284,7 +284,7 @@ builder.mutationFields((t) => ({
       'Calls the provider of an instance, for at most 10 seconds. Whatever goes wrong there is a result, no error. ' +
       'An inactive instance is only tried dry. At most 30 tests a minute for each user.',
     authorize: { workspace: 'tool_instance:execute' },
-    activity: { action: 'execute', resourceType: 'tool_instance' },
+    activity: { action: 'execute', resourceType: 'tool_instance', byResolver: true },
     args: { ...target(), input: t.arg({ type: TestToolInstanceInput, description: 'What to try.' }) },
     resolve: ({ workspace }, { id, input }, { actor, services }) =>
       services.toolInstanceTests.run(actor, workspace, id, input ?? {}),

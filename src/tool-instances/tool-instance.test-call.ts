@@ -2,6 +2,7 @@ import type { Actor } from '../access/caller.ts';
 import type { Checked, WorkspacePlace } from '../access/checked-place.ts';
 import { Budget } from '../access/throttle.ts';
 import { type ConnectionCredentials, ConnectionUnusable } from '../connections/connection-credentials.ts';
+import type { ActivityRecorder } from '../data/activity.ts';
 import { findRow } from '../data/find-row.ts';
 import { unkept } from '../data/request-cache.ts';
 import type { ServiceDeps } from '../data/service-deps.ts';
@@ -50,6 +51,7 @@ interface TestDeps extends ServiceDeps {
   credentials: Credentials;
   outbound: Outbound;
   connections: ConnectionCredentials;
+  activity: ActivityRecorder;
 }
 
 /** What goes into a request beside what the instance keeps itself. */
@@ -72,8 +74,28 @@ export class ToolInstanceTest {
     this.#deps = deps;
   }
 
-  /** @throws RESOURCE_NOT_FOUND, RATE_LIMIT_EXCEEDED */
+  /** Tests an instance, and records how the test ended. @throws RESOURCE_NOT_FOUND, RATE_LIMIT_EXCEEDED */
   async run(actor: Actor, place: Checked<WorkspacePlace>, id: string, input: TestInput): Promise<TestResult> {
+    const result = await this.#run(actor, place, id, input);
+    const { orgId, workspaceId } = place;
+    const { success, details, latencyMs } = result;
+    const { code, action, status } = details;
+    this.#deps.activity.record(
+      actor,
+      {
+        action: 'execute',
+        resourceType: 'tool_instance',
+        resourceId: id,
+        orgId,
+        workspaceId,
+        metadata: { code, action, status, latency_ms: latencyMs },
+      },
+      { statusCode: actor.request.successStatus, success },
+    );
+    return result;
+  }
+
+  async #run(actor: Actor, place: Checked<WorkspacePlace>, id: string, input: TestInput): Promise<TestResult> {
     const instance = await this.#deps.toolInstances.reads.get(unkept, place, id);
     await this.#byUser.demand(actor.principal.userId);
     if (!instance.isActive && !input.dryRun) return inactive();

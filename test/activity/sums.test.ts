@@ -8,7 +8,13 @@ import {
   scopeColumns,
   scopeKinds,
 } from '../../src/activity/activity-scope.ts';
-import { countOfScope, readSeries, readSums, type SumFilters } from '../../src/activity/activity-sums.ts';
+import {
+  countOfScope,
+  readSeries,
+  readSeriesOfParts,
+  readSums,
+  type SumFilters,
+} from '../../src/activity/activity-sums.ts';
 import {
   addSpans,
   type Between,
@@ -18,6 +24,7 @@ import {
   spansOf,
   startOf,
 } from '../../src/activity/time-spans.ts';
+import { calendarOf, endOf, partsOf, spansBetween } from '../../src/analytics/points.ts';
 import { Sql } from '../../src/data/sql.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { waitFor } from '../support/wait.ts';
@@ -344,6 +351,32 @@ describe('the sums of activity records', () => {
         ).toEqual(rows);
       }
     }
+  });
+
+  it('are those of the hours and days of any time zone', async () => {
+    const sql = new Sql(pool);
+    const half = { since: addSpans('hour', turn, -50), until: addSpans('hour', turn, 50) };
+    const long = { since: addSpans('month', turn, -2), until: addSpans('month', turn, 2) };
+    for (const zone of ['Europe/Berlin', 'America/St_Johns', 'Asia/Kathmandu', 'Pacific/Auckland'])
+      for (const [step, { since, until }] of [
+        ['hour', half],
+        ['day', long],
+      ] as const)
+        for (const of of [scope(), { orgId: 'org_1', kind: 'organization', id: 'org_1', userId: null } as const]) {
+          const calendar = calendarOf(zone);
+          const borders = spansBetween(calendar, step, { since: calendar.startOf(step, since), until }, 10_000)!;
+          const points = await readSeriesOfParts(sql, of, partsOf(step, borders, 'minute'));
+          const { rows } = await pool.query(
+            `select date_trunc('${step}', t.timestamp, '${zone}') as start, ${SUMS},
+              count(*) filter (where not t.success)::float8 as errors
+            from activity t where ${condition(of)} and t.timestamp >= $4 and t.timestamp < $5 group by 1 order by 1`,
+            [of.orgId, of.id, of.userId, borders[0], endOf(borders)],
+          );
+          expect(
+            points.toSorted((a, b) => a.start.getTime() - b.start.getTime()),
+            `${zone} ${step}`,
+          ).toEqual(rows);
+        }
   });
 
   it('are made again in a cluster that has not seen as many transactions', async () => {

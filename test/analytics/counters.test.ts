@@ -1,8 +1,10 @@
+import { readFileSync } from 'node:fs';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { addSpans, startOf } from '../../src/activity/time-spans.ts';
 import { KeptCounts, RETENTION_OF_COUNTS, readCounts, resourcesOf } from '../../src/analytics/kept-counts.ts';
-import { executionsOf, RETENTION_OF_RUNS, readExecutions } from '../../src/analytics/runs.ts';
+import { calendarOf, lastSpans, spansBetween } from '../../src/analytics/points.ts';
+import { executionsOf, RETENTION_OF_RUNS, readRuns } from '../../src/analytics/runs.ts';
 import { Sql } from '../../src/data/sql.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
@@ -40,6 +42,9 @@ const times = [
   today,
   new Date(today.getTime() - 1),
   addSpans('hour', today, -5),
+  new Date(addSpans('hour', today, -5).getTime() + 50 * 60_000),
+  ...Array.from({ length: 12 }, (_, at) => new Date(Date.now() - at * 411 * 60_000)),
+  ...Array.from({ length: 12 }, (_, at) => new Date(Date.now() - at * 6.9 * 86_400_000)),
   addSpans('day', today, -89),
   new Date(addSpans('day', today, -89).getTime() - 1),
   addSpans('day', today, -200),
@@ -126,8 +131,9 @@ const changes: (() => Change)[] = [
   () => [`update endpoints set enabled = not enabled where id like $1`, [`%${pick([1, 2, 3, 4])}`]],
   () => [
     `insert into executions (id, org_id, workspace_id, app_id, execution_id, augmentation_id, status, ended_at,
-        total_stages, started_at, created_by, token_id)
-      ${IN_APP}, $1, 'aug_1', $7, case when $7 <> 'running' then now() end, 1, $4, $5, $6 from apps a where a.id = $3`,
+        total_stages, started_at, created_by, token_id, token_usage)
+      ${IN_APP}, $1, 'aug_1', $7, case when $7 <> 'running' then now() end, 1, $4, $5, $6, $8
+      from apps a where a.id = $3`,
     [
       id('exec'),
       ORG,
@@ -136,8 +142,15 @@ const changes: (() => Change)[] = [
       pick(['usr_1', null]),
       pick(['tok_1', 'tok_2', null]),
       pick(['running', 'running', 'completed', 'failed']),
+      pick([{}, { total: 3 }, { total: 40 }]),
     ],
   ],
+  () => [
+    `update executions set token_usage = $1 where coalesce((token_usage ->> 'total')::int, 0) < 50 and id like $2`,
+    [{ total: 50 + number }, `%${pick([1, 2, 3, 4])}`],
+  ],
+  // closed, and then reported again
+  () => [`update executions set status = 'running', ended_at = null where status = 'failed' and id like $1`, ['%3']],
   () => [
     `update executions set status = $1, ended_at = now() where status = 'running' and id like $2`,
     [pick(['completed', 'failed']), `%${pick([1, 2, 3, 4])}`],
@@ -262,19 +275,38 @@ const LOG_OF_RUNS = `create table runs (like executions including indexes);
   create trigger logged after insert or update on executions for each row execute function log_run();`;
 
 const SUMMED = `select scope_id || ' ' || span || ' ' || to_char(start, 'YYYY-MM-DD HH24:MI TZ') as at,
-    concat_ws(' ', sum(n), sum(success), sum(failed)) as n from execution_sums group by 1`;
+    concat_ws(' ', sum(n), sum(success), sum(failed), sum(tokens)) as n from execution_sums group by 1`;
 const NAIVE_SUMS = `select p.id || ' ' || k.span || ' ' ||
-    to_char(date_trunc(k.span, e.started_at, 'UTC'), 'YYYY-MM-DD HH24:MI TZ') as at,
+    to_char(case k.span when 'quarter' then to_timestamp(900 * floor(extract(epoch from e.started_at) / 900))
+      else date_trunc(k.span, e.started_at, 'UTC') end, 'YYYY-MM-DD HH24:MI TZ') as at,
     concat_ws(' ', count(*), count(*) filter (where status = 'completed'),
-      count(*) filter (where status = 'failed')) as n
+      count(*) filter (where status = 'failed'), sum(coalesce((token_usage ->> 'total')::int, 0))) as n
   from runs e, lateral (values (org_id), (workspace_id), (app_id), (token_id), (created_by)) p(id),
-    (values ('hour'), ('day')) k(span) where p.id is not null group by 1`;
+    (values ('quarter'), ('hour'), ('day')) k(span) where p.id is not null group by 1`;
 
 const byPlace = (rows: readonly Row[]) => Object.fromEntries(rows.map(({ at, n }) => [at, n]));
 
 const inOrg = (placeId: string) => ({ orgId: ORG, id: placeId });
 const numbersOf = (counts: KeptCounts, like: Row) =>
   Object.fromEntries(Object.keys(like).map((name) => [name, counts.of(name)]));
+
+/** Series in time zones are what PostgreSQL says when each run began there. */
+async function expectSeries(sql: Sql, scopeId: string): Promise<void> {
+  for (const zone of ['Europe/Berlin', 'Asia/Kathmandu', 'Asia/Kolkata', 'Pacific/Auckland', 'America/St_Johns'])
+    for (const step of ['hour', 'day'] as const) {
+      const calendar = calendarOf(zone);
+      const end = calendar.next(step, calendar.startOf(step, new Date()));
+      const borders = lastSpans(calendar, step, step === 'day' ? 90 : 168, end);
+      const found = await readRuns(sql, { orgId: ORG, scopeId }, 'tokens', { calendar, step, borders });
+      const naive = await rowsOf(
+        `select date_trunc($2, started_at, $3) as start, sum(coalesce((token_usage ->> 'total')::int, 0))::int as tokens
+        from runs where $1 in (org_id, workspace_id) and started_at >= $4 and started_at < $5 group by 1`,
+        [scopeId, step, zone, borders[0], end],
+      );
+      const expected = naive.map(({ start, tokens }) => [new Date(String(start)).getTime(), tokens] as const);
+      expect(found, `${zone} ${step}`).toEqual(new Map(expected));
+    }
+}
 
 /** What analytics tell of the organization and its workspaces is what there is, and what ran in the last 90 days. */
 async function expectAnalytics(): Promise<void> {
@@ -315,10 +347,22 @@ async function expectAnalytics(): Promise<void> {
       [scope, addSpans('day', today, -89)],
     );
     expect(executionsOf(told)).toMatchObject(runs!);
+    await expectSeries(sql, scope);
+    const [{ tokens } = {}] = await rowsOf(
+      `select coalesce(sum((token_usage ->> 'total')::int), 0)::int as tokens
+      from runs where $1 in (org_id, workspace_id) and started_at >= $2`,
+      [scope, addSpans('day', today, -89)],
+    );
     const range = { since: addSpans('day', today, -300), until: addSpans('day', today, 1) };
     for (const step of ['hour', 'day'] as const) {
-      const points = [...(await readExecutions(sql, ORG, scope, step, range)).values()];
-      expect(points.reduce((sum, n) => sum + n, 0)).toBe(runs!.total);
+      const calendar = calendarOf('UTC');
+      const borders = spansBetween(calendar, step, range, 10_000)!;
+      const spans = { calendar, step, borders };
+      const sumOf = async (metric: 'executions' | 'tokens') => {
+        const points = await readRuns(sql, { orgId: ORG, scopeId: scope }, metric, spans);
+        return [...points.values()].reduce((sum, n) => sum + n, 0);
+      };
+      expect([await sumOf('executions'), await sumOf('tokens')]).toEqual([runs!.total, tokens]);
     }
   }
   const there = await rowsOf('select id, workspace_id from apps order by id');
@@ -445,4 +489,50 @@ test('counters of one name are told from those that begin like it', () => {
   expect(counts.of('sources')).toBe(3);
   expect(counts.of('secrets')).toBe(0);
   expect(counts.by('sources.type')).toEqual({ a: 2, 'b c': 1 });
+});
+
+test('runs from before quarters and tokens were summed have both, also if they went with their app', async () => {
+  await pool.query('delete from organizations');
+  await pool.query('delete from execution_sums');
+  await pool.query(`insert into organizations (id, name) values ('org_3', 'o')`);
+  await pool.query(`insert into workspaces (id, org_id, name, storage_bucket) values ('ws_8', 'org_3', 'w', 'ws_8')`);
+  await pool.query(`insert into apps (id, org_id, workspace_id, name) select id, 'org_3', 'ws_8', 'a'
+    from unnest(array['app_gone', 'app_kept']) id`);
+  const hour = addSpans('hour', today, -30);
+  const at = (minutes: number) => new Date(hour.getTime() + minutes * 60_000);
+  for (const [run, app, minutes, tokens] of [
+    ['exec_1', 'app_gone', 40, 5],
+    ['exec_2', 'app_kept', 50, 7],
+  ] as const) {
+    await pool.query(
+      `insert into executions (id, org_id, workspace_id, app_id, execution_id, augmentation_id, status, ended_at,
+        total_stages, started_at, token_usage)
+      values ($1, 'org_3', 'ws_8', $2, $1, 'a', 'completed', now(), 1, $3, $4)`,
+      [run, app, at(minutes), { total: tokens }],
+    );
+    await pool.query(
+      `insert into activity (id, "timestamp", org_id, workspace_id, app_id, principal_type, resource_type, action,
+        status_code, success, execution_id, token_usage)
+      values ('act_' || $1, $3, 'org_3', 'ws_8', $2, 'user', 'execution', 'execute', 200, true, $1, $4)`,
+      [run, app, at(minutes), { total: tokens }],
+    );
+  }
+  await pool.query(`delete from apps where id = 'app_gone'`);
+  // as it was before
+  await pool.query(`delete from execution_sums where span = 'quarter'`);
+  await pool.query('update execution_sums set tokens = 0');
+  const url = new URL('../../prisma/migrations/20261124101737_runs_in_time_zones/migration.sql', import.meta.url);
+  await pool.query(readFileSync(url, 'utf8').split('-- What is there already')[1]!.replace(/^.*$/m, ''));
+  const rows = await rowsOf(
+    `select span, to_char(start, 'MI') as minute, sum(n)::int as n, sum(success)::int as success,
+      sum(tokens)::int as tokens
+    from execution_sums where scope_id = 'ws_8' and span <> 'day' group by 1, 2 order by 1, 2`,
+  );
+  expect(rows).toEqual([
+    { span: 'hour', minute: '00', n: 2, success: 2, tokens: 12 },
+    // the run that is gone is known by its hour only, its tokens by its record
+    { span: 'quarter', minute: '00', n: 1, success: 1, tokens: 0 },
+    { span: 'quarter', minute: '30', n: 0, success: 0, tokens: 5 },
+    { span: 'quarter', minute: '45', n: 1, success: 1, tokens: 7 },
+  ]);
 });

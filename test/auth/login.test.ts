@@ -147,7 +147,7 @@ describe('a refused sign-in', () => {
     expect(sizes[0]).toBe(sizes[1]);
   });
 
-  it('is recorded without an organization and as nobody, with the account that was meant', async () => {
+  it('is recorded as of nobody, with the account that was meant, in the organization of its user', async () => {
     await login(known.username, 'wrong password', { 'x-trace-id': 'failed-login', ...known.headers });
     await app.services.activity.flush();
     const records = await app.database.prisma.activity.findMany({ where: { traceId: 'failed-login' } });
@@ -157,8 +157,9 @@ describe('a refused sign-in', () => {
       resourceType: 'user',
       resourceId: known.userId,
       principalType: 'anonymous',
-      userId: null,
-      orgId: null,
+      principalId: null,
+      userId: known.userId,
+      orgId: known.orgId,
       statusCode: 401,
       success: false,
       errorCode: 'AUTHENTICATION_FAILED',

@@ -76,6 +76,7 @@ test('a run from its start to its end: each report is an event and a record of w
     total_stages: 3,
     token_usage: { input: 0, output: 0, total: 0 },
     error: null,
+    is_timed_out: false,
     started_at: '2026-11-22T10:00:00.000Z',
     ended_at: null,
     token_id: null,

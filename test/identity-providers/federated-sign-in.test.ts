@@ -321,7 +321,11 @@ describe('who is linked to an account that is there', () => {
     expect(refusal).toBe(isLinked ? null : outcome);
     if (!isLinked) {
       expect(await checksums()).toEqual(before);
-      expect((await loginsOf(owner.orgId)).at(-1)).toMatchObject({
+      const record = (await loginsOf(owner.orgId)).at(-1);
+      // the user reads it, too, if the account is one of the organization
+      expect([null, member.userId]).toContain(record?.userId);
+      expect(record?.userId).toBe(record?.resourceId);
+      expect(record).toMatchObject({
         statusCode: 403,
         errorCode: 'FORBIDDEN',
         metadata: { identity_provider_id: provider.id, reason: outcome },

@@ -18,6 +18,10 @@ import { createWorld, type World } from '../support/world.ts';
  */
 const welcomesForeigners = ['addWorkspaceMember input.userId', 'addOrganizationMember input.userId'];
 
+/** Filters of records. Those of the caller's own organization never name what is of another one: they leave nothing. */
+const isFilterOfRecords = (operation: (typeof operations)[number], name: string): boolean =>
+  operation.path.endsWith('/activity') && ['user_id', 'token_id', 'resource_id'].includes(name);
+
 /** Answers that are the same for everyone. */
 const withoutTenant = [
   'GET /v1/auth/config',
@@ -94,6 +98,7 @@ function placesOf(operation: (typeof operations)[number], rootName: string): Pla
   const isShared = (name: string) => idNamed(name, own.ids) !== undefined && swapped(name) !== undefined;
   const places: Place[] = operation.parameters
     .filter(({ name, in: place }) => place !== 'header' && isShared(name))
+    .filter(({ name, in: place }) => place !== 'query' || !isFilterOfRecords(operation, name))
     .map(({ name, wireName, in: place }) => ({
       label: `${place} ${name}`,
       swap: (parts, id) =>
@@ -221,6 +226,21 @@ describe('each id of a route swapped for one of another tenant', () => {
       const all = places.reduce((parts, { swap }) => swap(parts, swapped), partsOf(operation, own, { token }));
       await expectRefused(injectable(operation, all), 'all of them');
     }
+  });
+});
+
+describe('a filter of records by an id of another tenant leaves nothing', () => {
+  const filters = operations.flatMap((operation) =>
+    operation.parameters
+      .filter(({ name, in: place }) => place === 'query' && isFilterOfRecords(operation, name))
+      .map(({ name }) => [`${routeOf(operation)}?${name}`, operation, name] as const),
+  );
+  test('there are such filters', () => expect(filters.length).toBeGreaterThan(10));
+  test.each(filters)('%s', async (_title, operation, name) => {
+    const parts = partsOf(operation, own, { token: own.accounts.owner.accessToken });
+    const id = swapped(name) ?? foreign.ids.workspace_id!;
+    const answer = await app.server.inject(injectable(operation, { ...parts, query: { [name]: id } }));
+    expect(answer.json()).toEqual({ total: 0, has_more: false, next_cursor: null, activities: [] });
   });
 });
 

@@ -17,8 +17,8 @@ const unspoken: Record<string, readonly string[]> = { events: ['seq', 'xid'], ac
 
 /** Counters are spread over slots at random. */
 const summed: Record<string, string> = {
-  execution_sums: `select org_id, scope_id, span, start, sum(n) as n, sum(success) as success, sum(failed) as failed
-    from execution_sums group by 1, 2, 3, 4`,
+  execution_sums: `select org_id, scope_id, span, start, sum(n) as n, sum(success) as success, sum(failed) as failed,
+    sum(tokens) as tokens from execution_sums group by 1, 2, 3, 4`,
   place_counts: 'select org_id, place_id, counter, sum(n) as n from place_counts group by 1, 2, 3',
   resource_counts: 'select org_id, resource, sum(n) as n from resource_counts group by 1, 2',
 };

@@ -89,6 +89,29 @@ test('a call that succeeds is counted and recorded, and shows nothing of the ans
   expect(await eventsOf(app, made.instance_id)).toEqual(['tool_instance.created']);
 });
 
+test('a test that failed is a failure in the activity, with its code and how long it took', async () => {
+  const made = await instanceWith([action('ask', '/json', { parameters: [{ name: 'status' }] })]);
+  const failing = await instanceWith([action('ask', '/json?status=503')]);
+  await tryIt(made);
+  await tryIt(made, { dry_run: true });
+  const { latency_ms } = await tryIt(failing);
+  await app.services.activity.flush();
+  interface Listed {
+    activities: { success: boolean; status_code: number; error_code: string | null; metadata: Json }[];
+  }
+  const listed = async (query: string) =>
+    (await ann.call<Listed>('GET', `${ann.home}/activity?action=execute&${query}`)).body.activities;
+  expect(await listed('success=false')).toMatchObject([
+    {
+      resource_id: failing.instance_id,
+      status_code: 200,
+      error_code: null,
+      metadata: { code: 'http_503', action: 'ask', status: 503, latency_ms },
+    },
+  ]);
+  expect((await listed('success=true')).map(({ metadata }) => metadata.code)).toEqual(['dry_run', 'ok']);
+});
+
 test('the request is made from templates, configuration, parameters and credentials', async () => {
   const post = action('post', '/of/{{owner}}/x', {
     method: 'POST',

@@ -150,3 +150,28 @@ test('an upgrade with values that change nothing needs no right to reveal what o
   ])
     expect([other, await ask(other)]).toEqual([other, 403]);
 });
+
+test('is recorded as an upgrade, also if nothing was to do or it was refused', async () => {
+  const done = await outdated(first);
+  expect((await upgrade(done)).status).toBe(200);
+  expect((await upgrade(done)).body).toMatchObject({ migration_applied: false });
+  const refused = await outdated([...first, { name: 'region', required: true }]);
+  expect((await upgrade(refused)).status).toBe(409);
+  const over = `mutation ($o: ID!, $w: ID!, $id: ID!) {
+    upgradeToolInstance(orgId: $o, workspaceId: $w, id: $id) { migrationApplied } }`;
+  const names = { o: ann.orgId, w: ann.workspaceId };
+  expect((await ann.ask(over, { ...names, id: done.instance_id })).errors).toBeUndefined();
+  expect((await ann.ask(over, { ...names, id: refused.instance_id })).errors).toHaveLength(1);
+  await app.services.activity.flush();
+  const recorded = async ({ instance_id }: Instance) =>
+    (await changesOf(app, instance_id)).slice(1).map(({ action, statusCode }) => [action, statusCode]);
+  expect(await recorded(done)).toEqual([
+    ['upgrade', 200],
+    ['upgrade', 200],
+    ['upgrade', 200],
+  ]);
+  expect(await recorded(refused)).toEqual([
+    ['upgrade', 409],
+    ['upgrade', 409],
+  ]);
+});

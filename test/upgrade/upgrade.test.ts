@@ -183,6 +183,23 @@ describe.each(dumps)('a database of the schema $name, with rows in every table, 
     expect(await ann.get(`/v1/orgs/${org_id}/activity?limit=1`)).toMatchObject({ total: rows[0]!.n });
   });
 
+  // sums of before have other times than their runs here, because all times are shifted
+  if (seeded.ids.execution_id)
+    it('has the tokens of the runs of before, in UTC and in time zones', async () => {
+      const query = `query ($org: ID!, $tz: String!) {
+        series(orgId: $org, tz: $tz, metric: TOKENS, step: HOUR) { points { value } } }`;
+      for (const tz of ['UTC', 'Asia/Kolkata']) {
+        const { data } = (await ann.post('/graphql', { query, variables: { org: seeded.ids.org_id, tz } })) as {
+          data: { series: { points: { value: number }[] } };
+        };
+        const { points } = data.series;
+        expect(
+          points.map(({ value }) => value).filter((value) => value > 0),
+          tz,
+        ).toEqual([9]);
+      }
+    });
+
   it('knows the password of before', async () => {
     const { username, password, ids } = seeded;
     const session = await anyone.post('/v1/auth/login', { username, password });

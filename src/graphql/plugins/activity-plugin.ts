@@ -8,7 +8,7 @@ import type { Context } from '../context.ts';
 import { permissionOf, type Requirement } from './access-plugin.ts';
 
 /** How a root field appears in the audit trail. */
-export interface ActivityLabel extends Pick<ActivityEntry, 'action' | 'resourceType'> {
+export interface ActivityLabel extends Pick<ActivityEntry, 'action' | 'resourceType' | 'field'> {
   /** The resolver records successes itself, because only it knows what it read. */
   byResolver?: boolean;
   /** The service records both successes and failures: until it has looked at the input, nobody is known. */
@@ -45,7 +45,7 @@ export class ActivityPlugin<Types extends SchemaTypes> extends BasePlugin<Types>
   ): GraphQLFieldResolver<unknown, Types['Context'], object> {
     // a subscription is recorded when it starts, not with each event
     if (!isRecorded(fieldConfig.parentType) || fieldConfig.parentType === 'Subscription') return resolver;
-    return recorded(resolver, labelOf(fieldConfig));
+    return recorded(resolver, labelOf(fieldConfig), fieldConfig.parentType === 'Mutation');
   }
 
   override wrapSubscribe(
@@ -59,9 +59,11 @@ export class ActivityPlugin<Types extends SchemaTypes> extends BasePlugin<Types>
 function recorded<ContextType>(
   resolver: GraphQLFieldResolver<unknown, ContextType, object>,
   label: ActivityLabel | null,
+  isMutation = false,
 ): GraphQLFieldResolver<unknown, ContextType, object> {
   return async (parent, args, context, info) => {
     const { caller, services } = context as unknown as Context;
+    if (isMutation) caller.request.rootField = info.fieldName;
     try {
       const result: unknown = await resolver(parent, args, context, info);
       const isOpen = label && !label.byResolver && !caller.request.recorded;
@@ -87,13 +89,14 @@ const isRecorded = (parentType: string) => ROOTS.has(parentType);
 export function entryOf(label: ActivityLabel, caller: Context['caller'], args: object): ActivityEntry {
   const ids = args as Partial<Record<string, string>>;
   const { orgId, workspaceId, namespaceId, environmentId, appId, id } = ids;
-  const { action, resourceType } = label;
+  const { action, resourceType, field } = label;
   // resources that are places themselves
   const own = (kind: PlaceKind) => (resourceType === kind ? id : undefined);
   // no spread on the way of each request: Node 20 takes microseconds for a property after one
   return {
     action,
     resourceType,
+    field,
     resourceId: id ?? ids[declarationOf(resourceType).knownBy ?? 'id'] ?? null,
     orgId: orgId ?? own('organization') ?? caller.principal?.orgId ?? null,
     workspaceId: workspaceId ?? own('workspace') ?? null,
@@ -115,15 +118,16 @@ function declaredOf<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldCon
     authorize?: Requirement;
     activity?: ActivityLabel | false;
   };
-  if (activity !== undefined) return activity || null;
+  const { name } = fieldConfig;
+  if (activity !== undefined) return activity ? { ...activity, field: name } : null;
   const permission = permissionOf(authorize);
   if (!permission) return null;
   const [resourceType, verb] = permission.split(':') as [ResourceWord, string];
   const isList = 'first' in fieldConfig.args;
   const action = verb === 'read' && isList ? 'list' : verb === 'access' ? 'read' : verb;
   if (!isAction(action))
-    throw new Error(`${fieldConfig.parentType}.${fieldConfig.name}: '${action}' is no action: give it 'activity'.`);
-  return { resourceType, action };
+    throw new Error(`${fieldConfig.parentType}.${name}: '${action}' is no action: give it 'activity'.`);
+  return { resourceType, action, field: name };
 }
 
 SchemaBuilder.registerPlugin('activity', ActivityPlugin);
