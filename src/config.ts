@@ -316,10 +316,23 @@ const settings = {
   maxSocketsPerUser: setting(
     'MAX_SOCKETS_PER_USER',
     integer(1, 100_000),
-    'Maximum number of open WebSockets of one user on each node.',
+    'Maximum number of open WebSockets of one user on each node, with or without event streams.',
     {
       default: '50',
     },
+  ),
+  maxStreamsPerUser: setting(
+    'MAX_STREAMS_PER_USER',
+    integer(1, 100_000),
+    'Maximum number of connections of one user with event streams on each node. A WebSocket counts once, whatever ' +
+      'number of subscriptions it has; tokens count with their user.',
+    { default: '50' },
+  ),
+  maxStreamsPerWorkspace: setting(
+    'MAX_STREAMS_PER_WORKSPACE',
+    integer(1, 1_000_000),
+    'Maximum number of connections with event streams of one workspace, or of one organization itself, on each node.',
+    { default: '200' },
   ),
 
   graphqlIntrospection: setting('GRAPHQL_INTROSPECTION', flag, 'Whether clients may read the schema.', {

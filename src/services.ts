@@ -291,6 +291,7 @@ export function createServices(process: ProcessDeps) {
     buckets: new Buckets({ sql, changes, storage }),
     presence,
     events: new EventService({
+      config,
       tail,
       missed: new MissedEvents(sql),
       sql,

@@ -34,6 +34,8 @@ export interface RequestInfo {
    * known.
    */
   isRest: boolean;
+  /** The WebSocket that its operation came through; the same object for all of its operations. */
+  socket?: object;
   /** The browser that sent it; `undefined` over a WebSocket. */
   browser?: Browser;
 }

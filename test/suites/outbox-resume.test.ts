@@ -43,6 +43,7 @@ function node(faults: unknown[]) {
   const sql = new Sql(pool);
   const tail = new EventTail(sql, 5, (error) => faults.push(error));
   const service = new EventService({
+    config: { maxStreamsPerUser: 50, maxStreamsPerWorkspace: 200 },
     tail,
     missed: new MissedEvents(sql),
     sql,
@@ -174,6 +175,7 @@ test('a reader that is ahead of the node it comes back to sees nothing again', a
   await stream.return?.();
   const sql = new Sql(pool);
   const service = new EventService({
+    config: { maxStreamsPerUser: 50, maxStreamsPerWorkspace: 200 },
     tail: slow,
     missed: new MissedEvents(sql),
     sql,
