@@ -30,6 +30,9 @@ function setting<T>(variable: string, kind: Kind<T>, description: string, detail
   return { variable, ...kind, description, ...details };
 }
 
+/** 512 TiB. */
+const MOST_STORAGE = 512 * 1024 ** 4;
+
 const inProduction = { defaultText: 'true when `NODE_ENV=production`, else false' };
 const outsideProduction = { defaultText: 'false when `NODE_ENV=production`, else true' };
 
@@ -105,6 +108,20 @@ const settings = {
   maxUploadBytes: setting('MAX_UPLOAD_BYTES', integer(1, 5 * 1024 ** 3), 'Largest file that may be uploaded.', {
     default: String(50 * 1024 * 1024),
   }),
+  maxStorageBytesPerWorkspace: setting(
+    'MAX_STORAGE_BYTES_PER_WORKSPACE',
+    integer(0, MOST_STORAGE),
+    'What the artifacts of a workspace may hold, with all versions, deleted ones and uploads under way; 0 = no limit. ' +
+      'Administrators of the organization may set less for a workspace.',
+    { default: String(20 * 1024 ** 3) },
+  ),
+  maxStorageBytesPerOrganization: setting(
+    'MAX_STORAGE_BYTES_PER_ORGANIZATION',
+    integer(0, MOST_STORAGE),
+    'The same for all workspaces of an organization together. An administrator of the platform may set more or less ' +
+      'for an organization.',
+    { default: String(100 * 1024 ** 3) },
+  ),
   s3Bucket: setting('S3_BUCKET', text, 'Bucket of an S3-compatible store for files. It must exist.', {
     defaultText: 'files are kept in `DATA_DIR/files`',
   }),

@@ -13,6 +13,7 @@ import type { Columns } from '../data/tables.ts';
 import { statement } from '../data/writes.ts';
 import type { Artifact as ArtifactRow } from '../generated/prisma/client.ts';
 import { followArtifact, sourceOfArtifact } from '../sources/promotion.ts';
+import type { StorageLimits } from '../storage-limits/storage-limits.ts';
 import { type Artifact, artifactReads, DAYS_AFTER_EXPIRY, shownArtifact } from './artifact.reads.ts';
 import { type Body, columnsOfBody, type FileTaking, type KeptFile, saidOf, unindexed } from './artifact-content.ts';
 import { deleteSourcesOfExpired, expiryTask } from './artifact-expiry.ts';
@@ -47,6 +48,7 @@ interface ArtifactDeps extends ServiceDeps {
   access: Access;
   /** Absent where nothing is indexed. */
   indexing: ArtifactIndexing;
+  storageLimits: StorageLimits;
 }
 
 /** What a snapshot cannot have of its own. */
@@ -92,7 +94,7 @@ export class ArtifactService {
    * @param file what it consists of, instead of `content`
    * @param taking how the file becomes part of the artifact, in the same transaction
    * @throws RESOURCE_NOT_FOUND `thread`, or `artifact` for an unknown root; for a root also FORBIDDEN
-   * `artifact:update`, RESOURCE_CONFLICT `not_latest_version`
+   * `artifact:update`, RESOURCE_CONFLICT `not_latest_version`; RESOURCE_CONFLICT `storage_quota_exceeded`
    */
   async create(
     actor: Actor,
@@ -106,16 +108,27 @@ export class ArtifactService {
       await this.#demandUpdate(actor, place, rootArtifactId);
       return this.#update(actor, place, rootArtifactId, given, file, taking);
     }
+    return this.#deps.storageLimits.guarded(() => this.#create(actor, place, given, file, taking));
+  }
+
+  async #create(
+    actor: Actor,
+    place: Checked<NamespacePlace>,
+    given: Omit<CreateArtifact, 'rootArtifactId'>,
+    file: KeptFile | undefined,
+    taking: FileTaking | undefined,
+  ): Promise<Artifact> {
     const id = newId('artifact');
     const { orgId, workspaceId, namespaceId } = place;
     const row = { id, orgId, workspaceId, namespaceId };
-    const { changes, indexing } = this.#deps;
+    const { changes, indexing, storageLimits } = this.#deps;
     const body = bodyOf(given.content, file);
     const created = await changes.run(actor, async (tx) => {
       demandPlaces(tx, place, given.threadId);
       taking?.demand(tx);
       recordChange(tx, 'create', 'artifact', row);
       const columns = columnsOfBody(body, given);
+      storageLimits.demand(tx, place, bytesOfText(columns));
       const { mimeType } = columns;
       const written = tx.create('artifacts', {
         ...row,
@@ -146,7 +159,7 @@ export class ArtifactService {
    * Changes the given fields. Another content, or a file, is a new version.
    * @param file see {@link create}
    * @throws RESOURCE_NOT_FOUND `artifact` or `thread`; FORBIDDEN for an artifact of others; RESOURCE_CONFLICT
-   * `not_latest_version` for what only the head of a chain has
+   * `not_latest_version` for what only the head of a chain has, and `storage_quota_exceeded`
    */
   async update(
     actor: Actor,
@@ -216,7 +229,7 @@ export class ArtifactService {
     file: KeptFile | undefined,
     taking: FileTaking | undefined,
   ): Promise<Artifact> {
-    await this.#deps.changes.run(actor, async (tx) => {
+    const work = async (tx: Tx) => {
       demandPlaces(tx, place, input.threadId);
       const before = await lockArtifact(tx, id);
       await tx.expectVersion({ table: 'artifacts', key: { id } });
@@ -231,7 +244,8 @@ export class ArtifactService {
       if (lifetime) tx.update('artifacts', { rootArtifactId: id, isLatest: false }, lifetime);
       taking?.take(tx);
       recordChange(tx, 'update', 'artifact', before, { fields: [...Object.keys(input), ...(file ? ['file'] : [])] });
-    });
+    };
+    await this.#deps.storageLimits.guarded(() => this.#deps.changes.run(actor, work));
     return this.single.get(unkept, place, id);
   }
 
@@ -246,6 +260,8 @@ export class ArtifactService {
     const { id, orgId } = before;
     const { sizeBytes, mimeType } = columns;
     const version = before.version + 1;
+    // the version before is kept: a text comes on top of it
+    this.#deps.storageLimits.demand(tx, before, bytesOfText(columns));
     tx.write(snapshotOf(before));
     const index = isSomething(body) ? this.#deps.indexing.contentChanged(tx, { id, orgId, version, mimeType }) : {};
     tx.update('artifacts', { id }, { ...set, ...columns, ...unindexed, ...index, version });
@@ -285,6 +301,9 @@ const bodyOf = (content: string | null | undefined, file: KeptFile | undefined):
   file ? { file } : { content: content ?? null };
 
 const isSomething = (body: Body): boolean => body.file !== undefined || body.content !== null;
+
+/** The bytes that a row itself holds: those of a file are counted with the file. */
+const bytesOfText = ({ fileId, sizeBytes }: ReturnType<typeof columnsOfBody>): bigint => (fileId ? 0n : sizeBytes);
 
 /** The columns that an update sets, apart from those of the body and the lifetime. */
 const columnsOf = (input: Changes): Columns<'artifacts'> => ({

@@ -1,4 +1,4 @@
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import type { RequestInfo } from '../access/caller.ts';
 import type { FileTaking } from '../artifacts/artifact-content.ts';
 import { ApiError, invalidInput } from '../core/errors.ts';
@@ -9,6 +9,7 @@ import type { Sql } from '../data/sql.ts';
 import { type ContentFacts, TooManyBytes } from '../platform/storage/meter.ts';
 import type { Storage } from '../platform/storage/storage.ts';
 import type { ByteRange } from '../platform/storage/store.ts';
+import { refusalOf, type StorageLimits } from '../storage-limits/storage-limits.ts';
 import { cleanFileName } from './file-name.ts';
 import { typeOfContent } from './file-type.ts';
 
@@ -27,6 +28,8 @@ export interface IncomingFile {
   fileName: string;
   /** What the client says that it is. */
   contentType: string | null;
+  /** How many bytes it has, as far as the request tells; by default nothing is known. */
+  length?: { atLeast: number; atMost: number } | undefined;
 }
 
 /** A file whose bytes are all stored. */
@@ -48,8 +51,14 @@ const UNUSED = `state = 'receiving' and created_at < now() - interval '2 hours'`
 
 // id and key are both unique: of two inserts at once, PostgreSQL may find the conflict at either
 const INSERT = `insert into files (id, org_id, workspace_id, namespace_id, storage_key, file_name, claimed_mime_type,
-    state, created_by)
-  values ($1, $2, $3, $4, $5, $6, $7, 'receiving', $8) on conflict do nothing returning id`;
+    state, created_by, reserved_bytes)
+  select $1::text, $2::text, $3::text, $4::text, $5::text, $6::text, $7::text, 'receiving', $8::text, $11::bigint
+  from demand_storage($9, $10, $11, $12, $13) on conflict do nothing returning id`;
+/** Reserves for what has arrived beyond the reservation. */
+const RESERVE = `update files set reserved_bytes = $2::bigint
+  where id = $1 and state = 'receiving' and demand_storage($3, $4, $5, $6, $7) returning id`;
+/** Bytes of an upload of unknown length that arrive before they are reserved. */
+const STEP_BYTES = 1024 * 1024;
 const RECEIVED = `update files set size_bytes = $2, sha256 = $3, mime_type = $4
   where id = $1 and state = 'receiving' returning id`;
 const LET_GO = `update files set state = 'removing' where id = $1 and state = 'receiving'
@@ -79,20 +88,23 @@ export class FileService {
   ];
   readonly #sql: Sql;
   readonly #storage: Storage;
+  readonly #storageLimits: StorageLimits;
   readonly #limitBytes: number;
   /** Files of requests that use them as well: their rows say what was received when they say that it is used. */
   readonly #inRequests = new WeakMap<RequestInfo, ReceivedFile>();
 
-  constructor(deps: { sql: Sql; storage: Storage; maxUploadBytes: number }) {
+  constructor(deps: { sql: Sql; storage: Storage; storageLimits: StorageLimits; maxUploadBytes: number }) {
     this.#sql = deps.sql;
     this.#storage = deps.storage;
+    this.#storageLimits = deps.storageLimits;
     this.#limitBytes = deps.maxUploadBytes;
   }
 
   /**
    * Stores a file while it arrives. It belongs to nothing until {@link takingOf}; unused ones are removed after hours.
    * @param id of a file that was announced; a new one otherwise
-   * @throws PAYLOAD_TOO_LARGE; RESOURCE_CONFLICT for an id that is in use; what `content` fails with. Nothing is left
+   * @throws PAYLOAD_TOO_LARGE; RESOURCE_CONFLICT for an id that is in use, and `storage_quota_exceeded`; what `content`
+   * fails with. Nothing is left
    */
   async receive(owner: FileOwner, incoming: IncomingFile, id = newFileId()): Promise<ReceivedFile> {
     return this.#receive(owner, incoming, id, async ({ sizeBytes, sha256, mimeType }) => {
@@ -178,10 +190,13 @@ export class FileService {
     const { orgId, workspaceId, namespaceId, userId } = owner;
     const key = `${workspaceId.toLowerCase()}/${id}`;
     const values = [id, orgId, workspaceId, namespaceId, key, fileName, claimed, userId];
-    if ((await this.#sql.change(INSERT, values)).length === 0)
+    const reserved = await this.#insert(owner, values, incoming.length);
+    if (reserved === null)
       throw new ApiError('RESOURCE_CONFLICT', { reason: 'upload_in_use' }, 'This upload has already received a file.');
     try {
-      const facts = await this.#store(key, incoming.content);
+      const { content, length } = incoming;
+      const isReserved = length !== undefined && reserved >= length.atMost;
+      const facts = await this.#store(key, isReserved ? content : this.#reserving(owner, id, content, reserved));
       const mimeType = await typeOfContent(facts, fileName, claimed);
       const file = { id, fileName, mimeType, sizeBytes: facts.sizeBytes, sha256: facts.sha256 };
       await isReceived(file);
@@ -190,6 +205,48 @@ export class FileService {
       await this.discard(id);
       throw error;
     }
+  }
+
+  /**
+   * Writes the row of a file, with storage reserved for it: for all that it may have, if there is so much, else for what
+   * it has at least. @returns the reserved bytes; `null` if the id is in use
+   */
+  async #insert(owner: FileOwner, values: unknown[], length: IncomingFile['length']): Promise<number | null> {
+    const reserve = async (bytes: number) => {
+      const all = [...values, ...this.#storageLimits.parametersOf(owner, bytes)];
+      return (await this.#sql.change(INSERT, all)).length === 0 ? null : bytes;
+    };
+    const { atLeast, atMost } = length ?? { atLeast: 0, atMost: 0 };
+    return this.#storageLimits.guarded(async () => {
+      try {
+        return await reserve(Math.min(atMost, this.#limitBytes));
+      } catch (error) {
+        if (atLeast === atMost || !refusalOf(error)) throw error;
+        return reserve(Math.min(atLeast, this.#limitBytes));
+      }
+    });
+  }
+
+  /** The same content, with storage reserved while it arrives. It fails with the refusal. */
+  #reserving(owner: FileOwner, id: string, content: Readable, reserved: number): Readable {
+    const limits = this.#storageLimits;
+    let held = reserved;
+    const hold = async (bytes: number) => {
+      const values = [id, bytes, ...limits.parametersOf(owner, bytes - held)];
+      await limits.guarded(() => this.#sql.change(RESERVE, values));
+      held = bytes;
+    };
+    async function* pass(): AsyncGenerator<Buffer> {
+      let seen = 0;
+      for await (const chunk of content as AsyncIterable<Buffer>) {
+        seen += chunk.length;
+        // the first byte too many ends it, but not each piece is worth a statement
+        if (seen > held && (held === 0 || seen - held >= STEP_BYTES)) await hold(seen);
+        yield chunk;
+      }
+      if (seen > held) await hold(seen);
+    }
+    return Readable.from(pass());
   }
 
   async #remove({ id, key }: { id: string; key: string }): Promise<void> {

@@ -86,10 +86,11 @@ async function receive(request: FastifyRequest, options: Options): Promise<objec
   const claims = tickets.read((request.params as { ticket: string }).ticket);
   if (!claims) throw forbidden('artifact:create', 'The address is not valid, or has expired.');
   await linkCaller.demand(request.caller, claims, 'artifact:create', claims);
-  if (Number(request.headers['content-length'] ?? 0) > maxUploadBytes)
-    throw new ApiError('PAYLOAD_TOO_LARGE', { limit_bytes: maxUploadBytes });
+  const announced = request.headers['content-length'];
+  if (Number(announced ?? 0) > maxUploadBytes) throw new ApiError('PAYLOAD_TOO_LARGE', { limit_bytes: maxUploadBytes });
   const { fileId, fileName, contentType } = claims;
-  const file = await files.receive(claims, { content: request.raw, fileName, contentType }, fileId);
+  const length = announced === undefined ? undefined : { atLeast: Number(announced), atMost: Number(announced) };
+  const file = await files.receive(claims, { content: request.raw, fileName, contentType, length }, fileId);
   return {
     file: file.id,
     file_name: file.fileName,
