@@ -238,7 +238,8 @@ export class FileService {
     };
     async function* pass(): AsyncGenerator<Buffer> {
       let seen = 0;
-      for await (const chunk of content as AsyncIterable<Buffer>) {
+      // a refusal leaves the rest of the content to whoever answers the request: destroying it would end the connection
+      for await (const chunk of content.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
         seen += chunk.length;
         // the first byte too many ends it, but not each piece is worth a statement
         if (seen > held && (held === 0 || seen - held >= STEP_BYTES)) await hold(seen);

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ApiError, forbidden } from '../core/errors.ts';
+import { finishReading } from '../core/finish-reading.ts';
 import { hasTag, rangeOf } from '../files/byte-range.ts';
 import type { Download, DownloadService } from '../files/download.service.ts';
 import { DownloadLinks } from '../files/download-links.ts';
@@ -51,6 +52,7 @@ export function addFileRoutes(server: FastifyInstance, options: Options): void {
       try {
         return reply.send(await receive(request, options));
       } catch (error) {
+        finishReading(request.raw);
         throw request.raw.readableAborted || request.raw.errored
           ? new ApiError('INVALID_REQUEST', { reason: 'aborted' }, 'The upload broke off.')
           : callerError(error);
