@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { FORM_TYPE, formOf } from '../support/form.ts';
 import { caller, type Person, register } from '../support/person.ts';
+import { waitFor } from '../support/wait.ts';
 
 /**
  * What holds of writers at once, in every way that bytes come, on two nodes:
@@ -209,3 +210,36 @@ it('uploads at once, and what frees room meanwhile, never hold more than the lim
   );
   await fc.assert(property, { numRuns: RUNS, endOnFailure: true });
 });
+
+const PAIRS = WAYS.flatMap((one) => WAYS.map((other) => [one, other] as const)).filter(
+  // two new versions of one text wait for each other anyway
+  ([one, other]) => one <= other && (one !== 'new text' || other !== 'new text'),
+);
+
+it.each(PAIRS)(
+  'two that fit alone and not together are never both taken, each after its check: %s, %s',
+  async (...ways) => {
+    const place = await newPlace();
+    const limit = (await settled(place)) + 10_000;
+    await ann.call('PUT', `${place.home}/storage`, { limit_bytes: limit });
+    // indexing writes rows of artifacts too
+    await nodes[0]!.jobsDone();
+    const blocker = await nodes[0]!.database.pool.connect();
+    try {
+      // nobody can write what is counted, so both are past their check, or wait for it
+      await blocker.query('begin; lock table place_counts in share mode');
+      const both = Promise.all(ways.map((way, node) => run(place, { way, bytes: 6_000, node }, node)));
+      await waitFor(async () => {
+        const waiting = await blocker.query(`select 1 from pg_locks where not granted
+        and database = (select oid from pg_database where datname = current_database())`);
+        expect(waiting.rowCount).toBeGreaterThanOrEqual(2);
+      });
+      await blocker.query('commit');
+      const outcomes = await both;
+      expect(outcomes.map(({ status }) => status < 300).sort(), JSON.stringify(outcomes)).toEqual([false, true]);
+    } finally {
+      blocker.release();
+    }
+    expect(await settled(place)).toBe(limit - 4_000);
+  },
+);
