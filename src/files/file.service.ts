@@ -59,7 +59,7 @@ const RESERVE = `update files set reserved_bytes = $2::bigint
   where id = $1 and state = 'receiving' and demand_storage($3, $4, $5, $6, $7) returning id`;
 /** Bytes of an upload of unknown length that arrive before they are reserved. */
 const STEP_BYTES = 1024 * 1024;
-const RECEIVED = `update files set size_bytes = $2, sha256 = $3, mime_type = $4
+const RECEIVED = `update files set size_bytes = $2, sha256 = $3, mime_type = $4, reserved_bytes = null
   where id = $1 and state = 'receiving' returning id`;
 const LET_GO = `update files set state = 'removing' where id = $1 and state = 'receiving'
   returning id, storage_key as key`;
@@ -141,7 +141,12 @@ export class FileService {
   takingOf({ id, mimeType, sizeBytes, sha256 }: ReceivedFile, path: string[]): FileTaking {
     return {
       demand: (tx) => tx.demand('files', { id, state: 'receiving' }, 'no key update', () => unknownFile(path)),
-      take: (tx) => tx.update('files', { id }, { state: 'kept', mimeType, sizeBytes: BigInt(sizeBytes), sha256 }),
+      take: (tx) =>
+        tx.update(
+          'files',
+          { id },
+          { state: 'kept', mimeType, sizeBytes: BigInt(sizeBytes), sha256, reservedBytes: null },
+        ),
     };
   }
 
