@@ -97,14 +97,14 @@ const send = (app: TestApp, url: string, bytes: number, root?: string) =>
 
 async function put(app: TestApp, { workspaceId }: Place, content: Buffer | Readable) {
   const place = `orgId: "${ann.orgId}", workspaceId: "${workspaceId}", namespaceId: "default"`;
-  const ask = caller(app, ann).ask;
+  const person = caller(app, ann);
   const create = `mutation { createUpload(${place}, input: { fileName: "a.bin" }) { file url } }`;
-  const { data } = await ask<{ createUpload: { file: string; url: string } }>(create);
+  const { data } = await person.ask<{ createUpload: { file: string; url: string } }>(create);
   const { file, url } = data.createUpload;
   const answer = await app.server.inject({ method: 'PUT', url: new URL(url).pathname, payload: content });
   if (answer.statusCode !== 200) return answer;
   const finish = `mutation { finishUpload(${place}, input: { file: "${file}", name: "a" }) { id } }`;
-  expect((await ask(finish)).errors).toBeUndefined();
+  expect((await person.ask(finish)).errors).toBeUndefined();
   return answer;
 }
 
@@ -112,18 +112,18 @@ async function put(app: TestApp, { workspaceId }: Place, content: Buffer | Reada
 async function run(place: Place, step: Step, at: number): Promise<Outcome> {
   const { way, bytes } = step;
   const app = nodes[step.node]!;
-  const { call } = caller(app, ann);
+  const person = caller(app, ann);
   const content = String.fromCharCode('b'.charCodeAt(0) + at).repeat(bytes);
   const asked = {
-    text: () => call('POST', shelf(place.home), { name: 'a', content }),
-    'new text': () => call('PUT', `${shelf(place.home)}/${place.roots.text}`, { content }),
+    text: () => person.call('POST', shelf(place.home), { name: 'a', content }),
+    'new text': () => person.call('PUT', `${shelf(place.home)}/${place.roots.text}`, { content }),
     form: () => send(app, shelf(place.home), bytes),
     'new file': () => send(app, shelf(place.home), bytes, place.roots.file),
     ticket: () => put(app, place, Buffer.alloc(bytes, 1)),
     stream: () => put(app, place, Readable.from(bytes === 0 ? [] : [Buffer.alloc(bytes, 1)])),
     free: () => {
       const id = place.spare.pop();
-      return id ? call('DELETE', `${place.home}/namespaces/${id}`) : call('GET', place.home);
+      return id ? person.call('DELETE', `${place.home}/namespaces/${id}`) : person.call('GET', place.home);
     },
   };
   const answer = await asked[way]();
@@ -236,7 +236,10 @@ it.each(PAIRS)(
       });
       await blocker.query('commit');
       const outcomes = await both;
-      expect(outcomes.map(({ status }) => status < 300).sort(), JSON.stringify(outcomes)).toEqual([false, true]);
+      expect(
+        outcomes.filter(({ status }) => status < 300),
+        JSON.stringify(outcomes),
+      ).toHaveLength(1);
     } finally {
       blocker.release();
     }
