@@ -111,8 +111,8 @@ const settings = {
   maxStorageBytesPerWorkspace: setting(
     'MAX_STORAGE_BYTES_PER_WORKSPACE',
     integer(0, MOST_STORAGE),
-    'What the artifacts of a workspace may hold, with all versions, deleted ones and uploads under way; 0 = no limit. ' +
-      'Administrators of the organization may set less for a workspace.',
+    'Bytes that the artifacts of a workspace may hold, with all versions, deleted ones and uploads under way; ' +
+      '0 = no limit. Administrators of the organization may set less for a workspace.',
     { default: String(20 * 1024 ** 3) },
   ),
   maxStorageBytesPerOrganization: setting(

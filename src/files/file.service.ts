@@ -243,7 +243,7 @@ export class FileService {
     };
     async function* pass(): AsyncGenerator<Buffer> {
       let seen = 0;
-      // a refusal leaves the rest of the content to whoever answers the request: destroying it would end the connection
+      // a refusal leaves the rest to whoever answers the request: to destroy it would end the connection
       for await (const chunk of content.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
         seen += chunk.length;
         // the first byte too many ends it, but not each piece is worth a statement

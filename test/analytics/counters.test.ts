@@ -94,7 +94,8 @@ const changes: (() => Change)[] = [
     [id('art'), ORG, pick(namespaces), pick([0, 5, 100])],
   ],
   () => [
-    `insert into files (id, org_id, workspace_id, storage_key, file_name, reserved_bytes) values ($1, $2, $3, $1, 'f', $4)`,
+    `insert into files (id, org_id, workspace_id, storage_key, file_name, reserved_bytes)
+      values ($1, $2, $3, $1, 'f', $4)`,
     [id('file'), ORG, pick(workspaces), pick([null, 0, 90])],
   ],
   () => [`update files set size_bytes = $1 where id like $2`, [pick([0, 30]), `%${pick([1, 2, 3])}`]],
@@ -167,10 +168,11 @@ const changes: (() => Change)[] = [
     [pick(['completed', 'failed']), `%${pick([1, 2, 3, 4])}`],
   ],
   () => [
-    `delete from ${pick(['threads', 'releases', 'sources', 'secrets', 'executions', 'actions', 'endpoints', 'artifacts', 'files'])}
+    `delete from ${pick(['threads', 'releases', 'sources', 'secrets', 'executions', 'actions', 'endpoints'])}
       where id like $1`,
     ['%7'],
   ],
+  () => [`delete from ${pick(['artifacts', 'files'])} where id like $1`, ['%7']],
   () => [`delete from augmentations where id = $1`, [pick(augmentations)]],
   () => [pick(RETENTION_OF_COUNTS), []],
   () => [`delete from model_entitlements where workspace_id = $1`, [pick(workspaces)]],

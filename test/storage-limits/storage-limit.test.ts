@@ -195,7 +195,8 @@ describe('what artifacts hold', () => {
     for (const answer of [first, file]) await ann.call('DELETE', `${shelfOf(ann)}/${idOf(answer)}`);
     expect(await used()).toEqual([5_510, 5_510]);
     await app.database.pool.query(
-      `update artifacts set deleted_at = deleted_at - interval '31 days' where workspace_id = $1 and deleted_at is not null`,
+      `update artifacts set deleted_at = deleted_at - interval '31 days'
+        where workspace_id = $1 and deleted_at is not null`,
       [ann.workspaceId],
     );
     await app.retention.run();
