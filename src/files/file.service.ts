@@ -213,8 +213,8 @@ export class FileService {
   }
 
   /**
-   * Writes the row of a file, with storage reserved for it: for all that it may have, if there is so much, else for what
-   * it has at least. @returns the reserved bytes; `null` if the id is in use
+   * Writes the row of a file, with storage reserved for it: for all that it may have, if there is so much, else for
+   * what it has at least. @returns the reserved bytes; `null` if the id is in use
    */
   async #insert(owner: FileOwner, values: unknown[], length: IncomingFile['length']): Promise<number | null> {
     const reserve = async (bytes: number) => {

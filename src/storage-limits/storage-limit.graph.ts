@@ -12,7 +12,8 @@ const StorageType = builder.objectRef<StorageUse>('Storage').implement({
       type: 'Int53',
       description:
         'Bytes that artifacts hold: files and texts, with all versions. Deleted and expired artifacts count until ' +
-        'they are removed for good. An upload under way counts with the length that it announced, or with what has arrived.',
+        'they are removed for good. An upload under way counts with the length that it announced, or with what has ' +
+        'arrived.',
     }),
     limitBytes: t.expose('limitBytes', {
       type: 'Int53',
