@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type GraphQLInputType, getNamedType, getNullableType, isListType, isScalarType } from 'graphql';
 import { type ClaimedDigest, claimedDigests, DigestCheck } from '../src/core/digests.ts';
 import { ApiError } from '../src/core/errors.ts';
+import { finishReading } from '../src/core/finish-reading.ts';
 import type { JsonBudget } from '../src/core/json-shape.ts';
 import { jsonTypeOf } from '../src/core/json-type.ts';
 import { budgetOfRequest, expectWithin, jsonOf } from './body-parser.ts';
@@ -115,7 +116,7 @@ export async function readForm(
     await wholeBody?.();
     form.end();
   } catch (error) {
-    finishReading(request);
+    finishReading(request.raw);
     throw refusalOf(error);
   }
 }
@@ -259,20 +260,4 @@ const BROKEN = /multipart|terminated early|malformed|boundary/i;
 function refusalOf(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof ApiError || error instanceof ValidationFailure) return error;
   return BROKEN.test(error.message) ? malformed('multipart') : error;
-}
-
-const LINGER_MS = 5_000;
-
-/**
- * Reads on after a refusal, for a while: a client that is still sending would not read the answer, and see its
- * connection reset instead.
- */
-function finishReading({ raw }: FastifyRequest): void {
-  const { socket } = raw;
-  // an injected request has no connection to end
-  if (raw.complete || raw.destroyed || !('remoteFamily' in socket)) return;
-  raw.unpipe();
-  raw.resume();
-  const cut = setTimeout(() => raw.complete || socket.destroySoon(), LINGER_MS).unref();
-  raw.once('close', () => clearTimeout(cut));
 }

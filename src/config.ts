@@ -30,6 +30,9 @@ function setting<T>(variable: string, kind: Kind<T>, description: string, detail
   return { variable, ...kind, description, ...details };
 }
 
+/** 512 TiB. */
+const MOST_STORAGE = 512 * 1024 ** 4;
+
 const inProduction = { defaultText: 'true when `NODE_ENV=production`, else false' };
 const outsideProduction = { defaultText: 'false when `NODE_ENV=production`, else true' };
 
@@ -105,6 +108,20 @@ const settings = {
   maxUploadBytes: setting('MAX_UPLOAD_BYTES', integer(1, 5 * 1024 ** 3), 'Largest file that may be uploaded.', {
     default: String(50 * 1024 * 1024),
   }),
+  maxStorageBytesPerWorkspace: setting(
+    'MAX_STORAGE_BYTES_PER_WORKSPACE',
+    integer(0, MOST_STORAGE),
+    'Bytes that the artifacts of a workspace may hold, with all versions, deleted ones and uploads under way; ' +
+      '0 = no limit. Administrators of the organization may set less for a workspace.',
+    { default: String(20 * 1024 ** 3) },
+  ),
+  maxStorageBytesPerOrganization: setting(
+    'MAX_STORAGE_BYTES_PER_ORGANIZATION',
+    integer(0, MOST_STORAGE),
+    'The same for all workspaces of an organization together. An administrator of the platform may set more or less ' +
+      'for an organization.',
+    { default: String(100 * 1024 ** 3) },
+  ),
   s3Bucket: setting('S3_BUCKET', text, 'Bucket of an S3-compatible store for files. It must exist.', {
     defaultText: 'files are kept in `DATA_DIR/files`',
   }),
@@ -322,10 +339,23 @@ const settings = {
   maxSocketsPerUser: setting(
     'MAX_SOCKETS_PER_USER',
     integer(1, 100_000),
-    'Maximum number of open WebSockets of one user on each node.',
+    'Maximum number of open WebSockets of one user on each node, with or without event streams.',
     {
       default: '50',
     },
+  ),
+  maxStreamsPerUser: setting(
+    'MAX_STREAMS_PER_USER',
+    integer(1, 100_000),
+    'Maximum number of connections of one user with event streams on each node. A WebSocket counts once, whatever ' +
+      'number of subscriptions it has; tokens count with their user.',
+    { default: '50' },
+  ),
+  maxStreamsPerWorkspace: setting(
+    'MAX_STREAMS_PER_WORKSPACE',
+    integer(1, 1_000_000),
+    'Maximum number of connections with event streams of one workspace, or of one organization itself, on each node.',
+    { default: '200' },
   ),
 
   graphqlIntrospection: setting('GRAPHQL_INTROSPECTION', flag, 'Whether clients may read the schema.', {

@@ -107,6 +107,8 @@ import { ServiceKey } from './sso/saml/service-key.ts';
 import { ServiceProvider } from './sso/saml/service-provider.ts';
 import { SingleLogout } from './sso/single-logout.ts';
 import { SsoService } from './sso/sso.service.ts';
+import { StorageLimitService } from './storage-limits/storage-limit.service.ts';
+import { StorageLimits } from './storage-limits/storage-limits.ts';
 import { ThreadService } from './threads/thread.service.ts';
 import { ToolInstanceService } from './tool-instances/tool-instance.service.ts';
 import { ToolInstanceTest } from './tool-instances/tool-instance.test-call.ts';
@@ -194,7 +196,8 @@ export function createServices(process: ProcessDeps) {
   const presence = new PresenceService(deps);
   const textExtraction = new TextExtraction();
   const artifactIndexer = new ArtifactIndexer({ sql, changes, storage, extraction: textExtraction });
-  const artifacts = new ArtifactService({ ...deps, indexing: artifactIndexer });
+  const storageLimits = new StorageLimits(config);
+  const artifacts = new ArtifactService({ ...deps, indexing: artifactIndexer, storageLimits });
   const threads = new ThreadService(deps);
   const activity = new ActivityRecorder(sql, (error, lost) =>
     onFault(error, `activity records could not be written (${lost} lost)`),
@@ -222,7 +225,7 @@ export function createServices(process: ProcessDeps) {
     activity,
   };
   const { maxUploadBytes } = config;
-  const files = new FileService({ sql, storage, maxUploadBytes });
+  const files = new FileService({ sql, storage, storageLimits, maxUploadBytes });
   const pieces = new UploadPieces({ sql, files, maxUploadBytes });
   const linkCaller = new LinkCaller({ sql, access });
   const tickets = new UploadTickets({ seal: new Seal(process.appSecret, 'upload ticket'), publicUrl });
@@ -294,7 +297,9 @@ export function createServices(process: ProcessDeps) {
     linkCaller,
     buckets: new Buckets({ sql, changes, storage }),
     presence,
+    storageLimits: new StorageLimitService({ ...deps, config }),
     events: new EventService({
+      config,
       tail,
       missed: new MissedEvents(sql),
       sql,

@@ -36,6 +36,8 @@ export interface RequestInfo {
   isRest: boolean;
   /** The GraphQL mutation that is running: they run one after the other. The records of its changes name it. */
   rootField?: string;
+  /** The WebSocket that its operation came through; the same object for all of its operations. */
+  socket?: object;
   /** The browser that sent it; `undefined` over a WebSocket. */
   browser?: Browser;
 }

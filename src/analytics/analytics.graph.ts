@@ -30,6 +30,7 @@ const ResourceCounts = builder.objectRef<ResourceCountsRow>('ResourceCounts').im
     actions: t.expose('actions', count('Actions of all apps.')),
     secrets: t.expose('secrets', count('Secrets that are not deleted.')),
     models: t.expose('models', count('Models of an organization; models that a workspace is entitled to.')),
+    artifacts: t.expose('artifacts', count('Artifacts of all namespaces that are not deleted, without old versions.')),
   }),
 });
 
@@ -57,6 +58,10 @@ export const WorkspaceAnalytics = builder.objectRef<WorkspaceAnalyticsRow>('Work
       authorize: 'inherited',
       description: 'How many resources it has.',
     }),
+    storageBytes: t.expose(
+      'storageBytes',
+      count('Bytes that its artifacts hold, with all versions, deleted ones and uploads under way.'),
+    ),
     executions: t.expose('executions', {
       type: ExecutionMetrics,
       authorize: 'inherited',
@@ -79,6 +84,10 @@ export const OrganizationAnalytics = builder.objectRef<OrganizationAnalyticsRow>
       authorize: 'inherited',
       description: 'Resources of all workspaces, and secrets and models of the organization itself.',
     }),
+    storageBytes: t.expose(
+      'storageBytes',
+      count('Bytes that artifacts hold, also in deleted workspaces until these are removed.'),
+    ),
     executions: t.expose('executions', {
       type: ExecutionMetrics,
       authorize: 'inherited',

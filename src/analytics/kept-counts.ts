@@ -2,7 +2,7 @@ import { words } from '../data/pages.ts';
 import type { Sql } from '../data/sql.ts';
 import { countersOfRuns } from './runs.ts';
 
-/** How many resources a place has (spec, Analytics shapes). */
+/** How many resources a place has (spec, Analytics shapes; artifacts are beyond). */
 export interface ResourceCounts {
   sources: number;
   augmentations: number;
@@ -13,6 +13,7 @@ export interface ResourceCounts {
   actions: number;
   secrets: number;
   models: number;
+  artifacts: number;
 }
 
 interface Counter {
@@ -52,6 +53,7 @@ export const resourcesOf = (counts: KeptCounts): ResourceCounts => ({
   actions: counts.of('actions'),
   secrets: counts.of('secrets'),
   models: counts.of('models'),
+  artifacts: counts.of('artifacts'),
 });
 
 const ALL_OF_PLACE = `select counter, sum(n)::float8 as n from place_counts
@@ -66,9 +68,13 @@ const listed = (names: string): string =>
   `(${words(names)
     .map((name) => `'${name}'`)
     .join(', ')})`;
-const RESOURCES = 'sources augmentations endpoints namespaces apps threads actions secrets';
+const RESOURCES = 'sources augmentations endpoints namespaces apps threads actions secrets artifacts';
+const STORAGE = 'storage.bytes';
 const countersOf = (placeId: string, names: string): string => `select counter, sum(n)::float8 as n from place_counts
   where org_id = k.org_id and place_id = ${placeId} and counter in ${listed(names)} group by counter`;
+
+/** What the artifacts of a place hold. */
+export const storageOf = (counts: KeptCounts): number => counts.of(STORAGE);
 
 /** Kinds of places that have numbers, and what is read of them. */
 export type CountedKind = 'organization' | 'workspace' | 'app' | 'namespace' | 'actions of workspace';
@@ -89,10 +95,11 @@ const TEXTS: Readonly<Record<CountedKind, string>> = {
         (select id from workspaces where org_id = k.org_id and deleted_at is null union all select k.org_id)
       group by counter
     union all ${countersOfRuns('k.org_id', 'k.id')}
+    union all ${countersOf('k.org_id', STORAGE)}
     union all select 'models', count(*)::float8 from logical_models where org_id = k.org_id
     union all select 'workspaces', count(*)::float8 from workspaces where org_id = k.org_id and deleted_at is null
     union all select 'users', count(*)::float8 from organization_members where org_id = k.org_id`,
-  workspace: `${countersOf('k.id', `${RESOURCES} models`)} union all ${countersOfRuns('k.org_id', 'k.id')}
+  workspace: `${countersOf('k.id', `${RESOURCES} models ${STORAGE}`)} union all ${countersOfRuns('k.org_id', 'k.id')}
     union all select 'workspaces', 1
     union all select 'users', count(*)::float8 from workspace_members where org_id = k.org_id and workspace_id = k.id`,
   app: `${countersOf('k.id', 'augmentations endpoints releases')}

@@ -1,5 +1,5 @@
 import type { AppPlace, NamespacePlace } from '../access/checked-place.ts';
-import { type KeptCounts, type ResourceCounts, resourcesOf } from './kept-counts.ts';
+import { type KeptCounts, type ResourceCounts, resourcesOf, storageOf } from './kept-counts.ts';
 import { type ExecutionMetrics, executionsOf } from './runs.ts';
 
 /** Spec, Analytics shapes. */
@@ -7,6 +7,7 @@ export interface WorkspaceAnalytics {
   orgId: string;
   workspaceId: string;
   resources: ResourceCounts;
+  storageBytes: number;
   executions: ExecutionMetrics;
   updatedAt: Date;
 }
@@ -19,6 +20,7 @@ export interface OrganizationAnalytics {
   /** Number of members. */
   users: number;
   resources: ResourceCounts;
+  storageBytes: number;
   executions: ExecutionMetrics;
   updatedAt: Date;
 }
@@ -74,7 +76,12 @@ export interface PartRow extends PlaceRow {
 }
 
 function summaryOf(counts: KeptCounts) {
-  return { resources: resourcesOf(counts), executions: executionsOf(counts), updatedAt: new Date() };
+  return {
+    resources: resourcesOf(counts),
+    storageBytes: storageOf(counts),
+    executions: executionsOf(counts),
+    updatedAt: new Date(),
+  };
 }
 
 /** The numbers of an organization, or of one of its workspaces. */

@@ -14,6 +14,7 @@ import type { Columns } from '../data/tables.ts';
 import { statement } from '../data/writes.ts';
 import type { Artifact as ArtifactRow } from '../generated/prisma/client.ts';
 import { followArtifact, sourceOfArtifact } from '../sources/promotion.ts';
+import type { StorageLimits } from '../storage-limits/storage-limits.ts';
 import { type Artifact, artifactReads, DAYS_AFTER_EXPIRY, shownArtifact } from './artifact.reads.ts';
 import {
   type Body,
@@ -56,6 +57,7 @@ interface ArtifactDeps extends ServiceDeps {
   access: Access;
   /** Absent where nothing is indexed. */
   indexing: ArtifactIndexing;
+  storageLimits: StorageLimits;
 }
 
 /** What a snapshot cannot have of its own. */
@@ -101,7 +103,7 @@ export class ArtifactService {
    * @param file what it consists of, instead of `content`
    * @param taking how the file becomes part of the artifact, in the same transaction
    * @throws RESOURCE_NOT_FOUND `thread`, or `artifact` for an unknown root; for a root also FORBIDDEN
-   * `artifact:update`, RESOURCE_CONFLICT `not_latest_version`
+   * `artifact:update`, RESOURCE_CONFLICT `not_latest_version`; RESOURCE_CONFLICT `storage_quota_exceeded`
    */
   async create(
     actor: Actor,
@@ -115,16 +117,27 @@ export class ArtifactService {
       await this.#demandUpdate(actor, place, rootArtifactId);
       return this.#update(actor, place, rootArtifactId, given, file, taking);
     }
+    return this.#deps.storageLimits.guarded(() => this.#create(actor, place, given, file, taking));
+  }
+
+  async #create(
+    actor: Actor,
+    place: Checked<NamespacePlace>,
+    given: Omit<CreateArtifact, 'rootArtifactId'>,
+    file: KeptFile | undefined,
+    taking: FileTaking | undefined,
+  ): Promise<Artifact> {
     const id = newId('artifact');
     const { orgId, workspaceId, namespaceId } = place;
     const row = { id, orgId, workspaceId, namespaceId };
-    const { changes, indexing } = this.#deps;
+    const { changes, indexing, storageLimits } = this.#deps;
     const body = bodyOf(given.content, file);
     const created = await changes.run(actor, async (tx) => {
       demandPlaces(tx, place, given.threadId);
       taking?.demand(tx);
       recordChange(tx, 'create', 'artifact', row);
       const columns = columnsOfBody(body, given);
+      storageLimits.demand(tx, place, bytesOfText(columns));
       const { mimeType } = columns;
       const written = tx.create('artifacts', {
         ...row,
@@ -155,7 +168,7 @@ export class ArtifactService {
    * Changes the given fields. Another content, or a file, is a new version.
    * @param file see {@link create}
    * @throws RESOURCE_NOT_FOUND `artifact` or `thread`; FORBIDDEN for an artifact of others; RESOURCE_CONFLICT
-   * `not_latest_version` for what only the head of a chain has
+   * `not_latest_version` for what only the head of a chain has, and `storage_quota_exceeded`
    */
   async update(
     actor: Actor,
@@ -172,7 +185,8 @@ export class ArtifactService {
   /**
    * Makes the content of an old version that of the next one. The old one stays; what is not content does not change.
    * @param id of any version
-   * @throws RESOURCE_NOT_FOUND; invalid input for a version that is not there; FORBIDDEN for an artifact of others
+   * @throws RESOURCE_NOT_FOUND; invalid input for a version that is not there; FORBIDDEN for an artifact of others;
+   * RESOURCE_CONFLICT `storage_quota_exceeded` for a text
    */
   async restoreVersion(
     actor: Actor,
@@ -182,7 +196,7 @@ export class ArtifactService {
   ): Promise<Artifact> {
     const { rootArtifactId } = await this.reads.get(unkept, place, id);
     await this.reads.own(actor, place, rootArtifactId);
-    await this.#deps.changes.run(actor, async (tx) => {
+    const work = async (tx: Tx) => {
       const head = await lockArtifact(tx, rootArtifactId);
       await tx.expectVersion({ table: 'artifacts', key: { id: rootArtifactId } });
       if (version !== head.version) {
@@ -194,7 +208,8 @@ export class ArtifactService {
         this.#change(tx, head, body, {}, columnsOfBody(body, old));
       }
       recordChange(tx, 'update', 'artifact', head, { restored_version: version });
-    });
+    };
+    await this.#deps.storageLimits.guarded(() => this.#deps.changes.run(actor, work));
     return this.single.get(unkept, place, rootArtifactId);
   }
 
@@ -266,7 +281,7 @@ export class ArtifactService {
     file: KeptFile | undefined,
     taking: FileTaking | undefined,
   ): Promise<Artifact> {
-    await this.#deps.changes.run(actor, async (tx) => {
+    const work = async (tx: Tx) => {
       demandPlaces(tx, place, input.threadId);
       const before = await lockArtifact(tx, id);
       await tx.expectVersion({ table: 'artifacts', key: { id } });
@@ -281,7 +296,8 @@ export class ArtifactService {
       if (lifetime) tx.update('artifacts', { rootArtifactId: id, isLatest: false }, lifetime);
       taking?.take(tx);
       recordChange(tx, 'update', 'artifact', before, { fields: [...Object.keys(input), ...(file ? ['file'] : [])] });
-    });
+    };
+    await this.#deps.storageLimits.guarded(() => this.#deps.changes.run(actor, work));
     return this.single.get(unkept, place, id);
   }
 
@@ -296,6 +312,8 @@ export class ArtifactService {
     const { id, orgId } = before;
     const { sizeBytes, mimeType } = columns;
     const version = before.version + 1;
+    // the version before is kept: a text comes on top of it
+    this.#deps.storageLimits.demand(tx, before, bytesOfText(columns));
     tx.write(snapshotOf(before));
     const index = isSomething(body) ? this.#deps.indexing.contentChanged(tx, { id, orgId, version, mimeType }) : {};
     tx.update('artifacts', { id }, { ...set, ...columns, ...unindexed, ...index, version });
@@ -346,6 +364,9 @@ const bodyOf = (content: string | null | undefined, file: KeptFile | undefined):
   file ? { file } : { content: content ?? null };
 
 const isSomething = (body: Body): boolean => body.file !== undefined || body.content !== null;
+
+/** The bytes that a row itself holds: those of a file are counted with the file. */
+const bytesOfText = ({ fileId, sizeBytes }: ReturnType<typeof columnsOfBody>): bigint => (fileId ? 0n : sizeBytes);
 
 /** The columns that an update sets, apart from those of the body and the lifetime. */
 const columnsOf = (input: Changes): Columns<'artifacts'> => ({

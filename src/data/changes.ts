@@ -13,7 +13,7 @@ import { OpenChange } from './open-change.ts';
 import type { EventEntry } from './outbox.ts';
 import type { Sql } from './sql.ts';
 import type { Columns, NewRow, Row, TableName } from './tables.ts';
-import { type Statement, Written } from './writes.ts';
+import { type Statement, type Write, Written } from './writes.ts';
 
 /**
  * An open change: its rows, its audit record and its events commit together or not at all. Writes are buffered as long
@@ -28,6 +28,8 @@ export interface Tx extends Asked, RowLocks {
     strength: LockStrength,
     orElse: () => Error,
   ): void;
+  /** Demands something else than a row, together with the other writes: a statement that fails if it is not so. */
+  demandThat(condition: Pick<Write, 'shape' | 'text' | 'values'>): void;
   /** Writes a new row. */
   insert<Name extends TableName>(table: Name, row: NewRow<Name>): void;
   /** Writes a new row and returns it as the database stores it. */

@@ -11,7 +11,8 @@ export type LockStrength = 'key share' | 'share' | 'no key update' | 'update';
 
 /**
  * THE order in which a change locks rows, so that waiting changes never form a cycle. Within a table, the row with the
- * lower key comes first. Advisory locks (`pg_advisory_xact_lock`) come before all rows. Statements with `skip locked`
+ * lower key comes first. Advisory locks (`pg_advisory_xact_lock`) come before all rows, but that of
+ * storage (`StorageLimits`) after all of them. Statements with `skip locked`
  * never wait and need no order.
  */
 const lockOrder = [

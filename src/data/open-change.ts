@@ -96,6 +96,12 @@ export class OpenChange implements Tx {
     this.#waiting.add(demandOf(table, where, strength, orElse));
   }
 
+  demandThat(condition: Pick<Write, 'shape' | 'text' | 'values'>): void {
+    // parts of a statement that nothing asks for would not run
+    const orElse = () => new Error(`'${condition.shape}' must fail by itself.`);
+    this.#waiting.add({ ...condition, does: 'lock', table: null, orElse });
+  }
+
   insert<Name extends TableName>(table: Name, row: NewRow<Name>): void {
     this.#waiting.add(insert(table, row));
   }

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Access } from '../access/access.ts';
 import type { Authentication } from '../access/authentication.ts';
 import type { Actor } from '../access/caller.ts';
+import type { Config } from '../config.ts';
 import { ApiError } from '../core/errors.ts';
 import { newIdWith } from '../core/ids.ts';
 import type { StreamEvent } from '../data/outbox.ts';
@@ -22,6 +23,7 @@ import { typeFilterOf } from './type-filter.ts';
 const CLOSING_MS = 500;
 
 interface EventServiceDeps {
+  config: Pick<Config, 'maxStreamsPerUser' | 'maxStreamsPerWorkspace'>;
   tail: EventTail;
   missed: MissedEvents;
   sql: Sql;
@@ -55,13 +57,14 @@ export class EventService {
   /** Streams may resume for 24 hours. */
   readonly retention = [`delete from events where timestamp < now() - interval '7 days'`];
   readonly #deps: EventServiceDeps;
-  readonly #slots = new StreamSlots();
+  readonly #slots: StreamSlots;
   readonly #watch: StreamWatch;
   readonly #audience: Audience;
   readonly #unreleased = new Set<Promise<void>>();
 
   constructor(deps: EventServiceDeps) {
     this.#deps = deps;
+    this.#slots = new StreamSlots(deps.config);
     this.#watch = new StreamWatch(deps);
     this.#audience = new Audience(deps.access, deps.sql);
   }
@@ -119,7 +122,12 @@ export class EventService {
   ): Promise<EventStream> {
     const from = positionOf(after);
     const isWanted = typeFilterOf(types);
-    const release = this.#slots.take(actor.principal.userId, place.userId ?? place.workspaceId ?? place.orgId);
+    const { principal, request } = actor;
+    const release = this.#slots.take({
+      userId: principal.userId,
+      placeId: place.userId ? null : (place.workspaceId ?? place.orgId),
+      connection: request.socket ?? request,
+    });
     const options = {
       place,
       from,

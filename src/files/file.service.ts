@@ -1,4 +1,4 @@
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import type { RequestInfo } from '../access/caller.ts';
 import type { FileTaking } from '../artifacts/artifact-content.ts';
 import type { ClaimedDigest } from '../core/digests.ts';
@@ -10,6 +10,7 @@ import type { Sql } from '../data/sql.ts';
 import { type ContentFacts, TooManyBytes } from '../platform/storage/meter.ts';
 import type { Storage } from '../platform/storage/storage.ts';
 import type { ByteRange } from '../platform/storage/store.ts';
+import { refusalOf, type StorageLimits } from '../storage-limits/storage-limits.ts';
 import { cleanFileName } from './file-name.ts';
 import { typeOfContent } from './file-type.ts';
 
@@ -30,6 +31,8 @@ export interface IncomingFile {
   contentType: string | null;
   /** What the client says of its bytes. */
   digests?: readonly ClaimedDigest[];
+  /** How many bytes it has, as far as the request tells; by default nothing is known. */
+  length?: { atLeast: number; atMost: number } | undefined;
 }
 
 /** A file whose bytes are all stored. */
@@ -52,8 +55,12 @@ export interface NewFile {
   fileName: string;
   /** What the client says that it is. */
   claimedType: string | null;
-  /** The file that these bytes are a piece of, and when both are removed unless they are used. */
+  /**
+   * The file that these bytes are a piece of, and when both are removed unless they are used. Storage is reserved for
+   * the file, not for its pieces.
+   */
   piece?: { of: string; expiresAt: Date };
+  length?: IncomingFile['length'];
 }
 
 const BATCH = 200;
@@ -62,9 +69,16 @@ const UNUSED = `state = 'receiving' and coalesce(expires_at, created_at + interv
 
 // id and key are both unique: of two inserts at once, PostgreSQL may find the conflict at either
 const INSERT = `insert into files (id, org_id, workspace_id, namespace_id, storage_key, file_name, claimed_mime_type,
-    state, created_by, part_of, expires_at)
-  values ($1, $2, $3, $4, $5, $6, $7, 'receiving', $8, $9, $10) on conflict do nothing returning id`;
-const RECEIVED = `update files set size_bytes = $2, sha256 = $3, mime_type = $4
+    state, created_by, part_of, expires_at, reserved_bytes)
+  select $1::text, $2::text, $3::text, $4::text, $5::text, $6::text, $7::text, 'receiving', $8::text, $9::text,
+    $10::timestamptz, $13::bigint
+  from demand_storage($11, $12, $13, $14, $15) on conflict do nothing returning id`;
+/** Reserves for what has arrived beyond the reservation. */
+const RESERVE = `update files set reserved_bytes = $2::bigint
+  where id = $1 and state = 'receiving' and demand_storage($3, $4, $5, $6, $7) returning id`;
+/** Bytes of an upload of unknown length that arrive before they are reserved. */
+const STEP_BYTES = 1024 * 1024;
+const RECEIVED = `update files set size_bytes = $2, sha256 = $3, mime_type = $4, reserved_bytes = null
   where id = $1 and state = 'receiving' returning id`;
 // a piece that is part of its file stays, whatever became of the answer
 const LET_GO = `update files set state = 'removing' where id = $1 and state = 'receiving' and starts_at is null
@@ -94,20 +108,23 @@ export class FileService {
   ];
   readonly #sql: Sql;
   readonly #storage: Storage;
+  readonly #storageLimits: StorageLimits;
   readonly #limitBytes: number;
   /** Files of requests that use them as well: their rows say what was received when they say that it is used. */
   readonly #inRequests = new WeakMap<RequestInfo, ReceivedFile>();
 
-  constructor(deps: { sql: Sql; storage: Storage; maxUploadBytes: number }) {
+  constructor(deps: { sql: Sql; storage: Storage; storageLimits: StorageLimits; maxUploadBytes: number }) {
     this.#sql = deps.sql;
     this.#storage = deps.storage;
+    this.#storageLimits = deps.storageLimits;
     this.#limitBytes = deps.maxUploadBytes;
   }
 
   /**
    * Stores a file while it arrives. It belongs to nothing until {@link takingOf}; unused ones are removed after hours.
    * @param id of a file that was announced; a new one otherwise
-   * @throws PAYLOAD_TOO_LARGE; RESOURCE_CONFLICT for an id that is in use; what `content` fails with. Nothing is left
+   * @throws PAYLOAD_TOO_LARGE; RESOURCE_CONFLICT for an id that is in use, and `storage_quota_exceeded`; what `content`
+   * fails with. Nothing is left
    */
   async receive(owner: FileOwner, incoming: IncomingFile, id = newFileId()): Promise<ReceivedFile> {
     return this.#receive(owner, incoming, id, async ({ sizeBytes, sha256, mimeType }) => {
@@ -144,7 +161,12 @@ export class FileService {
   takingOf({ id, mimeType, sizeBytes, sha256 }: ReceivedFile, path: string[]): FileTaking {
     return {
       demand: (tx) => tx.demand('files', { id, state: 'receiving' }, 'no key update', () => unknownFile(path)),
-      take: (tx) => tx.update('files', { id }, { state: 'kept', mimeType, sizeBytes: BigInt(sizeBytes), sha256 }),
+      take: (tx) =>
+        tx.update(
+          'files',
+          { id },
+          { state: 'kept', mimeType, sizeBytes: BigInt(sizeBytes), sha256, reservedBytes: null },
+        ),
     };
   }
 
@@ -166,18 +188,16 @@ export class FileService {
 
   /**
    * Stores bytes under a row of their own, while they arrive. All bytes of files come in here.
-   * @throws PAYLOAD_TOO_LARGE; INVALID_REQUEST `digest_mismatch`; RESOURCE_CONFLICT for an id that is in use; what
-   * `content` fails with. Nothing is left
+   * @throws PAYLOAD_TOO_LARGE; INVALID_REQUEST `digest_mismatch`; RESOURCE_CONFLICT for an id that is in use, and
+   * `storage_quota_exceeded`; what `content` fails with. Nothing is left
    */
   async store(file: NewFile, content: Readable, digests?: readonly ClaimedDigest[]): Promise<ContentFacts> {
-    const { id, owner, fileName, claimedType, piece } = file;
-    const { orgId, workspaceId, namespaceId, userId } = owner;
-    const key = keyOf(workspaceId, id);
-    const place = [id, orgId, workspaceId, namespaceId, key];
-    const values = [...place, fileName, claimedType, userId, piece?.of ?? null, piece?.expiresAt ?? null];
-    if ((await this.#sql.change(INSERT, values)).length === 0) throw uploadInUse();
+    const { id, owner, piece, length } = file;
+    const key = keyOf(owner.workspaceId, id);
+    const reserved = await this.#insert(file, key);
+    const isReserved = piece !== undefined || (length !== undefined && reserved >= length.atMost);
     try {
-      return await this.#put(key, content, digests);
+      return await this.#put(key, isReserved ? content : this.#reserving(owner, id, content, reserved), digests);
     } catch (error) {
       await this.discard(id);
       throw error;
@@ -219,8 +239,8 @@ export class FileService {
     isReceived: (file: ReceivedFile) => unknown,
   ): Promise<ReceivedFile> {
     const { fileName, claimedType } = describedFile(incoming);
-    const { content, digests } = incoming;
-    const facts = await this.store({ id, owner, fileName, claimedType }, content, digests);
+    const { content, digests, length } = incoming;
+    const facts = await this.store({ id, owner, fileName, claimedType, length }, content, digests);
     try {
       const mimeType = await typeOfContent(facts, fileName, claimedType);
       const file = { id, fileName, mimeType, sizeBytes: facts.sizeBytes, sha256: facts.sha256 };
@@ -230,6 +250,61 @@ export class FileService {
       await this.discard(id);
       throw error;
     }
+  }
+
+  /**
+   * Writes the row of a file, with storage reserved for it: for all that it may have, if there is so much, else for
+   * what it has at least. @returns the reserved bytes
+   */
+  async #insert({ id, owner, fileName, claimedType, piece, length }: NewFile, key: string): Promise<number> {
+    const { orgId, workspaceId, namespaceId, userId } = owner;
+    const place = [id, orgId, workspaceId, namespaceId, key];
+    const values = [...place, fileName, claimedType, userId, piece?.of ?? null, piece?.expiresAt ?? null];
+    const reserve = async (bytes: number) => {
+      const all = [...values, ...this.#storageLimits.parametersOf(owner, bytes)];
+      if ((await this.#sql.change(INSERT, all)).length === 0) throw uploadInUse();
+      return bytes;
+    };
+    const { atLeast, atMost } = length ?? { atLeast: 0, atMost: 0 };
+    return this.#storageLimits.guarded(async () => {
+      try {
+        return await reserve(Math.min(atMost, this.#limitBytes));
+      } catch (error) {
+        if (atLeast === atMost || !refusalOf(error)) throw error;
+        return reserve(Math.min(atLeast, this.#limitBytes));
+      }
+    });
+  }
+
+  /**
+   * Reserves storage for a file that has more bytes than were reserved before.
+   * @throws RESOURCE_CONFLICT `storage_quota_exceeded`
+   */
+  async reserve(owner: FileOwner, id: string, { held, bytes }: { held: number; bytes: number }): Promise<void> {
+    const limits = this.#storageLimits;
+    const values = [id, bytes, ...limits.parametersOf(owner, bytes - held)];
+    await limits.guarded(() => this.#sql.change(RESERVE, values));
+  }
+
+  /** The same content, with storage reserved while it arrives. It fails with the refusal. */
+  #reserving(owner: FileOwner, id: string, content: Readable, reserved: number): Readable {
+    let held = reserved;
+    const hold = async (bytes: number) => {
+      await this.reserve(owner, id, { held, bytes });
+      held = bytes;
+    };
+    async function* pass(): AsyncGenerator<Buffer> {
+      let seen = 0;
+      // a refusal leaves the rest to whoever answers the request: to destroy it would end the connection
+      for await (const chunk of content.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+        seen += chunk.length;
+        // the first byte too many ends it, but not each piece is worth a statement
+        if (seen > held && (held === 0 || seen - held >= STEP_BYTES)) await hold(seen);
+        yield chunk;
+      }
+      if (seen > held) await hold(seen);
+    }
+    return Readable.from(pass());
   }
 
   async #remove({ id, key }: { id: string; key: string }): Promise<void> {

@@ -45,6 +45,18 @@ interface UploadRow extends Progress, FileOwner {
   isReceived: boolean;
 }
 
+/** How far a file is when a request goes on with it, and how much storage is reserved for it. */
+interface Begun extends Progress {
+  reservedBytes: number;
+}
+
+/** A request that goes on with a file. */
+interface Writing {
+  announced: AnnouncedFile;
+  writer: string;
+  reservedBytes: number;
+}
+
 /** A piece that is stored, and counts once it is committed. */
 interface Piece {
   id: string;
@@ -70,7 +82,7 @@ const BEGIN = `insert into files (id, org_id, workspace_id, namespace_id, storag
     declared_bytes = coalesce(files.declared_bytes, excluded.declared_bytes)
   where files.state = 'receiving' and files.size_bytes is null and files.received_bytes is not null
   returning received_bytes::float8 as "receivedBytes", declared_bytes::float8 as "declaredBytes",
-    (select count(*)::int from files p where p.part_of = files.id) as pieces`;
+    coalesce(reserved_bytes, 0)::float8 as "reservedBytes", (select count(*)::int from files p where p.part_of = files.id) as pieces`;
 const COMMIT = `with moved as (update files set received_bytes = received_bytes + $4
     where id = $1 and writer = $2 and received_bytes = $3 and state = 'receiving' and size_bytes is null returning id)
   update files p set starts_at = v.starts_at, size_bytes = v.size_bytes, sha256 = v.sha256
@@ -89,7 +101,7 @@ const COMPLETE = `with upload as (select id from files
     whole as (delete from files where id = $2 and part_of = $1 and state = 'receiving'
       and exists (select 1 from upload) returning storage_key),
     pieces as (update files set state = 'removing' where part_of = $1 and id <> $2 and exists (select 1 from whole))
-  update files f set storage_key = w.storage_key, size_bytes = $3, sha256 = $4, mime_type = $5
+  update files f set storage_key = w.storage_key, size_bytes = $3, sha256 = $4, mime_type = $5, reserved_bytes = null
   from upload u, whole w where f.id = u.id returning f.id`;
 // no bytes are stored under its own row before it is complete
 const ABANDON = `with upload as (delete from files where id = $1 and state = 'receiving' and size_bytes is null)
@@ -120,7 +132,8 @@ export class UploadPieces {
   /**
    * Adds the bytes of a request to a file. If the client breaks off, those that have arrived count, unless it has said
    * what their digest is. The last ones complete the file.
-   * @throws RESOURCE_CONFLICT `offset_mismatch`, `upload_in_use`, `limit_reached`; PAYLOAD_TOO_LARGE; INVALID_REQUEST
+   * @throws RESOURCE_CONFLICT `offset_mismatch`, `upload_in_use`, `limit_reached`, `storage_quota_exceeded`;
+   * PAYLOAD_TOO_LARGE; INVALID_REQUEST
    * `digest_mismatch`, after which nothing of these bytes counts, or nothing of the file if its own digest is wrong;
    * `upload_length`; `aborted`
    */
@@ -130,11 +143,11 @@ export class UploadPieces {
     const before = await this.progressOf(fileId);
     if (before.receivedBytes !== offset) throw offsetMismatch(before.receivedBytes);
     const writer = randomBytes(12).toString('hex');
-    const { declaredBytes } = await this.#begin(announced, continuation, writer);
+    const { declaredBytes, reservedBytes } = await this.#begin(announced, continuation, writer);
     const check = DigestCheck.of(digests);
     const bytes = new BodyBytes(continuation.body, check);
     const limitBytes = declaredBytes ?? this.#maxBytes;
-    const pieces = await this.#store({ announced, offset, writer, limitBytes }, bytes, check);
+    const pieces = await this.#store({ announced, offset, writer, limitBytes, reservedBytes }, bytes, check);
     if (bytes.isBroken) throw new ApiError('INVALID_REQUEST', { reason: 'aborted' }, 'The upload broke off.');
     const receivedBytes = offset + pieces.reduce((sum, { facts }) => sum + facts.sizeBytes, 0);
     if (receivedBytes === declaredBytes) {
@@ -181,13 +194,13 @@ export class UploadPieces {
     return row !== undefined;
   }
 
-  async #begin(announced: AnnouncedFile, { offset, declaredBytes }: Continuation, writer: string): Promise<Progress> {
+  async #begin(announced: AnnouncedFile, { offset, declaredBytes }: Continuation, writer: string): Promise<Begun> {
     const { fileId, orgId, workspaceId, namespaceId, userId, sha256, expiresAt } = announced;
     const { fileName, claimedType } = describedFile(announced);
     // its own until it is complete; no bytes are stored there
     const key = `${workspaceId.toLowerCase()}/${fileId}_${writer}`;
     const place = [fileId, orgId, workspaceId, namespaceId, key, fileName, claimedType, userId];
-    const [begun] = await this.#sql.change<Progress & { pieces: number }>(BEGIN, [
+    const [begun] = await this.#sql.change<Begun & { pieces: number }>(BEGIN, [
       ...place,
       new Date(expiresAt.getTime() + UNUSED_MS),
       sha256,
@@ -203,11 +216,14 @@ export class UploadPieces {
         { reason: 'limit_reached', limit: MAX_PIECES },
         `A file arrives in at most ${MAX_PIECES} pieces. Begin again with larger ones.`,
       );
-    return begun;
+    const held = begun.reservedBytes;
+    const bytes = Math.max(held, begun.declaredBytes ?? 0);
+    if (bytes > held) await this.#files.reserve(announced, fileId, { held, bytes });
+    return { ...begun, reservedBytes: bytes };
   }
 
   async #store(
-    to: { announced: AnnouncedFile; offset: number; writer: string; limitBytes: number },
+    to: Writing & { offset: number; limitBytes: number },
     bytes: BodyBytes,
     check: DigestCheck | null,
   ): Promise<Piece[]> {
@@ -247,21 +263,27 @@ export class UploadPieces {
   }
 
   /** Makes pieces part of the file. @throws RESOURCE_CONFLICT `upload_in_use` if another request has begun since */
-  async #commit({ announced, writer }: { announced: AnnouncedFile; writer: string }, pieces: Piece[]): Promise<void> {
+  async #commit(to: Writing, pieces: Piece[]): Promise<void> {
+    const { announced, writer } = to;
     const [first] = pieces;
     if (!first) return;
     const sizes = pieces.map(({ facts }) => facts.sizeBytes);
+    const size = sizes.reduce((sum, one) => sum + one, 0);
     const values = [
       announced.fileId,
       writer,
       first.startsAt,
-      sizes.reduce((sum, size) => sum + size, 0),
+      size,
       pieces.map(({ id }) => id),
       pieces.map(({ startsAt }) => startsAt),
       sizes,
       pieces.map(({ facts }) => facts.sha256),
     ];
+    const [held, bytes] = [to.reservedBytes, first.startsAt + size];
     try {
+      // of a file whose length nobody has said, nothing is reserved before
+      if (bytes > held) await this.#files.reserve(announced, announced.fileId, { held, bytes });
+      to.reservedBytes = Math.max(held, bytes);
       if ((await this.#sql.change(COMMIT, values)).length === pieces.length) return;
     } catch (error) {
       for (const { id } of pieces) await this.#files.discardPiece(announced, id);

@@ -37,6 +37,7 @@ import '../recipes/recipe.graph.ts';
 import '../releases/release.graph.ts';
 import '../secrets/secret.graph.ts';
 import '../sources/source.graph.ts';
+import '../storage-limits/storage-limit.graph.ts';
 import '../threads/thread.graph.ts';
 import '../sso/single-logout.graph.ts';
 import '../sso/sso.graph.ts';

@@ -90,13 +90,14 @@ async function receive(request: FastifyRequest, options: Options): Promise<objec
   const { files, maxUploadBytes } = options;
   const { headers } = request;
   const claims = await uploadClaims(request, options);
-  if (Number(headers['content-length'] ?? 0) > maxUploadBytes)
-    throw new ApiError('PAYLOAD_TOO_LARGE', { limit_bytes: maxUploadBytes });
+  const announced = headers['content-length'];
+  if (Number(announced ?? 0) > maxUploadBytes) throw new ApiError('PAYLOAD_TOO_LARGE', { limit_bytes: maxUploadBytes });
   if (headers['content-range'] !== undefined)
     throw new ApiError('INVALID_REQUEST', { reason: 'content_range' }, 'A PUT takes a whole file. PATCH takes pieces.');
   const { fileId, fileName, contentType, sha256 } = claims;
   const digests = [...claimedDigests(headers), ...(sha256 ? [sha256Claim(sha256, 'sha256')] : [])];
-  const file = await files.receive(claims, { content: request.raw, fileName, contentType, digests }, fileId);
+  const length = announced === undefined ? undefined : { atLeast: Number(announced), atMost: Number(announced) };
+  const file = await files.receive(claims, { content: request.raw, fileName, contentType, digests, length }, fileId);
   return {
     file: file.id,
     file_name: file.fileName,

@@ -20,6 +20,16 @@ export interface FormFiles {
   contextOf(request: FastifyRequest): Context | undefined;
 }
 
+/** What the other parts of a form, and what separates them, take at most. */
+const OTHER_PARTS_BYTES = 2 * 1024 * 1024;
+
+/** How long the file of a form may be, as the length of the form tells. */
+function lengthOf({ headers }: FastifyRequest): { atLeast: number; atMost: number } | undefined {
+  const whole = headers['content-length'];
+  if (whole === undefined) return undefined;
+  return { atLeast: Math.max(0, Number(whole) - OTHER_PARTS_BYTES), atMost: Number(whole) };
+}
+
 /**
  * The files of forms belong to the namespace that the path names. Before the first byte is stored, the caller must pass
  * the authorization of the operation's root field there.
@@ -45,7 +55,7 @@ export function formFiles(schema: GraphQLSchema, services: Services, maxBytes: n
         throw callerError(error);
       });
       const owner = { orgId, workspaceId, namespaceId, userId: context.actor.principal.userId };
-      return services.files.receiveFor(caller.request, owner, file);
+      return services.files.receiveFor(caller.request, owner, { ...file, length: lengthOf(request) });
     },
     async discard(request, id) {
       try {

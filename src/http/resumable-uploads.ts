@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Config } from '../config.ts';
 import { claimedDigests } from '../core/digests.ts';
 import { ApiError, forbidden } from '../core/errors.ts';
+import { finishReading } from '../core/finish-reading.ts';
 import type { LinkCaller } from '../files/link-caller.ts';
 import type { Progress, UploadPieces } from '../files/upload-pieces.ts';
 import { type UploadClaims, UploadTickets } from '../files/upload-tickets.ts';
@@ -85,11 +86,16 @@ export async function uploadClaims(
   return claims;
 }
 
-/** The error of an upload as its client gets it: a client that breaks off is no fault of the service. */
-export const uploadError = ({ raw }: FastifyRequest, error: unknown): unknown =>
-  raw.readableAborted || raw.errored
+/**
+ * The error of an upload as its client gets it: a client that breaks off is no fault of the service, and one that is
+ * still sending gets the answer.
+ */
+export function uploadError({ raw }: FastifyRequest, error: unknown): unknown {
+  finishReading(raw);
+  return raw.readableAborted || raw.errored
     ? new ApiError('INVALID_REQUEST', { reason: 'aborted' }, 'The upload broke off.')
     : callerError(error);
+}
 
 /** A client that says no version gets ours. */
 function checkVersion({ headers }: FastifyRequest, reply: FastifyReply): void {

@@ -211,6 +211,7 @@ test('an organization is its live workspaces, its own secrets and models, and it
     workspaces: 2,
     users: 3,
     resources: { ...nothing, namespaces: 2, apps: 1, augmentations: 1, secrets: 1 },
+    storage_bytes: 0,
     executions,
     updated_at: aTime,
   };

@@ -88,6 +88,31 @@ const changes: (() => Change)[] = [
       values ($1, $2, $3, $1, $4, 'rk_1', '')`,
     [id('sec'), ORG, pick([...workspaces, null]), pick(['token', 'api_key', `% $1 'it'`, id('rare')])],
   ],
+  // heads and an old version of each, of texts and of files
+  () => [
+    `with head as (insert into artifacts (id, org_id, workspace_id, namespace_id, name, artifact_type, root_artifact_id,
+          version, size_bytes)
+        select $1, $2, n.workspace_id, n.id, 'a', 'text', $1, 2, $4 from namespaces n where n.id = $3 returning *)
+      insert into artifacts (id, org_id, workspace_id, namespace_id, name, artifact_type, root_artifact_id, is_latest,
+          replaced_by_version, size_bytes)
+        select $1 || '-1', org_id, workspace_id, namespace_id, 'a', 'text', id, false, 2, 7 from head`,
+    [id('art'), ORG, pick(namespaces), pick([0, 5, 100])],
+  ],
+  () => [
+    `insert into files (id, org_id, workspace_id, storage_key, file_name, reserved_bytes)
+      values ($1, $2, $3, $1, 'f', $4)`,
+    [id('file'), ORG, pick(workspaces), pick([null, 0, 90])],
+  ],
+  () => [`update files set size_bytes = $1 where id like $2`, [pick([0, 30]), `%${pick([1, 2, 3])}`]],
+  () => [
+    `update artifacts set size_bytes = $1, deleted_at = $2 where id like $3 and is_latest`,
+    [pick([1, 50]), pick([null, new Date()]), `%${pick([1, 2, 3])}`],
+  ],
+  () => [
+    `update artifacts set file_id = (select id from files order by id desc limit 1) where id = (select max(id)
+      from artifacts where is_latest) and not exists (select 1 from artifacts where file_id is not null)`,
+    [],
+  ],
   // deleted, disabled, restored
   () => [
     `update secrets set status = $1 where id like $2`,
@@ -160,6 +185,7 @@ const changes: (() => Change)[] = [
       where id like $1`,
     ['%7'],
   ],
+  () => [`delete from ${pick(['artifacts', 'files'])} where id like $1`, ['%7']],
   () => [`delete from augmentations where id = $1`, [pick(augmentations)]],
   () => [pick(RETENTION_OF_COUNTS), []],
   () => [`delete from model_entitlements where workspace_id = $1`, [pick(workspaces)]],
@@ -238,6 +264,12 @@ async function counted(): Promise<Record<string, number>> {
     add(places, 'sources.tokens', row.token_count as number);
     add(places, 'sources.bytes', row.bytes as number);
   }
+  for (const row of await rowsOf('select *, size_bytes::float8 as bytes from artifacts')) {
+    if (row.is_latest && row.deleted_at === null) add([row.workspace_id], 'artifacts');
+    if (row.file_id === null) add([row.workspace_id, row.org_id], 'storage.bytes', row.bytes as number);
+  }
+  for (const row of await rowsOf('select *, coalesce(size_bytes, reserved_bytes, 0)::float8 as bytes from files'))
+    add([row.workspace_id, row.org_id], 'storage.bytes', row.bytes as number);
   for (const { org_id, workspace_id, status, secret_type } of await rowsOf('select * from secrets')) {
     const places = [workspace_id ?? org_id];
     if (status === 'deleted') continue;
@@ -333,6 +365,7 @@ async function expectAnalytics(): Promise<void> {
       naive[name] = `select count(*) from ${name} where ${there}`;
     naive.secrets = `select count(*) from secrets where status <> 'deleted'
       and (${there}${workspaceId ? '' : ' or workspace_id is null'})`;
+    naive.artifacts = `select count(*) from artifacts where is_latest and deleted_at is null and ${there}`;
     naive.models = workspaceId
       ? `select count(*) from model_entitlements where ${there}`
       : 'select count(*) from logical_models';
@@ -412,6 +445,8 @@ test('every counter is what a naive count says, whoever wrote, rolled back, dele
   expect(seen.changed).toBeGreaterThan(WRITERS * ROUNDS);
   const before = byPlace(await rowsOf(SUMMED));
   await pool.query('delete from organizations');
+  // these outlive it until their bytes are gone
+  await pool.query('delete from files');
   expect(await kept()).toEqual({});
   expect(byPlace(await rowsOf(SUMMED))).toEqual(before);
 });
@@ -454,6 +489,8 @@ test('a counter by a text goes with its last row; others, and one that another t
     'secrets.type there 1 1',
   ]);
   await pool.query('delete from organizations');
+  // these outlive it until their bytes are gone
+  await pool.query('delete from files');
   await pool.query('delete from place_counts');
 });
 

@@ -9,7 +9,7 @@ import { newIdpKey } from '../sso/saml-idp.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { judgeOf, within } from '../support/documented.ts';
 import { operations, routeOf } from '../support/operations.ts';
-import { register, signIn } from '../support/person.ts';
+import { platformAdmin, register, signIn } from '../support/person.ts';
 import { expectOk, injectable, partsOf } from '../support/requests.ts';
 import { createWorld, type World } from '../support/world.ts';
 
@@ -22,6 +22,7 @@ let world: World;
 beforeAll(async () => {
   app = await startTestApp();
   world = await createWorld(app);
+  callers.UpdateOrganizationStorage = (await platformAdmin(app)).accessToken;
 });
 afterAll(() => app.close());
 

@@ -43,6 +43,7 @@ function node(faults: unknown[]) {
   const sql = new Sql(pool);
   const tail = new EventTail(sql, 5, (error) => faults.push(error));
   const service = new EventService({
+    config: { maxStreamsPerUser: 50, maxStreamsPerWorkspace: 200 },
     tail,
     missed: new MissedEvents(sql),
     sql,
@@ -70,7 +71,7 @@ async function reconnectingReader(
   start: string,
   last: () => string,
 ): Promise<string[]> {
-  const actor = { principal: { userId, token: null } } as never;
+  const actor = { principal: { userId, token: null }, request: {} } as never;
   const seen: string[] = [];
   let cursor = start;
   while (seen.at(-1) !== last()) {
@@ -165,7 +166,7 @@ test('a reader that is ahead of the node it comes back to sees nothing again', a
   const waiting = staying.next();
   await insert('evt_ahead_0');
   await looking(waiting);
-  const actor = { principal: { userId: 'usr_ahead', token: null } } as never;
+  const actor = { principal: { userId: 'usr_ahead', token: null }, request: {} } as never;
   const stream = (await ahead.service.subscribe(actor, PLACE, {}))[Symbol.asyncIterator]();
   const next = stream.next();
   await insert('evt_ahead_1');
@@ -174,6 +175,7 @@ test('a reader that is ahead of the node it comes back to sees nothing again', a
   await stream.return?.();
   const sql = new Sql(pool);
   const service = new EventService({
+    config: { maxStreamsPerUser: 50, maxStreamsPerWorkspace: 200 },
     tail: slow,
     missed: new MissedEvents(sql),
     sql,
@@ -200,7 +202,7 @@ test('a reader that is ahead of the node it comes back to sees nothing again', a
 
 test('missed events are read as fast as the reader takes them; a reader that falls behind gets a notice', async () => {
   const { tail, service } = node([]);
-  const actor = { principal: { userId: 'usr_slow', token: null } } as never;
+  const actor = { principal: { userId: 'usr_slow', token: null }, request: {} } as never;
   const stream = (await service.subscribe(actor, PLACE, {}))[Symbol.asyncIterator]();
   const first = stream.next();
   await insert('evt_slow');

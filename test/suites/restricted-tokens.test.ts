@@ -56,11 +56,12 @@ const unseen = ['Query.identityProviders'];
 /** Numbers of a place: a token that is restricted to a part of it, or to another, must not learn those of the whole. */
 const numbers = words(
   'organizationAnalytics workspaceAnalytics appAnalytics namespaceAnalytics resourceCounts executionMetrics',
-  'hourlyExecutions dailyExecutions actionAnalytics secretAnalytics sourceAnalytics series',
+  'hourlyExecutions dailyExecutions actionAnalytics secretAnalytics sourceAnalytics series organizationStorage',
+  'workspaceStorage',
 ).map((name) => `Query.${name}`);
 
 /** Of the organization: a token that is restricted to a workspace gets only what is asked for of that. */
-const ofAll = ['Query.organizationAnalytics', 'Query.series'];
+const ofAll = ['Query.organizationAnalytics', 'Query.organizationStorage', 'Query.series'];
 
 /** Of which kind the numbers are that a token restricted to one place gets, beside those of its workspace. */
 const ownNumbers: Partial<Record<Restricted, string>> = {

@@ -156,7 +156,10 @@ const freeForOneself = [
 ];
 
 /** Routes about a whole organization, of a permission that lower roles have in a workspace (defaults §13). */
-const ofOrganization: Readonly<Record<string, string>> = { 'GET /v1/orgs/{org_id}/analytics': '- - - x x' };
+const ofOrganization: Readonly<Record<string, string>> = {
+  'GET /v1/orgs/{org_id}/analytics': '- - - x x',
+  'GET /v1/orgs/{org_id}/storage': '- - - x x',
+};
 
 /**
  * Routes that ask for no permission: public, or about the caller alone. A new one is added here on purpose, or not at
@@ -186,6 +189,7 @@ const withoutPermission = [
   'POST /v1/orgs',
   'POST /v1/orgs/{org_id}/api-tokens/refresh',
   'PUT /v1/notifications/preferences', // of the account itself: tokens are refused
+  'PUT /v1/orgs/{org_id}/storage', // of administrators of the platform
 ];
 
 let app: TestApp;

@@ -81,6 +81,12 @@ function wrongTypes(type: GraphQLInputType): Bad[] {
           /^(Input should be less than or equal to|Unable to parse)/,
         ),
       ];
+    case 'Int53':
+      return [
+        bad('a text for a number', 'five', /^int_parsing$/, /^Input should be a valid integer, unable to parse/),
+        bad('a fraction', 1.5, /^int_from_float$/, /^Input should be a valid integer/),
+        bad('a list for a number', [1], /^int_type$/, /^Input should be a valid integer$/),
+      ];
     case 'Float':
       return [bad('a text for a number', 'five', /^float_parsing$/, /^Input should be a valid number/)];
     case 'Boolean':

@@ -20,6 +20,8 @@ import { createWorld, findKey, type World } from '../support/world.ts';
 
 /** Mutations without `expectedVersion`, and why. A new one is added here on purpose, or not at all. */
 const withoutVersion: Record<string, string> = {
+  updateWorkspaceStorage: 'sets one number, which has no version of its own',
+  updateOrganizationStorage: 'the same',
   acceptInvitation: 'whoever is invited cannot read the invitation',
   addOrganizationMember: 'makes something',
   addWorkspaceMember: 'makes something',
@@ -267,6 +269,8 @@ test('PUT, PATCH and DELETE all take If-Match, but for what never changes and ha
   const without = operations.filter(({ method, takesIfMatch }) => /PUT|PATCH|DELETE/.test(method) && !takesIfMatch);
   expect(without.map(({ rootField }) => rootField)).toEqual([
     'unrelateEntities',
+    'updateWorkspaceStorage',
+    'updateOrganizationStorage',
     'updateNotificationPreferences',
     'archiveNotification',
   ]);

@@ -85,6 +85,14 @@ export async function prove(app: TestApp, people: readonly Pick<Account, 'userId
   app.services.authentication.sessionsChanged(); // what a node knows of callers is some moments old
 }
 
+/** An account that administers the platform. */
+export async function platformAdmin(app: TestApp): Promise<Person> {
+  const person = await register(app, { name: 'platform' });
+  await app.database.pool.query('update users set is_platform_admin = true where id = $1', [person.userId]);
+  app.services.authentication.sessionsChanged(); // as above
+  return person;
+}
+
 /** Signs in. */
 export async function signIn(
   app: TestApp,

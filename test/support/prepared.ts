@@ -4,7 +4,7 @@ import { newIdpKey } from '../sso/saml-idp.ts';
 import type { TestApp } from './app.ts';
 import { startOAuthServer } from './oauth-server.ts';
 import { operationAt } from './operations.ts';
-import { register, signIn } from './person.ts';
+import { platformAdmin, register, signIn } from './person.ts';
 import { expectOk, type Parts } from './requests.ts';
 import { makeMarkedInstance } from './tool-instance.ts';
 import { findKey, makeOne, type World } from './world.ts';
@@ -57,6 +57,7 @@ export const prepared: Record<string, Prepare> = {
     asUser(parts, (await signIn(app, member)).accessToken),
   'POST /v1/auth/sso/logout': async (app, { accounts: { member } }, parts) =>
     asUser(parts, (await signIn(app, member)).accessToken),
+  'PUT /v1/orgs/{org_id}/storage': async (app, _world, parts) => asUser(parts, (await platformAdmin(app)).accessToken),
   'POST /v1/auth/switch-org': async (app, { marker, accounts: { admin } }, parts) => {
     const headers = { authorization: `Bearer ${admin.accessToken}` };
     const made = await expectOk(app, {

@@ -84,14 +84,15 @@ export function socketHandler({
     onConnect: async ({ connectionParams, extra }) => {
       const upgrade = extra.request.caller;
       const given = connectionParams?.authorization ?? connectionParams?.Authorization;
-      const caller: Caller = { ...upgrade, request: { ...upgrade.request, method: SOCKET_METHOD } };
+      const { socket } = extra;
+      const caller: Caller = { ...upgrade, request: { ...upgrade.request, method: SOCKET_METHOD, socket } };
       if (typeof given === 'string') {
         caller.principal = null;
         const bucket = await admission.identify(caller, given);
         if (bucket && !bucket.allowed) return refuse(extra, 'Too many requests');
       }
       // the socket may be gone by now, and would never return its slot
-      if (!caller.principal || extra.socket.readyState !== extra.socket.OPEN) return false;
+      if (!caller.principal || socket.readyState !== socket.OPEN) return false;
       extra.leave?.();
       const leave = slots.ofUser(caller.principal.userId);
       if (!leave) return refuse(extra, 'Too many sockets of this user are open');

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect } from 'vitest';
 import type { TestApp } from '../app.ts';
-import { addToWorkspace, caller, createUser, type Person, register, signIn } from '../person.ts';
+import { addToWorkspace, caller, createUser, type Person, platformAdmin, register, signIn } from '../person.ts';
 import { expectOk } from '../requests.ts';
 import { issueToken } from '../tokens.ts';
 import type { InputCase, Lab } from './input-case.ts';
@@ -104,6 +104,9 @@ const newTokenCase: InputCase = {
 
 /** Accounts, members, invitations and API tokens. */
 export const accountCases: Readonly<Record<string, InputCase>> = {
+  updateOrganizationStorage: {
+    prepare: async ({ app }) => ({ given: {}, token: (await platformAdmin(app)).accessToken }),
+  },
   acceptInvitation: {
     prepare: async (lab) => {
       const { person, token } = await invited(lab);
