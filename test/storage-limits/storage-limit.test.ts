@@ -182,6 +182,84 @@ describe('bytes beyond the limit of a workspace', () => {
   });
 });
 
+describe('an upload in pieces', () => {
+  interface Announced {
+    file: string;
+    url: string;
+  }
+  const announce = async (person: Person, input: object = {}): Promise<Announced> =>
+    (
+      await person.call<Announced>('POST', `${person.home}/namespaces/default/uploads`, {
+        file_name: 'a.bin',
+        ...input,
+      })
+    ).body;
+  const piece = async ({ url }: Announced, offset: number, bytes: number, headers: object = {}): Promise<Answer> => {
+    const answer = await app.server.inject({
+      method: 'PATCH',
+      url: new URL(url).pathname,
+      headers: { 'content-type': 'application/offset+octet-stream', 'upload-offset': String(offset), ...headers },
+      payload: Buffer.alloc(bytes, 1),
+    });
+    return { status: answer.statusCode, body: answer.body === '' ? {} : answer.json() };
+  };
+  const used = async (person: Person) => (await storageOf(person)).used_bytes;
+
+  it('reserves what it announces, once, and holds no more when it is complete', async () => {
+    const ann = await register(app, { name: 'ann' });
+    const upload = await announce(ann, { size_bytes: 6_000 });
+    expect(await used(ann)).toBe(0);
+    expect((await piece(upload, 0, 2_000)).status).toBe(204);
+    expect(await used(ann)).toBe(6_000);
+    expect(await create(ann, 5_000)).toEqual(refused('workspace', ann.workspaceId, 6_000, PER_WORKSPACE, 5_000));
+    expect((await piece(upload, 2_000, 4_000)).status).toBe(204);
+    const done = await ann.call('POST', `${ann.home}/namespaces/default/uploads/finish`, {
+      file: upload.file,
+      name: 'Whole',
+    });
+    expect([done.status, await used(ann)]).toEqual([201, 6_000]);
+    await app.services.files.removeMarked();
+    expect([await used(ann), await stored(ann)]).toEqual([6_000, 1]);
+  });
+
+  it('is refused before its first byte counts if it does not fit, and goes on once there is room', async () => {
+    const ann = await register(app, { name: 'ann' });
+    const big = await create(ann, 5_000);
+    const upload = await announce(ann, { size_bytes: 6_000 });
+    expect(await piece(upload, 0, 1_000)).toEqual(refused('workspace', ann.workspaceId, 5_000, PER_WORKSPACE, 6_000));
+    expect([await used(ann), await stored(ann)]).toEqual([5_000, 0]);
+    await app.database.pool.query('delete from artifacts where id = $1', [idOf(big)]);
+    expect((await piece(upload, 0, 1_000)).status).toBe(204);
+    expect(await used(ann)).toBe(6_000);
+  });
+
+  it('of a length that nobody has said reserves what arrives, and keeps what fitted', async () => {
+    const ann = await register(app, { name: 'ann' });
+    const upload = await announce(ann);
+    expect((await piece(upload, 0, 7_000)).status).toBe(204);
+    expect(await used(ann)).toBe(7_000);
+    expect(await piece(upload, 7_000, 4_000)).toEqual(
+      refused('workspace', ann.workspaceId, 7_000, PER_WORKSPACE, 4_000),
+    );
+    await app.services.files.removeMarked();
+    expect([await used(ann), await stored(ann)]).toEqual([7_000, 1]);
+    expect((await piece(upload, 7_000, 3_000, { 'upload-length': '10000' })).status).toBe(204);
+    expect(await used(ann)).toBe(10_000);
+  });
+
+  it('and a version that is restored share the limit: a text counts again, a file does not', async () => {
+    const ann = await register(app, { name: 'ann' });
+    const made = await create(ann, 4_000);
+    expect((await ann.call('PUT', `${shelfOf(ann)}/${idOf(made)}`, { content: text(3_000) })).status).toBe(200);
+    const restore = (artifact: Answer, version: number) =>
+      ann.call('POST', `${shelfOf(ann)}/${idOf(artifact)}/restore-version`, { version });
+    expect(await restore(made, 1)).toEqual(refused('workspace', ann.workspaceId, 7_000, PER_WORKSPACE, 4_000));
+    const file = await upload(ann, 2_000);
+    expect((await upload(ann, 500, [['root_artifact_id', idOf(file)]])).status).toBe(201);
+    expect([(await restore(file, 1)).status, await used(ann)]).toEqual([200, 9_500]);
+  });
+});
+
 describe('what artifacts hold', () => {
   it('has old versions, what is deleted until it is removed, and uploads that nobody has used', async () => {
     const ann = await register(app, { name: 'ann' });
