@@ -217,8 +217,8 @@ export class ArtifactService {
    * Deletes a version; the head with all others. They are kept for 30 days, without what the search knows of them.
    * The source that it was promoted to is deleted, too, which needs `source:delete`.
    * @param onlyUnused refuses an artifact that is a source
-   * @throws RESOURCE_NOT_FOUND; FORBIDDEN for an artifact of others, or with `source:delete`; RESOURCE_CONFLICT `in_use`
-   * with `references`
+   * @throws RESOURCE_NOT_FOUND; FORBIDDEN for an artifact of others, or with `source:delete`; RESOURCE_CONFLICT
+   * `in_use` with `references`
    */
   async delete(
     actor: Actor,

@@ -82,7 +82,8 @@ const BEGIN = `insert into files (id, org_id, workspace_id, namespace_id, storag
     declared_bytes = coalesce(files.declared_bytes, excluded.declared_bytes)
   where files.state = 'receiving' and files.size_bytes is null and files.received_bytes is not null
   returning received_bytes::float8 as "receivedBytes", declared_bytes::float8 as "declaredBytes",
-    coalesce(reserved_bytes, 0)::float8 as "reservedBytes", (select count(*)::int from files p where p.part_of = files.id) as pieces`;
+    coalesce(reserved_bytes, 0)::float8 as "reservedBytes",
+    (select count(*)::int from files p where p.part_of = files.id) as pieces`;
 const COMMIT = `with moved as (update files set received_bytes = received_bytes + $4
     where id = $1 and writer = $2 and received_bytes = $3 and state = 'receiving' and size_bytes is null returning id)
   update files p set starts_at = v.starts_at, size_bytes = v.size_bytes, sha256 = v.sha256
@@ -95,9 +96,10 @@ const FIND = `select id, org_id as "orgId", workspace_id as "workspaceId", names
   from files where id = $1 and state = 'receiving' and received_bytes is not null`;
 const PIECES = `select storage_key as key from files
   where part_of = $1 and starts_at is not null and state = 'receiving' order by starts_at`;
-// the file gets the bytes of the row that has them all; the key of each row is its own at any time
+// the file gets the bytes of the row that has them all; the key of each row is its own at any time. Whoever finds the
+// file locked leaves it to the other: `finishUpload` completes what nobody has completed
 const COMPLETE = `with upload as (select id from files
-      where id = $1 and state = 'receiving' and size_bytes is null for update),
+      where id = $1 and state = 'receiving' and size_bytes is null for update skip locked),
     whole as (delete from files where id = $2 and part_of = $1 and state = 'receiving'
       and exists (select 1 from upload) returning storage_key),
     pieces as (update files set state = 'removing' where part_of = $1 and id <> $2 and exists (select 1 from whole))

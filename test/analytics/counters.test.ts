@@ -452,6 +452,12 @@ test('every counter is what a naive count says, whoever wrote, rolled back, dele
 });
 
 test('what happened is told for 90 days, and then removed', async () => {
+  for (const days of [-91, -89])
+    await pool.query(
+      `insert into execution_sums (org_id, scope_id, span, start, slot, n)
+       values ('org_told', 'org_told', 'day', $1, 0, 1)`,
+      [addSpans('day', today, days)],
+    );
   await pool.query(RETENTION_OF_RUNS);
   const left = await rowsOf('select distinct start from execution_sums where start < $1', [
     addSpans('day', today, -91),

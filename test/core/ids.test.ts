@@ -1,3 +1,4 @@
+// own process: identifiers never go back in time, and other files move the clock
 import { describe, expect, it } from 'vitest';
 import { ID_FORM, isId, kindOfId, newId, newIdWith } from '../../src/core/ids.ts';
 import { declarationOf, resourceWords } from '../../src/core/resources.ts';

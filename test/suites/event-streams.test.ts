@@ -365,28 +365,3 @@ test('streams that ended leave no timer behind', async () => {
   }
   await waitFor(() => expect(timers()).toBeLessThanOrEqual(before + 4));
 });
-
-test('a user may open ten streams over all transports: the eleventh is refused until one is closed', async () => {
-  const { authorization } = own.as('editor');
-  const socket = await openAcknowledged(url, authorization);
-  socket.send({ id: 'first', type: 'subscribe', payload: { query: subscription(own) } });
-  const streams = await Promise.all(Array.from({ length: 9 }, () => openSse(own, authorization)));
-  await open(10);
-  const refused = await openSse(own, authorization);
-  await refused.ended;
-  expect(JSON.stringify(refused.events)).toContain('RATE_LIMIT_EXCEEDED');
-  socket.send({ id: 'eleventh', type: 'subscribe', payload: { query: subscription(own) } });
-  expect(JSON.stringify(await socket.next(({ id }) => id === 'eleventh'))).toContain('RATE_LIMIT_EXCEEDED');
-  // others have places of their own
-  const others = await openSse(own, own.as('admin').authorization);
-  await open(11);
-  streams.pop()!.close();
-  await open(10);
-  streams.push(await openSse(own, authorization));
-  await open(11);
-  await change(own);
-  await streams.at(-1)!.next(isEvent);
-  for (const stream of [...streams, others]) stream.close();
-  socket.close();
-  await open(0);
-});

@@ -92,12 +92,14 @@ export function entryOf(label: ActivityLabel, caller: Context['caller'], args: o
   const { action, resourceType, field } = label;
   // resources that are places themselves
   const own = (kind: PlaceKind) => (resourceType === kind ? id : undefined);
+  // a part of a workspace that is no resource, such as its storage
+  const placeItself = resourceType === 'workspace' ? workspaceId : undefined;
   // no spread on the way of each request: Node 20 takes microseconds for a property after one
   return {
     action,
     resourceType,
     field,
-    resourceId: id ?? ids[declarationOf(resourceType).knownBy ?? 'id'] ?? null,
+    resourceId: id ?? ids[declarationOf(resourceType).knownBy ?? 'id'] ?? placeItself ?? null,
     orgId: orgId ?? own('organization') ?? caller.principal?.orgId ?? null,
     workspaceId: workspaceId ?? own('workspace') ?? null,
     namespaceId: namespaceId ?? own('namespace') ?? null,
