@@ -108,7 +108,7 @@ test('a promotion says what the source is called', async () => {
   expect((await ann.call('GET', `${ann.home}/sources/${body.promoted_to_source_id}`)).body).toMatchObject(given);
 });
 
-test('an artifact outlives its source and may be promoted again; a source goes with its artifact, or is spared', async () => {
+test('an artifact outlives its source and may be promoted again; a source goes with it, or is spared', async () => {
   const ann = await register(app, { name: 'ann' });
   const { artifact_id } = await newArtifact(ann, { content: 'abc' });
   const one = `${shelfOf(ann)}/${artifact_id}`;
