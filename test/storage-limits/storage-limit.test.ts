@@ -5,6 +5,7 @@ import { startTestApp, type TestApp } from '../support/app.ts';
 import { FORM_TYPE, type FormPart, formOf } from '../support/form.ts';
 import { addToWorkspace, caller, colleague, eventsOf, type Person, register } from '../support/person.ts';
 import { issueToken } from '../support/tokens.ts';
+import { waitUntil } from '../support/wait.ts';
 
 const PER_WORKSPACE = 10_000;
 const PER_ORGANIZATION = 15_000;
@@ -125,7 +126,7 @@ describe('bytes beyond the limit of a workspace', () => {
       expect(errors![0]!.extensions).toEqual({ code, details });
     }
     expect([await artifactsOf(ann), await stored(ann)]).toEqual([2, 1]);
-    await expect.poll(async () => (await storageOf(ann)).used_bytes).toBe(9_000);
+    await waitUntil(async () => (await storageOf(ann)).used_bytes === 9_000);
 
     // what fits to the byte is taken, and nothing after it but what has no bytes
     expect((await create(ann, 1_000)).status).toBe(201);
