@@ -283,7 +283,7 @@ export class FileService {
   async reserve(owner: FileOwner, id: string, { held, bytes }: { held: number; bytes: number }): Promise<void> {
     const limits = this.#storageLimits;
     const values = [id, bytes, ...limits.parametersOf(owner, bytes - held)];
-    await limits.guarded(() => this.#sql.change(RESERVE, values));
+    await limits.guarded(() => this.#sql.change(RESERVE, values), held);
   }
 
   /** The same content, with storage reserved while it arrives. It fails with the refusal. */

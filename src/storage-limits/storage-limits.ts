@@ -54,22 +54,31 @@ export class StorageLimits {
     return [orgId, workspaceId, Number(bytes), maxStorageBytesPerWorkspace, maxStorageBytesPerOrganization];
   }
 
-  /** Runs what demands storage. @throws RESOURCE_CONFLICT `storage_quota_exceeded` */
-  async guarded<T>(work: () => Promise<T>): Promise<T> {
+  /**
+   * Runs what demands storage.
+   * @param held bytes that were reserved for the same thing before: they are asked for, and not used by others
+   * @throws RESOURCE_CONFLICT `storage_quota_exceeded`
+   */
+  async guarded<T>(work: () => Promise<T>, held = 0): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      throw refusalOf(error) ?? error;
+      throw refusalOf(error, held) ?? error;
     }
   }
 }
 
 /** The refusal that a failed statement means; `null` if it failed otherwise. */
-export function refusalOf(error: unknown): ApiError | null {
+export function refusalOf(error: unknown, held = 0): ApiError | null {
   if (!(error instanceof Error)) return null;
   const { code, detail } = error as { code?: unknown; detail?: unknown };
   if (code !== REFUSED || typeof detail !== 'string') return null;
-  const { resource_type: kind, resource_id: id, ...numbers } = JSON.parse(detail) as Refusal;
+  const { resource_type: kind, resource_id: id, ...found } = JSON.parse(detail) as Refusal;
+  const numbers = {
+    ...found,
+    used_bytes: found.used_bytes - held,
+    requested_bytes: found.requested_bytes + held,
+  };
   return conflict(
     kind,
     id,

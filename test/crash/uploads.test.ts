@@ -10,7 +10,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { FORM_TYPE, formOf } from '../support/form.ts';
 import { type Service, startService } from '../support/service.ts';
-import { waitUntil } from '../support/wait.ts';
+import { waitFor, waitUntil } from '../support/wait.ts';
 import { Client } from './client.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -126,6 +126,6 @@ test('an upload in pieces goes on after the service was killed in the middle of 
   expect([answer.status, answer.headers.get('upload-offset')]).toEqual([204, String(bytes.length)]);
   const finished = await post(next, '/uploads/finish', { file: upload.file, name: 'x' });
   expect(finished).toMatchObject({ sha256, size_bytes: bytes.length });
-  await waitUntil(async () => (await stored()).length === 1);
-  expect((await db.query('select state from files')).rows).toEqual([{ state: 'kept' }]);
+  await waitFor(async () => expect((await db.query('select state from files')).rows).toEqual([{ state: 'kept' }]));
+  expect(await stored()).toHaveLength(1);
 });

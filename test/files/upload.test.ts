@@ -192,6 +192,7 @@ describe.each(['folder', 's3'])('uploads to a %s', (kind) => {
     const viewer = await colleague(app, ann, 'viewer');
     const stranger = await register(app, { name: 'stranger' });
     await bucketsMade(app); // of the workspaces of both
+    await app.jobsDone(); // that read what tests before have uploaded
     const before = s3.requests.length;
     const form: FormPart[] = [
       ['name', 'x'],

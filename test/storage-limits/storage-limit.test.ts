@@ -239,9 +239,7 @@ describe('an upload in pieces', () => {
     const upload = await announce(ann);
     expect((await piece(upload, 0, 7_000)).status).toBe(204);
     expect(await used(ann)).toBe(7_000);
-    expect(await piece(upload, 7_000, 4_000)).toEqual(
-      refused('workspace', ann.workspaceId, 7_000, PER_WORKSPACE, 4_000),
-    );
+    expect(await piece(upload, 7_000, 4_000)).toEqual(refused('workspace', ann.workspaceId, 0, PER_WORKSPACE, 11_000));
     await app.services.files.removeMarked();
     expect([await used(ann), await stored(ann)]).toEqual([7_000, 1]);
     expect((await piece(upload, 7_000, 3_000, { 'upload-length': '10000' })).status).toBe(204);

@@ -49,7 +49,8 @@ const requests = new Map<CompiledOperation, Parts>();
 
 beforeAll(async () => {
   keysDir = mkdtempSync(path.join(os.tmpdir(), 'keys-'));
-  const env = { KEYS_DIR: keysDir, OUTBOUND_ALLOW: '127.0.0.1', PUBLIC_URL };
+  // all have the files that the first one received: a job that finds none would try again later, in another change
+  const env = { KEYS_DIR: keysDir, DATA_DIR: path.join(keysDir, 'data'), OUTBOUND_ALLOW: '127.0.0.1', PUBLIC_URL };
   const original = await createTestDatabase();
   const maker = await startTestApp({ databaseUrl: original.url, env });
   const world = await createWorld(maker);

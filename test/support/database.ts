@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
 import pg from 'pg';
 import { inject } from 'vitest';
 import { templateOf } from './cluster.ts';
@@ -55,8 +56,27 @@ export async function createTestDatabase({ template = templateOf() } = {}): Prom
         await asAdmin(`alter database ${name} allow_connections true`);
       }
     },
-    drop: () => asAdmin(`drop database if exists ${name} with (force)`),
+    async drop() {
+      await disconnected(name);
+      await asAdmin(`drop database if exists ${name} with (force)`);
+    },
   };
+}
+
+/**
+ * Waits for a moment until nobody is connected. A pool says that it has ended before its connections have: the server
+ * would end them, which is an error that nobody waits for any more.
+ */
+async function disconnected(name: string): Promise<void> {
+  const connected = `select 1 from pg_stat_activity where datname = '${name}' limit 1`;
+  const client = new pg.Client({ connectionString: inject('serverUrl') });
+  await client.connect();
+  try {
+    const deadline = Date.now() + 500;
+    while (Date.now() < deadline && (await client.query(connected)).rowCount! > 0) await setImmediate();
+  } finally {
+    await client.end();
+  }
 }
 
 /** A database that the files of this process use one after the other; each finds it as migrations left it. */
