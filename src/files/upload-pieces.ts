@@ -135,9 +135,8 @@ export class UploadPieces {
    * Adds the bytes of a request to a file. If the client breaks off, those that have arrived count, unless it has said
    * what their digest is. The last ones complete the file.
    * @throws RESOURCE_CONFLICT `offset_mismatch`, `upload_in_use`, `limit_reached`, `storage_quota_exceeded`;
-   * PAYLOAD_TOO_LARGE; INVALID_REQUEST
-   * `digest_mismatch`, after which nothing of these bytes counts, or nothing of the file if its own digest is wrong;
-   * `upload_length`; `aborted`
+   * PAYLOAD_TOO_LARGE; INVALID_REQUEST `upload_length`, `aborted`, and `digest_mismatch`, after which nothing of these
+   * bytes counts, or nothing of the file if its own digest is wrong
    */
   async receive(announced: AnnouncedFile, continuation: Continuation): Promise<Progress> {
     const { fileId } = announced;
@@ -218,10 +217,17 @@ export class UploadPieces {
         { reason: 'limit_reached', limit: MAX_PIECES },
         `A file arrives in at most ${MAX_PIECES} pieces. Begin again with larger ones.`,
       );
-    const held = begun.reservedBytes;
-    const bytes = Math.max(held, begun.declaredBytes ?? 0);
-    if (bytes > held) await this.#files.reserve(announced, fileId, { held, bytes });
-    return { ...begun, reservedBytes: bytes };
+    const writing = { announced, writer, reservedBytes: begun.reservedBytes };
+    await this.#reserve(writing, begun.declaredBytes ?? 0);
+    return { ...begun, reservedBytes: writing.reservedBytes };
+  }
+
+  /** Reserves storage for a file that has, or will have, so many bytes. */
+  async #reserve(to: Writing, bytes: number): Promise<void> {
+    const { announced, reservedBytes: held } = to;
+    if (bytes <= held) return;
+    await this.#files.reserve(announced, announced.fileId, { held, bytes });
+    to.reservedBytes = bytes;
   }
 
   async #store(
@@ -242,6 +248,7 @@ export class UploadPieces {
         open.push(piece);
         stored.push(piece);
         size += piece.facts.sizeBytes;
+        await this.#reserve(to, offset + size);
         // a digest is that of all bytes of the request: before the last one, none of them counts
         if (!check) await this.#commit(to, open.splice(0));
       }
@@ -265,8 +272,7 @@ export class UploadPieces {
   }
 
   /** Makes pieces part of the file. @throws RESOURCE_CONFLICT `upload_in_use` if another request has begun since */
-  async #commit(to: Writing, pieces: Piece[]): Promise<void> {
-    const { announced, writer } = to;
+  async #commit({ announced, writer }: Writing, pieces: Piece[]): Promise<void> {
     const [first] = pieces;
     if (!first) return;
     const sizes = pieces.map(({ facts }) => facts.sizeBytes);
@@ -281,11 +287,7 @@ export class UploadPieces {
       sizes,
       pieces.map(({ facts }) => facts.sha256),
     ];
-    const [held, bytes] = [to.reservedBytes, first.startsAt + size];
     try {
-      // of a file whose length nobody has said, nothing is reserved before
-      if (bytes > held) await this.#files.reserve(announced, announced.fileId, { held, bytes });
-      to.reservedBytes = Math.max(held, bytes);
       if ((await this.#sql.change(COMMIT, values)).length === pieces.length) return;
     } catch (error) {
       for (const { id } of pieces) await this.#files.discardPiece(announced, id);

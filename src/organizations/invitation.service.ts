@@ -21,7 +21,7 @@ import { statement } from '../data/writes.ts';
 import type { Invitation as InvitationRow } from '../generated/prisma/client.ts';
 import { acceptInvitation, deadInvitation, findPendingInvitation } from './invitation-token.ts';
 import { lockOrganization } from './membership.ts';
-import { addressShown } from './shown-addresses.ts';
+import { addressShown, domainIsProven } from './shown-addresses.ts';
 
 /** An invitation as its organization sees it: without the token, which is only in the mail. */
 export type Invitation = Omit<InvitationRow, 'tokenHash' | 'emailKey'>;
@@ -45,6 +45,8 @@ const STATUS = `case when t.status = 'pending' and t.expires_at <= now() then 'e
 const SHOWN_MEMBER = `select u.id from organization_members m join users u on u.id = m.user_id
   where m.org_id = $1 and (u.email_key = $2 or u.email_key is null and lower(u.email) = $2 and u.home_org_id = m.org_id)
     and u.deactivated_at is null and ${addressShown('m')} limit 1`;
+const SPEAKING_LINK = `select 1 from identity_links l join users u on u.id = l.user_id
+  where l.user_id = $1 and l.org_id <> $2 and l.ended_at is null and not ${domainIsProven('l.org_id')} limit 1`;
 const columns = columnsOf(
   words(
     'id orgId email role workspaceId workspaceRole invitedBy createdAt updatedAt resourceVersion expiresAt acceptedAt',
@@ -215,12 +217,7 @@ export class InvitationService {
  * for: the provider would reach whatever the account joins (docs/decisions/0023).
  */
 async function isSpokenFor(db: Asked, userId: string, orgId: string): Promise<boolean> {
-  const links = await db.query(statement`
-    select 1 from identity_links l join users u on u.id = l.user_id
-    where l.user_id = ${userId} and l.org_id <> ${orgId} and l.ended_at is null and not exists (
-      select from identity_provider_domains d where d.org_id = l.org_id and d.state = 'proven'
-        and d.domain = lower(split_part(u.email, '@', -1))) limit 1`);
-  return links.length > 0;
+  return (await db.query({ text: SPEAKING_LINK, values: [userId, orgId] })).length > 0;
 }
 
 /** Whoever writes to strangers can be written to. */

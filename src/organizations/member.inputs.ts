@@ -28,7 +28,8 @@ export function memberFields(type: ObjectRef<typeof builder.$inferSchemaTypes, M
       description:
         "The user's e-mail address. `null` for guests of the organization, and while the user has not used the " +
         'organization yet, unless the organization created the account or has proven the domain of the address.',
-      resolve: (row, _args, context) => shownAddress(context, { ...row, id: row.userId, orgId: row.orgId }),
+      resolve: ({ userId: id, email, isAddressShown, orgId }, _args, context) =>
+        shownAddress(context, { id, email, isAddressShown }, orgId),
     }),
     fullName: t.exposeString('fullName', { nullable: true, description: "The user's full name." }),
     avatarUrl: t.exposeString('avatarUrl', { nullable: true, description: "URL of the user's picture." }),

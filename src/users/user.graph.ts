@@ -17,19 +17,19 @@ const usernameBounds = { minLength: 3, maxLength: 64, pattern: '[A-Za-z0-9_.@+-]
 export const isSelf = ({ id }: { id: string }, { caller }: Context): boolean =>
   caller.principal?.userId === id || caller.signedInAs?.userId === id;
 
-/** A user, as read in an organization. */
-interface Addressed {
-  id: string;
-  email: string;
-  /** The organization; `null` for the caller outside of any. */
-  orgId: string | null;
-  isAddressShown: boolean;
-}
+type Addressed = Pick<UserView, 'id' | 'email' | 'isAddressShown'>;
 
-/** The address of a user, or `null` for a caller who does not see it (docs/decisions/0028). */
-export function shownAddress(context: Context, user: Addressed): string | null | Promise<string | null> {
-  const { id, email, orgId, isAddressShown } = user;
-  if (isSelf({ id }, context)) return email;
+/**
+ * The address of a user, or `null` for a caller who does not see it (docs/decisions/0028).
+ * @param orgId the organization in which the user was read; `null` for the caller outside of any
+ */
+export function shownAddress(
+  context: Context,
+  user: Addressed,
+  orgId: string | null,
+): string | null | Promise<string | null> {
+  const { email, isAddressShown } = user;
+  if (isSelf(user, context)) return email;
   if (!isAddressShown || orgId === null) return null;
   const sees = context.services.access.seesAddresses(context.actor, orgId);
   return sees instanceof Promise ? sees.then((answer) => (answer ? email : null)) : sees ? email : null;
@@ -55,7 +55,7 @@ export const User = builder.objectRef<UserView>('User').implement({
         'E-mail address. `null` for guests of the organization in which the user is read, and while the user has not ' +
         'used that organization yet, unless the organization created the account or has proven the domain of the ' +
         'address. Users always see their own.',
-      resolve: (user, _args, context) => shownAddress(context, { ...user, orgId: user.contextOrgId }),
+      resolve: (user, _args, context) => shownAddress(context, user, user.contextOrgId),
     }),
     username: t.exposeString('username', { description: 'Name to sign in with.' }),
     fullName: t.exposeString('fullName', { nullable: true, description: 'Display name.' }),

@@ -246,6 +246,17 @@ describe('an upload in pieces', () => {
     expect(await used(ann)).toBe(10_000);
   });
 
+  it('with a digest reserves what arrives before the digest is known to be right', async () => {
+    const ann = await register(app, { name: 'ann' });
+    const upload = await announce(ann);
+    const digest = { 'content-digest': `sha-256=:${Buffer.alloc(32).toString('base64')}:` };
+    expect(await piece(upload, 0, 11_000, digest)).toEqual(
+      refused('workspace', ann.workspaceId, 0, PER_WORKSPACE, 11_000),
+    );
+    await app.services.files.removeMarked();
+    expect([await used(ann), await stored(ann)]).toEqual([0, 0]);
+  });
+
   it('and a version that is restored share the limit: a text counts again, a file does not', async () => {
     const ann = await register(app, { name: 'ann' });
     const made = await create(ann, 4_000);
