@@ -141,9 +141,10 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
 }
 
 /**
- * Resolves when what happens a moment later by itself has happened: all workspaces have their storage, and a stream
- * that is opened now begins behind all events so far. Transactions of other databases of the server hold events back,
- * too; and the service itself may hold a workspace while it makes its storage, so that nothing is pending for others.
+ * Resolves when what happens a moment later by itself has happened: jobs that are due are done (texts are indexed, and
+ * mails gone), all workspaces have their storage, and a stream that is opened now begins behind all events so far.
+ * Transactions of other databases of the server hold events back, too; and the service itself may hold a workspace
+ * while it makes its storage, so that nothing is pending for others.
  */
 export async function settled(app: TestApp): Promise<void> {
   const text = `select 1 from workspaces where bucket_status = 'pending' and deleted_at is null
@@ -152,6 +153,7 @@ export async function settled(app: TestApp): Promise<void> {
     await app.services.buckets.provisionPending();
     return (await fromOutside(() => app.database.pool.query(text))).rowCount === 0;
   };
+  await app.jobsDone();
   await waitUntil(isSettled);
 }
 
