@@ -8,8 +8,8 @@ import type {
   ValueNode,
 } from 'graphql';
 import { coerceInputValue, getNullableType, isInputObjectType, Kind, valueFromAST } from 'graphql';
-import type { ArgumentIssues } from '../src/core/constraints.ts';
-import { plainCheckOf } from '../src/core/execution/values.ts';
+import { plainCheckOf } from '../src/engine/execution/values.ts';
+import type { ArgumentIssues } from '../src/kernel/constraints.ts';
 import { operationOf } from './documents.ts';
 import { byPlace, type Locator } from './locate.ts';
 import type { CompiledOperation } from './operation.ts';

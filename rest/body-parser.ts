@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { MAX_JSON_DEPTH } from '../src/core/constraints.ts';
-import { ApiError } from '../src/core/errors.ts';
-import { JsonBudget, MAX_JSON_VALUES, type Overload, VALUES_PER_KEY } from '../src/core/json-shape.ts';
+import { MAX_JSON_DEPTH } from '../src/kernel/constraints.ts';
+import { ApiError } from '../src/kernel/errors.ts';
+import { JsonBudget, MAX_JSON_VALUES, type Overload, VALUES_PER_KEY } from '../src/kernel/json-shape.ts';
 import { ValidationFailure } from './errors.ts';
 import type { ValidationItem } from './issues.ts';
 import { jsonFault } from './json-fault.ts';

@@ -1,6 +1,6 @@
 import type { GraphQLInputType, VariableDefinitionNode } from 'graphql';
 import { isScalarType } from 'graphql';
-import type { Constraints } from '../src/core/constraints.ts';
+import type { Constraints } from '../src/kernel/constraints.ts';
 import { oneOfOf, rangeOf } from './directives.ts';
 
 /** Receives a mistake in a document. */

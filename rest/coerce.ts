@@ -8,9 +8,9 @@ import {
   isNonNullType,
   isScalarType,
 } from 'graphql';
-import type { Constraints } from '../src/core/constraints.ts';
-import { checkConstraints, constraintsOf, expectation } from '../src/core/constraints.ts';
-import { jsonTypeOf } from '../src/core/json-type.ts';
+import type { Constraints } from '../src/kernel/constraints.ts';
+import { checkConstraints, constraintsOf, expectation } from '../src/kernel/constraints.ts';
+import { jsonTypeOf } from '../src/kernel/json-type.ts';
 import type { At, Issues } from './issues.ts';
 import { at } from './issues.ts';
 import { fieldOfUnknownKeys, restFields, restValues } from './names.ts';

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { ErrorCode, ErrorDetails } from '../src/core/errors.ts';
-import { ApiError, errorCatalogue } from '../src/core/errors.ts';
+import type { ErrorCode, ErrorDetails } from '../src/kernel/errors.ts';
+import { ApiError, errorCatalogue } from '../src/kernel/errors.ts';
 import type { ValidationItem } from './issues.ts';
 import { writeAnswer } from './raw-answer.ts';
 import { allowedMethods, rememberRoutes } from './routes.ts';

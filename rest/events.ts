@@ -1,7 +1,7 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
-import type { Frame, Frames } from '../src/core/live/frames.ts';
-import { type Sending, sendFrames } from '../src/core/live/send-frames.ts';
+import type { Frame, Frames } from '../src/engine/live/frames.ts';
+import { type Sending, sendFrames } from '../src/engine/live/send-frames.ts';
 
 const RETRY = Buffer.from('retry: 3000\n\n');
 const PING = Buffer.from(': ping\n\n');

@@ -1,8 +1,8 @@
 import type { DocumentNode, GraphQLField, GraphQLSchema, OperationTypeNode, SelectionSetNode } from 'graphql';
 import { execute, Kind } from 'graphql';
-import type { ErrorCode } from '../src/core/errors.ts';
-import { Plan } from '../src/core/execution/plan.ts';
-import { subscribeLive } from '../src/core/live/live-stream.ts';
+import { Plan } from '../src/engine/execution/plan.ts';
+import { subscribeLive } from '../src/engine/live/live-stream.ts';
+import type { ErrorCode } from '../src/kernel/errors.ts';
 import { operationOf } from './documents.ts';
 import type { CompiledOperation, Run } from './operation.ts';
 

@@ -1,6 +1,6 @@
 import type { GraphQLError } from 'graphql';
 import { Kind } from 'graphql';
-import type { InputIssue } from '../src/core/errors.ts';
+import type { InputIssue } from '../src/kernel/errors.ts';
 import { ValidationFailure } from './errors.ts';
 import type { RequestParts } from './input.ts';
 import type { Echo } from './issues.ts';

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { FastifyInstance } from 'fastify';
-import { ApiError } from '../src/core/errors.ts';
+import { ApiError } from '../src/kernel/errors.ts';
 import { acceptJson } from './body-parser.ts';
 import { restFields } from './names.ts';
 import type { CompiledOperation } from './operation.ts';

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { Busboy, type BusboyConfig, type BusboyHeaders, type BusboyInstance } from '@fastify/busboy';
-import { ApiError } from '../src/core/errors.ts';
+import { ApiError } from '../src/kernel/errors.ts';
 import { ValidationFailure } from './errors.ts';
 
 /** A field of a form. */

@@ -1,4 +1,4 @@
-import { ApiError } from '../src/core/errors.ts';
+import { ApiError } from '../src/kernel/errors.ts';
 
 // an entity tag: any visible character but a quote between quotes, weak with W/ before it (RFC 9110, 8.8.3)
 const TAG = /^(W\/)?"([\x21\x23-\x7e\x80-\xff]*)"$/;

@@ -1,7 +1,7 @@
 import type { GraphQLInputType } from 'graphql';
 import { getNamedType, getNullableType, isInputObjectType, isListType } from 'graphql';
-import { constraintsOf } from '../src/core/constraints.ts';
-import { snakeCase } from '../src/core/snake-case.ts';
+import { constraintsOf } from '../src/kernel/constraints.ts';
+import { snakeCase } from '../src/kernel/snake-case.ts';
 import { readerOf } from './coerce.ts';
 import type { Echo } from './issues.ts';
 import { at, echoOf, Issues } from './issues.ts';

@@ -1,7 +1,7 @@
 import type { GraphQLInputObjectType, GraphQLInputType, GraphQLOutputType, GraphQLScalarType } from 'graphql';
 import { getNullableType, isEnumType, isInputObjectType, isListType, isNonNullType, isScalarType } from 'graphql';
-import { type Constraints, constraintsOf, MAX_KEY_LENGTH } from '../src/core/constraints.ts';
-import { type JsonType, jsonTypeOf } from '../src/core/json-type.ts';
+import { type Constraints, constraintsOf, MAX_KEY_LENGTH } from '../src/kernel/constraints.ts';
+import { type JsonType, jsonTypeOf } from '../src/kernel/json-type.ts';
 import { withinType } from './coerce.ts';
 import { fieldOfUnknownKeys, restFields, restValues } from './names.ts';
 import { type JsonSchema, KEY, nullable, reference, TEXT } from './schema-parts.ts';

@@ -20,8 +20,8 @@ import {
   Kind,
   typeFromAST,
 } from 'graphql';
-import type { InputIssue } from '../src/core/errors.ts';
-import { snakeCase } from '../src/core/snake-case.ts';
+import type { InputIssue } from '../src/kernel/errors.ts';
+import { snakeCase } from '../src/kernel/snake-case.ts';
 import type { RequestParts } from './input.ts';
 import type { Parameters } from './parameters.ts';
 

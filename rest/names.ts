@@ -1,5 +1,5 @@
 import type { GraphQLEnumType } from 'graphql';
-import { snakeCase } from '../src/core/snake-case.ts';
+import { snakeCase } from '../src/kernel/snake-case.ts';
 
 /** A type with fields. */
 interface Owner<Field> {

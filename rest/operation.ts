@@ -1,6 +1,6 @@
 import type { DocumentNode, ExecutionResult, GraphQLOutputType } from 'graphql';
-import type { ErrorCode } from '../src/core/errors.ts';
-import type { LiveStream } from '../src/core/live/live-stream.ts';
+import type { LiveStream } from '../src/engine/live/live-stream.ts';
+import type { ErrorCode } from '../src/kernel/errors.ts';
 import type { ErrorSet, RestMethod } from './directives.ts';
 import type { Input, RequestParts } from './input.ts';
 import type { BodyParameter, Parameter } from './parameters.ts';

@@ -17,8 +17,8 @@ import {
   isScalarType,
   typeFromAST,
 } from 'graphql';
-import type { Constraints } from '../src/core/constraints.ts';
-import { snakeCase } from '../src/core/snake-case.ts';
+import type { Constraints } from '../src/kernel/constraints.ts';
+import { snakeCase } from '../src/kernel/snake-case.ts';
 import type { Report } from './bounds.ts';
 import { checkDefault, ownConstraints, tightest } from './bounds.ts';
 import { has, headerOf, uploadOf } from './directives.ts';

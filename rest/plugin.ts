@@ -8,9 +8,9 @@ import type {
   RouteHandlerMethod,
 } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
-import { unauthenticated } from '../src/core/errors.ts';
-import type { Frame } from '../src/core/live/frames.ts';
-import { LiveStream } from '../src/core/live/live-stream.ts';
+import type { Frame } from '../src/engine/live/frames.ts';
+import { LiveStream } from '../src/engine/live/live-stream.ts';
+import { unauthenticated } from '../src/kernel/errors.ts';
 import { acceptJson, ignoreBody } from './body-parser.ts';
 import { clientErrorHandler } from './client-errors.ts';
 import { docsPlugin } from './docs.ts';

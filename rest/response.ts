@@ -1,7 +1,7 @@
 import type { FragmentDefinitionNode, GraphQLError, GraphQLOutputType, GraphQLSchema } from 'graphql';
 import { getNamedType, getNullableType, isCompositeType, isListType } from 'graphql';
-import { typeNotFound } from '../src/core/errors.ts';
-import { snakeCase } from '../src/core/snake-case.ts';
+import { typeNotFound } from '../src/kernel/errors.ts';
+import { snakeCase } from '../src/kernel/snake-case.ts';
 import type { BodyField } from './body-field.ts';
 import { has } from './directives.ts';
 import { problemAt } from './documents.ts';

@@ -1,7 +1,7 @@
 import type { GraphQLInputType, GraphQLScalarType } from 'graphql';
 import { GraphQLError, isScalarType } from 'graphql';
-import type { InputIssue } from '../src/core/errors.ts';
-import { jsonTypeOf } from '../src/core/json-type.ts';
+import type { InputIssue } from '../src/kernel/errors.ts';
+import { jsonTypeOf } from '../src/kernel/json-type.ts';
 import type { Reader } from './coerce.ts';
 import type { At, Issues } from './issues.ts';
 

@@ -21,7 +21,7 @@ import {
   typeFromAST,
   visit,
 } from 'graphql';
-import { snakeCase } from '../src/core/snake-case.ts';
+import { snakeCase } from '../src/kernel/snake-case.ts';
 import { has, isFacadeDirective } from './directives.ts';
 import { problemAt } from './documents.ts';
 

@@ -1,4 +1,4 @@
-import type { JsonShape } from '../src/core/constraints.ts';
+import type { JsonShape } from '../src/kernel/constraints.ts';
 import { type JsonSchema, KEY, nullable, reference, TEXT } from './schema-parts.ts';
 
 type Components = Record<string, JsonSchema>;

@@ -1,6 +1,6 @@
 import type { GraphQLInputType } from 'graphql';
 import { GraphQLID, getNamedType, isInputObjectType } from 'graphql';
-import { type ErrorCode, errorCatalogue } from '../src/core/errors.ts';
+import { type ErrorCode, errorCatalogue } from '../src/kernel/errors.ts';
 import type { ErrorSet } from './directives.ts';
 import type { CompiledOperation } from './operation.ts';
 

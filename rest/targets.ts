@@ -10,8 +10,8 @@ import {
   visit,
   visitWithTypeInfo,
 } from 'graphql';
-import { type Constraints, constraintsOf } from '../src/core/constraints.ts';
-import { snakeCase } from '../src/core/snake-case.ts';
+import { type Constraints, constraintsOf } from '../src/kernel/constraints.ts';
+import { snakeCase } from '../src/kernel/snake-case.ts';
 
 /** The schema's data on the argument or input field that a variable feeds. */
 export interface Target {

@@ -25,9 +25,10 @@ try {
   const { buildChecksFile, operationsDir } = /** @type {typeof import('../src/paths.ts')} */ (
     await built('src/paths.js')
   );
-  const { builtInRecipesDir, readBuiltInRecipes } = /** @type {typeof import('../src/recipes/built-in-recipes.ts')} */ (
-    await built('src/recipes/built-in-recipes.js')
-  );
+  const { builtInRecipesDir, readBuiltInRecipes } =
+    /** @type {typeof import('../src/pipelines/recipes/built-in-recipes.ts')} */ (
+      await built('src/pipelines/recipes/built-in-recipes.js')
+    );
   compileOperations(schema, operationsDir, noted('operations'));
   readBuiltInRecipes(builtInRecipesDir, noted('recipes'));
   writeFileSync(buildChecksFile, `${JSON.stringify(digests, null, 2)}\n`);

@@ -21,7 +21,7 @@ const ALLOWED = {
   'test/support/wait.ts': 'waits for conditions',
   'test/support/late-writers.ts': 'transactions of random length, which commit in another order than they began',
   'test/suites/outbox-resume.test.ts': 'readers are away for a random time',
-  'test/activity/sums.test.ts': 'transactions of random length, which commit in another order than they began',
+  'test/insight/activity/sums.test.ts': 'transactions of random length, which commit in another order than they began',
   'test/crash/killed-tail.test.ts': 'writers take a rest, so that no reader is ever too far behind to resume',
   'test/platform/postgres/database.test.ts': 'statements that run until a limit ends them',
   'test/platform/postgres/migrate.test.ts': 'a migration that takes a while, beside another node',

@@ -1,6 +1,6 @@
 // The SAML part of `npm run example:provider`: it signs in whatever address is entered, and asks for nothing else.
 import type { ServerResponse } from 'node:http';
-import { base64, type IdpKey, inflated, newIdpKey, responseXml, signXml } from '../test/sso/saml-idp.ts';
+import { base64, type IdpKey, inflated, newIdpKey, responseXml, signXml } from '../test/identity/sso/saml-idp.ts';
 
 /** A SAML identity provider below `/saml` of a server. */
 export interface ExampleSaml {

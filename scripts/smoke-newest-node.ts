@@ -16,13 +16,13 @@ import { buildIfChanged } from './build.mjs';
  * Tests of the areas in which versions of Node differ most: sockets, streams, processes, cryptography, native code.
  */
 const SUITES = [
-  'test/auth/refresh.test.ts',
-  'test/graphql/transport/sockets.test.ts',
+  'test/identity/auth/refresh.test.ts',
+  'test/engine/transport/sockets.test.ts',
   'test/http/edges.test.ts',
   'test/platform/outbound/outbound.test.ts',
-  'test/secrets/envelope.test.ts',
+  'test/vault/secrets/envelope.test.ts',
   'test/suites/graphql-over-http.test.ts',
-  'test/workspaces/workspace.test.ts',
+  'test/tenancy/workspaces/workspace.test.ts',
 ];
 
 function npm(...args: string[]): string {

@@ -13,7 +13,7 @@ import { storedResult, tryMutants } from './mutants/run-stryker.mjs';
  * @typedef {import('./mutants/run-stryker.mjs').Trial} Trial
  */
 
-const FOLDERS = ['src/core', 'src/access', 'src/data', 'rest'];
+const FOLDERS = ['src/kernel', 'src/engine/execution', 'src/engine/live', 'src/access', 'src/data', 'rest'];
 const GENERATED = 'rest/generated/';
 /** Source files of one run of Stryker. Its results are kept when it is done. */
 const AT_ONCE = 6;

@@ -15,12 +15,12 @@ const EXCEPTIONS = [
     why: 'the store for files that the operator names',
   },
   {
-    from: 'src/indexing/text/',
+    from: 'src/knowledge/indexing/text/',
     uses: ['node:worker_threads', 'unpdf', 'mammoth', 'globalThis'],
     why: 'parsers of files, which get bytes and no address, in a process without an environment, and its guard',
   },
   {
-    from: 'src/indexing/text/text-extraction.',
+    from: 'src/knowledge/indexing/text/text-extraction.',
     uses: ['node:child_process'],
     why: 'starts that process',
   },
@@ -33,8 +33,8 @@ const EXCEPTIONS = [
     why: 'asks the system which process holds a lock',
   },
   { from: 'src/platform/garbage-collector.', uses: ['node:v8'], why: 'a setting of the engine, which calls nobody' },
-  { from: 'src/connections/oauth-provider.', uses: ['openid-client'], why: 'OAuth, through the outbound client' },
-  { from: 'src/sso/oidc/', uses: ['openid-client'], why: 'OpenID Connect, through the outbound client' },
+  { from: 'src/tools/connections/oauth-provider.', uses: ['openid-client'], why: 'OAuth, through the outbound client' },
+  { from: 'src/identity/sso/oidc/', uses: ['openid-client'], why: 'OpenID Connect, through the outbound client' },
   { from: 'src/platform/jobs/', uses: ['graphile-worker'], why: 'runs over the pool of the database' },
 ];
 

@@ -1,5 +1,6 @@
 import path from 'node:path';
 import type { z } from 'zod';
+import { isRedirectTarget } from './identity/sso/redirect-targets.ts';
 import { allowedTargets, isServerAddress } from './platform/outbound/allowed-targets.ts';
 import {
   choice,
@@ -14,7 +15,6 @@ import {
   text,
   url,
 } from './setting.ts';
-import { isRedirectTarget } from './sso/redirect-targets.ts';
 
 type Details = Pick<Setting<unknown>, 'default' | 'defaultText' | 'secret'>;
 type WithDefault<T> = Setting<T> & { readonly default: string };

@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import multipart from '@fastify/multipart';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Pool } from 'pg';
-import { newId, newIdWith } from '../../src/core/ids.ts';
+import { newId, newIdWith } from '../../src/kernel/ids.ts';
 import { inTransaction, recorded } from './pg-writes.ts';
 
 const MAY = `select 1 from workspace_members m join namespaces n on n.workspace_id = m.workspace_id

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type pg from 'pg';
-import { RANK } from '../../src/indexing/text-ranking.ts';
+import { RANK } from '../../src/knowledge/indexing/text-ranking.ts';
 
 const COLUMNS = `id as artifact_id, workspace_id, namespace_id, thread_id, name, description, created_by, created_at,
   updated_at, artifact_type, version, root_artifact_id, is_latest, replaced_by_version, content, content_preview,

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import type { Pool } from 'pg';
 import type { RootKeys } from '../../src/platform/keys/root-keys.ts';
-import { openValue, unwrapKey } from '../../src/secrets/envelope.ts';
+import { openValue, unwrapKey } from '../../src/vault/secrets/envelope.ts';
 
 const COUNT = `update secrets s set access_count = access_count + 1, last_accessed_at = now() from secret_versions v
   where s.org_id = $1 and s.id = $2 and s.status <> 'deleted' and v.secret_id = s.id and v.version = s.vault_version

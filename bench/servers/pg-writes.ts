@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import type { Pool, PoolClient } from 'pg';
-import { newId } from '../../src/core/ids.ts';
+import { newId } from '../../src/kernel/ids.ts';
 import type { RootKeys } from '../../src/platform/keys/root-keys.ts';
-import { newDataKey, type SecretValue, sealValue, wrapKey } from '../../src/secrets/envelope.ts';
+import { newDataKey, type SecretValue, sealValue, wrapKey } from '../../src/vault/secrets/envelope.ts';
 
 const SHOWN = `id as workspace_id, name, description, owner_id, subscription_plan_id, region, storage_bucket,
   bucket_status, is_active, tags, created_at, updated_at`;

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { decodeProtectedHeader, errors, jwtVerify, SignJWT } from 'jose';
-import { lruOf } from '../core/lru.ts';
+import { lruOf } from '../kernel/lru.ts';
 import { tokenHash } from './random-token.ts';
 import type { SigningKeys } from './signing-keys.ts';
 

@@ -1,11 +1,11 @@
 import DataLoader from 'dataloader';
 import type { Config } from '../config.ts';
-import { isUnstorable } from '../core/constraints.ts';
-import { forbidden, notFound } from '../core/errors.ts';
-import { DEFAULT_NAMESPACE, type Place } from '../core/place.ts';
-import type { Permission, ResourceWord } from '../core/resources.ts';
-import { atLeast, higherRole, type Role } from '../core/roles.ts';
 import type { Sql } from '../data/sql.ts';
+import { isUnstorable } from '../kernel/constraints.ts';
+import { forbidden, notFound } from '../kernel/errors.ts';
+import { DEFAULT_NAMESPACE, type Place } from '../kernel/place.ts';
+import type { Permission, ResourceWord } from '../kernel/resources.ts';
+import { atLeast, higherRole, type Role } from '../kernel/roles.ts';
 import type { Actor } from './caller.ts';
 import type { PlacePart, WorkspacePlace } from './checked-place.ts';
 import { FreshCache } from './fresh-cache.ts';

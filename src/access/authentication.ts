@@ -1,6 +1,6 @@
 import DataLoader from 'dataloader';
-import { lruOf } from '../core/lru.ts';
 import type { Sql } from '../data/sql.ts';
+import { lruOf } from '../kernel/lru.ts';
 import { TextArray } from '../platform/postgres/text-array.ts';
 import type { AccessTokens } from './access-tokens.ts';
 import { kindOfToken } from './api-token-format.ts';

@@ -1,5 +1,5 @@
 import type { LRUCache } from 'lru-cache';
-import { lruOf } from '../core/lru.ts';
+import { lruOf } from '../kernel/lru.ts';
 
 /** The keys dropped while many values were being read. */
 interface Reading {

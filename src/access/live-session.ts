@@ -1,6 +1,6 @@
-import { unauthenticated } from '../core/errors.ts';
 import type { Asked } from '../data/find-row.ts';
 import { statement } from '../data/writes.ts';
+import { unauthenticated } from '../kernel/errors.ts';
 import type { Actor } from './caller.ts';
 
 /**

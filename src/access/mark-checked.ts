@@ -1,4 +1,4 @@
-import type { Permission } from '../core/resources.ts';
+import type { Permission } from '../kernel/resources.ts';
 import type { Grant } from './permissions.ts';
 
 /** The permission that was checked for a caller, and the extent of the grant. */

@@ -1,5 +1,5 @@
 import * as argon2 from '@node-rs/argon2';
-import { unavailable } from '../core/errors.ts';
+import { unavailable } from '../kernel/errors.ts';
 
 const ARGON2ID = 2 satisfies argon2.Algorithm; // its enumeration is ambient: it has no value at run time
 const DUMMY_DIGEST = 'c2FsdCBvZiBubyBoYXNoIQ$bm8gcGFzc3dvcmQgaGFzIHRoaXMgZm9yIGEgaGFzaC4';

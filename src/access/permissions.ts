@@ -1,5 +1,5 @@
-import { declarationOf, type Permission, type ResourceWord, type Rule, resourceWords } from '../core/resources.ts';
-import { atLeast, type Role, roles } from '../core/roles.ts';
+import { declarationOf, type Permission, type ResourceWord, type Rule, resourceWords } from '../kernel/resources.ts';
+import { atLeast, type Role, roles } from '../kernel/roles.ts';
 
 export type Grant = 'all' | 'own' | 'none';
 

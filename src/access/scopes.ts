@@ -1,4 +1,4 @@
-import type { Permission, Weight } from '../core/resources.ts';
+import type { Permission, Weight } from '../kernel/resources.ts';
 import { isPermission, permissionTable } from './permissions.ts';
 
 const permissions = Object.keys(permissionTable) as Permission[];

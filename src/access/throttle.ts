@@ -1,6 +1,6 @@
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
-import { rateLimited } from '../core/errors.ts';
-import { lruOf } from '../core/lru.ts';
+import { rateLimited } from '../kernel/errors.ts';
+import { lruOf } from '../kernel/lru.ts';
 
 /** The state of a token bucket after a request. */
 export interface BucketState {

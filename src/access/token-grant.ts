@@ -1,5 +1,5 @@
-import type { Place } from '../core/place.ts';
-import type { Permission } from '../core/resources.ts';
+import type { Place } from '../kernel/place.ts';
+import type { Permission } from '../kernel/resources.ts';
 import { type EndpointPattern, matchesPath } from './endpoint-paths.ts';
 
 /**

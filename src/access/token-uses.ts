@@ -1,5 +1,5 @@
-import { lruOf } from '../core/lru.ts';
 import type { Sql } from '../data/sql.ts';
+import { lruOf } from '../kernel/lru.ts';
 
 /** The precision of `last_used_at` (defaults §3). */
 const EVERY_MS = 60_000;

@@ -2,7 +2,7 @@
 // bytes without their row.
 import { type Config, loadConfig } from '../config.ts';
 import { Sql } from '../data/sql.ts';
-import { examineFiles } from '../files/doctor.ts';
+import { examineFiles } from '../knowledge/files/doctor.ts';
 import { Storage } from '../platform/storage/storage.ts';
 import { withDatabase } from './with-database.ts';
 

@@ -3,8 +3,8 @@
 import path from 'node:path';
 import { type Config, loadConfig } from '../config.ts';
 import { makeRootKeyFile, RootKeys } from '../platform/keys/root-keys.ts';
-import { examine } from '../secrets/doctor.ts';
-import { type RewrapProgress, rewrap } from '../secrets/rewrap.ts';
+import { examine } from '../vault/secrets/doctor.ts';
+import { type RewrapProgress, rewrap } from '../vault/secrets/rewrap.ts';
 import { withDatabase } from './with-database.ts';
 
 const USAGE = `Usage: npm run vault -- COMMAND

@@ -1,6 +1,6 @@
 import type { Caller } from '../access/caller.ts';
-import { errorCatalogue } from '../core/errors.ts';
-import type { Task } from '../core/tasks.ts';
+import { errorCatalogue } from '../kernel/errors.ts';
+import type { Task } from '../kernel/tasks.ts';
 import type { Database } from '../platform/postgres/database.ts';
 import type { Transaction } from '../platform/postgres/transaction.ts';
 import { type ActivityEntry, activityRow, recordOfChanged } from './activity.ts';

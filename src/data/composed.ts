@@ -1,4 +1,4 @@
-import { lruOf } from '../core/lru.ts';
+import { lruOf } from '../kernel/lru.ts';
 import type { Query } from '../platform/postgres/transaction.ts';
 import type { Sql } from './sql.ts';
 import type { Write } from './writes.ts';

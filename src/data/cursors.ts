@@ -1,5 +1,5 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
-import { invalidInput } from '../core/errors.ts';
+import { invalidInput } from '../kernel/errors.ts';
 
 /** The scope of a cursor: one list with one set of filters. */
 export interface CursorScope {

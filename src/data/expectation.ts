@@ -1,4 +1,4 @@
-import { ApiError } from '../core/errors.ts';
+import { ApiError } from '../kernel/errors.ts';
 import type { Asked } from './find-row.ts';
 import type { LockableTable, RowLocks } from './locks.ts';
 import { type Columns, type Row, tableOf } from './tables.ts';

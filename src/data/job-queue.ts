@@ -1,4 +1,4 @@
-import type { Task } from '../core/tasks.ts';
+import type { Task } from '../kernel/tasks.ts';
 import { Turns } from './turns.ts';
 
 /** A job to add. */

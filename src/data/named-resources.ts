@@ -1,4 +1,4 @@
-import { type ResourceWord, resourceWords } from '../core/resources.ts';
+import { type ResourceWord, resourceWords } from '../kernel/resources.ts';
 
 const OWN = 'p.org_id = r.org_id';
 const rowOf = (table: string, column = 'id', of = OWN): string =>

@@ -1,5 +1,5 @@
 import { systemCaller } from '../access/system-caller.ts';
-import { scheduled, type Task } from '../core/tasks.ts';
+import { scheduled, type Task } from '../kernel/tasks.ts';
 import { inBatches } from './batches.ts';
 import type { Changes, Tx } from './changes.ts';
 

@@ -1,7 +1,7 @@
 import type { Caller } from '../access/caller.ts';
-import type { Place } from '../core/place.ts';
-import type { ResourceWord } from '../core/resources.ts';
-import type { Task } from '../core/tasks.ts';
+import type { Place } from '../kernel/place.ts';
+import type { ResourceWord } from '../kernel/resources.ts';
+import type { Task } from '../kernel/tasks.ts';
 import type { Asked } from './find-row.ts';
 
 /** What notifications say beyond the ids of an occasion. Never stored in the outbox. */

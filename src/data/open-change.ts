@@ -1,5 +1,5 @@
 import type { Caller } from '../access/caller.ts';
-import type { Task } from '../core/tasks.ts';
+import type { Task } from '../kernel/tasks.ts';
 import type { Transaction } from '../platform/postgres/transaction.ts';
 import { type ActivityEntry, activityRow, writeActivity } from './activity.ts';
 import { Batch } from './batch.ts';

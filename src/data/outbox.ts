@@ -1,6 +1,6 @@
 import type { Caller } from '../access/caller.ts';
-import { newId } from '../core/ids.ts';
-import type { EventType } from '../core/resources.ts';
+import { newId } from '../kernel/ids.ts';
+import type { EventType } from '../kernel/resources.ts';
 import { bulkInsert } from './bulk-insert.ts';
 import type { Occasion } from './occasions.ts';
 import type { Write } from './writes.ts';

@@ -1,4 +1,4 @@
-import { snakeCase } from '../core/snake-case.ts';
+import { snakeCase } from '../kernel/snake-case.ts';
 import { MARK } from '../platform/postgres/prepared-read.ts';
 import type { Sql } from './sql.ts';
 

@@ -1,8 +1,8 @@
 import DataLoader from 'dataloader';
 import type { Checked } from '../access/checked-place.ts';
 import { restrictionsOf } from '../access/token-grant.ts';
-import { forbidden, notFound } from '../core/errors.ts';
-import { declarationOf, type IdKind } from '../core/resources.ts';
+import { forbidden, notFound } from '../kernel/errors.ts';
+import { declarationOf, type IdKind } from '../kernel/resources.ts';
 import { type Page, type PageArgs, pageOf } from './page.ts';
 import {
   columnsOf,

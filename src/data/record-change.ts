@@ -1,7 +1,7 @@
-import { type ChangeVerb, eventNames } from '../core/actions.ts';
-import type { EventData } from '../core/event-details.ts';
-import { type Place, placeOf } from '../core/place.ts';
-import type { EventName, EventType, ResourceWord } from '../core/resources.ts';
+import { type ChangeVerb, eventNames } from '../kernel/actions.ts';
+import type { EventData } from '../kernel/event-details.ts';
+import { type Place, placeOf } from '../kernel/place.ts';
+import type { EventName, EventType, ResourceWord } from '../kernel/resources.ts';
 import type { Tx } from './changes.ts';
 import type { Facts } from './occasions.ts';
 import type { EventEntry } from './outbox.ts';

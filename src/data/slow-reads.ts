@@ -1,5 +1,5 @@
-import { ApiError } from '../core/errors.ts';
-import { Slots } from '../core/slots.ts';
+import { ApiError } from '../kernel/errors.ts';
+import { Slots } from '../kernel/slots.ts';
 import type { Database } from '../platform/postgres/database.ts';
 import type { Reads, Sql } from './sql.ts';
 

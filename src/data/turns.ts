@@ -1,4 +1,4 @@
-import { lruOf } from '../core/lru.ts';
+import { lruOf } from '../kernel/lru.ts';
 
 /** How many places of an owner are forgotten per second. */
 const FORGIVEN_PER_SECOND = 1;

@@ -1,5 +1,5 @@
 import type { ObjectRef } from '@pothos/core';
-import { type IdKind, resources } from '../core/resources.ts';
+import { type IdKind, resources } from '../kernel/resources.ts';
 import { builder } from './builder.ts';
 import { refersTo } from './references.ts';
 

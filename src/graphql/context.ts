@@ -1,9 +1,9 @@
 import type { Actor, Caller } from '../access/caller.ts';
-import { unauthenticated } from '../core/errors.ts';
-import type { LiveStream } from '../core/live/live-stream.ts';
 import type { RequestCache } from '../data/request-cache.ts';
-import type { Services } from '../services.ts';
-import type { UserReads } from '../users/user.reads.ts';
+import type { LiveStream } from '../engine/live/live-stream.ts';
+import type { UserReads } from '../identity/users/user.reads.ts';
+import { unauthenticated } from '../kernel/errors.ts';
+import type { Services } from '../wiring/services.ts';
 
 /**
  * The context of resolvers: the caller, and the services that they delegate to. One per request or socket operation.

@@ -1,6 +1,6 @@
 import type { InputRef } from '@pothos/core';
-import { type Constraints, OPEN_WORD } from '../core/constraints.ts';
-import type { Role } from '../core/roles.ts';
+import { type Constraints, OPEN_WORD } from '../kernel/constraints.ts';
+import type { Role } from '../kernel/roles.ts';
 import { builder } from './builder.ts';
 
 /** Bounds that many inputs share (defaults §0.5). */

@@ -1,8 +1,8 @@
 import type { ObjectRef } from '@pothos/core';
-import { isRefusal } from '../core/errors.ts';
-import { kindOfId } from '../core/ids.ts';
-import type { IdKind } from '../core/resources.ts';
 import { recordable } from '../data/activity.ts';
+import { isRefusal } from '../kernel/errors.ts';
+import { kindOfId } from '../kernel/ids.ts';
+import type { IdKind } from '../kernel/resources.ts';
 import { builder } from './builder.ts';
 import type { Context } from './context.ts';
 

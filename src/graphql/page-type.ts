@@ -1,7 +1,7 @@
 import type { ObjectRef } from '@pothos/core';
-import type { Constraints } from '../core/constraints.ts';
-import { startingNoun } from '../core/wording.ts';
 import type { Page } from '../data/page.ts';
+import type { Constraints } from '../kernel/constraints.ts';
+import { startingNoun } from '../kernel/wording.ts';
 import { builder } from './builder.ts';
 
 const PageInfo = builder.objectRef<Page<unknown>>('PageInfo').implement({

@@ -1,6 +1,6 @@
 import type { Checked, PlacePart, RootPlace, WorkspacePlace } from '../access/checked-place.ts';
-import { type Place, placeOfRow } from '../core/place.ts';
-import type { Permission } from '../core/resources.ts';
+import { type Place, placeOfRow } from '../kernel/place.ts';
+import type { Permission } from '../kernel/resources.ts';
 import type { Context } from './context.ts';
 import { appArgs, appNamespaceArgs, namespaceArgs, organizationArgs, workspaceArgs } from './place-args.ts';
 import type { Requirement } from './plugins/access-plugin.ts';

@@ -1,5 +1,5 @@
 import type { WorkspacePlace } from '../access/checked-place.ts';
-import { atLeast } from '../core/roles.ts';
+import { atLeast } from '../kernel/roles.ts';
 import type { Context } from './context.ts';
 
 /** What a field of free-form data says about secrets in it. */

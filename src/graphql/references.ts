@@ -1,7 +1,7 @@
 import type { ObjectRef } from '@pothos/core';
-import { notFound } from '../core/errors.ts';
-import { kindOfId } from '../core/ids.ts';
-import type { IdKind, Permission } from '../core/resources.ts';
+import { notFound } from '../kernel/errors.ts';
+import { kindOfId } from '../kernel/ids.ts';
+import type { IdKind, Permission } from '../kernel/resources.ts';
 import { builder } from './builder.ts';
 import type { Context } from './context.ts';
 import { Node, nodeKindOf } from './node.ts';

@@ -1,9 +1,9 @@
 import { GraphQLError } from 'graphql';
-import { MAX_KEY_LENGTH } from '../core/constraints.ts';
-import { InputError, type InputIssue } from '../core/errors.ts';
-import { isoText } from '../core/iso-text.ts';
-import type { JsonType } from '../core/json-type.ts';
 import type { Prisma } from '../generated/prisma/client.ts';
+import { MAX_KEY_LENGTH } from '../kernel/constraints.ts';
+import { InputError, type InputIssue } from '../kernel/errors.ts';
+import { isoText } from '../kernel/iso-text.ts';
+import type { JsonType } from '../kernel/json-type.ts';
 import { builder } from './builder.ts';
 
 const ISO = /^(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:\.\d{1,9})?)?(?:[Zz]|[+-]\d{2}:?\d{2})?)?$/;

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { type Authentication, credentialOf } from '../access/authentication.ts';
 import type { Caller } from '../access/caller.ts';
 import type { BucketState } from '../access/throttle.ts';
-import { rateLimited } from '../core/errors.ts';
+import { rateLimited } from '../kernel/errors.ts';
 import { callerError } from '../platform/postgres/faults.ts';
 import { type CallerLimit, messageOf } from './rate-limit.ts';
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import ipaddr from 'ipaddr.js';
-import { lruOf } from '../core/lru.ts';
+import { lruOf } from '../kernel/lru.ts';
 
 /** An IPv6 address with a zone, or one that ends with an IPv4 address, is the longest. */
 const MAX_ADDRESS = 64;

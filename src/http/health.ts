@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { SigningKeys } from '../access/signing-keys.ts';
-import type { EventLag } from '../events/event-lag.ts';
+import type { EventLag } from '../live/events/event-lag.ts';
 import type { Database } from '../platform/postgres/database.ts';
 
 const PROBE_TIMEOUT_MS = 2_000;

@@ -1,9 +1,9 @@
 import type { FastifyInstance } from 'fastify';
 import type pg from 'pg';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { EventLag } from '../events/event-lag.ts';
+import type { EventLag } from '../live/events/event-lag.ts';
 import type { Jobs } from '../platform/jobs/jobs.ts';
-import type { Runtime } from '../services.ts';
+import type { Runtime } from '../wiring/services.ts';
 
 interface MetricsDeps {
   services: Runtime;

@@ -3,7 +3,7 @@ import type { Principal } from '../access/principal.ts';
 import { type BucketState, type RateLine, TokenBuckets } from '../access/throttle.ts';
 import type { TokenGrant } from '../access/token-grant.ts';
 import type { Config } from '../config.ts';
-import { rateLimited } from '../core/errors.ts';
+import { rateLimited } from '../kernel/errors.ts';
 
 /** The rate of a token that sets only its burst, if the service itself has no limit. */
 const USUAL_RPS = 500;

@@ -1,15 +1,15 @@
 import type { FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import type { Actor } from '../access/caller.ts';
-import { forbidden, notFound } from '../core/errors.ts';
-import { kindOfId } from '../core/ids.ts';
-import type { Place } from '../core/place.ts';
-import type { FreeWord, Permission, PlaceKind } from '../core/resources.ts';
 import { unkept } from '../data/request-cache.ts';
 import { Context } from '../graphql/context.ts';
 import { type Gate, permissionOf, type Requirement } from '../graphql/plugins/access-plugin.ts';
 import { inside } from '../graphql/row-places.ts';
-import type { Services } from '../services.ts';
+import { forbidden, notFound } from '../kernel/errors.ts';
+import { kindOfId } from '../kernel/ids.ts';
+import type { Place } from '../kernel/place.ts';
+import type { FreeWord, Permission, PlaceKind } from '../kernel/resources.ts';
+import type { Services } from '../wiring/services.ts';
 import { rootArgumentsOf } from './root-arguments.ts';
 
 /**

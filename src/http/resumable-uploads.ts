@@ -1,11 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Config } from '../config.ts';
-import { claimedDigests } from '../core/digests.ts';
-import { ApiError, forbidden } from '../core/errors.ts';
-import { finishReading } from '../core/finish-reading.ts';
-import type { LinkCaller } from '../files/link-caller.ts';
-import type { Progress, UploadPieces } from '../files/upload-pieces.ts';
-import { type UploadClaims, UploadTickets } from '../files/upload-tickets.ts';
+import { claimedDigests } from '../kernel/digests.ts';
+import { ApiError, forbidden } from '../kernel/errors.ts';
+import { finishReading } from '../kernel/finish-reading.ts';
+import type { LinkCaller } from '../knowledge/files/link-caller.ts';
+import type { Progress, UploadPieces } from '../knowledge/files/upload-pieces.ts';
+import { type UploadClaims, UploadTickets } from '../knowledge/files/upload-tickets.ts';
 import { callerError } from '../platform/postgres/faults.ts';
 
 const VERSION = '1.0.0';

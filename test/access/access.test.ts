@@ -5,8 +5,8 @@ import { KnownFacts } from '../../src/access/known-facts.ts';
 import { expand } from '../../src/access/scopes.ts';
 import { systemCaller } from '../../src/access/system-caller.ts';
 import type { TokenGrant } from '../../src/access/token-grant.ts';
-import { newId } from '../../src/core/ids.ts';
-import { type Role, roles } from '../../src/core/roles.ts';
+import { newId } from '../../src/kernel/ids.ts';
+import { type Role, roles } from '../../src/kernel/roles.ts';
 import {
   addOrganization,
   addUser,

@@ -9,8 +9,8 @@ import type { TokenPrincipal } from '../../src/access/principal.ts';
 import { tokenHash } from '../../src/access/random-token.ts';
 import { SigningKeys } from '../../src/access/signing-keys.ts';
 import { TokenUses } from '../../src/access/token-uses.ts';
-import { newId } from '../../src/core/ids.ts';
 import type { NewRow } from '../../src/data/tables.ts';
+import { newId } from '../../src/kernel/ids.ts';
 import { addOrganization, addUser, type BareDatabase, openBareDatabase } from '../support/bare-database.ts';
 
 const keysDir = mkdtempSync(path.join(tmpdir(), 'keys-'));

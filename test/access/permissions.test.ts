@@ -7,8 +7,8 @@ import {
   readPermissionOf,
   rolesWith,
 } from '../../src/access/permissions.ts';
-import { type Permission, type ResourceWord, resourceWords } from '../../src/core/resources.ts';
-import { roles } from '../../src/core/roles.ts';
+import { type Permission, type ResourceWord, resourceWords } from '../../src/kernel/resources.ts';
+import { roles } from '../../src/kernel/roles.ts';
 
 /** What viewer, member, editor, admin and owner may: all, only their `o`wn, or nothing. */
 const expected: Record<Permission, string> = {

@@ -10,7 +10,7 @@ import {
   restrictionsOf,
   type TokenGrant,
 } from '../../src/access/token-grant.ts';
-import type { Permission } from '../../src/core/resources.ts';
+import type { Permission } from '../../src/kernel/resources.ts';
 
 const everything = new Set([...expand(['admin'], []), 'api_token:create', 'app_token:create'] as Permission[]);
 const tokenWith = (given: Partial<TokenGrant> = {}): TokenGrant => ({

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { newId } from '../../src/core/ids.ts';
+import { newId } from '../../src/kernel/ids.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type OAuthServer, startOAuthServer } from '../support/oauth-server.ts';
 import { type Service, startService } from '../support/service.ts';

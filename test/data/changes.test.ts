@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Caller } from '../../src/access/caller.ts';
 import { systemCaller } from '../../src/access/system-caller.ts';
-import { newId } from '../../src/core/ids.ts';
-import type { Task } from '../../src/core/tasks.ts';
 import { brokenUnique, Changes, type Tx } from '../../src/data/changes.ts';
 import { statement } from '../../src/data/writes.ts';
 import { tables } from '../../src/generated/tables.ts';
+import { newId } from '../../src/kernel/ids.ts';
+import type { Task } from '../../src/kernel/tasks.ts';
 
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Person, register } from '../support/person.ts';

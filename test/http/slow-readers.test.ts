@@ -4,7 +4,7 @@ import Fastify, { type FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import { EventStreams } from '../../rest/events.ts';
-import { Frame, type Frames } from '../../src/core/live/frames.ts';
+import { Frame, type Frames } from '../../src/engine/live/frames.ts';
 import { cutOffSlowReaders } from '../../src/http/slow-readers.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Person, register } from '../support/person.ts';

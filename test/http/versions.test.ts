@@ -1,12 +1,20 @@
 import type { InjectOptions, LightMyRequestResponse } from 'fastify';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { newApp, newEnvironment } from '../environments/stage.ts';
-import { accountsOf, catalogOf, entitle, entitlementsOf, modelUrl, newAccount, newModel } from '../models/catalogue.ts';
-import { newSecret } from '../secrets/new-secret.ts';
+import { newApp, newEnvironment } from '../delivery/environments/stage.ts';
+import {
+  accountsOf,
+  catalogOf,
+  entitle,
+  entitlementsOf,
+  modelUrl,
+  newAccount,
+  newModel,
+} from '../models/models/catalogue.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { colleague, eventsOf, type Person, register } from '../support/person.ts';
 import { logQueries } from '../support/query-log.ts';
 import { graphqlRequest } from '../support/requests.ts';
+import { newSecret } from '../vault/secrets/new-secret.ts';
 
 let app: TestApp;
 let ann: Person;

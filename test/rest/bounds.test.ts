@@ -2,7 +2,7 @@ import { GraphQLFloat, GraphQLID, type GraphQLInputType, GraphQLInt, GraphQLStri
 import { describe, expect, it } from 'vitest';
 import { checkDefault, ownConstraints, tightest } from '../../rest/bounds.ts';
 import { pathProblems, routeKey, toUrl } from '../../rest/template.ts';
-import type { Constraints } from '../../src/core/constraints.ts';
+import type { Constraints } from '../../src/kernel/constraints.ts';
 
 function operationOf(text: string) {
   const [node] = parse(text).definitions;

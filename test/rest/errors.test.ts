@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { GraphQLError } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { answerOf, errorBody } from '../../rest/errors.ts';
-import type { ErrorCode } from '../../src/core/errors.ts';
+import type { ErrorCode } from '../../src/kernel/errors.ts';
 import {
   ApiError,
   alreadyExists,
@@ -14,7 +14,7 @@ import {
   invalidInput,
   notFound,
   rateLimited,
-} from '../../src/core/errors.ts';
+} from '../../src/kernel/errors.ts';
 import type { ToyServer } from './toy.ts';
 import { removeFolders, toyServer } from './toy.ts';
 

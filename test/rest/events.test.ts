@@ -5,9 +5,9 @@ import { Writable } from 'node:stream';
 import type { ExecutionResult } from 'graphql';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { frameOf } from '../../rest/events.ts';
-import { forbidden, invalidInput } from '../../src/core/errors.ts';
-import { Frame } from '../../src/core/live/frames.ts';
-import { type SentStream, sendFrames } from '../../src/core/live/send-frames.ts';
+import { Frame } from '../../src/engine/live/frames.ts';
+import { type SentStream, sendFrames } from '../../src/engine/live/send-frames.ts';
+import { forbidden, invalidInput } from '../../src/kernel/errors.ts';
 import type { ToyServer } from './toy.ts';
 import { removeFolders, toyServer } from './toy.ts';
 

@@ -11,7 +11,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import type { FileReceiver } from '../../rest/form.ts';
 import { formParts } from '../../rest/form-parts.ts';
 import { loadConfig } from '../../src/config.ts';
-import { ApiError, forbidden } from '../../src/core/errors.ts';
+import { ApiError, forbidden } from '../../src/kernel/errors.ts';
 import { TooManyBytes } from '../../src/platform/storage/meter.ts';
 import { Storage } from '../../src/platform/storage/storage.ts';
 import { FORM_TYPE, type FormPart, formOf } from '../support/form.ts';

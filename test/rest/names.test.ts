@@ -1,7 +1,7 @@
 import { buildSchema, isInputObjectType } from 'graphql';
 import { describe, expect, it } from 'vitest';
 import { restFields } from '../../rest/names.ts';
-import { snakeCase } from '../../src/core/snake-case.ts';
+import { snakeCase } from '../../src/kernel/snake-case.ts';
 
 describe('REST names', () => {
   it.each([

@@ -8,7 +8,7 @@ import { buildSchema, GraphQLError, type GraphQLScalarType, isInputObjectType, i
 import { registerErrorShapes } from '../../rest/errors.ts';
 import type { RestOptions } from '../../rest/plugin.ts';
 import { fastifyOptions, restPlugin } from '../../rest/plugin.ts';
-import type { Constraints } from '../../src/core/constraints.ts';
+import type { Constraints } from '../../src/kernel/constraints.ts';
 
 /** A small shop: enough of every kind of type for the façade. */
 const sdl = /* GraphQL */ `

@@ -64,12 +64,12 @@ describe('forbiddenWaysOut', () => {
     const code = "import { Client } from 'undici'; fetch('');";
     const found = forbiddenWaysOut([
       { path: 'src/platform/outbound/exchange.js', code },
-      { path: 'src/tools/tool.service.js', code },
+      { path: 'src/tools/tools/tool.service.js', code },
     ]);
     expect(found.filter((problem) => problem.startsWith('no-other-way-out'))).toEqual([
       'no-other-way-out: src/platform/outbound/exchange.js uses fetch; calls go through src/platform/outbound',
-      'no-other-way-out: src/tools/tool.service.js uses undici; calls go through src/platform/outbound',
-      'no-other-way-out: src/tools/tool.service.js uses fetch; calls go through src/platform/outbound',
+      'no-other-way-out: src/tools/tools/tool.service.js uses undici; calls go through src/platform/outbound',
+      'no-other-way-out: src/tools/tools/tool.service.js uses fetch; calls go through src/platform/outbound',
     ]);
   });
 

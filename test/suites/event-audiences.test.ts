@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { newId } from '../../src/core/ids.ts';
+import { newId } from '../../src/kernel/ids.ts';
 import {
   declarationOf,
   type PlaceKind,
@@ -7,8 +7,8 @@ import {
   type ResourceWord,
   resources,
   resourceWords,
-} from '../../src/core/resources.ts';
-import { atLeast, type Role, roles } from '../../src/core/roles.ts';
+} from '../../src/kernel/resources.ts';
+import { atLeast, type Role, roles } from '../../src/kernel/roles.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { openEvents } from '../support/sockets.ts';
 import { thinned } from '../support/thinned.ts';

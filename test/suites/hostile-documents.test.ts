@@ -1,8 +1,8 @@
 import { Kind, parse, visit } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { measureDocument } from '../../src/engine/transport/document-size.ts';
+import { wholeSchemaBytes } from '../../src/engine/transport/introspection-size.ts';
 import { schema } from '../../src/graphql/schema.ts';
-import { measureDocument } from '../../src/graphql/transport/document-size.ts';
-import { wholeSchemaBytes } from '../../src/graphql/transport/introspection-size.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type HostileDocument, hostileDocuments } from '../support/hostile-documents.ts';
 import { openAcknowledged } from '../support/sockets.ts';

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Sql } from '../../src/data/sql.ts';
-import { EventTail } from '../../src/events/event-tail.ts';
+import { EventTail } from '../../src/live/events/event-tail.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { insertEvent, WRITERS, writeLate } from '../support/late-writers.ts';
 import { waitFor, waitUntil } from '../support/wait.ts';

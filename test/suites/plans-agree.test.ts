@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { Plan } from '../../src/core/execution/plan.ts';
+import { Plan } from '../../src/engine/execution/plan.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { hostileDocuments } from '../support/hostile-documents.ts';
 import { addRows, listRoutes } from '../support/lists.ts';

@@ -10,9 +10,9 @@ import {
   visitWithTypeInfo,
 } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { type PlaceKind, placeKinds } from '../../src/core/resources.ts';
 import { words } from '../../src/data/pages.ts';
 import { schema } from '../../src/graphql/schema.ts';
+import { type PlaceKind, placeKinds } from '../../src/kernel/resources.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import type { AnyReads } from '../support/reads.ts';
 import { graphqlRequest } from '../support/requests.ts';
@@ -76,7 +76,7 @@ const namesNothing = ['Query.presence', 'Query.users', 'Query.routeModel', 'Quer
 const NODE = 'query ($id: ID!) { node(id: $id) { id } }';
 const DEPTH = 4;
 const queries = rootFields.filter(
-  // activity: test/activity, because what was asked for is recorded with its ids
+  // activity: test/insight/activity, because what was asked for is recorded with its ids
   ({ kind, name, field }) => kind === 'query' && field.extensions.access !== 'public' && !showsRecords(name),
 );
 
@@ -140,7 +140,7 @@ function readTypes(): Set<GraphQLObjectType> {
   return found;
 }
 
-/** It leads back to the type that it comes from, which no document here does: test/entities/walk.test.ts follows it. */
+/** It leads back to the type that it comes from, which no document here does: test/knowledge/entities/walk.test.ts follows it. */
 const leadsBack = ['EntityRelation.target'];
 
 test('every nested field is asked for', () => {

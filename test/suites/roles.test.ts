@@ -2,10 +2,10 @@ import type { OperationTypeNode } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CompiledOperation } from '../../rest/operation.ts';
 import { permissionTable } from '../../src/access/permissions.ts';
-import type { Permission } from '../../src/core/resources.ts';
-import { type Role, roles } from '../../src/core/roles.ts';
 import { permissionOf, type Requirement } from '../../src/graphql/plugins/access-plugin.ts';
 import { schema } from '../../src/graphql/schema.ts';
+import type { Permission } from '../../src/kernel/resources.ts';
+import { type Role, roles } from '../../src/kernel/roles.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { expendable } from '../support/expendable.ts';
 import { gentlestFirst, operationAt, operations, pathVariables, rootFieldOf, routeOf } from '../support/operations.ts';
@@ -294,7 +294,7 @@ describe.each(permissioned)('%s asks for %s', (route, permission, operation) => 
 
 test('what only its maker may do of the members, its maker may', async () => {
   const ownOnly = permissioned.filter(
-    // what is a member's own there is the tool instance: test/connections
+    // what is a member's own there is the tool instance: test/tools/connections
     ([, permission]) => cellOf(permission, 'member') === 'o' && !/^(?:connection|activity):/.test(permission),
   );
   expect(ownOnly.length).toBeGreaterThan(1);

@@ -5,7 +5,7 @@ import { markChecked } from '../../src/access/mark-checked.ts';
 import { systemCaller } from '../../src/access/system-caller.ts';
 import type { ReadContext } from '../../src/data/request-cache.ts';
 import { Context } from '../../src/graphql/context.ts';
-import { readRoutedModels } from '../../src/models/model-routing.reads.ts';
+import { readRoutedModels } from '../../src/models/models/model-routing.reads.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { addRows, listRoutes } from '../support/lists.ts';
 import { prismaRows } from '../support/prisma-rows.ts';
@@ -120,7 +120,7 @@ async function deployed(where: { environmentId?: string; appId?: string }) {
 }
 
 test('no list is written by hand beside `Reads`, but that of activity, which has a key of two columns', () => {
-  const activity = ['activity/activity-scope.ts', 'activity/activity.service.ts'];
+  const activity = ['insight/activity/activity-scope.ts', 'insight/activity/activity.service.ts'];
   const files = Object.keys(writtenIn(/\b(?:PageSource|readPages?)\b/g));
   expect(files).toEqual([...activity, 'data/pages.ts', 'data/reads.ts']);
 });
@@ -479,7 +479,7 @@ const statements: Record<string, () => Promise<void>> = {
     const [wanted] = await usersOf({ id: ids.editor });
     expect(await app.services.users.reads.find(ids.editor!, org())).toStrictEqual(wanted);
   },
-  'secrets/reveal.service.ts': async () => {
+  'vault/secrets/reveal.service.ts': async () => {
     const { value, ...shown } = await app.services.reveals.get(
       await owner(),
       markChecked({ orgId: org() }),
@@ -489,8 +489,8 @@ const statements: Record<string, () => Promise<void>> = {
     expect(value).toBeTypeOf('object');
     expect([shown]).toStrictEqual(await rows.secrets({ id: ids.secret_id }));
   },
-  // shown with local names in place of identifiers: `test/recipes/export.test.ts` compares all of it
-  'recipes/recipe-export.ts': async () => {
+  // shown with local names in place of identifiers: `test/pipelines/recipes/export.test.ts` compares all of it
+  'pipelines/recipes/recipe-export.ts': async () => {
     const { recipe } = await app.services.recipes.export(
       await owner(),
       markChecked({ ...inWorkspace(), appId: ids.app_id! }),

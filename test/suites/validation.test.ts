@@ -9,7 +9,7 @@ import {
 } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CompiledOperation } from '../../rest/operation.ts';
-import type { Constraints } from '../../src/core/constraints.ts';
+import type { Constraints } from '../../src/kernel/constraints.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { shapeFault } from '../support/error-shapes.ts';
 import { snakeCase } from '../support/names.ts';
@@ -221,7 +221,7 @@ function casesOf(operation: CompiledOperation): Case[] {
       });
     }
   }
-  // the fields of a form are texts, of which most can be read: test/files/upload.test.ts
+  // the fields of a form are texts, of which most can be read: test/knowledge/files/upload.test.ts
   if (operation.body?.fileField === null) {
     const { type } = operation.body;
     cases.push({

@@ -1,9 +1,9 @@
 import pg from 'pg';
-import { newId } from '../../src/core/ids.ts';
-import type { Role } from '../../src/core/roles.ts';
 import { Sql } from '../../src/data/sql.ts';
 import type { NewRow, TableName } from '../../src/data/tables.ts';
 import { insert } from '../../src/data/writes.ts';
+import { newId } from '../../src/kernel/ids.ts';
+import type { Role } from '../../src/kernel/roles.ts';
 import { createTestDatabase } from './database.ts';
 
 /** A database with all migrations and without the service, for tests of what reads and writes it. */

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { type ErrorCode, errorCatalogue } from '../../src/core/errors.ts';
+import { type ErrorCode, errorCatalogue } from '../../src/kernel/errors.ts';
 
 interface Answer {
   statusCode: number;

@@ -1,5 +1,5 @@
-import { openIdCompany } from '../sso/companies.ts';
-import { startOpenIdServer } from '../sso/openid-server.ts';
+import { openIdCompany } from '../identity/sso/companies.ts';
+import { startOpenIdServer } from '../identity/sso/openid-server.ts';
 import {
   ARCHIVED,
   actAs,

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import type { EventType } from '../../src/core/resources.ts';
-import { openIdCompany } from '../sso/companies.ts';
-import { startOpenIdServer } from '../sso/openid-server.ts';
+import type { EventType } from '../../src/kernel/resources.ts';
+import { openIdCompany } from '../identity/sso/companies.ts';
+import { startOpenIdServer } from '../identity/sso/openid-server.ts';
 import type { TestApp } from './app.ts';
 import { operationAt } from './operations.ts';
 import { addToWorkspace, createUser, type Person } from './person.ts';

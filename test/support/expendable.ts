@@ -1,5 +1,5 @@
 import type { CompiledOperation } from '../../rest/operation.ts';
-import type { Role } from '../../src/core/roles.ts';
+import type { Role } from '../../src/kernel/roles.ts';
 import type { TestApp } from './app.ts';
 import { operationAt, pathVariables } from './operations.ts';
 import { expectOk, type Parts, type PartsOptions, partsOf } from './requests.ts';

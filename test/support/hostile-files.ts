@@ -1,4 +1,4 @@
-import type { TextKind } from '../../src/indexing/text/text-kinds.ts';
+import type { TextKind } from '../../src/knowledge/indexing/text/text-kinds.ts';
 import { docxOf, pdfOf, wordXml, zipOf } from './made-files.ts';
 
 /** A file that is made to exhaust whoever reads it. */

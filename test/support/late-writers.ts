@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
-import { cursorOf, type Position } from '../../src/events/position.ts';
+import { cursorOf, type Position } from '../../src/live/events/position.ts';
 import { waitUntil } from './wait.ts';
 
 export const WRITERS = 12;

@@ -82,7 +82,7 @@ function listOf(operation: CompiledOperation): ListRoute[] {
   return list ? [{ operation, array: list.key, isPaged }] : [];
 }
 
-/** Lists that grow when they are read, because that is recorded: test/activity reads them. */
+/** Lists that grow when they are read, because that is recorded: test/insight/activity reads them. */
 const growing = new Set(['activities']);
 
 /** Every route that answers a list of objects. */

@@ -1,4 +1,4 @@
-import { type Role, roles } from '../../src/core/roles.ts';
+import { type Role, roles } from '../../src/kernel/roles.ts';
 import type { TestApp } from './app.ts';
 import { addRows, type ListRoute } from './lists.ts';
 import { routeOf } from './operations.ts';

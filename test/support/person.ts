@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { Role } from '../../src/core/roles.ts';
+import type { Role } from '../../src/kernel/roles.ts';
 import type { TestApp } from './app.ts';
 import { expectOk, graphqlRequest } from './requests.ts';
 

@@ -1,6 +1,6 @@
-import { newBrowser, openIdCompany, samlAnswer, samlCompany } from '../sso/companies.ts';
-import { startOpenIdServer } from '../sso/openid-server.ts';
-import { newIdpKey } from '../sso/saml-idp.ts';
+import { newBrowser, openIdCompany, samlAnswer, samlCompany } from '../identity/sso/companies.ts';
+import { startOpenIdServer } from '../identity/sso/openid-server.ts';
+import { newIdpKey } from '../identity/sso/saml-idp.ts';
 import type { TestApp } from './app.ts';
 import { startOAuthServer } from './oauth-server.ts';
 import { operationAt } from './operations.ts';

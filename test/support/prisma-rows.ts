@@ -1,6 +1,6 @@
 import type { PrismaClient, User } from '../../src/generated/prisma/client.ts';
-import { descriptorOf } from '../../src/tool-instances/config-field.ts';
-import { effectiveActions, initialActions } from '../../src/tool-instances/effective-actions.ts';
+import { descriptorOf } from '../../src/tools/tool-instances/config-field.ts';
+import { effectiveActions, initialActions } from '../../src/tools/tool-instances/effective-actions.ts';
 
 /*
  * The expected results of the hand-written reads, built from Prisma's rows: all columns of the table except those named

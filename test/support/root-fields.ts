@@ -12,8 +12,8 @@ import {
   isObjectType,
   parse,
 } from 'graphql';
+import { measureDocument } from '../../src/engine/transport/document-size.ts';
 import { schema } from '../../src/graphql/schema.ts';
-import { measureDocument } from '../../src/graphql/transport/document-size.ts';
 import { snakeCase } from './names.ts';
 import { constraintsOf, type SampleSource, sampleArgument, sampleInput, sharedIds } from './samples.ts';
 

@@ -1,6 +1,6 @@
 import type pg from 'pg';
-import { kindOfId, newId } from '../../src/core/ids.ts';
-import type { IdKind } from '../../src/core/resources.ts';
+import { kindOfId, newId } from '../../src/kernel/ids.ts';
+import type { IdKind } from '../../src/kernel/resources.ts';
 
 interface UniqueColumn {
   index: string;

@@ -7,7 +7,7 @@ import {
   isListType,
   isNonNullType,
 } from 'graphql';
-import type { Constraints } from '../../src/core/constraints.ts';
+import type { Constraints } from '../../src/kernel/constraints.ts';
 import { snakeCase } from './names.ts';
 
 /** What samples are made from. */

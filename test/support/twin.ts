@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type pg from 'pg';
-import { kindOfId, newId } from '../../src/core/ids.ts';
+import { kindOfId, newId } from '../../src/kernel/ids.ts';
 import { inTransaction } from './rows.ts';
 
 type Row = Record<string, unknown>;

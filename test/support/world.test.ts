@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { roles } from '../../src/core/roles.ts';
+import { roles } from '../../src/kernel/roles.ts';
 import { startTestApp, type TestApp } from './app.ts';
 import { expendable } from './expendable.ts';
 import { addRows, listRoutes } from './lists.ts';

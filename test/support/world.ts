@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { CompiledOperation } from '../../rest/operation.ts';
-import { newId } from '../../src/core/ids.ts';
-import { type Role, roles } from '../../src/core/roles.ts';
+import { newId } from '../../src/kernel/ids.ts';
+import { type Role, roles } from '../../src/kernel/roles.ts';
 import type { TestApp } from './app.ts';
 import { operationAt, operations, pathVariables, routeOf } from './operations.ts';
 import { type Account, createUser, PASSWORD, prove, register } from './person.ts';

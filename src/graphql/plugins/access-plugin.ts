@@ -10,9 +10,9 @@ import { type PlacePart, RootPlace } from '../../access/checked-place.ts';
 import type { Grant } from '../../access/permissions.ts';
 import { sessionOf } from '../../access/principal.ts';
 import { grants, mayEnter, type TokenGrant } from '../../access/token-grant.ts';
-import { type ErrorCode, forbidden, unauthenticated } from '../../core/errors.ts';
-import { type Place, placeOfArgs, placeOfRow } from '../../core/place.ts';
-import type { Permission } from '../../core/resources.ts';
+import { type ErrorCode, forbidden, unauthenticated } from '../../kernel/errors.ts';
+import { type Place, placeOfArgs, placeOfRow } from '../../kernel/place.ts';
+import type { Permission } from '../../kernel/resources.ts';
 import type { Context } from '../context.ts';
 import type { ActivityLabel } from './activity-plugin.ts';
 

@@ -1,8 +1,8 @@
 import SchemaBuilder, { BasePlugin, type PothosOutputFieldConfig, type SchemaTypes } from '@pothos/core';
 import type { GraphQLFieldResolver } from 'graphql';
-import { isAction } from '../../core/actions.ts';
-import { declarationOf, type PlaceKind, type ResourceWord } from '../../core/resources.ts';
 import { type ActivityEntry, outcomeOf } from '../../data/activity.ts';
+import { isAction } from '../../kernel/actions.ts';
+import { declarationOf, type PlaceKind, type ResourceWord } from '../../kernel/resources.ts';
 import { callerError, hasTimedOut } from '../../platform/postgres/faults.ts';
 import type { Context } from '../context.ts';
 import { permissionOf, type Requirement } from './access-plugin.ts';

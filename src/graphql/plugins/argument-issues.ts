@@ -1,7 +1,7 @@
 import { type GraphQLField, type GraphQLInputType, getNullableType, isInputObjectType } from 'graphql';
-import { constraintsOf } from '../../core/constraints.ts';
-import { InputError, type InputIssue, valueIssue } from '../../core/errors.ts';
 import type { Cursors } from '../../data/cursors.ts';
+import { constraintsOf } from '../../kernel/constraints.ts';
+import { InputError, type InputIssue, valueIssue } from '../../kernel/errors.ts';
 import { listScope } from './list-scope.ts';
 
 type Field = GraphQLField<unknown, unknown>;

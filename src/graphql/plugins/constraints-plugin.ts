@@ -13,9 +13,9 @@ import {
   isListType,
   isScalarType,
 } from 'graphql';
-import { type ArgumentIssues, type Constraints, checkConstraints } from '../../core/constraints.ts';
-import { InputError, type InputIssue, unauthenticated } from '../../core/errors.ts';
-import { type JsonType, jsonTypeOf } from '../../core/json-type.ts';
+import { type ArgumentIssues, type Constraints, checkConstraints } from '../../kernel/constraints.ts';
+import { InputError, type InputIssue, unauthenticated } from '../../kernel/errors.ts';
+import { type JsonType, jsonTypeOf } from '../../kernel/json-type.ts';
 import type { Context } from '../context.ts';
 import { argumentIssues } from './argument-issues.ts';
 

@@ -1,5 +1,5 @@
 import SchemaBuilder, { BasePlugin, type PothosOutputFieldConfig, type SchemaTypes } from '@pothos/core';
-import type { EventType } from '../../core/resources.ts';
+import type { EventType } from '../../kernel/resources.ts';
 
 declare global {
   export namespace PothosSchemaTypes {

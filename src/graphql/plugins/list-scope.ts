@@ -1,6 +1,6 @@
 import { type GraphQLField, GraphQLID, getNamedType, isNonNullType } from 'graphql';
-import { constraintsOf } from '../../core/constraints.ts';
 import type { CursorScope } from '../../data/cursors.ts';
+import { constraintsOf } from '../../kernel/constraints.ts';
 
 type Values = Readonly<Record<string, unknown>>;
 

@@ -1,6 +1,6 @@
 import type { Job, JobHelpers, TaskList } from 'graphile-worker';
 import type pg from 'pg';
-import { GiveUp, type Task } from '../../core/tasks.ts';
+import { GiveUp, type Task } from '../../kernel/tasks.ts';
 import { every } from '../every.ts';
 import type { Logger } from '../logger.ts';
 import { Schedule } from './schedule.ts';

@@ -1,5 +1,5 @@
-import type { Owner } from '../../core/owner.ts';
 import type { Sql } from '../../data/sql.ts';
+import type { Owner } from '../../kernel/owner.ts';
 
 /** When an owner has its turn. */
 export interface Turn<Name extends string = string> {
@@ -93,5 +93,6 @@ function checkOrder({ owners, order }: RetentionOptions): void {
     ...listed.filter((name, at) => listed.indexOf(name) !== at).map((name) => `'${name}' is listed twice`),
     ...order.filter(early).map(({ owner }) => `'${owner}' comes before an owner that it needs`),
   ];
-  if (mistakes.length > 0) throw new Error(`The order of retention (src/retention-order.ts): ${mistakes.join('; ')}.`);
+  if (mistakes.length > 0)
+    throw new Error(`The order of retention (src/wiring/retention-order.ts): ${mistakes.join('; ')}.`);
 }

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { Task } from '../../core/tasks.ts';
+import type { Task } from '../../kernel/tasks.ts';
 
 /** The result of polling the jobs. */
 export interface Look {

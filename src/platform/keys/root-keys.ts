@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { Config } from '../../config.ts';
-import { newId } from '../../core/ids.ts';
+import { newId } from '../../kernel/ids.ts';
 import type { NamedKey } from '../../setting.ts';
 import type { Database } from '../postgres/database.ts';
 import { open, seal } from './aead.ts';

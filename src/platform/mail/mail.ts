@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { createTransport } from 'nodemailer';
 import type { Config } from '../../config.ts';
-import { GiveUp } from '../../core/tasks.ts';
+import { GiveUp } from '../../kernel/tasks.ts';
 import type { Logger } from '../logger.ts';
 
 const CONNECTIONS = 4;

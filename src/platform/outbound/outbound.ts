@@ -1,4 +1,4 @@
-import { type SlotLimits, Slots } from '../../core/slots.ts';
+import { type SlotLimits, Slots } from '../../kernel/slots.ts';
 import type { Logger } from '../logger.ts';
 import type { AllowedTarget } from './allowed-targets.ts';
 import { Answer } from './answer.ts';

@@ -1,4 +1,4 @@
-import { ApiError, unavailable } from '../../core/errors.ts';
+import { ApiError, unavailable } from '../../kernel/errors.ts';
 
 // PostgreSQL's codes for no connection (class 08, shutdown, start-up) and for no resources (class 53: no slot, memory
 // or disk left; a disk failure), the codes of sockets, and those of Prisma

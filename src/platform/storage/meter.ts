@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import { Transform, type TransformCallback } from 'node:stream';
-import { type ClaimedDigest, DigestCheck } from '../../core/digests.ts';
+import { type ClaimedDigest, DigestCheck } from '../../kernel/digests.ts';
 
 /** The bytes at the beginning that are kept to recognize the type of a file. */
 const SAMPLE_BYTES = 64 * 1024;

@@ -2,7 +2,7 @@ import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Config } from '../../config.ts';
-import type { ClaimedDigest } from '../../core/digests.ts';
+import type { ClaimedDigest } from '../../kernel/digests.ts';
 import { type ContentFacts, Meter } from './meter.ts';
 import type { ByteRange, PresignedGet, Store, StoredObject } from './store.ts';
 

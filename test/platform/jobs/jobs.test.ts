@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { GiveUp, scheduled, type Task } from '../../../src/core/tasks.ts';
 import { JobQueue, type NewJob } from '../../../src/data/job-queue.ts';
+import { GiveUp, scheduled, type Task } from '../../../src/kernel/tasks.ts';
 import { Jobs } from '../../../src/platform/jobs/jobs.ts';
 import { type Database, openDatabase } from '../../../src/platform/postgres/database.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';

@@ -6,7 +6,7 @@ import { inspect } from 'node:util';
 import { pino } from 'pino';
 import PostalMime from 'postal-mime';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { GiveUp } from '../../../src/core/tasks.ts';
+import { GiveUp } from '../../../src/kernel/tasks.ts';
 import { createMailer, type Mail, type Mailer } from '../../../src/platform/mail/mail.ts';
 import { type MailServer, startMailServer } from '../../support/mail-server.ts';
 

@@ -7,7 +7,7 @@ import type { Task } from './tasks.fixture.ts';
 
 const module = {
   file: path.join(import.meta.dirname, 'tasks.fixture.ts'),
-  execArgv: moduleOf('sso/saml/check-thread').execArgv,
+  execArgv: moduleOf('identity/sso/saml/check-thread').execArgv,
 };
 const PATIENT = { timeMs: 60_000, heapMiB: 64, mostPending: 8 };
 const thread = new BoundedThread(module, PATIENT);

@@ -6,7 +6,7 @@ import {
   isRequiredArgument,
   isRequiredInputField,
 } from 'graphql';
-import type { Constraints } from '../../../src/core/constraints.ts';
+import type { Constraints } from '../../../src/kernel/constraints.ts';
 import type { RootField } from '../root-fields.ts';
 import { constraintsOf } from '../samples.ts';
 

@@ -6,7 +6,7 @@ import {
   isInputObjectType,
   isListType,
 } from 'graphql';
-import type { Constraints } from '../../../src/core/constraints.ts';
+import type { Constraints } from '../../../src/kernel/constraints.ts';
 import type { RootField } from '../root-fields.ts';
 import { constraintsOf, sampleInput } from '../samples.ts';
 import type { World } from '../world.ts';

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { expect } from 'vitest';
-import { type Company, newBrowser, openIdCompany, samlAnswer, samlCompany } from '../../sso/companies.ts';
-import { type OpenIdServer, startOpenIdServer } from '../../sso/openid-server.ts';
-import { type IdpKey, newIdpKey } from '../../sso/saml-idp.ts';
+import { type Company, newBrowser, openIdCompany, samlAnswer, samlCompany } from '../../identity/sso/companies.ts';
+import { type OpenIdServer, startOpenIdServer } from '../../identity/sso/openid-server.ts';
+import { type IdpKey, newIdpKey } from '../../identity/sso/saml-idp.ts';
 import { createUser } from '../person.ts';
 import { expectOk } from '../requests.ts';
 import type { InputCase, Lab } from './input-case.ts';

@@ -1,0 +1,82 @@
+import type { Actor } from '../../access/caller.ts';
+import type { AppPlace, Checked } from '../../access/checked-place.ts';
+import type { Tx } from '../../data/changes.ts';
+import { findRow } from '../../data/find-row.ts';
+import { columnsOf } from '../../data/pages.ts';
+import { Reads } from '../../data/reads.ts';
+import { recordChange } from '../../data/record-change.ts';
+import { unkept } from '../../data/request-cache.ts';
+import type { ServiceDeps } from '../../data/service-deps.ts';
+import { statement } from '../../data/writes.ts';
+import { Prisma, type Release } from '../../generated/prisma/client.ts';
+import { alreadyExists, conflict, notFound } from '../../kernel/errors.ts';
+import { newId } from '../../kernel/ids.ts';
+import { referencesToRelease } from '../environments/slots.ts';
+
+export interface CreateRelease {
+  version?: string | null;
+  notes?: string | null;
+  metadata?: Record<string, unknown> | null;
+}
+
+/** Releases of an app. They are immutable and numbered from 1 without gaps. */
+export class ReleaseService {
+  readonly reads: Reads<Release, AppPlace>;
+  readonly #deps: ServiceDeps;
+
+  constructor(deps: ServiceDeps) {
+    this.#deps = deps;
+    this.reads = new Reads(deps, {
+      kind: 'release',
+      from: 'releases',
+      columns: columnsOf(Object.values(Prisma.ReleaseScalarFieldEnum)),
+      below: ['orgId', 'workspaceId', 'appId'],
+    });
+  }
+
+  /**
+   * The default version is the number. @throws RESOURCE_NOT_FOUND `app`, RESOURCE_ALREADY_EXISTS for a version that the
+   * app already has
+   */
+  async create(actor: Actor, place: AppPlace, input: CreateRelease): Promise<Release> {
+    return this.#deps.changes.run(actor, async (tx) => {
+      const { appId } = place;
+      const number = await nextNumber(tx, place);
+      const version = input.version ?? String(number);
+      const same = await findRow(tx, 'releases', { appId, version });
+      if (same) throw alreadyExists('release', 'version', version, same.id);
+      const row = { id: newId('release'), ...place };
+      recordChange(tx, 'create', 'release', row, { number, version });
+      const { notes = null, metadata } = input;
+      const createdBy = actor.principal.userId;
+      return tx.create('releases', { ...row, number, version, notes, metadata: metadata ?? {}, createdBy });
+    });
+  }
+
+  /** @throws RESOURCE_NOT_FOUND `release`; RESOURCE_CONFLICT `in_use` while it is deployed anywhere */
+  async delete(actor: Actor, place: Checked<AppPlace>, id: string): Promise<void> {
+    const release = await this.reads.get(unkept, place, id);
+    await this.#deps.changes.run(actor, async (tx) => {
+      // running deployments of it have finished, and none can begin
+      await tx.lock('releases', { id }, 'update');
+      await tx.expectVersion({ table: 'releases', key: { id } });
+      const references = await referencesToRelease(tx, id);
+      if (references.length > 0)
+        throw conflict('release', id, 'in_use', 'The release is deployed: undeploy it first.', { references });
+      tx.remove('releases', { id }, () => notFound('release', id));
+      recordChange(tx, 'delete', 'release', release, { number: release.number, version: release.version });
+    });
+  }
+}
+
+/**
+ * The next number of the app's releases. Locks the app until the transaction ends, so that numbers have no gaps.
+ * @throws RESOURCE_NOT_FOUND
+ */
+async function nextNumber(tx: Tx, { orgId, workspaceId, appId }: AppPlace): Promise<number> {
+  const [row] = await tx.query<{ number: number }>(statement`
+    update apps set last_release = last_release + 1
+    where id = ${appId} and org_id = ${orgId} and workspace_id = ${workspaceId} returning last_release as number`);
+  if (!row) throw notFound('app', appId);
+  return row.number;
+}

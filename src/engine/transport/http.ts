@@ -1,0 +1,112 @@
+import type { WebsocketHandler } from '@fastify/websocket';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { ExecutionResult } from 'graphql';
+import { ApiError } from '../../kernel/errors.ts';
+import { overloadOf, VALUES_PER_KEY } from '../../kernel/json-shape.ts';
+import { byWeight, RESPONSE_TYPE, statusOf } from './answer-type.ts';
+import { jsonBounds, MAX_ANSWER_LENGTH } from './bounds.ts';
+import type { GraphQLEndpoint } from './endpoint.ts';
+import { graphiqlPage, wantsPage } from './graphiql.ts';
+import type { PlainPost } from './plain-post.ts';
+import { parsedBodyOf } from './plain-request.ts';
+import type { PlainStream } from './plain-stream.ts';
+import { tooLarge } from './refusals.ts';
+import { answerWithFrames, framesOf } from './server-sent-events.ts';
+
+/**
+ * Enough for a document, and for variables with the largest possible input. The operator's limit for bodies applies if
+ * it is lower.
+ */
+const MAX_BODY_BYTES = 1024 * 1024;
+
+/** Content types that a form of a foreign page can send without a preflight request. */
+const FORM = /^\s*(?:multipart\/|application\/x-www-form-urlencoded)/i;
+
+/** Streaming answers. */
+const STREAM = /^(?:text\/event-stream|multipart\/mixed)/;
+
+const refused = (message: string) => ({ errors: [tooLarge(message).toJSON()] });
+const OVERLOADED = refused(
+  `A request may hold lists and objects ${jsonBounds.maxDepth} levels deep, and ${jsonBounds.maxValues} values ` +
+    `in all, where each key counts as ${VALUES_PER_KEY} more.`,
+);
+const TOO_LONG = refused(`The answer is longer than ${MAX_ANSWER_LENGTH} characters. Ask for smaller pages.`);
+
+interface Options {
+  endpoint: GraphQLEndpoint;
+  plain: PlainPost;
+  live: PlainStream;
+  socket: WebsocketHandler;
+  bodyLimitBytes: number;
+  graphiql: boolean;
+}
+
+/** `/graphql`: POST, GET for queries, subscriptions as SSE and over WebSocket, GraphiQL for browsers. */
+export function addGraphQL(
+  server: FastifyInstance,
+  { endpoint, plain, live, socket, bodyLimitBytes, graphiql }: Options,
+): void {
+  const bodyLimit = Math.min(MAX_BODY_BYTES, bodyLimitBytes);
+  const page = graphiql ? graphiqlPage() : null;
+  void server.register(async (scope) => {
+    // read here, as text; yoga answers malformed requests as GraphQL over HTTP requires
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser('*', { parseAs: 'string', bodyLimit }, (request, body, done) => {
+      const isForm = FORM.test(request.headers['content-type'] ?? '');
+      done(isForm ? new ApiError('UNSUPPORTED_MEDIA_TYPE', { expected: 'application/json' }) : null, body);
+    });
+    const handler = async (req: FastifyRequest, reply: FastifyReply) => {
+      if (page && wantsPage(req)) return page(req, reply);
+      if (req.headers.accept) req.headers.accept = byWeight(req.headers.accept);
+      if (overloadOf(jsonOf(req), jsonBounds)) return reply.status(400).send(OVERLOADED);
+      const answer = req.method === 'POST' ? await plain(req) : null;
+      if (answer) return reply.code(answer.status).header('content-type', answer.type).send(withinLength(answer.text));
+      const started = req.method === 'POST' ? await live(req) : null;
+      if (started) return answerWithFrames(reply, started);
+      const response = await endpoint.fetch(requestOf(endpoint, req), { req, reply });
+      reply.status(response.status);
+      response.headers.forEach((value, name) => {
+        reply.header(name, value);
+      });
+      const frames = framesOf(req);
+      if (frames) return answerWithFrames(reply, frames);
+      const type = response.headers.get('content-type') ?? '';
+      if (STREAM.test(type)) return reply.send(response.body);
+      const text = await response.text();
+      // only the type that has such statuses costs another look, and only where errors come first
+      if (response.status === 200 && type.startsWith(RESPONSE_TYPE) && text.startsWith('{"errors"'))
+        reply.status(statusOf(type, JSON.parse(text) as ExecutionResult));
+      return reply.send(withinLength(text));
+    };
+    scope.route({ url: '/graphql', method: 'GET', exposeHeadRoute: false, handler, wsHandler: socket });
+    scope.route({ url: '/graphql', method: ['POST', 'OPTIONS'], handler });
+  });
+}
+
+const withinLength = (text: string): string => (text.length > MAX_ANSWER_LENGTH ? JSON.stringify(TOO_LONG) : text);
+
+/** The part of a request that is parsed as JSON. */
+function jsonOf({ method, body, query }: FastifyRequest): string {
+  if (method === 'POST') return typeof body === 'string' ? body : '';
+  const { variables, extensions } = query as Record<string, unknown>;
+  return [variables, extensions]
+    .flat()
+    .filter((part) => typeof part === 'string')
+    .join(' ');
+}
+
+/**
+ * The request for yoga, created here: with Node's request, it would inspect each byte of a body to find out whether
+ * there is one.
+ */
+function requestOf({ fetchAPI }: GraphQLEndpoint, incoming: FastifyRequest): Request {
+  const { method, url, headers, body } = incoming;
+  const request = new fetchAPI.Request(`http://localhost${url}`, {
+    method,
+    headers: headers as Record<string, string>, // repeated headers are joined where that is allowed
+    ...(method === 'POST' ? { body: typeof body === 'string' ? body : '' } : {}),
+  });
+  const parsed = parsedBodyOf(incoming);
+  if (parsed) Object.defineProperty(request, 'json', { value: async () => parsed });
+  return request;
+}

@@ -1,0 +1,197 @@
+import { randomUUID } from 'node:crypto';
+import type { WebsocketHandler } from '@fastify/websocket';
+import { type DocumentNode, type ExecutionArgs, type ExecutionResult, GraphQLError, type GraphQLSchema } from 'graphql';
+import { CloseCode, makeServer, type SubscribePayload } from 'graphql-ws';
+import { type Caller, SOCKET_METHOD } from '../../access/caller.ts';
+import type { Principal } from '../../access/principal.ts';
+import { Context } from '../../graphql/context.ts';
+import type { Admission } from '../../http/admission.ts';
+import type { CallerLimit } from '../../http/rate-limit.ts';
+import { rateLimited, unauthenticated } from '../../kernel/errors.ts';
+import { Wheel } from '../../kernel/wheel.ts';
+import { callerError } from '../../platform/postgres/faults.ts';
+import type { Services } from '../../wiring/services.ts';
+import type { GraphQLEndpoint } from './endpoint.ts';
+import { sentBy } from './socket-frames.ts';
+import { SocketSlots } from './socket-slots.ts';
+import { type SocketOrigin, send, TRY_AGAIN_LATER, transportOf } from './socket-transport.ts';
+
+/** Maximum number of concurrent operations on one socket. */
+const MAX_OPERATIONS = 20;
+/** How often the session or token of an idle socket is checked; each of its operations is checked too. */
+const rechecks = new Wheel(5_000);
+
+interface SocketExtra extends SocketOrigin {
+  /** Returns the socket's slot: that of its address, later that of its user. */
+  leave?: () => void;
+  operations?: Set<string>;
+  endRechecks?: () => void;
+}
+
+type Executed = AsyncIterable<ExecutionResult> | ExecutionResult;
+
+/** The endpoint's own functions, with all its limits, for one operation. */
+interface Enveloped {
+  schema: GraphQLSchema;
+  parse(query: string): DocumentNode;
+  validate(schema: GraphQLSchema, document: DocumentNode): readonly GraphQLError[];
+  contextFactory(): Promise<object>;
+  execute: (args: ExecutionArgs) => Promise<Executed>;
+  subscribe: (args: ExecutionArgs) => Promise<Executed>;
+}
+
+type OperationArgs = ExecutionArgs & Pick<Enveloped, 'execute' | 'subscribe'>;
+
+interface SocketOptions {
+  endpoint: GraphQLEndpoint;
+  services: Services;
+  admission: Admission;
+  limit: CallerLimit;
+  maxSocketsPerUser: number;
+  onFault: (error: unknown, traceId: string) => void;
+}
+
+/**
+ * `/graphql` over WebSocket (the `graphql-transport-ws` protocol). The token comes in the payload of `connection_init`
+ * as `authorization`, or in the header of the upgrade; without a valid one, or once its session or token is over, the
+ * socket is closed with 4403. Operations pass the same limits as over HTTP: each message with an operation counts as a
+ * request, whatever its result.
+ */
+export function socketHandler({
+  endpoint,
+  services,
+  admission,
+  limit,
+  maxSocketsPerUser,
+  onFault,
+}: SocketOptions): WebsocketHandler {
+  const slots = new SocketSlots(maxSocketsPerUser);
+  /** The current caller of the socket. A socket whose session or token is over is closed. */
+  const renewed = async ({ caller, socket }: SocketExtra): Promise<Principal | null> => {
+    const principal = caller?.principal ? await services.authentication.renew(caller.principal) : null;
+    if (!principal) socket.close(CloseCode.Forbidden, 'Forbidden');
+    return principal;
+  };
+  /** All sockets of a turn are checked at once. If the database is unreachable, the next turn decides. */
+  const recheck = ({ caller, socket }: SocketExtra): void => {
+    const close = (lives: boolean) => lives || socket.close(CloseCode.Forbidden, 'Forbidden');
+    const lives = caller?.principal ? services.authentication.livesStill(caller.principal) : false;
+    if (lives instanceof Promise) lives.then(close, () => undefined);
+    else close(lives);
+  };
+  const server = makeServer<Record<string, unknown>, SocketExtra>({
+    connectionInitWaitTimeout: 3_000,
+    onConnect: async ({ connectionParams, extra }) => {
+      const upgrade = extra.request.caller;
+      const given = connectionParams?.authorization ?? connectionParams?.Authorization;
+      const { socket } = extra;
+      const caller: Caller = { ...upgrade, request: { ...upgrade.request, method: SOCKET_METHOD, socket } };
+      if (typeof given === 'string') {
+        caller.principal = null;
+        const bucket = await admission.identify(caller, given);
+        if (bucket && !bucket.allowed) return refuse(extra, 'Too many requests');
+      }
+      // the socket may be gone by now, and would never return its slot
+      if (!caller.principal || socket.readyState !== socket.OPEN) return false;
+      extra.leave?.();
+      const leave = slots.ofUser(caller.principal.userId);
+      if (!leave) return refuse(extra, 'Too many sockets of this user are open');
+      extra.leave = leave;
+      extra.caller = caller;
+      extra.operations = new Set();
+      extra.endRechecks = rechecks.add(() => recheck(extra));
+      return true;
+    },
+    onClose: ({ extra }) => {
+      extra.endRechecks?.();
+      extra.leave?.();
+    },
+    onSubscribe: async ({ extra }, id, payload) => {
+      const { caller, operations = new Set(), request } = extra;
+      const bucket = caller && limit.take(caller, 1);
+      if (bucket && !bucket.allowed) return [rateLimited(bucket.retryAfter)];
+      // counted before anything is awaited, because many may arrive at once
+      if (operations.size >= MAX_OPERATIONS)
+        return [new GraphQLError(`A socket may hold ${MAX_OPERATIONS} operations at a time.`)];
+      operations.add(id);
+      let hasStarted = false;
+      try {
+        // the socket outlives its access token: the session decides
+        const principal = await renewed(extra);
+        if (!caller || !principal) return [unauthenticated()];
+        const context = new Context(operationCaller({ ...caller, principal }), services);
+        const enveloped = endpoint.getEnveloped({
+          req: request,
+          request: undefined,
+          params: payload,
+          context,
+        }) as unknown as Enveloped;
+        const args = await argsOf(enveloped, context, payload);
+        hasStarted = !Array.isArray(args);
+        return args as OperationArgs | GraphQLError[];
+      } catch (error) {
+        // an operation that nobody can check now is refused; the others of the socket go on
+        const shown = callerError(error);
+        if (shown instanceof GraphQLError) return [shown];
+        throw error;
+      } finally {
+        // an operation that did not start does not complete either
+        if (!hasStarted) operations.delete(id);
+      }
+    },
+    execute: (args) => (args as OperationArgs).execute(args),
+    subscribe: (args) => (args as OperationArgs).subscribe(args),
+    onOperation: ({ extra }, id, _payload, { contextValue }) => {
+      const { live } = (contextValue as { context: Context }).context;
+      return live && sentBy(live, id, (text) => send(extra.socket, text));
+    },
+    onComplete: ({ extra }, id) => {
+      extra.operations?.delete(id);
+    },
+  });
+  const open = transportOf(server, onFault);
+  return (socket, request) => {
+    const leave = slots.ofAddress(request.caller.request.ip);
+    if (leave) open({ socket, request, leave });
+    else socket.close(TRY_AGAIN_LATER, 'Too many sockets of this address are open');
+  };
+}
+
+function refuse({ socket }: SocketExtra, reason: string): false {
+  socket.close(TRY_AGAIN_LATER, reason);
+  return false; // this would close it with 4403 if it were not closed already
+}
+
+/** Each operation of a socket has a trace and a record of its own. */
+function operationCaller(caller: Caller): Caller {
+  return {
+    ...caller,
+    request: { ...caller.request, traceId: randomUUID(), startedAt: performance.now(), recorded: false },
+  };
+}
+
+async function argsOf(
+  enveloped: Enveloped,
+  context: Context,
+  payload: SubscribePayload,
+): Promise<OperationArgs | readonly GraphQLError[]> {
+  const { schema, execute, subscribe } = enveloped;
+  try {
+    const document = enveloped.parse(payload.query);
+    const errors = enveloped.validate(schema, document);
+    if (errors.length > 0) return errors;
+    const contextValue = { ...(await enveloped.contextFactory()), context };
+    return {
+      schema,
+      operationName: payload.operationName,
+      document,
+      variableValues: payload.variables,
+      contextValue,
+      execute,
+      subscribe,
+    };
+  } catch (error) {
+    if (error instanceof GraphQLError) return [error];
+    throw error;
+  }
+}

@@ -1,0 +1,187 @@
+import { randomUUID } from 'node:crypto';
+import type { Tx } from '../../data/changes.ts';
+import type { Task } from '../../kernel/tasks.ts';
+import { minuteOf, nameInMail, oneLine, withoutAddresses } from '../../kernel/wording.ts';
+import type { Seal } from '../../platform/keys/seal.ts';
+import type { Mail, Mailer } from '../../platform/mail/mail.ts';
+import type { LivingToken, LivingTokens } from '../api-tokens/living-tokens.ts';
+
+interface Recipient {
+  email: string;
+  username: string;
+}
+
+/** What the database stores of a waiting mail. Sealed, because the links in its text let somebody in. */
+interface SealedMail {
+  id: string;
+  sealed: string;
+}
+
+/** The part of a transaction that mails need. */
+export type Mailing = Pick<Tx, 'enqueue'>;
+
+// the waits add up to 16 hours: longer than a mail server is down, and than most links work
+const TRIES = 12;
+
+/**
+ * Sends the mails of accounts. Each mail is a job of the change that promises it. So it is sent after the response,
+ * whose time reveals nothing, and survives the end of the process. A mail is sent twice if a node dies between the
+ * server's answer and the end of the job.
+ */
+export class AccountMail {
+  readonly tasks: readonly Task[];
+  readonly #send: Task<SealedMail>;
+  readonly #seal: Seal;
+  readonly #publicUrl: () => string;
+
+  /** @param deps.seal keeps the texts of mails that wait from whoever reads the database */
+  constructor(deps: { mailer: Mailer; seal: Seal; publicUrl: () => string }) {
+    this.#seal = deps.seal;
+    this.#publicUrl = deps.publicUrl;
+    this.#send = {
+      name: 'mail',
+      tries: TRIES,
+      run: ({ id, sealed }) => deps.mailer.send(this.#open(id, sealed)),
+    };
+    this.tasks = [this.#send];
+  }
+
+  verification(tx: Mailing, to: Recipient, token: string): void {
+    this.#enqueue(
+      tx,
+      to.email,
+      'Confirm your e-mail address',
+      `Hello ${to.username},\n\nthe account '${to.username}' was created with this e-mail address. ` +
+        'Open this link to confirm that both are yours. It works for 24 hours. ' +
+        'API tokens that were created before stop working.\n\n' +
+        'If you did not create the account, do not open the link.',
+      `/account/verify-email?token=${token}`,
+    );
+  }
+
+  /** Goes to the address that an account changes to. */
+  emailChange(tx: Mailing, to: Recipient, token: string): void {
+    this.#enqueue(
+      tx,
+      to.email,
+      'Confirm your e-mail address',
+      `Hello ${to.username},\n\nthe account '${to.username}' asks to use this e-mail address from now on. ` +
+        'Open this link to confirm it. It works for 24 hours; until then the account keeps its old address.\n\n' +
+        'If the account is not yours, do not open the link.',
+      `/account/verify-email?token=${token}`,
+    );
+  }
+
+  /** Goes to the address that an account still has. */
+  emailChangeAsked(tx: Mailing, to: Recipient): void {
+    this.#enqueue(
+      tx,
+      to.email,
+      'Your e-mail address is about to change',
+      `Hello ${to.username},\n\nsomebody who is signed in to your account, or administers it, asked to change its ` +
+        'e-mail address. This address stays until the new one is confirmed. ' +
+        'If it was not you, reset your password at once: that stops the change.',
+    );
+  }
+
+  passwordReset(tx: Mailing, to: Recipient, token: string, living: LivingTokens): void {
+    this.#enqueue(
+      tx,
+      to.email,
+      'Reset your password',
+      `Hello ${to.username},\n\nopen this link to choose a new password. It works once, for one hour. ` +
+        'If you did not ask for it, ignore this mail.' +
+        listed('These API tokens will keep working unless you choose to revoke them with the reset', living),
+      `/account/reset-password?token=${token}`,
+    );
+  }
+
+  invitation(tx: Mailing, email: string, organization: string, invitedBy: string, token: string): void {
+    const [name, sender] = [nameInMail(organization), nameInMail(invitedBy)];
+    this.#enqueue(
+      tx,
+      email,
+      `You are invited to the organization '${name}'`,
+      `Hello,\n\n${sender} invites you to join the organization '${name}'. Open this link to accept. ` +
+        'It works for 7 days. If you do not know them, ignore this mail.',
+      `/account/accept-invitation?token=${token}`,
+    );
+  }
+
+  passwordChanged(tx: Mailing, to: Recipient, { living, revoked }: { living: LivingTokens; revoked: number }): void {
+    const ended = revoked > 0 ? ' Your API tokens were revoked.' : '';
+    this.#enqueue(
+      tx,
+      to.email,
+      'Your password was changed',
+      `Hello ${to.username},\n\nyour password was changed and your other sessions were ended.${ended} ` +
+        'If it was not you, reset your password at once and tell your administrator.' +
+        listed('These API tokens keep working; revoke those that you do not know', living),
+    );
+  }
+
+  emailChanged(tx: Mailing, to: Recipient, newEmail: string): void {
+    this.#enqueue(
+      tx,
+      to.email,
+      'Your e-mail address was changed',
+      `Hello ${to.username},\n\nthe e-mail address of your account is now ${newEmail}. ` +
+        'If it was not you, tell your administrator.',
+    );
+  }
+
+  /** Goes to the postmaster of a mail domain, which an organization says is its own. */
+  domainProof(
+    tx: Mailing,
+    to: string,
+    proof: { domain: string; organization: string; by: string; code: string },
+  ): void {
+    const { domain, code } = proof;
+    const [organization, by] = [nameInMail(proof.organization), nameInMail(proof.by)];
+    this.#enqueue(
+      tx,
+      to,
+      `Is ${domain} yours?`,
+      `Hello,\n\n${by} of '${organization}' says that the domain ${domain} is theirs. If that is right, give them ` +
+        `this code. It works for a day:\n\n${code}\n\nWith it, their identity provider signs in everybody in ` +
+        `'${organization}' who has an address in ${domain}. If you do not know them, do nothing.`,
+    );
+  }
+
+  /** A notification, for a user who wants it. */
+  notification(tx: Mailing, to: Recipient, subject: string, sentence: string): void {
+    // both have names in them that others chose
+    const title = withoutAddresses(subject, 200, to.email);
+    this.#enqueue(tx, to.email, title, `Hello ${to.username},\n\n${withoutAddresses(sentence, 2_000, to.email)}`);
+  }
+
+  #enqueue(tx: Mailing, to: string, subject: string, text: string, path?: string): void {
+    const link = path ? `${this.#publicUrl()}${path}` : undefined;
+    const id = randomUUID();
+    const mail: Mail = {
+      id,
+      to,
+      subject,
+      text: link ? `${text}\n\n${link}\n` : `${text}\n`,
+      ...(link ? { link } : {}),
+    };
+    tx.enqueue(this.#send, { id, sealed: this.#seal.seal(JSON.stringify(mail), id).toString('base64') });
+  }
+
+  #open(id: string, sealed: string): Mail {
+    return JSON.parse(this.#seal.open(Buffer.from(sealed, 'base64'), id)) as Mail;
+  }
+}
+
+/** A paragraph that lists tokens without anything secret. Empty if there are none. */
+function listed(heading: string, { tokens, total }: LivingTokens): string {
+  if (total === 0) return '';
+  const more = total > tokens.length ? [`- and ${total - tokens.length} more`] : [];
+  return `\n\n${[`${heading}:`, ...tokens.map(lineOf), ...more].join('\n')}`;
+}
+
+function lineOf({ name, prefix, organization, lastUsedAt, expiresAt }: LivingToken): string {
+  const used = lastUsedAt ? `last used on ${minuteOf(lastUsedAt)} UTC` : 'never used';
+  const end = expiresAt ? `expires on ${minuteOf(expiresAt)} UTC` : 'never expires';
+  return `- '${oneLine(name)}' (${prefix}…) of ${oneLine(organization)}: ${used}, ${end}`;
+}

@@ -1,0 +1,258 @@
+import type { Access } from '../../access/access.ts';
+import type { AccessTokens } from '../../access/access-tokens.ts';
+import type { Authentication } from '../../access/authentication.ts';
+import type { Actor, Caller } from '../../access/caller.ts';
+import type { Passwords } from '../../access/passwords.ts';
+import { sessionOf } from '../../access/principal.ts';
+import { tokenHash } from '../../access/random-token.ts';
+import { Budget } from '../../access/throttle.ts';
+import type { Config } from '../../config.ts';
+import { type ActivityEntry, type ActivityRecorder, type Outcome, outcomeOf } from '../../data/activity.ts';
+import type { Changes } from '../../data/changes.ts';
+import type { Sql } from '../../data/sql.ts';
+import { statement } from '../../data/writes.ts';
+import type { PrismaClient, User } from '../../generated/prisma/client.ts';
+import { ApiError, forbidden, unauthenticated } from '../../kernel/errors.ts';
+import type { AccountMail } from './account-mail.ts';
+import type { CurrentPassword } from './current-password.ts';
+import { LockedAttempts } from './locked-attempts.ts';
+import { Lockout, lockedOut, lockoutRetention } from './lockout.ts';
+import type { MailBudgets } from './mail-budgets.ts';
+import type { SessionFacts, Sessions, TokenPair } from './sessions.ts';
+
+export interface AuthDeps {
+  config: Config;
+  prisma: PrismaClient;
+  sql: Sql;
+  changes: Changes;
+  access: Access;
+  authentication: Authentication;
+  tokens: AccessTokens;
+  passwords: Passwords;
+  currentPassword: CurrentPassword;
+  sessions: Sessions;
+  mail: AccountMail;
+  mailBudgets: MailBudgets;
+  activity: ActivityRecorder;
+}
+
+/** A token pair and its user. */
+export interface SignIn extends TokenPair {
+  userId: string;
+  orgId: string | null;
+}
+
+/** Sign-in, refresh, logout and the choice of an organization (spec, Auth). */
+export class AuthService {
+  readonly retention = lockoutRetention;
+  readonly #deps: AuthDeps;
+  readonly #lockout: Lockout;
+  readonly #failuresByAddress: Budget;
+  readonly #lockedAttempts = new LockedAttempts();
+
+  constructor(deps: AuthDeps) {
+    this.#deps = deps;
+    this.#lockout = new Lockout(deps.prisma);
+    this.#failuresByAddress = new Budget(deps.config.loginFailuresPerMinute || Number.MAX_SAFE_INTEGER, 60);
+  }
+
+  /**
+   * Signs in with a user name or e-mail address. Unknown names, wrong passwords and inactive accounts get the same
+   * answer after the same work.
+   */
+  async login(caller: Caller, { username, password }: { username: string; password: string }): Promise<SignIn> {
+    const { prisma, config } = this.#deps;
+    const { ip } = caller.request;
+    await this.#failuresByAddress.check(ip);
+    const [holder = null, ...others] = await findByName(prisma, username.toLowerCase());
+    const lockKey = holder?.id ?? `name:${tokenHash(username.toLowerCase())}`;
+    await this.#demandUnlocked(caller, lockKey, holder);
+    const user = await this.#whoseIs(password, [holder, ...others]);
+    if (!user) throw await this.#refusal(caller, lockKey, holder);
+    // among many simultaneous guesses, the right one must reveal no more than the wrong ones that locked the account
+    await this.#failuresByAddress.check(ip);
+    await this.#demandUnlocked(caller, lockKey, holder);
+    if (user.id !== lockKey) await this.#demandUnlocked(caller, user.id, user);
+    if (config.requireVerifiedEmail && !user.isVerified) {
+      this.#recordFailure(caller, user, { statusCode: 403, errorCode: 'FORBIDDEN' });
+      throw forbidden('account:verified', 'Confirm your e-mail address before you sign in.');
+    }
+    await this.#lockout.succeeded(user.id);
+    return this.#signIn(caller, await this.#withFreshHash(user, password));
+  }
+
+  /** The first account whose password it is; a missing account costs the same work. */
+  async #whoseIs(password: string, accounts: readonly (User | null)[]): Promise<User | null> {
+    for (const account of accounts) {
+      const hash = account?.isActive && !account.deactivatedAt ? account.passwordHash : null;
+      if (await this.#deps.passwords.verify(hash, password)) return account;
+    }
+    return null;
+  }
+
+  /** Records the failures that are only counted so far. A clean stop does so before it writes the last records. */
+  recordFailures(): void {
+    this.#lockedAttempts.flush();
+  }
+
+  /** Ends the caller's session. The access token stops working at once. */
+  async logout(actor: Actor): Promise<void> {
+    const { sessionId, userId, orgId } = sessionOf(actor, 'user:update');
+    await this.#deps.changes.run(actor, async (tx) => {
+      this.#deps.sessions.revoke(tx, sessionId, 'logout');
+      tx.audit({ action: 'logout', resourceType: 'user', resourceId: userId, orgId });
+      tx.afterCommit(() => this.#deps.authentication.sessionChanged(sessionId));
+    });
+  }
+
+  /** @throws AUTHENTICATION_FAILED for any fault of the token */
+  async refresh(caller: Caller, refreshToken: string): Promise<TokenPair> {
+    const { activity, sessions } = this.#deps;
+    const entry = ({ userId, orgId }: SessionFacts): ActivityEntry => ({
+      action: 'refresh',
+      resourceType: 'user',
+      resourceId: userId,
+      orgId,
+    });
+    const { userId, orgId, sessionId, ...pair } = await sessions.refresh(refreshToken, (stolen) =>
+      activity.record(
+        asStranger(caller),
+        { ...entry(stolen), metadata: { session_ended: 'refresh_token_reuse' } },
+        { statusCode: 401, errorCode: 'AUTHENTICATION_FAILED' },
+      ),
+    );
+    activity.record(asStranger(caller), { ...entry({ userId, orgId, sessionId }), userId }, { statusCode: 200 });
+    return pair;
+  }
+
+  /**
+   * Switches the session to another of the caller's organizations.
+   * @throws FORBIDDEN `organization:access`
+   */
+  async switchOrganization(
+    actor: Actor,
+    orgId: string,
+  ): Promise<{ accessToken: string; tokenType: 'bearer'; expiresIn: number; orgId: string }> {
+    const { access, changes, tokens } = this.#deps;
+    await access.requireOrganization(actor, orgId, 'organization:access');
+    const { sessionId, userId } = sessionOf(actor, 'organization:access');
+    await changes.run(actor, async (tx) => {
+      tx.update('sessions', { id: sessionId }, { orgId });
+      tx.audit({
+        action: 'update',
+        resourceType: 'organization',
+        resourceId: orgId,
+        orgId,
+        metadata: { switched: true },
+      });
+    });
+    return {
+      accessToken: await tokens.issue({ userId, orgId, sessionId }),
+      tokenType: 'bearer',
+      expiresIn: tokens.ttlSeconds,
+      orgId,
+    };
+  }
+
+  /**
+   * Counts and records a failed sign-in.
+   * @returns the error to answer with
+   */
+  async #refusal(caller: Caller, lockKey: string, user: User | null): Promise<ApiError> {
+    const wait = Math.max(await this.#failuresByAddress.take(caller.request.ip), await this.#lockout.failed(lockKey));
+    const [error, statusCode] = wait > 0 ? [lockedOut(wait), 429] : [unauthenticated(), 401];
+    this.#recordFailure(caller, user, { statusCode, errorCode: error.code });
+    return error;
+  }
+
+  /** @throws RATE_LIMIT_EXCEEDED while the account is locked */
+  async #demandUnlocked(caller: Caller, lockKey: string, user: User | null): Promise<void> {
+    try {
+      await this.#lockout.check(lockKey);
+    } catch (error) {
+      if (user && error instanceof ApiError) {
+        const took = performance.now() - caller.request.startedAt;
+        this.#lockedAttempts.note(user.id, (attempts) => {
+          // the record may be written a minute later
+          const request = { ...caller.request, startedAt: performance.now() - took };
+          this.#recordFailure({ ...caller, request }, user, outcomeOf(error), { attempts });
+        });
+      }
+      throw error;
+    }
+  }
+
+  /** The record has nothing that was typed: people type passwords into the wrong field. */
+  #recordFailure(caller: Caller, user: User | null, outcome: Outcome, metadata = {}): void {
+    this.#deps.activity.record(
+      asStranger(caller),
+      {
+        action: 'login',
+        resourceType: 'user',
+        resourceId: user?.id ?? null,
+        orgId: null,
+        accountId: user?.id ?? null,
+        metadata,
+      },
+      outcome,
+    );
+  }
+
+  /** The user, with a hash made with today's parameters. */
+  async #withFreshHash(user: User, password: string): Promise<User> {
+    const { prisma, passwords } = this.#deps;
+    if (!user.passwordHash || !passwords.isOutdated(user.passwordHash)) return user;
+    const passwordHash = await passwords.hash(password);
+    // not if the password was changed meanwhile
+    await prisma.user.updateMany({ where: { id: user.id, passwordHash: user.passwordHash }, data: { passwordHash } });
+    return { ...user, passwordHash };
+  }
+
+  /**
+   * @throws AUTHENTICATION_FAILED when the password was reset or the account deactivated since the password was
+   * verified
+   */
+  async #signIn(caller: Caller, user: User): Promise<SignIn> {
+    const { changes, prisma, sessions } = this.#deps;
+    const { id, passwordHash } = user;
+    const orgId = await homeOf(prisma, user);
+    const signedIn: Caller = { ...asStranger(caller), signedInAs: { userId: user.id, username: user.username } };
+    const signIn = await changes.run(signedIn, async (tx) => {
+      // locks the account: a concurrent reset waits, and then ends the new session too
+      tx.demand('users', { id, isActive: true, passwordHash }, 'no key update', unauthenticated);
+      tx.write(statement`update users set last_login = now() where id = ${id}`);
+      const pair = await sessions.open(tx, { userId: id, orgId });
+      tx.audit({ action: 'login', resourceType: 'user', resourceId: user.id, orgId });
+      return { ...pair, userId: user.id, orgId };
+    });
+    caller.signedInAs = signedIn.signedInAs;
+    return signIn;
+  }
+}
+
+/**
+ * The caller without the principal of the request's token. They prove who they are in another way, so the records must
+ * not name that principal.
+ */
+const asStranger = (caller: Caller): Caller => ({ ...caller, principal: null });
+
+/**
+ * By user name or e-mail address, in lower case. The owner of an address comes first, so nobody can block them by
+ * taking the address as a user name; then an account that was registered with the address as its name.
+ */
+async function findByName(prisma: PrismaClient, name: string): Promise<User[]> {
+  const users = await prisma.user.findMany({ where: { OR: [{ emailKey: name }, { usernameKey: name }] } });
+  return users.sort((a, b) => Number(b.emailKey === name) - Number(a.emailKey === name));
+}
+
+/** The organization of a new session: that of the default workspace, else that of the oldest membership. */
+async function homeOf(prisma: PrismaClient, user: Pick<User, 'id' | 'defaultWorkspaceId'>): Promise<string | null> {
+  const [row] = await prisma.$queryRaw<{ orgId: string }[]>`
+    select m.org_id as "orgId" from organization_members m join organizations o on o.id = m.org_id
+    where m.user_id = ${user.id} and o.deleted_at is null
+    order by (m.org_id = (
+      select w.org_id from workspaces w where w.id = ${user.defaultWorkspaceId} and w.deleted_at is null
+    )) desc nulls last, m.id
+    limit 1`;
+  return row?.orgId ?? null;
+}

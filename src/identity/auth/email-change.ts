@@ -1,0 +1,67 @@
+import type { Actor } from '../../access/caller.ts';
+import { Budget } from '../../access/throttle.ts';
+import type { Tx } from '../../data/changes.ts';
+import type { PrismaClient } from '../../generated/prisma/client.ts';
+import { alreadyExists } from '../../kernel/errors.ts';
+import type { AccountMail } from './account-mail.ts';
+import type { CurrentPassword } from './current-password.ts';
+import { issueEmailToken } from './email-tokens.ts';
+import type { MailBudgets } from './mail-budgets.ts';
+
+interface Account {
+  id: string;
+  email: string;
+  username: string;
+  isVerified: boolean;
+}
+
+interface EmailChangeDeps {
+  prisma: PrismaClient;
+  mail: AccountMail;
+  mailBudgets: MailBudgets;
+  currentPassword: CurrentPassword;
+}
+
+/** Changes the e-mail address of an account. The old address stays until the link mailed to the new one is used. */
+export class EmailChange {
+  readonly #deps: EmailChangeDeps;
+  // nobody may flood a stranger's mailbox
+  readonly #mailsByAddress = new Budget(3, 3600);
+
+  constructor(deps: EmailChangeDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * All checks before a mail is sent to the new address. The caller proves who they are, also when they change an
+   * account that they manage.
+   * @throws as `CurrentPassword.demand`, RESOURCE_ALREADY_EXISTS when another account has the address,
+   * RATE_LIMIT_EXCEEDED
+   */
+  async prepare(
+    actor: Actor,
+    userId: string,
+    { email, currentPassword }: { email: string; currentPassword?: string | null },
+  ): Promise<void> {
+    await this.#deps.currentPassword.demand(actor, currentPassword, ['input', 'currentPassword']);
+    const emailKey = email.toLowerCase();
+    const other = await this.#deps.prisma.user.findFirst({
+      where: { emailKey, id: { not: userId } },
+      select: { id: true },
+    });
+    if (other) throw alreadyExists('user', 'email', email);
+    await this.#mailsByAddress.demand(emailKey);
+    await this.#deps.mailBudgets.demand(actor, { to: email });
+  }
+
+  /**
+   * Mails the link to the new address and a notice to the old one. An address that was never proven gets few: it may be
+   * a stranger's. A link mailed earlier stops working.
+   */
+  async begin(tx: Tx, user: Account, email: string): Promise<void> {
+    const token = issueEmailToken(tx, { id: user.id, email }, 'change_email');
+    const { mail, mailBudgets } = this.#deps;
+    if (user.isVerified || (await mailBudgets.isGrantedTo(user.email))) mail.emailChangeAsked(tx, user);
+    mail.emailChange(tx, { ...user, email }, token);
+  }
+}

@@ -1,0 +1,71 @@
+import type { IdentityLink as LinkRow } from '../../generated/prisma/client.ts';
+import { builder } from '../../graphql/builder.ts';
+import { optionalTime } from '../../graphql/common-fields.ts';
+import { bounds, inputArg } from '../../graphql/inputs.ts';
+import { idArg, organizationArgs } from '../../graphql/place-args.ts';
+import { refersTo } from '../../graphql/references.ts';
+
+const IdentityLink = builder.objectRef<LinkRow>('IdentityLink').implement({
+  description: 'Which account somebody at a provider is.',
+  fields: (t) => ({
+    subject: t.exposeString('subject', { description: 'What the provider knows the user by.' }),
+    userId: t.exposeID('userId', { description: 'The account.' }),
+    reason: t.exposeString('reason', {
+      description: 'Why: `created`, `proven_domain`, `verified_email`, `managed_account` or `administrator`.',
+    }),
+    linkedBy: t.exposeID('linkedBy', { nullable: true, description: 'The administrator who linked them.' }),
+    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'Since when.' }),
+    lastSignInAt: t.expose('lastSignInAt', optionalTime('When the user last signed in at the provider.')),
+  }),
+});
+refersTo(IdentityLink, { userId: 'user', linkedBy: 'user' });
+
+const LinkIdentityInput = builder.inputType('LinkIdentityInput', {
+  description: 'Which account an identity is.',
+  fields: (t) => ({
+    userId: t.id({ required: true, constraints: bounds.id, description: 'A member of the organization.' }),
+    subject: t.string({
+      required: true,
+      constraints: { minLength: 1, maxLength: 1_024 },
+      description: 'What the provider knows the user by: `sub`, or the name identifier of SAML. A test shows it.',
+    }),
+  }),
+});
+
+const target = () => ({ ...organizationArgs(), ...idArg('The provider.') });
+
+builder.queryField('identityLink', (t) =>
+  t.field({
+    type: IdentityLink,
+    nullable: true,
+    description: 'What a provider knows a user by. `null` if the user is not linked.',
+    // those who link may look: a token that is restricted to some places sees nothing of providers
+    authorize: { organization: 'identity_provider:update' },
+    activity: { resourceType: 'identity_provider', action: 'read' },
+    args: { ...target(), userId: t.arg.id({ required: true, description: 'The user.' }) },
+    resolve: ({ organization }, { id, userId }, { services }) => services.identityLinks.find(organization, id, userId),
+  }),
+);
+
+builder.mutationFields((t) => ({
+  linkIdentity: t.field({
+    type: IdentityLink,
+    description:
+      'Links a member to an identity at the provider, whatever their address. Whoever has the identity signs in to ' +
+      'the account from then on. Never for an account above the caller, one that administers the platform, or one ' +
+      'that belongs to other organizations too and whose domain is not proven. The user is told.',
+    authorize: { organization: 'identity_provider:update' },
+    emits: ['identity_provider.updated'],
+    args: { ...target(), ...inputArg(LinkIdentityInput, 'The link.') },
+    resolve: ({ organization }, { id, input }, { actor, services }) =>
+      services.identityLinks.link(actor, organization, id, input),
+  }),
+  unlinkIdentity: t.boolean({
+    description: 'Removes the link of a user, and ends the sessions that the provider made for them.',
+    authorize: { organization: 'identity_provider:update' },
+    emits: ['identity_provider.updated'],
+    args: { ...target(), userId: t.arg.id({ required: true, description: 'The user.' }) },
+    resolve: ({ organization }, { id, userId }, { actor, services }) =>
+      services.identityLinks.unlink(actor, organization, id, userId),
+  }),
+}));

@@ -1,0 +1,157 @@
+import type { IdentityProviderTest as TestRow } from '../../generated/prisma/client.ts';
+import { builder } from '../../graphql/builder.ts';
+import { optionalTime } from '../../graphql/common-fields.ts';
+import { idArg, organizationArgs } from '../../graphql/place-args.ts';
+import { refersTo } from '../../graphql/references.ts';
+import type { TestResult } from './identity-provider-tests.ts';
+import type { RoleChange } from './role-changes.ts';
+
+const resultOf = ({ result }: TestRow): TestResult | null => result as unknown as TestResult | null;
+
+const IdentityRoleChange = builder.objectRef<RoleChange & { orgId: string }>('IdentityRoleChange').implement({
+  description: 'What a sign-in does to a role.',
+  fields: (t) => ({
+    workspaceId: t.id({
+      authorize: 'inherited',
+      nullable: true,
+      description: 'The workspace; `null` for the organization.',
+      resolve: (change) => change.workspace_id,
+    }),
+    before: t.exposeString('before', { nullable: true, description: 'The role before; `null` for no member.' }),
+    after: t.exposeString('after', { nullable: true, description: 'The role afterwards; `null` for no member.' }),
+    kept: t.string({
+      authorize: 'inherited',
+      nullable: true,
+      description: '`last_owner` if the role stays although no group grants it any more.',
+      resolve: ({ kept }) => kept ?? null,
+    }),
+  }),
+});
+
+export const IdentityProviderTest = builder.objectRef<TestRow>('IdentityProviderTest').implement({
+  description: 'A sign-in that an administrator tried: what the provider said, and what would happen. Kept for a day.',
+  fields: (t) => ({
+    id: t.exposeID('id', { description: 'Identifier, `idt_…`.' }),
+    status: t.exposeString('status', { description: '`pending`, `succeeded` or `failed`.' }),
+    failure: t.exposeString('failure', { nullable: true, description: 'Why it failed.' }),
+    startedBy: t.exposeID('startedBy', { description: 'The administrator.' }),
+    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was started.' }),
+    finishedAt: t.expose('finishedAt', optionalTime('When the provider had answered.')),
+    expiresAt: t.expose('expiresAt', { type: 'DateTime', description: 'When the result is removed.' }),
+    subject: t.string({
+      authorize: 'inherited',
+      nullable: true,
+      description: 'What the provider knows the user by.',
+      resolve: (row) => resultOf(row)?.identity.subject ?? null,
+    }),
+    email: t.string({
+      authorize: 'inherited',
+      nullable: true,
+      description: 'The e-mail address that the provider gave.',
+      resolve: (row) => resultOf(row)?.identity.email ?? null,
+    }),
+    emailVerified: t.boolean({
+      authorize: 'inherited',
+      description: 'Whether the provider says that the address is verified.',
+      resolve: (row) => resultOf(row)?.identity.emailVerified ?? false,
+    }),
+    groups: t.stringList({
+      authorize: 'inherited',
+      description: 'The groups of the user.',
+      resolve: (row) => resultOf(row)?.identity.groups ?? [],
+    }),
+    claims: t.field({
+      type: 'JSONObject',
+      authorize: 'inherited',
+      description: 'Everything that the provider said.',
+      resolve: (row) => resultOf(row)?.claims ?? {},
+    }),
+    outcome: t.string({
+      authorize: 'inherited',
+      nullable: true,
+      description:
+        'What would happen: `sign_in` to an account that is linked, `link` to one that is there, `create` one, or ' +
+        '`refused`.',
+      resolve: (row) => resultOf(row)?.evaluation.outcome ?? null,
+    }),
+    reason: t.string({
+      authorize: 'inherited',
+      nullable: true,
+      description: 'Why it would be linked, or is refused.',
+      resolve: (row) => resultOf(row)?.evaluation.reason ?? null,
+    }),
+    userId: t.id({
+      authorize: 'inherited',
+      nullable: true,
+      description: 'The account, if it is one of the organization.',
+      resolve: (row) => resultOf(row)?.evaluation.userId ?? null,
+    }),
+    profile: t.stringList({
+      authorize: 'inherited',
+      description: 'The fields of the profile that would change.',
+      resolve: (row) => resultOf(row)?.evaluation.profile ?? [],
+    }),
+    roles: t.field({
+      type: [IdentityRoleChange],
+      authorize: 'inherited',
+      description: 'The roles that would change by the groups.',
+      resolve: (row) => (resultOf(row)?.evaluation.roles ?? []).map((change) => ({ ...change, orgId: row.orgId })),
+    }),
+  }),
+});
+refersTo(IdentityProviderTest, { startedBy: 'user' });
+
+builder.queryField('identityProviderTest', (t) =>
+  t.field({
+    type: IdentityProviderTest,
+    description: 'The result of a test of a provider.',
+    authorize: { organization: 'identity_provider:update' },
+    activity: { resourceType: 'identity_provider', action: 'read' },
+    args: {
+      ...organizationArgs(),
+      ...idArg('The provider.'),
+      testId: t.arg.id({ required: true, description: 'The test.' }),
+    },
+    resolve: ({ organization }, { id, testId }, { services }) =>
+      services.identityProviderTests.get(organization, id, testId),
+  }),
+);
+
+/** A test that was started, and where it goes on. */
+interface StartedTest {
+  test: TestRow;
+  redirectUrl: string;
+}
+
+const StartedIdentityProviderTest = builder.objectRef<StartedTest>('StartedIdentityProviderTest').implement({
+  description: 'A test that was started.',
+  fields: (t) => ({
+    test: t.expose('test', {
+      type: IdentityProviderTest,
+      authorize: 'inherited',
+      description: 'The test; `identityProviderTest` shows its result once the provider has answered.',
+    }),
+    redirectUrl: t.exposeString('redirectUrl', {
+      description: 'The page of the provider, to open in a browser within ten minutes.',
+    }),
+  }),
+});
+
+builder.mutationField('testIdentityProvider', (t) =>
+  t.field({
+    type: StartedIdentityProviderTest,
+    description:
+      'Starts a sign-in that shows what the provider says and what would happen, and changes nothing. Nobody is ' +
+      'signed in by it.',
+    authorize: { organization: 'identity_provider:update' },
+    activity: { resourceType: 'identity_provider', action: 'execute' },
+    mayFail: ['UPSTREAM_ERROR', 'UPSTREAM_TIMEOUT'],
+    args: { ...organizationArgs(), ...idArg('The provider.') },
+    resolve: async ({ organization }, { id }, { actor, services }) => {
+      const { identityProviderTests: tests, sso } = services;
+      const provider = await tests.provider(organization, id);
+      const { redirectUrl, testId } = await sso.beginTest(actor, provider, (tx) => tests.begin(tx, actor, provider));
+      return { redirectUrl, test: await tests.get(organization, id, testId) };
+    },
+  }),
+);

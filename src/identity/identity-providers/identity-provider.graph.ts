@@ -1,0 +1,153 @@
+import { builder } from '../../graphql/builder.ts';
+import { inOrganization, optionalTime, tracked } from '../../graphql/common-fields.ts';
+import { inputArg } from '../../graphql/inputs.ts';
+import { Node } from '../../graphql/node.ts';
+import { idArg, organizationArgs } from '../../graphql/place-args.ts';
+import { refersTo } from '../../graphql/references.ts';
+import { readable } from '../../graphql/resource.ts';
+import { Versioned, versionArg } from '../../graphql/versions.ts';
+import { Organization } from '../../tenancy/organizations/organization.graph.ts';
+import { CreateIdentityProviderInput, UpdateIdentityProviderInput } from './identity-provider.inputs.ts';
+import type { GroupMapping, IdentityProvider as ProviderRow } from './identity-provider.source.ts';
+
+const SamlConfig = builder.objectRef<ProviderRow>('SamlConfig').implement({
+  description: 'How users sign in at a SAML 2.0 provider.',
+  fields: (t) => ({
+    entityId: t.exposeString('samlEntityId', { nullable: true, description: 'The entity identifier of the provider.' }),
+    ssoUrl: t.exposeString('samlSsoUrl', { nullable: true, description: 'Where users sign in.' }),
+    sloUrl: t.exposeString('samlSloUrl', {
+      nullable: true,
+      description: 'Where users sign out. `null`: the provider is not told.',
+    }),
+    certificate: t.exposeString('samlCertificate', {
+      nullable: true,
+      description: 'What the provider signs with: one or several PEM blocks.',
+    }),
+    signAuthnRequests: t.exposeBoolean('samlSignAuthnRequests', {
+      description: 'Whether the service signs what it asks.',
+    }),
+    nameIdFormat: t.exposeString('samlNameIdFormat', {
+      nullable: true,
+      description: 'The form in which the provider names users.',
+    }),
+    allowUnsolicited: t.exposeBoolean('samlAllowsUnsolicited', {
+      description: 'Whether the provider may send users who did not start here.',
+    }),
+    certificateEndsAt: t.expose('certificateEndsAt', optionalTime('When the last of the certificates ends.')),
+  }),
+});
+
+const OidcConfig = builder.objectRef<ProviderRow>('OidcConfig').implement({
+  description: 'How users sign in at an OpenID Connect provider.',
+  fields: (t) => ({
+    clientId: t.exposeString('oidcClientId', { nullable: true, description: 'The client at the provider.' }),
+    clientSecretRef: t.exposeString('oidcClientSecretRef', {
+      nullable: true,
+      description: "A reference to the client's secret. `null` for a client without one.",
+    }),
+    discoveryUrl: t.exposeString('oidcDiscoveryUrl', {
+      nullable: true,
+      description: 'The issuer, or its `/.well-known/openid-configuration`.',
+    }),
+    scopes: t.exposeStringList('oidcScopes', { description: 'What the provider is asked for.' }),
+  }),
+});
+
+const IdentityGroupMapping = builder.objectRef<GroupMapping & { orgId: string }>('IdentityGroupMapping').implement({
+  description: 'The role of whoever is in a group at the provider.',
+  fields: (t) => ({
+    group: t.exposeString('group', { description: 'The name of the group.' }),
+    roleId: t.exposeString('roleId', { description: '`owner`, `admin`, `editor`, `member` or `viewer`.' }),
+    workspaceId: t.exposeID('workspaceId', {
+      nullable: true,
+      description: 'The workspace that the role is for; `null` for the organization.',
+    }),
+  }),
+});
+refersTo(IdentityGroupMapping, { workspaceId: 'workspace' });
+
+export const IdentityProvider = builder.objectRef<ProviderRow>('IdentityProvider').implement({
+  description: 'Where users of an organization sign in: a SAML or an OpenID Connect provider.',
+  interfaces: [Node, Versioned],
+  fields: (t) => ({
+    name: t.exposeString('name', { description: 'What people call it; names may repeat.' }),
+    protocol: t.exposeString('protocol', { description: '`saml` or `oidc`.' }),
+    samlConfig: t.field({
+      type: SamlConfig,
+      nullable: true,
+      authorize: 'inherited',
+      description: 'Its configuration, if it has one and its protocol is `saml`.',
+      resolve: (provider) => (provider.samlEntityId === null ? null : provider),
+    }),
+    oidcConfig: t.field({
+      type: OidcConfig,
+      nullable: true,
+      authorize: 'inherited',
+      description: 'Its configuration, if it has one and its protocol is `oidc`.',
+      resolve: (provider) => (provider.oidcClientId === null ? null : provider),
+    }),
+    verifiedDomains: t.exposeStringList('verifiedDomains', {
+      description: 'Mail domains whose users sign in here, as given.',
+    }),
+    groupMappings: t.field({
+      type: [IdentityGroupMapping],
+      authorize: 'inherited',
+      description: 'The roles that groups at the provider grant.',
+      resolve: ({ groupMappings, orgId }) => groupMappings.map((mapping) => ({ ...mapping, orgId })),
+    }),
+    groupAttribute: t.exposeString('groupAttribute', { description: 'The claim or attribute that has the groups.' }),
+    defaultRoleId: t.exposeString('defaultRoleId', { description: 'The role of new users in the organization.' }),
+    autoCreateUsers: t.exposeBoolean('autoCreateUsers', { description: 'Whether users without an account get one.' }),
+    autoUpdateProfile: t.exposeBoolean('autoUpdateProfile', {
+      description: 'Whether each sign-in updates name, picture and locale of accounts of the organization.',
+    }),
+    isActive: t.exposeBoolean('isActive', { description: 'Whether users may sign in with it.' }),
+  }),
+});
+
+inOrganization(IdentityProvider, 'identity_provider');
+tracked(IdentityProvider);
+readable(IdentityProvider, {
+  kind: 'identity_provider',
+  below: Organization,
+  reads: ({ identityProviders }) => identityProviders.reads,
+  one: { organization: 'The organization of the provider.', argDescription: 'The provider.' },
+  nested: {
+    nullable: true,
+    description:
+      'Where users of the organization sign in, newest first. `null` with an error if the caller may not read it.',
+  },
+});
+
+const target = () => ({ ...organizationArgs(), ...idArg('The provider.') });
+
+builder.mutationFields((t) => ({
+  createIdentityProvider: t.field({
+    type: IdentityProvider,
+    description: 'Adds a provider.',
+    authorize: { organization: 'identity_provider:create' },
+    emits: ['identity_provider.created'],
+    args: { ...organizationArgs(), ...inputArg(CreateIdentityProviderInput, 'The provider.') },
+    resolve: ({ organization }, { input }, { actor, services }) =>
+      services.identityProviders.create(actor, organization, input),
+  }),
+  updateIdentityProvider: t.field({
+    type: IdentityProvider,
+    description: 'Changes a provider. Nobody may change one that grants a role above their own.',
+    authorize: { organization: 'identity_provider:update' },
+    emits: ['identity_provider.updated'],
+    args: { ...target(), ...inputArg(UpdateIdentityProviderInput), ...versionArg() },
+    resolve: ({ organization }, { id, input }, { actor, services }) =>
+      services.identityProviders.update(actor, organization, id, input),
+  }),
+  deleteIdentityProvider: t.boolean({
+    description:
+      'Deletes a provider with its links to accounts, and ends the sessions that it made. The accounts stay, with ' +
+      'the roles that they have, also those that groups have granted: change them at the members if need be.',
+    authorize: { organization: 'identity_provider:delete' },
+    emits: ['identity_provider.deleted'],
+    args: { ...target(), ...versionArg() },
+    resolve: ({ organization }, { id }, { actor, services }) =>
+      services.identityProviders.delete(actor, organization, id),
+  }),
+}));

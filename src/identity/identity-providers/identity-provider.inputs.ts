@@ -1,0 +1,150 @@
+import { builder } from '../../graphql/builder.ts';
+import { aRole, bounds } from '../../graphql/inputs.ts';
+import type { Constraints } from '../../kernel/constraints.ts';
+import { protocols } from './identity-provider.source.ts';
+
+const address = { maxLength: 2_048, format: 'uri' } as const satisfies Constraints;
+const word = { minLength: 1, maxLength: 255 } as const satisfies Constraints;
+const entity = { minLength: 1, maxLength: 1_024 } as const satisfies Constraints;
+const reference = { minLength: 1, maxLength: 512 } as const satisfies Constraints;
+const certificate = { minLength: 1, maxBytes: 64 * 1024 } as const satisfies Constraints;
+const scopes = {
+  maxItems: 50,
+  item: { pattern: '[\\x21\\x23-\\x5b\\x5d-\\x7e]{1,128}' },
+} as const satisfies Constraints;
+const domains = { maxItems: 100, item: { minLength: 1, maxLength: 253 } } as const satisfies Constraints;
+const mappings = { maxItems: 200 } as const satisfies Constraints;
+const kept = <Bounds extends Constraints>(constraints: Bounds) => ({ ...constraints, notNull: true }) as const;
+
+const SamlConfigInput = builder.inputType('SamlConfigInput', {
+  description: 'How users sign in at a SAML 2.0 provider. It replaces the whole previous configuration.',
+  fields: (t) => ({
+    entityId: t.string({ required: true, constraints: entity, description: 'The entity identifier of the provider.' }),
+    ssoUrl: t.string({
+      required: true,
+      constraints: address,
+      description: 'Where users sign in. `https`, or `http` on this machine.',
+    }),
+    sloUrl: t.string({
+      constraints: address,
+      description: 'Where users sign out. `https`, or `http` on this machine. `null`: the provider is not told.',
+    }),
+    certificate: t.string({
+      required: true,
+      constraints: certificate,
+      description:
+        'The X.509 certificate that the provider signs with, as PEM. Several blocks, one after the other, let the ' +
+        'provider change to its next key.',
+    }),
+    signAuthnRequests: t.boolean({ description: 'Whether the service signs what it asks. Default false.' }),
+    nameIdFormat: t.string({
+      constraints: word,
+      description: 'The form in which the provider names users. Default: the e-mail address.',
+    }),
+    allowUnsolicited: t.boolean({
+      description: 'Whether the provider may send users who did not start here. Default false: a stranger could too.',
+    }),
+  }),
+});
+
+const OidcConfigInput = builder.inputType('OidcConfigInput', {
+  description: 'How users sign in at an OpenID Connect provider. It replaces the whole previous configuration.',
+  fields: (t) => ({
+    clientId: t.string({ required: true, constraints: reference, description: 'The client at the provider.' }),
+    clientSecretRef: t.string({
+      constraints: reference,
+      description:
+        "A reference to the client's secret, never the secret: `secret://name` for a secret of the organization " +
+        'itself, or `sec_…`. Its key is `client_secret`, or it has only one. `null` for a client without a secret.',
+    }),
+    discoveryUrl: t.string({
+      required: true,
+      constraints: address,
+      description:
+        'The issuer, or its `/.well-known/openid-configuration`. `https`, or `http` on this machine; it must be a ' +
+        'target that the operator allows.',
+    }),
+    scopes: t.stringList({ constraints: scopes, description: 'Default `openid`, `email`, `profile`.' }),
+  }),
+});
+
+const IdentityGroupMappingInput = builder.inputType('IdentityGroupMappingInput', {
+  description: 'The role of whoever is in a group at the provider.',
+  fields: (t) => ({
+    group: t.string({ required: true, constraints: word, description: 'The name of the group, exactly.' }),
+    roleId: t.field({
+      ...aRole,
+      required: true,
+      description: "The role. Never above the caller's own role in the organization.",
+    }),
+    workspaceId: t.id({
+      constraints: bounds.id,
+      description: 'A workspace of the organization: the role is for it alone. `null`: for the organization.',
+    }),
+  }),
+});
+
+const text = {
+  name: 'What people call it; names may repeat.',
+  verifiedDomains:
+    'Mail domains whose users sign in here. The whole instance has each of them once. Accounts that are there ' +
+    'already are linked only in domains that were proven (`startDomainProof`).',
+  groupMappings: 'Of several roles for one place, the highest wins. Looked at with each sign-in.',
+  groupAttribute: 'The claim or attribute that has the groups.',
+  defaultRoleId: "The role of new users in the organization. Never above the caller's own.",
+  autoCreateUsers: 'Whether users without an account get one.',
+  autoUpdateProfile: 'Whether each sign-in updates name, picture and locale of accounts of the organization.',
+  isActive: 'Whether users may sign in with it. To switch it off ends the sessions that it made.',
+} as const;
+
+export const CreateIdentityProviderInput = builder.inputType('CreateIdentityProviderInput', {
+  description: 'A new provider. Without the configuration of its protocol nobody signs in with it yet.',
+  fields: (t) => ({
+    name: t.string({ required: true, constraints: bounds.name, description: text.name }),
+    protocol: t.string({ required: true, constraints: { oneOf: protocols }, description: '`saml` or `oidc`.' }),
+    samlConfig: t.field({ type: SamlConfigInput, description: 'Only for the protocol `saml`.' }),
+    oidcConfig: t.field({ type: OidcConfigInput, description: 'Only for the protocol `oidc`.' }),
+    verifiedDomains: t.stringList({ constraints: domains, description: text.verifiedDomains }),
+    groupMappings: t.field({
+      type: [IdentityGroupMappingInput],
+      constraints: mappings,
+      description: text.groupMappings,
+    }),
+    groupAttribute: t.string({ constraints: word, description: `${text.groupAttribute} Default \`groups\`.` }),
+    defaultRoleId: t.field({ ...aRole, description: `${text.defaultRoleId} Default \`member\`.` }),
+    autoCreateUsers: t.boolean({ description: `${text.autoCreateUsers} Default true.` }),
+    autoUpdateProfile: t.boolean({ description: `${text.autoUpdateProfile} Default true.` }),
+    isActive: t.boolean({ description: `${text.isActive} Default true.` }),
+  }),
+});
+
+export const UpdateIdentityProviderInput = builder.inputType('UpdateIdentityProviderInput', {
+  description: 'The fields to change. Omitted fields stay as they are.',
+  fields: (t) => ({
+    name: t.string({ constraints: bounds.keptName, description: text.name }),
+    protocol: t.string({
+      constraints: { oneOf: protocols, notNull: true },
+      description: 'It cannot change: make another provider instead.',
+    }),
+    samlConfig: t.field({ type: SamlConfigInput, description: 'Replaces the configuration; `null` removes it.' }),
+    oidcConfig: t.field({ type: OidcConfigInput, description: 'Replaces the configuration; `null` removes it.' }),
+    verifiedDomains: t.stringList({
+      constraints: kept(domains),
+      description: `${text.verifiedDomains} Replaces all; the proof of a domain that is left out ends.`,
+    }),
+    groupMappings: t.field({
+      type: [IdentityGroupMappingInput],
+      constraints: kept(mappings),
+      description: `${text.groupMappings} Replaces all.`,
+    }),
+    groupAttribute: t.string({ constraints: kept(word), description: text.groupAttribute }),
+    defaultRoleId: t.field({
+      type: aRole.type,
+      constraints: kept(aRole.constraints),
+      description: text.defaultRoleId,
+    }),
+    autoCreateUsers: t.boolean({ constraints: { notNull: true }, description: text.autoCreateUsers }),
+    autoUpdateProfile: t.boolean({ constraints: { notNull: true }, description: text.autoUpdateProfile }),
+    isActive: t.boolean({ constraints: { notNull: true }, description: text.isActive }),
+  }),
+});

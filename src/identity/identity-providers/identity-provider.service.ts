@@ -1,0 +1,326 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Authentication } from '../../access/authentication.ts';
+import type { Actor } from '../../access/caller.ts';
+import type { Checked, OrganizationPlace } from '../../access/checked-place.ts';
+import { brokenUnique, type Tx } from '../../data/changes.ts';
+import type { Asked } from '../../data/find-row.ts';
+import type { PageArgs } from '../../data/page.ts';
+import { Reads } from '../../data/reads.ts';
+import { recordChange } from '../../data/record-change.ts';
+import { unkept } from '../../data/request-cache.ts';
+import type { ServiceDeps } from '../../data/service-deps.ts';
+import type { Columns } from '../../data/tables.ts';
+import { statement } from '../../data/writes.ts';
+import type { IdentityProvider as ProviderRow } from '../../generated/prisma/client.ts';
+import { alreadyExists, forbidden, InputError, invalidInput, notFound, valueIssue } from '../../kernel/errors.ts';
+import { newId } from '../../kernel/ids.ts';
+import type { Permission } from '../../kernel/resources.ts';
+import { asRole, atLeast, higherRole, type Role } from '../../kernel/roles.ts';
+import type { Vault } from '../../vault/secrets/vault.ts';
+import { returnAddresses, whileTaken } from '../auth/held-addresses.ts';
+import type { Sessions } from '../auth/sessions.ts';
+import {
+  type GroupMapping,
+  type IdentityProvider,
+  mappingsOf,
+  type Protocol,
+  providers,
+} from './identity-provider.source.ts';
+import { columnsOfConfig, domainKeysOf, type ProviderConfig } from './provider-config.ts';
+
+type Optional<Row> = { [Key in keyof Row]?: Row[Key] | null | undefined };
+
+interface UpdateIdentityProvider extends ProviderConfig {
+  name?: string | null | undefined;
+  protocol?: string | null | undefined;
+  verifiedDomains?: readonly string[] | null | undefined;
+  groupMappings?:
+    | readonly (Pick<GroupMapping, 'group' | 'roleId'> & Optional<Pick<GroupMapping, 'workspaceId'>>)[]
+    | null;
+  groupAttribute?: string | null | undefined;
+  defaultRoleId?: Role | null | undefined;
+  autoCreateUsers?: boolean | null | undefined;
+  autoUpdateProfile?: boolean | null | undefined;
+  isActive?: boolean | null | undefined;
+}
+
+interface CreateIdentityProvider extends UpdateIdentityProvider {
+  name: string;
+  protocol: string;
+}
+
+interface Deps extends ServiceDeps {
+  vault: Vault;
+  sessions: Sessions;
+  authentication: Authentication;
+}
+
+/**
+ * What decides who is signed in, and with which role. Whoever changes any of it answers for all of it: the provider
+ * signs in nobody above them from then on (docs/decisions/0023).
+ */
+const DECISIVE = [
+  'samlEntityId',
+  'samlSsoUrl',
+  'samlCertificate',
+  'samlNameIdFormat',
+  'samlAllowsUnsolicited',
+  'oidcClientId',
+  'oidcClientSecretRef',
+  'oidcDiscoveryUrl',
+  'oidcScopes',
+  'verifiedDomains',
+  'groupMappings',
+  'groupAttribute',
+  'defaultRoleId',
+  'autoCreateUsers',
+] as const;
+
+/** Where the users of an organization sign in (spec, Identity providers). */
+export class IdentityProviderService {
+  readonly secretReferences = [
+    { resource: 'identity_provider', table: 'identity_providers', column: 'oidc_client_secret_ref' },
+  ] as const;
+  readonly reads: Reads<IdentityProvider, OrganizationPlace, PageArgs>;
+  readonly #deps: Deps;
+
+  constructor(deps: Deps) {
+    this.#deps = deps;
+    this.reads = new Reads(deps, providers);
+  }
+
+  /**
+   * Adds a provider.
+   * @throws InputError for a configuration that cannot be right, FORBIDDEN for a role above the caller's own,
+   * RESOURCE_ALREADY_EXISTS for a domain of another provider
+   */
+  async create(
+    actor: Actor,
+    place: Checked<OrganizationPlace>,
+    input: CreateIdentityProvider,
+  ): Promise<IdentityProvider> {
+    const { orgId } = place;
+    const id = newId('identity_provider');
+    const config = columnsOfConfig(input.protocol as Protocol, input);
+    const domains = domainKeysOf(input.verifiedDomains ?? []);
+    await this.#unique({ id, orgId }, domains, () =>
+      this.#deps.changes.run(actor, async (tx) => {
+        const { groupMappings = [], ...set } = await this.#columnsOf(tx, orgId, input, config);
+        const defaultRoleId = set.defaultRoleId ?? 'member';
+        const own = await ownRole(tx, actor, orgId);
+        refuseAbove(own, { defaultRoleId, groupMappings }, 'identity_provider:create');
+        tx.insert('identity_providers', {
+          ...set,
+          id,
+          orgId,
+          name: input.name,
+          protocol: input.protocol,
+          groupMappings,
+          defaultRoleId,
+          authority: own,
+          createdBy: actor.principal.userId,
+        });
+        await claim(tx, { id, orgId }, domains);
+        recordChange(tx, 'create', 'identity_provider', { id, orgId }, { protocol: input.protocol });
+      }),
+    );
+    return this.reads.get(unkept, place, id);
+  }
+
+  /**
+   * Changes the given fields. To switch a provider off ends the sessions that it made.
+   * @throws RESOURCE_NOT_FOUND, and like {@link create}
+   */
+  async update(
+    actor: Actor,
+    place: Checked<OrganizationPlace>,
+    id: string,
+    input: UpdateIdentityProvider,
+  ): Promise<IdentityProvider> {
+    const { orgId } = place;
+    const domains = input.verifiedDomains ? domainKeysOf(input.verifiedDomains) : null;
+    await this.#unique({ id, orgId }, domains ?? [], () =>
+      this.#deps.changes.run(actor, async (tx) => {
+        const before = await tx.lock('identity_providers', { id, orgId }, 'no key update', () =>
+          notFound('identity_provider', id),
+        );
+        await tx.expectVersion({ table: 'identity_providers', key: { id } });
+        const protocol = before.protocol as Protocol;
+        if (input.protocol && input.protocol !== protocol)
+          throw invalidInput(['input', 'protocol'], 'it cannot change: make another provider instead');
+        const set = await this.#columnsOf(tx, orgId, input, columnsOfConfig(protocol, input));
+        const authority = await this.#authorityAfter(tx, actor, before, set);
+        tx.update('identity_providers', { id }, { ...set, ...authority });
+        if (domains) await claim(tx, { id, orgId }, domains);
+        if (before.isActive && input.isActive === false) this.#endSessions(tx, id, 'identity_provider_disabled');
+        recordChange(tx, 'update', 'identity_provider', before, { fields: Object.keys(input) });
+      }),
+    );
+    return this.reads.get(unkept, place, id);
+  }
+
+  /** Deletes a provider with its links, and ends the sessions that it made. @throws RESOURCE_NOT_FOUND */
+  async delete(actor: Actor, { orgId }: Checked<OrganizationPlace>, id: string): Promise<boolean> {
+    return whileTaken(() => this.#deps.changes.run(actor, (tx) => this.#delete(tx, { id, orgId })));
+  }
+
+  async #delete(tx: Tx, { id, orgId }: ProviderKey): Promise<boolean> {
+    const linked = statement`t.id in (select user_id from identity_links where identity_provider_id = ${id})`;
+    await tx.lockUnread('users', linked, 'no key update');
+    await tx.lock('identity_providers', { id, orgId }, 'update', () => notFound('identity_provider', id));
+    await tx.expectVersion({ table: 'identity_providers', key: { id } });
+    this.#endSessions(tx, id, 'identity_provider_deleted');
+    const links = await tx.query<{ userId: string }>(
+      statement`select user_id as "userId" from identity_links where identity_provider_id = ${id}`,
+    );
+    tx.remove('identity_providers', { id });
+    returnAddresses(
+      tx,
+      links.map(({ userId }) => userId),
+    );
+    recordChange(tx, 'delete', 'identity_provider', { id, orgId });
+    return true;
+  }
+
+  #endSessions(tx: Tx, id: string, reason: string): void {
+    this.#deps.sessions.revokeOfProvider(tx, id, reason);
+    tx.afterCommit(() => this.#deps.authentication.sessionsChanged());
+  }
+
+  /** What an input sets, once all that it refers to is there. */
+  async #columnsOf(
+    tx: Tx,
+    orgId: string,
+    input: UpdateIdentityProvider,
+    config: Columns<'identity_providers'>,
+  ): Promise<Columns<'identity_providers'> & { groupMappings?: GroupMapping[] | undefined }> {
+    const { groupMappings } = input;
+    if (groupMappings) await ensureWorkspaces(tx, orgId, groupMappings);
+    // the last one, by the order of locks
+    if (config.oidcClientSecretRef)
+      await this.#deps.vault.ensureReference(tx, orgId, config.oidcClientSecretRef, [
+        'input',
+        'oidcConfig',
+        'clientSecretRef',
+      ]);
+    return {
+      ...config,
+      name: input.name ?? undefined,
+      verifiedDomains: input.verifiedDomains ?? undefined,
+      groupMappings: groupMappings?.map(({ group, roleId, workspaceId }) => ({
+        group,
+        roleId,
+        workspaceId: workspaceId ?? null,
+      })),
+      groupAttribute: input.groupAttribute ?? undefined,
+      defaultRoleId: input.defaultRoleId ?? undefined,
+      autoCreateUsers: input.autoCreateUsers ?? undefined,
+      autoUpdateProfile: input.autoUpdateProfile ?? undefined,
+      isActive: input.isActive ?? undefined,
+    };
+  }
+
+  /** The authority of the provider after a change; nothing while what decides stays as it is. @throws FORBIDDEN */
+  async #authorityAfter(
+    tx: Tx,
+    actor: Actor,
+    before: ProviderRow,
+    set: Columns<'identity_providers'>,
+  ): Promise<{ authority?: Role }> {
+    const isChanged = DECISIVE.some((name) => set[name] !== undefined && !isDeepStrictEqual(set[name], before[name]));
+    if (!isChanged) return {};
+    const own = await ownRole(tx, actor, before.orgId);
+    const groupMappings = (set.groupMappings as readonly GroupMapping[] | undefined) ?? mappingsOf(before);
+    const defaultRoleId = set.defaultRoleId ?? before.defaultRoleId;
+    refuseAbove(own, { defaultRoleId, groupMappings }, 'identity_provider:update');
+    return { authority: own };
+  }
+
+  /** Of several that claim a domain at once, one gets it; the others get the same answer as later ones. */
+  async #unique(provider: ProviderKey, domains: readonly string[], work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      if (brokenUnique(error)) await refuseTaken(this.#deps.sql, provider, domains);
+      throw error;
+    }
+  }
+}
+
+type ProviderKey = Pick<ProviderRow, 'id' | 'orgId'>;
+
+/** The caller's role in the organization now. It reads the row: the role may just have changed. */
+async function ownRole(tx: Tx, { principal: { userId } }: Actor, orgId: string): Promise<Role> {
+  const [own] = await tx.query<{ role: string }>(
+    statement`select role from organization_members where org_id = ${orgId} and user_id = ${userId}`,
+  );
+  const role = own ? asRole(own.role) : null;
+  if (!role || !atLeast(role, 'admin')) throw forbidden('identity_provider:update');
+  return role;
+}
+
+/** Nobody grants a role above their own, nor changes who gets it. @throws FORBIDDEN */
+function refuseAbove(
+  own: Role,
+  { defaultRoleId, groupMappings }: { defaultRoleId: string; groupMappings: readonly GroupMapping[] },
+  permission: Permission,
+): void {
+  const highest = groupMappings.reduce<Role>(
+    (role, mapping) => higherRole(role, mapping.roleId)!,
+    asRole(defaultRoleId),
+  );
+  if (!atLeast(own, highest))
+    throw forbidden(permission, `The provider grants the role '${highest}', which is above your own.`);
+}
+
+/** @throws InputError at each mapping whose workspace the organization does not have */
+async function ensureWorkspaces(
+  tx: Tx,
+  orgId: string,
+  mappings: NonNullable<UpdateIdentityProvider['groupMappings']>,
+): Promise<void> {
+  const wanted = [...new Set(mappings.flatMap(({ workspaceId }) => workspaceId ?? []))];
+  if (wanted.length === 0) return;
+  const found = await tx.query<{ id: string }>(statement`
+    select id from workspaces where org_id = ${orgId} and id = any(${wanted}::text[]) and deleted_at is null`);
+  const known = new Set(found.map(({ id }) => id));
+  const issues = mappings.flatMap(({ workspaceId }, index) =>
+    workspaceId && !known.has(workspaceId)
+      ? [
+          valueIssue(
+            ['input', 'groupMappings', index, 'workspaceId'],
+            `there is no workspace '${workspaceId}' in this organization`,
+          ),
+        ]
+      : [],
+  );
+  if (issues.length > 0) throw new InputError(issues);
+}
+
+/** Makes these the domains of a provider. The proof of one that was its own before stays. */
+async function claim(tx: Tx, provider: ProviderKey, domains: readonly string[]): Promise<void> {
+  const { id, orgId } = provider;
+  tx.write(statement`delete from identity_provider_domains
+    where identity_provider_id = ${id} and domain <> all(${domains}::text[])`);
+  if (domains.length === 0) return;
+  // nobody signs in to an organization that is deleted
+  tx.write(statement`delete from identity_provider_domains d using organizations o
+    where d.domain = any(${domains}::text[]) and o.id = d.org_id and o.deleted_at is not null`);
+  await refuseTaken(tx, provider, domains);
+  tx.write(statement`insert into identity_provider_domains (domain, org_id, identity_provider_id)
+    select d.domain, ${orgId}, ${id} from unnest(${domains}::text[]) d (domain)
+    where not exists (select from identity_provider_domains x
+      where x.domain = d.domain and x.identity_provider_id = ${id})
+    order by d.domain`);
+}
+
+/**
+ * Whose provider it is is told only to its own organization.
+ * @throws RESOURCE_ALREADY_EXISTS for the first domain that another provider has
+ */
+async function refuseTaken(db: Asked, { id, orgId }: ProviderKey, domains: readonly string[]): Promise<void> {
+  const [taken] = await db.query<{ domain: string; owner: string | null }>(statement`
+    select domain, case when org_id = ${orgId} then identity_provider_id end as owner from identity_provider_domains
+    where domain = any(${domains}::text[]) and identity_provider_id <> ${id} order by domain limit 1`);
+  if (taken) throw alreadyExists('identity_provider', 'verified_domains', taken.domain, taken.owner);
+}

@@ -1,0 +1,109 @@
+import type { Access } from '../../access/access.ts';
+import type { Tx } from '../../data/changes.ts';
+import { recordChange } from '../../data/record-change.ts';
+import { statement } from '../../data/writes.ts';
+import type { IdentityProvider as ProviderRow } from '../../generated/prisma/client.ts';
+import { ApiError } from '../../kernel/errors.ts';
+import { newId } from '../../kernel/ids.ts';
+import { ensureNotLastOwner } from '../../tenancy/organizations/last-owner.ts';
+import type { RolePlan } from './role-plan.ts';
+
+/** A change of a role, as records and test sign-ins show it. */
+export interface RoleChange {
+  workspace_id: string | null;
+  before: string | null;
+  after: string | null;
+  /** Why the role stays although the groups grant it no longer. */
+  kept?: 'last_owner';
+}
+
+/**
+ * What becomes of a plan: a role that the last owner would lose stays, with its grant, until somebody else is owner.
+ */
+export async function feasible(
+  db: Pick<Tx, 'query'>,
+  { orgId }: Pick<ProviderRow, 'orgId'>,
+  userId: string,
+  plan: RolePlan,
+): Promise<RolePlan & { kept?: 'last_owner' }> {
+  const { workspaceId, before, after } = plan;
+  if (before !== 'owner' || after === 'owner') return plan;
+  const scope = workspaceId === null ? { orgId, withWorkspaces: false } : { workspaceId };
+  try {
+    await ensureNotLastOwner(db, userId, scope, workspaceId === null ? 'organization_member' : 'workspace_member');
+    return plan;
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 'RESOURCE_CONFLICT')
+      return { ...plan, after: 'owner', grant: 'owner', kept: 'last_owner' };
+    throw error;
+  }
+}
+
+export const changeOf = ({ workspaceId, before, after, kept }: Awaited<ReturnType<typeof feasible>>): RoleChange => ({
+  workspace_id: workspaceId,
+  before,
+  after,
+  ...(kept && { kept }),
+});
+
+/**
+ * Gives a member the roles of a plan, and keeps what it granted. The places are locked.
+ * @returns what changed, and what could not
+ */
+export async function applyRoles(
+  tx: Tx,
+  access: Access,
+  { provider, userId, plans }: { provider: ProviderRow; userId: string; plans: readonly RolePlan[] },
+): Promise<RoleChange[]> {
+  const { id, orgId } = provider;
+  const changes: RoleChange[] = [];
+  for (const planned of plans) {
+    const plan = await feasible(tx, provider, userId, planned);
+    const { workspaceId, before, after, grant, own, isOverruled } = plan;
+    const placeId = workspaceId ?? orgId;
+    if (isOverruled)
+      tx.write(statement`delete from identity_grants where user_id = ${userId} and place_id = ${placeId}
+        and identity_provider_id <> ${id}`);
+    if (grant === null) tx.remove('identity_grants', { identityProviderId: id, userId, placeId });
+    else
+      tx.write(statement`insert into identity_grants
+        (identity_provider_id, user_id, place_id, org_id, workspace_id, role, own_role)
+        values (${id}, ${userId}, ${placeId}, ${orgId}, ${workspaceId}, ${grant}, ${own})
+        on conflict (identity_provider_id, user_id, place_id)
+        do update set role = excluded.role, own_role = excluded.own_role, updated_at = now()`);
+    if (before !== after) writeRole(tx, access, { provider, userId, plan });
+    if (before !== after || plan.kept) changes.push(changeOf(plan));
+  }
+  return changes;
+}
+
+function writeRole(
+  tx: Tx,
+  access: Access,
+  { provider, userId, plan }: { provider: ProviderRow; userId: string; plan: RolePlan },
+): void {
+  const { orgId } = provider;
+  const { workspaceId, before, after } = plan;
+  const by = { identity_provider_id: provider.id };
+  if (workspaceId === null) {
+    tx.update('organization_members', { orgId, userId }, { role: after! });
+    const metadata = { before: { role: before }, after: { role: after }, ...by };
+    recordChange(tx, 'update', 'organization_member', { id: userId, orgId }, metadata);
+    tx.afterCommit(() => access.organizationChanged(orgId, userId));
+    return;
+  }
+  const row = { id: userId, orgId, workspaceId };
+  const where = { orgId, workspaceId, userId };
+  if (after === null) {
+    tx.remove('workspace_members', where);
+    recordChange(tx, 'delete', 'workspace_member', row, { role: before, ...by });
+  } else if (before === null) {
+    tx.insert('workspace_members', { id: newId('workspace_member'), ...where, role: after, addedBy: null });
+    recordChange(tx, 'create', 'workspace_member', row, { role: after, ...by });
+  } else {
+    tx.update('workspace_members', where, { role: after });
+    const metadata = { before: { role: before }, after: { role: after }, ...by };
+    recordChange(tx, 'update', 'workspace_member', row, metadata);
+  }
+  tx.afterCommit(() => access.workspaceChanged(orgId, workspaceId, userId));
+}

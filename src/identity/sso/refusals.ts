@@ -1,0 +1,53 @@
+import type { Caller } from '../../access/caller.ts';
+import { Budget } from '../../access/throttle.ts';
+import type { Config } from '../../config.ts';
+import type { Logger } from '../../platform/logger.ts';
+
+/** What was not accepted. */
+interface Refused {
+  what: 'sign-in' | 'sign-out';
+  protocol: string;
+  /** Its message is the reason. */
+  error: unknown;
+}
+
+interface Deps {
+  config: Pick<Config, 'loginFailuresPerMinute'>;
+  logger: Logger;
+}
+
+/**
+ * What comes in the name of identity providers and is not accepted: counted per address, with one budget for sign-ins
+ * and sign-outs, and logged with its reason, which the sender is not told.
+ */
+export class Refusals {
+  readonly #budget: Budget;
+  readonly #logger: Logger;
+
+  constructor({ config, logger }: Deps) {
+    this.#budget = new Budget(config.loginFailuresPerMinute || Number.MAX_SAFE_INTEGER, 60);
+    this.#logger = logger;
+  }
+
+  /** @throws RATE_LIMIT_EXCEEDED while too much of the caller's address was refused */
+  async check({ request }: Caller): Promise<void> {
+    await this.#budget.check(request.ip);
+  }
+
+  /** Counts a refusal, and logs it. */
+  async refuse(caller: Caller, refused: Refused): Promise<void> {
+    await this.count(caller);
+    this.log(caller, refused);
+  }
+
+  /** Counts a refusal whose reason nobody needs. */
+  async count({ request }: Caller): Promise<void> {
+    await this.#budget.take(request.ip);
+  }
+
+  /** Logs what failed without being counted. */
+  log({ request }: Caller, { what, protocol, error }: Refused): void {
+    const reason = error instanceof Error ? error.message : 'unknown';
+    this.#logger.warn({ trace_id: request.traceId, protocol, reason }, `a ${what} was not accepted`);
+  }
+}

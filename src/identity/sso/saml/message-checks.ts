@@ -1,0 +1,61 @@
+import { unavailable } from '../../../kernel/errors.ts';
+import { moduleOf } from '../../../paths.ts';
+import { BoundedThread, ThreadError, type ThreadLimits } from '../../../platform/threads/bounded-thread.ts';
+import { SsoRefusal } from '../sso-refusal.ts';
+import type { CheckEnd, Checks } from './check-thread.ts';
+
+/** The most expensive message takes half a second of a processor; a busy machine takes its time for it. */
+const LIMITS: ThreadLimits = { timeMs: 10_000, heapMiB: 256, mostPending: 32 };
+
+/**
+ * Checks messages of SAML in a thread of their own (docs/decisions/0024): whoever sends one decides how long its
+ * signature takes to check, and nobody else waits for that.
+ */
+export class MessageChecks {
+  readonly #thread: BoundedThread;
+
+  /** @param limits that a test may lower */
+  constructor(limits: Partial<ThreadLimits> = {}) {
+    this.#thread = new BoundedThread(moduleOf('identity/sso/saml/check-thread'), { ...LIMITS, ...limits });
+  }
+
+  /** Messages that are checked, or wait for it. */
+  get pending(): number {
+    return this.#thread.pending;
+  }
+
+  /** Refuses before anything is used up. @throws SERVICE_UNAVAILABLE while too many messages wait */
+  demandRoom(): void {
+    if (this.#thread.isFull) throw unavailable();
+  }
+
+  /** @throws SsoRefusal; SERVICE_UNAVAILABLE while too many messages wait */
+  async run<Name extends keyof Checks>(name: Name, input: Parameters<Checks[Name]>[0]): Promise<Checked<Name>> {
+    const end = (await this.#thread.run({ name, input }).catch((error: unknown) => {
+      throw error instanceof ThreadError ? answerTo(error) : error;
+    })) as CheckEnd<Checked<Name>>;
+    if ('refusal' in end) throw new SsoRefusal(end.refusal);
+    return end.accepted;
+  }
+
+  async close(): Promise<void> {
+    await this.#thread.close();
+  }
+}
+
+type Checked<Name extends keyof Checks> = Awaited<ReturnType<Checks[Name]>>;
+
+function answerTo(error: ThreadError): Error {
+  switch (error.reason) {
+    case 'full':
+    case 'closed':
+      return unavailable();
+    case 'timeout':
+      return new SsoRefusal('the message takes too long to check');
+    case 'memory':
+      return new SsoRefusal('the message takes too much memory to check');
+    case 'fault':
+    case 'crash':
+      return error;
+  }
+}

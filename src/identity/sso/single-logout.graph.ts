@@ -1,0 +1,26 @@
+import { builder } from '../../graphql/builder.ts';
+import type { LogoutWay } from './single-logout.ts';
+
+const SingleLogout = builder.objectRef<LogoutWay>('SingleLogout').implement({
+  description: 'A session that has ended here, and where its identity provider ends its own.',
+  fields: (t) => ({
+    redirectUrl: t.exposeString('redirectUrl', {
+      nullable: true,
+      description:
+        'The page of the identity provider, to open in a browser within five minutes: it ends the session there, and ' +
+        'comes back. `null` for a session that no SAML provider with a `slo_url` has made.',
+    }),
+  }),
+});
+
+builder.mutationField('beginSingleLogout', (t) =>
+  t.field({
+    type: SingleLogout,
+    description:
+      "Ends the caller's session, as `logout` does, and tells where the browser goes on so that the session at the " +
+      'SAML identity provider ends too.',
+    authorize: { session: 'user:update' },
+    activity: { action: 'logout', resourceType: 'user' },
+    resolve: (_root, _args, { actor, services }) => services.singleLogout.begin(actor),
+  }),
+);

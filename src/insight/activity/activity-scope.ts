@@ -1,0 +1,89 @@
+import { namedColumns } from '../../data/activity.ts';
+import type { PageSource } from '../../data/pages.ts';
+import { columnsOf } from '../../data/pages.ts';
+import { type Activity, Prisma } from '../../generated/prisma/client.ts';
+
+/** What records are listed and summed by, below an organization. */
+export const scopeKinds = [
+  'organization',
+  'workspace',
+  'app',
+  'namespace',
+  'environment',
+  'token',
+  'resource',
+] as const;
+export type ScopeKind = (typeof scopeKinds)[number];
+
+/** The records of an organization that name something: perhaps only those of one user. */
+export interface ActivityScope {
+  orgId: string;
+  kind: ScopeKind;
+  /** The identifier of what the records name; that of the organization itself for all of it. */
+  id: string;
+  /** `null` for everybody. */
+  userId: string | null;
+}
+
+/** The columns of a record `t` that identify a scope below its organization. */
+export const scopeColumns: Readonly<Record<Exclude<ScopeKind, 'organization'>, string>> = {
+  workspace: 't.workspace_id',
+  app: 't.app_id',
+  namespace: 't.namespace_id',
+  environment: 't.environment_id',
+  token: 't.token_id',
+  resource: 't.resource_id',
+};
+
+/** The column of a record `t` that names a scope. */
+export const columnOf = (kind: ScopeKind): string => (kind === 'organization' ? 't.org_id' : scopeColumns[kind]);
+
+/** Kinds whose sums are also kept for each user, and without kinds of records. */
+const broad: ReadonlySet<ScopeKind> = new Set(['organization', 'workspace', 'app']);
+
+/** Whether there are sums of a scope. */
+export const isSummed = ({ kind, userId }: ActivityScope): boolean => userId === null || broad.has(kind);
+
+/** Whether there are also sums of all records of a scope, of each action, and of each type of resource. */
+export const hasMargins = ({ kind, userId }: ActivityScope): boolean => userId === null && broad.has(kind);
+
+/** What a list walks: the records of one of these, newest first, each with an index of its own. */
+export type WalkedKind = Exclude<ScopeKind, 'namespace' | 'environment'> | 'user' | 'user in workspace';
+
+/** What a refused request named is shown where it would be, although no list but the organization's has it. */
+const COLUMNS = Object.fromEntries(
+  Object.entries(columnsOf(Object.values(Prisma.ActivityScalarFieldEnum))).map(([property, column]) => {
+    const name = column.slice('t.'.length);
+    return [property, namedColumns.includes(name) ? `coalesce(${column}, t.named ->> '${name}')` : column];
+  }),
+) as Record<keyof Activity, string>;
+
+function walk(lead: string | null, ...others: readonly string[]): PageSource<Activity> {
+  const is = (column: string, value: string) => `${column} between (select ${value}::text) and (select ${value}::text)`;
+  const where = lead === null ? [is('t.org_id', '$1')] : ['t.org_id = (select $1::text)', is(lead, '$2')];
+  return {
+    from: 'activity t',
+    columns: COLUMNS,
+    key: '(t.timestamp, t.id)',
+    keys: { 't.timestamp': 'timestamptz', 't.id': 'text' },
+    lead: lead === null ? 't.org_id' : lead,
+    order: 'desc',
+    isPlannedOnce: true,
+    where: [...where, ...others],
+  };
+}
+
+/** The lists, by what they walk. `$1` is the organization, `$2` the identifier below it, `$3` the workspace. */
+export const walks: Readonly<Record<WalkedKind, PageSource<Activity>>> = {
+  organization: walk(null),
+  workspace: walk(scopeColumns.workspace),
+  app: walk(scopeColumns.app),
+  token: walk(scopeColumns.token),
+  resource: walk(scopeColumns.resource),
+  user: walk('t.user_id'),
+  'user in workspace': walk('t.user_id', `${scopeColumns.workspace} = (select $3::text)`),
+};
+
+/** The key of a record in a list. */
+export const keyOfRecord = ({ timestamp, id }: Pick<Activity, 'timestamp' | 'id'>): string =>
+  `${timestamp.toISOString()} ${id}`;

@@ -1,0 +1,76 @@
+import { invalidInput } from '../../kernel/errors.ts';
+import { isTimezone, type Step, TimeZone } from '../../kernel/time-zone.ts';
+import { addSpans, startOf, wholeSpansOf } from '../activity/time-spans.ts';
+
+/** A value of a series. */
+export interface Point {
+  /** The start of the span. */
+  timestamp: Date;
+  value: number;
+}
+
+/** The starts of the spans of a series, oldest first, and the end of the last one. */
+export type Borders = readonly [Date, ...Date[]];
+
+/** Where hours and days begin. */
+export type Calendar = Pick<TimeZone, 'startOf' | 'next' | 'previous'>;
+
+const utc: Calendar = {
+  startOf,
+  next: (step, start) => addSpans(step, start, 1),
+  previous: (step, start) => addSpans(step, start, -1),
+};
+
+/** The hours and days of an IANA time zone. @throws InputError at `tz` for any other text */
+export function calendarOf(tz: string): Calendar {
+  if (tz === 'UTC') return utc;
+  if (!isTimezone(tz)) throw invalidInput(['tz'], `'${tz}' is no time zone of the IANA database`);
+  return TimeZone.of(tz);
+}
+
+/** The last spans before an end, which is the end of a span. */
+export function lastSpans(calendar: Calendar, step: Step, count: number, end: Date): Borders {
+  const borders: [Date, ...Date[]] = [end];
+  for (let left = count; left > 0; left--) borders.unshift(calendar.previous(step, borders[0]));
+  return borders;
+}
+
+/** The spans from the start of one to the end of one; `null` if they are more than `most`. */
+export function spansBetween(
+  calendar: Calendar,
+  step: Step,
+  { since, until }: { since: Date; until: Date },
+  most: number,
+): Borders | null {
+  const borders: [Date, ...Date[]] = [since];
+  for (let start = since; start < until; borders.push(start)) {
+    if (borders.length > most) return null;
+    start = calendar.next(step, start);
+  }
+  return borders;
+}
+
+/** The end of a series. */
+export const endOf = (borders: Borders): Date => borders.at(-1)!;
+
+/** Whether the spans of a series are those of UTC. */
+export const areOfUtc = (step: Step, borders: Borders): boolean =>
+  borders.every(
+    (border, at) =>
+      border.getTime() === (at === 0 ? startOf(step, border) : addSpans(step, borders[at - 1]!, 1)).getTime(),
+  );
+
+/** The spans of a series as spans of UTC that are summed: `at` is the start of the one that a part belongs to. */
+export const partsOf = <Shortest extends 'minute' | 'quarter'>(step: Step, borders: Borders, shortest: Shortest) => {
+  const lengths = step === 'day' ? (['day', 'hour', shortest] as const) : (['hour', shortest] as const);
+  return borders.slice(0, -1).flatMap((at, index) =>
+    wholeSpansOf<'day' | 'hour' | Shortest>({ since: at, until: borders[index + 1]! }, lengths).map((part) => ({
+      at,
+      ...part,
+    })),
+  );
+};
+
+/** One point for each span, oldest first: 0 where there is no value. @param values by the time of the start */
+export const pointsOf = (borders: Borders, values: ReadonlyMap<number, number>): Point[] =>
+  borders.slice(0, -1).map((start) => ({ timestamp: start, value: values.get(start.getTime()) ?? 0 }));

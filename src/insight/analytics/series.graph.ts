@@ -1,0 +1,90 @@
+import { builder } from '../../graphql/builder.ts';
+import { bounds } from '../../graphql/inputs.ts';
+import { organizationArgs } from '../../graphql/place-args.ts';
+import type { Step } from '../../kernel/time-zone.ts';
+import { SeriesPoint, timezone } from './analytics.graph.ts';
+import { MAX_CUT_HOURS, MAX_POINTS, type SeriesMetric as Metric, type Series as SeriesRow } from './series.service.ts';
+
+const SeriesMetric = builder.enumType('SeriesMetric', {
+  description: 'What a series is of.',
+  values: {
+    REQUESTS: { value: 'requests' satisfies Metric, description: 'Number of operations.' },
+    ERRORS: { value: 'errors' satisfies Metric, description: 'Number of failed operations.' },
+    LATENCY: { value: 'latency' satisfies Metric, description: 'Average duration of an operation in milliseconds.' },
+    EXECUTIONS: { value: 'executions' satisfies Metric, description: 'Number of runs that began: each one once.' },
+    TOKENS: {
+      value: 'tokens' satisfies Metric,
+      description: 'Model tokens that runs used, those of a run at the time when it began.',
+    },
+  } as const,
+});
+
+const SeriesStep = builder.enumType('SeriesStep', {
+  description: 'The spans of a series, in its time zone.',
+  values: {
+    HOUR: { value: 'hour' satisfies Step, description: 'Hours.' },
+    DAY: { value: 'day' satisfies Step, description: 'Days.' },
+  } as const,
+});
+
+const Series = builder.objectRef<SeriesRow>('Series').implement({
+  description: 'The values of whole hours or days.',
+  fields: (t) => ({
+    metric: t.expose('metric', { type: SeriesMetric, description: 'What it is of.' }),
+    step: t.expose('step', { type: SeriesStep, description: 'Its spans.' }),
+    from: t.expose('from', { type: 'DateTime', description: 'The start of the first span.' }),
+    to: t.expose('to', { type: 'DateTime', description: 'The end of the last span.' }),
+    points: t.field({
+      type: [SeriesPoint],
+      authorize: 'inherited',
+      extensions: { atMost: MAX_POINTS / 10 }, // ten points cost as much as an object
+      description: 'One point for each span, oldest first.',
+      resolve: ({ points }) => [...points],
+    }),
+  }),
+});
+
+builder.queryField('series', (t) =>
+  t.field({
+    type: Series,
+    description:
+      'A series of an organization, or of a workspace, an app, a token or a user in it. Those of the organization, ' +
+      'and of tokens and users of others, are for its administrators; everybody may read their own. Activity and ' +
+      'executions are kept for 90 days: older points are 0. Refused to tokens that are restricted to a part.',
+    authorize: { organization: 'organization:access', service: 'analytics:read' },
+    args: {
+      ...organizationArgs(),
+      ...builder.args((of) => ({
+        workspaceId: of.id({ constraints: bounds.id, description: 'Of this workspace; that of the app for an app.' }),
+        appId: of.id({ constraints: bounds.id, description: 'Of this app.' }),
+        tokenId: of.id({ constraints: bounds.id, description: 'Of this token.' }),
+        userId: of.id({ constraints: bounds.id, description: 'Of this user.' }),
+        metric: of.field({ type: SeriesMetric, required: true, description: 'What it is of.' }),
+        from: of.field({
+          type: 'DateTime',
+          description: 'The span that contains it is the first. Default: 24 spans before the end.',
+        }),
+        to: of.field({
+          type: 'DateTime',
+          description: 'Where it ends: a span that begins then is not part of it. Default: with the current span.',
+        }),
+        step: of.field({
+          type: SeriesStep,
+          required: true,
+          defaultValue: 'hour',
+          description:
+            `The length of its spans. A series has at most ${MAX_POINTS} points; one of the activity by hours, in a ` +
+            `zone that is not whole hours from UTC, at most ${MAX_CUT_HOURS}.`,
+        }),
+        tz: of.string({
+          required: true,
+          defaultValue: 'UTC',
+          constraints: timezone,
+          description: 'IANA time zone of its hours and days. A day on which the clocks change has 23 or 25 hours.',
+        }),
+      })),
+    },
+    resolve: (_root, { orgId, workspaceId, appId, tokenId, userId, ...range }, { actor, services }) =>
+      services.series.of(actor, { orgId, workspaceId, appId, tokenId, userId }, range),
+  }),
+);

@@ -1,0 +1,219 @@
+import type { Actor } from '../../access/caller.ts';
+import type { Checked, WorkspacePlace } from '../../access/checked-place.ts';
+import type { ServiceDeps } from '../../data/service-deps.ts';
+import { isUnstorable } from '../../kernel/constraints.ts';
+import { invalidInput, notFound } from '../../kernel/errors.ts';
+import type { Step } from '../../kernel/time-zone.ts';
+import type { ScopeKind } from '../activity/activity-scope.ts';
+import { readSeries, readSeriesOfParts, type SeriesPoint } from '../activity/activity-sums.ts';
+import {
+  areOfUtc,
+  type Borders,
+  type Calendar,
+  calendarOf,
+  endOf,
+  lastSpans,
+  type Point,
+  partsOf,
+  pointsOf,
+  spansBetween,
+} from './points.ts';
+import { type RunMetric, readRuns } from './runs.ts';
+import { demandAll, demandWhole } from './whole-place.ts';
+
+/** Spec, Time series. */
+export interface ExecutionSeries {
+  metric: 'executions';
+  period: 'hourly' | 'daily';
+  data: readonly Point[];
+}
+
+/** Of the activity, by the time of each record; or of runs, by the time of their start. */
+export type SeriesMetric = ActivityMetric | RunMetric;
+type ActivityMetric = 'requests' | 'errors' | 'latency';
+
+const isOfActivity = (metric: SeriesMetric): metric is ActivityMetric => metric !== 'executions' && metric !== 'tokens';
+
+/** What a series is of: the narrowest that is given. */
+export interface SeriesOf {
+  orgId: string;
+  workspaceId?: string | null;
+  appId?: string | null;
+  tokenId?: string | null;
+  userId?: string | null;
+}
+
+export interface SeriesRange {
+  metric: SeriesMetric;
+  from?: Date | null;
+  to?: Date | null;
+  step: Step;
+  /** The IANA time zone of its hours and days. */
+  tz: string;
+}
+
+/** A series of a metric, with the whole spans that it covers. */
+export interface Series {
+  metric: SeriesMetric;
+  step: Step;
+  /** The start of the first span. */
+  from: Date;
+  /** The end of the last span. */
+  to: Date;
+  points: readonly Point[];
+}
+
+/** Most points of a series. */
+export const MAX_POINTS = 2_000;
+/** Of activity by hours that are not those of UTC: these are read minute by minute, which costs forty times as much. */
+export const MAX_CUT_HOURS = 336;
+const DEFAULT_POINTS = 24;
+
+const LATEST_TIME = Date.UTC(9999, 0);
+
+const IS_MEMBER = 'select 1 from organization_members where org_id = $1 and user_id = $2';
+const OWNER_OF_TOKEN = 'select created_by_user_id as "userId" from api_tokens where org_id = $1 and id = $2';
+
+/** Series of a place, a token or a user: sums of its activity, and its runs. No read costs more with more history. */
+export class SeriesService {
+  readonly #deps: ServiceDeps;
+
+  constructor(deps: ServiceDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Runs by the hour or the day of their start in a time zone, the current one last. @throws InputError for no zone;
+   * FORBIDDEN for a token that is restricted to parts of the workspace
+   */
+  async ofExecutions(
+    actor: Actor,
+    { orgId, workspaceId }: Checked<WorkspacePlace>,
+    step: Step,
+    count: number,
+    tz: string,
+  ): Promise<ExecutionSeries> {
+    demandWhole(actor, ['workspace']);
+    const calendar = calendarOf(tz);
+    const end = calendar.next(step, calendar.startOf(step, new Date()));
+    const spans = { calendar, step, borders: lastSpans(calendar, step, count, end) };
+    const counts = await readRuns(this.#deps.sql, { orgId, scopeId: workspaceId }, 'executions', spans);
+    return {
+      metric: 'executions',
+      period: step === 'hour' ? 'hourly' : 'daily',
+      data: pointsOf(spans.borders, counts),
+    };
+  }
+
+  /**
+   * A series of an organization, or of a workspace, an app, a token or a user in it. Of an organization, and of the
+   * tokens and users of others, it is for the organization's administrators.
+   * @throws FORBIDDEN, RESOURCE_NOT_FOUND; InputError for more than one of these, an end before the start, and too many
+   * points
+   */
+  async of(actor: Actor, of: SeriesOf, asked: SeriesRange): Promise<Series> {
+    const { metric, step } = asked;
+    const scope = scopeOf(of);
+    const calendar = calendarOf(asked.tz);
+    const borders = bordersOf(calendar, asked);
+    if (isOfActivity(metric) && step === 'hour' && !areOfUtc(step, borders) && borders.length > MAX_CUT_HOURS + 1)
+      throw invalidInput(['from'], `a series of hours that are not those of UTC has at most ${MAX_CUT_HOURS} points`);
+    await this.#demandScope(actor, of, scope);
+    const { orgId } = of;
+    const values = isOfActivity(metric)
+      ? await this.#activity(orgId, scope, metric, step, borders)
+      : await readRuns(this.#deps.sql, { orgId, scopeId: scope.id }, metric, { calendar, step, borders });
+    return { metric, step, from: borders[0], to: endOf(borders), points: pointsOf(borders, values) };
+  }
+
+  async #activity(
+    orgId: string,
+    { kind, id }: Scope,
+    metric: ActivityMetric,
+    step: Step,
+    borders: Borders,
+  ): Promise<Map<number, number>> {
+    const reads = this.#deps.slowReads.of(orgId);
+    const scope =
+      kind === 'user'
+        ? { orgId, kind: 'organization' as const, id: orgId, userId: id }
+        : { orgId, kind, id, userId: null };
+    const found = areOfUtc(step, borders)
+      ? await readSeries(reads, scope, step, { since: borders[0], until: endOf(borders) })
+      : await readSeriesOfParts(reads, scope, partsOf(step, borders, 'minute'));
+    return new Map(found.map((point) => [point.start.getTime(), valueIn(metric, point)]));
+  }
+
+  async #demandScope(actor: Actor, { orgId, workspaceId }: SeriesOf, { kind, id }: Scope): Promise<void> {
+    const { access, sql } = this.#deps;
+    if (kind === 'workspace') {
+      await access.requireWorkspace(actor, orgId, id, 'analytics:read');
+      return demandWhole(actor, ['workspace']);
+    }
+    if (kind === 'app') {
+      const place = { orgId, workspaceId: workspaceId! };
+      await access.requireWorkspace(actor, orgId, place.workspaceId, 'analytics:read', { appId: id });
+      await access.findPart(place, 'app', id);
+      return demandWhole(actor, ['workspace', 'app']);
+    }
+    await access.requireOrganization(actor, orgId, 'analytics:read');
+    const { userId, token } = actor.principal;
+    if (kind === 'user') {
+      if (id === userId) return demandWhole(actor, []);
+      await demandAll(access, actor, orgId);
+      if (isUnstorable(id) || (await sql.read(IS_MEMBER, [orgId, id])).length === 0) throw notFound('user', id);
+      return;
+    }
+    if (kind === 'token') {
+      if (id === token?.id) return;
+      const [owner] = isUnstorable(id) ? [] : await sql.read<{ userId: string }>(OWNER_OF_TOKEN, [orgId, id]);
+      if (owner?.userId === userId) return demandWhole(actor, []);
+      await demandAll(access, actor, orgId);
+      if (!owner) throw notFound('api_token', id);
+      return;
+    }
+    await demandAll(access, actor, orgId);
+  }
+}
+
+interface Scope {
+  kind: Extract<ScopeKind, 'organization' | 'workspace' | 'app' | 'token'> | 'user';
+  id: string;
+}
+
+/** @throws InputError for an app without its workspace, and for several of the others */
+function scopeOf({ orgId, workspaceId, appId, tokenId, userId }: SeriesOf): Scope {
+  const given = (
+    [
+      ['app', 'appId', appId],
+      ['workspace', 'workspaceId', appId ? null : workspaceId],
+      ['token', 'tokenId', tokenId],
+      ['user', 'userId', userId],
+    ] as const
+  ).flatMap(([kind, name, id]) => (id === null || id === undefined ? [] : [{ kind, name, id }]));
+  const [first, second] = given;
+  if (second) throw invalidInput([second.name], 'a series is of one of these: a workspace, an app, a token, a user');
+  if (!first) return { kind: 'organization', id: orgId };
+  if (first.kind === 'app' && (workspaceId === null || workspaceId === undefined))
+    throw invalidInput(['workspaceId'], 'an app is named with its workspace');
+  return first;
+}
+
+/** The whole spans that contain a range. @throws InputError for an end before the start, and for too many spans */
+function bordersOf(calendar: Calendar, { from, to, step }: SeriesRange): Borders {
+  const end = to ?? new Date();
+  if (end.getTime() >= LATEST_TIME) throw invalidInput(['to'], 'it is too late');
+  if (from && from > end) throw invalidInput([to ? 'to' : 'from'], 'the end is before the start');
+  const last = calendar.startOf(step, end);
+  // the end itself is not included
+  const until = to && last.getTime() === to.getTime() ? last : calendar.next(step, last);
+  if (!from) return lastSpans(calendar, step, DEFAULT_POINTS, until);
+  const borders = spansBetween(calendar, step, { since: calendar.startOf(step, from), until }, MAX_POINTS);
+  if (!borders) throw invalidInput(['from'], `a series has at most ${MAX_POINTS} points`);
+  return borders;
+}
+
+function valueIn(metric: ActivityMetric, point: SeriesPoint): number {
+  if (metric === 'latency') return point.requests === 0 ? 0 : point.durationMs / point.requests;
+  return point[metric];
+}

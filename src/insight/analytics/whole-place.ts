@@ -1,0 +1,38 @@
+import type { Access } from '../../access/access.ts';
+import type { Actor } from '../../access/caller.ts';
+import type { PlacePart } from '../../access/checked-place.ts';
+import { restrictionsOf } from '../../access/token-grant.ts';
+import { forbidden } from '../../kernel/errors.ts';
+import { atLeast } from '../../kernel/roles.ts';
+
+type NamedPlace = 'workspace' | PlacePart;
+
+const places = ['workspace', 'namespace', 'environment', 'app'] as const satisfies readonly NamedPlace[];
+
+/**
+ * Whether a token is restricted to less than what numbers are of: that it is one of the token's own places was checked
+ * with the permission.
+ * @param named the kinds of places that the numbers are restricted to
+ */
+export function isPart({ principal }: Actor, named: readonly NamedPlace[]): boolean {
+  const restricted = restrictionsOf(principal.token);
+  // an app's token is restricted to the workspace of its app as well
+  return places.some((place) => restricted[`${place}Id`] && !named.includes(place));
+}
+
+/** @throws FORBIDDEN for a token that is restricted to less than what the numbers are of */
+export function demandWhole(actor: Actor, named: readonly NamedPlace[]): void {
+  if (isPart(actor, named)) throw forbidden('analytics:read');
+}
+
+/** Whether the caller administers an organization. */
+export async function administers(access: Access, actor: Actor, orgId: string): Promise<boolean> {
+  const role = await access.organizationRole(actor, orgId);
+  return role !== null && atLeast(role, 'admin');
+}
+
+/** What is of a whole organization is for its administrators (defaults §13). @throws FORBIDDEN */
+export async function demandAll(access: Access, actor: Actor, orgId: string): Promise<void> {
+  if (!(await administers(access, actor, orgId))) throw forbidden('analytics:read');
+  demandWhole(actor, []);
+}

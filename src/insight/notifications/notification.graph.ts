@@ -1,0 +1,233 @@
+import type { InputRef } from '@pothos/core';
+import type { Notification as NotificationRow } from '../../generated/prisma/client.ts';
+import { builder } from '../../graphql/builder.ts';
+import { optionalTime } from '../../graphql/common-fields.ts';
+import { bounds, inputArg } from '../../graphql/inputs.ts';
+import { Node, registerNode } from '../../graphql/node.ts';
+import { pageArgs, pageType } from '../../graphql/page-type.ts';
+import { idArg } from '../../graphql/place-args.ts';
+import { refersTo } from '../../graphql/references.ts';
+import { anywhere } from '../../graphql/row-places.ts';
+import type { UnreadCounts as CountsRow, NotificationPreferences as PreferencesRow } from './notification.service.ts';
+import { type Category, mutableCategories, type NotificationStatus, statuses } from './notification.words.ts';
+
+const scopeIdOf = ({ scope, recipientId, orgId, workspaceId }: NotificationRow): string | null =>
+  scope === 'workspace' ? workspaceId : scope === 'organization' ? orgId : scope === 'user' ? recipientId : null;
+
+export const Notification = builder.prismaObject('Notification', {
+  description: 'What the caller was told about something that happened. Its texts are as of that moment.',
+  interfaces: [Node],
+  fields: (t) => ({
+    id: t.exposeID('id', { description: 'Identifier, `ntf_…`.' }),
+    scope: t.exposeString('scope', {
+      description: 'What it concerns: `user`, `workspace`, `organization` or `system`.',
+    }),
+    scopeId: t.id({
+      nullable: true,
+      authorize: 'inherited',
+      description: 'The user, the workspace or the organization that it concerns. `null` for `system`.',
+      resolve: scopeIdOf,
+    }),
+    recipientId: t.exposeID('recipientId', { description: 'The user who was told.' }),
+    orgId: t.exposeID('orgId', {
+      nullable: true,
+      description: 'The organization where it happened. `null` for what is about the account itself.',
+    }),
+    workspaceId: t.exposeID('workspaceId', { nullable: true, description: 'The workspace where it happened.' }),
+    type: t.exposeString('type', {
+      description: '`info`, `success`, `warning`, `error` or `action_required`.',
+    }),
+    priority: t.exposeString('priority', { description: '`low`, `normal`, `high` or `urgent`.' }),
+    category: t.exposeString('category', {
+      description: 'One of the `availableCategories` of the preferences, or `security`.',
+    }),
+    title: t.exposeString('title', { description: 'One line, at most 200 characters.' }),
+    message: t.exposeString('message', { description: 'A few sentences, at most 2,000 characters.' }),
+    actionUrl: t.exposeString('actionUrl', {
+      nullable: true,
+      description: 'The REST path of the resource to open. `null` if there is none.',
+    }),
+    actionLabel: t.exposeString('actionLabel', { nullable: true, description: 'The label of that link.' }),
+    status: t.exposeString('status', { description: '`unread`, `read` or `archived`.' }),
+    sourceService: t.exposeString('sourceService', {
+      description: 'The part of the service that it comes from, such as `secrets`.',
+    }),
+    sourceEvent: t.exposeString('sourceEvent', {
+      description: 'What happened, as the event stream names it: `secret.expiring`.',
+    }),
+    metadata: t.field({
+      type: 'JSONObject',
+      authorize: 'inherited',
+      description: '`resource_type` and `resource_id` of what it is about, and details that depend on `sourceEvent`.',
+      resolve: ({ metadata }) => metadata as Record<string, unknown>,
+    }),
+    readAt: t.expose('readAt', optionalTime('When it was marked as read.')),
+    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was made.' }),
+    expiresAt: t.expose('expiresAt', {
+      type: 'DateTime',
+      description: 'When it is removed: after 90 days, or as soon as it is not true any more.',
+    }),
+  }),
+});
+refersTo(Notification, {
+  recipientId: { kind: 'user', anywhere: true },
+  orgId: { kind: 'organization', anywhere: true },
+  workspaceId: { kind: 'workspace', anywhere: true },
+});
+registerNode('notification', Notification, ({ actor, services }, id) => services.notifications.find(actor, id));
+
+const NotificationConnection = pageType('Notification', Notification);
+builder.objectField(NotificationConnection, 'unreadCount', (t) =>
+  t.int({
+    authorize: 'inherited',
+    description: 'The number of all unread notifications of the caller, whatever the filters of the list are.',
+    resolve: async (_page, _args, { actor, services }) => (await services.notifications.unread(actor)).unreadCount,
+  }),
+);
+
+const UnreadNotifications = builder.objectRef<CountsRow>('UnreadNotifications').implement({
+  description: 'How many unread notifications the caller has.',
+  fields: (t) => ({
+    unreadCount: t.exposeInt('unreadCount', { description: 'All of them.' }),
+    byCategory: t.field({
+      type: 'JSONObject',
+      authorize: 'inherited',
+      description: 'Their number by category, without categories that have none.',
+      resolve: ({ byCategory }) => ({ ...byCategory }),
+    }),
+  }),
+});
+
+const NotificationPreferences = builder.objectRef<PreferencesRow>('NotificationPreferences').implement({
+  description: 'Which notifications the caller does not want.',
+  fields: (t) => ({
+    mutedCategories: t.stringList({
+      authorize: 'inherited',
+      description: 'Categories of which nothing new is told, neither here nor by mail.',
+      resolve: ({ mutedCategories }) => [...mutedCategories],
+    }),
+    availableCategories: t.stringList({
+      authorize: 'inherited',
+      description: 'Categories that may be muted. `security` is always delivered.',
+      resolve: ({ availableCategories }) => [...availableCategories],
+    }),
+  }),
+});
+
+const READ = { service: 'notification:read' } as const;
+const UPDATE = { service: 'notification:update' } as const;
+
+builder.queryFields((t) => ({
+  notification: t.field({
+    type: Notification,
+    description: "One of the caller's notifications, by its identifier.",
+    authorize: READ,
+    args: idArg('The notification.'),
+    resolve: (_root, { id }, { actor, services }) => services.notifications.get(actor, id),
+  }),
+  notifications: t.field({
+    type: NotificationConnection,
+    description:
+      "The caller's notifications of all organizations, newest first. A token sees those of its own organization.",
+    authorize: READ,
+    args: {
+      status: t.arg({
+        type: 'String' as unknown as InputRef<NotificationStatus>,
+        constraints: { oneOf: [...statuses] },
+        description: '`unread`, `read` or `archived`. Default: all that are not archived.',
+      }),
+      category: t.arg.string({ constraints: bounds.open, description: 'Only of this category.' }),
+      ...pageArgs({ min: 1, max: 100 }, 20),
+    },
+    resolve: (_root, args, context) => context.services.notifications.list(context, anywhere, args),
+  }),
+  unreadNotifications: t.field({
+    type: UnreadNotifications,
+    description: 'How many unread notifications the caller has.',
+    authorize: READ,
+    resolve: (_root, _args, { actor, services }) => services.notifications.unread(actor),
+  }),
+  notificationPreferences: t.field({
+    type: NotificationPreferences,
+    description: 'Which notifications the caller does not want.',
+    authorize: READ,
+    resolve: (_root, _args, { actor, services }) => services.notifications.preferences(actor),
+  }),
+}));
+
+builder.subscriptionField('unreadNotifications', (t) =>
+  t.field({
+    type: UnreadNotifications,
+    description:
+      'How many unread notifications the caller has: at once, and again when one is new, read, archived or otherwise ' +
+      'changed, in any organization. A token follows those of its own.',
+    authorize: READ,
+    activity: { resourceType: 'notification', action: 'read' },
+    subscribe: async (_root, _args, { actor, services }) =>
+      services.notifications.followUnread(actor, await services.events.subscribeToOwn(actor)),
+    resolve: (counts: CountsRow) => counts,
+  }),
+);
+
+const NotificationPreferencesInput = builder.inputType('NotificationPreferencesInput', {
+  description: 'Which notifications the caller does not want.',
+  fields: (t) => ({
+    mutedCategories: t.field({
+      type: ['String'] as unknown as [InputRef<Category>],
+      required: true,
+      constraints: { maxItems: 50, item: { oneOf: [...mutableCategories] } },
+      description: 'Replaces the muted categories. `security` cannot be muted.',
+    }),
+  }),
+});
+
+builder.mutationFields((t) => ({
+  markNotificationRead: t.field({
+    type: Notification,
+    description: 'Marks a notification as read. An archived one stays archived.',
+    authorize: UPDATE,
+    mayEmit: ['notification.read', 'notification.updated'],
+    args: idArg('The notification.'),
+    resolve: (_root, { id }, { actor, services }) => services.notifications.read(actor, id),
+  }),
+  markNotificationUnread: t.field({
+    type: Notification,
+    description: 'Marks a notification as unread. An archived one stays archived.',
+    authorize: UPDATE,
+    emits: ['notification.updated'],
+    args: idArg('The notification.'),
+    resolve: (_root, { id }, { actor, services }) => services.notifications.markUnread(actor, id),
+  }),
+  markAllNotificationsRead: t.int({
+    description: "Marks all of the caller's unread notifications as read. Returns how many there were.",
+    authorize: UPDATE,
+    emits: ['notification.read'],
+    resolve: (_root, _args, { actor, services }) => services.notifications.readAll(actor),
+  }),
+  archiveNotification: t.field({
+    type: Notification,
+    description: 'Archives a notification: it is only in the list of archived ones. Repeating it changes nothing.',
+    authorize: UPDATE,
+    emits: ['notification.updated'],
+    args: idArg('The notification.'),
+    resolve: (_root, { id }, { actor, services }) => services.notifications.archive(actor, id),
+  }),
+  unarchiveNotification: t.field({
+    type: Notification,
+    description: 'Takes a notification out of the archive: read if it was marked as read, else unread.',
+    authorize: UPDATE,
+    mayEmit: ['notification.read', 'notification.updated'],
+    args: idArg('The notification.'),
+    resolve: (_root, { id }, { actor, services }) => services.notifications.unarchive(actor, id),
+  }),
+  updateNotificationPreferences: t.field({
+    type: NotificationPreferences,
+    description:
+      'Mutes exactly the given categories: nothing new of them is told, neither here nor by mail. ' +
+      'What was told before stays, and stays counted.',
+    authorize: { session: 'notification:update' },
+    activity: { action: 'update', resourceType: 'notification' },
+    args: inputArg(NotificationPreferencesInput, 'The preferences.'),
+    resolve: (_root, { input }, { actor, services }) => services.notifications.mute(actor, input.mutedCategories),
+  }),
+}));

@@ -1,0 +1,295 @@
+import type { Actor } from '../../access/caller.ts';
+import type { Checked } from '../../access/checked-place.ts';
+import type { Principal } from '../../access/principal.ts';
+import { restrictionsOf } from '../../access/token-grant.ts';
+import type { Tx } from '../../data/changes.ts';
+import type { Asked } from '../../data/find-row.ts';
+import type { StreamEvent } from '../../data/outbox.ts';
+import type { Page, PageArgs } from '../../data/page.ts';
+import { columnsOf, filtersOf, selectList } from '../../data/pages.ts';
+import { Reads } from '../../data/reads.ts';
+import type { ActorContext } from '../../data/request-cache.ts';
+import type { ServiceDeps } from '../../data/service-deps.ts';
+import { statement } from '../../data/writes.ts';
+import { StateStream } from '../../engine/live/state-stream.ts';
+import { type Notification, Prisma } from '../../generated/prisma/client.ts';
+import { notFound } from '../../kernel/errors.ts';
+import type { Place } from '../../kernel/place.ts';
+import type { EventName } from '../../kernel/resources.ts';
+import { type Category, mutableCategories, type NotificationStatus } from './notification.words.ts';
+
+/** The filters of a list. Without a status: everything that is not archived. */
+export interface NotificationListArgs extends PageArgs {
+  status?: NotificationStatus | null;
+  category?: string | null;
+  /** Set for tokens. */
+  orgId?: string | null;
+}
+
+/** How many unread notifications a caller has. */
+export interface UnreadCounts {
+  unreadCount: number;
+  /** By category, without those that have none. */
+  byCategory: Readonly<Record<string, number>>;
+}
+
+/** Which categories a user does not want, of those that may be muted. */
+export interface NotificationPreferences {
+  mutedCategories: readonly string[];
+  availableCategories: readonly string[];
+}
+
+/** A change of the status, over the row `t` as it was before. */
+interface Move {
+  status: string;
+  readAt: string;
+}
+
+const ALWAYS = 't.expires_at > now()';
+const columns = columnsOf(Object.values(Prisma.NotificationScalarFieldEnum));
+const SELECTED = selectList(columns);
+
+// `unread -> read -> archived`, `unread -> archived`. What is archived may still be marked as read or unread.
+const moves = {
+  read: {
+    status: `case t.status when 'unread' then 'read' else t.status end`,
+    readAt: 'coalesce(t.read_at, clock_timestamp())',
+  },
+  unread: { status: `case t.status when 'read' then 'unread' else t.status end`, readAt: 'null' },
+  archive: { status: `'archived'`, readAt: 't.read_at' },
+  unarchive: {
+    status: `case when t.status <> 'archived' then t.status when t.read_at is null then 'unread' else 'read' end`,
+    readAt: 't.read_at',
+  },
+} as const satisfies Record<string, Move>;
+
+/** What users were told. Everybody sees only their own; a token those of its owner in its organization. */
+export class NotificationService {
+  readonly retention = [
+    'delete from notifications where expires_at <= now()',
+    `delete from notifications n using users u where u.id = n.recipient_id and u.purged_at > now() - interval '1 day'`,
+  ];
+  readonly reads: Reads<Notification, object, NotificationListArgs>;
+  readonly #deps: ServiceDeps;
+  /** The counts of a user after an event: read once for all streams of this process. */
+  readonly #counts = new WeakMap<StreamEvent, Promise<UnreadCounts>>();
+
+  constructor(deps: ServiceDeps) {
+    this.#deps = deps;
+    this.reads = new Reads(deps, {
+      kind: 'notification',
+      from: 'notifications',
+      columns,
+      below: [],
+      mine: 't.recipient_id between $me and $me',
+      lead: 't.recipient_id',
+      always: [ALWAYS],
+      filters: ({ status, category, orgId }) => ({
+        't.status = ?': status,
+        't.status <> ?': status ? null : 'archived',
+        't.category = ?': category,
+        't.org_id = ?': orgId,
+      }),
+    });
+  }
+
+  /** The caller's notifications, newest first. */
+  async list(context: ActorContext, own: Checked<object>, args: NotificationListArgs): Promise<Page<Notification>> {
+    return this.reads.list(context, own, { ...args, orgId: context.actor.principal.token?.orgId });
+  }
+
+  /** One of the caller's own; `null` if there is none with this id. */
+  async find({ principal }: Actor, id: string): Promise<Notification | null> {
+    const { where, values } = shownTo(principal);
+    const [row] = await this.#deps.sql.read<Notification>(
+      `select ${SELECTED} from notifications t where ${where} and t.id = $${values.length + 1}`,
+      [...values, id],
+    );
+    return row ?? null;
+  }
+
+  /** One of the caller's own. @throws RESOURCE_NOT_FOUND */
+  async get(actor: Actor, id: string): Promise<Notification> {
+    const found = await this.find(actor, id);
+    if (!found) throw notFound('notification', id);
+    return found;
+  }
+
+  /** How many unread notifications the caller has: as many as the list of the unread ones. */
+  async unread({ principal }: Actor, db: Asked = this.#deps.sql): Promise<UnreadCounts> {
+    const { where, values } = shownTo(principal);
+    const rows = await db.query<{ category: string; n: number }>({
+      text: `select t.category, count(*)::int as n from notifications t where ${where} and t.status = 'unread'
+        group by t.category order by t.category`,
+      values,
+    });
+    return {
+      unreadCount: rows.reduce((sum, { n }) => sum + n, 0),
+      byCategory: Object.fromEntries(rows.map(({ category, n }) => [category, n])),
+    };
+  }
+
+  /** The same, now and after each of the caller's own events. A stream until they end, or it is closed. */
+  followUnread(actor: Actor, own: AsyncIterableIterator<StreamEvent>): StateStream<StreamEvent, UnreadCounts> {
+    return new StateStream(
+      own,
+      ({ resourceType }) => resourceType === 'notification',
+      (event) => (event && !actor.principal.token ? this.#unreadAfter(actor, event) : this.unread(actor)),
+    );
+  }
+
+  #unreadAfter(actor: Actor, event: StreamEvent): Promise<UnreadCounts> {
+    const known = this.#counts.get(event) ?? this.unread(actor);
+    this.#counts.set(event, known);
+    return known;
+  }
+
+  /** Marks one as read. An archived one stays archived. @throws RESOURCE_NOT_FOUND */
+  async read(actor: Actor, id: string): Promise<Notification> {
+    return this.#move(actor, id, moves.read);
+  }
+
+  /** Marks one as unread. An archived one stays archived. @throws RESOURCE_NOT_FOUND */
+  async markUnread(actor: Actor, id: string): Promise<Notification> {
+    return this.#move(actor, id, moves.unread);
+  }
+
+  /** Archives one. Repeating it changes nothing. @throws RESOURCE_NOT_FOUND */
+  async archive(actor: Actor, id: string): Promise<Notification> {
+    return this.#move(actor, id, moves.archive);
+  }
+
+  /** Takes one out of the archive: to be read, or unread if it was archived unread. @throws RESOURCE_NOT_FOUND */
+  async unarchive(actor: Actor, id: string): Promise<Notification> {
+    return this.#move(actor, id, moves.unarchive);
+  }
+
+  /** Marks all unread ones as read. @returns how many there were */
+  async readAll(actor: Actor): Promise<number> {
+    const { where, values } = shownTo(actor.principal);
+    return this.#deps.changes.run(actor, async (tx) => {
+      const unread = { text: `${where} and t.status = 'unread'`, values };
+      await tx.lockUnread('notifications', unread, 'no key update');
+      const places = await tx.query<EventPlace & { newestId: string; count: number }>({
+        text: `with done as (
+            update notifications t set status = 'read', read_at = clock_timestamp() where ${unread.text} returning t.*
+          )
+          select max(t.id) as "newestId", count(*)::int as count, t.org_id as "orgId",
+            t.workspace_id as "workspaceId", t.namespace_id as "namespaceId", t.environment_id as "environmentId",
+            t.app_id as "appId"
+          from done t group by 3, 4, 5, 6, 7 order by 1`,
+        values,
+      });
+      const count = places.reduce((sum, place) => sum + place.count, 0);
+      // one for each place: there may be thousands of notifications
+      for (const place of places)
+        emitTo(tx, actor, 'read', { ...place, id: place.newestId }, { status: 'read', count: place.count });
+      tx.audit({
+        action: 'update',
+        resourceType: 'notification',
+        resourceId: null,
+        orgId: actor.principal.orgId,
+        metadata: { status: 'read', count },
+      });
+      return count;
+    });
+  }
+
+  /** What the caller has muted. */
+  async preferences({ principal }: Actor): Promise<NotificationPreferences> {
+    const [row] = await this.#deps.sql.read<{ muted: string[] }>(
+      'select p.muted_categories as muted from notification_preferences p where p.user_id = $1',
+      [principal.userId],
+    );
+    return { mutedCategories: row?.muted ?? [], availableCategories: mutableCategories };
+  }
+
+  /** Mutes exactly these categories: of them, nothing new is told. What was told stays, and stays counted. */
+  async mute(actor: Actor, categories: readonly Category[]): Promise<NotificationPreferences> {
+    const { userId, orgId } = actor.principal;
+    const muted = mutableCategories.filter((category) => categories.includes(category));
+    await this.#deps.changes.run(actor, async (tx) => {
+      tx.write(statement`insert into notification_preferences (user_id, muted_categories) values (${userId}, ${muted})
+        on conflict (user_id) do update set muted_categories = excluded.muted_categories, updated_at = now()`);
+      tx.audit({
+        action: 'update',
+        resourceType: 'notification',
+        resourceId: null,
+        orgId,
+        metadata: { muted_categories: muted },
+      });
+    });
+    return { mutedCategories: muted, availableCategories: mutableCategories };
+  }
+
+  async #move(actor: Actor, id: string, { status, readAt }: Move): Promise<Notification> {
+    const { where, values } = shownTo(actor.principal);
+    return this.#deps.changes.run(actor, async (tx) => {
+      const own = { text: `${where} and t.id = $${values.length + 1}`, values: [...values, id] };
+      const [before] = await tx.lockAll('notifications', own, 'no key update');
+      if (!before) throw notFound('notification', id);
+      const [row] = await tx.query<Notification>({
+        text: `update notifications t set status = ${status}, read_at = ${readAt} where t.id = $1
+          returning ${SELECTED}`,
+        values: [id],
+      });
+      if (!row) throw notFound('notification', id);
+      const isChanged = row.status !== before.status || row.readAt?.getTime() !== before.readAt?.getTime();
+      if (isChanged) emitTo(tx, actor, row.status === 'read' ? 'read' : 'updated', row, { status: row.status });
+      tx.audit({
+        action: 'update',
+        resourceType: 'notification',
+        resourceId: id,
+        ...placeIn(row, actor),
+        metadata: { status: row.status },
+      });
+      return row;
+    });
+  }
+}
+
+/** Where a notification is. */
+interface EventPlace extends Place {
+  orgId: string | null;
+  workspaceId: string | null;
+}
+
+/** What is about an account itself shows where its user works. */
+const placeIn = ({ orgId, workspaceId, namespaceId, environmentId, appId }: EventPlace, { principal }: Actor) => ({
+  orgId: orgId ?? principal.orgId,
+  workspaceId,
+  namespaceId,
+  environmentId,
+  appId,
+});
+
+function emitTo(
+  tx: Pick<Tx, 'emit'>,
+  actor: Actor,
+  name: EventName<'notification'>,
+  row: EventPlace & { id: string },
+  data: Record<string, unknown>,
+): void {
+  const { orgId, ...place } = placeIn(row, actor);
+  if (orgId === null) return;
+  const { userId: recipientId } = actor.principal;
+  const type = `notification.${name}` as const;
+  tx.emit({ ...place, type, orgId, recipientId, resourceType: 'notification', resourceId: row.id, data });
+}
+
+/** The condition on notifications that a caller sees, with its values: what {@link NotificationService.reads} lists. */
+function shownTo({ userId, token }: Principal): { where: string; values: unknown[] } {
+  const { orgId, workspaceId, namespaceId, environmentId, appId } = restrictionsOf(token);
+  const filters = filtersOf({
+    't.org_id = any(?)': orgId,
+    'coalesce(t.workspace_id = any(?), true)': workspaceId,
+    'coalesce(t.namespace_id = any(?), true)': namespaceId,
+    'coalesce(t.environment_id = any(?), true)': environmentId,
+    'coalesce(t.app_id = any(?), true)': appId,
+  });
+  const conditions = filters.map(({ where }, at) => where.replace('?', `$${at + 2}`));
+  return {
+    where: ['t.recipient_id = $1', ALWAYS, ...conditions].join(' and '),
+    values: [userId, ...filters.map(({ value }) => value)],
+  };
+}

@@ -1,0 +1,202 @@
+import type { Caller } from '../../access/caller.ts';
+import { granted } from '../../access/permissions.ts';
+import type { Notifying, Occasion } from '../../data/occasions.ts';
+import { eventActor } from '../../data/outbox.ts';
+import type { AccountMail } from '../../identity/auth/account-mail.ts';
+import { newId } from '../../kernel/ids.ts';
+import { roles } from '../../kernel/roles.ts';
+import type { Category, NotificationType, Priority, Scope, SourceService } from './notification.words.ts';
+import { RETENTION_DAYS } from './notification.words.ts';
+import { type Audience, named, type Rule, rules, type Told } from './rules.ts';
+
+/** A notification before it is known who gets it: a row of {@link MAKE}. */
+interface Draft {
+  /** The identifiers of its notifications, without the last six digits. */
+  stem: string;
+  audience: Audience;
+  user_ids: readonly string[];
+  /** Whoever caused it. */
+  not_user: string | null;
+  scope: Scope;
+  org_id: string | null;
+  workspace_id: string | null;
+  namespace_id: string | null;
+  environment_id: string | null;
+  app_id: string | null;
+  release_id: string | null;
+  named_user: string | null;
+  type: NotificationType;
+  priority: Priority;
+  category: Category;
+  title: string;
+  message: string;
+  action_url: string | null;
+  action_label: string | null;
+  source_service: SourceService;
+  source_event: string;
+  metadata: Readonly<Record<string, unknown>>;
+  expires_at: Date;
+  is_mailed: boolean;
+}
+
+/** A notification that is mailed too. */
+interface Mailed {
+  email: string;
+  username: string;
+  title: string;
+  message: string;
+}
+
+/** The roles of those who administer a place, as a list of SQL. */
+const ADMINISTRATORS = roles
+  .filter((role) => granted(role, 'workspace:update') === 'all')
+  .map((role) => `'${role}'`)
+  .join(', ');
+
+const NAME_LENGTH = 60;
+const DIGITS = 6;
+
+/** Puts the names into a text. */
+const filled = (text: string, most: number): string =>
+  `left(${Object.entries(named).reduce(
+    (sql, [name, mark]) => `replace(${sql}, U&'\\${mark.charCodeAt(0).toString(16).padStart(4, '0')}', n.${name})`,
+    text,
+  )}, ${most})`;
+
+const nameOf = (column: string): string => `coalesce(one_line(${column}, ${NAME_LENGTH}), '')`;
+
+/**
+ * Makes the notifications of all drafts of a change, each with its event, in one statement. `$1`: the drafts; `$2`: the
+ * time in their identifiers; `$3` and `$4`: the actor and the trace of the events. A user who mutes the category, or
+ * whose account is suspended or deleted, gets none. An event about an account itself is in the organization that its
+ * user works in: that of the newest session, else that of the oldest membership.
+ */
+const MAKE = `with drafts as (
+    select * from jsonb_to_recordset($1::jsonb) d(stem text, audience text, user_ids text[], not_user text, scope text,
+      org_id text, workspace_id text, namespace_id text, environment_id text, app_id text, release_id text,
+      named_user text, type text, priority text, category text, title text, message text, action_url text,
+      action_label text, source_service text, source_event text, metadata jsonb, expires_at timestamptz,
+      is_mailed boolean)
+  ), recipients as (
+    select d.stem, r.user_id from drafts d cross join lateral (
+      select unnest(d.user_ids) as user_id
+      union select m.user_id from workspace_members m where d.audience = 'workspace administrators'
+        and m.org_id = d.org_id and m.workspace_id = d.workspace_id and m.role in (${ADMINISTRATORS})
+      union select m.user_id from organization_members m
+        where d.audience in ('workspace administrators', 'organization administrators')
+        and m.org_id = d.org_id and m.role in (${ADMINISTRATORS})
+    ) r
+  ), chosen as materialized (
+    select d.stem || lpad(row_number() over (partition by d.stem order by u.id)::text, ${DIGITS}, '0') as id,
+      u.id as recipient_id, u.email, u.username, d.*, ${filled('d.title', 200)} as full_title,
+      ${filled('d.message', 2_000)} as full_message
+    from drafts d join recipients r using (stem)
+    join users u on u.id = r.user_id and u.is_active and u.deactivated_at is null
+    cross join lateral (select
+      ${nameOf('(select o.name from organizations o where o.id = d.org_id)')} as organization,
+      ${nameOf('(select w.name from workspaces w where w.id = d.workspace_id)')} as workspace,
+      ${nameOf('(select a.name from apps a where a.id = d.app_id)')} as app,
+      ${nameOf('(select e.name from environments e where e.id = d.environment_id)')} as environment,
+      ${nameOf('(select l.version from releases l where l.id = d.release_id)')} as release,
+      ${nameOf('(select p.username from users p where p.id = d.named_user)')} as user) n
+    where r.user_id is distinct from d.not_user and (d.category = 'security' or not exists (
+      select from notification_preferences p where p.user_id = u.id and d.category = any(p.muted_categories)))
+  ), made as (
+    insert into notifications (id, recipient_id, scope, org_id, workspace_id, namespace_id, environment_id, app_id,
+      type, priority, category, title, message, action_url, action_label, source_service, source_event, metadata,
+      created_at, expires_at)
+    select id, recipient_id, scope, org_id, workspace_id, namespace_id, environment_id, app_id, type, priority,
+      category, full_title, full_message, action_url, action_label, source_service, source_event, metadata, $2,
+      expires_at
+    from chosen
+  ), announced as (
+    insert into events (id, org_id, workspace_id, namespace_id, environment_id, app_id, recipient_id, type, actor,
+      resource_type, resource_id, data, trace_id)
+    select 'evt' || substr(c.id, 4), o.org_id, c.workspace_id, c.namespace_id, c.environment_id, c.app_id,
+      c.recipient_id, 'notification.created', $3::jsonb, 'notification', c.id,
+      jsonb_build_object('category', c.category, 'type', c.type, 'priority', c.priority), $4
+    from chosen c cross join lateral (select coalesce(c.org_id, (select s.org_id from sessions s
+        join organization_members m on m.org_id = s.org_id and m.user_id = s.user_id
+        where s.user_id = c.recipient_id and s.revoked_at is null and s.expires_at > now()
+        order by s.id desc limit 1), (select m.org_id from organization_members m
+        where m.user_id = c.recipient_id order by m.id limit 1)) as org_id) o
+    where o.org_id is not null order by c.id
+  )
+  select email, username, full_title as title, full_message as message from chosen where is_mailed order by id`;
+
+/** Makes notifications of what happens, by the table of rules. */
+export class Notifier {
+  readonly #mail: AccountMail;
+
+  constructor(mail: AccountMail) {
+    this.#mail = mail;
+  }
+
+  /** Makes those of a change, in its transaction, with one statement for all of them. `null` if there are none. */
+  readonly notify = (tx: Notifying, caller: Caller, occasions: readonly Occasion[]): Promise<void> | null => {
+    let drafts: Draft[] | null = null;
+    const at = new Date();
+    for (const occasion of occasions) {
+      const rule = rules.get(occasion.type);
+      if (!rule) continue;
+      const told: Told = { ...occasion, facts: occasion.facts ?? {}, by: nameOfActor(caller) };
+      if (rule.when?.(told) === false) continue;
+      const draft = draftOf(rule, told, caller, at);
+      if (concernsOthers(draft)) (drafts ??= []).push(draft);
+    }
+    return drafts && this.#make(tx, caller, drafts, at);
+  };
+
+  async #make(tx: Notifying, caller: Caller, drafts: readonly Draft[], at: Date): Promise<void> {
+    const values = [JSON.stringify(drafts), at, JSON.stringify(eventActor(caller)), caller.request.traceId];
+    for (const mailed of await tx.query<Mailed>({ text: MAKE, values }))
+      this.#mail.notification(tx, mailed, mailed.title, mailed.message);
+  }
+}
+
+/** Whether somebody else than the actor may get it: registering, for one, is told to nobody. */
+const concernsOthers = ({ audience, user_ids, not_user }: Draft): boolean =>
+  audience.endsWith('administrators') || user_ids.some((id) => id !== not_user);
+
+const whoActs = ({ principal, signedInAs }: Caller) => principal ?? signedInAs;
+const nameOfActor = (caller: Caller): string => whoActs(caller)?.username ?? 'The service';
+
+/** The users that a draft names; administrators are found by the statement. */
+const usersOf = ({ to }: Rule, { resourceId, facts }: Told): readonly string[] => {
+  if (to === 'subject') return facts.userIds ?? [resourceId];
+  return to === 'listed' ? (facts.userIds ?? []) : [];
+};
+
+function draftOf(rule: Rule, told: Told, caller: Caller, at: Date): Draft {
+  const { type, orgId, workspaceId, resourceType, resourceId, data, facts } = told;
+  const [kind, priority] = typeof rule.tone === 'function' ? rule.tone(told) : rule.tone;
+  const [url, label] = rule.link?.(told) ?? [null, null];
+  const retained = at.getTime() + RETENTION_DAYS * 86_400_000;
+  const until = rule.until?.(told)?.getTime() ?? retained;
+  return {
+    stem: newId('notification').slice(0, -DIGITS),
+    audience: rule.to,
+    user_ids: usersOf(rule, told),
+    not_user: rule.isOwnToo ? null : (whoActs(caller)?.userId ?? null),
+    scope: workspaceId ? 'workspace' : orgId ? 'organization' : 'user',
+    org_id: orgId,
+    workspace_id: workspaceId ?? null,
+    namespace_id: told.namespaceId ?? null,
+    environment_id: told.environmentId ?? null,
+    app_id: told.appId ?? null,
+    release_id: typeof data?.release_id === 'string' ? data.release_id : null,
+    named_user: facts.namedUserId ?? null,
+    type: kind,
+    priority,
+    category: rule.category,
+    title: rule.title(told),
+    message: rule.message(told),
+    action_url: url,
+    action_label: label,
+    source_service: rule.from,
+    source_event: type,
+    metadata: { resource_type: resourceType, resource_id: resourceId, ...data, ...rule.metadata?.(told) },
+    expires_at: new Date(Math.min(until, retained)),
+    is_mailed: rule.isMailed ?? false,
+  };
+}

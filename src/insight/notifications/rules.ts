@@ -1,0 +1,406 @@
+import type { Facts, Occasion } from '../../data/occasions.ts';
+import { minuteOf, oneLine } from '../../kernel/wording.ts';
+import type { Category, NotificationType, Priority, SourceService } from './notification.words.ts';
+
+/** An occasion, and who caused it. */
+export interface Told extends Occasion {
+  facts: Facts;
+  /** The name of who caused it. */
+  by: string;
+}
+
+/**
+ * Names that only the database knows stand in a text as one of these characters. No name contains them: invisible
+ * characters are taken out of names.
+ */
+export const named = {
+  organization: '\u0001',
+  workspace: '\u0002',
+  app: '\u0003',
+  environment: '\u0004',
+  release: '\u0005',
+  user: '\u0006',
+} as const;
+
+/**
+ * Who is notified: `subject`: the user that the occasion is about; `listed`: those in its facts; or whoever administers
+ * its workspace or organization now.
+ */
+export type Audience = 'subject' | 'listed' | 'workspace administrators' | 'organization administrators';
+
+/** What is told of an occasion, and to whom. */
+export interface Rule {
+  to: Audience;
+  category: Category;
+  from: SourceService;
+  /** The kind of message and its priority. */
+  tone: readonly [NotificationType, Priority] | ((of: Told) => readonly [NotificationType, Priority]);
+  title: (of: Told) => string;
+  message: (of: Told) => string;
+  /** The resource to open: its REST path, and the label of the link. */
+  link?: (of: Told) => readonly [path: string, label: string];
+  /** Only some occasions of this type are told. */
+  when?: (of: Told) => boolean;
+  /** When it is not true any more. */
+  until?: (of: Told) => Date | null | undefined;
+  /** It is mailed too, to whoever gets the notification. */
+  isMailed?: true;
+  /** Told to whoever caused it too: it is about their own account. */
+  isOwnToo?: true;
+  /** Details for programs, besides the data of the event. */
+  metadata?: (of: Told) => Readonly<Record<string, unknown>>;
+}
+
+const path = ({ orgId, workspaceId }: Told): string =>
+  `/v1/orgs/${orgId}${workspaceId ? `/workspaces/${workspaceId}` : ''}`;
+const quoted = (name: string | undefined): string => `'${oneLine(name ?? '')}'`;
+const isNoConsequence = ({ facts }: Told): boolean => !facts.isConsequence;
+
+const expiring = ({ facts: { daysLeft } }: Told) => (daysLeft === 0 ? urgent : due);
+const urgent = ['error', 'high'] as const;
+const due = ['warning', 'normal'] as const;
+/** What expires says so until then: another notification says that it has expired. */
+const untilExpiry = ({ facts: { daysLeft, expiresAt } }: Told) => (daysLeft === 0 ? null : expiresAt);
+
+const aMember = {
+  to: 'subject',
+  category: 'member',
+  from: 'workspaces',
+  when: isNoConsequence,
+} as const;
+const inOrganization = `the organization '${named.organization}'`;
+const inWorkspace = `the workspace '${named.workspace}' of '${named.organization}'`;
+
+const memberRules = (kind: 'organization_member' | 'workspace_member', where: string): [string, Rule][] => {
+  const link: Rule['link'] = (of) => [path(of), kind === 'workspace_member' ? 'Open workspace' : 'Open organization'];
+  return [
+    [
+      `${kind}.created`,
+      {
+        ...aMember,
+        tone: ['info', 'normal'],
+        title: () => `You were added to ${where}`,
+        message: ({ by }) => `${by} added you to ${where}. You may leave at any time.`,
+        link,
+      },
+    ],
+    [
+      `${kind}.updated`,
+      {
+        ...aMember,
+        tone: ['info', 'normal'],
+        title: () => `Your role in ${where} changed`,
+        message: ({ by, facts: { before, after } }) =>
+          `${by} changed your role in ${where} from ${before} to ${after}.`,
+        link,
+        metadata: ({ facts: { before, after } }) => ({ role: after, previous_role: before }),
+      },
+    ],
+    [
+      `${kind}.deleted`,
+      {
+        ...aMember,
+        tone: ['warning', 'normal'],
+        title: () => `You were removed from ${where}`,
+        message: ({ by }) => `${by} removed you from ${where}.`,
+      },
+    ],
+  ];
+};
+
+const deployed = `'${named.app}' ${named.release} in '${named.environment}'`;
+const aDeployment = {
+  to: 'workspace administrators',
+  category: 'deployment',
+  from: 'environments',
+  link: (of: Told) => [`${path(of)}/environments/${of.environmentId}/deployments`, 'Open deployments'],
+} as const satisfies Partial<Rule>;
+
+const aSecret = {
+  to: 'listed',
+  category: 'secret',
+  from: 'secrets',
+  isMailed: true,
+  link: (of: Told) => [`/v1/orgs/${of.orgId}/secrets/${of.resourceId}`, 'Open secret'],
+} as const satisfies Partial<Rule>;
+const secret = ({ facts, resourceId }: Told): string => `The secret ${quoted(facts.name)} (${resourceId})`;
+
+const tokenPath = ({ orgId, appId }: Told): string =>
+  `/v1/orgs/${orgId}${appId ? `/apps/${appId}/tokens` : '/api-tokens'}`;
+const token = ({ facts }: Told): string => `token ${quoted(facts.name)} (${facts.of}…)`;
+const tokenRules = (kind: 'api_token' | 'app_token'): [string, Rule][] => [
+  [
+    `${kind}.expiring`,
+    {
+      to: 'listed',
+      category: 'token',
+      from: 'tokens',
+      isMailed: true,
+      tone: expiring,
+      title: ({ facts: { daysLeft } }) =>
+        daysLeft === 0 ? 'A token has expired' : `A token expires in ${daysLeft} days`,
+      message: (of) =>
+        of.facts.daysLeft === 0
+          ? `The ${token(of)} has expired. It can be refreshed for 30 days.`
+          : `The ${token(of)} expires on ${minuteOf(of.facts.expiresAt!)} UTC. Refresh it, or issue a new one.`,
+      link: (of) => [tokenPath(of), 'Open tokens'],
+      until: untilExpiry,
+    },
+  ],
+  [
+    `${kind}.revoked`,
+    {
+      to: 'listed',
+      category: 'token',
+      from: 'tokens',
+      when: ({ facts: { reason } }) => reason === 'revoked_by_admin',
+      tone: ['warning', 'high'],
+      title: () => 'An administrator revoked a token of yours',
+      message: (of) => `${of.by} revoked the ${token(of)} in ${inOrganization}. It does not work any more.`,
+      link: (of) => [tokenPath(of), 'Open tokens'],
+    },
+  ],
+];
+
+const ofAccount = { to: 'subject', category: 'security', from: 'auth', isOwnToo: true } as const;
+const NOT_YOU = 'If it was not you, reset your password at once and tell your administrator.';
+const own = ['/v1/users/me', 'Open account'] as const;
+const ownLink = () => own;
+const remaining = ({ facts: { tokens } }: Told): string => {
+  if (!tokens || tokens.total === 0) return '';
+  const more = tokens.total - tokens.names.length;
+  const names = tokens.names.map((name) => quoted(name)).join(', ');
+  return ` These API tokens keep working: ${names}${more > 0 ? ` and ${more} more` : ''}.`;
+};
+const remainingTokens = ({ facts: { tokens } }: Told) => ({
+  tokens: tokens?.names ?? [],
+  tokens_total: tokens?.total ?? 0,
+});
+
+/**
+ * THE table of notifications (defaults §11): what is told of the events of the service, and of what no stream sends. An
+ * occasion that is not here concerns nobody and costs nothing.
+ *
+ * Mail is one channel of it (`isMailed`): it goes to whoever gets the notification, so muting a category stops its
+ * mails too. The mails about an account itself (a new password or address) are not sent from here: they go out in any
+ * case, also to an address that the account no longer has.
+ */
+export const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
+  ...memberRules('organization_member', inOrganization),
+  ...memberRules('workspace_member', inWorkspace),
+  [
+    'invitation.accepted',
+    {
+      to: 'listed',
+      category: 'member',
+      from: 'workspaces',
+      tone: ['success', 'normal'],
+      title: () => 'An invitation was accepted',
+      message: () => `${named.user} accepted your invitation to ${inOrganization}.`,
+      link: (of) => [`/v1/orgs/${of.orgId}/members`, 'Open members'],
+    },
+  ],
+  [
+    'deployment.created',
+    {
+      ...aDeployment,
+      tone: ['success', 'normal'],
+      title: () => `Deployed: ${deployed}`,
+      message: ({ by }) => `${by} deployed ${deployed}, in ${inWorkspace}.`,
+    },
+  ],
+  [
+    'deployment.rolled_back',
+    {
+      ...aDeployment,
+      tone: ['warning', 'high'],
+      title: () => `Rolled back: ${deployed}`,
+      message: ({ by }) => `${by} rolled back to ${deployed}, in ${inWorkspace}.`,
+    },
+  ],
+  [
+    'connection.needs_reauth',
+    {
+      to: 'listed',
+      category: 'connection',
+      from: 'connections',
+      isMailed: true,
+      tone: ['action_required', 'high'],
+      title: () => 'A connection must be authorized again',
+      message: ({ facts, data }) =>
+        `The connection of ${quoted(facts.name)} (${String(data?.tool_instance_id)}) to ${oneLine(facts.of ?? '')} ` +
+        'must be authorized again: the provider does not accept its refresh token any more. ' +
+        'Open the tool instance and connect it.',
+      link: (of) => [`${path(of)}/tool-instances/${String(of.data?.tool_instance_id)}`, 'Open tool instance'],
+    },
+  ],
+  [
+    'secret.expiring',
+    {
+      ...aSecret,
+      tone: expiring,
+      title: ({ facts: { daysLeft, expiresAt } }) =>
+        daysLeft === 0 ? 'A secret has expired' : `A secret expires on ${minuteOf(expiresAt!).slice(0, 10)}`,
+      message: (of) =>
+        of.facts.daysLeft === 0
+          ? `${secret(of)} has expired: the service does not use it any more. Rotate it and give it a new date.`
+          : `${secret(of)} expires on ${minuteOf(of.facts.expiresAt!)} UTC: the service does not use it from ` +
+            'then on. Rotate it and give it a new date.',
+      until: untilExpiry,
+    },
+  ],
+  [
+    'secret.rotation_due',
+    {
+      ...aSecret,
+      tone: ['action_required', 'normal'],
+      title: () => 'A secret is due for rotation',
+      message: (of) => `${secret(of)} was not rotated for as long as its reminder allows. Rotate it.`,
+    },
+  ],
+  ...tokenRules('api_token'),
+  ...tokenRules('app_token'),
+  [
+    'provider_account.degraded',
+    {
+      to: 'organization administrators',
+      category: 'model',
+      from: 'models',
+      tone: ['warning', 'high'],
+      title: () => 'A provider account is degraded',
+      message: ({ facts }) => `The provider account ${quoted(facts.name)} of '${named.organization}' is degraded.`,
+      link: (of) => [`/v1/orgs/${of.orgId}/provider-accounts/${of.resourceId}`, 'Open provider account'],
+    },
+  ],
+  [
+    'provider_account.updated',
+    {
+      to: 'organization administrators',
+      category: 'model',
+      from: 'models',
+      when: ({ data }) => data?.status === 'error',
+      tone: ['error', 'high'],
+      title: () => 'A provider account is unavailable',
+      message: ({ facts }) =>
+        `The provider refuses the credentials of the account ${quoted(facts.name)} of '${named.organization}'.`,
+      link: (of) => [`/v1/orgs/${of.orgId}/provider-accounts/${of.resourceId}`, 'Open provider account'],
+    },
+  ],
+  [
+    'model.updated',
+    {
+      to: 'organization administrators',
+      category: 'model',
+      from: 'models',
+      when: ({ data }) => data?.status === 'unavailable',
+      tone: ['error', 'high'],
+      title: () => 'A model is unavailable',
+      message: ({ facts, resourceId }) =>
+        `The model ${quoted(facts.name)} (${resourceId}) of '${named.organization}' is unavailable: none of its ` +
+        'targets is healthy.',
+      link: (of) => [`/v1/orgs/${of.orgId}/model-catalog`, 'Open models'],
+    },
+  ],
+  [
+    'user.password_changed',
+    {
+      ...ofAccount,
+      tone: ['warning', 'high'],
+      title: () => 'Your password was changed',
+      message: (of) => `Your password was changed and your other sessions were ended. ${NOT_YOU}${remaining(of)}`,
+      link: ownLink,
+      metadata: remainingTokens,
+    },
+  ],
+  [
+    'user.password_reset',
+    {
+      ...ofAccount,
+      tone: ['warning', 'high'],
+      title: () => 'Your password was reset',
+      message: (of) =>
+        `Your password was reset with a mailed link and all sessions were ended. ${NOT_YOU}${remaining(of)}`,
+      link: ownLink,
+      metadata: remainingTokens,
+    },
+  ],
+  [
+    'user.email_changed',
+    {
+      ...ofAccount,
+      tone: ['warning', 'high'],
+      title: () => 'Your e-mail address was changed',
+      message: ({ facts }) =>
+        `The e-mail address of your account is now ${oneLine(facts.after ?? '', 320)}. ` +
+        'If it was not you, tell your administrator.',
+      link: ownLink,
+    },
+  ],
+  [
+    'identity_provider.certificate_ending',
+    {
+      to: 'organization administrators',
+      category: 'system',
+      from: 'auth',
+      isMailed: true,
+      tone: ({ facts: { daysLeft } }) => (daysLeft === 1 ? urgent : due),
+      title: ({ facts: { expiresAt } }) =>
+        `The certificate of an identity provider ends on ${minuteOf(expiresAt!).slice(0, 10)}`,
+      message: ({ facts: { name, expiresAt } }) =>
+        `The last certificate of the identity provider ${quoted(name)} of '${named.organization}' ends on ` +
+        `${minuteOf(expiresAt!)} UTC: nobody signs in with it from then on. Add its next one behind it.`,
+      link: (of) => [`/v1/orgs/${of.orgId}/identity-providers/${of.resourceId}`, 'Open identity provider'],
+      until: untilExpiry,
+    },
+  ],
+  [
+    'user.identity_linked',
+    {
+      ...ofAccount,
+      tone: ['warning', 'high'],
+      title: () => 'There is a new way to sign in to your account',
+      message: ({ facts }) =>
+        `You can sign in with the identity provider ${quoted(facts.name)} from now on. ${NOT_YOU}`,
+      link: ownLink,
+    },
+  ],
+  [
+    'user.address_lost',
+    {
+      ...ofAccount,
+      tone: ['warning', 'high'],
+      title: () => 'Somebody else has proven the e-mail address of your account',
+      message: () =>
+        'You never confirmed the e-mail address of your account, and somebody else has proven that it is theirs. ' +
+        'Sign in with your user name from now on, and give your account an address of your own.',
+      link: ownLink,
+    },
+  ],
+  [
+    'session.refresh_token_reused',
+    {
+      ...ofAccount,
+      tone: ['warning', 'urgent'],
+      title: () => 'A session was ended: its refresh token was used twice',
+      message: () =>
+        'A refresh token that had been replaced was used again, so somebody may have a copy of it. ' +
+        `The session was ended. Sign in again, and change your password if you do not know why.`,
+      link: ownLink,
+    },
+  ],
+  ...(['api_token', 'app_token'] as const).map((kind): [string, Rule] => [
+    `${kind}.refresh_token_reused`,
+    {
+      to: 'listed',
+      category: 'security',
+      from: 'tokens',
+      isOwnToo: true,
+      tone: ['warning', 'urgent'],
+      title: () => 'A token was revoked: its refresh token was used twice',
+      message: (of) =>
+        `The refresh token of the ${token(of)} was used again after it had been replaced, so somebody may have a ` +
+        'copy of it. The token and its successors were revoked. Issue a new one.',
+      link: (of) => [tokenPath(of), 'Open tokens'],
+    },
+  ]),
+]);

@@ -1,0 +1,304 @@
+import type { Checked, NamespacePlace } from '../../access/checked-place.ts';
+import type { Page, PageArgs } from '../../data/page.ts';
+import type { ReadContext, RequestCache } from '../../data/request-cache.ts';
+import { builder } from '../../graphql/builder.ts';
+import { inNamespace, optionalTime, tracked } from '../../graphql/common-fields.ts';
+import type { Context } from '../../graphql/context.ts';
+import { bounds, inputArg } from '../../graphql/inputs.ts';
+import { Node } from '../../graphql/node.ts';
+import { pageArgs } from '../../graphql/page-type.ts';
+import { idArg, namespaceArgs } from '../../graphql/place-args.ts';
+import { refersTo } from '../../graphql/references.ts';
+import { readable } from '../../graphql/resource.ts';
+import { inside } from '../../graphql/row-places.ts';
+import { Versioned, versionArg } from '../../graphql/versions.ts';
+import { Namespace } from '../../tenancy/namespaces/namespace.graph.ts';
+import { Thread } from '../threads/thread.graph.ts';
+import {
+  CreateArtifactInput,
+  PromoteArtifactInput,
+  RestoreArtifactVersionInput,
+  UpdateArtifactInput,
+} from './artifact.inputs.ts';
+import type { ArtifactFilters, Artifact as ArtifactRow } from './artifact.reads.ts';
+import type { Promotion } from './artifact.service.ts';
+
+const IN_LISTS = 'In lists, and of artifacts that others refer to, `null` if it has more than 8 KiB.';
+
+export const Artifact = builder.objectRef<ArtifactRow>('Artifact').implement({
+  description:
+    'Text or a file that was produced in a namespace. The artifact keeps its id; each change of the content leaves ' +
+    'the old version as an artifact with an id of its own.',
+  interfaces: [Node, Versioned],
+  fields: (t) => ({
+    threadId: t.exposeID('threadId', { nullable: true, description: 'The thread that it belongs to.' }),
+    name: t.exposeString('name', { description: 'A label; names may repeat.' }),
+    description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
+    artifactType: t.exposeString('artifactType', {
+      description:
+        '`text`, `markdown`, `code`, `json`, `html`, `csv`, `image`, `audio`, `video`, `document`, `file`, `other` ' +
+        'or another word.',
+    }),
+    version: t.exposeInt('version', { description: 'From 1. Each change of the content raises it.' }),
+    rootArtifactId: t.exposeID('rootArtifactId', {
+      description: 'The artifact that this is a version of; its own id if it is the latest.',
+    }),
+    isLatest: t.exposeBoolean('isLatest', { description: 'Whether it is the latest version.' }),
+    replacedByVersion: t.exposeInt('replacedByVersion', {
+      nullable: true,
+      description: 'The version after this one; `null` for the latest.',
+    }),
+    content: t.exposeString('content', { nullable: true, description: `The text. ${IN_LISTS}` }),
+    contentPreview: t.exposeString('contentPreview', {
+      nullable: true,
+      description: 'The first 500 characters of the text.',
+    }),
+    contentText: t.exposeString('contentText', {
+      nullable: true,
+      description: `The text that was found in the content or the file. ${IN_LISTS}`,
+    }),
+    hasFile: t.exposeBoolean('hasFile', { description: 'Whether it is a file.' }),
+    fileName: t.exposeString('fileName', { nullable: true, description: 'The name of the file, without folders.' }),
+    mimeType: t.exposeString('mimeType', { nullable: true, description: 'The media type.' }),
+    sizeBytes: t.expose('sizeBytes', { type: 'Int53', description: 'The size of the file or the text in bytes.' }),
+    sha256: t.exposeString('sha256', {
+      nullable: true,
+      description: 'The SHA-256 of the file, or of the text in UTF-8, in hexadecimal; `null` if there is neither.',
+    }),
+    summary: t.exposeString('summary', { nullable: true, description: 'What it says, in short.' }),
+    keywords: t.exposeStringList('keywords', { description: 'Words that it is about.' }),
+    tags: t.exposeStringList('tags', { description: 'Free labels.' }),
+    metadata: t.expose('metadata', { type: 'JSONObject', description: 'Free-form data.' }),
+    source: t.exposeString('source', {
+      description: 'Where it comes from: `api`, `upload`, `user`, `agent`, `tool`, `workflow` or another word.',
+    }),
+    sourceExecutionId: t.exposeString('sourceExecutionId', {
+      nullable: true,
+      description: 'The execution that produced it.',
+    }),
+    sourceStepId: t.exposeString('sourceStepId', { nullable: true, description: 'The step that produced it.' }),
+    sourceTool: t.exposeString('sourceTool', { nullable: true, description: 'The tool that produced it.' }),
+    scope: t.exposeString('scope', {
+      description:
+        '`thread` if it belongs to one, else `namespace`; `workspace` once it was promoted. An artifact outlives its ' +
+        'thread.',
+    }),
+    status: t.exposeString('status', {
+      description: '`active`, `archived`, `superseded` by a later version, or `expired`.',
+    }),
+    ttlSeconds: t.exposeInt('ttlSeconds', { nullable: true, description: 'Its lifetime in seconds.' }),
+    expiresAt: t.expose('expiresAt', optionalTime('The end of its lifetime; `null` while it is pinned.')),
+    isPinned: t.exposeBoolean('isPinned', { description: 'Whether it is kept in spite of its lifetime.' }),
+    isExpired: t.exposeBoolean('isExpired', {
+      description: 'Whether its lifetime has ended. It can be read for seven days after that.',
+    }),
+    isIndexed: t.exposeBoolean('isIndexed', { description: 'Whether the search knows this version.' }),
+    indexedAt: t.expose('indexedAt', optionalTime('When it was indexed.')),
+    indexCollection: t.exposeString('indexCollection', { nullable: true, description: 'The index that it is in.' }),
+    indexError: t.exposeString('indexError', { nullable: true, description: 'Why it is not indexed, in short.' }),
+    indexAttempts: t.exposeInt('indexAttempts', { description: 'How often this version was tried to be indexed.' }),
+    chunkCount: t.exposeInt('chunkCount', { description: 'Into how many parts its text is cut.' }),
+    embeddingModelId: t.exposeString('embeddingModelId', {
+      nullable: true,
+      description: 'The model whose vectors the index has.',
+    }),
+    promotedToSourceId: t.exposeID('promotedToSourceId', {
+      nullable: true,
+      description: 'The source that it was promoted to.',
+    }),
+  }),
+});
+inNamespace(Artifact, 'artifact');
+tracked(Artifact);
+refersTo(Artifact, {
+  threadId: 'thread',
+  rootArtifactId: { kind: 'artifact', required: true },
+  promotedToSourceId: 'source',
+});
+
+const typesAndExpired = () =>
+  builder.args((t) => ({
+    artifactTypes: t.stringList({
+      constraints: { maxItems: 50, item: { minLength: 1, maxLength: 64 } },
+      description: 'Only artifacts of these types; empty for all.',
+    }),
+    includeExpired: t.boolean({
+      required: true,
+      defaultValue: false,
+      description: 'Also artifacts whose lifetime ended in the last seven days.',
+    }),
+  }));
+
+type Filters = PageArgs & ArtifactFilters & { threadId?: string | null };
+
+/** Lists and references show short texts only; single artifacts all of theirs (docs/decisions/0017). */
+const views = ({ artifacts, threads }: Context['services']) => ({
+  async list(
+    context: ReadContext,
+    place: Checked<NamespacePlace>,
+    { threadId, ...args }: Filters,
+  ): Promise<Page<ArtifactRow>> {
+    if (!threadId) return artifacts.reads.list(context, place, args);
+    const thread = await threads.reads.get(context, place, threadId);
+    return artifacts.ofThread.list(context, inside.thread(thread), args);
+  },
+  get: (context: RequestCache, place: Checked<NamespacePlace>, id: string) => artifacts.single.get(context, place, id),
+  find: (context: RequestCache, place: Checked<NamespacePlace>, id: string) =>
+    artifacts.single.find(context, place, id),
+  findInTenant: (context: RequestCache, orgId: string, id: string) => artifacts.reads.findInTenant(context, orgId, id),
+  findUnscoped: (context: RequestCache, id: string) => artifacts.single.findUnscoped(context, id),
+});
+
+const ArtifactConnection = readable<ArtifactRow, Filters>(Artifact, {
+  kind: 'artifact',
+  below: Namespace,
+  reads: views,
+  filters: () => ({
+    threadId: builder.args((t) => ({
+      threadId: t.id({ constraints: bounds.id, description: 'Only artifacts of this thread.' }),
+    })).threadId,
+    ...typesAndExpired(),
+  }),
+  list: { description: 'The latest versions of the artifacts of a namespace, newest first.' },
+  nested: { description: 'The latest versions of the artifacts, newest first.' },
+});
+
+builder.objectField(Thread, 'artifacts', (t) =>
+  t.field({
+    type: ArtifactConnection,
+    description: 'The latest versions of the artifacts of the thread, newest first.',
+    authorize: { workspace: 'artifact:read' },
+    args: { ...typesAndExpired(), ...pageArgs() },
+    resolve: (row, args, context) => context.services.artifacts.ofThread.list(context, inside.thread(row), args),
+  }),
+);
+
+builder.objectField(Artifact, 'versions', (t) =>
+  t.field({
+    type: ArtifactConnection,
+    description: 'All versions of the artifact, newest first.',
+    authorize: { workspace: 'artifact:read' },
+    args: pageArgs(),
+    resolve: (row, args, context) => context.services.artifacts.versions.list(context, inside.chain(row), args),
+  }),
+);
+
+const target = () => ({ ...namespaceArgs(), ...idArg('The artifact, or one of its versions.') });
+
+interface Chain extends NamespacePlace {
+  artifactId: string;
+  rootArtifactId: string;
+  currentVersion: number;
+}
+
+const ArtifactVersions = builder.objectRef<Chain>('ArtifactVersions').implement({
+  description: 'The versions of an artifact.',
+  fields: (t) => ({
+    artifactId: t.exposeID('artifactId', { description: 'The artifact: the latest version.' }),
+    currentVersion: t.exposeInt('currentVersion', { description: 'The number of the latest version.' }),
+    versions: t.field({
+      type: ArtifactConnection,
+      description: 'All versions, newest first.',
+      authorize: 'inherited',
+      args: pageArgs(),
+      resolve: (chain, args, context) => context.services.artifacts.versions.list(context, inside.chain(chain), args),
+    }),
+  }),
+});
+refersTo(ArtifactVersions, { artifactId: { kind: 'artifact', required: true } });
+
+builder.queryField('artifactVersions', (t) =>
+  t.field({
+    type: ArtifactVersions,
+    description: 'The versions of an artifact, found by the identifier of any of them.',
+    authorize: { workspace: 'artifact:read', in: 'namespace' },
+    args: target(),
+    resolve: async ({ namespace }, { id }, context) => {
+      const { reads } = context.services.artifacts;
+      const { rootArtifactId } = await reads.get(context, namespace, id);
+      const { version: currentVersion } = await reads.get(context, namespace, rootArtifactId);
+      return { ...namespace, artifactId: rootArtifactId, rootArtifactId, currentVersion };
+    },
+  }),
+);
+
+const PromoteArtifactResult = builder.objectRef<Promotion>('PromoteArtifactResult').implement({
+  description: 'What a promotion did.',
+  fields: (t) => ({
+    artifactId: t.exposeID('artifactId', { description: 'The artifact.' }),
+    promotedToSourceId: t.exposeID('promotedToSourceId', { description: 'The source that it is now.' }),
+    status: t.string({
+      authorize: 'inherited',
+      description: 'Always `promoted`.',
+      resolve: () => 'promoted',
+    }),
+  }),
+});
+refersTo(PromoteArtifactResult, { artifactId: 'artifact', promotedToSourceId: 'source' });
+
+builder.mutationFields((t) => ({
+  createArtifact: t.field({
+    type: Artifact,
+    description: 'Creates an artifact; with `rootArtifactId`, the next version of one.',
+    authorize: { workspace: 'artifact:create', in: 'namespace' },
+    mayEmit: ['artifact.created', 'artifact.updated', 'artifact.version_created'],
+    args: { ...namespaceArgs(), ...inputArg(CreateArtifactInput, 'The artifact.') },
+    resolve: ({ namespace }, { input }, { actor, services }) => services.artifacts.create(actor, namespace, input),
+  }),
+  updateArtifact: t.field({
+    type: Artifact,
+    description:
+      'Changes an artifact. Another content is its next version. Members may change only the artifacts that they ' +
+      'created.',
+    authorize: { workspace: 'artifact:update', in: 'namespace' },
+    emits: ['artifact.updated'],
+    mayEmit: ['artifact.version_created'],
+    args: { ...target(), ...inputArg(UpdateArtifactInput), ...versionArg() },
+    resolve: ({ namespace }, { id, input }, { actor, services }) =>
+      services.artifacts.update(actor, namespace, id, input),
+  }),
+  restoreArtifactVersion: t.field({
+    type: Artifact,
+    description:
+      'Makes the content of an old version the latest one again, as the next version: none is lost. Other fields do ' +
+      'not change. The latest version itself stays as it is.',
+    authorize: { workspace: 'artifact:update', in: 'namespace' },
+    emits: ['artifact.updated'],
+    mayEmit: ['artifact.version_created'],
+    args: { ...target(), ...inputArg(RestoreArtifactVersionInput, 'The version.'), ...versionArg() },
+    resolve: ({ namespace }, { id, input }, { actor, services }) =>
+      services.artifacts.restoreVersion(actor, namespace, id, input),
+  }),
+  deleteArtifact: t.boolean({
+    description:
+      'Deletes a version; the latest together with all others. Members may delete only the artifacts that they ' +
+      'created. An artifact that was promoted takes its source along, which needs `source:delete`.',
+    authorize: { workspace: 'artifact:delete', in: 'namespace' },
+    emits: ['artifact.deleted'],
+    mayEmit: ['source.deleted'],
+    args: {
+      ...target(),
+      onlyUnused: t.arg.boolean({
+        required: true,
+        defaultValue: false,
+        description: 'Refuses an artifact that is a source of the workspace: `RESOURCE_CONFLICT`, `in_use`.',
+      }),
+      ...versionArg(),
+    },
+    resolve: ({ namespace }, { id, onlyUnused }, { actor, services }) =>
+      services.artifacts.delete(actor, namespace, id, { onlyUnused }),
+  }),
+  promoteArtifact: t.field({
+    type: PromoteArtifactResult,
+    description: 'Makes an artifact a source of the workspace. If it is one already, that is the result.',
+    authorize: { workspace: 'artifact:promote', in: 'namespace' },
+    emits: ['artifact.promoted', 'source.created'],
+    args: {
+      ...target(),
+      input: t.arg({ type: PromoteArtifactInput, description: 'What differs from the artifact.' }),
+      ...versionArg(),
+    },
+    resolve: ({ namespace }, { id, input }, { actor, services }) =>
+      services.artifacts.promote(actor, namespace, id, input ?? {}),
+  }),
+}));

@@ -1,0 +1,122 @@
+import { builder } from '../../graphql/builder.ts';
+import { bounds } from '../../graphql/inputs.ts';
+import type { Constraints } from '../../kernel/constraints.ts';
+
+/** The largest text of an artifact, in bytes of UTF-8. Larger ones are files. */
+const MAX_CONTENT_BYTES = 1024 * 1024;
+const YEAR_SECONDS = 31_536_000;
+
+const content = { maxBytes: MAX_CONTENT_BYTES } as const satisfies Constraints;
+const ttl = { min: 60, max: YEAR_SECONDS } as const satisfies Constraints;
+const mime = {
+  pattern: '[a-zA-Z0-9!#$&^_.+-]{1,63}/[a-zA-Z0-9!#$&^_.+-]{1,127}(?: ?; ?[a-zA-Z0-9_-]{1,32}=[a-zA-Z0-9_."-]{1,64})*',
+  maxLength: 255,
+} as const satisfies Constraints;
+const reference = { minLength: 1, maxLength: 255 } as const satisfies Constraints;
+const labels = { maxItems: 50, item: { minLength: 1, maxLength: 64 } } as const satisfies Constraints;
+const kept = <Bounds extends Constraints>(constraints: Bounds) => ({ ...constraints, notNull: true }) as const;
+
+const TYPE =
+  '`text`, `markdown`, `code`, `json`, `html`, `csv`, `image`, `audio`, `video`, `document`, `file`, `other` or ' +
+  'another word.';
+const TTL = 'Lifetime in seconds, from now on. After that it is hidden from lists, and removed seven days later.';
+const CONTENT = 'The text, at most 1 MiB in UTF-8.';
+
+export const CreateArtifactInput = builder.inputType('CreateArtifactInput', {
+  description: 'A new artifact, or a new version of one.',
+  fields: (t) => ({
+    name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
+    description: t.string({ constraints: bounds.description, description: 'Free text.' }),
+    content: t.string({ constraints: content, description: CONTENT }),
+    artifactType: t.string({
+      constraints: bounds.open,
+      description: `${TYPE} Default: what the media type says, or \`text\`.`,
+    }),
+    mimeType: t.string({ constraints: mime, description: 'The media type. Default: what the type says.' }),
+    threadId: t.id({ constraints: bounds.id, description: 'The thread that it belongs to.' }),
+    rootArtifactId: t.id({
+      constraints: bounds.id,
+      description: 'Makes the content a new version of this artifact, which keeps its id. Needs `artifact:update`.',
+    }),
+    summary: t.string({ constraints: bounds.description, description: 'What it says, in short.' }),
+    keywords: t.stringList({ constraints: labels, description: 'Words that it is about.' }),
+    tags: t.stringList({ constraints: labels, description: 'Free labels.' }),
+    metadata: t.field({ type: 'JSONObject', constraints: bounds.newJson, description: 'Free-form data.' }),
+    source: t.string({
+      constraints: bounds.open,
+      description: 'Where it comes from: `api` (default), `user`, `agent`, `tool`, `workflow` or another word.',
+    }),
+    sourceExecutionId: t.string({ constraints: reference, description: 'The execution that produced it.' }),
+    sourceStepId: t.string({ constraints: reference, description: 'The step that produced it.' }),
+    sourceTool: t.string({ constraints: reference, description: 'The tool that produced it.' }),
+    ttlSeconds: t.int({ constraints: ttl, description: `${TTL} Without one, it does not expire.` }),
+    isPinned: t.boolean({ description: 'Whether it is kept in spite of its lifetime. Default false.' }),
+  }),
+});
+
+export const UploadArtifactInput = builder.inputType('UploadArtifactInput', {
+  description: 'A new artifact, or a new version of one, that is a file.',
+  fields: (t) => ({
+    file: t.id({ required: true, constraints: bounds.id, description: 'The file that was sent.' }),
+    name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
+    description: t.string({ constraints: bounds.description, description: 'Free text.' }),
+    artifactType: t.string({
+      constraints: bounds.open,
+      description: `${TYPE} Default: what the bytes look like, or \`file\`.`,
+    }),
+    threadId: t.id({ constraints: bounds.id, description: 'The thread that it belongs to.' }),
+    tags: t.stringList({ constraints: labels, description: 'Free labels.' }),
+    metadata: t.field({ type: 'JSONObject', constraints: bounds.newJson, description: 'Free-form data.' }),
+    ttlSeconds: t.int({ constraints: ttl, description: `${TTL} Without one, it does not expire.` }),
+    rootArtifactId: t.id({
+      constraints: bounds.id,
+      description: 'Makes the file a new version of this artifact, which keeps its id. Needs `artifact:update`.',
+    }),
+  }),
+});
+
+export const UpdateArtifactInput = builder.inputType('UpdateArtifactInput', {
+  description: 'The fields to change. Omitted fields stay as they are; `null` clears a field.',
+  fields: (t) => ({
+    name: t.string({ constraints: bounds.keptName, description: 'A label; names may repeat.' }),
+    description: t.string({ constraints: bounds.description, description: 'Free text.' }),
+    content: t.string({
+      constraints: content,
+      description: `${CONTENT} If it differs, it is a new version, in place of the old text or file.`,
+    }),
+    artifactType: t.string({ constraints: kept(bounds.open), description: TYPE }),
+    mimeType: t.string({ constraints: kept(mime), description: 'The media type.' }),
+    threadId: t.id({ constraints: bounds.id, description: 'The thread that it belongs to.' }),
+    summary: t.string({ constraints: bounds.description, description: 'What it says, in short.' }),
+    keywords: t.stringList({ constraints: kept(labels), description: 'Words that it is about.' }),
+    tags: t.stringList({ constraints: kept(labels), description: 'Free labels.' }),
+    metadata: t.field({ type: 'JSONObject', constraints: bounds.json, description: 'Replaces the free-form data.' }),
+    status: t.string({
+      constraints: { oneOf: ['active', 'archived'], notNull: true },
+      description: '`active` or `archived`.',
+    }),
+    ttlSeconds: t.int({ constraints: ttl, description: `${TTL} \`null\` is no end.` }),
+    isPinned: t.boolean({
+      constraints: { notNull: true },
+      description: 'Whether it is kept in spite of its lifetime, which starts again when it is no longer pinned.',
+    }),
+  }),
+});
+
+export const RestoreArtifactVersionInput = builder.inputType('RestoreArtifactVersionInput', {
+  description: 'A version of an artifact.',
+  fields: (t) => ({
+    version: t.int({ required: true, constraints: { min: 1 }, description: 'The number of the version.' }),
+  }),
+});
+
+export const PromoteArtifactInput = builder.inputType('PromoteArtifactInput', {
+  description: 'The source that an artifact becomes.',
+  fields: (t) => ({
+    name: t.string({ constraints: bounds.name, description: 'Name of the source. Default: that of the artifact.' }),
+    description: t.string({
+      constraints: bounds.description,
+      description: 'Description of the source. Default: that of the artifact.',
+    }),
+  }),
+});

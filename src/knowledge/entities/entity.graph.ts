@@ -1,0 +1,340 @@
+import { builder } from '../../graphql/builder.ts';
+import { inAppAndNamespace, optionalTime, tracked } from '../../graphql/common-fields.ts';
+import { bounds, inputArg } from '../../graphql/inputs.ts';
+import { Node } from '../../graphql/node.ts';
+import { pageArgs, pageType } from '../../graphql/page-type.ts';
+import { appInNamespace } from '../../graphql/parent-kinds.ts';
+import { appNamespaceArgs, idArg } from '../../graphql/place-args.ts';
+import { refersTo } from '../../graphql/references.ts';
+import { readable } from '../../graphql/resource.ts';
+import { inside } from '../../graphql/row-places.ts';
+import { Versioned, versionArg } from '../../graphql/versions.ts';
+import { App } from '../../tenancy/apps/app.graph.ts';
+import { Namespace } from '../../tenancy/namespaces/namespace.graph.ts';
+import { type Entity as EntityRow, MAX_MEMORIES } from './entity.source.ts';
+import {
+  type ConnectedEntity as Connected,
+  MAX_FOUND,
+  MAX_LINKED,
+  type EntityTraversal as Traversal,
+} from './entity.traversal.ts';
+import { MAX_NEWEST, type SeenRelation } from './entity-relation.reads.ts';
+
+export const Entity = builder.objectRef<EntityRow>('Entity').implement({
+  description: 'What an app knows in a namespace: a person, a product, a concept. Relations connect entities.',
+  interfaces: [Node, Versioned],
+  fields: (t) => ({
+    name: t.exposeString('name', {
+      description:
+        'Unique among the entities of its type in the app and namespace, ignoring case, unless ' +
+        '`metadata.external_id` differs.',
+    }),
+    entityType: t.exposeString('entityType', {
+      description:
+        '`person`, `organization`, `place`, `product`, `event`, `concept`, `project`, `document`, `other`, or ' +
+        'another word.',
+    }),
+    description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
+    aliases: t.exposeStringList('aliases', { description: 'Other names.' }),
+    tags: t.exposeStringList('tags', { description: 'Labels.' }),
+    importance: t.exposeFloat('importance', { description: 'How important it is, 0 to 1.' }),
+    mentionCount: t.exposeInt('mentionCount', {
+      description: 'How often it was mentioned. Only an update and the creation of a relation change it; no read does.',
+    }),
+    lastReferencedAt: t.expose('lastReferencedAt', optionalTime('When it was last mentioned.')),
+    metadata: t.expose('metadata', { type: 'JSONObject', description: 'Free-form data.' }),
+    isIndexed: t.exposeBoolean('isIndexed', { description: 'Whether a search index has it.' }),
+    sourceMemoryIds: t.exposeIDList('sourceMemoryIds', {
+      description: `The memories that are about it, newest first, at most ${MAX_MEMORIES}.`,
+    }),
+  }),
+});
+inAppAndNamespace(Entity, 'entity');
+tracked(Entity);
+refersTo(Entity, { sourceMemoryIds: { kind: 'memory', name: 'sourceMemories', atMost: MAX_MEMORIES } });
+readable(Entity, {
+  kind: 'entity',
+  plural: 'entities',
+  below: {
+    place: appInNamespace,
+    lists: [
+      { of: Namespace, reads: ({ entities }) => entities.ofNamespace },
+      { of: App, reads: ({ entities }) => entities.ofApp },
+    ],
+  },
+  reads: ({ entities }) => entities.reads,
+  filters: () =>
+    builder.args((t) => ({
+      entityType: t.string({ constraints: bounds.open, description: 'Only entities of this type.' }),
+    })),
+  page: () => pageArgs({ min: 1, max: 1_000 }, 100),
+});
+
+/** A relation has no `id` here: a client's cache would take its two views for one object. */
+const EntityRelation = builder.objectRef<SeenRelation>('EntityRelation').implement({
+  description: 'A relation as one of its entities sees it: the target is the other entity.',
+  fields: (t) => ({
+    relationId: t.exposeID('id', { description: 'Identifier, `rel_…`. Both entities see the same.' }),
+    relationType: t.exposeString('relationType', { description: 'What the source is to the target: `works_at`.' }),
+    direction: t.exposeString('direction', {
+      description: '`outgoing` if the entity that sees it is its source, `incoming` if the target is.',
+    }),
+    targetEntityId: t.exposeID('targetEntityId', { description: 'The other entity.' }),
+    targetName: t.exposeString('targetName', { description: 'The name of the other entity.' }),
+    weight: t.exposeFloat('weight', { description: 'How strong it is, from 0. Default 1.' }),
+    metadata: t.expose('metadata', { type: 'JSONObject', description: 'Free-form data.' }),
+    createdBy: t.exposeID('createdBy', { nullable: true, description: 'The user who created it.' }),
+    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was created.' }),
+  }),
+});
+refersTo(EntityRelation, { targetEntityId: { kind: 'entity', name: 'target', required: true }, createdBy: 'user' });
+
+const EntityRelationConnection = pageType('EntityRelation', EntityRelation);
+
+/** How much of a list without pages is shown. */
+const firstArg = (max: number, description: string) =>
+  builder.args((t) => ({
+    first: t.int({ required: true, defaultValue: 50, constraints: { min: 1, max }, description }),
+  }));
+
+builder.objectFields(Entity, (t) => ({
+  relations: t.field({
+    type: EntityRelationConnection,
+    description: 'The relations of the entity in both directions, newest first.',
+    authorize: { workspace: 'entity:read' },
+    args: pageArgs(),
+    resolve: (row, args, context) => context.services.entities.relations.list(context, inside.entity(row), args),
+  }),
+  newestRelations: t.field({
+    type: [EntityRelation],
+    description:
+      'The newest relations of the entity in both directions. Where an answer has more than 12 entities, they share ' +
+      '2,500 relations, and each shows at least five if it has them.',
+    authorize: { workspace: 'entity:read' },
+    args: firstArg(MAX_NEWEST, 'Maximum number of relations.'),
+    resolve: (row, { first }, context) => context.services.entities.newestRelations(context, inside.entity(row), first),
+  }),
+}));
+
+const ConnectedEntity = builder.objectRef<Connected>('ConnectedEntity').implement({
+  description: 'An entity that a traversal found, and the relation that led to it.',
+  fields: (t) => ({
+    entity: t.field({
+      type: Entity,
+      authorize: 'inherited',
+      description: 'The entity.',
+      resolve: ({ entity }) => entity,
+    }),
+    depth: t.exposeInt('depth', { description: 'The least number of relations between the root and the entity.' }),
+    relationType: t.exposeString('relationType', { description: 'The type of the relation that led to it.' }),
+    direction: t.exposeString('direction', {
+      description: '`outgoing` if that relation points to the entity, `incoming` if it points away from it.',
+    }),
+    viaEntityId: t.exposeID('viaEntityId', { description: 'The entity before it on the way.' }),
+  }),
+});
+refersTo(ConnectedEntity, { viaEntityId: { kind: 'entity', required: true } });
+
+const LinkedMemory = builder.objectRef<Traversal['linkedMemories'][number]>('LinkedMemory').implement({
+  description: 'A memory that is about entities of a traversal.',
+  fields: (t) => ({
+    memoryId: t.exposeID('memoryId', { description: 'The memory.' }),
+    entityIds: t.exposeIDList('entityIds', { description: 'Those entities, in the order of the traversal.' }),
+  }),
+});
+refersTo(LinkedMemory, { memoryId: { kind: 'memory', required: true } });
+
+const EntityTraversal = builder.objectRef<Traversal>('EntityTraversal').implement({
+  description: 'What is around an entity.',
+  fields: (t) => ({
+    root: t.field({
+      type: Entity,
+      authorize: 'inherited',
+      description: 'The entity that the traversal starts from.',
+      resolve: ({ root }) => root,
+    }),
+    connectedEntities: t.field({
+      type: [ConnectedEntity],
+      authorize: 'inherited',
+      args: firstArg(MAX_FOUND, 'Maximum number of entities.'),
+      description: 'The entities around it, ordered by depth, then by importance.',
+      resolve: ({ connectedEntities }, { first }) => connectedEntities.slice(0, first),
+    }),
+    linkedMemories: t.field({
+      type: [LinkedMemory],
+      authorize: 'inherited',
+      args: firstArg(MAX_LINKED, 'Maximum number of memories.'),
+      description: 'The memories that all of these entities show, newest first.',
+      resolve: ({ linkedMemories }, { first }) => linkedMemories.slice(0, first),
+    }),
+    depthReached: t.exposeInt('depthReached', {
+      description: 'The deepest level on which something was found; 0 if nothing was.',
+    }),
+  }),
+});
+
+builder.queryField('entityTraversal', (t) =>
+  t.field({
+    type: EntityTraversal,
+    description:
+      'Walks the relations of an entity in both directions, breadth first, until 500 entities are found: of the last ' +
+      'level, the most important ones. On each level it looks at 20,000 relations, the newest of each entity first; ' +
+      'what is only behind others is not found.',
+    authorize: { workspace: 'entity:read', in: ['app', 'namespace'] },
+    extensions: { cost: 500 }, // what it finds beside its root is found by one statement
+    args: {
+      ...appNamespaceArgs(),
+      ...idArg('The entity to start from.'),
+      depth: t.arg.int({
+        required: true,
+        defaultValue: 1,
+        constraints: { min: 1, max: 3 },
+        description: 'How many relations to go.',
+      }),
+      relationTypes: t.arg.stringList({
+        constraints: { maxItems: 50, item: { minLength: 1, maxLength: 64 } },
+        description: 'Only relations of these types. Default: all.',
+      }),
+      includeMemories: t.arg.boolean({
+        required: true,
+        defaultValue: true,
+        description: 'Whether to show linked memories.',
+      }),
+    },
+    resolve: ({ appNamespace }, { id, ...args }, { services }) => services.entities.traverse(appNamespace, id, args),
+  }),
+);
+
+const own = {
+  aliases: { maxItems: 50, item: { minLength: 1, maxLength: 255 } },
+  tags: { maxItems: bounds.tags.maxItems, item: bounds.tags.item },
+  importance: { min: 0, max: 1 },
+  mentionCount: { min: 0, max: 2_147_483_647 },
+  metadata: { maxBytes: 16 * 1024 },
+  memories: { maxItems: MAX_MEMORIES, item: bounds.id },
+} as const;
+const kept = { notNull: true } as const;
+
+const CreateEntityInput = builder.inputType('CreateEntityInput', {
+  description: 'A new entity.',
+  fields: (t) => ({
+    name: t.string({
+      required: true,
+      constraints: bounds.name,
+      description: 'Unique among the entities of its type, ignoring case, unless `metadata.external_id` differs.',
+    }),
+    entityType: t.string({ constraints: bounds.open, description: 'Default `other`.' }),
+    description: t.string({ constraints: bounds.description, description: 'Free text.' }),
+    aliases: t.stringList({ constraints: own.aliases, description: 'Other names.' }),
+    tags: t.stringList({ constraints: own.tags, description: 'Labels.' }),
+    importance: t.float({ constraints: own.importance, description: 'How important it is, 0 to 1. Default 0.5.' }),
+    mentionCount: t.int({ constraints: own.mentionCount, description: 'How often it was mentioned. Default 0.' }),
+    lastReferencedAt: t.field({
+      type: 'DateTime',
+      description: 'When it was last mentioned. Default: now if `mentionCount` is given.',
+    }),
+    metadata: t.field({ type: 'JSONObject', constraints: own.metadata, description: 'Free-form data.' }),
+    sourceMemoryIds: t.idList({ constraints: own.memories, description: 'The memories that are about it.' }),
+  }),
+});
+
+const UpdateEntityInput = builder.inputType('UpdateEntityInput', {
+  description: 'The fields to change. Omitted fields stay as they are; `null` clears a field.',
+  fields: (t) => ({
+    name: t.string({
+      constraints: bounds.keptName,
+      description: 'Unique among the entities of its type, ignoring case, unless `metadata.external_id` differs.',
+    }),
+    entityType: t.string({ constraints: { ...bounds.open, ...kept }, description: 'What it is.' }),
+    description: t.string({ constraints: bounds.description, description: 'Free text.' }),
+    aliases: t.stringList({ constraints: { ...own.aliases, ...kept }, description: 'Replaces the other names.' }),
+    tags: t.stringList({ constraints: bounds.tags, description: 'Replaces the labels.' }),
+    importance: t.float({ constraints: { ...own.importance, ...kept }, description: 'How important it is, 0 to 1.' }),
+    mentionCount: t.int({
+      constraints: { ...own.mentionCount, ...kept },
+      description: 'How often it was mentioned. A greater number than before says that it was mentioned now.',
+    }),
+    lastReferencedAt: t.field({ type: 'DateTime', description: 'When it was last mentioned.' }),
+    metadata: t.field({
+      type: 'JSONObject',
+      constraints: { ...own.metadata, ...kept },
+      description: 'Replaces the free-form data.',
+    }),
+    sourceMemoryIds: t.idList({
+      constraints: { ...own.memories, ...kept },
+      description: 'Replaces the memories that are about it.',
+    }),
+  }),
+});
+
+const RelateEntitiesInput = builder.inputType('RelateEntitiesInput', {
+  description: 'A new relation between two entities of the app and namespace.',
+  fields: (t) => ({
+    sourceEntityId: t.id({ required: true, constraints: bounds.id, description: 'The entity that it starts from.' }),
+    targetEntityId: t.id({
+      required: true,
+      constraints: bounds.id,
+      description: 'The entity that it leads to, another one than the source.',
+    }),
+    relationType: t.string({
+      required: true,
+      constraints: { minLength: 1, maxLength: 64 },
+      description: 'What the source is to the target: `works_at`.',
+    }),
+    weight: t.float({
+      constraints: { min: 0, max: 1_000_000 },
+      description: 'How strong it is. Default 1.',
+    }),
+    metadata: t.field({ type: 'JSONObject', constraints: { maxBytes: 2 * 1024 }, description: 'Free-form data.' }),
+  }),
+});
+
+builder.mutationFields((t) => ({
+  createEntity: t.field({
+    type: Entity,
+    description: 'Creates an entity.',
+    authorize: { workspace: 'entity:create', in: ['app', 'namespace'] },
+    emits: ['entity.created'],
+    args: { ...appNamespaceArgs(), ...inputArg(CreateEntityInput, 'The entity.') },
+    resolve: ({ appNamespace }, { input }, { actor, services }) => services.entities.create(actor, appNamespace, input),
+  }),
+  updateEntity: t.field({
+    type: Entity,
+    description: 'Changes an entity.',
+    authorize: { workspace: 'entity:update', in: ['app', 'namespace'] },
+    emits: ['entity.updated'],
+    args: { ...appNamespaceArgs(), ...idArg('The entity.'), ...inputArg(UpdateEntityInput), ...versionArg() },
+    resolve: ({ appNamespace }, { id, input }, { actor, services }) =>
+      services.entities.update(actor, appNamespace, id, input),
+  }),
+  deleteEntity: t.boolean({
+    description: 'Deletes an entity with its relations.',
+    authorize: { workspace: 'entity:delete', in: ['app', 'namespace'] },
+    emits: ['entity.deleted'],
+    args: { ...appNamespaceArgs(), ...idArg('The entity.'), ...versionArg() },
+    resolve: ({ appNamespace }, { id }, { actor, services }) => services.entities.delete(actor, appNamespace, id),
+  }),
+  relateEntities: t.field({
+    type: EntityRelation,
+    description:
+      'Creates a relation between two entities, and counts a mention of both. If there is one of this type already, ' +
+      'nothing changes. Returns the relation as its source sees it.',
+    authorize: { workspace: 'entity:update', in: ['app', 'namespace'] },
+    activity: { action: 'relate', resourceType: 'entity' },
+    emits: ['entity.related'],
+    args: { ...appNamespaceArgs(), ...inputArg(RelateEntitiesInput, 'The relation.') },
+    resolve: ({ appNamespace }, { input }, { actor, services }) => services.entities.relate(actor, appNamespace, input),
+  }),
+  unrelateEntities: t.boolean({
+    description: 'Deletes a relation between two entities.',
+    authorize: { workspace: 'entity:update', in: ['app', 'namespace'] },
+    activity: { action: 'unrelate', resourceType: 'entity' },
+    emits: ['entity.unrelated'],
+    args: {
+      ...appNamespaceArgs(),
+      relationId: t.arg.id({ required: true, description: 'The relation, `rel_…`.' }),
+    },
+    resolve: ({ appNamespace }, { relationId }, { actor, services }) =>
+      services.entities.unrelate(actor, appNamespace, relationId),
+  }),
+}));

@@ -1,0 +1,290 @@
+import type { Actor } from '../../access/caller.ts';
+import type { AppNamespacePlace, AppPlace, Checked, NamespacePlace } from '../../access/checked-place.ts';
+import { brokenUnique, type Tx } from '../../data/changes.ts';
+import type { Given } from '../../data/given.ts';
+import type { PageArgs } from '../../data/page.ts';
+import type { Reads } from '../../data/reads.ts';
+import { emitChange, recordChange } from '../../data/record-change.ts';
+import { type RequestCache, unkept } from '../../data/request-cache.ts';
+import type { ServiceDeps } from '../../data/service-deps.ts';
+import { statement } from '../../data/writes.ts';
+import type { Entity as EntityRow } from '../../generated/prisma/client.ts';
+import { alreadyExists, invalidInput, notFound } from '../../kernel/errors.ts';
+import { newId } from '../../kernel/ids.ts';
+import { linkMemories } from '../memories/memory-links.ts';
+import { type Entity, type EntityFilters, entityReads } from './entity.source.ts';
+import { type EntityTraversal, type TraversalArgs, traverse } from './entity.traversal.ts';
+import { demandPlace } from './entity-place.ts';
+import { type EntityPlace, newestShare, outgoing, relationReads, type SeenRelation } from './entity-relation.reads.ts';
+import { identityKeyOf } from './identity-key.ts';
+
+type Changeable =
+  | 'name'
+  | 'entityType'
+  | 'description'
+  | 'aliases'
+  | 'tags'
+  | 'importance'
+  | 'mentionCount'
+  | 'lastReferencedAt'
+  | 'metadata';
+
+interface UpdateEntity extends Given<EntityRow, Changeable> {
+  /** Replaces the links to memories. */
+  sourceMemoryIds?: string[] | null;
+}
+
+type CreateEntity = UpdateEntity & Pick<EntityRow, 'name'>;
+
+export interface RelateEntities {
+  sourceEntityId: string;
+  targetEntityId: string;
+  relationType: string;
+  weight?: number | null;
+  metadata?: Record<string, unknown> | null;
+}
+
+/**
+ * The knowledge graph (defaults §7): entities of an app in a namespace, and relations between them. Everything is
+ * within the two: reads, uniqueness, both ends of a relation and traversals (docs/decisions/0016).
+ */
+export class EntityService {
+  readonly reads: Reads<Entity, AppNamespacePlace, PageArgs & EntityFilters>;
+  /** The entities of an app in all namespaces. */
+  readonly ofApp: Reads<Entity, AppPlace, PageArgs & EntityFilters>;
+  /** The entities of a namespace in all apps. */
+  readonly ofNamespace: Reads<Entity, NamespacePlace, PageArgs & EntityFilters>;
+  /** The relations of entities. */
+  readonly relations: Reads<SeenRelation, EntityPlace>;
+  readonly #deps: ServiceDeps;
+
+  constructor(deps: ServiceDeps) {
+    this.#deps = deps;
+    const { reads, ofApp, ofNamespace } = entityReads(deps);
+    this.reads = reads;
+    this.ofApp = ofApp;
+    this.ofNamespace = ofNamespace;
+    this.relations = relationReads(deps);
+  }
+
+  /** The newest relations of an entity, at most `first`, and no more than its share of {@link newestShare}. */
+  newestRelations(context: RequestCache, place: Checked<EntityPlace>, first: number): Promise<SeenRelation[]> {
+    return this.relations.firstOf(context, place, { first, ...newestShare });
+  }
+
+  /** Walks the relations of an entity. @throws RESOURCE_NOT_FOUND */
+  traverse(place: Checked<AppNamespacePlace>, id: string, args: TraversalArgs): Promise<EntityTraversal> {
+    return traverse(this.#deps.slowReads.of(place.orgId), place, id, args);
+  }
+
+  /**
+   * @throws RESOURCE_NOT_FOUND `memory`; RESOURCE_ALREADY_EXISTS for the name of another entity of the type, unless
+   * their `metadata.external_id` differ
+   */
+  async create(actor: Actor, place: Checked<AppNamespacePlace>, input: CreateEntity): Promise<Entity> {
+    const id = newId('entity');
+    const row = { id, ...place };
+    const entityType = input.entityType ?? 'other';
+    const metadata = input.metadata ?? {};
+    const identityKey = identityKeyOf(input.name, metadata);
+    const { sourceMemoryIds } = input;
+    await this.#unique(place, { name: input.name, entityType, identityKey }, () =>
+      this.#deps.changes.run(actor, async (tx) => {
+        demandPlace(tx, place);
+        tx.insert('entities', {
+          ...row,
+          name: input.name,
+          entityType,
+          identityKey,
+          description: input.description ?? null,
+          aliases: input.aliases ?? [],
+          tags: input.tags ?? [],
+          importance: input.importance ?? undefined,
+          mentionCount: input.mentionCount ?? undefined,
+          lastReferencedAt: input.lastReferencedAt ?? (input.mentionCount ? new Date() : null),
+          metadata,
+          createdBy: actor.principal.userId,
+        });
+        if (sourceMemoryIds?.length) await linkMemories(tx, place, id, sourceMemoryIds);
+        recordChange(tx, 'create', 'entity', row, { entity_type: entityType });
+      }),
+    );
+    return this.reads.get(unkept, place, id);
+  }
+
+  /**
+   * Changes the given fields; omitted ones stay. An entity is mentioned by a greater `mentionCount`: without
+   * `lastReferencedAt`, it was referenced now.
+   * @throws RESOURCE_NOT_FOUND; RESOURCE_ALREADY_EXISTS like {@link create}
+   */
+  async update(actor: Actor, place: Checked<AppNamespacePlace>, id: string, input: UpdateEntity): Promise<Entity> {
+    const { appId, namespaceId } = place;
+    const { sourceMemoryIds } = input;
+    const known = await this.reads.get(unkept, place, id);
+    const name = input.name ?? known.name;
+    await this.#unique(place, { ...identityOf(known, input), name }, () =>
+      this.#deps.changes.run(actor, async (tx) => {
+        const before = await tx.lock('entities', { id, appId, namespaceId }, 'no key update', () =>
+          notFound('entity', id),
+        );
+        await tx.expectVersion({ table: 'entities', key: { id } });
+        const isMentioned = (input.mentionCount ?? 0) > before.mentionCount;
+        const isRenamed = Boolean(input.name ?? input.entityType ?? input.metadata);
+        if (sourceMemoryIds) await linkMemories(tx, place, id, sourceMemoryIds, { replaces: true });
+        tx.update(
+          'entities',
+          { id },
+          {
+            name: input.name ?? undefined,
+            entityType: input.entityType ?? undefined,
+            identityKey: isRenamed ? identityOf(before, input).identityKey : undefined,
+            description: input.description,
+            aliases: input.aliases ?? undefined,
+            tags: input.tags ?? undefined,
+            importance: input.importance ?? undefined,
+            mentionCount: input.mentionCount ?? undefined,
+            lastReferencedAt: input.lastReferencedAt === undefined && isMentioned ? new Date() : input.lastReferencedAt,
+            metadata: input.metadata ?? undefined,
+            // counts and links do not raise the version by themselves, but what a client sets does
+            resourceVersion: setsUnversioned(input) ? before.resourceVersion + 1 : undefined,
+          },
+        );
+        recordChange(tx, 'update', 'entity', before, { fields: Object.keys(input) });
+      }),
+    );
+    return this.reads.get(unkept, place, id);
+  }
+
+  /** Deletes an entity with its relations. @throws RESOURCE_NOT_FOUND */
+  async delete(actor: Actor, place: Checked<AppNamespacePlace>, id: string): Promise<boolean> {
+    const { appId, namespaceId } = place;
+    return this.#deps.changes.run(actor, async (tx) => {
+      await tx.expectVersion({ table: 'entities', key: { id, appId, namespaceId } });
+      tx.remove('entities', { id, appId, namespaceId }, () => notFound('entity', id));
+      recordChange(tx, 'delete', 'entity', { id, ...place });
+      return true;
+    });
+  }
+
+  /**
+   * Creates a relation, which counts as a mention of both ends; nothing happens if there is one of the type already.
+   * @returns the relation, as its source sees it
+   * @throws RESOURCE_NOT_FOUND with the end that is missing; InputError for a relation of an entity to itself
+   */
+  async relate(actor: Actor, place: Checked<AppNamespacePlace>, input: RelateEntities): Promise<SeenRelation> {
+    const { appId, namespaceId, orgId } = place;
+    const { sourceEntityId, targetEntityId, relationType } = input;
+    if (sourceEntityId === targetEntityId)
+      throw invalidInput(['input', 'targetEntityId'], 'must be another entity than the source');
+    const id = await this.#deps.changes.run(actor, async (tx) => {
+      const ends = [sourceEntityId, targetEntityId];
+      const found = await tx.lockAll(
+        'entities',
+        statement`t.id = any(${ends}) and t.app_id = ${appId} and t.namespace_id = ${namespaceId}`,
+        'no key update',
+      );
+      const missing = ends.find((end) => !found.some((entity) => entity.id === end));
+      if (missing !== undefined) throw notFound('entity', missing);
+      // both ends are locked: a relation between them cannot be created meanwhile
+      const [same] = await tx.query<{ id: string }>(statement`select id from entity_relations where
+        source_entity_id = ${sourceEntityId} and target_entity_id = ${targetEntityId}
+        and relation_type = ${relationType}`);
+      if (same) return same.id;
+      const relationId = newId('entity_relation');
+      tx.insert('entity_relations', {
+        id: relationId,
+        ...place,
+        sourceEntityId,
+        targetEntityId,
+        relationType,
+        weight: input.weight ?? undefined,
+        metadata: (input.metadata ?? undefined) as never,
+        createdBy: actor.principal.userId,
+      });
+      tx.write(statement`update entities set mention_count = least(mention_count::bigint + 1, 2147483647)::int,
+        last_referenced_at = clock_timestamp() where id = any(${ends})`);
+      recordRelation(tx, 'relate', place, { id: relationId, sourceEntityId, targetEntityId, relationType });
+      return relationId;
+    });
+    return this.#relation(orgId, id);
+  }
+
+  /** Deletes a relation. @throws RESOURCE_NOT_FOUND `entity_relation` */
+  async unrelate(actor: Actor, place: Checked<AppNamespacePlace>, id: string): Promise<boolean> {
+    const { appId, namespaceId } = place;
+    return this.#deps.changes.run(actor, async (tx) => {
+      const [relation] = await tx.query<Related>(statement`delete from entity_relations
+        where id = ${id} and app_id = ${appId} and namespace_id = ${namespaceId} returning id,
+          source_entity_id as "sourceEntityId", target_entity_id as "targetEntityId", relation_type as "relationType"`);
+      if (!relation) throw notFound('entity_relation', id);
+      recordRelation(tx, 'unrelate', place, relation);
+      return true;
+    });
+  }
+
+  async #relation(orgId: string, id: string): Promise<SeenRelation> {
+    const columns = Object.entries(outgoing.columns).map(([property, column]) => `${column} as "${property}"`);
+    const [row] = await this.#deps.sql.read<SeenRelation>(
+      `select ${columns.join(', ')} from ${outgoing.from} where t.org_id = $1 and t.id = $2`,
+      [orgId, id],
+    );
+    if (!row) throw notFound('entity_relation', id);
+    return row;
+  }
+
+  /** @throws RESOURCE_ALREADY_EXISTS with the entity that is known by the same */
+  async #unique<T>(
+    { appId, namespaceId }: AppNamespacePlace,
+    { name, entityType, identityKey }: Pick<EntityRow, 'name' | 'entityType' | 'identityKey'>,
+    work: () => Promise<T>,
+  ): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!brokenUnique(error)) throw error;
+      const [other] = await this.#deps.sql.read<{ id: string }>(
+        `select id from entities where app_id = $1 and namespace_id = $2 and entity_type = $3 and identity_key = $4`,
+        [appId, namespaceId, entityType, identityKey],
+      );
+      throw alreadyExists('entity', 'name', name, other?.id);
+    }
+  }
+}
+
+const setsUnversioned = ({ mentionCount, lastReferencedAt, sourceMemoryIds }: UpdateEntity): boolean =>
+  mentionCount !== undefined || lastReferencedAt !== undefined || sourceMemoryIds !== undefined;
+
+interface Related {
+  id: string;
+  sourceEntityId: string;
+  targetEntityId: string;
+  relationType: string;
+}
+
+/** A relation is recorded with its source. */
+function recordRelation(tx: Tx, verb: 'relate' | 'unrelate', place: AppNamespacePlace, relation: Related): void {
+  const { id, sourceEntityId, targetEntityId, relationType } = relation;
+  const { orgId, workspaceId, appId } = place;
+  const data = { relation_id: id, target_entity_id: targetEntityId, relation_type: relationType };
+  tx.audit({
+    action: verb,
+    resourceType: 'entity',
+    resourceId: sourceEntityId,
+    orgId,
+    workspaceId,
+    appId,
+    metadata: data,
+  });
+  emitChange(tx, verb === 'relate' ? 'related' : 'unrelated', 'entity', { ...place, id: sourceEntityId }, data);
+}
+
+/** What an entity is known by after a change. */
+function identityOf(
+  before: Pick<EntityRow, 'name' | 'entityType' | 'metadata'>,
+  { name, entityType, metadata }: UpdateEntity,
+): Pick<EntityRow, 'entityType' | 'identityKey'> {
+  return {
+    entityType: entityType ?? before.entityType,
+    identityKey: identityKeyOf(name ?? before.name, metadata ?? before.metadata),
+  };
+}

@@ -1,0 +1,54 @@
+import type { AppNamespacePlace, AppPlace, NamespacePlace } from '../../access/checked-place.ts';
+import type { PageArgs } from '../../data/page.ts';
+import { columnsOf } from '../../data/pages.ts';
+import { Reads } from '../../data/reads.ts';
+import type { ServiceDeps } from '../../data/service-deps.ts';
+import { type Entity as EntityRow, Prisma } from '../../generated/prisma/client.ts';
+
+/** Most memories that an entity shows. */
+export const MAX_MEMORIES = 100;
+
+/** An entity as callers see it. */
+export interface Entity extends Omit<EntityRow, 'identityKey'> {
+  /** The memories that are about it, newest first, at most {@link MAX_MEMORIES}. */
+  sourceMemoryIds: string[];
+}
+
+/** The filters of a list of entities. */
+export interface EntityFilters {
+  entityType?: string | null;
+}
+
+const { identityKey: _, ...own } = columnsOf(Object.values(Prisma.EntityScalarFieldEnum));
+
+/** The columns of an entity `t`. */
+export const entityColumns: Readonly<Record<keyof Entity, string>> = {
+  ...own,
+  // part of the row's own statement, so that the number of statements does not depend on the size of the page
+  sourceMemoryIds: `array(select l.memory_id from memory_entities l where l.entity_id = t.id
+    order by l.memory_id desc limit ${MAX_MEMORIES})`,
+};
+
+const entities = {
+  kind: 'entity',
+  from: 'entities',
+  columns: entityColumns,
+  filters: ({ entityType }: EntityFilters) => ({ 't.entity_type = ?': entityType }),
+} as const;
+
+/** The entities of an app in a namespace, and of each of the two alone. */
+export const entityReads = (
+  deps: ServiceDeps,
+): {
+  reads: Reads<Entity, AppNamespacePlace, PageArgs & EntityFilters>;
+  ofApp: Reads<Entity, AppPlace, PageArgs & EntityFilters>;
+  ofNamespace: Reads<Entity, NamespacePlace, PageArgs & EntityFilters>;
+} => ({
+  reads: new Reads(deps, { ...entities, below: ['orgId', 'workspaceId', 'appId', 'namespaceId'] }),
+  ofApp: new Reads(deps, { ...entities, name: 'entities_of_app', below: ['orgId', 'workspaceId', 'appId'] }),
+  ofNamespace: new Reads(deps, {
+    ...entities,
+    name: 'entities_of_namespace',
+    below: ['orgId', 'workspaceId', 'namespaceId'],
+  }),
+});

@@ -1,0 +1,98 @@
+import { builder } from '../../graphql/builder.ts';
+import { inputArg } from '../../graphql/inputs.ts';
+import { namespaceArgs } from '../../graphql/place-args.ts';
+import { Artifact } from '../artifacts/artifact.graph.ts';
+import { UploadArtifactInput } from '../artifacts/artifact.inputs.ts';
+import type { DownloadLink as Link } from './download.service.ts';
+import type { Upload as UploadRow } from './upload.service.ts';
+
+const DownloadLink = builder.objectRef<Link>('DownloadLink').implement({
+  description: 'A link under which anyone can download an artifact for a while.',
+  fields: (t) => ({
+    artifactId: t.exposeID('artifactId', { description: 'The artifact.' }),
+    downloadUrl: t.exposeString('downloadUrl', {
+      description:
+        'The absolute address, for `GET` and `HEAD`, also for parts (`Range`). It stays with this version, and ends ' +
+        'when the artifact is deleted or the user who asked for it may no longer read it.',
+    }),
+    fileName: t.exposeString('fileName', { description: 'The name that the file is saved under.' }),
+    contentType: t.exposeString('contentType', { description: 'The media type.' }),
+    expiresIn: t.exposeInt('expiresIn', { description: 'For how many seconds the link is valid.' }),
+    fileSizeBytes: t.expose('fileSizeBytes', { type: 'Int53', description: 'The size in bytes.' }),
+  }),
+});
+
+builder.objectField(Artifact, 'downloadLink', (t) =>
+  t.field({
+    type: DownloadLink,
+    description: 'A new link to download this version: its file, or its text as one.',
+    authorize: 'inherited',
+    args: {
+      expiresIn: t.arg.int({
+        required: true,
+        defaultValue: 3_600,
+        constraints: { min: 60, max: 86_400 },
+        description: 'For how many seconds the link is valid.',
+      }),
+    },
+    resolve: (artifact, { expiresIn }, { actor, services }) => services.downloads.linkOf(actor, artifact, expiresIn),
+  }),
+);
+
+const Upload = builder.objectRef<UploadRow>('Upload').implement({
+  description: 'An address to which a file is sent, to become an artifact by `finishUpload`.',
+  fields: (t) => ({
+    file: t.exposeID('file', { description: 'The id of the file, for `finishUpload`.' }),
+    url: t.exposeString('url', {
+      description:
+        'Takes the bytes of the file without further authentication: as the body of one `PUT`, or in pieces that can ' +
+        'be resumed, by the protocol tus 1.0.0 (`HEAD`, `PATCH`).',
+    }),
+    expiresAt: t.expose('expiresAt', { type: 'DateTime', description: 'When the address ends.' }),
+    maxBytes: t.expose('maxBytes', { type: 'Int53', description: 'The size of the largest file.' }),
+  }),
+});
+
+const CreateUploadInput = builder.inputType('CreateUploadInput', {
+  description: 'The file that will be sent.',
+  fields: (t) => ({
+    fileName: t.string({
+      required: true,
+      constraints: { minLength: 1, maxLength: 1_024 },
+      description: 'Its name. Folders and characters that nobody sees are left out.',
+    }),
+    contentType: t.string({
+      constraints: { maxLength: 255 },
+      description: 'What it is said to be. Its bytes decide, except between kinds of text.',
+    }),
+    sizeBytes: t.field({
+      type: 'Int53',
+      constraints: { min: 1 },
+      description: 'Its size in bytes. Without it, a client that sends pieces has to say the size with one of them.',
+    }),
+    sha256: t.string({
+      constraints: { pattern: '[0-9a-fA-F]{64}' },
+      description: 'Its SHA-256 in hexadecimal. A file with another one is refused, and nothing of it is kept.',
+    }),
+  }),
+});
+
+builder.mutationFields((t) => ({
+  createUpload: t.field({
+    type: Upload,
+    description: 'An address for one file, valid for a day. It stores nothing by itself.',
+    authorize: { workspace: 'artifact:create', in: 'namespace' },
+    args: { ...namespaceArgs(), ...inputArg(CreateUploadInput, 'The file.') },
+    resolve: ({ namespace }, { input }, { actor, services }) => services.uploads.create(actor, namespace, input),
+  }),
+  finishUpload: t.field({
+    type: Artifact,
+    description:
+      'Makes a file that was sent an artifact, or with `rootArtifactId` a new version of one. A file that is not ' +
+      'used is removed: two hours after its `PUT`, or after the end of its address if it came in pieces.',
+    authorize: { workspace: 'artifact:create', in: 'namespace' },
+    mayEmit: ['artifact.created', 'artifact.updated', 'artifact.version_created'],
+    args: { ...namespaceArgs(), ...inputArg(UploadArtifactInput, 'The artifact.') },
+    resolve: ({ namespace }, { input }, { actor, services }) => services.uploads.finish(actor, namespace, input),
+  }),
+}));

@@ -1,0 +1,56 @@
+import type { Access } from '../../access/access.ts';
+import type { Actor, Caller } from '../../access/caller.ts';
+import type { Sql } from '../../data/sql.ts';
+import { forbidden } from '../../kernel/errors.ts';
+import type { Permission } from '../../kernel/resources.ts';
+
+interface Signer {
+  userId: string;
+  tokenId: string | null;
+}
+
+// a refreshed token was replaced, not taken away
+const LIVES = `select u.username from users u where u.id = $1 and u.is_active and ($2::text is null
+  or exists (select 1 from api_tokens t where t.id = $2 and (t.expires_at is null or t.expires_at > now())
+    and (t.revoked_at is null or t.revoked_at > now() or t.revoked_reason = 'rotated')))`;
+
+/**
+ * Lets a signed address act for the user who asked for it, as long as the user may do so: whoever is deactivated or
+ * loses the permission takes all addresses along, as does a revoked token.
+ */
+export class LinkCaller {
+  readonly #sql: Sql;
+  readonly #access: Access;
+
+  constructor(deps: { sql: Sql; access: Access }) {
+    this.#sql = deps.sql;
+    this.#access = deps.access;
+  }
+
+  /** @throws FORBIDDEN, RESOURCE_NOT_FOUND `workspace` */
+  async demand(
+    { request }: Caller,
+    { userId, tokenId }: Signer,
+    permission: Permission,
+    place: { orgId: string; workspaceId: string; namespaceId: string },
+  ): Promise<Actor> {
+    const [user] = await this.#sql.read<{ username: string }>(LIVES, [userId, tokenId]);
+    if (!user) throw forbidden(permission, 'The link is not valid any more.');
+    const actor: Actor = {
+      request,
+      principal: {
+        type: 'user',
+        userId,
+        username: user.username,
+        isPlatformAdmin: false,
+        isVerified: true,
+        sessionId: '',
+        orgId: place.orgId,
+        token: null,
+      },
+    };
+    const { orgId, workspaceId, namespaceId } = place;
+    await this.#access.requireWorkspace(actor, orgId, workspaceId, permission, { namespaceId });
+    return actor;
+  }
+}

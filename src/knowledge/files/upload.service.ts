@@ -1,0 +1,101 @@
+import type { Actor } from '../../access/caller.ts';
+import type { Checked, NamespacePlace } from '../../access/checked-place.ts';
+import { invalidInput } from '../../kernel/errors.ts';
+import type { Artifact } from '../artifacts/artifact.reads.ts';
+import type { ArtifactService, CreateArtifact } from '../artifacts/artifact.service.ts';
+import { type FileService, newFileId } from './file.service.ts';
+import type { UploadPieces } from './upload-pieces.ts';
+import type { UploadTickets } from './upload-tickets.ts';
+
+/** An address to which a client sends a file. */
+export interface Upload {
+  /** The id that the file gets. */
+  file: string;
+  /** Absolute. */
+  url: string;
+  expiresAt: Date;
+  maxBytes: number;
+}
+
+/** What a client says of a file that it will send. */
+export interface NewUpload {
+  fileName: string;
+  contentType?: string | null | undefined;
+  sizeBytes?: number | null | undefined;
+  /** In hexadecimal. */
+  sha256?: string | null | undefined;
+}
+
+/** What an artifact is made of that is a file. */
+export interface UploadedArtifact extends Omit<CreateArtifact, 'content' | 'mimeType'> {
+  /** A file that was received in the namespace, from the same user, and is not used yet. */
+  file: string;
+}
+
+/** A client that lost its connection may be back the next morning. */
+const EXPIRES_SECONDS = 24 * 3_600;
+const FILE = ['input', 'file'];
+
+/** Artifacts out of files: the file is received first, by a form or at an address of its own. */
+export class UploadService {
+  readonly #files: FileService;
+  readonly #pieces: UploadPieces;
+  readonly #artifacts: ArtifactService;
+  readonly #tickets: UploadTickets;
+  readonly #maxBytes: number;
+
+  constructor(deps: {
+    files: FileService;
+    pieces: UploadPieces;
+    artifacts: ArtifactService;
+    tickets: UploadTickets;
+    maxUploadBytes: number;
+  }) {
+    this.#files = deps.files;
+    this.#pieces = deps.pieces;
+    this.#artifacts = deps.artifacts;
+    this.#tickets = deps.tickets;
+    this.#maxBytes = deps.maxUploadBytes;
+  }
+
+  /**
+   * An address for one file, valid for a day. Nothing is stored until the file arrives.
+   * @throws invalid input for a size beyond that of the largest file
+   */
+  create(
+    { principal }: Actor,
+    { orgId, workspaceId, namespaceId }: Checked<NamespacePlace>,
+    { fileName, contentType, sizeBytes, sha256 }: NewUpload,
+  ): Upload {
+    if (sizeBytes != null && sizeBytes > this.#maxBytes)
+      throw invalidInput(['input', 'sizeBytes'], `a file has at most ${this.#maxBytes} bytes`);
+    const expires = Math.floor(Date.now() / 1_000) + EXPIRES_SECONDS;
+    const fileId = newFileId();
+    const url = this.#tickets.of({
+      fileId,
+      orgId,
+      workspaceId,
+      namespaceId,
+      userId: principal.userId,
+      tokenId: principal.token?.id ?? null,
+      fileName,
+      contentType: contentType ?? null,
+      sizeBytes: sizeBytes ?? null,
+      sha256: sha256?.toLowerCase() ?? null,
+      expires,
+    });
+    return { file: fileId, url, expiresAt: new Date(expires * 1_000), maxBytes: this.#maxBytes };
+  }
+
+  /**
+   * Makes a received file an artifact, or a new version of one.
+   * @throws invalid input for a file that is not there, or was used before; and as {@link ArtifactService.create}
+   */
+  async finish(actor: Actor, place: Checked<NamespacePlace>, input: UploadedArtifact): Promise<Artifact> {
+    const { file: id, ...given } = input;
+    const owner = { namespaceId: place.namespaceId, userId: actor.principal.userId };
+    await this.#pieces.completeFor(owner, id);
+    const file = await this.#files.mustFind(actor.request, owner, id, FILE);
+    return this.#artifacts.create(actor, place, given, file, this.#files.takingOf(file, FILE));
+  }
+}

@@ -1,0 +1,121 @@
+import type { Actor } from '../../access/caller.ts';
+import type { AppNamespacePlace, AppPlace, Checked, NamespacePlace } from '../../access/checked-place.ts';
+import type { Given } from '../../data/given.ts';
+import { columnsOf } from '../../data/pages.ts';
+import { Reads } from '../../data/reads.ts';
+import { recordChange } from '../../data/record-change.ts';
+import { unkept } from '../../data/request-cache.ts';
+import type { ServiceDeps } from '../../data/service-deps.ts';
+import { type Memory as MemoryRow, Prisma } from '../../generated/prisma/client.ts';
+import { notFound } from '../../kernel/errors.ts';
+import { newId } from '../../kernel/ids.ts';
+import { demandPlace } from '../entities/entity-place.ts';
+import { demandEntities, linkEntities } from './memory-links.ts';
+
+/** Most entities that a memory is about. */
+export const MAX_ENTITIES = 50;
+
+/** A memory as callers see it. */
+export interface Memory extends MemoryRow {
+  /** The entities that it is about, newest first. */
+  entityIds: string[];
+}
+
+interface UpdateMemory extends Given<MemoryRow, 'content' | 'tags' | 'metadata'> {
+  /** Replaces the links to entities. */
+  entityIds?: string[] | null;
+}
+
+type CreateMemory = UpdateMemory & Pick<MemoryRow, 'content'>;
+
+const memories = {
+  kind: 'memory',
+  from: 'memories',
+  columns: {
+    ...columnsOf(Object.values(Prisma.MemoryScalarFieldEnum)),
+    // links can be made from the side of an entity too, where nothing counts those of a memory
+    entityIds: `array(select l.entity_id from memory_entities l where l.memory_id = t.id
+      order by l.entity_id desc limit ${MAX_ENTITIES})`,
+  },
+} as const;
+
+/** Memories: what an app remembers in a namespace, each linked to the entities that it is about. */
+export class MemoryService {
+  readonly reads: Reads<Memory, AppNamespacePlace>;
+  /** The memories of an app in all namespaces. */
+  readonly ofApp: Reads<Memory, AppPlace>;
+  /** The memories of a namespace in all apps. */
+  readonly ofNamespace: Reads<Memory, NamespacePlace>;
+  readonly #deps: ServiceDeps;
+
+  constructor(deps: ServiceDeps) {
+    this.#deps = deps;
+    this.reads = new Reads(deps, { ...memories, below: ['orgId', 'workspaceId', 'appId', 'namespaceId'] });
+    this.ofApp = new Reads(deps, { ...memories, name: 'memories_of_app', below: ['orgId', 'workspaceId', 'appId'] });
+    this.ofNamespace = new Reads(deps, {
+      ...memories,
+      name: 'memories_of_namespace',
+      below: ['orgId', 'workspaceId', 'namespaceId'],
+    });
+  }
+
+  /** @throws RESOURCE_NOT_FOUND `entity` */
+  async create(actor: Actor, place: Checked<AppNamespacePlace>, input: CreateMemory): Promise<Memory> {
+    const id = newId('memory');
+    const row = { id, ...place };
+    const entityIds = input.entityIds ?? [];
+    await this.#deps.changes.run(actor, async (tx) => {
+      demandPlace(tx, place);
+      if (entityIds.length > 0) await demandEntities(tx, place, entityIds);
+      tx.insert('memories', {
+        ...row,
+        content: input.content,
+        tags: input.tags ?? [],
+        metadata: input.metadata ?? {},
+        createdBy: actor.principal.userId,
+      });
+      if (entityIds.length > 0) linkEntities(tx, place, id, entityIds);
+      recordChange(tx, 'create', 'memory', row);
+    });
+    return this.reads.get(unkept, place, id);
+  }
+
+  /** Changes the given fields; omitted ones stay. @throws RESOURCE_NOT_FOUND `memory` or `entity` */
+  async update(actor: Actor, place: Checked<AppNamespacePlace>, id: string, input: UpdateMemory): Promise<Memory> {
+    const { appId, namespaceId } = place;
+    const { entityIds } = input;
+    await this.reads.get(unkept, place, id);
+    await this.#deps.changes.run(actor, async (tx) => {
+      if (entityIds?.length) await demandEntities(tx, place, entityIds);
+      const before = await tx.lock('memories', { id, appId, namespaceId }, 'no key update', () =>
+        notFound('memory', id),
+      );
+      await tx.expectVersion({ table: 'memories', key: { id } });
+      if (entityIds) linkEntities(tx, place, id, entityIds, { replaces: true });
+      tx.update(
+        'memories',
+        { id },
+        {
+          content: input.content ?? undefined,
+          tags: input.tags ?? undefined,
+          metadata: input.metadata ?? undefined,
+          // what it is about is part of it
+          resourceVersion: entityIds ? before.resourceVersion + 1 : undefined,
+        },
+      );
+      recordChange(tx, 'update', 'memory', before, { fields: Object.keys(input) });
+    });
+    return this.reads.get(unkept, place, id);
+  }
+
+  /** @throws RESOURCE_NOT_FOUND */
+  async delete(actor: Actor, place: Checked<AppNamespacePlace>, id: string): Promise<boolean> {
+    const { appId, namespaceId } = place;
+    return this.#deps.changes.run(actor, async (tx) => {
+      await tx.expectVersion({ table: 'memories', key: { id, appId, namespaceId } });
+      tx.remove('memories', { id, appId, namespaceId }, () => notFound('memory', id));
+      recordChange(tx, 'delete', 'memory', { id, ...place });
+      return true;
+    });
+  }
+}

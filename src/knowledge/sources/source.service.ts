@@ -1,0 +1,118 @@
+import type { Access } from '../../access/access.ts';
+import type { Actor } from '../../access/caller.ts';
+import type { Checked, NamespacePlace, WorkspacePlace } from '../../access/checked-place.ts';
+import type { Given } from '../../data/given.ts';
+import type { PageArgs } from '../../data/page.ts';
+import { columnsOf } from '../../data/pages.ts';
+import { Reads } from '../../data/reads.ts';
+import { emitChange, recordChange } from '../../data/record-change.ts';
+import { unkept } from '../../data/request-cache.ts';
+import type { ServiceDeps } from '../../data/service-deps.ts';
+import { Prisma, type Source as SourceRow } from '../../generated/prisma/client.ts';
+import { notFound } from '../../kernel/errors.ts';
+import { newId } from '../../kernel/ids.ts';
+
+/** A source as callers see it. */
+export interface Source extends Omit<SourceRow, 'sizeBytes'> {
+  sizeBytes: number;
+}
+
+/** Filters of a list of sources. */
+export interface SourceFilters {
+  /** Only sources of this namespace. */
+  namespaceId?: string | null;
+}
+
+type UpdateSource = Given<SourceRow, 'name' | 'description'>;
+
+interface CreateSource extends Given<SourceRow, 'description' | 'sourceType' | 'namespaceId'> {
+  name: string;
+}
+
+const sources = {
+  kind: 'source',
+  from: 'sources',
+  columns: {
+    ...columnsOf(Object.values(Prisma.SourceScalarFieldEnum)),
+    sizeBytes: 't.size_bytes::float8',
+  },
+} as const;
+
+const shown = (row: SourceRow): Source => ({ ...row, sizeBytes: Number(row.sizeBytes) });
+
+/**
+ * Sources: knowledge that a workspace, or one of its namespaces, offers to its apps. A promoted artifact is one; it
+ * goes with the artifact.
+ */
+export class SourceService {
+  readonly reads: Reads<Source, WorkspacePlace, PageArgs & SourceFilters>;
+  readonly inNamespace: Reads<Source, NamespacePlace>;
+  readonly #deps: ServiceDeps & { access: Access };
+
+  constructor(deps: ServiceDeps & { access: Access }) {
+    this.#deps = deps;
+    this.reads = new Reads(deps, {
+      ...sources,
+      below: ['orgId', 'workspaceId'],
+      demands: async (place, { namespaceId }) => {
+        if (namespaceId) await deps.access.findPart(place, 'namespace', namespaceId);
+      },
+      filters: ({ namespaceId }) => ({ 't.namespace_id = ?': namespaceId }),
+    });
+    this.inNamespace = new Reads(deps, {
+      ...sources,
+      name: 'sources_of_namespace',
+      below: ['orgId', 'workspaceId', 'namespaceId'],
+    });
+  }
+
+  /** @throws RESOURCE_NOT_FOUND `namespace` */
+  async create(actor: Actor, place: Checked<WorkspacePlace>, input: CreateSource): Promise<Source> {
+    const { orgId, workspaceId } = place;
+    const { changes, access } = this.#deps;
+    const namespaceId = input.namespaceId ? await access.findPart(place, 'namespace', input.namespaceId) : null;
+    const row = { id: newId('source'), orgId, workspaceId, namespaceId };
+    const created = await changes.run(actor, async (tx) => {
+      if (namespaceId)
+        tx.demand('namespaces', { id: namespaceId }, 'key share', () => notFound('namespace', namespaceId));
+      recordChange(tx, 'create', 'source', row);
+      return tx.create('sources', {
+        ...row,
+        name: input.name,
+        description: input.description ?? null,
+        sourceType: input.sourceType ?? undefined,
+        createdBy: actor.principal.userId,
+      });
+    });
+    return shown(created);
+  }
+
+  /** Changes the given fields; omitted ones stay. @throws RESOURCE_NOT_FOUND */
+  async update(actor: Actor, place: Checked<WorkspacePlace>, id: string, input: UpdateSource): Promise<Source> {
+    const before = await this.reads.get(unkept, place, id);
+    const { name, description } = input;
+    const set = { name: name ?? undefined, description };
+    const changed = await this.#deps.changes.run(actor, async (tx) => {
+      await tx.expectVersion({ table: 'sources', key: { id } });
+      recordChange(tx, 'update', 'source', before, { fields: Object.keys(input) });
+      return tx.change('sources', { id }, set, () => notFound('source', id));
+    });
+    return shown(changed);
+  }
+
+  /**
+   * Deletes a source. An artifact that was promoted to it stays, and may be promoted again. @throws RESOURCE_NOT_FOUND
+   */
+  async delete(actor: Actor, place: Checked<WorkspacePlace>, id: string): Promise<boolean> {
+    const before = await this.reads.get(unkept, place, id);
+    return this.#deps.changes.run(actor, async (tx) => {
+      const artifactId = before.artifactId;
+      const artifact = artifactId ? await tx.lock('artifacts', { id: artifactId }, 'no key update') : null;
+      await tx.expectVersion({ table: 'sources', key: { id } });
+      tx.remove('sources', { id }, () => notFound('source', id));
+      if (artifact) emitChange(tx, 'updated', 'artifact', artifact);
+      recordChange(tx, 'delete', 'source', before);
+      return true;
+    });
+  }
+}

@@ -1,0 +1,136 @@
+import DataLoader from 'dataloader';
+import { EVENT_COLUMNS, type StreamEvent } from '../../data/outbox.ts';
+import type { Sql } from '../../data/sql.ts';
+import { EventQueue } from './event-queue.ts';
+import type { StreamedPlace } from './missed-events.ts';
+import { type Position, Snapshot } from './position.ts';
+
+/**
+ * In commit order. A transaction's events become visible when it ends, so only events of transactions older than every
+ * running one are read. `id > last` alone would skip an event whose transaction took its number early and committed
+ * late.
+ */
+const NEXT = `select ${EVENT_COLUMNS} from events e
+  where (e.xid, e.seq) > ($1::xid8, $2::bigint) and e.xid < pg_snapshot_xmin(pg_current_snapshot())
+  order by e.xid, e.seq limit 500`;
+const NOW = 'select pg_current_snapshot()::text as snapshot';
+
+const BATCH = 500;
+
+const keyOf = ({ orgId, workspaceId, userId }: StreamedPlace): string =>
+  userId === undefined ? `${orgId} ${workspaceId ?? ''}` : toUser(userId);
+const toUser = (userId: string): string => `to ${userId}`;
+
+/** Reads the outbox for all streams of this process: one short poll, which a commit on this node triggers at once. */
+export class EventTail {
+  readonly #sql: Sql;
+  readonly #pollMs: number;
+  readonly #onFault: (error: unknown, what: string) => void;
+  readonly #queues = new Map<string, Set<EventQueue>>();
+  /** One for all that come at once. */
+  readonly #snapshots = new DataLoader<StreamedPlace, Snapshot>((places) => this.#readSnapshots(places), {
+    cache: false,
+  });
+  #position: Position | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  #reading = false;
+  #nudged = false;
+  #closed = false;
+
+  constructor(sql: Sql, pollMs: number, onFault: (error: unknown, what: string) => void) {
+    this.#sql = sql;
+    this.#pollMs = pollMs;
+    this.#onFault = onFault;
+  }
+
+  /** The number of open streams. */
+  get size(): number {
+    let size = 0;
+    for (const queues of this.#queues.values()) size += queues.size;
+    return size;
+  }
+
+  /**
+   * Subscribes to the events of a workspace, of an organization itself or to a user, from now on. The caller ends the
+   * queue when nobody reads it any more.
+   */
+  async subscribe(place: StreamedPlace): Promise<EventQueue> {
+    const now = await this.#snapshots.load(place);
+    // another reader may have come first: the position must not move past events that it has not seen yet
+    this.#position ??= now.start;
+    const key = keyOf(place);
+    const queues = this.#queues.get(key) ?? new Set();
+    this.#queues.set(key, queues);
+    const queue = new EventQueue(this.#position, now, () => {
+      queues.delete(queue);
+      if (queues.size === 0 && this.#queues.get(key) === queues) this.#queues.delete(key);
+      if (this.#queues.size === 0) this.#rest();
+    });
+    queues.add(queue);
+    if (this.#closed) queue.end('shutdown');
+    this.#schedule(0);
+    return queue;
+  }
+
+  /** Called when this node has committed an event. */
+  nudge(): void {
+    if (this.#queues.size === 0) return;
+    this.#nudged = true;
+    this.#schedule(0);
+  }
+
+  /** Ends all streams, because the service stops. */
+  close(): void {
+    this.#closed = true;
+    for (const queues of this.#queues.values()) for (const queue of queues) queue.end('shutdown');
+    this.#rest();
+  }
+
+  async #readSnapshots(places: readonly StreamedPlace[]): Promise<Snapshot[]> {
+    const [now] = await this.#sql.read<{ snapshot: string }>(NOW, []);
+    const snapshot = new Snapshot(now!.snapshot);
+    return places.map(() => snapshot);
+  }
+
+  #push(key: string, event: StreamEvent): void {
+    for (const queue of this.#queues.get(key) ?? []) queue.push(event);
+  }
+
+  #rest(): void {
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#position = null;
+  }
+
+  #schedule(delayMs: number): void {
+    if (this.#closed || this.#reading) return;
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.#read(), delayMs);
+  }
+
+  async #read(): Promise<void> {
+    this.#reading = true;
+    this.#nudged = false;
+    let isMore = false;
+    try {
+      const position = this.#position;
+      if (!position) return;
+      const rows = await this.#sql.read<StreamEvent>(NEXT, [position.xid, position.seq]);
+      // all streams have left meanwhile: streams that were added since start at another position
+      if (this.#position !== position) return;
+      const last = rows.at(-1);
+      if (last) this.#position = { xid: last.xid, seq: last.seq };
+      for (const row of rows) {
+        this.#push(keyOf(row), row);
+        if (row.recipientId !== null) this.#push(toUser(row.recipientId), row);
+      }
+      isMore = rows.length === BATCH;
+    } catch (error) {
+      this.#onFault(error, 'events could not be read');
+    } finally {
+      this.#reading = false;
+      // the new event may still be held back by another running transaction: poll again soon
+      if (this.#position) this.#schedule(isMore ? 0 : this.#nudged ? 10 : this.#pollMs);
+    }
+  }
+}

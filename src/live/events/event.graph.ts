@@ -1,0 +1,152 @@
+import type { StreamEvent } from '../../data/outbox.ts';
+import { builder } from '../../graphql/builder.ts';
+import type { Wish } from './event.service.ts';
+import { cursorOf } from './position.ts';
+
+const EventActor = builder.objectRef<StreamEvent['actor']>('EventActor').implement({
+  description: 'Who caused an event.',
+  fields: (t) => ({
+    principalType: t.exposeString('principal_type', {
+      description: '`user`, `api_token`, `app_token`, `service_account`, `system` or `anonymous`.',
+    }),
+    principalId: t.exposeID('principal_id', { nullable: true, description: 'Identifier of the principal.' }),
+    username: t.exposeString('username', { nullable: true, description: 'Name of the user.' }),
+  }),
+});
+
+const WorkspaceEvent = builder.objectRef<StreamEvent>('WorkspaceEvent').implement({
+  description:
+    'An event in a workspace. It carries identifiers, not the resource: read the resource with your own permissions.',
+  fields: (t) => ({
+    workspaceId: t.exposeID('workspaceId', { nullable: true, description: 'The workspace.' }),
+    namespaceId: t.exposeID('namespaceId', {
+      nullable: true,
+      description: 'The namespace that the event is about, if any.',
+    }),
+    environmentId: t.exposeID('environmentId', {
+      nullable: true,
+      description: 'The environment that the event is about, if any.',
+    }),
+    appId: t.exposeID('appId', { nullable: true, description: 'The app that the event is about, if any.' }),
+  }),
+});
+
+const OrganizationEvent = builder.objectRef<StreamEvent>('OrganizationEvent').implement({
+  description:
+    'An event of an organization itself. It carries identifiers, not the resource: ' +
+    'read the resource with your own permissions.',
+});
+
+for (const Event of [WorkspaceEvent, OrganizationEvent])
+  builder.objectFields(Event, (t) => ({
+    id: t.exposeID('id', { description: 'Identifier of the event.' }),
+    cursor: t.string({
+      authorize: 'inherited',
+      extensions: { sameForAll: true },
+      description: 'Position of the event in the stream. Pass it as `after` to resume after this event.',
+      resolve: cursorOf,
+    }),
+    type: t.exposeString('type', {
+      description:
+        '`<resource>.created`, `<resource>.updated` and so on. `resync`, `heartbeat` and `stream.closing` are about ' +
+        'the stream itself.',
+    }),
+    orgId: t.exposeID('orgId', { description: 'The organization.' }),
+    actor: t.field({
+      type: EventActor,
+      authorize: 'inherited',
+      extensions: { sameForAll: true },
+      description: 'Who caused the event.',
+      resolve: (event) => event.actor,
+    }),
+    resourceType: t.exposeString('resourceType', { description: 'Kind of the resource.' }),
+    resourceId: t.exposeID('resourceId', { description: 'Identifier of the resource.' }),
+    data: t.expose('data', { type: 'JSONObject', description: 'Details, depending on `type`.' }),
+    timestamp: t.expose('timestamp', { type: 'DateTime', description: 'When it happened.' }),
+    traceId: t.exposeString('traceId', { nullable: true, description: 'Trace of the request that caused the event.' }),
+  }));
+
+const RESUMING =
+  'The stream starts now, or after the event `after`, and keeps the order of the commits. A client can resume within ' +
+  'the last 24 hours and at most 10,000 events, and not to before its user joined or got the present role. A client ' +
+  'that missed more gets one `resync` event and must read its state again.';
+const RECEIVING = 'A client receives the events of the resources that it may read.';
+const SECONDS = { min: 60, max: 7_200 };
+
+const CLOSING = (deletion: string) =>
+  'The last event is `stream.closing`. Its `data.reason` is `timeout`, `token_revoked`, `membership_revoked`, ' +
+  `\`shutdown\`, \`slow_consumer\`, \`${deletion}\` or \`unavailable\`.`;
+
+interface WishArgs extends Pick<Wish, 'after' | 'types' | 'heartbeat' | 'join'> {
+  timeout?: number | null | undefined;
+}
+
+const wishOf = ({ after, types, timeout, heartbeat, join }: WishArgs, lastEventId: string | undefined): Wish => ({
+  after: lastEventId ?? after,
+  types,
+  timeoutSeconds: timeout,
+  heartbeat,
+  join,
+});
+
+builder.subscriptionFields((t) => {
+  const wish = {
+    after: t.arg.string({
+      description:
+        'The `cursor` of the last event that the client saw. Over SSE, the header `Last-Event-ID` takes precedence.',
+    }),
+    types: t.arg.stringList({
+      constraints: { minItems: 1, maxItems: 100, item: { maxLength: 64 } },
+      description:
+        'Only events of these types: an exact type like `secret.rotated`, or `secret.*` for all events of a ' +
+        'resource. Events about the stream itself are always sent.',
+    }),
+    timeout: t.arg.int({
+      constraints: SECONDS,
+      description: 'Seconds after which the stream ends. Default: it does not end by itself.',
+    }),
+  };
+  return {
+    workspaceEvents: t.field({
+      type: WorkspaceEvent,
+      description:
+        `The events of a workspace. ${RESUMING} ${RECEIVING} A token that is restricted to namespaces, ` +
+        `environments or an app does not receive events of others. ${CLOSING('workspace_deleted')}`,
+      authorize: { workspace: 'sync:subscribe' },
+      activity: { resourceType: 'sync', action: 'read' },
+      args: {
+        orgId: t.arg.id({ required: true, description: 'The organization of the workspace.' }),
+        workspaceId: t.arg.id({ required: true, description: 'The workspace.' }),
+        heartbeat: t.arg.boolean({
+          description: 'Whether the event `heartbeat` comes after every 15 seconds in which nothing happened.',
+        }),
+        join: t.arg.boolean({
+          description:
+            'Whether the user is present in the workspace while the stream is open; not for tokens. The stream then ' +
+            'begins with the event `connected`, with its `connection_id`, its `timeout`, `last_event_id`, after ' +
+            'which it resumes, and `presence`, who is present.',
+        }),
+        ...wish,
+      },
+      extensions: { sameForAll: true },
+      subscribe: (_root, { orgId, workspaceId, ...wish }, { actor, services, lastEventId }) =>
+        services.events.subscribe(actor, { orgId, workspaceId }, wishOf(wish, lastEventId)),
+      resolve: (event: StreamEvent) => event,
+    }),
+    organizationEvents: t.field({
+      type: OrganizationEvent,
+      description:
+        'The events of an organization itself: of the organization, its members, invitations, models, provider ' +
+        `accounts, API tokens and its own secrets, and \`workspace.created\`. ${RESUMING} ${RECEIVING} Events of an ` +
+        'API token go to its owner and to those who manage tokens. `workspaceEvents` sends the other events of ' +
+        `workspaces. ${CLOSING('organization_deleted')}`,
+      authorize: { organization: 'sync:subscribe' },
+      activity: { resourceType: 'sync', action: 'read' },
+      args: { orgId: t.arg.id({ required: true, description: 'The organization.' }), ...wish },
+      extensions: { sameForAll: true },
+      subscribe: (_root, { orgId, ...wish }, { actor, services, lastEventId }) =>
+        services.events.subscribeToOrganization(actor, orgId, wishOf(wish, lastEventId)),
+      resolve: (event: StreamEvent) => event,
+    }),
+  };
+});

@@ -1,0 +1,252 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Access } from '../../access/access.ts';
+import type { Authentication } from '../../access/authentication.ts';
+import type { Actor } from '../../access/caller.ts';
+import type { Config } from '../../config.ts';
+import type { StreamEvent } from '../../data/outbox.ts';
+import type { Sql } from '../../data/sql.ts';
+import { ApiError } from '../../kernel/errors.ts';
+import { newIdWith } from '../../kernel/ids.ts';
+import type { PresentUser } from '../presence/presence.service.ts';
+import type { PresentStreams } from '../presence/present-streams.ts';
+import { Audience } from './audience.ts';
+import type { CloseReason } from './close-reason.ts';
+import { EventStream, type StreamOptions } from './event-stream.ts';
+import type { EventTail } from './event-tail.ts';
+import type { MissedEvents, PlaceReader, StreamedPlace } from './missed-events.ts';
+import { cursorOf, type Position, positionOf } from './position.ts';
+import { StreamSlots } from './stream-slots.ts';
+import { type Refusal, StreamWatch } from './stream-watch.ts';
+import { typeFilterOf } from './type-filter.ts';
+
+/** How long a shutdown waits for readers to take their last event. */
+const CLOSING_MS = 500;
+
+interface EventServiceDeps {
+  config: Pick<Config, 'maxStreamsPerUser' | 'maxStreamsPerWorkspace'>;
+  tail: EventTail;
+  missed: MissedEvents;
+  sql: Sql;
+  access: Access;
+  authentication: Authentication;
+  presence: PresentStreams;
+  onFault: (error: unknown, what: string) => void;
+}
+
+/** The options of a stream. */
+export interface Wish {
+  /** The cursor of the last event that the reader has seen. */
+  after?: string | null | undefined;
+  /** Exact types and `<resource>.*`. Default: all events. */
+  types?: readonly string[] | null | undefined;
+  /** The stream ends after this time. Default: never by itself. */
+  timeoutSeconds?: number | null | undefined;
+  /** Whether a silent stream sends `heartbeat` every 15 seconds. */
+  heartbeat?: boolean | null | undefined;
+  /** Whether the user is present in the workspace while the stream is open, which then begins with `connected`. */
+  join?: boolean | null | undefined;
+}
+
+interface StreamedWorkspace {
+  orgId: string;
+  workspaceId: string;
+}
+
+/** The live events of workspaces, and of organizations themselves. */
+export class EventService {
+  /** Streams may resume for 24 hours. */
+  readonly retention = [`delete from events where timestamp < now() - interval '7 days'`];
+  readonly #deps: EventServiceDeps;
+  readonly #slots: StreamSlots;
+  readonly #watch: StreamWatch;
+  readonly #audience: Audience;
+  readonly #unreleased = new Set<Promise<void>>();
+
+  constructor(deps: EventServiceDeps) {
+    this.#deps = deps;
+    this.#slots = new StreamSlots(deps.config);
+    this.#watch = new StreamWatch(deps);
+    this.#audience = new Audience(deps.access, deps.sql);
+  }
+
+  /**
+   * Events of a workspace, from now on or after the event with the cursor `after`: of those resources that the actor
+   * may read, checked for each event. Ends with the session or the membership. Events that are no longer available, or
+   * older than the actor's role in the place, are replaced by one `resync`.
+   * @throws RATE_LIMIT_EXCEEDED; InputError for an invalid cursor, and for types that no event has
+   */
+  async subscribe(actor: Actor, workspace: StreamedWorkspace, wish: Wish): Promise<EventStream> {
+    const shown = (event: StreamEvent) => this.#audience.shown(actor, event);
+    return this.#open(actor, workspace, wish, shown, () =>
+      this.#deps.access.requireWorkspace(actor, workspace.orgId, workspace.workspaceId, 'sync:subscribe'),
+    );
+  }
+
+  /**
+   * The same for an organization itself.
+   * @throws as {@link subscribe}
+   */
+  async subscribeToOrganization(actor: Actor, orgId: string, wish: Wish): Promise<AsyncIterable<StreamEvent>> {
+    const shown = (event: StreamEvent) =>
+      // nobody may read a deleted organization: the event goes to those who had access until then
+      event.type === 'organization.deleted' ? event : this.#audience.shown(actor, event);
+    return this.#open(actor, { orgId, workspaceId: null }, wish, shown, () =>
+      this.#deps.access.requireOrganization(actor, orgId, 'sync:subscribe'),
+    );
+  }
+
+  /**
+   * The events that are addressed to the actor's user alone, of all organizations, from now on. A token gets those of
+   * its own organization and places.
+   * @throws RATE_LIMIT_EXCEEDED
+   */
+  async subscribeToOwn(actor: Actor): Promise<EventStream> {
+    const { userId, orgId, token } = actor.principal;
+    const shown = (event: StreamEvent) => (token ? this.#audience.shown(actor, event) : event);
+    return this.#open(actor, { orgId: orgId ?? '', workspaceId: null, userId }, {}, shown, () => null);
+  }
+
+  /** Ends all streams, because the service stops. Resolves when each has sent its last event, or is not being read. */
+  async close(): Promise<void> {
+    this.#deps.tail.close();
+    const isOver = Promise.all(this.#unreleased).then(() => this.#deps.presence.settled());
+    await Promise.race([isOver, delay(CLOSING_MS, undefined, { ref: false })]);
+  }
+
+  async #open(
+    actor: Actor,
+    place: StreamedPlace,
+    { after, types, timeoutSeconds, heartbeat, join }: Wish,
+    shown: StreamOptions['shown'],
+    demand: () => unknown,
+  ): Promise<EventStream> {
+    const from = positionOf(after);
+    const isWanted = typeFilterOf(types);
+    const { principal, request } = actor;
+    const release = this.#slots.take({
+      userId: principal.userId,
+      placeId: place.userId ? null : (place.workspaceId ?? place.orgId),
+      connection: request.socket ?? request,
+    });
+    const options = {
+      place,
+      from,
+      timeoutSeconds: timeoutSeconds ?? null,
+      hasHeartbeat: heartbeat === true,
+      shown: (event: StreamEvent) => (isWanted(event.type) ? shown(event) : null),
+      refusal: () => this.#refusal(actor, place, demand),
+      onFault: (error: unknown) => this.#deps.onFault(error, 'an event stream failed'),
+    };
+    try {
+      return await this.#streamOf(actor, options, join === true, release);
+    } catch (error) {
+      release();
+      throw error;
+    }
+  }
+
+  async #streamOf(
+    actor: Actor,
+    options: Omit<StreamOptions, 'queue' | 'missed' | 'release' | 'greeting'>,
+    joins: boolean,
+    release: () => void,
+  ): Promise<EventStream> {
+    const { place, from } = options;
+    const queue = await this.#deps.tail.subscribe(place);
+    const isOver: (() => void)[] = [];
+    try {
+      const stream = new EventStream({
+        ...options,
+        queue,
+        // after the queue has begun: no change is between what it shows and the events
+        greeting: joins ? await this.#greeting(actor, options, isOver) : null,
+        missed: from && (await this.#missed({ ...place, readerId: actor.principal.userId }, from, queue.start)),
+        release: this.#untilReleased(() => {
+          release();
+          for (const end of isOver) end();
+        }),
+      });
+      isOver.push(this.#watch.add(stream, { actor, ...place }));
+      return stream;
+    } catch (error) {
+      queue.end(null);
+      for (const end of isOver) end();
+      throw error;
+    }
+  }
+
+  /** The details of the event `connected`. The user is present from then on. */
+  async #greeting(
+    actor: Actor,
+    { place: { orgId, workspaceId }, from, timeoutSeconds }: Pick<StreamOptions, 'place' | 'from' | 'timeoutSeconds'>,
+    isOver: (() => void)[],
+  ): Promise<Record<string, unknown>> {
+    if (workspaceId === null) throw new Error('Users are present in workspaces only.');
+    const { presence } = this.#deps;
+    const place = { orgId, workspaceId };
+    const connectionId = newIdWith('stream');
+    isOver.push(await presence.enter(actor, place, connectionId));
+    return {
+      connection_id: connectionId,
+      timeout: timeoutSeconds,
+      presence: (await presence.list(actor, place)).map(presentUser),
+      last_event_id: from && cursorOf(from),
+    };
+  }
+
+  async #missed(reader: PlaceReader, from: Position, until: Position): Promise<StreamOptions['missed']> {
+    const { missed } = this.#deps;
+    return (await missed.isLost(reader, from)) ? 'lost' : missed.between(reader, from, until);
+  }
+
+  /** Counts a stream as open until `release` is called. */
+  #untilReleased(release: () => void): () => void {
+    let released = release;
+    const isOver = new Promise<void>((resolve) => {
+      released = () => {
+        release();
+        resolve();
+      };
+    });
+    this.#unreleased.add(isOver);
+    void isOver.finally(() => this.#unreleased.delete(isOver));
+    return released;
+  }
+
+  /**
+   * Each event is checked, and nearly always from cached data: a promise per event would be most of the cost of a
+   * delivery here.
+   */
+  #refusal(actor: Actor, place: StreamedPlace, demand: () => unknown): Refusal {
+    const lives = this.#deps.authentication.lives(actor.principal);
+    if (lives instanceof Promise)
+      return lives.then((alive) => (alive ? this.#refusalOf(actor, place, demand) : 'token_revoked'));
+    return lives ? this.#refusalOf(actor, place, demand) : 'token_revoked';
+  }
+
+  #refusalOf(actor: Actor, place: StreamedPlace, demand: () => unknown): Refusal {
+    const refused = (error: unknown) => this.#reasonOf(error, actor, place);
+    try {
+      const granted = demand();
+      return granted instanceof Promise ? granted.then(() => null, refused) : null;
+    } catch (error) {
+      return refused(error);
+    }
+  }
+
+  /** @throws errors that are not refusals */
+  async #reasonOf(error: unknown, actor: Actor, { orgId, workspaceId }: StreamedPlace): Promise<CloseReason> {
+    if (!(error instanceof ApiError)) throw error;
+    if (workspaceId !== null) return error.code === 'RESOURCE_NOT_FOUND' ? 'workspace_deleted' : 'membership_revoked';
+    // to non-members, a deleted organization looks like any other
+    return (await this.#deps.access.wentWithOrganization(actor, orgId)) ? 'organization_deleted' : 'membership_revoked';
+  }
+}
+
+/** A present user in the details of an event. */
+const presentUser = ({ userId, username, joinedAt, viewing }: PresentUser) => ({
+  user_id: userId,
+  username,
+  joined_at: joinedAt.toISOString(),
+  viewing: viewing && { resource_type: viewing.resourceType, resource_id: viewing.resourceId },
+});

@@ -1,0 +1,233 @@
+import type { Actor } from '../../access/caller.ts';
+import type { Checked, WorkspacePlace } from '../../access/checked-place.ts';
+import { principalId } from '../../access/principal.ts';
+import type { Changes, Tx } from '../../data/changes.ts';
+import type { StreamEvent } from '../../data/outbox.ts';
+import { emitChange } from '../../data/record-change.ts';
+import type { ServiceDeps } from '../../data/service-deps.ts';
+import { statement } from '../../data/writes.ts';
+import { StateStream } from '../../engine/live/state-stream.ts';
+import type { Owner } from '../../kernel/owner.ts';
+import type { Place } from '../../kernel/place.ts';
+import type { ResourceWord } from '../../kernel/resources.ts';
+import type { Task } from '../../kernel/tasks.ts';
+import { leavingTask } from './leaving.ts';
+import { lockOf, type PresentPlace } from './present-place.ts';
+
+/** A connection that is not renewed for this long has ended. */
+export const TTL_SECONDS = 60;
+/** How long a user who leaves or disconnects may take to come back unnoticed. */
+export const GRACE_SECONDS = 10;
+
+/** What a user looks at, and the place of it. */
+export interface Viewed extends Place {
+  orgId: string;
+  resourceType: ResourceWord;
+  resourceId: string;
+}
+
+/** A user who is present in a workspace. */
+export interface PresentUser {
+  orgId: string;
+  userId: string;
+  username: string;
+  joinedAt: Date;
+  viewing: Viewed | null;
+}
+
+/** The answer of an announcement. */
+export interface Announced {
+  orgId: string;
+  status: 'joined' | 'left' | 'viewing';
+  userId: string;
+  presence: PresentUser[];
+  ttlSeconds: number;
+}
+
+/** A connection of a user, as it is known before it is announced again. */
+interface Known {
+  connectionId: string;
+  viewing: Viewed | null;
+}
+
+const KNOWN = `select p.connection_id as "connectionId", p.viewing from presences p
+  where p.workspace_id = $1 and p.user_id = $2`;
+
+// the first thousand of them: more would not be looked at
+const PRESENT = `select p.org_id as "orgId", p.user_id as "userId", u.username, min(p.joined_at) as "joinedAt",
+    (array_agg(p.viewing order by p.viewed_at desc) filter (where p.viewing is not null))[1] as viewing
+  from presences p join users u on u.id = p.user_id
+  where p.org_id = $1 and p.workspace_id = $2
+  group by p.org_id, p.user_id, u.username order by min(p.joined_at), p.user_id limit 1000`;
+
+interface PresenceDeps extends Pick<ServiceDeps, 'sql' | 'access'> {
+  changes: Changes;
+}
+
+/**
+ * Who is present in a workspace: users with an open stream, and callers who said so within the last minute. A user is
+ * present by one or more connections. The first one is the event `presence.joined`, and the end of the last one
+ * `presence.left`. Both are decided under a lock of the user in the workspace, so they alternate.
+ */
+export class PresenceService implements Owner {
+  readonly tasks: readonly Task[];
+  readonly #deps: PresenceDeps;
+  /** Who was present after an event: read once for all streams of this process. */
+  readonly #lists = new WeakMap<StreamEvent, Promise<PresentUser[]>>();
+  /** A list as those see it who may not read all of it, by what they may. */
+  readonly #reduced = new WeakMap<PresentUser[], Map<string, PresentUser[]>>();
+
+  constructor(deps: PresenceDeps) {
+    this.#deps = deps;
+    this.tasks = [leavingTask(deps.changes)];
+  }
+
+  /** Who is present, in the order of arrival; at most 1,000. What they look at is shown to those who may read it. */
+  async list(actor: Actor, place: PresentPlace): Promise<PresentUser[]> {
+    return this.#shownTo(actor, place, await this.#read(place));
+  }
+
+  /** Who is present, now and after each of these events. A stream without end until they end, or it is closed. */
+  follow(
+    actor: Actor,
+    place: PresentPlace,
+    events: AsyncIterableIterator<StreamEvent>,
+  ): StateStream<StreamEvent, PresentUser[]> {
+    return new StateStream(
+      events,
+      ({ resourceType }) => resourceType === 'presence',
+      (event) => (event ? this.#listAfter(actor, place, event) : this.list(actor, place)),
+    );
+  }
+
+  async #listAfter(actor: Actor, place: PresentPlace, event: StreamEvent): Promise<PresentUser[]> {
+    const known = this.#lists.get(event) ?? this.#read(place);
+    this.#lists.set(event, known);
+    return this.#shownTo(actor, place, await known);
+  }
+
+  #read({ orgId, workspaceId }: PresentPlace): Promise<PresentUser[]> {
+    return this.#deps.sql.read<PresentUser>(PRESENT, [orgId, workspaceId]);
+  }
+
+  /** The same list for all who may read the same of it. */
+  async #shownTo(actor: Actor, { workspaceId }: PresentPlace, present: PresentUser[]): Promise<PresentUser[]> {
+    const { access } = this.#deps;
+    const isShown = await Promise.all(
+      present.map(
+        async ({ viewing }) => !viewing || access.maySee(actor, viewing.resourceType, { ...viewing, workspaceId }),
+      ),
+    );
+    if (!isShown.includes(false)) return present;
+    const lists = this.#reduced.get(present) ?? new Map<string, PresentUser[]>();
+    this.#reduced.set(present, lists);
+    const key = isShown.map(Number).join('');
+    const list = lists.get(key) ?? present.map((user, at) => (isShown[at] ? user : { ...user, viewing: null }));
+    lists.set(key, list);
+    return list;
+  }
+
+  /** Announces the caller, for a minute. Silent for a user who is present already. */
+  async join(actor: Actor, place: Checked<WorkspacePlace>): Promise<Announced> {
+    await this.#deps.changes.run(actor, async (tx) => {
+      await this.#enter(tx, actor, place, credentialOf(actor), null);
+      auditOf(tx, 'join', actor, place);
+    });
+    return this.#announced(actor, place, 'joined');
+  }
+
+  /** Announces what the caller looks at, and the caller, if necessary. */
+  async view(actor: Actor, place: Checked<WorkspacePlace>, viewed: Viewed): Promise<Announced> {
+    await this.#deps.changes.run(actor, async (tx) => {
+      await this.#enter(tx, actor, place, credentialOf(actor), viewed);
+      auditOf(tx, 'view', actor, place, { viewed_type: viewed.resourceType, viewed_id: viewed.resourceId });
+    });
+    return this.#announced(actor, place, 'viewing');
+  }
+
+  /** Ends the connections of the caller's session or token, ten seconds from now. */
+  async leave(actor: Actor, place: Checked<WorkspacePlace>): Promise<Announced> {
+    const { userId } = actor.principal;
+    await this.#deps.changes.run(actor, async (tx) => {
+      await tx.query(lockOf(place, userId));
+      tx.write(statement`update presences set ends_as = 'left',
+          expires_at = least(expires_at, now() + ${GRACE_SECONDS} * interval '1 second')
+        where workspace_id = ${place.workspaceId} and user_id = ${userId} and credential_id = ${credentialOf(actor)}`);
+      auditOf(tx, 'leave', actor, place);
+    });
+    return this.#announced(actor, place, 'left');
+  }
+
+  /** Adds or renews the connection of a stream, which has a record of its own. */
+  async enter(actor: Actor, place: PresentPlace, connectionId: string, ttlSeconds: number): Promise<void> {
+    await this.#deps.changes.run(actor, async (tx) => {
+      await this.#enter(tx, actor, place, connectionId, null, ttlSeconds);
+    });
+  }
+
+  async #enter(
+    tx: Tx,
+    actor: Actor,
+    { orgId, workspaceId }: PresentPlace,
+    connectionId: string,
+    viewed: Viewed | null,
+    ttlSeconds: number = TTL_SECONDS,
+  ): Promise<void> {
+    const { userId, username } = actor.principal;
+    await tx.query(lockOf({ workspaceId }, userId));
+    const known = await tx.query<Known>({ text: KNOWN, values: [workspaceId, userId] });
+    const viewing = viewed && JSON.stringify(viewed);
+    tx.write(statement`insert into presences as p (org_id, workspace_id, user_id, connection_id, credential_id,
+        expires_at, viewing, viewed_at)
+      values (${orgId}, ${workspaceId}, ${userId}, ${connectionId}, ${credentialOf(actor)},
+        now() + ${ttlSeconds} * interval '1 second', ${viewing}::jsonb, ${viewed && new Date()})
+      on conflict (workspace_id, user_id, connection_id) do update set expires_at = excluded.expires_at,
+        ends_as = 'timeout', viewing = coalesce(excluded.viewing, p.viewing),
+        viewed_at = coalesce(excluded.viewed_at, p.viewed_at)`);
+    const user = { id: userId, orgId, workspaceId };
+    if (known.length === 0) emitChange(tx, 'joined', 'presence', user, { user_id: userId, username });
+    if (!viewed) return;
+    const before = known.find((connection) => connection.connectionId === connectionId)?.viewing ?? null;
+    if (before?.resourceType === viewed.resourceType && before.resourceId === viewed.resourceId) return;
+    emitChange(
+      tx,
+      'viewing',
+      'presence',
+      { ...user, ...partOf(viewed) },
+      {
+        user_id: userId,
+        username,
+        resource_type: viewed.resourceType,
+        resource_id: viewed.resourceId,
+        // who may receive the event follows from the place of what is viewed now
+        previous: before && isBeside(before, viewed) ? namesOf(before) : null,
+      },
+    );
+  }
+
+  async #announced(actor: Actor, place: PresentPlace, status: Announced['status']): Promise<Announced> {
+    const { userId } = actor.principal;
+    return { orgId: place.orgId, status, userId, presence: await this.list(actor, place), ttlSeconds: TTL_SECONDS };
+  }
+}
+
+/** Names a caller's sign-in or token, which has one connection without a stream. */
+export const credentialOf = ({ principal }: Actor): string =>
+  principal.token ? principalId(principal) : principal.sessionId;
+
+const partOf = ({ namespaceId, environmentId, appId }: Place): Place => ({ namespaceId, environmentId, appId });
+
+const isBeside = (one: Place, other: Place): boolean =>
+  (['namespaceId', 'environmentId', 'appId'] as const).every((kind) => (one[kind] ?? null) === (other[kind] ?? null));
+
+const namesOf = ({ resourceType, resourceId }: Viewed) => ({ resource_type: resourceType, resource_id: resourceId });
+
+function auditOf(
+  tx: Tx,
+  action: 'join' | 'leave' | 'view',
+  { principal: { userId } }: Actor,
+  { orgId, workspaceId }: PresentPlace,
+  metadata: Record<string, unknown> = {},
+): void {
+  tx.audit({ action, resourceType: 'presence', resourceId: userId, orgId, workspaceId, metadata });
+}

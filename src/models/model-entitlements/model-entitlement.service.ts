@@ -1,0 +1,135 @@
+import type { Actor } from '../../access/caller.ts';
+import type { Checked, WorkspacePlace } from '../../access/checked-place.ts';
+import type { Tx } from '../../data/changes.ts';
+import { findRow } from '../../data/find-row.ts';
+import type { Given } from '../../data/given.ts';
+import type { PageArgs } from '../../data/page.ts';
+import { columnsOf, words } from '../../data/pages.ts';
+import { Reads } from '../../data/reads.ts';
+import { recordChange } from '../../data/record-change.ts';
+import { unkept } from '../../data/request-cache.ts';
+import type { ServiceDeps } from '../../data/service-deps.ts';
+import type { ModelEntitlement as EntitlementRow, Prisma } from '../../generated/prisma/client.ts';
+import { alreadyExists, notFound } from '../../kernel/errors.ts';
+import { newId } from '../../kernel/ids.ts';
+import { storedLimits, type WorkspaceLimits, type WorkspaceLimitsInput } from './workspace-limits.ts';
+
+const plain = columnsOf(
+  words(
+    'id orgId workspaceId logicalModelId workspaceLimits allowedStepTypes allowedEndpoints allowedPurposes enabled',
+    'lastUsedAt grantedBy createdAt updatedAt resourceVersion',
+  ),
+);
+
+/** An entitlement as callers see it. */
+export interface ModelEntitlement extends Omit<Pick<EntitlementRow, keyof typeof plain>, 'workspaceLimits'> {
+  workspaceLimits: WorkspaceLimits;
+  requestCount: number;
+  totalTokens: number;
+}
+
+/** An empty list allows everything. */
+type Lists = 'allowedStepTypes' | 'allowedEndpoints' | 'allowedPurposes';
+
+interface UpdateModelEntitlement extends Given<EntitlementRow, Lists | 'enabled'> {
+  /** Replaces all limits. `null` removes them. */
+  workspaceLimits?: WorkspaceLimitsInput | null;
+}
+
+type CreateModelEntitlement = UpdateModelEntitlement & Pick<EntitlementRow, 'logicalModelId'>;
+
+type EntitlementArgs = PageArgs & { enabledOnly?: boolean | null };
+
+const limitsJson = ({ workspaceLimits }: UpdateModelEntitlement) =>
+  ({ ...storedLimits(workspaceLimits) }) as Prisma.InputJsonObject;
+
+/**
+ * Which workspaces may use which models, and how much. An entitlement is identified by its model within the workspace.
+ */
+export class ModelEntitlementService {
+  readonly reads: Reads<ModelEntitlement, WorkspacePlace, EntitlementArgs>;
+  readonly #deps: ServiceDeps;
+
+  constructor(deps: ServiceDeps) {
+    this.#deps = deps;
+    this.reads = new Reads(deps, {
+      kind: 'model_entitlement',
+      from: 'model_entitlements',
+      below: ['orgId', 'workspaceId'],
+      knownBy: 'logicalModelId',
+      columns: { ...plain, requestCount: 't.request_count::float8', totalTokens: 't.total_tokens::float8' },
+      filters: ({ enabledOnly }) => ({ 't.enabled = ?': enabledOnly || undefined }),
+    });
+  }
+
+  /** @throws RESOURCE_NOT_FOUND `model`, RESOURCE_ALREADY_EXISTS if the workspace already has the model */
+  async create(actor: Actor, place: Checked<WorkspacePlace>, input: CreateModelEntitlement): Promise<ModelEntitlement> {
+    const { orgId, workspaceId } = place;
+    const { logicalModelId } = input;
+    await this.#deps.changes.run(actor, async (tx) => {
+      // The lock makes the second of two concurrent grants find the first, and keeps the model from being deleted
+      // meanwhile.
+      const model = await tx.lock('logical_models', { orgId, logicalModelId }, 'no key update', () =>
+        notFound('model', logicalModelId),
+      );
+      const same = await findRow(tx, 'model_entitlements', { workspaceId, logicalModelId });
+      if (same) throw alreadyExists('model_entitlement', 'logical_model_id', logicalModelId, same.id);
+      const id = newId('model_entitlement');
+      tx.insert('model_entitlements', {
+        id,
+        orgId,
+        workspaceId,
+        modelId: model.id,
+        logicalModelId,
+        workspaceLimits: limitsJson(input),
+        allowedStepTypes: input.allowedStepTypes ?? [],
+        allowedEndpoints: input.allowedEndpoints ?? [],
+        allowedPurposes: input.allowedPurposes ?? [],
+        enabled: input.enabled ?? true,
+        grantedBy: actor.principal.userId,
+      });
+      recordChange(tx, 'create', 'model_entitlement', { id, ...place }, { logical_model_id: logicalModelId });
+    });
+    return this.reads.get(unkept, place, logicalModelId);
+  }
+
+  /** Changes the given fields. @throws RESOURCE_NOT_FOUND */
+  async update(
+    actor: Actor,
+    place: Checked<WorkspacePlace>,
+    logicalModelId: string,
+    input: UpdateModelEntitlement,
+  ): Promise<ModelEntitlement> {
+    await this.#deps.changes.run(actor, async (tx) => {
+      const { id } = await lockEntitlement(tx, place, logicalModelId);
+      const set = {
+        workspaceLimits: input.workspaceLimits === undefined ? undefined : limitsJson(input),
+        allowedStepTypes: input.allowedStepTypes ?? undefined,
+        allowedEndpoints: input.allowedEndpoints ?? undefined,
+        allowedPurposes: input.allowedPurposes ?? undefined,
+        enabled: input.enabled ?? undefined,
+      };
+      tx.update('model_entitlements', { id }, set);
+      const metadata = { logical_model_id: logicalModelId, fields: Object.keys(input) };
+      recordChange(tx, 'update', 'model_entitlement', { id, ...place }, metadata);
+    });
+    return this.reads.get(unkept, place, logicalModelId);
+  }
+
+  /** Removes the model from the workspace, with its usage counts. @throws RESOURCE_NOT_FOUND */
+  async delete(actor: Actor, place: Checked<WorkspacePlace>, logicalModelId: string): Promise<boolean> {
+    return this.#deps.changes.run(actor, async (tx) => {
+      const { id } = await lockEntitlement(tx, place, logicalModelId);
+      tx.remove('model_entitlements', { id });
+      recordChange(tx, 'delete', 'model_entitlement', { id, ...place }, { logical_model_id: logicalModelId });
+      return true;
+    });
+  }
+}
+
+/** Locks an entitlement for a change, at the expected version. @throws RESOURCE_NOT_FOUND */
+async function lockEntitlement(tx: Tx, place: WorkspacePlace, logicalModelId: string): Promise<EntitlementRow> {
+  const key = { orgId: place.orgId, workspaceId: place.workspaceId, logicalModelId };
+  await tx.expectVersion({ table: 'model_entitlements', key });
+  return tx.lock('model_entitlements', key, 'no key update', () => notFound('model_entitlement', logicalModelId));
+}

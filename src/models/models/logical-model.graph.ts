@@ -1,0 +1,165 @@
+import { builder } from '../../graphql/builder.ts';
+import { inOrganization, optionalTime, tracked } from '../../graphql/common-fields.ts';
+import { bounds, inputArg } from '../../graphql/inputs.ts';
+import { Node } from '../../graphql/node.ts';
+import { pageArgs } from '../../graphql/page-type.ts';
+import { organizationArgs } from '../../graphql/place-args.ts';
+import { refersTo } from '../../graphql/references.ts';
+import { readable } from '../../graphql/resource.ts';
+import { Versioned, versionArg } from '../../graphql/versions.ts';
+import { Organization } from '../../tenancy/organizations/organization.graph.ts';
+import { CreateLogicalModelInput, MAX_FALLBACKS, modelArg, UpdateLogicalModelInput } from './logical-model.inputs.ts';
+import type {
+  LogicalModel as LogicalModelRow,
+  ModelConstraints as ModelConstraintsRow,
+  ModelTarget as ModelTargetRow,
+} from './logical-model.source.ts';
+
+const ModelTarget = builder.objectRef<ModelTargetRow>('ModelTarget').implement({
+  description: 'A destination for requests to a model, and its health.',
+  fields: (t) => ({
+    providerAccountId: t.exposeID('providerAccountId', { description: 'The provider account.' }),
+    modelName: t.exposeString('modelName', { description: "The model's name at the provider." }),
+    weight: t.exposeInt('weight', { description: 'Share of the requests among targets of the same priority.' }),
+    priority: t.exposeInt('priority', { description: 'The lowest number is tried first.' }),
+    enabled: t.exposeBoolean('enabled', { description: 'Whether the target is in use.' }),
+    consecutiveFailures: t.exposeInt('consecutiveFailures', {
+      description: 'Failed requests in a row. Three make the target unhealthy.',
+    }),
+    lastFailure: t.expose('lastFailure', optionalTime('When a request last failed.')),
+    lastSuccess: t.expose('lastSuccess', optionalTime('When a request last succeeded.')),
+    temperatureOverride: t.exposeFloat('temperatureOverride', {
+      nullable: true,
+      description: "Replaces the model's default temperature.",
+    }),
+    maxTokensOverride: t.exposeInt('maxTokensOverride', {
+      nullable: true,
+      description: "Replaces the model's default maximum number of tokens.",
+    }),
+  }),
+});
+
+refersTo(ModelTarget, { providerAccountId: { kind: 'provider_account', name: 'account' } });
+
+const ModelConstraints = builder.objectRef<ModelConstraintsRow>('ModelConstraints').implement({
+  description: 'What a model requires of the accounts that serve it.',
+  fields: (t) => ({
+    dataResidency: t.exposeStringList('dataResidency', { description: 'Where data may be kept. Empty: anywhere.' }),
+    requireAuditLog: t.exposeBoolean('requireAuditLog', { description: 'Whether every use must be recorded.' }),
+    maxCostPer1kTokens: t.exposeString('maxCostPer1kTokens', {
+      nullable: true,
+      description: 'Highest cost per 1,000 tokens, a decimal number.',
+    }),
+    maxLatencyMs: t.exposeInt('maxLatencyMs', { nullable: true, description: 'Highest latency in milliseconds.' }),
+    allowCaching: t.exposeBoolean('allowCaching', { nullable: true, description: 'Whether answers may be cached.' }),
+    cacheTtlSeconds: t.exposeInt('cacheTtlSeconds', {
+      nullable: true,
+      description: 'How long answers may be cached, in seconds.',
+    }),
+  }),
+});
+
+export const LogicalModel = builder.objectRef<LogicalModelRow>('LogicalModel').implement({
+  description: 'A model that workspaces use. Requests to it are routed to targets at provider accounts.',
+  interfaces: [Node, Versioned],
+  fields: (t) => ({
+    logicalModelId: t.exposeID('logicalModelId', {
+      description: 'The identifier that the organization gave the model. Unique in the organization.',
+    }),
+    name: t.exposeString('name', { description: 'A label; names may repeat.' }),
+    description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
+    modelType: t.exposeString('modelType', { description: '`chat`, `embedding`, … or another word.' }),
+    status: t.exposeString('status', {
+      description:
+        'Derived from the targets: `active` (all are healthy, or there are none), `degraded` (some are healthy) ' +
+        'or `unavailable` (none is healthy). `deprecated` or `disabled` if set by hand.',
+    }),
+    statusReason: t.exposeString('statusReason', { nullable: true, description: 'Why the model is not active.' }),
+    capabilities: t.expose('capabilities', { type: 'BooleanMap', description: 'What the model can do, by name.' }),
+    defaultTemperature: t.exposeFloat('defaultTemperature', { nullable: true, description: 'From 0 to 2.' }),
+    defaultTopP: t.exposeFloat('defaultTopP', { nullable: true, description: 'From 0 to 1.' }),
+    defaultMaxTokens: t.exposeInt('defaultMaxTokens', {
+      nullable: true,
+      description: 'Maximum number of tokens in an answer.',
+    }),
+    fallbackChain: t.exposeStringList('fallbackChain', {
+      description: 'Identifiers of models to try after this one, in order.',
+    }),
+    constraints: t.expose('constraints', {
+      type: ModelConstraints,
+      authorize: 'inherited',
+      description: 'What the model requires of the accounts that serve it.',
+    }),
+    enabled: t.exposeBoolean('enabled', { description: 'Whether the model is in use.' }),
+    tags: t.expose('tags', { type: 'StringMap', description: 'Labels by key.' }),
+    targets: t.expose('targets', {
+      type: [ModelTarget],
+      authorize: 'inherited',
+      description: 'Where requests to the model may go, in the order in which they were given.',
+    }),
+    healthyTargetsCount: t.exposeInt('healthyTargetsCount', {
+      description:
+        'Number of targets that are enabled, at an enabled and active account, and failed fewer than three times ' +
+        'in a row.',
+    }),
+    totalTargetsCount: t.exposeInt('totalTargetsCount', { description: 'Number of all targets.' }),
+  }),
+});
+
+inOrganization(LogicalModel, 'model');
+tracked(LogicalModel);
+refersTo(LogicalModel, { fallbackChain: { kind: 'model', name: 'fallbackModels', atMost: MAX_FALLBACKS } });
+readable(LogicalModel, {
+  kind: 'model',
+  below: Organization,
+  reads: ({ models }) => models.reads,
+  filters: () =>
+    builder.args((t) => ({
+      modelType: t.string({ constraints: bounds.open, description: 'Only models of this type.' }),
+      status: t.string({ constraints: bounds.open, description: 'Only models with this status, as shown.' }),
+      enabledOnly: t.boolean({
+        required: true,
+        defaultValue: false,
+        description: 'Only enabled models, healthy or not.',
+      }),
+    })),
+  page: () => pageArgs({ min: 1, max: 100 }),
+  one: {
+    description: 'A model by the identifier that its organization gave it.',
+    arg: 'logicalModelId',
+    argDescription: 'The model.',
+  },
+  list: { description: 'The models of an organization, newest first.' },
+  nested: { name: 'models', description: 'The models of the organization, newest first.' },
+});
+
+const target = () => ({ ...organizationArgs(), ...modelArg() });
+
+builder.mutationFields((t) => ({
+  createLogicalModel: t.field({
+    type: LogicalModel,
+    description: 'Adds a model to the catalogue of an organization.',
+    authorize: { organization: 'model:create' },
+    emits: ['model.created'],
+    args: { ...organizationArgs(), ...inputArg(CreateLogicalModelInput, 'The model.') },
+    resolve: ({ organization }, { input }, { actor, services }) => services.models.create(actor, organization, input),
+  }),
+  updateLogicalModel: t.field({
+    type: LogicalModel,
+    description: 'Changes a model. Given targets or constraints replace all previous ones.',
+    authorize: { organization: 'model:update' },
+    emits: ['model.updated'],
+    args: { ...target(), ...inputArg(UpdateLogicalModelInput), ...versionArg() },
+    resolve: ({ organization }, { logicalModelId, input }, { actor, services }) =>
+      services.models.update(actor, organization, logicalModelId, input),
+  }),
+  deleteLogicalModel: t.boolean({
+    description: 'Deletes a model and its entitlements, and removes it from fallback chains.',
+    authorize: { organization: 'model:delete' },
+    emits: ['model.deleted'],
+    mayEmit: ['model_entitlement.deleted', 'model.updated'],
+    args: { ...target(), ...versionArg() },
+    resolve: ({ organization }, { logicalModelId }, { actor, services }) =>
+      services.models.delete(actor, organization, logicalModelId),
+  }),
+}));

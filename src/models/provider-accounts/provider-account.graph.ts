@@ -1,0 +1,155 @@
+import { builder } from '../../graphql/builder.ts';
+import { inOrganization, optionalTime, tracked } from '../../graphql/common-fields.ts';
+import { bounds, inputArg } from '../../graphql/inputs.ts';
+import { Node } from '../../graphql/node.ts';
+import { pageArgs } from '../../graphql/page-type.ts';
+import { idArg, organizationArgs } from '../../graphql/place-args.ts';
+import { readable } from '../../graphql/resource.ts';
+import { Versioned, versionArg } from '../../graphql/versions.ts';
+import { Organization } from '../../tenancy/organizations/organization.graph.ts';
+import { CreateProviderAccountInput, UpdateProviderAccountInput } from './provider-account.inputs.ts';
+import type {
+  ProviderAccount as ProviderAccountRow,
+  QuotaPolicy as QuotaPolicyRow,
+  RateLimitPolicy as RateLimitPolicyRow,
+} from './provider-account.source.ts';
+
+const QuotaPolicy = builder.objectRef<QuotaPolicyRow>('QuotaPolicy').implement({
+  description: 'Monthly limits of an account (UTC), and its usage in the current month.',
+  fields: (t) => ({
+    maxTokensPerMonth: t.expose('maxTokensPerMonth', {
+      type: 'Int53',
+      nullable: true,
+      description: 'Input and output tokens. `null` is no limit.',
+    }),
+    maxRequestsPerMonth: t.expose('maxRequestsPerMonth', {
+      type: 'Int53',
+      nullable: true,
+      description: 'Requests. `null` is no limit.',
+    }),
+    currentMonthTokens: t.expose('currentMonthTokens', { type: 'Int53', description: 'Tokens in the current month.' }),
+    currentMonthRequests: t.expose('currentMonthRequests', {
+      type: 'Int53',
+      description: 'Requests in the current month.',
+    }),
+    usagePeriod: t.exposeString('usagePeriod', { description: 'The current month, for example `2026-11`.' }),
+  }),
+});
+
+const RateLimitPolicy = builder.objectRef<RateLimitPolicyRow>('RateLimitPolicy').implement({
+  description:
+    'How clients should pace requests to an account. The service passes these limits to the clients; it ' +
+    'sends no requests itself.',
+  fields: (t) => ({
+    requestsPerSecond: t.exposeInt('requestsPerSecond', { description: 'Requests per second.' }),
+    requestsPerMinute: t.exposeInt('requestsPerMinute', { description: 'Requests per minute.' }),
+    inputTokensPerMinute: t.exposeInt('inputTokensPerMinute', { description: 'Input tokens per minute.' }),
+    outputTokensPerMinute: t.exposeInt('outputTokensPerMinute', { description: 'Output tokens per minute.' }),
+    maxConcurrency: t.exposeInt('maxConcurrency', { description: 'Requests at the same time.' }),
+    burstSize: t.exposeInt('burstSize', { description: 'Requests allowed at once after a pause.' }),
+    queuePolicy: t.exposeString('queuePolicy', {
+      description: 'What happens to a request above the limits: `wait` or `reject`.',
+    }),
+    queueTimeoutSeconds: t.exposeInt('queueTimeoutSeconds', { description: 'How long a request waits, in seconds.' }),
+  }),
+});
+
+export const ProviderAccount = builder.objectRef<ProviderAccountRow>('ProviderAccount').implement({
+  description: 'An account at a model provider. It stores a reference to the credentials, never the credentials.',
+  interfaces: [Node, Versioned],
+  fields: (t) => ({
+    name: t.exposeString('name', { description: 'A label; names may repeat.' }),
+    description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
+    providerType: t.exposeString('providerType', { description: '`openai`, `anthropic`, … or another word.' }),
+    region: t.exposeString('region', { nullable: true, description: 'Where the account is served.' }),
+    dataResidency: t.exposeString('dataResidency', { nullable: true, description: 'Where the account keeps data.' }),
+    credentialsRef: t.exposeString('credentialsRef', { description: 'A reference to the credentials.' }),
+    status: t.exposeString('status', {
+      description:
+        '`pending` until the first request succeeds, then `active`. `degraded` after failures, `error` after ' +
+        'three refused credentials. `disabled` while the account is not enabled.',
+    }),
+    statusReason: t.exposeString('statusReason', { nullable: true, description: 'Why the account is not active.' }),
+    routingMode: t.exposeString('routingMode', { description: '`direct` or `bridge`.' }),
+    bridgeId: t.exposeString('bridgeId', { nullable: true, description: 'The bridge, if one is used.' }),
+    bridgeEndpointName: t.exposeString('bridgeEndpointName', {
+      nullable: true,
+      description: 'The endpoint of the bridge.',
+    }),
+    quotaPolicy: t.field({
+      type: QuotaPolicy,
+      authorize: 'inherited',
+      description: 'Monthly limits and usage.',
+      resolve: (account) => account,
+    }),
+    rateLimitPolicy: t.expose('rateLimitPolicy', {
+      type: RateLimitPolicy,
+      authorize: 'inherited',
+      description: 'How clients should pace requests to the account.',
+    }),
+    enabled: t.exposeBoolean('enabled', { description: 'Whether the account is in use.' }),
+    tags: t.expose('tags', { type: 'StringMap', description: 'Labels by key.' }),
+    lastHealthCheck: t.expose(
+      'lastHealthCheck',
+      optionalTime('When a request last showed whether the account is healthy.'),
+    ),
+  }),
+});
+
+inOrganization(ProviderAccount, 'provider_account');
+tracked(ProviderAccount);
+readable(ProviderAccount, {
+  kind: 'provider_account',
+  below: Organization,
+  reads: ({ providerAccounts }) => providerAccounts.reads,
+  filters: () =>
+    builder.args((t) => ({
+      providerType: t.string({ constraints: bounds.open, description: 'Only accounts at this provider.' }),
+      status: t.string({ constraints: bounds.open, description: 'Only accounts with this status, as shown.' }),
+      enabledOnly: t.boolean({
+        required: true,
+        defaultValue: false,
+        description: 'Only enabled accounts, whatever their health.',
+      }),
+    })),
+  page: () => pageArgs({ min: 1, max: 100 }),
+  one: { organization: 'The organization of the account.', argDescription: 'The account.' },
+  nested: {
+    nullable: true,
+    description:
+      'The provider accounts of the organization, newest first. `null` with an error if the caller may not ' +
+      'read them.',
+  },
+});
+
+const target = () => ({ ...organizationArgs(), ...idArg('The account.') });
+
+builder.mutationFields((t) => ({
+  createProviderAccount: t.field({
+    type: ProviderAccount,
+    description: 'Adds an account at a provider. It is `pending` until the first request through it succeeds.',
+    authorize: { organization: 'provider_account:create' },
+    emits: ['provider_account.created'],
+    args: { ...organizationArgs(), ...inputArg(CreateProviderAccountInput, 'The account.') },
+    resolve: ({ organization }, { input }, { actor, services }) =>
+      services.providerAccounts.create(actor, organization, input),
+  }),
+  updateProviderAccount: t.field({
+    type: ProviderAccount,
+    description: 'Changes an account. A given policy replaces the whole previous one.',
+    authorize: { organization: 'provider_account:update' },
+    emits: ['provider_account.updated'],
+    mayEmit: ['model.updated'],
+    args: { ...target(), ...inputArg(UpdateProviderAccountInput), ...versionArg() },
+    resolve: ({ organization }, { id, input }, { actor, services }) =>
+      services.providerAccounts.update(actor, organization, id, input),
+  }),
+  deleteProviderAccount: t.boolean({
+    description: 'Deletes an account. Fails while a target of a model uses it.',
+    authorize: { organization: 'provider_account:delete' },
+    emits: ['provider_account.deleted'],
+    args: { ...target(), ...versionArg() },
+    resolve: ({ organization }, { id }, { actor, services }) =>
+      services.providerAccounts.delete(actor, organization, id),
+  }),
+}));

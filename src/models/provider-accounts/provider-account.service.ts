@@ -1,0 +1,180 @@
+import type { Actor } from '../../access/caller.ts';
+import type { Checked, OrganizationPlace } from '../../access/checked-place.ts';
+import { type Given, withoutNull } from '../../data/given.ts';
+import type { PageArgs } from '../../data/page.ts';
+import type { Words } from '../../data/pages.ts';
+import { Reads } from '../../data/reads.ts';
+import { recordChange } from '../../data/record-change.ts';
+import { unkept } from '../../data/request-cache.ts';
+import type { ServiceDeps } from '../../data/service-deps.ts';
+import type { Columns } from '../../data/tables.ts';
+import { statement } from '../../data/writes.ts';
+import type { ProviderAccount as AccountRow } from '../../generated/prisma/client.ts';
+import { conflict, invalidInput, notFound } from '../../kernel/errors.ts';
+import { newId } from '../../kernel/ids.ts';
+import type { Vault } from '../../vault/secrets/vault.ts';
+import { tellingOfModels } from '../models/logical-model.reads.ts';
+import {
+  type AccountFilters,
+  accounts,
+  defaultRateLimits,
+  type ProviderAccount,
+  type QuotaPolicy,
+  type RateLimitPolicy,
+} from './provider-account.source.ts';
+
+export interface UpdateProviderAccount extends Given<AccountRow, Changeable> {
+  /** Replaces all limits. `null` removes them. */
+  quotaPolicy?: Given<QuotaPolicy, 'maxTokensPerMonth' | 'maxRequestsPerMonth'> | null;
+  /** Replaces the whole policy. `null` and omitted fields restore the defaults. */
+  rateLimitPolicy?: Given<RateLimitPolicy, keyof RateLimitPolicy> | null;
+}
+
+type Changeable =
+  | Words<'name providerType credentialsRef'>
+  | Words<'description region dataResidency routingMode bridgeId bridgeEndpointName enabled tags'>;
+
+type CreateProviderAccount = UpdateProviderAccount & Pick<AccountRow, 'name' | 'providerType' | 'credentialsRef'>;
+
+/** Accounts at model providers. They store references to credentials, never the credentials. */
+export class ProviderAccountService {
+  readonly secretReferences = [
+    { resource: 'provider_account', table: 'provider_accounts', column: 'credentials_ref' },
+  ] as const;
+  readonly reads: Reads<ProviderAccount, OrganizationPlace, PageArgs & AccountFilters>;
+  readonly #deps: ServiceDeps & { vault: Vault };
+
+  constructor(deps: ServiceDeps & { vault: Vault }) {
+    this.#deps = deps;
+    this.reads = new Reads(deps, accounts);
+  }
+
+  /**
+   * Creates an account. It is `pending` until the first request through it succeeds.
+   * @throws InputError if the credentials name a secret that the organization does not have, or if the bridge is
+   * missing
+   */
+  async create(
+    actor: Actor,
+    place: Checked<OrganizationPlace>,
+    input: CreateProviderAccount,
+  ): Promise<ProviderAccount> {
+    const { orgId } = place;
+    const id = newId('provider_account');
+    const routingMode = input.routingMode ?? 'direct';
+    ensureBridge(routingMode, input.bridgeId ?? null);
+    await this.#deps.changes.run(actor, async (tx) => {
+      await this.#deps.vault.ensureReference(tx, orgId, input.credentialsRef, CREDENTIALS);
+      tx.insert('provider_accounts', {
+        id,
+        orgId,
+        name: input.name,
+        description: input.description ?? null,
+        providerType: input.providerType,
+        region: input.region ?? null,
+        dataResidency: input.dataResidency ?? null,
+        credentialsRef: input.credentialsRef,
+        routingMode,
+        bridgeId: input.bridgeId ?? null,
+        bridgeEndpointName: input.bridgeEndpointName ?? null,
+        enabled: input.enabled ?? true,
+        tags: input.tags ?? {},
+        maxTokensPerMonth: quotaOf(input.quotaPolicy?.maxTokensPerMonth),
+        maxRequestsPerMonth: quotaOf(input.quotaPolicy?.maxRequestsPerMonth),
+        rateLimitPolicy: rateLimitsOf(input.rateLimitPolicy),
+        createdBy: actor.principal.userId,
+      });
+      recordChange(tx, 'create', 'provider_account', { id, orgId }, { provider_type: input.providerType });
+    });
+    return this.reads.get(unkept, place, id);
+  }
+
+  /**
+   * Changes the given fields. New credentials set an account in `error` back to `pending`.
+   * @throws RESOURCE_NOT_FOUND, InputError like {@link create}
+   */
+  async update(
+    actor: Actor,
+    place: Checked<OrganizationPlace>,
+    id: string,
+    input: UpdateProviderAccount,
+  ): Promise<ProviderAccount> {
+    await this.#deps.changes.run(actor, async (tx) => {
+      const missing = () => notFound('provider_account', id);
+      // This lock lets others add new targets at the account meanwhile.
+      const account = await tx.lock('provider_accounts', { id, orgId: place.orgId }, 'no key update', missing);
+      await tx.expectVersion({ table: 'provider_accounts', key: { id } });
+      const { routingMode, bridgeId } = { ...account, ...withoutNull({ routingMode: input.routingMode }) };
+      ensureBridge(routingMode, input.bridgeId === undefined ? bridgeId : input.bridgeId);
+      if (input.credentialsRef)
+        await this.#deps.vault.ensureReference(tx, place.orgId, input.credentialsRef, CREDENTIALS);
+      const hasNewCredentials = Boolean(input.credentialsRef) && input.credentialsRef !== account.credentialsRef;
+      const { quotaPolicy, rateLimitPolicy } = input;
+      const set: Columns<'provider_accounts'> = {
+        name: input.name ?? undefined,
+        description: input.description,
+        providerType: input.providerType ?? undefined,
+        region: input.region,
+        dataResidency: input.dataResidency,
+        credentialsRef: input.credentialsRef ?? undefined,
+        routingMode: input.routingMode ?? undefined,
+        bridgeId: input.bridgeId,
+        bridgeEndpointName: input.bridgeEndpointName,
+        enabled: input.enabled ?? undefined,
+        tags: input.tags ?? undefined,
+        ...(quotaPolicy === undefined
+          ? {}
+          : {
+              maxTokensPerMonth: quotaOf(quotaPolicy?.maxTokensPerMonth),
+              maxRequestsPerMonth: quotaOf(quotaPolicy?.maxRequestsPerMonth),
+            }),
+        ...(rateLimitPolicy === undefined ? {} : { rateLimitPolicy: rateLimitsOf(rateLimitPolicy) }),
+        ...(hasNewCredentials ? { authFailures: 0 } : {}),
+        ...(hasNewCredentials && account.status === 'error' ? { status: 'pending', statusReason: null } : {}),
+      };
+      await tellingOfModels(tx, account, async () => tx.update('provider_accounts', { id }, set));
+      recordChange(tx, 'update', 'provider_account', account, { fields: Object.keys(input) });
+    });
+    return this.reads.get(unkept, place, id);
+  }
+
+  /** @throws RESOURCE_NOT_FOUND, RESOURCE_CONFLICT `in_use` with the models that have a target at the account */
+  async delete(actor: Actor, { orgId }: Checked<OrganizationPlace>, id: string): Promise<boolean> {
+    return this.#deps.changes.run(actor, async (tx) => {
+      // Writing a target locks its account, so a new target and a deletion at the same time wait for each other.
+      await tx.lock('provider_accounts', { id, orgId }, 'update', () => notFound('provider_account', id));
+      await tx.expectVersion({ table: 'provider_accounts', key: { id } });
+      const models = await tx.query<{ id: string }>(statement`
+        select distinct m.logical_model_id as id from logical_models m join model_targets t on t.model_id = m.id
+        where t.provider_account_id = ${id} order by 1 limit ${MAX_REFERENCES}`);
+      if (models.length > 0) throw inUse(id, models);
+      tx.remove('provider_accounts', { id });
+      recordChange(tx, 'delete', 'provider_account', { id, orgId });
+      return true;
+    });
+  }
+}
+
+const MAX_REFERENCES = 100;
+const CREDENTIALS = ['input', 'credentialsRef'];
+
+const inUse = (id: string, models: readonly { id: string }[]) =>
+  conflict(
+    'provider_account',
+    id,
+    'in_use',
+    `The provider account '${id}' is used by targets of models. Remove those targets first.`,
+    { references: models.map((model) => ({ resource_type: 'model', resource_id: model.id })) },
+  );
+
+function ensureBridge(routingMode: string, bridgeId: string | null): void {
+  if (routingMode === 'bridge' && !bridgeId)
+    throw invalidInput(['input', 'bridgeId'], "it is required where the routing mode is 'bridge'");
+}
+
+const quotaOf = (limit: number | null | undefined): bigint | null => (typeof limit === 'number' ? BigInt(limit) : null);
+
+const rateLimitsOf = (input: UpdateProviderAccount['rateLimitPolicy']) => ({
+  ...defaultRateLimits,
+  ...withoutNull(input),
+});

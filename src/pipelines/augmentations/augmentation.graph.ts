@@ -1,0 +1,193 @@
+import { builder } from '../../graphql/builder.ts';
+import { inApp, tracked } from '../../graphql/common-fields.ts';
+import { bounds, inputArg } from '../../graphql/inputs.ts';
+import { Node } from '../../graphql/node.ts';
+import { appArgs, idArg } from '../../graphql/place-args.ts';
+import { MASKED, maySeeSecrets } from '../../graphql/plain-secrets.ts';
+import { refersTo } from '../../graphql/references.ts';
+import { readable } from '../../graphql/resource.ts';
+import { Versioned, versionArg } from '../../graphql/versions.ts';
+import { masked } from '../../kernel/plain-secrets.ts';
+import { App } from '../../tenancy/apps/app.graph.ts';
+import type { Augmentation as AugmentationRow, Stage, Step } from './augmentation.source.ts';
+import { executionModes, statuses } from './augmentation.words.ts';
+import { limits } from './augmentation-stages.ts';
+
+const AugmentationStep = builder.objectRef<Step>('AugmentationStep').implement({
+  description: 'A step of a stage.',
+  fields: (t) => ({
+    stepId: t.exposeID('id', { description: 'Identifier, `stp_…`.' }),
+    name: t.exposeString('name', { description: 'A label; names may repeat.' }),
+    position: t.exposeInt('position', { description: 'Place in the stage, from 1.' }),
+    stepType: t.exposeString('stepType', {
+      description: '`llm`, `tool`, `retrieval`, `transform`, `condition`, `output`, or another word.',
+    }),
+    config: t.expose('config', { type: 'JSONObject', description: `Settings of the step, free-form. ${MASKED}` }),
+    logicalModelId: t.exposeID('logicalModelId', {
+      nullable: true,
+      description: 'The model that the step uses. It stays when the model is deleted.',
+    }),
+    toolInstanceId: t.exposeID('toolInstanceId', {
+      nullable: true,
+      description: 'The tool instance that the step uses. It stays when the instance is deleted.',
+    }),
+  }),
+});
+refersTo(AugmentationStep, { logicalModelId: 'model', toolInstanceId: 'tool_instance' });
+
+const maskedStage = (stage: Stage): Stage => ({
+  ...stage,
+  steps: stage.steps.map((step) => ({ ...step, config: masked(step.config) })),
+});
+
+const AugmentationStage = builder.objectRef<Stage>('AugmentationStage').implement({
+  description: 'A stage of an augmentation. Stages run one after the other.',
+  fields: (t) => ({
+    stageId: t.exposeID('id', { description: 'Identifier, `stg_…`.' }),
+    name: t.exposeString('name', { description: 'A label; names may repeat.' }),
+    position: t.exposeInt('position', { description: 'Place in the augmentation, from 1.' }),
+    executionMode: t.exposeString('executionMode', {
+      description: 'How the steps run: `sequential` (one after the other) or `parallel` (at the same time).',
+    }),
+    steps: t.expose('steps', {
+      type: [AugmentationStep],
+      authorize: 'inherited',
+      description: 'The steps, in their order.',
+    }),
+  }),
+});
+
+export const Augmentation = builder.objectRef<AugmentationRow>('Augmentation').implement({
+  description:
+    'What an app does with a request: a pipeline of stages with steps. The service keeps it; what runs it reports ' +
+    'each run.',
+  interfaces: [Node, Versioned],
+  fields: (t) => ({
+    name: t.exposeString('name', { description: 'A label; names may repeat.' }),
+    description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
+    status: t.exposeString('status', { description: '`draft`, `active` or `archived`.' }),
+    metadata: t.expose('metadata', { type: 'JSONObject', description: 'Free-form data.' }),
+    stages: t.field({
+      type: [AugmentationStage],
+      authorize: 'inherited',
+      description: 'The stages, in their order.',
+      resolve: async ({ stages, ...place }, _args, context) =>
+        (await maySeeSecrets(context, place)) ? stages : stages.map(maskedStage),
+    }),
+  }),
+});
+inApp(Augmentation, 'augmentation');
+tracked(Augmentation);
+refersTo(Augmentation, { appId: { kind: 'app', required: true } });
+readable(Augmentation, { kind: 'augmentation', below: App, reads: ({ augmentations }) => augmentations.reads });
+
+const status = { oneOf: statuses };
+
+const StepInput = builder.inputType('AugmentationStepInput', {
+  description: 'A step of a stage.',
+  fields: (t) => ({
+    stepId: t.id({
+      constraints: bounds.id,
+      description: 'Keeps a step of the augmentation. Without it the step is new.',
+    }),
+    name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
+    stepType: t.string({
+      required: true,
+      constraints: bounds.open,
+      description:
+        '`llm`, `tool`, `retrieval`, `transform`, `condition`, `output`, or another word. Model entitlements may ' +
+        'limit it by `allowedStepTypes`.',
+    }),
+    config: t.field({
+      type: 'JSONObject',
+      constraints: { maxBytes: limits.stepConfigBytes },
+      description: 'Settings of the step, free-form. All steps together have at most 256 KiB.',
+    }),
+    logicalModelId: t.id({
+      constraints: bounds.id,
+      description: 'The model that the step uses: one of the organization.',
+    }),
+    toolInstanceId: t.id({
+      constraints: bounds.id,
+      description: 'The tool instance that the step uses: one of the workspace.',
+    }),
+  }),
+});
+
+const StageInput = builder.inputType('AugmentationStageInput', {
+  description: 'A stage of an augmentation. Its position is that in the list.',
+  fields: (t) => ({
+    stageId: t.id({
+      constraints: bounds.id,
+      description: 'Keeps a stage of the augmentation. Without it the stage is new.',
+    }),
+    name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
+    executionMode: t.string({
+      constraints: { oneOf: executionModes },
+      description: 'How the steps run: `sequential` (default) or `parallel`.',
+    }),
+    steps: t.field({
+      type: [StepInput],
+      constraints: { maxItems: limits.stepsOfStage },
+      description: `The steps, in their order. An augmentation has at most ${limits.steps}.`,
+    }),
+  }),
+});
+
+const CreateAugmentationInput = builder.inputType('CreateAugmentationInput', {
+  description: 'A new augmentation.',
+  fields: (t) => ({
+    name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
+    description: t.string({ constraints: bounds.description, description: 'Free text.' }),
+    status: t.string({ constraints: status, description: '`active` (default), `draft` or `archived`.' }),
+    metadata: t.field({ type: 'JSONObject', constraints: bounds.newJson, description: 'Free-form data.' }),
+    stages: t.field({
+      type: [StageInput],
+      constraints: { maxItems: limits.stages },
+      description: 'The stages, in their order. Default: none.',
+    }),
+  }),
+});
+
+const UpdateAugmentationInput = builder.inputType('UpdateAugmentationInput', {
+  description: 'The fields to change. Omitted fields stay as they are; `null` clears a field.',
+  fields: (t) => ({
+    name: t.string({ constraints: bounds.keptName, description: 'A label; names may repeat.' }),
+    description: t.string({ constraints: bounds.description, description: 'Free text.' }),
+    status: t.string({ constraints: { ...status, notNull: true }, description: '`draft`, `active` or `archived`.' }),
+    metadata: t.field({ type: 'JSONObject', constraints: bounds.json, description: 'Replaces the free-form data.' }),
+    stages: t.field({
+      type: [StageInput],
+      constraints: { maxItems: limits.stages, notNull: true },
+      description: 'Replaces the stages. Stages and steps that are given with their `stageId` and `stepId` are kept.',
+    }),
+  }),
+});
+
+const target = () => ({ ...appArgs(), ...idArg('The augmentation.') });
+
+builder.mutationFields((t) => ({
+  createAugmentation: t.field({
+    type: Augmentation,
+    description: 'Creates an augmentation with its stages and steps.',
+    authorize: { workspace: 'augmentation:create', in: 'app' },
+    emits: ['augmentation.created'],
+    args: { ...appArgs(), ...inputArg(CreateAugmentationInput, 'The augmentation.') },
+    resolve: ({ app }, { input }, { actor, services }) => services.augmentations.create(actor, app, input),
+  }),
+  updateAugmentation: t.field({
+    type: Augmentation,
+    description: 'Changes an augmentation. Given stages replace all previous ones.',
+    authorize: { workspace: 'augmentation:update', in: 'app' },
+    emits: ['augmentation.updated'],
+    args: { ...target(), ...inputArg(UpdateAugmentationInput), ...versionArg() },
+    resolve: ({ app }, { id, input }, { actor, services }) => services.augmentations.update(actor, app, id, input),
+  }),
+  deleteAugmentation: t.boolean({
+    description: 'Deletes an augmentation that no endpoint and no action runs, with its stages and steps.',
+    authorize: { workspace: 'augmentation:delete', in: 'app' },
+    emits: ['augmentation.deleted'],
+    args: { ...target(), ...versionArg() },
+    resolve: ({ app }, { id }, { actor, services }) => services.augmentations.delete(actor, app, id),
+  }),
+}));

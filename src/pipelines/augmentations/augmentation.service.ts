@@ -1,0 +1,126 @@
+import type { Actor } from '../../access/caller.ts';
+import type { AppPlace, Checked } from '../../access/checked-place.ts';
+import type { Tx } from '../../data/changes.ts';
+import type { Given } from '../../data/given.ts';
+import { Reads } from '../../data/reads.ts';
+import { recordChange } from '../../data/record-change.ts';
+import { unkept } from '../../data/request-cache.ts';
+import type { ServiceDeps } from '../../data/service-deps.ts';
+import { statement } from '../../data/writes.ts';
+import type { Augmentation as AugmentationRow } from '../../generated/prisma/client.ts';
+import { conflict, notFound } from '../../kernel/errors.ts';
+import { newId } from '../../kernel/ids.ts';
+import { type Augmentation, augmentations } from './augmentation.source.ts';
+import { checkStages, type StageIds, type StageInput, writeStages } from './augmentation-stages.ts';
+
+interface UpdateAugmentation extends Given<AugmentationRow, 'name' | 'description' | 'status' | 'metadata'> {
+  /** Replaces the stages. Those that are given by their id are kept. */
+  stages?: StageInput[] | null;
+}
+
+/** A new augmentation. */
+export type CreateAugmentation = UpdateAugmentation & Pick<AugmentationRow, 'name'>;
+
+/**
+ * Augmentations: what an app does with a request. The stages and steps are a part of it: they are read and changed
+ * together, under its version.
+ */
+export class AugmentationService {
+  readonly reads: Reads<Augmentation, AppPlace>;
+  readonly #deps: ServiceDeps;
+
+  constructor(deps: ServiceDeps) {
+    this.#deps = deps;
+    this.reads = new Reads(deps, augmentations);
+  }
+
+  /** @throws RESOURCE_NOT_FOUND `app`; InputError for stages */
+  async create(actor: Actor, place: Checked<AppPlace>, input: CreateAugmentation): Promise<Augmentation> {
+    const id = newId('augmentation');
+    await this.#deps.changes.run(actor, async (tx) => {
+      tx.demand('apps', { id: place.appId }, 'key share', () => notFound('app', place.appId));
+      await checkStages(tx, place, input.stages ?? [], null);
+      insertAugmentation(tx, actor, { id, ...place }, input);
+      recordChange(tx, 'create', 'augmentation', { id, ...place });
+    });
+    return this.reads.get(unkept, place, id);
+  }
+
+  /** Changes the given fields; omitted ones stay. @throws RESOURCE_NOT_FOUND; InputError for stages */
+  async update(actor: Actor, place: Checked<AppPlace>, id: string, input: UpdateAugmentation): Promise<Augmentation> {
+    const { orgId, workspaceId, appId } = place;
+    const { stages } = input;
+    await this.#deps.changes.run(actor, async (tx) => {
+      const before = await tx.lock('augmentations', { id, orgId, workspaceId, appId }, 'no key update', missing(id));
+      await tx.expectVersion({ table: 'augmentations', key: { id } });
+      if (stages) {
+        await checkStages(tx, place, stages, id);
+        writeStages(tx, id, stages);
+      }
+      tx.update(
+        'augmentations',
+        { id },
+        {
+          name: input.name ?? undefined,
+          description: input.description,
+          status: input.status ?? undefined,
+          metadata: input.metadata ?? undefined,
+          // its stages are part of it
+          resourceVersion: stages ? before.resourceVersion + 1 : undefined,
+        },
+      );
+      recordChange(tx, 'update', 'augmentation', before, { fields: Object.keys(input) });
+    });
+    return this.reads.get(unkept, place, id);
+  }
+
+  /** @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `in_use` while endpoints or actions run it */
+  async delete(actor: Actor, place: Checked<AppPlace>, id: string): Promise<boolean> {
+    const { orgId, workspaceId, appId } = place;
+    return this.#deps.changes.run(actor, async (tx) => {
+      // no endpoint and no action can begin to run it
+      await tx.lock('augmentations', { id, orgId, workspaceId, appId }, 'update', missing(id));
+      await tx.expectVersion({ table: 'augmentations', key: { id } });
+      const references = await tx.query<{ resource_type: string; resource_id: string }>(statement`
+        select 'endpoint' as resource_type, id as resource_id from endpoints where augmentation_id = ${id}
+        union all select 'action', id from actions where augmentation_id = ${id} order by 2 limit ${SHOWN}`);
+      if (references.length > 0)
+        throw conflict(
+          'augmentation',
+          id,
+          'in_use',
+          'Endpoints or actions run the augmentation: delete them, or let them run another one.',
+          { references },
+        );
+      tx.remove('augmentations', { id });
+      recordChange(tx, 'delete', 'augmentation', { id, ...place });
+      return true;
+    });
+  }
+}
+
+/** Most references that a refusal lists. */
+const SHOWN = 50;
+
+const missing = (id: string) => () => notFound('augmentation', id);
+
+/** Writes an augmentation with its stages, which the caller has checked: as a part of a change that is recorded. */
+export function insertAugmentation(
+  tx: Tx,
+  actor: Actor,
+  { id, orgId, workspaceId, appId }: AppPlace & { id: string },
+  input: CreateAugmentation,
+): StageIds {
+  tx.insert('augmentations', {
+    id,
+    orgId,
+    workspaceId,
+    appId,
+    name: input.name,
+    description: input.description ?? null,
+    status: input.status ?? 'active',
+    metadata: input.metadata ?? {},
+    createdBy: actor.principal.userId,
+  });
+  return writeStages(tx, id, input.stages ?? []);
+}

@@ -1,0 +1,122 @@
+import type { Actor } from '../../access/caller.ts';
+import type { AppPlace, Checked } from '../../access/checked-place.ts';
+import type { Tx } from '../../data/changes.ts';
+import { findRow } from '../../data/find-row.ts';
+import type { Given } from '../../data/given.ts';
+import { columnsOf } from '../../data/pages.ts';
+import { Reads } from '../../data/reads.ts';
+import { recordChange } from '../../data/record-change.ts';
+import type { ServiceDeps } from '../../data/service-deps.ts';
+import type { NewRow } from '../../data/tables.ts';
+import { type Endpoint, Prisma } from '../../generated/prisma/client.ts';
+import { alreadyExists, notFound } from '../../kernel/errors.ts';
+import { newId } from '../../kernel/ids.ts';
+
+type UpdateEndpoint = Given<
+  Endpoint,
+  'name' | 'description' | 'path' | 'method' | 'augmentationId' | 'enabled' | 'metadata'
+>;
+
+/** A new endpoint. */
+export type CreateEndpoint = UpdateEndpoint & Pick<Endpoint, 'name' | 'path' | 'augmentationId'>;
+
+/** Endpoints: the addresses of an app, each of which runs an augmentation of the app. */
+export class EndpointService {
+  readonly reads: Reads<Endpoint, AppPlace>;
+  readonly #deps: ServiceDeps;
+
+  constructor(deps: ServiceDeps) {
+    this.#deps = deps;
+    this.reads = new Reads(deps, {
+      kind: 'endpoint',
+      from: 'endpoints',
+      columns: columnsOf(Object.values(Prisma.EndpointScalarFieldEnum)),
+      below: ['orgId', 'workspaceId', 'appId'],
+    });
+  }
+
+  /** @throws RESOURCE_NOT_FOUND `augmentation`; RESOURCE_ALREADY_EXISTS for a path that the app already has */
+  async create(actor: Actor, place: Checked<AppPlace>, input: CreateEndpoint): Promise<Endpoint> {
+    const row = { id: newId('endpoint'), ...place };
+    return this.#deps.changes.run(actor, async (tx) => {
+      await lockPaths(tx, place);
+      demandAugmentation(tx, place, input.augmentationId);
+      await demandFreePath(tx, place, input.path);
+      recordChange(tx, 'create', 'endpoint', row);
+      return tx.create('endpoints', newEndpoint(actor, row, input));
+    });
+  }
+
+  /**
+   * Changes the given fields; omitted ones stay.
+   * @throws RESOURCE_NOT_FOUND `endpoint` or `augmentation`; RESOURCE_ALREADY_EXISTS like {@link create}
+   */
+  async update(actor: Actor, place: Checked<AppPlace>, id: string, input: UpdateEndpoint): Promise<Endpoint> {
+    const { path, augmentationId } = input;
+    return this.#deps.changes.run(actor, async (tx) => {
+      if (path) await lockPaths(tx, place);
+      if (augmentationId) demandAugmentation(tx, place, augmentationId);
+      await tx.expectVersion({ table: 'endpoints', key: { id, ...keyOf(place) } });
+      if (path) await demandFreePath(tx, place, path, id);
+      recordChange(tx, 'update', 'endpoint', { id, ...place }, { fields: Object.keys(input) });
+      const set = {
+        name: input.name ?? undefined,
+        description: input.description,
+        path: path ?? undefined,
+        method: input.method ?? undefined,
+        augmentationId: augmentationId ?? undefined,
+        enabled: input.enabled ?? undefined,
+        metadata: input.metadata ?? undefined,
+      };
+      return tx.change('endpoints', { id, ...keyOf(place) }, set, () => notFound('endpoint', id));
+    });
+  }
+
+  /** @throws RESOURCE_NOT_FOUND */
+  async delete(actor: Actor, place: Checked<AppPlace>, id: string): Promise<boolean> {
+    return this.#deps.changes.run(actor, async (tx) => {
+      await tx.expectVersion({ table: 'endpoints', key: { id, ...keyOf(place) } });
+      tx.remove('endpoints', { id, ...keyOf(place) }, () => notFound('endpoint', id));
+      recordChange(tx, 'delete', 'endpoint', { id, ...place });
+      return true;
+    });
+  }
+}
+
+const keyOf = ({ orgId, workspaceId, appId }: AppPlace) => ({ orgId, workspaceId, appId });
+
+/** Paths of one app change one after the other. @throws RESOURCE_NOT_FOUND `app` */
+async function lockPaths(tx: Tx, { appId }: AppPlace): Promise<void> {
+  await tx.lock('apps', { id: appId }, 'no key update', () => notFound('app', appId));
+}
+
+/** @throws RESOURCE_ALREADY_EXISTS */
+async function demandFreePath(tx: Tx, { appId }: AppPlace, path: string, own?: string): Promise<void> {
+  const same = await findRow(tx, 'endpoints', { appId, path });
+  if (same && same.id !== own) throw alreadyExists('endpoint', 'path', path, same.id);
+}
+
+/** Locks an augmentation of the app against being deleted. @throws RESOURCE_NOT_FOUND `augmentation` */
+export function demandAugmentation(tx: Tx, { appId }: AppPlace, id: string): void {
+  tx.demand('augmentations', { id, appId }, 'key share', () => notFound('augmentation', id));
+}
+
+/** The row of a new endpoint, which the caller has checked: written as a part of a change that is recorded. */
+export const newEndpoint = (
+  actor: Actor,
+  { id, orgId, workspaceId, appId }: AppPlace & { id: string },
+  input: CreateEndpoint,
+): NewRow<'endpoints'> => ({
+  id,
+  orgId,
+  workspaceId,
+  appId,
+  name: input.name,
+  description: input.description ?? null,
+  path: input.path,
+  method: input.method ?? 'POST',
+  augmentationId: input.augmentationId,
+  enabled: input.enabled ?? true,
+  metadata: input.metadata ?? {},
+  createdBy: actor.principal.userId,
+});

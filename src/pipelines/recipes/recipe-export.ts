@@ -1,0 +1,346 @@
+import type { Access } from '../../access/access.ts';
+import type { Actor } from '../../access/caller.ts';
+import type { AppPlace } from '../../access/checked-place.ts';
+import { selectList } from '../../data/pages.ts';
+import type { Reads } from '../../data/sql.ts';
+import { conflict, InputError, notFound } from '../../kernel/errors.ts';
+import { ID_FORM, kindOfId } from '../../kernel/ids.ts';
+import { SECRET_REFERENCE, withoutPlainSecrets } from '../../kernel/plain-secrets.ts';
+import { slugged } from '../../kernel/slug.ts';
+import { type Augmentation, augmentations } from '../augmentations/augmentation.source.ts';
+import { limits } from './recipe.words.ts';
+import type { RecipeDefinition, RecipeDocument, RecipeRequirements } from './recipe-document.ts';
+import { mapTexts } from './recipe-parameters.ts';
+import { planOf } from './recipe-plan.ts';
+import { requirementsOf } from './recipe-requirements.ts';
+import { checkForm } from './recipe-schema.ts';
+import { isAllowed } from './recipe-surroundings.ts';
+
+/** An app as a recipe, and what could not be kept. */
+export interface ExportedRecipe {
+  recipe: RecipeDocument & { requirements: RecipeRequirements };
+  warnings: string[];
+}
+
+type Json = Record<string, unknown>;
+
+interface Part {
+  id: string;
+  name: string;
+  description: string | null;
+}
+
+interface Whole {
+  name: string;
+  description: string | null;
+  metadata: Json;
+  augmentations: Augmentation[];
+  endpoints: (Part & { augmentationId: string; path: string; method: string; enabled: boolean; metadata: Json })[];
+  actions: (Part & {
+    augmentationId: string;
+    kind: string;
+    triggerEvent: string | null;
+    cron: string | null;
+    timezone: string | null;
+    enabled: boolean;
+    input: Json;
+  })[];
+  instances: { id: string; name: string; slug: string }[];
+  needsEmbedding: boolean;
+}
+
+const parts = (what: string, limit: number) =>
+  `(select coalesce(json_agg(x order by x.id), '[]') from (${what} order by t.id limit ${limit + 1}) x)`;
+const OF_APP = 't.org_id = $1 and t.workspace_id = $2 and t.app_id = $3';
+const STEPS = `augmentations t join augmentation_stages g on g.augmentation_id = t.id
+  join augmentation_steps p on p.stage_id = g.id where ${OF_APP}`;
+
+/** The bytes of what is free-form, before any of it is read. */
+const BYTES = `select octet_length(a.metadata::text)
+    + (select coalesce(sum(octet_length(t.metadata::text)), 0) from augmentations t where ${OF_APP})
+    + (select coalesce(sum(octet_length(p.config::text)), 0) from ${STEPS})
+    + (select coalesce(sum(octet_length(t.metadata::text)), 0) from endpoints t where ${OF_APP})
+    + (select coalesce(sum(octet_length(t.input::text)), 0) from actions t where ${OF_APP}) as bytes
+  from apps a where a.org_id = $1 and a.workspace_id = $2 and a.id = $3`;
+
+const PART = 't.id, t.name, t.description, t.augmentation_id as "augmentationId", t.enabled';
+// one statement: all parts are of one moment
+const WHOLE = `select a.name, a.description, a.metadata,
+    ${parts(`select ${selectList(augmentations.columns)} from augmentations t where ${OF_APP}`, limits.augmentations)}
+      as augmentations,
+    ${parts(`select ${PART}, t.path, t.method, t.metadata from endpoints t where ${OF_APP}`, limits.endpoints)}
+      as endpoints,
+    ${parts(
+      `select ${PART}, t.kind, t.trigger_event as "triggerEvent", t.cron, t.timezone, t.input
+        from actions t where ${OF_APP}`,
+      limits.actions,
+    )} as actions,
+    (select coalesce(json_agg(json_build_object('id', i.id, 'name', i.name, 'slug', o.slug)), '[]')
+      from tool_instances i join tools o on o.id = i.tool_id
+      where i.org_id = $1 and i.workspace_id = $2 and i.id in (select p.tool_instance_id from ${STEPS})) as instances,
+    exists (select 1 from logical_models m where m.org_id = $1 and m.model_type = 'embedding'
+      and m.logical_model_id in (select p.logical_model_id from ${STEPS})) as "needsEmbedding"
+  from apps a where a.org_id = $1 and a.workspace_id = $2 and a.id = $3`;
+
+const SECRETS = `select id, name from secrets where org_id = $1 and id = any($3::text[])
+  and (workspace_id is null and $4 or workspace_id = $2 and $5) and namespace_id is null and environment_id is null`;
+
+/**
+ * An app as a recipe: identifiers become local names, secrets `{{secret.NAME}}`. Members, tokens and history are not
+ * part of it.
+ * @throws RESOURCE_NOT_FOUND `app`; RESOURCE_CONFLICT `too_large` for an app with more than a recipe may have
+ */
+export async function exportApp(
+  { reads, access }: { reads: Reads; access: Access },
+  actor: Actor,
+  { orgId, workspaceId, appId }: AppPlace,
+): Promise<ExportedRecipe> {
+  const where = [orgId, workspaceId, appId];
+  const [size] = await reads.read<{ bytes: string }>(BYTES, where);
+  if (!size) throw notFound('app', appId);
+  if (Number(size.bytes) > limits.bytes) throw tooLarge(appId);
+  const [whole] = await reads.read<Whole>(WHOLE, where);
+  if (!whole) throw notFound('app', appId);
+  const stages = whole.augmentations.flatMap((one) => one.stages);
+  const counts = { augmentations: whole.augmentations, endpoints: whole.endpoints, actions: whole.actions, stages };
+  const steps = stages.flatMap((stage) => stage.steps);
+  for (const [name, list] of Object.entries({ ...counts, steps }))
+    if (list.length > limits[name as keyof typeof limits]) throw tooLarge(appId);
+
+  const [sharedSecrets, secrets] = await Promise.all([
+    isAllowed(() => access.requireOrganization(actor, orgId, 'secret:read')),
+    isAllowed(() => access.requireWorkspace(actor, orgId, workspaceId, 'secret:read')),
+  ]);
+  const secretIds = [...new Set([...JSON.stringify(whole).matchAll(ID)].map(([id]) => id))].filter(
+    (id) => kindOfId(id) === 'secret',
+  );
+  const names =
+    secretIds.length === 0
+      ? []
+      : await reads.read<{ id: string; name: string }>(SECRETS, [
+          orgId,
+          workspaceId,
+          secretIds,
+          sharedSecrets,
+          secrets,
+        ]);
+  const recipe = new Export(whole, appId, new Map(names.map(({ id, name }) => [id, name]))).recipe();
+  if (Buffer.byteLength(JSON.stringify(recipe.recipe)) > limits.bytes) throw tooLarge(appId);
+  const grown = grownText(recipe.recipe);
+  if (grown)
+    throw conflict(
+      'app',
+      appId,
+      'too_large',
+      `With names in place of identifiers, ${grown} is longer than it may be in a recipe: shorten it.`,
+    );
+  return recipe;
+}
+
+/** Names in place of identifiers may be longer: the place of what applying the recipe would refuse as too large. */
+function grownText(recipe: RecipeDocument): string | null {
+  const [wrong] = checkForm(recipe);
+  if (wrong) return wrong.path.join('.');
+  try {
+    planOf(recipe, { recipeId: recipe.id }, true);
+    return null;
+  } catch (error) {
+    if (!(error instanceof InputError)) throw error;
+    const tooLong = error.issues.find(({ type, msg }) => type.endsWith('too_long') || msg.includes('it has at most'));
+    // `input`, `recipe`
+    return tooLong ? tooLong.path.slice(2).join('.') : null;
+  }
+}
+
+const tooLarge = (appId: string) =>
+  conflict(
+    'app',
+    appId,
+    'too_large',
+    `A recipe has at most ${limits.bytes} bytes, ${limits.augmentations} augmentations, ${limits.stages} stages, ` +
+      `${limits.steps} steps, ${limits.endpoints} endpoints and ${limits.actions} actions: the app has more.`,
+  );
+
+const ID = new RegExp(`(?<![A-Za-z0-9])${ID_FORM}(?![0-9A-Za-z])`, 'g');
+/** Keys that a placeholder can name. */
+const NAMEABLE = /^[^{}]{1,255}$/;
+
+/** The writing of one recipe. */
+class Export {
+  readonly #whole: Whole;
+  readonly #secrets: ReadonlyMap<string, string>;
+  /** What stands for an identifier in texts. */
+  readonly #placeholders = new Map<string, string>();
+  readonly #counts = new Map<string, number>();
+  readonly #warnings = new Set<string>();
+  readonly #keys: Record<'augmentation' | 'stage' | 'step' | 'endpoint' | 'action', Map<string, string>>;
+
+  constructor(whole: Whole, appId: string, secrets: ReadonlyMap<string, string>) {
+    this.#whole = whole;
+    this.#secrets = secrets;
+    const stages = whole.augmentations.flatMap((one) => one.stages);
+    this.#keys = {
+      augmentation: keysOf(whole.augmentations, 'augmentation'),
+      stage: keysOf(stages, 'stage'),
+      step: keysOf(
+        stages.flatMap((stage) => stage.steps),
+        'step',
+      ),
+      endpoint: keysOf(whole.endpoints, 'endpoint'),
+      action: keysOf(whole.actions, 'action'),
+    };
+    this.#placeholders.set(appId, '{{app}}');
+    for (const [kind, keys] of Object.entries(this.#keys))
+      for (const [id, key] of keys) this.#placeholders.set(id, `{{${kind}.${key}}}`);
+  }
+
+  recipe(): ExportedRecipe {
+    const { name, description, needsEmbedding } = this.#whole;
+    const definition = this.#definition();
+    const recipe = {
+      id: keyOf(name, 'app'),
+      name: definition.app.name,
+      description: description === null ? '' : this.#text(description),
+      category: 'intermediate' as const,
+      icon: 'app',
+      tags: [],
+      needs_embedding: needsEmbedding,
+      version: '1.0.0',
+      requirements: requirementsOf(definition),
+      parameters: [],
+      definition,
+    };
+    return { recipe, warnings: [...this.#warnings] };
+  }
+
+  #definition(): RecipeDefinition {
+    const { name, description, metadata, augmentations: all, endpoints, actions } = this.#whole;
+    const keys = this.#keys;
+    const stages = all.flatMap((augmentation) => augmentation.stages.map((stage) => ({ augmentation, stage })));
+    const [main, ...further] = endpoints.map((endpoint) => ({
+      key: keys.endpoint.get(endpoint.id)!,
+      augmentation: keys.augmentation.get(endpoint.augmentationId)!,
+      ...this.#labels(endpoint),
+      path: endpoint.path,
+      method: endpoint.method,
+      enabled: endpoint.enabled,
+      metadata: this.#json(endpoint.metadata),
+    }));
+    return {
+      app: { ...this.#labels({ name, description }), metadata: this.#json(metadata) },
+      namespace: { name: this.#text(name) },
+      augmentations: all.map((augmentation) => ({
+        key: keys.augmentation.get(augmentation.id)!,
+        ...this.#labels(augmentation),
+        status: augmentation.status,
+        metadata: this.#json(augmentation.metadata as Json),
+      })),
+      stages: stages.map(({ augmentation, stage }) => ({
+        key: keys.stage.get(stage.id)!,
+        augmentation: keys.augmentation.get(augmentation.id)!,
+        name: this.#text(stage.name),
+        execution_mode: stage.executionMode,
+      })),
+      steps: stages.flatMap(({ stage }) =>
+        stage.steps.map((step) => ({
+          key: keys.step.get(step.id)!,
+          stage: keys.stage.get(stage.id)!,
+          name: this.#text(step.name),
+          step_type: step.stepType,
+          config: this.#json(step.config as Json),
+          ...(step.logicalModelId !== null && { model: step.logicalModelId }),
+          ...this.#tool(step.toolInstanceId, step.name),
+        })),
+      ),
+      ...(main && { endpoint: main }),
+      ...(further.length > 0 && { endpoints: further }),
+      ...(actions.length > 0 && {
+        actions: actions.map((action) => ({
+          key: keys.action.get(action.id)!,
+          augmentation: keys.augmentation.get(action.augmentationId)!,
+          ...this.#labels(action),
+          kind: action.kind,
+          ...(action.triggerEvent !== null && { trigger_event: action.triggerEvent }),
+          ...(action.cron !== null && { cron: action.cron }),
+          ...(action.timezone !== null && { timezone: action.timezone }),
+          enabled: action.enabled,
+          input: this.#json(action.input),
+        })),
+      }),
+    };
+  }
+
+  #labels({ name, description }: { name: string; description: string | null }) {
+    return { name: this.#text(name), ...(description !== null && { description: this.#text(description) }) };
+  }
+
+  #tool(id: string | null, step: string): { tool?: string; tool_instance?: string } {
+    if (id === null) return {};
+    const instance = this.#whole.instances.find((one) => one.id === id);
+    if (instance) return { tool: instance.slug, tool_instance: instance.name };
+    this.#warnings.add(`The step '${step}' used a tool instance that is gone: it has none in the recipe.`);
+    return {};
+  }
+
+  #json(value: Json): Json {
+    return mapTexts(
+      withoutPlainSecrets(value, (key, text) => (NAMEABLE.test(key) ? this.#hidden(key) : text)),
+      (text) => this.#text(text),
+      { keys: true },
+    );
+  }
+
+  #hidden(key: string): string {
+    this.#warnings.add(`The text of '${key}' may be a secret: {{secret.${key}}} stands in its place.`);
+    return `{{secret.${key}}}`;
+  }
+
+  #text(text: string): string {
+    const [, secret] = SECRET_REFERENCE.exec(text) ?? [];
+    if (secret !== undefined) return `{{secret.${secret}}}`;
+    return text.replaceAll(ID, (id) => this.#placeholderOf(id));
+  }
+
+  #placeholderOf(id: string): string {
+    const known = this.#placeholders.get(id);
+    if (known !== undefined) return known;
+    const kind = kindOfId(id);
+    if (kind === null) return id;
+    const made = this.#newPlaceholder(kind, id);
+    this.#placeholders.set(id, made);
+    return made;
+  }
+
+  #newPlaceholder(kind: string, id: string): string {
+    if (kind === 'secret' && this.#secrets.has(id)) return `{{secret.${this.#secrets.get(id)}}}`;
+    const count = (this.#counts.get(kind) ?? 0) + 1;
+    this.#counts.set(kind, count);
+    // what the recipe makes is the place of the app's own data
+    if (kind === 'namespace' && count === 1) return '{{namespace}}';
+    const placeholder = `{{${kind}.${count}}}`;
+    const noun = kind.replaceAll('_', ' ');
+    this.#warnings.add(`The recipe does not make the ${noun} that the app names: ${placeholder} stands in its place.`);
+    return placeholder;
+  }
+}
+
+/** Local names of parts, by identifier: made from their names, and unique. */
+function keysOf(all: readonly { id: string; name: string }[], word: string): Map<string, string> {
+  const taken = new Set<string>();
+  const next = new Map<string, number>();
+  return new Map(
+    all.map(({ id, name }) => {
+      const base = keyOf(name, word);
+      let key = base;
+      for (let n = next.get(base) ?? 2; taken.has(key); n++) {
+        key = `${base}-${n}`;
+        next.set(base, n + 1);
+      }
+      taken.add(key);
+      return [id, key];
+    }),
+  );
+}
+
+/** `Find it!` -> `find-it`; the word for a name without Latin letters and digits. */
+const keyOf = (name: string, word: string): string => slugged(name, 40) || word;

@@ -1,0 +1,114 @@
+import type { Authentication } from '../../access/authentication.ts';
+import type { Actor } from '../../access/caller.ts';
+import type { Checked, OrganizationPlace, WorkspacePlace } from '../../access/checked-place.ts';
+import { columnsOf } from '../../data/pages.ts';
+import { Reads } from '../../data/reads.ts';
+import { recordChange } from '../../data/record-change.ts';
+import type { ServiceDeps } from '../../data/service-deps.ts';
+import type { NewRow } from '../../data/tables.ts';
+import { statement } from '../../data/writes.ts';
+import { recordRemovals } from '../../delivery/environments/deployment.records.ts';
+import { lockSlotsOfApp, passesLocks } from '../../delivery/environments/slots.ts';
+import { type App, Prisma } from '../../generated/prisma/client.ts';
+import { notFound } from '../../kernel/errors.ts';
+import { newId } from '../../kernel/ids.ts';
+import type { GraphRemoval } from '../../knowledge/entities/graph-removal.ts';
+
+export interface CreateApp {
+  name: string;
+  description?: string | null;
+  metadata?: Record<string, unknown> | null;
+}
+
+export interface UpdateApp {
+  name?: string | null;
+  description?: string | null;
+  metadata?: Record<string, unknown> | null;
+}
+
+const apps = {
+  kind: 'app',
+  from: 'apps',
+  columns: columnsOf(Object.values(Prisma.AppScalarFieldEnum)),
+} as const;
+
+interface AppDeps extends ServiceDeps {
+  authentication: Authentication;
+  graphs: GraphRemoval;
+}
+
+/** Apps of a workspace. */
+export class AppService {
+  readonly reads: Reads<App, WorkspacePlace>;
+  /** For rows that name an app without its workspace. The caller's access to the workspace must then be checked. */
+  readonly ofOrganization: Reads<App, OrganizationPlace>;
+  readonly #deps: AppDeps;
+
+  constructor(deps: AppDeps) {
+    this.#deps = deps;
+    this.reads = new Reads(deps, { ...apps, below: ['orgId', 'workspaceId'] });
+    this.ofOrganization = new Reads(deps, { ...apps, name: 'apps_of_organization', below: ['orgId'] });
+  }
+
+  async create(actor: Actor, { orgId, workspaceId }: Checked<WorkspacePlace>, input: CreateApp): Promise<App> {
+    const id = newId('app');
+    return this.#deps.changes.run(actor, async (tx) => {
+      recordChange(tx, 'create', 'app', { id, orgId, workspaceId, appId: id });
+      return tx.create('apps', newApp(actor, { id, orgId, workspaceId }, input));
+    });
+  }
+
+  /** Changes the given fields; omitted ones stay. @throws RESOURCE_NOT_FOUND */
+  async update(
+    actor: Actor,
+    { orgId, workspaceId }: Checked<WorkspacePlace>,
+    id: string,
+    input: UpdateApp,
+  ): Promise<App> {
+    return this.#deps.changes.run(actor, async (tx) => {
+      await tx.expectVersion({ table: 'apps', key: { id } });
+      recordChange(tx, 'update', 'app', { id, orgId, workspaceId, appId: id }, { fields: Object.keys(input) });
+      const set = {
+        name: input.name ?? undefined,
+        description: input.description,
+        metadata: (input.metadata ?? undefined) as Prisma.InputJsonObject | undefined,
+      };
+      return tx.change('apps', { id, orgId, workspaceId }, set, () => notFound('app', id));
+    });
+  }
+
+  /**
+   * Undeploys an app everywhere and deletes it with its releases, its tokens and its knowledge graph.
+   * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `environment_locked` for callers who may not undeploy it from a
+   * locked environment
+   */
+  async delete(actor: Actor, place: Checked<WorkspacePlace>, id: string): Promise<void> {
+    const { orgId, workspaceId } = place;
+    const passes = await passesLocks(this.#deps.access, actor, { ...place, appId: id });
+    await this.#deps.changes.run(actor, async (tx) => {
+      await tx.lock('apps', { id, orgId, workspaceId }, 'update', () => notFound('app', id));
+      await tx.expectVersion({ table: 'apps', key: { id } });
+      await this.#deps.graphs.ofApp(tx, id);
+      recordRemovals(tx, actor, place, await lockSlotsOfApp(tx, id, passes));
+      await tx.lockAll('api_tokens', statement`t.app_id = ${id}`, 'update');
+      tx.remove('apps', { id });
+      recordChange(tx, 'delete', 'app', { id, orgId, workspaceId, appId: id });
+      tx.afterCommit(() => this.#deps.authentication.appDeleted());
+    });
+  }
+}
+
+/** The row of a new app: written as a part of a change that is recorded. */
+export const newApp = (
+  actor: Actor,
+  place: WorkspacePlace & { id: string },
+  { name, description, metadata }: CreateApp,
+): NewRow<'apps'> => ({
+  id: place.id,
+  orgId: place.orgId,
+  workspaceId: place.workspaceId,
+  name,
+  description: description ?? null,
+  metadata: (metadata ?? {}) as Prisma.InputJsonObject,
+  createdBy: actor.principal.userId,
+});

@@ -1,0 +1,90 @@
+import { builder } from '../../graphql/builder.ts';
+import { inWorkspace, tracked } from '../../graphql/common-fields.ts';
+import { bounds, inputArg } from '../../graphql/inputs.ts';
+import { Node } from '../../graphql/node.ts';
+import { idArg, workspaceArgs } from '../../graphql/place-args.ts';
+import { refersTo } from '../../graphql/references.ts';
+import { readable } from '../../graphql/resource.ts';
+import { Versioned, versionArg } from '../../graphql/versions.ts';
+import { Workspace } from '../workspaces/workspace.graph.ts';
+
+export const Namespace = builder.prismaObject('Namespace', {
+  description:
+    'A part of a workspace. Each workspace has a namespace with the slug `default`. Wherever a namespace is named, ' +
+    '`default` is accepted in place of its id.',
+  interfaces: [Node, Versioned],
+  fields: (t) => ({
+    name: t.exposeString('name', { description: 'A label; names may repeat.' }),
+    slug: t.exposeString('slug', { description: 'A short name, unique in the workspace.' }),
+    description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
+  }),
+});
+inWorkspace(Namespace, 'namespace');
+tracked(Namespace);
+refersTo(Namespace, { workspaceId: { kind: 'workspace', required: true } });
+readable(Namespace, {
+  kind: 'namespace',
+  below: Workspace,
+  reads: ({ namespaces }) => namespaces.reads,
+  one: {
+    description: 'A namespace by its identifier or by `default`.',
+    argDescription: 'The namespace, or `default`.',
+  },
+});
+
+const target = () => ({ ...workspaceArgs(), ...idArg('The namespace, or `default`.') });
+
+const CreateNamespaceInput = builder.inputType('CreateNamespaceInput', {
+  description: 'A new namespace.',
+  fields: (t) => ({
+    name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
+    slug: t.string({
+      constraints: bounds.slug,
+      description: 'A short name, unique in the workspace. Default: derived from the name.',
+    }),
+    description: t.string({ constraints: bounds.description, description: 'Free text.' }),
+  }),
+});
+
+const UpdateNamespaceInput = builder.inputType('UpdateNamespaceInput', {
+  description: 'The fields to change. Omitted fields stay as they are; `null` clears a field.',
+  fields: (t) => ({
+    name: t.string({ constraints: bounds.keptName, description: 'A label; names may repeat.' }),
+    slug: t.string({
+      constraints: { ...bounds.slug, notNull: true },
+      description: 'A short name, unique in the workspace. The slug `default` cannot be changed.',
+    }),
+    description: t.string({ constraints: bounds.description, description: 'Free text.' }),
+  }),
+});
+
+builder.mutationFields((t) => ({
+  createNamespace: t.field({
+    type: Namespace,
+    description: 'Creates a namespace.',
+    authorize: { workspace: 'namespace:create' },
+    emits: ['namespace.created'],
+    args: { ...workspaceArgs(), ...inputArg(CreateNamespaceInput, 'The namespace.') },
+    resolve: ({ workspace }, { input }, { actor, services }) => services.namespaces.create(actor, workspace, input),
+  }),
+  updateNamespace: t.field({
+    type: Namespace,
+    description: 'Changes a namespace.',
+    authorize: { workspace: 'namespace:update' },
+    emits: ['namespace.updated'],
+    args: { ...target(), ...inputArg(UpdateNamespaceInput), ...versionArg() },
+    resolve: ({ workspace }, { id, input }, { actor, services }) =>
+      services.namespaces.update(actor, workspace, id, input),
+  }),
+  deleteNamespace: t.boolean({
+    description: 'Deletes a namespace with everything in it. The namespace `default` cannot be deleted.',
+    authorize: { workspace: 'namespace:delete' },
+    emits: ['namespace.deleted'],
+    mayEmit: ['artifact.deleted', 'source.deleted', 'connection.deleted', 'secret.deleted'],
+    args: { ...target(), ...versionArg() },
+    resolve: async ({ workspace }, { id }, { actor, services }) => {
+      await services.namespaces.delete(actor, workspace, id);
+      return true;
+    },
+  }),
+}));

@@ -1,0 +1,144 @@
+import type { Actor } from '../../access/caller.ts';
+import type { Checked, WorkspacePlace } from '../../access/checked-place.ts';
+import { brokenUnique } from '../../data/changes.ts';
+import { columnsOf } from '../../data/pages.ts';
+import { Reads } from '../../data/reads.ts';
+import { recordChange } from '../../data/record-change.ts';
+import { unkept } from '../../data/request-cache.ts';
+import type { ServiceDeps } from '../../data/service-deps.ts';
+import type { NewRow } from '../../data/tables.ts';
+import { type Namespace, Prisma } from '../../generated/prisma/client.ts';
+import { alreadyExists, conflict, notFound } from '../../kernel/errors.ts';
+import { newId } from '../../kernel/ids.ts';
+import { DEFAULT_NAMESPACE } from '../../kernel/place.ts';
+import { slugged } from '../../kernel/slug.ts';
+import type { ArtifactRemoval } from '../../knowledge/artifacts/artifact-removal.ts';
+import type { GraphRemoval } from '../../knowledge/entities/graph-removal.ts';
+import type { ConnectionRemoval } from '../../tools/connections/connection-removal.ts';
+import type { SecretService } from '../../vault/secrets/secret.service.ts';
+
+export interface CreateNamespace {
+  name: string;
+  slug?: string | null;
+  description?: string | null;
+}
+
+export interface UpdateNamespace {
+  name?: string | null;
+  slug?: string | null;
+  description?: string | null;
+}
+
+interface NamespaceDeps extends ServiceDeps {
+  secrets: SecretService;
+  connections: ConnectionRemoval;
+  artifacts: ArtifactRemoval;
+  graphs: GraphRemoval;
+}
+
+/** Namespaces: the parts of a workspace. */
+export class NamespaceService {
+  readonly reads: Reads<Namespace, WorkspacePlace>;
+  readonly #deps: NamespaceDeps;
+
+  constructor(deps: NamespaceDeps) {
+    this.#deps = deps;
+    this.reads = new Reads(deps, {
+      kind: 'namespace',
+      from: 'namespaces',
+      columns: columnsOf(Object.values(Prisma.NamespaceScalarFieldEnum)),
+      below: ['orgId', 'workspaceId'],
+      alias: { word: DEFAULT_NAMESPACE, column: 't.slug' },
+    });
+  }
+
+  /**
+   * The slug is made from the name unless given. @throws RESOURCE_ALREADY_EXISTS for a slug that the workspace has
+   * already
+   */
+  async create(actor: Actor, place: Checked<WorkspacePlace>, input: CreateNamespace): Promise<Namespace> {
+    const id = newId('namespace');
+    const slug = input.slug ?? slugOf(input.name, id);
+    return this.#unique(place, slug, () =>
+      this.#deps.changes.run(actor, async (tx) => {
+        recordChange(tx, 'create', 'namespace', { id, ...place });
+        return tx.create('namespaces', newNamespace(actor, { id, ...place }, { ...input, slug }));
+      }),
+    );
+  }
+
+  /** Changes what is given; what is left out stays. The namespace `default` keeps its slug. */
+  async update(actor: Actor, place: Checked<WorkspacePlace>, id: string, input: UpdateNamespace): Promise<Namespace> {
+    const before = await this.reads.get(unkept, place, id);
+    if (input.slug && input.slug !== before.slug) ensureNotDefault(before, 'keeps its slug');
+    return this.#unique(place, input.slug ?? before.slug, () =>
+      this.#deps.changes.run(actor, async (tx) => {
+        await tx.expectVersion({ table: 'namespaces', key: { id: before.id } });
+        recordChange(tx, 'update', 'namespace', before, { fields: Object.keys(input) });
+        const set = { name: input.name ?? undefined, slug: input.slug ?? undefined, description: input.description };
+        return tx.change('namespaces', { id: before.id }, set, () => notFound('namespace', id));
+      }),
+    );
+  }
+
+  /**
+   * Deletes a namespace with everything in it. The tokens of its connections are revoked. @throws RESOURCE_CONFLICT
+   * `default_namespace`
+   */
+  async delete(actor: Actor, place: Checked<WorkspacePlace>, id: string): Promise<void> {
+    const namespace = await this.reads.get(unkept, place, id);
+    ensureNotDefault(namespace, 'cannot be deleted');
+    await this.#deps.changes.run(actor, async (tx) => {
+      await tx.lock('namespaces', { id: namespace.id }, 'update', () => notFound('namespace', id));
+      await tx.expectVersion({ table: 'namespaces', key: { id: namespace.id } });
+      await this.#deps.artifacts.ofNamespace(tx, namespace);
+      await this.#deps.graphs.ofNamespace(tx, namespace.id);
+      await this.#deps.connections.ofNamespace(tx, namespace);
+      tx.remove('namespaces', { id: namespace.id }, () => notFound('namespace', id));
+      await this.#deps.secrets.placeDeleted(tx, { namespaceId: namespace.id });
+      recordChange(tx, 'delete', 'namespace', namespace, { slug: namespace.slug });
+    });
+  }
+
+  async #unique<T>(place: Checked<WorkspacePlace>, slug: string, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!brokenUnique(error)) throw error;
+      const { orgId, workspaceId } = place;
+      const [other] = await this.#deps.sql.read<{ id: string }>(
+        'select id from namespaces where org_id = $1 and workspace_id = $2 and slug = $3',
+        [orgId, workspaceId, slug],
+      );
+      throw alreadyExists('namespace', 'slug', slug, other?.id);
+    }
+  }
+}
+
+function ensureNotDefault({ id, slug }: Namespace, what: string): void {
+  if (slug === DEFAULT_NAMESPACE)
+    throw conflict(
+      'namespace',
+      id,
+      'default_namespace',
+      `The namespace '${DEFAULT_NAMESPACE}' ${what}: every workspace has it.`,
+    );
+}
+
+/** The row of a new namespace: written as a part of a change that is recorded. */
+export const newNamespace = (
+  actor: Actor,
+  { id, orgId, workspaceId }: WorkspacePlace & { id: string },
+  { name, slug, description }: CreateNamespace & { slug: string },
+): NewRow<'namespaces'> => ({
+  id,
+  orgId,
+  workspaceId,
+  name,
+  slug,
+  description: description ?? null,
+  createdBy: actor.principal.userId,
+});
+
+/** The slug of a name; a name without Latin letters and digits gets one from the id. */
+export const slugOf = (name: string, id: string): string => slugged(name, 64) || id.toLowerCase().replace('_', '-');

@@ -1,0 +1,117 @@
+import type { Authentication } from '../../access/authentication.ts';
+import type { Actor } from '../../access/caller.ts';
+import type { Checked, OrganizationPlace } from '../../access/checked-place.ts';
+import type { Tx } from '../../data/changes.ts';
+import { Reads } from '../../data/reads.ts';
+import { emitChange } from '../../data/record-change.ts';
+import { unkept } from '../../data/request-cache.ts';
+import type { ServiceDeps } from '../../data/service-deps.ts';
+import { statement } from '../../data/writes.ts';
+import { type OrganizationMember as MemberRow, Prisma } from '../../generated/prisma/client.ts';
+import { revokeTokens } from '../../identity/api-tokens/api-token.revocation.ts';
+import { endLinks, whileTaken } from '../../identity/auth/held-addresses.ts';
+import { alreadyExists } from '../../kernel/errors.ts';
+import type { Role } from '../../kernel/roles.ts';
+import { joinOrganization } from './membership.ts';
+import { Memberships, type ShownUser, shownMembers } from './memberships.ts';
+
+/** A membership with the user's fields for lists. */
+export type OrganizationMember = MemberRow & ShownUser;
+
+/** The members of an organization and their roles. */
+export class OrganizationMemberService {
+  readonly reads: Reads<OrganizationMember, OrganizationPlace>;
+  readonly #deps: ServiceDeps & { authentication: Authentication };
+  readonly #members: Memberships;
+
+  constructor(deps: ServiceDeps & { authentication: Authentication }) {
+    this.#deps = deps;
+    this.#members = new Memberships(deps, 'organization_member');
+    this.reads = new Reads(deps, {
+      ...shownMembers('organization_member', Object.values(Prisma.OrganizationMemberScalarFieldEnum)),
+      below: ['orgId'],
+    });
+  }
+
+  /**
+   * Adds a user who already has an account. The user need not agree, is told, and may leave.
+   * @throws RESOURCE_ALREADY_EXISTS
+   */
+  async add(
+    actor: Actor,
+    place: Checked<OrganizationPlace>,
+    userId: string,
+    role: Role = 'member',
+  ): Promise<OrganizationMember> {
+    const { orgId } = place;
+    await this.#deps.changes.run(actor, async (tx) => {
+      await this.#members.lock(tx, place);
+      await this.#members.mayGrant(tx, actor, place, role, 'create');
+      const addedBy = actor.principal.userId;
+      const isNew = await joinOrganization(tx, this.#deps.access, {
+        orgId,
+        userId,
+        role,
+        addedBy,
+        isUnasked: true,
+      });
+      if (!isNew) throw alreadyExists('organization_member', 'user_id', userId, userId);
+    });
+    return this.reads.get(unkept, place, userId);
+  }
+
+  /** @throws FORBIDDEN for a role above the caller's own, RESOURCE_CONFLICT `last_owner` */
+  async changeRole(
+    actor: Actor,
+    place: Checked<OrganizationPlace>,
+    userId: string,
+    role: Role,
+  ): Promise<OrganizationMember> {
+    await this.#members.changeRole(actor, place, userId, role);
+    return this.reads.get(unkept, place, userId);
+  }
+
+  /**
+   * Removes a member from the organization and all its workspaces. Members may always remove themselves, except the
+   * last owner of the organization or of a workspace.
+   * @throws RESOURCE_CONFLICT `last_owner`
+   */
+  async remove(actor: Actor, place: Checked<OrganizationPlace>, userId: string): Promise<void> {
+    const { orgId } = place;
+    const remove = () =>
+      this.#members.remove(actor, place, userId, async (tx, record) => {
+        // no organization manages the account of a member who left, also after they come back
+        tx.update('users', { id: userId, homeOrgId: orgId }, { homeOrgId: null });
+        await endLinks(tx, orgId, userId);
+        await revokeTokens(tx, this.#deps.authentication, { orgId, userId }, 'owner_left');
+        const left = await this.#leaveWorkspaces(tx, orgId, userId);
+        // the last record is that of the request; the first event is that of the cause
+        record();
+        for (const workspaceId of left) {
+          const row = { id: userId, orgId, workspaceId };
+          emitChange(tx, 'deleted', 'workspace_member', row, undefined, { isConsequence: true });
+        }
+      });
+    await whileTaken(remove);
+  }
+
+  /** Removes and records the memberships of a member in workspaces. @returns the workspaces */
+  async #leaveWorkspaces(tx: Tx, orgId: string, userId: string): Promise<string[]> {
+    const left = await tx.query<{ workspaceId: string; role: string }>(
+      statement`delete from workspace_members where org_id = ${orgId} and user_id = ${userId}
+        returning workspace_id as "workspaceId", role`,
+    );
+    for (const { workspaceId, role } of left) {
+      const place = { orgId, workspaceId };
+      tx.audit({
+        action: 'delete',
+        resourceType: 'workspace_member',
+        resourceId: userId,
+        ...place,
+        metadata: { role },
+      });
+      tx.afterCommit(() => this.#deps.access.workspaceChanged(orgId, workspaceId, userId));
+    }
+    return left.map(({ workspaceId }) => workspaceId);
+  }
+}

@@ -1,0 +1,170 @@
+import { reachesEveryWorkspace } from '../../access/access.ts';
+import type { Actor } from '../../access/caller.ts';
+import type { Checked, OrganizationPlace } from '../../access/checked-place.ts';
+import type { Tx } from '../../data/changes.ts';
+import type { LockStrength } from '../../data/locks.ts';
+import type { Page, PageArgs } from '../../data/page.ts';
+import { columnsOf } from '../../data/pages.ts';
+import { Reads, type ReadsOptions } from '../../data/reads.ts';
+import { emitChange, recordChange } from '../../data/record-change.ts';
+import type { ActorContext } from '../../data/request-cache.ts';
+import type { ServiceDeps } from '../../data/service-deps.ts';
+import type { Written } from '../../data/writes.ts';
+import { Prisma, type Workspace } from '../../generated/prisma/client.ts';
+import { forbidden, notFound } from '../../kernel/errors.ts';
+import { newId } from '../../kernel/ids.ts';
+import { demandMember } from '../organizations/membership.ts';
+import { ROWS_AFTER } from './long-deleted.ts';
+
+export interface CreateWorkspace {
+  organizationId: string;
+  name: string;
+  description?: string | null;
+  region?: string | null;
+  subscriptionPlanId?: string | null;
+  tags?: string[] | null;
+}
+
+export interface UpdateWorkspace {
+  name?: string | null;
+  description?: string | null;
+  isActive?: boolean | null;
+  tags?: string[] | null;
+}
+
+const workspaces: ReadsOptions<Workspace, OrganizationPlace, PageArgs> = {
+  kind: 'workspace',
+  from: 'workspaces',
+  columns: columnsOf(Object.values(Prisma.WorkspaceScalarFieldEnum)),
+  below: ['orgId'],
+  always: ['t.deleted_at is null'],
+};
+
+/** The rules for workspaces. Permissions are declared on the fields and checked before these methods run. */
+export class WorkspaceService {
+  /** A workspace stays as long as it has connections: these are revoked first. */
+  readonly retention = [
+    `delete from workspaces w where deleted_at < now() - ${ROWS_AFTER}
+     and not exists (select 1 from connections c where c.workspace_id = w.id)`,
+  ];
+  /** All workspaces of an organization, for its administrators. */
+  readonly reads: Reads<Workspace, OrganizationPlace>;
+  /** The workspaces of an organization that the caller is a member of. */
+  readonly own: Reads<Workspace, OrganizationPlace>;
+  readonly #deps: ServiceDeps;
+
+  constructor(deps: ServiceDeps) {
+    this.#deps = deps;
+    this.reads = new Reads(deps, { ...workspaces, keptCount: 'workspace' });
+    this.own = new Reads(deps, {
+      ...workspaces,
+      name: 'own_workspaces',
+      from: 'workspace_members m join workspaces t on t.id = m.workspace_id and t.org_id = m.org_id',
+      below: { orgId: 'm.org_id' },
+      mine: 'm.user_id between $me and $me',
+      key: 'm.workspace_id',
+      lead: 'm.user_id',
+      indexOrder: 'asc',
+    });
+  }
+
+  /** The workspaces of an organization that the caller may read, newest first. */
+  async list(context: ActorContext, place: Checked<OrganizationPlace>, args: PageArgs): Promise<Page<Workspace>> {
+    const role = await this.#deps.access.organizationRole(context.actor, place.orgId);
+    const reads = role !== null && reachesEveryWorkspace(role) ? this.reads : this.own;
+    return reads.list(context, place, args);
+  }
+
+  async create(actor: Actor, orgId: string, input: CreateWorkspace): Promise<Workspace> {
+    const ownerId = actor.principal.userId;
+    return this.#deps.changes.run(actor, async (tx) => {
+      // a concurrent removal of the owner or deletion of the account waits, or has already happened: no workspace is
+      // left without an owner
+      demandMember(tx, orgId, ownerId, () => forbidden('organization:access'));
+      const id = newId('workspace');
+      // nobody can follow the new workspace yet: those who follow the organization are told by an event of its own
+      emitChange(tx, 'created', 'workspace', { id, orgId });
+      return insertWorkspace(tx, { ...input, id, orgId, ownerId });
+    });
+  }
+
+  /** Changes the given fields. Omitted fields stay as they are. */
+  async update(actor: Actor, orgId: string, id: string, input: UpdateWorkspace): Promise<Workspace> {
+    return this.#deps.changes.run(actor, async (tx) => {
+      await tx.expectVersion({ table: 'workspaces', key: { id } });
+      const set = {
+        name: input.name ?? undefined,
+        description: input.description,
+        isActive: input.isActive ?? undefined,
+        tags: input.tags ?? undefined,
+      };
+      recordChange(tx, 'update', 'workspace', { id, orgId, workspaceId: id }, { fields: Object.keys(input) });
+      return tx.change('workspaces', { orgId, id, deletedAt: null }, set, () => notFound('workspace', id));
+    });
+  }
+
+  /** A soft delete. The workspace is kept for 30 days; everything in it becomes unreachable at once. */
+  async delete(actor: Actor, orgId: string, id: string): Promise<{ message: string }> {
+    await this.#deps.changes.run(actor, async (tx) => {
+      tx.demand('workspaces', { id, orgId, deletedAt: null }, 'update', () => notFound('workspace', id));
+      await tx.expectVersion({ table: 'workspaces', key: { id } });
+      tx.update('workspaces', { id }, { deletedAt: new Date(), isActive: false, bucketStatus: 'deleting' });
+      tx.update('users', { defaultWorkspaceId: id }, { defaultWorkspaceId: null });
+      recordChange(tx, 'delete', 'workspace', { id, orgId, workspaceId: id });
+      tx.afterCommit(() => this.#deps.access.workspaceChanged(orgId, id));
+    });
+    return { message: 'Workspace deleted successfully' };
+  }
+}
+
+/**
+ * Locks the workspace: exclusively with `update`, or together with others who add rows that refer to it.
+ * @throws RESOURCE_NOT_FOUND when it does not exist or is deleted
+ */
+export async function lockWorkspace(
+  tx: Tx,
+  { orgId, workspaceId: id }: { orgId: string; workspaceId: string },
+  strength: LockStrength = 'update',
+): Promise<void> {
+  await tx.lock('workspaces', { id, orgId, deletedAt: null }, strength, () => notFound('workspace', id));
+}
+
+/**
+ * Inserts a workspace with its owner's membership and its `default` namespace. Its bucket is `pending`: a background
+ * task creates it.
+ */
+export function insertWorkspace(
+  tx: Tx,
+  input: Omit<CreateWorkspace, 'organizationId'> & { id: string; orgId: string; ownerId: string },
+): Written<Workspace> {
+  const { id, orgId, ownerId } = input;
+  const workspace = tx.create('workspaces', {
+    id,
+    orgId,
+    name: input.name,
+    description: input.description ?? null,
+    ownerId,
+    region: input.region ?? undefined,
+    subscriptionPlanId: input.subscriptionPlanId ?? undefined,
+    storageBucket: id.toLowerCase(),
+    tags: input.tags ?? [],
+  });
+  tx.insert('workspace_members', {
+    id: newId('workspace_member'),
+    orgId,
+    workspaceId: id,
+    userId: ownerId,
+    role: 'owner',
+    addedBy: ownerId,
+  });
+  tx.insert('namespaces', {
+    id: newId('namespace'),
+    orgId,
+    workspaceId: id,
+    name: 'Default',
+    slug: 'default',
+    createdBy: ownerId,
+  });
+  recordChange(tx, 'create', 'workspace', { id, orgId, workspaceId: id });
+  return workspace;
+}

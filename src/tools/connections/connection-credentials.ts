@@ -1,0 +1,125 @@
+import type { Sql } from '../../data/sql.ts';
+import { statement } from '../../data/writes.ts';
+import type { Credentials } from '../../vault/secrets/credentials.ts';
+import { type ConnectionRefresh, LOOK_AHEAD_MS } from './connection-refresh.ts';
+import type { AuthType } from './connection-state.ts';
+import { credentialIn } from './stored-credential.ts';
+
+/** What needs a credential: an instance, used in a namespace or for the workspace as a whole. */
+export interface CredentialUse {
+  orgId: string;
+  toolInstanceId: string;
+  namespaceId: string | null;
+}
+
+/** A credential that can be sent to a provider. */
+export interface UsableCredential {
+  connectionId: string;
+  authType: AuthType;
+  /** The API key or the access token. */
+  secret: string;
+}
+
+/** A connection exists and has no usable credential now. Code and message are fit for the caller. */
+export class ConnectionUnusable extends Error {
+  override readonly name = 'ConnectionUnusable';
+  readonly code: 'needs_reauth' | 'expired';
+
+  constructor(code: 'needs_reauth' | 'expired', lastError: string | null) {
+    const what =
+      code === 'needs_reauth'
+        ? 'The connection must be authorized again.'
+        : 'The access token of the connection has ended and could not be refreshed yet.';
+    super(lastError ? `${what} ${lastError}` : what);
+    this.code = code;
+  }
+}
+
+/** A connection with the end of its access token. */
+interface Found {
+  id: string;
+  authType: AuthType;
+  status: string;
+  expiresAt: Date | null;
+  lastError: string | null;
+}
+
+/**
+ * The credentials of connections, for the service's own calls. They are never among what resolvers see.
+ */
+export class ConnectionCredentials {
+  readonly #deps: { sql: Sql; credentials: Credentials; refresh: ConnectionRefresh };
+
+  constructor(deps: { sql: Sql; credentials: Credentials; refresh: ConnectionRefresh }) {
+    this.#deps = deps;
+  }
+
+  /**
+   * The credential of an instance: that of the namespace, or else that of the workspace. An access token that has ended
+   * is refreshed first, once for all who need it.
+   * @returns `null` if there is no connection, or none that was ever finished
+   * @throws ConnectionUnusable
+   */
+  async credentialFor(use: CredentialUse): Promise<UsableCredential | null> {
+    const first = await this.#find(use);
+    if (!first || isLiving(first.found)) return first && usable(first);
+    await this.#deps.refresh.refresh(first.found.id, first.secret, 'expired');
+    const second = await this.#find(use);
+    if (!second || isLiving(second.found)) return second && usable(second);
+    const { status, lastError } = second.found;
+    throw new ConnectionUnusable(
+      status === 'needs_reauth' || status === 'pending' ? 'needs_reauth' : 'expired',
+      lastError,
+    );
+  }
+
+  /**
+   * Calls a provider with the credential of an instance. If it answers 401, the access token is refreshed and the call
+   * made once more.
+   * @returns the last answer; `null` if there is no credential
+   * @throws ConnectionUnusable, also if the provider accepts neither the access token nor the refresh token any more;
+   * and what `call` throws
+   */
+  async call<Answer extends { status: number }>(
+    use: CredentialUse,
+    call: (credential: UsableCredential) => Promise<Answer>,
+  ): Promise<Answer | null> {
+    const credential = await this.credentialFor(use);
+    if (!credential) return null;
+    const answer = await call(credential);
+    if (answer.status !== 401 || credential.authType !== 'oauth2') return answer;
+    await this.#deps.refresh.refresh(credential.connectionId, credential.secret, 'refused');
+    const after = await this.#find(use);
+    if (after?.secret === credential.secret) {
+      const { status, lastError } = after.found;
+      if (status === 'needs_reauth') throw new ConnectionUnusable(status, lastError);
+      return answer;
+    }
+    const renewed = await this.credentialFor(use);
+    return renewed ? call(renewed) : answer;
+  }
+
+  async #find({ orgId, toolInstanceId, namespaceId }: CredentialUse) {
+    const { sql, credentials } = this.#deps;
+    // one that was never finished does not hide that of the workspace
+    const [found] = await sql.query<Found>(statement`
+      select t.id, t.auth_type as "authType", t.status, t.expires_at as "expiresAt", t.last_error as "lastError"
+      from connections t where t.org_id = ${orgId} and t.tool_instance_id = ${toolInstanceId}
+        and (t.namespace_id = ${namespaceId} or t.namespace_id is null)
+        and exists (select 1 from credentials c where c.connection_id = t.id)
+      order by t.namespace_id nulls last limit 1`);
+    if (!found) return null;
+    const stored = credentialIn(await credentials.open(sql, orgId, { connectionId: found.id }));
+    if (!stored) return null;
+    return { found, secret: 'api_key' in stored ? stored.api_key : stored.access_token };
+  }
+}
+
+const isLiving = ({ expiresAt }: Found): boolean =>
+  expiresAt === null || expiresAt.getTime() > Date.now() + LOOK_AHEAD_MS;
+
+const usable = ({ found, secret }: { found: Found; secret: string }): UsableCredential => ({
+  connectionId: found.id,
+  authType: found.authType,
+  secret,
+});

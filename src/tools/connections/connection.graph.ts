@@ -1,0 +1,311 @@
+import { builder } from '../../graphql/builder.ts';
+import { inWorkspace, optionalTime, tracked } from '../../graphql/common-fields.ts';
+import { bounds, inputArg } from '../../graphql/inputs.ts';
+import { Node } from '../../graphql/node.ts';
+import { pageArgs } from '../../graphql/page-type.ts';
+import { namespaceArgs, workspaceArgs } from '../../graphql/place-args.ts';
+import { refersTo } from '../../graphql/references.ts';
+import { readable } from '../../graphql/resource.ts';
+import { MessageResult } from '../../graphql/results.ts';
+import { inside } from '../../graphql/row-places.ts';
+import { Versioned, versionArg } from '../../graphql/versions.ts';
+import type { Constraints } from '../../kernel/constraints.ts';
+import { Namespace } from '../../tenancy/namespaces/namespace.graph.ts';
+import { Workspace } from '../../tenancy/workspaces/workspace.graph.ts';
+import { ToolInstance } from '../tool-instances/tool-instance.graph.ts';
+import type { ConnectionRow, InitiatedConnection as InitiatedConnectionRow } from './connection.service.ts';
+import type {
+  ConnectionRequirement as RequirementRow,
+  ConnectionRequirements as RequirementsRow,
+} from './connection-requirements.ts';
+import { missingScopes } from './missing-scopes.ts';
+
+export const Connection = builder.objectRef<ConnectionRow>('Connection').implement({
+  description:
+    'What a tool instance uses at its provider: OAuth tokens or an API key, for a namespace or for the whole ' +
+    'workspace. In a namespace that has none of its own, the connection of the workspace is used. The tokens and the ' +
+    'key are never shown.',
+  interfaces: [Node, Versioned],
+  fields: (t) => ({
+    namespaceId: t.exposeID('namespaceId', {
+      nullable: true,
+      description: 'The namespace. `null` if the connection is for the whole workspace.',
+    }),
+    toolInstanceId: t.exposeID('toolInstanceId', { description: 'The tool instance.' }),
+    toolId: t.exposeID('toolId', { description: 'The tool of the instance.' }),
+    authType: t.exposeString('authType', { description: '`oauth2` or `api_key`.' }),
+    status: t.exposeString('status', {
+      description:
+        '`pending` until an authorization is finished, for ten minutes at most. `connected` while it can be used. ' +
+        '`expired`: the access token has ended and is not refreshed yet. `error`: this failed several times. Both ' +
+        'are tried again. `needs_reauth`: the provider does not accept the refresh token any more, so a user must ' +
+        'authorize again.',
+    }),
+    scopes: t.exposeStringList('scopes', { description: 'The scopes that the provider granted.' }),
+    missingScopes: t.stringList({
+      authorize: 'inherited',
+      description:
+        'The scopes that the last authorization asked for and the provider did not grant. The status stays ' +
+        '`connected`, because the token works for the rest.',
+      resolve: ({ requestedScopes, scopes }) => missingScopes(requestedScopes, scopes),
+    }),
+    accountLabel: t.exposeString('accountLabel', {
+      nullable: true,
+      description: 'The account at the provider. `null` if the provider does not name it.',
+    }),
+    expiresAt: t.expose('expiresAt', optionalTime('End of the access token, which is refreshed before it.')),
+    lastRefreshedAt: t.expose('lastRefreshedAt', optionalTime('When the access token was last refreshed.')),
+    lastError: t.exposeString('lastError', {
+      nullable: true,
+      description: 'Why the last refresh failed. `null` if it did not.',
+    }),
+  }),
+});
+
+inWorkspace(Connection, 'connection');
+tracked(Connection, { by: 'The user who connected it first.' });
+refersTo(Connection, {
+  workspaceId: 'workspace',
+  namespaceId: 'namespace',
+  toolId: 'tool',
+  toolInstanceId: 'tool_instance',
+});
+const ConnectionPage = readable(Connection, {
+  kind: 'connection',
+  below: Workspace,
+  reads: ({ connections }) => connections.reads,
+  // the REST list has no cursor
+  list: {
+    description: 'The connections of a workspace and of its namespaces, newest first.',
+    page: () => pageArgs({ min: 1, max: 10_000 }),
+  },
+  nested: { description: 'The connections of the workspace and of its namespaces, newest first.' },
+});
+
+builder.objectField(Namespace, 'connections', (t) =>
+  t.field({
+    type: ConnectionPage,
+    description: 'The connections of the namespace itself, newest first.',
+    authorize: { workspace: 'connection:read' },
+    args: pageArgs(),
+    resolve: (row, args, context) =>
+      context.services.connections.inNamespace.list(context, inside.namespace(row), args),
+  }),
+);
+
+builder.objectField(ToolInstance, 'connections', (t) =>
+  t.field({
+    type: ConnectionPage,
+    description: 'The connections of the instance, for the workspace and for namespaces, newest first.',
+    authorize: { workspace: 'connection:read' },
+    args: pageArgs(),
+    resolve: (row, args, context) =>
+      context.services.connections.ofInstance.list(context, inside.toolInstance(row), args),
+  }),
+);
+
+const ConnectionRequirement = builder.objectRef<RequirementRow>('ConnectionRequirement').implement({
+  description: 'A tool that an app uses and that must be connected.',
+  fields: (t) => ({
+    toolId: t.exposeID('toolId', { description: 'The tool.' }),
+    toolSlug: t.exposeString('toolSlug', { description: 'The slug of the tool.' }),
+    toolName: t.exposeString('toolName', { description: 'The name of the tool.' }),
+    toolInstanceId: t.exposeID('toolInstanceId', {
+      nullable: true,
+      description: 'The tool instance. `null` if the workspace has none that the namespace can use.',
+    }),
+    authType: t.exposeString('authType', { description: '`oauth2` or `api_key`.' }),
+    scopes: t.exposeStringList('scopes', { description: 'The scopes that an authorization asks for.' }),
+    status: t.exposeString('status', {
+      description: 'The status of the connection that the namespace uses; `not_connected` if it has none.',
+    }),
+    missingScopes: t.exposeStringList('missingScopes', {
+      description: 'Those of `scopes` that the connection does not have. Empty unless the status is `connected`.',
+    }),
+    satisfied: t.exposeBoolean('satisfied', {
+      description: 'Whether the status is `connected` and no scope is missing.',
+    }),
+  }),
+});
+
+refersTo(ConnectionRequirement, { toolId: 'tool', toolInstanceId: 'tool_instance' });
+
+const ConnectionRequirements = builder.objectRef<RequirementsRow>('ConnectionRequirements').implement({
+  description: 'What an app needs to be connected in a namespace.',
+  fields: (t) => ({
+    appId: t.exposeID('appId', { description: 'The app.' }),
+    requirements: t.expose('requirements', {
+      type: [ConnectionRequirement],
+      authorize: 'inherited',
+      description: 'What the app needs, by the slug of the tool. At most 1,000.',
+    }),
+    total: t.exposeInt('total', { description: 'The number of requirements.' }),
+    allSatisfied: t.exposeBoolean('allSatisfied', { description: 'Whether all are satisfied.' }),
+  }),
+});
+refersTo(ConnectionRequirements, { appId: 'app' });
+
+const InitiatedConnection = builder.objectRef<InitiatedConnectionRow>('InitiatedConnection').implement({
+  description: 'A started authorization.',
+  fields: (t) => ({
+    authorizationUrl: t.exposeString('authorizationUrl', {
+      description: 'The page of the provider to open. It leads back to the callback page with a code and the state.',
+    }),
+    state: t.exposeString('state', {
+      description: 'Identifies the authorization. Only the user who started it can finish it, once.',
+    }),
+    expiresIn: t.exposeInt('expiresIn', { description: 'Seconds until the authorization must be finished.' }),
+    toolInstanceId: t.exposeID('toolInstanceId', { description: 'The tool instance.' }),
+    connectionId: t.exposeID('connectionId', { description: 'The connection that the exchange will fill.' }),
+  }),
+});
+refersTo(InitiatedConnection, { connectionId: 'connection', toolInstanceId: 'tool_instance' });
+
+const listArgs = () => pageArgs({ min: 1, max: 10_000 });
+
+builder.queryFields((t) => ({
+  namespaceConnections: t.field({
+    type: ConnectionPage,
+    description: 'The connections of a namespace itself, newest first.',
+    authorize: { workspace: 'connection:read', in: 'namespace' },
+    args: { ...namespaceArgs(), ...listArgs() },
+    resolve: ({ namespace }, args, context) => context.services.connections.inNamespace.list(context, namespace, args),
+  }),
+  connectionRequirements: t.field({
+    type: ConnectionRequirements,
+    description:
+      'What must be connected in a namespace for an app to run: the tools and tool instances whose identifiers are ' +
+      'in the metadata of the app or of its newest release.',
+    authorize: { workspace: 'connection:read', in: 'namespace' },
+    args: {
+      ...namespaceArgs(),
+      ...builder.args((of) => ({ appId: of.id({ required: true, description: 'The app.' }) })),
+    },
+    resolve: async ({ namespace }, { appId }, { services }) => {
+      const found = await services.access.findPart(namespace, 'app', appId);
+      return services.connectionRequirements.of(namespace, found);
+    },
+  }),
+}));
+
+const apiKey = {
+  minLength: 1,
+  maxLength: 8_192,
+  pattern: '[!-~]+(?: [!-~]+)*',
+  sensitive: true,
+} as const satisfies Constraints;
+
+const InitiateConnectionInput = builder.inputType('InitiateConnectionInput', {
+  description: 'What to connect.',
+  fields: (t) => ({
+    toolInstanceId: t.id({ required: true, constraints: bounds.id, description: 'The tool instance.' }),
+  }),
+});
+
+const CreateConnectionInput = builder.inputType('CreateConnectionInput', {
+  description: 'What to connect, and with which key.',
+  fields: (t) => ({
+    toolInstanceId: t.id({ required: true, constraints: bounds.id, description: 'The tool instance.' }),
+    apiKey: t.string({ required: true, constraints: apiKey, description: 'The API key. It is never shown again.' }),
+  }),
+});
+
+const ofInstance = () =>
+  builder.args((t) => ({ toolInstanceId: t.id({ required: true, description: 'The tool instance.' }) }));
+
+const INITIATE =
+  'A connection that is there keeps working until the authorization is finished. Members may connect only the tool ' +
+  'instances that they created.';
+const BY_KEY =
+  'It replaces the connection that is there. A tool that describes only an OAuth service refuses a key. Members may ' +
+  'connect only the tool instances that they created.';
+const DELETE =
+  'Its tokens are revoked at the provider, if that is possible. Members may delete only the connections that they ' +
+  'created.';
+
+builder.mutationFields((t) => ({
+  initiateNamespaceConnection: t.field({
+    type: InitiatedConnection,
+    description: `Starts the authorization of a tool instance for a namespace. ${INITIATE}`,
+    authorize: { workspace: 'connection:create', in: 'namespace' },
+    activity: { action: 'connect', resourceType: 'connection' },
+    mayEmit: ['connection.created', 'connection.updated'],
+    args: { ...namespaceArgs(), ...inputArg(InitiateConnectionInput, 'What to connect.') },
+    resolve: ({ namespace }, { input }, { actor, services }) =>
+      services.connections.initiate(actor, namespace, input.toolInstanceId),
+  }),
+  initiateWorkspaceConnection: t.field({
+    type: InitiatedConnection,
+    description: `Starts the authorization of a tool instance for the whole workspace. ${INITIATE}`,
+    authorize: { workspace: 'connection:create' },
+    activity: { action: 'connect', resourceType: 'connection' },
+    mayEmit: ['connection.created', 'connection.updated'],
+    args: { ...workspaceArgs(), ...inputArg(InitiateConnectionInput, 'What to connect.') },
+    resolve: ({ workspace }, { input }, { actor, services }) =>
+      services.connections.initiate(actor, workspace, input.toolInstanceId),
+  }),
+  exchangeConnection: t.field({
+    type: Connection,
+    description:
+      'Finishes an authorization with the code and the state that the provider sent to the callback page. The state ' +
+      'works once, for ten minutes, for the user who started the authorization and may still connect the instance.',
+    authorize: 'signedIn',
+    activity: { action: 'connect', resourceType: 'connection' },
+    emits: ['connection.updated'],
+    isCredential: true,
+    mayFail: ['RESOURCE_NOT_FOUND', 'UPSTREAM_ERROR', 'UPSTREAM_TIMEOUT'],
+    args: builder.args((of) => ({
+      code: of.string({
+        required: true,
+        constraints: { minLength: 1, maxLength: 4_096, sensitive: true },
+        description: 'The authorization code of the provider.',
+      }),
+      state: of.string({
+        required: true,
+        constraints: { minLength: 1, maxLength: 512, sensitive: true },
+        description: 'The state that came back with the code.',
+      }),
+    })),
+    resolve: (_root, { code, state }, { actor, services }) => services.connections.exchange(actor, code, state),
+  }),
+  createNamespaceConnection: t.field({
+    type: Connection,
+    description: `Connects a tool instance with an API key for a namespace. ${BY_KEY}`,
+    authorize: { workspace: 'connection:create', in: 'namespace' },
+    activity: { action: 'connect', resourceType: 'connection' },
+    mayEmit: ['connection.created', 'connection.updated'],
+    args: { ...namespaceArgs(), ...inputArg(CreateConnectionInput, 'What to connect.') },
+    resolve: ({ namespace }, { input }, { actor, services }) =>
+      services.connections.createByKey(actor, namespace, input.toolInstanceId, input.apiKey),
+  }),
+  createWorkspaceConnection: t.field({
+    type: Connection,
+    description: `Connects a tool instance with an API key for the whole workspace. ${BY_KEY}`,
+    authorize: { workspace: 'connection:create' },
+    activity: { action: 'connect', resourceType: 'connection' },
+    mayEmit: ['connection.created', 'connection.updated'],
+    args: { ...workspaceArgs(), ...inputArg(CreateConnectionInput, 'What to connect.') },
+    resolve: ({ workspace }, { input }, { actor, services }) =>
+      services.connections.createByKey(actor, workspace, input.toolInstanceId, input.apiKey),
+  }),
+  deleteNamespaceConnection: t.field({
+    type: MessageResult,
+    description: `Deletes the connection of a tool instance in a namespace. ${DELETE}`,
+    authorize: { workspace: 'connection:delete', in: 'namespace' },
+    activity: { action: 'disconnect', resourceType: 'connection' },
+    emits: ['connection.deleted'],
+    args: { ...namespaceArgs(), ...ofInstance(), ...versionArg('the connection') },
+    resolve: ({ namespace }, { toolInstanceId }, { actor, services }) =>
+      services.connections.delete(actor, namespace, toolInstanceId),
+  }),
+  deleteWorkspaceConnection: t.field({
+    type: MessageResult,
+    description: `Deletes the connection of a tool instance for the whole workspace. ${DELETE}`,
+    authorize: { workspace: 'connection:delete' },
+    activity: { action: 'disconnect', resourceType: 'connection' },
+    emits: ['connection.deleted'],
+    args: { ...workspaceArgs(), ...ofInstance(), ...versionArg('the connection') },
+    resolve: ({ workspace }, { toolInstanceId }, { actor, services }) =>
+      services.connections.delete(actor, workspace, toolInstanceId),
+  }),
+}));

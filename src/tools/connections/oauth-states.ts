@@ -1,0 +1,70 @@
+import { randomToken, tokenHash } from '../../access/random-token.ts';
+import type { Tx } from '../../data/changes.ts';
+import { type Asked, findRow } from '../../data/find-row.ts';
+import type { OAuthState } from '../../generated/prisma/client.ts';
+import { invalidInput } from '../../kernel/errors.ts';
+import type { Owner } from '../../kernel/owner.ts';
+import type { Seal } from '../../platform/keys/seal.ts';
+import { PENDING_SECONDS } from './connection-state.ts';
+
+/** What a state stands for. */
+type Begun = Pick<
+  OAuthState,
+  'orgId' | 'workspaceId' | 'namespaceId' | 'toolInstanceId' | 'connectionId' | 'userId' | 'redirectUri' | 'scopes'
+>;
+
+/**
+ * Started authorizations at providers. Each may be finished once, within ten minutes, by the user who started it. The
+ * database has the hash of the state and the PKCE verifier sealed, so whoever reads it can finish none.
+ */
+export class OAuthStates implements Owner {
+  readonly retention = [`delete from oauth_states where expires_at < now() - interval '1 day'`];
+  readonly #seal: Seal;
+
+  constructor(seal: Seal) {
+    this.#seal = seal;
+  }
+
+  /** A new state of 256 bits. */
+  newState(): string {
+    return randomToken();
+  }
+
+  /** Stores what a state stands for. */
+  begin(tx: Tx, state: string, verifier: string, begun: Begun): void {
+    const hash = tokenHash(state);
+    tx.insert('oauth_states', {
+      hash,
+      ...begun,
+      verifier: this.#seal.seal(verifier, hash),
+      expiresAt: new Date(Date.now() + PENDING_SECONDS * 1_000),
+    });
+  }
+
+  /**
+   * What a state of this user stands for, which is not used up by this. @throws InputError at `state`, the same for a
+   * state that is unknown, used, expired or somebody else's
+   */
+  async find(db: Asked, state: string, userId: string): Promise<OAuthState> {
+    const found = await findRow(db, 'oauth_states', { hash: tokenHash(state) });
+    if (!found || found.userId !== userId || !isOpen(found)) throw invalidState();
+    return found;
+  }
+
+  /** Uses up a state that was found. Of several at once, one does. @throws InputError as `find` */
+  async consume(tx: Tx, { hash }: OAuthState): Promise<void> {
+    const found = await tx.lock('oauth_states', { hash }, 'no key update', invalidState);
+    if (!isOpen(found)) throw invalidState();
+    tx.update('oauth_states', { hash }, { usedAt: new Date() });
+  }
+
+  /** The PKCE verifier. */
+  verifierOf({ hash, verifier }: OAuthState): string {
+    return this.#seal.open(verifier, hash);
+  }
+}
+
+const isOpen = ({ usedAt, expiresAt }: OAuthState): boolean => usedAt === null && expiresAt.getTime() > Date.now();
+
+const invalidState = () =>
+  invalidInput(['state'], 'the state is unknown, was used, has expired or belongs to another user: start again');

@@ -1,0 +1,406 @@
+import { isDeepStrictEqual } from 'node:util';
+import { reachesEveryWorkspace } from '../../access/access.ts';
+import type { Actor } from '../../access/caller.ts';
+import type { Checked, WorkspacePlace } from '../../access/checked-place.ts';
+import type { Tx } from '../../data/changes.ts';
+import type { Given } from '../../data/given.ts';
+import type { Page, PageArgs } from '../../data/page.ts';
+import type { Words } from '../../data/pages.ts';
+import { recordChange } from '../../data/record-change.ts';
+import { type ActorContext, unkept } from '../../data/request-cache.ts';
+import type { ServiceDeps } from '../../data/service-deps.ts';
+import type { Columns } from '../../data/tables.ts';
+import { statement } from '../../data/writes.ts';
+import type { ToolInstance as InstanceRow, Tool as ToolRow } from '../../generated/prisma/client.ts';
+import { conflict, forbidden, InputError, invalidInput, isRefusal, notFound } from '../../kernel/errors.ts';
+import { newId } from '../../kernel/ids.ts';
+import type { Credentials } from '../../vault/secrets/credentials.ts';
+import type { SecretReads } from '../../vault/secrets/secret.reads.ts';
+import type { Vault } from '../../vault/secrets/vault.ts';
+import type { ConnectionRemoval } from '../connections/connection-removal.ts';
+import { checkActionChanges, type GivenChanges } from './action-changes.ts';
+import { type CheckedConfiguration, checkConfiguration, fieldsOf, type ToolFields } from './configuration.ts';
+import {
+  type InstanceFilters,
+  instanceReads,
+  type StoredInstance,
+  type ToolInstance,
+  type ToolPlace,
+  visible,
+} from './tool-instance.source.ts';
+import { upgraded } from './tool-instance.upgrade.ts';
+
+type Changeable =
+  | Words<'name description authMode authConfig isActive'>
+  | Words<'mcpDescriptionOverride mcpActionFilter mcpActionDescriptions mcpMaxCallsPerTurn mcpRequiresConfirmation'>;
+
+interface UpdateToolInstance extends Given<InstanceRow, Changeable>, GivenChanges {
+  configuration?: object | null;
+  /** Replaces all four. */
+  connectionCredentials?: Given<InstanceRow, Client> | null;
+}
+
+type Client = 'clientId' | 'clientSecretVaultId' | 'callbackUrl' | 'scopesOverride';
+
+type CreateToolInstance = UpdateToolInstance & Pick<InstanceRow, 'toolId' | 'name'> & { namespaceId?: string | null };
+
+/** What an upgrade did. */
+export interface UpgradeResult {
+  instanceId: string;
+  orgId: string;
+  previousVersion: number;
+  newVersion: number;
+  migrationApplied: boolean;
+  /** What the versions in between changed; empty if nothing was done. */
+  changelog: string;
+  instance: ToolInstance;
+}
+
+type InstanceReads = ReturnType<typeof instanceReads>;
+
+interface InstanceDeps extends ServiceDeps {
+  vault: Vault;
+  credentials: Credentials;
+  secretReads: SecretReads;
+  connections: ConnectionRemoval;
+}
+
+const CLIENT_SECRET = ['input', 'connectionCredentials', 'clientSecretVaultId'];
+/** References to other vaults: `external:client`. */
+const EXTERNAL = /^[a-z][a-z0-9+.-]*:/;
+const NO_REFERENCE =
+  'this is no reference: store the client secret as a secret, and name that with secret:// or by its identifier';
+const CONFIGURATION = ['input', 'configuration'];
+
+/**
+ * Tool instances: the configured use of a tool in a workspace. Members may change their own, editors all. What the tool
+ * calls sensitive is sealed in the same transaction (docs/decisions/0012) and never shown.
+ */
+export class ToolInstanceService {
+  readonly secretReferences = [
+    { resource: 'tool_instance', table: 'tool_instances', column: 'client_secret_vault_id' },
+  ] as const;
+  readonly reads: InstanceReads['reads'];
+  readonly allOfTool: InstanceReads['allOfTool'];
+  readonly ownOfTool: InstanceReads['ownOfTool'];
+  readonly #deps: InstanceDeps;
+
+  constructor(deps: InstanceDeps) {
+    this.#deps = deps;
+    const { reads, allOfTool, ownOfTool } = instanceReads(deps);
+    this.reads = reads;
+    this.allOfTool = allOfTool;
+    this.ownOfTool = ownOfTool;
+  }
+
+  /** The instances of a tool that the caller may read, in all workspaces of the organization, newest first. */
+  async listOfTool(
+    context: ActorContext,
+    place: Checked<ToolPlace>,
+    args: PageArgs & InstanceFilters,
+  ): Promise<Page<ToolInstance>> {
+    const role = await this.#deps.access.organizationRole(context.actor, place.orgId);
+    const reads = role !== null && reachesEveryWorkspace(role) ? this.allOfTool : this.ownOfTool;
+    return reads.list(context, place, args);
+  }
+
+  /**
+   * @throws RESOURCE_NOT_FOUND `tool` or `namespace`, RESOURCE_CONFLICT `tool_disabled`, InputError for a configuration
+   * that the tool does not accept
+   */
+  async create(actor: Actor, place: Checked<WorkspacePlace>, input: CreateToolInstance): Promise<ToolInstance> {
+    const { changes, access, vault } = this.#deps;
+    const { orgId, workspaceId } = place;
+    const namespaceId = input.namespaceId ? await access.findPart(place, 'namespace', input.namespaceId) : null;
+    const id = newId('tool_instance');
+    const row = { id, orgId, workspaceId, namespaceId };
+    await this.#demandSecret(actor, orgId, input);
+    await changes.run(actor, async (tx) => {
+      if (namespaceId)
+        tx.demand('namespaces', { id: namespaceId }, 'key share', () => notFound('namespace', namespaceId));
+      const tool = await lockTool(tx, orgId, input.toolId);
+      if (tool.status === 'disabled') throw disabled(tool);
+      const checked = checkConfiguration(fieldsOf(tool), entriesOf(input.configuration), {}, CONFIGURATION);
+      if (checked.issues.length > 0) throw new InputError(checked.issues);
+      const around = { tool, configuration: checked.plain, customActionParameters: {} };
+      const actionChanges = checkActionChanges(around, input);
+      const client = input.connectionCredentials ?? {};
+      const hasSecrets = Object.keys(checked.secrets).length > 0;
+      if (hasSecrets) await this.#deps.credentials.prepare(tx);
+      if (client.clientSecretVaultId) await vault.ensureReference(tx, orgId, client.clientSecretVaultId, CLIENT_SECRET);
+      tx.insert('tool_instances', {
+        ...row,
+        toolId: tool.id,
+        name: input.name,
+        description: input.description ?? null,
+        configuration: checked.plain,
+        credentialRefs: refsOf(id, Object.keys(checked.secrets)),
+        authMode: input.authMode ?? undefined,
+        authConfig: input.authConfig ?? undefined,
+        ...actionChanges,
+        ...clientOf(client),
+        isActive: input.isActive ?? undefined,
+        mcpDescriptionOverride: input.mcpDescriptionOverride ?? null,
+        mcpActionFilter: input.mcpActionFilter ?? [],
+        mcpActionDescriptions: input.mcpActionDescriptions ?? undefined,
+        mcpMaxCallsPerTurn: input.mcpMaxCallsPerTurn ?? null,
+        mcpRequiresConfirmation: input.mcpRequiresConfirmation ?? undefined,
+        schemaVersion: tool.currentSchemaVersion,
+        createdBy: actor.principal.userId,
+      });
+      if (hasSecrets) await this.#deps.credentials.put(tx, orgId, { toolInstanceId: id }, checked.secrets);
+      recordChange(tx, 'create', 'tool_instance', row, { tool_id: tool.id });
+    });
+    return this.reads.get(unkept, place, id);
+  }
+
+  /**
+   * Changes the given fields. A configuration replaces the plain one; secrets that it does not name stay.
+   * @throws RESOURCE_NOT_FOUND; FORBIDDEN for an instance of others; InputError for a configuration that the tool, as
+   * it is now, does not accept
+   */
+  async update(
+    actor: Actor,
+    place: Checked<WorkspacePlace>,
+    id: string,
+    input: UpdateToolInstance,
+  ): Promise<ToolInstance> {
+    const { orgId } = place;
+    const { toolId } = await this.reads.own(actor, place, id);
+    await this.#demandSecret(actor, orgId, input);
+    const mayReveal = await this.#mayReveal(actor, place);
+    await this.#deps.changes.run(actor, async (tx) => {
+      const tool = await lockTool(tx, orgId, toolId);
+      const before = await lockInstance(tx, id);
+      await tx.expectVersion({ table: 'tool_instances', key: { id } });
+      const checked = input.configuration
+        ? checkConfiguration(fieldsOf(tool), entriesOf(input.configuration), before.configuration, CONFIGURATION)
+        : null;
+      if (checked && checked.issues.length > 0) throw new InputError(checked.issues);
+      const { configuration, customActionParameters } = before;
+      const around = { tool, configuration: checked?.plain ?? configuration, customActionParameters };
+      const actionChanges = checkActionChanges(around, input);
+      const { connectionCredentials: client } = input;
+      const isSteered =
+        Object.keys(actionChanges).length > 0 ||
+        input.authConfig !== undefined ||
+        (checked !== null && !isDeepStrictEqual(checked.plain, before.configuration));
+      if (isSteered && !mayReveal) await demandOwnCredentials(tx, actor, before, checked?.secrets ?? {});
+      const changesSecrets = checked !== null && touchesSecrets(checked, before);
+      if (changesSecrets) await this.#deps.credentials.prepare(tx);
+      if (client?.clientSecretVaultId)
+        await this.#deps.vault.ensureReference(tx, orgId, client.clientSecretVaultId, CLIENT_SECRET);
+      const credentialRefs = changesSecrets ? await this.#putSecrets(tx, before, checked) : undefined;
+      const set: Columns<'tool_instances'> = {
+        name: input.name ?? undefined,
+        description: input.description,
+        configuration: checked?.plain,
+        credentialRefs,
+        authMode: input.authMode ?? undefined,
+        authConfig: input.authConfig ?? undefined,
+        ...actionChanges,
+        ...(client === undefined ? {} : clientOf(client ?? {})),
+        isActive: input.isActive ?? undefined,
+        mcpDescriptionOverride: input.mcpDescriptionOverride,
+        mcpActionFilter: input.mcpActionFilter ?? undefined,
+        mcpActionDescriptions: input.mcpActionDescriptions ?? undefined,
+        mcpMaxCallsPerTurn: input.mcpMaxCallsPerTurn,
+        mcpRequiresConfirmation: input.mcpRequiresConfirmation ?? undefined,
+      };
+      tx.update('tool_instances', { id }, set);
+      recordChange(tx, 'update', 'tool_instance', before, { fields: Object.keys(input) });
+    });
+    return this.reads.get(unkept, place, id);
+  }
+
+  /**
+   * Deletes an instance with its connections, whose tokens are revoked, and everything that it keeps secret.
+   * @throws RESOURCE_NOT_FOUND; FORBIDDEN for an instance of others
+   */
+  async delete(actor: Actor, place: Checked<WorkspacePlace>, id: string): Promise<boolean> {
+    const row = await this.reads.own(actor, place, id);
+    return this.#deps.changes.run(actor, async (tx) => {
+      await tx.lock('tool_instances', { id }, 'update', () => notFound('tool_instance', id));
+      await tx.expectVersion({ table: 'tool_instances', key: { id } });
+      await this.#deps.connections.ofInstance(tx, row);
+      tx.remove('tool_instances', { id }, () => notFound('tool_instance', id));
+      recordChange(tx, 'delete', 'tool_instance', row);
+      return true;
+    });
+  }
+
+  /**
+   * Switches an instance on or off; the same again is fine, and is recorded too, like any update that changes nothing.
+   * @throws RESOURCE_NOT_FOUND; FORBIDDEN for an instance of others
+   */
+  async toggle(actor: Actor, place: Checked<WorkspacePlace>, id: string, isActive: boolean): Promise<ToolInstance> {
+    const row = await this.reads.own(actor, place, id);
+    await this.#deps.changes.run(actor, async (tx) => {
+      await tx.expectVersion({ table: 'tool_instances', key: { id } });
+      tx.change('tool_instances', { id }, { isActive }, () => notFound('tool_instance', id));
+      recordChange(tx, 'toggle', 'tool_instance', row, { is_active: isActive });
+    });
+    return this.reads.get(unkept, place, id);
+  }
+
+  /**
+   * Brings an instance to the latest schema of its tool: defaults are filled in, keys that the tool does not know any
+   * more are kept in `metadata.removed`. Does nothing if it is there already.
+   * @throws RESOURCE_NOT_FOUND; FORBIDDEN for an instance of others; RESOURCE_CONFLICT `manual_migration_required` with
+   * the `fields` that need a value, InputError for a given value that the tool does not accept
+   */
+  async upgrade(
+    actor: Actor,
+    place: Checked<WorkspacePlace>,
+    id: string,
+    configuration: object | null,
+  ): Promise<UpgradeResult> {
+    const { orgId } = place;
+    const { toolId } = await this.reads.own(actor, place, id);
+    const mayReveal = configuration === null || (await this.#mayReveal(actor, place));
+    const result = await this.#deps.changes.run(actor, async (tx) => {
+      const tool = await lockTool(tx, orgId, toolId);
+      const before = await lockInstance(tx, id);
+      await tx.expectVersion({ table: 'tool_instances', key: { id } });
+      const previousVersion = before.schemaVersion;
+      const newVersion = tool.currentSchemaVersion;
+      const done = { instanceId: id, orgId, previousVersion, newVersion };
+      if (previousVersion >= newVersion)
+        return { ...done, newVersion: previousVersion, migrationApplied: false, changelog: '' };
+      const fields = fieldsOf(tool);
+      const given = entriesOf(configuration);
+      const after = upgraded(fields, before, given, CONFIGURATION);
+      if (!mayReveal && steers(fields, before, given, after.plain))
+        await demandOwnCredentials(tx, actor, before, after.secrets);
+      if (touchesSecrets(after, before)) {
+        await this.#deps.credentials.prepare(tx);
+        tx.update('tool_instances', { id }, { credentialRefs: await this.#putSecrets(tx, before, after) });
+      }
+      tx.update(
+        'tool_instances',
+        { id },
+        { configuration: after.plain, metadata: after.metadata, schemaVersion: newVersion },
+      );
+      recordChange(tx, 'upgrade', 'tool_instance', before, {
+        previous_version: previousVersion,
+        new_version: newVersion,
+      });
+      const changelog = changelogBetween(tool, previousVersion, newVersion);
+      return { ...done, migrationApplied: true, changelog };
+    });
+    return { ...result, instance: await this.reads.get(unkept, place, id) };
+  }
+
+  /**
+   * Whoever names a secret sends it to the provider: only those who may see that secret.
+   * @throws FORBIDDEN, RESOURCE_NOT_FOUND; InputError for what is no reference, because it may be the secret itself
+   */
+  async #demandSecret(actor: Actor, orgId: string, { connectionCredentials }: UpdateToolInstance): Promise<void> {
+    const reference = connectionCredentials?.clientSecretVaultId;
+    if (!reference) return;
+    const { sql, vault, secretReads } = this.#deps;
+    const found = await vault.resolve(sql, orgId, reference);
+    if (found.kind === 'external' && !EXTERNAL.test(reference)) throw invalidInput(CLIENT_SECRET, NO_REFERENCE);
+    const secret = found.kind === 'secret' ? await secretReads.all.findInTenant(unkept, orgId, found.id) : null;
+    if (secret) await secretReads.demand(actor, secret, 'secret:read');
+  }
+
+  async #mayReveal(actor: Actor, { orgId, workspaceId }: WorkspacePlace): Promise<boolean> {
+    try {
+      await this.#deps.access.requireWorkspace(actor, orgId, workspaceId, 'secret:reveal');
+      return true;
+    } catch (error) {
+      if (isRefusal(error)) return false;
+      throw error;
+    }
+  }
+
+  /** Seals the secrets of an instance anew. @returns its references */
+  async #putSecrets(
+    tx: Tx,
+    { id, orgId }: StoredInstance,
+    { secrets, cleared }: Pick<CheckedConfiguration, 'secrets' | 'cleared'>,
+  ): Promise<Record<string, string>> {
+    const { credentials } = this.#deps;
+    const owner = { toolInstanceId: id };
+    const kept: Record<string, unknown> = { ...(await credentials.open(tx, orgId, owner)), ...secrets };
+    for (const name of cleared) delete kept[name];
+    const names = Object.keys(kept);
+    if (names.length > 0) await credentials.put(tx, orgId, owner, kept);
+    else await credentials.remove(tx, orgId, owner);
+    return refsOf(id, names);
+  }
+}
+
+/** The tool as it is until the transaction ends. @throws RESOURCE_NOT_FOUND, also for a tool of another organization */
+async function lockTool(tx: Tx, orgId: string, id: string): Promise<ToolRow> {
+  return visible(await tx.lock('tools', { id }, 'share'), orgId, id);
+}
+
+async function lockInstance(tx: Tx, id: string): Promise<StoredInstance> {
+  const row = await tx.lock('tool_instances', { id }, 'no key update', () => notFound('tool_instance', id));
+  return row as unknown as StoredInstance;
+}
+
+/**
+ * Configuration and actions decide where credentials go. Whoever changes them could have those of others sent to a host
+ * of their own.
+ * @param given the secrets that come with the change
+ * @throws FORBIDDEN `secret:reveal` if the instance would keep credentials of others
+ */
+async function demandOwnCredentials(
+  tx: Tx,
+  { principal: { userId } }: Actor,
+  { id, createdBy, credentialRefs }: StoredInstance,
+  given: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  const keeps = createdBy !== userId && Object.keys(credentialRefs).some((name) => !Object.hasOwn(given, name));
+  const [connection] = keeps
+    ? []
+    : await tx.query(
+        statement`select 1 from connections
+          where tool_instance_id = ${id} and created_by is distinct from ${userId} limit 1`,
+      );
+  if (keeps || connection)
+    throw forbidden('secret:reveal', 'The instance keeps credentials of others: this could send them elsewhere.');
+}
+
+/** Whether given values make the configuration after an upgrade another than it would have been without them. */
+const steers = (
+  { fields, sensitive }: ToolFields,
+  { configuration }: StoredInstance,
+  given: Readonly<Record<string, unknown>>,
+  plain: Readonly<Record<string, unknown>>,
+): boolean =>
+  Object.keys(given).some((name) => {
+    const anyway = Object.hasOwn(configuration, name) ? configuration[name] : (fields.get(name)?.default ?? undefined);
+    return !sensitive.has(name) && !isDeepStrictEqual(plain[name], anyway);
+  });
+
+const disabled = ({ id }: ToolRow) =>
+  conflict('tool', id, 'tool_disabled', `The tool '${id}' is disabled: it has no new instances.`);
+
+const entriesOf = (object: object | null | undefined): Record<string, unknown> => ({ ...object });
+
+/** Whether the sealed object of an instance changes. */
+const touchesSecrets = (
+  { secrets, cleared }: Pick<CheckedConfiguration, 'secrets' | 'cleared'>,
+  before: StoredInstance,
+): boolean => Object.keys(secrets).length > 0 || cleared.some((name) => Object.hasOwn(before.credentialRefs, name));
+
+/** What instances show in place of their secrets. */
+const refsOf = (id: string, names: readonly string[]): Record<string, string> =>
+  Object.fromEntries([...names].sort().map((name) => [name, `vault://${id}/${name}`]));
+
+const clientOf = ({ clientId, clientSecretVaultId, callbackUrl, scopesOverride }: Given<InstanceRow, Client>) => ({
+  clientId: clientId ?? null,
+  clientSecretVaultId: clientSecretVaultId ?? null,
+  callbackUrl: callbackUrl ?? null,
+  scopesOverride: scopesOverride ?? [],
+});
+
+function changelogBetween({ schemaChangelog }: ToolRow, from: number, to: number): string {
+  const changelog = schemaChangelog as Record<string, string>;
+  const versions = Array.from({ length: to - from }, (_, index) => from + index + 1);
+  return versions.flatMap((version) => (changelog[version] ? [`${version}: ${changelog[version]}`] : [])).join('\n');
+}

@@ -1,0 +1,364 @@
+import type { Actor } from '../../access/caller.ts';
+import type { Checked, WorkspacePlace } from '../../access/checked-place.ts';
+import { Budget } from '../../access/throttle.ts';
+import type { ActivityRecorder } from '../../data/activity.ts';
+import { findRow } from '../../data/find-row.ts';
+import { unkept } from '../../data/request-cache.ts';
+import type { ServiceDeps } from '../../data/service-deps.ts';
+import { statement } from '../../data/writes.ts';
+import type { Tool as ToolRow } from '../../generated/prisma/client.ts';
+import type { Answer } from '../../platform/outbound/answer.ts';
+import type { Outbound } from '../../platform/outbound/outbound.ts';
+import { OutboundError } from '../../platform/outbound/outbound-error.ts';
+import type { Credentials } from '../../vault/secrets/credentials.ts';
+import { type ConnectionCredentials, ConnectionUnusable } from '../connections/connection-credentials.ts';
+import { foreignNames } from '../tools/placeholders.ts';
+import { type KeyPlacement, keyFieldsOf } from '../tools/tool-shapes.ts';
+import { type PlacedCredential, type RequestParts, requestFor, UnusableAction } from './action-request.ts';
+import { checkConfiguration, faultOf, fieldsOf } from './configuration.ts';
+import type { Action } from './effective-actions.ts';
+import { SafePatterns } from './safe-pattern.ts';
+import type { ToolInstanceService } from './tool-instance.service.ts';
+import type { ToolInstance } from './tool-instance.source.ts';
+
+/** Limit of the whole call (defaults §4), unless the action has a shorter one. */
+const TIMEOUT_MS = 10_000;
+const TESTS_PER_MINUTE = 30;
+
+/** What to try. */
+export interface TestInput {
+  /** The name of an action. Default: the first that only reads and has all that it needs. */
+  action?: string | null;
+  /** Values of its parameters. */
+  parameters?: object | null;
+  /** Prepares the request and sends nothing. */
+  dryRun?: boolean | null;
+}
+
+/** How a test ended. */
+export interface TestResult {
+  success: boolean;
+  /** A sentence for people. */
+  message: string;
+  /** `code` for programs, and `action`, `method`, `host` and `status` as far as they are known. */
+  details: Record<string, unknown>;
+  /** Time of the call in milliseconds; 0 if none was made. */
+  latencyMs: number;
+}
+
+interface TestDeps extends ServiceDeps {
+  toolInstances: ToolInstanceService;
+  credentials: Credentials;
+  outbound: Outbound;
+  connections: ConnectionCredentials;
+  activity: ActivityRecorder;
+}
+
+/** What goes into a request beside what the instance keeps itself. */
+interface SentCredential {
+  credentials: readonly PlacedCredential[];
+  secrets?: Readonly<Record<string, string>>;
+}
+
+const BEARER: KeyPlacement = { in: 'header', name: 'Authorization', prefix: 'Bearer ' };
+
+/**
+ * Tests of tool instances: a real call to the provider. Whatever goes wrong with the provider, the configuration or the
+ * credentials is a result, never an error; nothing of the answer's body and no credential is in it.
+ */
+export class ToolInstanceTest {
+  readonly #deps: TestDeps;
+  readonly #byUser = new Budget(TESTS_PER_MINUTE, 60);
+
+  constructor(deps: TestDeps) {
+    this.#deps = deps;
+  }
+
+  /** Tests an instance, and records how the test ended. @throws RESOURCE_NOT_FOUND, RATE_LIMIT_EXCEEDED */
+  async run(actor: Actor, place: Checked<WorkspacePlace>, id: string, input: TestInput): Promise<TestResult> {
+    const result = await this.#run(actor, place, id, input);
+    const { orgId, workspaceId } = place;
+    const { success, details, latencyMs } = result;
+    const { code, action, status } = details;
+    this.#deps.activity.record(
+      actor,
+      {
+        action: 'execute',
+        resourceType: 'tool_instance',
+        resourceId: id,
+        orgId,
+        workspaceId,
+        metadata: { code, action, status, latency_ms: latencyMs },
+      },
+      { statusCode: actor.request.successStatus, success },
+    );
+    return result;
+  }
+
+  async #run(actor: Actor, place: Checked<WorkspacePlace>, id: string, input: TestInput): Promise<TestResult> {
+    const instance = await this.#deps.toolInstances.reads.get(unkept, place, id);
+    await this.#byUser.demand(actor.principal.userId);
+    if (!instance.isActive && !input.dryRun) return inactive();
+    const tool = await findRow(this.#deps.sql, 'tools', { id: instance.toolId });
+    if (!tool) throw new Error(`A foreign key says that the tool '${instance.toolId}' exists.`);
+    const details: Record<string, unknown> = {};
+    const startedAt = performance.now();
+    try {
+      return await this.#tried(actor, instance, tool, input, details);
+    } catch (error) {
+      const latencyMs = details.host === undefined || input.dryRun ? 0 : Math.round(performance.now() - startedAt);
+      return { success: false, ...failureOf(error, details), latencyMs };
+    }
+  }
+
+  async #tried(
+    actor: Actor,
+    instance: ToolInstance,
+    tool: ToolRow,
+    input: TestInput,
+    details: Record<string, unknown>,
+  ): Promise<TestResult> {
+    const action = chosen(instance, input);
+    details.action = action.name;
+    checkStored(tool, instance);
+    const secrets = await this.#deps.credentials.open(this.#deps.sql, instance.orgId, { toolInstanceId: instance.id });
+    const parts: RequestParts = {
+      action,
+      parameters: parametersOf(action, instance, input.parameters ?? {}),
+      configuration: instance.configuration,
+      secrets: secrets ?? {},
+      credentials: placed(tool, secrets ?? {}),
+    };
+    if (typeof action.url_template !== 'string') return nothingToCall(details);
+    const send = ({ credentials, secrets: more }: SentCredential) => {
+      const request = requestFor({ ...parts, credentials, secrets: { ...parts.secrets, ...more } });
+      const { host } = new URL(request.url);
+      Object.assign(details, { method: request.method, host });
+      return { request, host };
+    };
+    if (input.dryRun) {
+      if (parts.credentials.length === 0) demandCredentials(tool, instance);
+      const shown = instance.connectionStatus === 'connected' ? asPlaceholder(tool, action, '********') : null;
+      send(parts.credentials.length === 0 && shown ? shown : { credentials: parts.credentials });
+      return {
+        success: true,
+        message: 'The request is complete. It was not sent.',
+        details: { code: 'dry_run', ...details },
+        latencyMs: 0,
+      };
+    }
+    const startedAt = performance.now();
+    const answer = await this.#call(actor, instance, tool, parts, (sent) => send(sent).request);
+    const latencyMs = Math.round(performance.now() - startedAt);
+    await this.#count(instance);
+    details.status = answer.status;
+    return { ...outcomeOf(tool, action, answer, details), latencyMs };
+  }
+
+  /** Calls with what the instance keeps itself, or with its connection, or without credentials if it needs none. */
+  async #call(
+    actor: Actor,
+    instance: ToolInstance,
+    tool: ToolRow,
+    parts: RequestParts,
+    requestWith: (sent: SentCredential) => ReturnType<typeof requestFor>,
+  ): Promise<Answer> {
+    const { orgId, id, namespaceId } = instance;
+    const limit = timeLimitOf(parts.action);
+    const endsAt = performance.now() + limit;
+    const ask = async (sent: SentCredential): Promise<Answer> =>
+      this.#deps.outbound.request({
+        ...requestWith(sent),
+        owner: orgId,
+        traceId: actor.request.traceId,
+        timeoutMs: Math.max(1, endsAt - performance.now()),
+      });
+    if (parts.credentials.length > 0) return ask({ credentials: parts.credentials });
+    const called = this.#deps.connections.call({ orgId, toolInstanceId: id, namespaceId }, ({ authType, secret }) =>
+      ask(
+        authType === 'oauth2'
+          ? { credentials: [{ value: secret, placement: BEARER }] }
+          : (asPlaceholder(tool, parts.action, secret) ?? {
+              credentials: [{ value: secret, placement: placementOf(tool) }],
+            }),
+      ),
+    );
+    const answer = await within(limit, called);
+    if (answer) return answer;
+    demandCredentials(tool, instance);
+    return ask({ credentials: [] });
+  }
+
+  async #count({ orgId, id }: ToolInstance): Promise<void> {
+    const { text, values } = statement`
+      update tool_instances set usage_count = usage_count + 1, last_used_at = now()
+      where org_id = ${orgId} and id = ${id}`;
+    await this.#deps.sql.change(text, values);
+  }
+}
+
+/** The action to try. @throws UnusableAction */
+function chosen({ effectiveActionSchemas: actions }: ToolInstance, { action: name, parameters }: TestInput): Action {
+  if (name) {
+    const named = actions.find((action) => action.name === name);
+    if (named) return named;
+    throw new UnusableAction('schema_mismatch', `The instance has no action '${name}'.`);
+  }
+  const given = parameters ?? {};
+  const isReady = (action: Action) =>
+    listOf(action.parameters).every(
+      (parameter) =>
+        parameter.required !== true || parameter.default !== undefined || Object.hasOwn(given, parameter.name),
+    );
+  const harmless = actions.filter((action) => isReadOnly(action) && isReady(action));
+  const [first = actions.find(isReadOnly)] = harmless;
+  if (first) return first;
+  throw new UnusableAction('schema_mismatch', 'The instance has no action that only reads: name the one to try.');
+}
+
+const timeLimitOf = ({ timeout_seconds: seconds }: Action): number =>
+  typeof seconds === 'number' && seconds > 0 ? Math.min(TIMEOUT_MS, seconds * 1_000) : TIMEOUT_MS;
+
+/**
+ * What work gives, if that is in time. A refresh of the connection that takes longer goes on: stopping it could lose
+ * the new tokens, and whoever needs them next finds them.
+ * @throws OutboundError `timeout`
+ */
+async function within<Value>(ms: number, work: Promise<Value>): Promise<Value> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new OutboundError('timeout')), ms);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+const listOf = (value: unknown): Action[] => (Array.isArray(value) ? (value as Action[]) : []);
+
+const isReadOnly = (action: Action): boolean => {
+  if (action.is_destructive === true || action.is_read_only === false) return false;
+  return action.is_read_only === true || ['GET', 'HEAD'].includes((action.method as string | undefined) ?? 'GET');
+};
+
+/** @throws UnusableAction if the stored configuration is not one that the tool, as it is now, accepts */
+function checkStored(tool: ToolRow, { configuration }: ToolInstance): void {
+  const { issues } = checkConfiguration(fieldsOf(tool), configuration, configuration, []);
+  const names = [...new Set(issues.map(({ path }) => String(path[0])))];
+  if (names.length > 0)
+    throw new UnusableAction('schema_mismatch', `The configuration does not fit the tool: ${names.join(', ')}.`);
+}
+
+/** The parameters of a call with the defaults of the action. @throws UnusableAction */
+function parametersOf(action: Action, { configuration }: ToolInstance, given: object): Record<string, unknown> {
+  const patterns = new SafePatterns();
+  const values: Record<string, unknown> = {};
+  for (const parameter of listOf(action.parameters)) {
+    const { name, default: initial, required } = parameter;
+    const value: unknown = Object.hasOwn(given, name) ? (given as Record<string, unknown>)[name] : initial;
+    if (value === undefined || value === null) {
+      if (required !== true || Object.hasOwn(configuration, name)) continue;
+      throw new UnusableAction('schema_mismatch', `The action '${action.name}' needs the parameter '${name}'.`);
+    }
+    const { min_length, max_length, min_value, max_value, pattern, enum: listed } = parameter;
+    const validation = { min_length, max_length, min_value, max_value, pattern, enum: listed };
+    const fault = faultOf({ ...parameter, validation }, value, patterns);
+    if (fault) throw new UnusableAction('schema_mismatch', `The parameter '${name}': ${fault.msg}.`);
+    values[name] = value;
+  }
+  return values;
+}
+
+/** The stored credentials that go into every request. */
+const placed = (tool: ToolRow, secrets: Readonly<Record<string, unknown>>): PlacedCredential[] =>
+  keyFieldsOf(tool.credentialSchema as object[]).flatMap(({ name, placement }) => {
+    const value = Object.hasOwn(secrets, name) ? secrets[name] : undefined;
+    return placement && typeof value === 'string' ? [{ placement, value }] : [];
+  });
+
+/** The key of a connection where the action names it, in place of a header; `null` if it does not. */
+function asPlaceholder({ credentialSchema }: ToolRow, action: Action, key: string): SentCredential | null {
+  const used = foreignNames(action);
+  const field = keyFieldsOf(credentialSchema as object[]).find(({ name, placement }) => !placement && used.has(name));
+  return field ? { credentials: [], secrets: { [field.name]: key } } : null;
+}
+
+const placementOf = (tool: ToolRow): KeyPlacement =>
+  keyFieldsOf(tool.credentialSchema as object[]).find(({ placement }) => placement)?.placement ?? BEARER;
+
+/** @throws UnusableAction for a tool that needs credentials, of which the instance has none */
+function demandCredentials(tool: ToolRow, { authMode, hasCredentials }: ToolInstance): void {
+  const fields = tool.credentialSchema as { required?: boolean | null }[];
+  const isNeeded = authMode !== 'none' && fields.some(({ required }) => required !== false);
+  if (isNeeded && !hasCredentials)
+    throw new UnusableAction('no_credentials', `${tool.name} needs credentials, and the instance has none.`);
+}
+
+const inactive = (): TestResult => ({
+  success: false,
+  message: 'The tool instance is inactive. Nothing was sent.',
+  details: { code: 'inactive' },
+  latencyMs: 0,
+});
+
+const nothingToCall = (details: Record<string, unknown>): TestResult => ({
+  success: true,
+  message: 'The action calls nothing outside. Its parameters are complete.',
+  details: { code: 'nothing_to_call', ...details },
+  latencyMs: 0,
+});
+
+type Outcome = Omit<TestResult, 'latencyMs'>;
+
+function outcomeOf(tool: ToolRow, action: Action, answer: Answer, details: Record<string, unknown>): Outcome {
+  if (!answer.isOk)
+    return {
+      success: false,
+      message: `${tool.name} answered ${answer.status}: ${meaningOf(answer.status)}.`,
+      details: { code: `http_${answer.status}`, ...details },
+    };
+  const wanted = (action.output_schema as { type?: unknown } | undefined)?.type;
+  const path = action.response_result_path;
+  const isJsonWanted = wanted === 'object' || wanted === 'array' || (typeof path === 'string' && path !== '');
+  if (isJsonWanted && action.method !== 'HEAD' && answer.status !== 204 && !isJson(answer))
+    return {
+      success: false,
+      message: `${tool.name} answered ${answer.status}, but not with the JSON that the action promises.`,
+      details: { code: 'schema_mismatch', ...details },
+    };
+  return {
+    success: true,
+    message: `${tool.name} answered ${answer.status}.`,
+    details: { code: 'ok', ...details },
+  };
+}
+
+function isJson(answer: Answer): boolean {
+  try {
+    answer.json();
+    return true;
+  } catch (error) {
+    if (OutboundError.in(error)) return false;
+    throw error;
+  }
+}
+
+function meaningOf(status: number): string {
+  if (status === 401) return 'it does not accept the credentials';
+  if (status === 403) return 'the credentials do not allow this';
+  if (status === 404) return 'it knows no such address';
+  if (status === 429) return 'it has had too many requests';
+  if (status >= 500) return 'it has a fault of its own';
+  return status >= 300 && status < 400 ? 'it redirects elsewhere' : 'it does not accept the request';
+}
+
+/** Errors that say something to the caller; all others are bugs. */
+function failureOf(error: unknown, details: Record<string, unknown>): Pick<TestResult, 'message' | 'details'> {
+  const outbound = OutboundError.in(error);
+  const isTold = error instanceof UnusableAction || error instanceof ConnectionUnusable;
+  const told = outbound ?? (isTold ? error : null);
+  if (!told) throw error;
+  return { message: told.message, details: { code: told.code, ...details } };
+}

@@ -1,0 +1,172 @@
+import { builder } from '../../graphql/builder.ts';
+import { bounds } from '../../graphql/inputs.ts';
+import type { Constraints, JsonShape } from '../../kernel/constraints.ts';
+import { categories, customActionTypes, SLUG, statuses } from './tool.words.ts';
+import { entryShapes } from './tool-shapes.ts';
+
+const MAX_ENTRIES = 100;
+const text = { minLength: 1, maxLength: 255 } as const satisfies Constraints;
+const longText = { minLength: 1, maxLength: 4_000 } as const satisfies Constraints;
+const address = { maxLength: 2_048, format: 'uri' } as const satisfies Constraints;
+const slug = { pattern: SLUG, maxLength: 64 } as const satisfies Constraints;
+const words = { maxItems: 100, item: { minLength: 1, maxLength: 128 } } as const satisfies Constraints;
+const changelog = { maxItems: 1_000, item: { minLength: 1, maxLength: 4_000 } } as const satisfies Constraints;
+const entries = (shape: JsonShape): Constraints => ({
+  maxItems: MAX_ENTRIES,
+  item: { maxBytes: 32 * 1024, shape },
+});
+
+const said = (values: readonly string[]) => values.map((value) => `\`${value}\``).join(', ');
+const CATEGORIES = `${said(categories)} or another word.`;
+const OTHERS = 'Other properties are refused, except those that begin with `x-`.';
+const CONFIG =
+  'The fields of the configuration: `name`, `display_name`, `type`, `description`, `placeholder`, `widget`, ' +
+  '`required`, `default`, `options`, `validation`, `widget_options`, and `sensitive` for what belongs in the vault. ' +
+  OTHERS;
+const CREDENTIALS =
+  'The credentials: fields like those of the configuration; with `placement` (`in`, `name`, `prefix`) the value goes ' +
+  'into each request. An entry of the type `oauth2` describes a service: `authorization_url`, `token_url`, ' +
+  '`revocation_url`, `scopes`, `scope_separator`, `pkce`, `token_endpoint_auth_method`, `authorization_parameters`, ' +
+  'and `userinfo_url` with `account_label_path` (`$.email`) for the name of the account. ' +
+  OTHERS;
+const ACTIONS =
+  'The actions: `name`, `description`, `parameters`, and the request like that of a custom REST action ' +
+  '(`method`, `url_template`, …). A placeholder names a parameter of the action, a field of the configuration or a ' +
+  `credential. ${OTHERS}`;
+const CHANGELOG = 'What each schema version changed, by its number.';
+
+/** The fields that a new tool and a change have in common. */
+const common = () =>
+  ({
+    shortDescription: { constraints: text, description: 'One sentence.' },
+    iconUrl: { constraints: address, description: 'Address of an image.' },
+    documentationUrl: { constraints: address, description: 'Address of the documentation.' },
+    connectionServiceName: { constraints: text, description: 'The service that a connection signs in to: `github`.' },
+    author: { constraints: text, description: 'Who made the tool.' },
+  }) as const;
+
+export const CreateToolInput = builder.inputType('CreateToolInput', {
+  description: 'A new tool of the organization.',
+  fields: (t) => ({
+    name: t.string({ required: true, constraints: bounds.name, description: 'What people call it.' }),
+    slug: t.string({
+      required: true,
+      constraints: slug,
+      description: 'Unique in the organization and among the built-in tools.',
+    }),
+    description: t.string({ required: true, constraints: longText, description: 'What the tool does.' }),
+    shortDescription: t.string(common().shortDescription),
+    category: t.string({ constraints: bounds.open, description: `${CATEGORIES} Default \`custom\`.` }),
+    version: t.string({ constraints: text, description: 'Free text. Default `1.0.0`.' }),
+    status: t.string({ constraints: { oneOf: statuses }, description: `${said(statuses)}. Default \`active\`.` }),
+    iconUrl: t.string(common().iconUrl),
+    documentationUrl: t.string(common().documentationUrl),
+    connectionServiceName: t.string(common().connectionServiceName),
+    author: t.string(common().author),
+    tags: t.stringList({ constraints: { ...bounds.tags, notNull: false }, description: 'Labels.' }),
+    supportedActions: t.stringList({ constraints: words, description: 'Names of what the tool can do.' }),
+    supportedStepTypes: t.stringList({ constraints: words, description: 'Steps of an app that may use the tool.' }),
+    configSchema: t.field({
+      type: ['JSONObject'],
+      constraints: entries(entryShapes.configSchema),
+      description: CONFIG,
+    }),
+    credentialSchema: t.field({
+      type: ['JSONObject'],
+      constraints: entries(entryShapes.credentialSchema),
+      description: CREDENTIALS,
+    }),
+    actionSchemas: t.field({
+      type: ['JSONObject'],
+      constraints: entries(entryShapes.actionSchemas),
+      description: ACTIONS,
+    }),
+    mcpFunctions: t.field({
+      type: ['JSONObject'],
+      constraints: entries(entryShapes.mcpFunctions),
+      description: 'Functions for MCP clients: `name`, `description`, `input_schema`.',
+    }),
+    customActionType: t.string({
+      constraints: { oneOf: customActionTypes },
+      description: 'Which custom actions instances may have. Default `none`.',
+    }),
+    isMcpCompatible: t.boolean({ description: 'Whether MCP clients may use the tool. Default false.' }),
+    schemaChangelog: t.field({ type: 'StringMap', constraints: changelog, description: CHANGELOG }),
+    supportsConnection: t.boolean({ description: 'Whether instances may be connected. Default false.' }),
+  }),
+});
+
+const kept = <Bounds extends Constraints>(constraints: Bounds) => ({ ...constraints, notNull: true }) as const;
+
+export const UpdateToolInput = builder.inputType('UpdateToolInput', {
+  description: 'The fields to change. Omitted fields stay as they are; `null` clears a field.',
+  fields: (t) => ({
+    name: t.string({ constraints: bounds.keptName, description: 'What people call it.' }),
+    slug: t.string({
+      constraints: kept(slug),
+      description: 'Unique in the organization and among the built-in tools.',
+    }),
+    description: t.string({ constraints: kept(longText), description: 'What the tool does.' }),
+    shortDescription: t.string(common().shortDescription),
+    category: t.string({ constraints: kept(bounds.open), description: CATEGORIES }),
+    version: t.string({ constraints: kept(text), description: 'Free text.' }),
+    status: t.string({
+      constraints: { oneOf: statuses, notNull: true },
+      description:
+        'A tool is `active` or `beta`, and back; then `deprecated`; then `disabled`: it has no new instances.',
+    }),
+    iconUrl: t.string(common().iconUrl),
+    documentationUrl: t.string(common().documentationUrl),
+    connectionServiceName: t.string(common().connectionServiceName),
+    author: t.string(common().author),
+    tags: t.stringList({ constraints: bounds.tags, description: 'Labels.' }),
+    supportedActions: t.stringList({ constraints: kept(words), description: 'Names of what the tool can do.' }),
+    supportedStepTypes: t.stringList({
+      constraints: kept(words),
+      description: 'Steps of an app that may use the tool.',
+    }),
+    configSchema: t.field({
+      type: ['JSONObject'],
+      constraints: kept(entries(entryShapes.configSchema)),
+      description: `${CONFIG} A change raises the schema version.`,
+    }),
+    credentialSchema: t.field({
+      type: ['JSONObject'],
+      constraints: kept(entries(entryShapes.credentialSchema)),
+      description: CREDENTIALS,
+    }),
+    actionSchemas: t.field({
+      type: ['JSONObject'],
+      constraints: kept(entries(entryShapes.actionSchemas)),
+      description: `${ACTIONS} A change raises the schema version.`,
+    }),
+    mcpFunctions: t.field({
+      type: ['JSONObject'],
+      constraints: kept(entries(entryShapes.mcpFunctions)),
+      description: 'Functions for MCP clients: `name`, `description`, `input_schema`.',
+    }),
+    customActionType: t.string({
+      constraints: { oneOf: customActionTypes, notNull: true },
+      description: 'Which custom actions instances may have.',
+    }),
+    isMcpCompatible: t.boolean({
+      constraints: { notNull: true },
+      description: 'Whether MCP clients may use the tool.',
+    }),
+    minSchemaVersion: t.int({
+      constraints: { min: 1, notNull: true },
+      description: 'Instances of a lower schema version are deprecated. At most the current version.',
+    }),
+    schemaChangelog: t.field({
+      type: 'StringMap',
+      constraints: kept(changelog),
+      description:
+        `${CHANGELOG} The entries are added to those that are there, or correct them: the past stays. A version that ` +
+        'this change makes gets an entry by itself if none is given.',
+    }),
+    supportsConnection: t.boolean({
+      constraints: { notNull: true },
+      description: 'Whether instances may be connected.',
+    }),
+  }),
+});

@@ -1,0 +1,244 @@
+import { type Access, reachesEveryWorkspace } from '../../access/access.ts';
+import type { Actor } from '../../access/caller.ts';
+import type { Checked, OrganizationPlace, WorkspacePlace } from '../../access/checked-place.ts';
+import { granted, rolesWith } from '../../access/permissions.ts';
+import type { Page, PageArgs } from '../../data/page.ts';
+import { columnsOf, words } from '../../data/pages.ts';
+import { Reads } from '../../data/reads.ts';
+import { type ActorContext, unkept } from '../../data/request-cache.ts';
+import type { ServiceDeps } from '../../data/service-deps.ts';
+import type { Secret as SecretRow } from '../../generated/prisma/client.ts';
+import { type ApiError, conflict, forbidden, isRefusal, notFound } from '../../kernel/errors.ts';
+import type { Permission } from '../../kernel/resources.ts';
+import type { SecretValue } from './envelope.ts';
+import { findPlace, type PlaceInput, type SecretPlace } from './secret-place.ts';
+
+/** The columns of a secret that callers may see: no key material and no internal notes of the service. */
+export const secretColumns = columnsOf(
+  words(
+    'id orgId scope workspaceId namespaceId environmentId name secretType status description vaultVersion expiresAt',
+    'rotationReminderDays lastRotatedAt lastAccessedAt accessCount createdBy createdAt updatedAt deletedAt',
+    'resourceVersion',
+  ),
+);
+
+/** A secret without its value, as in lists. */
+export type ListedSecret = Pick<SecretRow, keyof typeof secretColumns>;
+
+/** A secret as callers see it. `value` is set only if it was requested and revealed. */
+export interface Secret extends ListedSecret {
+  value?: SecretValue;
+}
+
+/** The part of a row that callers may see. */
+export const withoutKeys = (row: SecretRow): Secret =>
+  Object.fromEntries(Object.entries(row).filter(([property]) => property in secretColumns)) as unknown as Secret;
+
+/** Filters of a list of secrets. */
+interface SecretArgs extends PageArgs {
+  secretType?: string | null;
+  /** Default: all except deleted secrets. */
+  status?: string | null;
+  includeExpired?: boolean | null;
+  workspaceId?: string | null;
+  name?: string;
+  /** Only secrets that live exactly there, and the organization's own. */
+  livingIn?: SecretPlace | null;
+  scope?: SecretPlace['scope'];
+}
+
+/** What identifies a secret and its place. */
+type Owned = Pick<ListedSecret, 'id' | 'orgId' | 'workspaceId' | 'namespaceId' | 'environmentId'>;
+
+/** Key of the place: its most specific identifier. The unique index uses the same expression. */
+const PLACE_KEY = `coalesce(t.environment_id, t.namespace_id, t.workspace_id, '')`;
+const keyOfPlace = ({ environmentId, namespaceId, workspaceId }: SecretPlace) =>
+  environmentId ?? namespaceId ?? workspaceId ?? '';
+
+const IN_LIVE_WORKSPACE = 'exists (select 1 from workspaces w where w.id = t.workspace_id and w.deleted_at is null)';
+
+const secrets = {
+  kind: 'secret',
+  from: 'secrets',
+  columns: secretColumns,
+  always: [`(t.workspace_id is null or ${IN_LIVE_WORKSPACE})`],
+  lead: 't.org_id',
+  filters: ({ secretType, status, includeExpired, workspaceId, name, livingIn, scope }: SecretArgs) => ({
+    't.secret_type = ?': secretType,
+    't.workspace_id = ?': workspaceId,
+    [status ? 't.status = ?' : 't.status <> ?']: status ?? 'deleted',
+    // The value is a constant, because cursors are bound to it.
+    'coalesce(t.expires_at <= now(), false) = ?': includeExpired === false ? false : null,
+    't.name = ?': name,
+    't.scope = ?': scope,
+    [`(t.scope = 'organization' or t.scope = '${livingIn?.scope}' and ${PLACE_KEY} = ?)`]:
+      livingIn && keyOfPlace(livingIn),
+  }),
+} as const;
+
+const READERS = rolesWith('secret:read')
+  .map((role) => `'${role}'`)
+  .join(', ');
+/** The role in the organization, or in the workspace (`secret:read`), of a user who does not administer it. */
+const MAY_READ = `case when t.workspace_id is null
+  then exists (select 1 from organization_members o
+    where o.org_id = t.org_id and o.user_id = $me and o.role in (${READERS}))
+  else exists (select 1 from workspace_members m
+    where m.workspace_id = t.workspace_id and m.user_id = $me and m.role in (${READERS})) end`;
+
+/**
+ * Reads of secrets and their permissions, which are checked where the secret lives. Only callers who may read a secret
+ * learn that it exists; for all others it answers like a missing one. A caller who has the requested permission nowhere
+ * gets FORBIDDEN first and learns nothing about the secret.
+ */
+export class SecretReads {
+  /** All secrets of an organization, for those who administer it. */
+  readonly all: Reads<ListedSecret, OrganizationPlace, SecretArgs>;
+  /** The secrets that other callers may read. */
+  readonly readable: Reads<ListedSecret, OrganizationPlace, SecretArgs>;
+  /** The secrets of a workspace, of its namespaces and environments, for those who may read them. */
+  readonly inWorkspace: Reads<ListedSecret, WorkspacePlace, SecretArgs>;
+  readonly #deps: ServiceDeps;
+  readonly #access: Access;
+
+  constructor(deps: ServiceDeps) {
+    this.#deps = deps;
+    this.#access = deps.access;
+    this.all = new Reads(deps, { ...secrets, below: ['orgId'] });
+    this.readable = new Reads(deps, { ...secrets, name: 'readable_secrets', below: ['orgId'], mine: MAY_READ });
+    this.inWorkspace = new Reads(deps, { ...secrets, name: 'workspace_secrets', below: ['orgId', 'workspaceId'] });
+  }
+
+  /**
+   * The secrets of an organization that the actor may read, newest first.
+   * @throws FORBIDDEN `secret:read` if the actor may read none
+   */
+  async list(context: ActorContext, place: Checked<OrganizationPlace>, args: SecretArgs): Promise<Page<ListedSecret>> {
+    const { actor } = context;
+    const { orgId } = place;
+    const { workspaceId } = args;
+    if (typeof workspaceId === 'string') await this.#access.requireWorkspace(actor, orgId, workspaceId, 'secret:read');
+    if (!(await this.#maySomewhere(actor, orgId, 'secret:read'))) throw forbidden('secret:read');
+    return (await this.#listed(actor, orgId)).list(context, place, args);
+  }
+
+  /**
+   * A secret that the actor has the permission for. @throws like {@link demand}, RESOURCE_NOT_FOUND for a deleted one
+   */
+  async get(
+    actor: Actor,
+    place: Checked<OrganizationPlace>,
+    id: string,
+    permission: Permission,
+  ): Promise<ListedSecret> {
+    const secret = await this.getDeletedToo(actor, place, id, permission);
+    if (secret.status === 'deleted') throw notFound('secret', id);
+    return secret;
+  }
+
+  /** Like {@link get}, but also returns soft-deleted secrets. */
+  async getDeletedToo(
+    actor: Actor,
+    place: Checked<OrganizationPlace>,
+    id: string,
+    permission: Permission,
+  ): Promise<ListedSecret> {
+    const secret = await this.all.find(unkept, place, id);
+    if (!secret) throw await this.#refusal(actor, place.orgId, permission, notFound('secret', id));
+    await this.demand(actor, secret, permission);
+    return secret;
+  }
+
+  /** A secret of any organization, if the actor may read it. @throws RESOURCE_NOT_FOUND, FORBIDDEN */
+  async node(context: ActorContext, id: string): Promise<ListedSecret | null> {
+    const secret = await this.all.findUnscoped(context, id);
+    if (!secret || secret.status === 'deleted') return null;
+    await this.demand(context.actor, secret, 'secret:read');
+    return secret;
+  }
+
+  /**
+   * A secret by its name. With a place: the secret that lives exactly in its most specific identifier, else the
+   * organization's own. Without a place: the organization's own, else the only one that the actor may read.
+   * @throws RESOURCE_NOT_FOUND for an unknown name or place; FORBIDDEN `secret:read`; RESOURCE_CONFLICT
+   * `ambiguous_name`
+   */
+  async getByName(
+    context: ActorContext,
+    place: Checked<OrganizationPlace>,
+    name: string,
+    input: PlaceInput,
+  ): Promise<ListedSecret> {
+    const { actor } = context;
+    const { orgId } = place;
+    await this.#access.requireToken(actor, 'secret:read', { orgId });
+    if (!(await this.#maySomewhere(actor, orgId, 'secret:read'))) throw forbidden('secret:read');
+    const isPlaced = Boolean(input.workspaceId || input.namespaceId || input.environmentId);
+    const livingIn = isPlaced ? await findPlace(this.#deps, actor, orgId, 'secret:read', input, []) : null;
+    const listed = await this.#listed(actor, orgId);
+    const called = async (more: Partial<SecretArgs>) =>
+      (await listed.list(context, place, { first: 2, name, ...more })).nodes;
+    const preferred = livingIn?.scope ?? 'organization';
+    const named = await called({ livingIn });
+    let secret = named.find(({ scope }) => scope === preferred);
+    // In a place a name is unique. Without a place, two others may hide the organization's own.
+    if (!secret && named.length > 1) [secret] = await called({ scope: preferred });
+    if (!secret && named.length > 1) throw ambiguous(name);
+    secret ??= named[0];
+    if (!secret) throw notFound('secret', name);
+    await this.demand(actor, secret, 'secret:read');
+    return secret;
+  }
+
+  /**
+   * Requires a permission where the secret lives: in its workspace, or in the organization.
+   * @throws FORBIDDEN with the permission if the actor has it nowhere or may read this secret; else RESOURCE_NOT_FOUND
+   */
+  async demand(actor: Actor, secret: Owned, permission: Permission): Promise<void> {
+    if (await this.may(actor, secret, permission)) return;
+    const isKnown = permission !== 'secret:read' && (await this.may(actor, secret, 'secret:read'));
+    if (isKnown) throw forbidden(permission);
+    throw await this.#refusal(actor, secret.orgId, permission, notFound('secret', secret.id));
+  }
+
+  /** Whether the actor has a permission where the secret lives. */
+  async may(actor: Actor, secret: Owned, permission: Permission): Promise<boolean> {
+    const { orgId, workspaceId } = secret;
+    try {
+      if (workspaceId) await this.#access.requireWorkspace(actor, orgId, workspaceId, permission, secret);
+      else await this.#access.requireOrganization(actor, orgId, permission);
+      return true;
+    } catch (error) {
+      if (isRefusal(error)) return false;
+      throw error;
+    }
+  }
+
+  /** The error for a missing or hidden secret. */
+  async #refusal(actor: Actor, orgId: string, permission: Permission, missing: ApiError): Promise<ApiError> {
+    return (await this.#maySomewhere(actor, orgId, permission)) ? missing : forbidden(permission);
+  }
+
+  /**
+   * Whether the actor has the permission anywhere: a viewer of the organization may have a higher role in a workspace.
+   */
+  async #maySomewhere(actor: Actor, orgId: string, permission: Permission): Promise<boolean> {
+    const role = await this.#access.organizationRole(actor, orgId);
+    if (role && granted(role, permission) !== 'none') return true;
+    return (await this.#access.rightsSomewhere(actor, orgId))(permission);
+  }
+
+  /** The secrets that the actor may read. */
+  async #listed(actor: Actor, orgId: string): Promise<Reads<ListedSecret, OrganizationPlace, SecretArgs>> {
+    const role = await this.#access.organizationRole(actor, orgId);
+    return role !== null && reachesEveryWorkspace(role) ? this.all : this.readable;
+  }
+}
+
+const ambiguous = (name: string) =>
+  conflict(
+    'secret',
+    name,
+    'ambiguous_name',
+    `Several secrets have the name '${name}': say in which workspace, namespace or environment.`,
+  );

@@ -1,0 +1,38 @@
+import type { Turn } from '../platform/jobs/retention.ts';
+import type { Runtime } from './services.ts';
+
+/** What must be over before the row of a workspace or an organization goes: nothing else knows of it afterwards. */
+const ENDINGS = ['connectionRemoval', 'buckets', 'graphRemoval', 'artifactRemoval', 'historyRetention'] as const;
+
+/**
+ * The owners that declare retention, in the order in which they have their turns (see `Owner`). THE place to add an
+ * owner: the service does not start while one is missing.
+ */
+export const retentionOrder: readonly Turn<keyof Runtime | 'storedAnswers'>[] = [
+  // what workspaces and organizations have elsewhere, in files, and in rows that are too many to go with theirs
+  { owner: 'connectionRemoval' },
+  { owner: 'buckets' },
+  { owner: 'graphRemoval' },
+  { owner: 'artifactRemoval' },
+  { owner: 'historyRetention' },
+  // everything else in a place goes with its row; an organization takes what workspaces it still has along
+  { owner: 'workspaces', needs: ENDINGS },
+  { owner: 'organizations', needs: ENDINGS },
+  { owner: 'files' },
+  { owner: 'artifacts' },
+  // accounts are emptied before their notifications and their links to identity providers go
+  { owner: 'users' },
+  { owner: 'notifications' },
+  { owner: 'signInProviders' },
+  // these depend on no other
+  { owner: 'secrets' },
+  { owner: 'apiTokens' },
+  { owner: 'sessions' },
+  { owner: 'emailProofs' },
+  { owner: 'auth' },
+  { owner: 'oauthStates' },
+  { owner: 'executions' },
+  { owner: 'events' },
+  { owner: 'activity' },
+  { owner: 'storedAnswers' },
+];

@@ -1,0 +1,102 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startTestApp, type TestApp } from '../../support/app.ts';
+import { colleague, type Person, register } from '../../support/person.ts';
+
+let app: TestApp;
+let ann: Person;
+let bob: Person;
+let appId: string;
+let endpointId: string;
+beforeAll(async () => {
+  app = await startTestApp();
+  ann = await register(app, { name: 'ann' });
+  bob = await colleague(app, ann, 'member');
+  const made = await ann.call<{ app_id: string }>('POST', `${ann.home}/apps`, { name: 'App' });
+  appId = made.body.app_id;
+  const path = `${ann.home}/apps/${appId}/endpoints`;
+  const augmentation = await ann.call<{ augmentation_id: string }>('POST', `${ann.home}/apps/${appId}/augmentations`, {
+    name: 'Run',
+  });
+  const { augmentation_id } = augmentation.body;
+  const endpoint = { name: 'In', path: '/in', augmentation_id };
+  endpointId = (await ann.call<{ endpoint_id: string }>('POST', path, endpoint)).body.endpoint_id;
+  await ann.call('PATCH', `${path}/${endpointId}`, { name: 'Renamed' });
+  await ann.call('PUT', `${ann.home}/apps/${appId}`, { name: 'Renamed' });
+  await bob.call('GET', `${ann.home}/apps/${appId}`);
+  await ann.call('GET', `${ann.home}/apps/app_00000000000000000000000000`);
+});
+afterAll(() => app.close());
+
+interface Listed {
+  total: number;
+  activities: { action: string; resource_type: string; resource_id: string; user_id: string; success: boolean }[];
+}
+
+const lists = () => [
+  `/v1/orgs/${ann.orgId}`,
+  ann.home,
+  `${ann.home}/apps/${appId}`,
+  `${ann.home}/apps/${appId}/endpoints/${endpointId}`,
+  `/v1/orgs/${ann.orgId}/users/${ann.userId}`,
+];
+
+async function listed(place: string, query: string): Promise<Listed> {
+  await app.services.activity.flush();
+  const { status, body } = await ann.call<Listed>('GET', `${place}/activity?limit=200&${query}`);
+  expect(status, JSON.stringify(body)).toBe(200);
+  expect(body.total).toBe(body.activities.length);
+  return body;
+}
+
+test('every list of records takes the filters of GraphQL, and counts what they leave', async () => {
+  for (const place of lists()) {
+    const changes = await listed(place, 'action=update');
+    expect(changes.total, place).toBeGreaterThan(0);
+    expect(new Set(changes.activities.map(({ action }) => action)), place).toEqual(new Set(['update']));
+    const none = await listed(place, 'action=update&success=false');
+    expect(none, place).toMatchObject({ total: 0, activities: [] });
+    // the set of actions grows: one that nobody knows has no records
+    expect(await listed(place, 'action=unheard_of'), place).toMatchObject({ total: 0 });
+    expect(await listed(place, 'token_id=tok_00000000000000000000000000'), place).toMatchObject({ total: 0 });
+  }
+  for (const place of lists().slice(0, 3)) {
+    const { activities } = await listed(place, 'resource_type=endpoint');
+    expect(new Set(activities.map((record) => record.resource_type))).toEqual(new Set(['endpoint']));
+    const ofOne = await listed(place, `resource_id=${endpointId}&action=update`);
+    expect(ofOne.activities).toMatchObject([{ resource_id: endpointId, action: 'update' }]);
+    const ofBob = await listed(place, `user_id=${bob.userId}&resource_id=${appId}`);
+    expect(ofBob.activities).toMatchObject([{ user_id: bob.userId, action: 'read' }]);
+  }
+  const failed = await listed(`/v1/orgs/${ann.orgId}`, 'success=false');
+  expect(failed.activities).toMatchObject([{ action: 'read', resource_type: 'app', success: false }]);
+});
+
+test('a filter that is no such value is refused with its place', async () => {
+  const url = `/v1/orgs/${ann.orgId}/activity?success=perhaps&action=${'a'.repeat(300)}`;
+  const { status, body } = await ann.call<{ detail: { loc: string[] }[] }>('GET', url);
+  expect(status).toBe(422);
+  expect(body.detail.map(({ loc }) => loc.join('.')).toSorted()).toEqual(['query.action', 'query.success']);
+});
+
+test('a record of GraphQL names its field, also if the operation was refused or changed something', async () => {
+  const rename = `mutation ($o: ID!, $w: ID!, $a: ID!, $name: String!) {
+    renamed: updateApp(orgId: $o, workspaceId: $w, id: $a, input: { name: $name }) { name } }`;
+  const names = { o: ann.orgId, w: ann.workspaceId };
+  await ann.ask(rename, { ...names, a: appId, name: 'Again' });
+  await ann.ask(rename, { ...names, a: 'app_00000000000000000000000000', name: 'Again' });
+  await ann.ask(`query ($o: ID!, $w: ID!, $a: ID!) { app(orgId: $o, workspaceId: $w, id: $a) { name } }`, {
+    ...names,
+    a: appId,
+  });
+  await app.services.activity.flush();
+  const { data } = await ann.ask<{ workspaceActivity: { nodes: object[] } }>(
+    `query ($o: ID!, $w: ID!) { workspaceActivity(orgId: $o, workspaceId: $w, first: 3) {
+      nodes { action success path metadata } } }`,
+    names,
+  );
+  expect(data?.workspaceActivity.nodes).toEqual([
+    { action: 'read', success: true, path: '/graphql', metadata: { graphql_field: 'app' } },
+    { action: 'update', success: false, path: '/graphql', metadata: { graphql_field: 'updateApp' } },
+    { action: 'update', success: true, path: '/graphql', metadata: { fields: ['name'], graphql_field: 'updateApp' } },
+  ]);
+});

@@ -1,0 +1,149 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startTestApp, type TestApp } from '../../support/app.ts';
+import { colleague, type Person, register } from '../../support/person.ts';
+
+const LIMIT = 100_000;
+const NAMESPACE = 'orgId: $org, workspaceId: $workspace, namespaceId: "default"';
+const CREATE = `mutation ($org: ID!, $workspace: ID!, $input: CreateUploadInput!) {
+  createUpload(${NAMESPACE}, input: $input) { file url expiresAt maxBytes } }`;
+const FINISH = `mutation ($org: ID!, $workspace: ID!, $input: UploadArtifactInput!) {
+  finishUpload(${NAMESPACE}, input: $input) { id name version fileName mimeType sizeBytes hasFile } }`;
+
+interface Upload {
+  file: string;
+  url: string;
+  expiresAt: string;
+  maxBytes: number;
+}
+interface Finished {
+  id: string;
+  version: number;
+}
+
+let app: TestApp;
+let ann: Person;
+beforeAll(async () => {
+  app = await startTestApp({ env: { MAX_UPLOAD_BYTES: String(LIMIT) } });
+  ann = await register(app, { name: 'ann' });
+});
+afterAll(() => app.close());
+
+const place = { org: '', workspace: '' };
+beforeAll(() => Object.assign(place, { org: ann.orgId, workspace: ann.workspaceId }));
+
+async function begin(who = ann, input: object = { fileName: 'a.txt' }): Promise<Upload> {
+  return (await who.ask<{ createUpload: Upload }>(CREATE, { ...place, input })).data.createUpload;
+}
+const put = (url: string, payload: Buffer | string, headers: Record<string, string> = {}) =>
+  app.server.inject({ method: 'PUT', url: new URL(url).pathname, payload, headers });
+const finish = (file: string, more: object = {}, who = ann) =>
+  who.ask<{ finishUpload: Finished }>(FINISH, { ...place, input: { file, name: 'x', ...more } });
+const files = async () => (await app.database.pool.query('select id, state from files order by id')).rows;
+
+test('a file is sent to an address of its own, and becomes an artifact', async () => {
+  const upload = await begin(ann, { fileName: '../x/a "b".md', contentType: 'text/html' });
+  expect(upload).toMatchObject({ file: expect.stringMatching(/^file_/), maxBytes: LIMIT });
+  expect(new URL(upload.url).pathname).toMatch(/^\/files\/uploads\/[\w-]+$/);
+  expect(Math.abs(Date.parse(upload.expiresAt) - Date.now() - 86_400_000)).toBeLessThan(60_000);
+  expect(await files()).toEqual([]);
+  const sent = await put(upload.url, '# Title', { 'content-type': 'text/html' });
+  expect([sent.statusCode, sent.json()]).toEqual([
+    200,
+    {
+      file: upload.file,
+      file_name: 'a "b".md',
+      content_type: 'text/markdown',
+      file_size_bytes: 7,
+      sha256: createHash('sha256').update('# Title').digest('hex'),
+    },
+  ]);
+  const { data } = await finish(upload.file);
+  expect(data.finishUpload).toEqual({
+    id: expect.stringMatching(/^art_/),
+    name: 'x',
+    version: 1,
+    fileName: 'a "b".md',
+    mimeType: 'text/markdown',
+    sizeBytes: 7,
+    hasFile: true,
+  });
+  expect(await files()).toEqual([{ id: upload.file, state: 'kept' }]);
+  const next = await begin();
+  await put(next.url, 'next');
+  expect((await finish(next.file, { rootArtifactId: data.finishUpload.id })).data.finishUpload).toMatchObject({
+    id: data.finishUpload.id,
+    version: 2,
+  });
+});
+
+test('an address takes one file, and a file makes one artifact', async () => {
+  const upload = await begin();
+  const sent = await Promise.all(['one', 'two', 'six'].map((text) => put(upload.url, text)));
+  expect(sent.map(({ statusCode }) => statusCode).sort((a, b) => a - b)).toEqual([200, 409, 409]);
+  expect(sent.find(({ statusCode }) => statusCode === 409)?.json()).toMatchObject({
+    details: { reason: 'upload_in_use' },
+  });
+  const finished = await Promise.all([1, 2, 3].map(() => finish(upload.file)));
+  expect(finished.map(({ errors }) => errors?.[0]?.extensions.code ?? 'done').sort()).toEqual([
+    'VALIDATION_ERROR',
+    'VALIDATION_ERROR',
+    'done',
+  ]);
+});
+
+test('a file that is too large, or whose address is altered, is not stored', async () => {
+  const before = await files();
+  const upload = await begin();
+  const large = await put(upload.url, randomBytes(LIMIT + 1));
+  expect([large.statusCode, large.json()]).toEqual([413, expect.objectContaining({ details: { limit_bytes: LIMIT } })]);
+  for (const url of [`${upload.url}A`, upload.url.slice(0, -4), upload.url.replace(/.{8}$/, 'AAAAAAAA')])
+    expect((await put(url, 'x')).statusCode).toBe(403);
+  expect(await files()).toEqual(before);
+  expect((await put(upload.url, randomBytes(LIMIT))).statusCode).toBe(200);
+});
+
+test('an address ends with the rights of who asked for it, and its file is for nobody else', async () => {
+  const bob = await colleague(app, ann, 'member');
+  const viewer = await colleague(app, ann, 'viewer');
+  const [mine, late] = [await begin(bob), await begin(bob)];
+  expect((await put(mine.url, 'x')).statusCode).toBe(200);
+  expect((await finish(mine.file)).errors?.[0]?.extensions.code).toBe('VALIDATION_ERROR');
+  expect((await finish('file_missing')).errors?.[0]?.extensions.code).toBe('VALIDATION_ERROR');
+  expect((await viewer.ask(CREATE, { ...place, input: { fileName: 'x' } })).errors?.[0]?.extensions.code).toBe(
+    'FORBIDDEN',
+  );
+  expect((await finish(mine.file, {}, bob)).errors).toBeUndefined();
+  await app.database.pool.query('update users set is_active = false where id = $1', [bob.userId]);
+  expect((await put(late.url, 'x')).statusCode).toBe(403);
+});
+
+test('files that nobody uses are removed after hours, with their rows', async () => {
+  const upload = await begin();
+  await put(upload.url, 'x');
+  const { files: service } = app.services;
+  expect(await service.sweepUnused()).toBe(0);
+  await app.database.pool.query(`update files set created_at = now() - interval '3 hours' where id = $1`, [
+    upload.file,
+  ]);
+  await service.sweepUnused();
+  expect(await files()).not.toContainEqual(expect.objectContaining({ id: upload.file }));
+  expect((await finish(upload.file)).errors?.[0]?.extensions.code).toBe('VALIDATION_ERROR');
+  const { rows } = await app.database.pool.query<{ key: string }>('select storage_key as key from files');
+  const stored: string[] = [];
+  for await (const { key } of app.services.storage.list()) stored.push(key);
+  expect(stored.sort()).toEqual(rows.map(({ key }) => key).sort());
+});
+
+test('the bytes of an artifact go after its row', async () => {
+  const upload = await begin();
+  await put(upload.url, 'x');
+  const { data } = await finish(upload.file);
+  const { id } = data.finishUpload;
+  await ann.call('DELETE', `${ann.home}/namespaces/default/artifacts/${id}`);
+  await app.services.files.removeFiles();
+  expect(await files()).toContainEqual({ id: upload.file, state: 'kept' });
+  await app.database.pool.query('delete from artifacts where id = $1', [id]);
+  await app.services.files.removeFiles();
+  expect(await files()).not.toContainEqual(expect.objectContaining({ id: upload.file }));
+});
