@@ -7,17 +7,56 @@
 
 /** What declares GraphQL types: it delegates to services and holds no rules. */
 const GRAPH = '\\.(graph|inputs|args)\\.ts$';
+/**
+ * The ground and the groups on it, from the lowest level to the highest. A folder imports those of lower levels: not
+ * those above it, and not others of its own level. What a lower one must cause in a higher one goes through a hook that
+ * the lower one declares and the wiring collects (`src/tenancy/removals.ts`, tasks, retention).
+ */
+const LEVELS = [
+  ['kernel'],
+  ['platform'],
+  ['data'],
+  ['access'],
+  ['graphql'],
+  ['engine'],
+  ['tenancy'],
+  ['vault'],
+  ['identity', 'tools', 'knowledge', 'models', 'delivery'],
+  ['pipelines'],
+  ['insight', 'live'],
+  ['wiring', 'http'],
+];
 /** The folders of resources. */
-const RESOURCES = '^src/(?!core/|data/|access/|platform/|graphql/|http/|generated/)[^/]+/';
+const GROUPS = LEVELS.slice(6, 11).flat();
+const RESOURCES = `^src/(${GROUPS.join('|')})/`;
+
+/** @type {import('dependency-cruiser').IForbiddenRuleType[]} */
+const upwards = LEVELS.flatMap((units, level) =>
+  units.map((unit) => ({
+    name: 'one-way',
+    comment: 'Arrows between folders go one way, types included: see LEVELS.',
+    severity: 'error',
+    from: { path: `^src/${unit}/` },
+    to: {
+      path: `^src/(${LEVELS.slice(level)
+        .flat()
+        .filter((other) => other !== unit)
+        .concat('app\\.ts$', 'main\\.ts$', 'commands')
+        .map((other) => (other.endsWith('$') ? other : `${other}/`))
+        .join('|')})`,
+    },
+  })),
+);
 
 /** @type {import('dependency-cruiser').IForbiddenRuleType[]} */
 export const imports = [
+  ...upwards,
   {
     name: 'facade-knows-the-schema-only',
     comment: 'rest/ reaches the product through GraphQL documents, never through a service: one path of authorization.',
     severity: 'error',
     from: { path: '^rest/' },
-    to: { path: '^src/', pathNot: '^src/core/' },
+    to: { path: '^src/', pathNot: '^src/(kernel|engine)/' },
   },
   {
     name: 'facade-libraries',
@@ -39,8 +78,8 @@ export const imports = [
     to: { path: '^(test|bench|scripts)/|^codegen\\.ts$' },
   },
   {
-    name: 'no-long-circles',
-    comment: 'Two files that name each other’s types can be read together; a longer circle has no beginning.',
+    name: 'no-circles',
+    comment: 'A circle has no beginning, types included.',
     severity: 'error',
     from: {},
     to: { circular: true },
@@ -50,53 +89,20 @@ export const imports = [
     comment: 'The rules of a resource do not depend on how they are asked for, types included.',
     severity: 'error',
     from: { path: RESOURCES, pathNot: GRAPH },
-    to: { path: ['^src/(graphql|http)/', GRAPH, '^node_modules/(@pothos|graphql-yoga|fastify)/'] },
+    to: { path: ['^src/(graphql|engine|http)/', GRAPH, '^node_modules/(@pothos|graphql-yoga|fastify)/'] },
   },
   {
-    name: 'core-imports-nothing',
+    name: 'kernel-imports-nothing',
     severity: 'error',
-    from: { path: '^src/core/' },
-    to: { path: '^(src|rest)/', pathNot: '^src/core/' },
-  },
-  {
-    name: 'data-knows-no-resource',
-    severity: 'error',
-    from: { path: '^src/data/' },
-    to: { path: '^(src|rest)/', pathNot: '^src/(core|data|access|platform/postgres|generated)/' },
-  },
-  {
-    name: 'access-knows-no-resource',
-    severity: 'error',
-    from: { path: '^src/access/' },
-    to: { path: '^(src|rest)/', pathNot: '^src/(core|data|access|platform|generated)/|^src/config\\.ts$' },
-  },
-  {
-    name: 'platform-knows-no-product',
-    comment: 'What talks to the outside knows neither resources nor who asks.',
-    severity: 'error',
-    from: { path: '^src/platform/' },
-    to: { path: '^(src|rest)/', pathNot: '^src/(core|data|platform|generated)/|^src/(config|setting|paths)\\.ts$' },
-  },
-  {
-    name: 'graphql-knows-no-resource',
-    comment: 'The builder and its plugins serve every resource; `schema.ts` alone collects them.',
-    severity: 'error',
-    from: { path: '^src/graphql/', pathNot: '^src/graphql/(schema|context)\\.ts$' },
-    to: { path: RESOURCES },
+    from: { path: '^src/kernel/' },
+    to: { path: '^(src|rest)/', pathNot: '^src/kernel/' },
   },
   {
     name: 'only-the-gate-marks-places',
     comment: 'What takes a checked place can trust it.',
     severity: 'error',
-    from: { path: '^(src|rest)/', pathNot: '^src/(access/|graphql/row-places\\.ts$)' },
-    to: { path: '^src/access/mark-checked\\.ts$' },
-  },
-  {
-    name: 'only-the-wiring-makes-services',
-    comment: 'Everything else takes what it needs as types.',
-    severity: 'error',
-    from: { path: RESOURCES },
-    to: { path: '^src/(services|runtime|app|main)\\.ts$' },
+    from: { path: '^(src|rest)/', pathNot: '^src/(kernel/checked-place|graphql/row-places)\\.ts$' },
+    to: { path: '^src/kernel/mark-checked\\.ts$' },
   },
   {
     name: 'graph-files-drive-no-database',

@@ -11,16 +11,9 @@ import {
 import type { Constraints } from '../src/kernel/constraints.ts';
 import { checkConstraints, constraintsOf, expectation } from '../src/kernel/constraints.ts';
 import { jsonTypeOf } from '../src/kernel/json-type.ts';
-import type { At, Issues } from './issues.ts';
-import { at } from './issues.ts';
+import { at, type Reader } from './issues.ts';
 import { fieldOfUnknownKeys, restFields, restValues } from './names.ts';
 import { readScalar } from './scalars.ts';
-
-/**
- * Reads one present value into the form that graphql-js takes for a variable. Adds failures to `issues`; the result
- * must not be used then.
- */
-export type Reader = (value: unknown, where: At, issues: Issues) => unknown;
 
 /** The reader of a type. It reads texts of the URL and values of a body alike: pydantic's lax mode. */
 export function readerOf(type: GraphQLInputType, constraints: Constraints): Reader {

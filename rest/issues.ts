@@ -104,3 +104,9 @@ function copy(value: unknown, budget: { nodes: number }, depth: number, secret: 
 function shorten(text: string): string {
   return (text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text).toWellFormed();
 }
+
+/**
+ * Reads one present value into the form that graphql-js takes for a variable. Adds failures to `issues`; the result
+ * must not be used then.
+ */
+export type Reader = (value: unknown, where: At, issues: Issues) => unknown;

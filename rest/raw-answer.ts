@@ -1,9 +1,16 @@
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { ErrorAnswer } from './errors.ts';
+
+/** An answer as it goes over the wire. */
+interface RawAnswer {
+  status: number;
+  headers: Readonly<Record<string, string>>;
+  /** Becomes JSON. */
+  body: object;
+}
 
 /** Writes an answer to a connection without a parsed request, and ends the connection. */
-export function writeAnswer(socket: Duplex, { status, headers, body }: ErrorAnswer): void {
+export function writeAnswer(socket: Duplex, { status, headers, body }: RawAnswer): void {
   if (!socket.writable) {
     socket.destroy();
     return;

@@ -2,8 +2,7 @@ import type { GraphQLInputType, GraphQLScalarType } from 'graphql';
 import { GraphQLError, isScalarType } from 'graphql';
 import type { InputIssue } from '../src/kernel/errors.ts';
 import { jsonTypeOf } from '../src/kernel/json-type.ts';
-import type { Reader } from './coerce.ts';
-import type { At, Issues } from './issues.ts';
+import type { At, Issues, Reader } from './issues.ts';
 
 const INT = /^[+-]?\d+$/;
 const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;

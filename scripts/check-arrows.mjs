@@ -8,9 +8,6 @@ import { buildIfChanged } from './build.mjs';
 import { filesBelow, root } from './stamp.mjs';
 import { forbiddenWaysOut } from './ways-out.mjs';
 
-/** Most files in an import cycle, type imports included. */
-const LONGEST_CIRCLE = 2;
-
 /**
  * @param {string[]} folders
  * @param {string} extension of the modules that must be read
@@ -33,11 +30,9 @@ async function check(folders, extension, forbidden) {
   );
   console.log(`${folders.join(', ')}: ${sources.length} modules, ${edges.length} imports.`);
   return [
-    ...summary.violations
-      .filter(({ rule, cycle }) => rule.name !== 'no-long-circles' || (cycle?.length ?? 0) > LONGEST_CIRCLE)
-      .map(
-        ({ rule, from, to, cycle }) => `${rule.name}: ${from} → ${cycle?.map(({ name }) => name).join(' → ') ?? to}`,
-      ),
+    ...summary.violations.map(
+      ({ rule, from, to, cycle }) => `${rule.name}: ${from} → ${cycle?.map(({ name }) => name).join(' → ') ?? to}`,
+    ),
     ...sources.filter((file) => !seen.has(file)).map((file) => `not read: ${file}`),
     ...edges
       .filter(({ dependency }) => dependency.couldNotResolve)

@@ -21,7 +21,7 @@ const noted = (what) => (/** @type {string} */ digest) => {
 
 try {
   const { compileOperations } = /** @type {typeof import('../rest/compile.ts')} */ (await built('rest/compile.js'));
-  const { schema } = /** @type {typeof import('../src/graphql/schema.ts')} */ (await built('src/graphql/schema.js'));
+  const { schema } = /** @type {typeof import('../src/wiring/schema.ts')} */ (await built('src/wiring/schema.js'));
   const { buildChecksFile, operationsDir } = /** @type {typeof import('../src/paths.ts')} */ (
     await built('src/paths.js')
   );

@@ -2,8 +2,8 @@
 // With --check it writes nothing and fails when the file is stale. The page of events is written, or checked, with it.
 import path from 'node:path';
 import { lexicographicSortSchema, printSchema } from 'graphql';
-import { schema } from '../src/graphql/schema.ts';
 import { projectRoot } from '../src/paths.ts';
+import { schema } from '../src/wiring/schema.ts';
 import './print-events.ts';
 import { writeOrCheck } from './write-or-check.ts';
 

@@ -6,10 +6,11 @@ import { type FaultHandling, registerErrorShapes } from '../rest/errors.ts';
 import type { Facade } from '../rest/facade.ts';
 import { acceptFields } from '../rest/form-fields.ts';
 import { fastifyOptions, type RestOptions, restPlugin } from '../rest/plugin.ts';
+import { Admission } from './access/admission.ts';
+import { CallerLimit } from './access/caller-limit.ts';
 import type { Passwords } from './access/passwords.ts';
 import { SigningKeys } from './access/signing-keys.ts';
 import type { Config } from './config.ts';
-import { Expectation } from './data/expectation.ts';
 import { closeSockets } from './engine/transport/close-sockets.ts';
 import { createEndpoint } from './engine/transport/endpoint.ts';
 import { addGraphQL } from './engine/transport/http.ts';
@@ -18,10 +19,9 @@ import { PersistedDocuments } from './engine/transport/persisted-documents.ts';
 import { plainPost } from './engine/transport/plain-post.ts';
 import { plainStream } from './engine/transport/plain-stream.ts';
 import { socketHandler } from './engine/transport/websocket.ts';
-import { Context } from './graphql/context.ts';
-import { schema } from './graphql/schema.ts';
+import { Context, type Services } from './graphql/context.ts';
 import { addAccountPages } from './http/account-pages.ts';
-import { Admission, addAdmission } from './http/admission.ts';
+import { addAdmission } from './http/admission.ts';
 import { addAnswerHeaders } from './http/answer-headers.ts';
 import { addAsyncApi } from './http/async-api.ts';
 import { baseUrl } from './http/base-url.ts';
@@ -33,7 +33,6 @@ import { addHealth } from './http/health.ts';
 import { addIdempotency, storedAnswers } from './http/idempotency.ts';
 import { endUnusedConnections } from './http/idle-sockets.ts';
 import { addMetrics } from './http/metrics.ts';
-import { CallerLimit } from './http/rate-limit.ts';
 import { replayGate } from './http/replay-gate.ts';
 import { addRequestContext, traceIdOf } from './http/request-context.ts';
 import { addRequestLog } from './http/request-log.ts';
@@ -43,6 +42,7 @@ import { cutOffSlowReaders } from './http/slow-readers.ts';
 import { cutOffSlowSenders, UPLOAD_TIMEOUT_MS } from './http/slow-senders.ts';
 import { addSsoRoutes } from './http/sso-routes.ts';
 import { addStartPage } from './http/start-page.ts';
+import { Expectation } from './kernel/expectation.ts';
 import type { Owner } from './kernel/owner.ts';
 import { scheduled, type Task } from './kernel/tasks.ts';
 import { asyncApi } from './live/events/async-api.ts';
@@ -52,7 +52,6 @@ import { recipeSchema } from './pipelines/recipes/recipe-schema.ts';
 import { wereChecked } from './platform/build-checks.ts';
 import { every } from './platform/every.ts';
 import { Jobs } from './platform/jobs/jobs.ts';
-import { Retention } from './platform/jobs/retention.ts';
 import { appSecret } from './platform/keys/keys.ts';
 import { RootKeys } from './platform/keys/root-keys.ts';
 import { Seal } from './platform/keys/seal.ts';
@@ -64,8 +63,10 @@ import { callerErrorOfAny } from './platform/postgres/faults.ts';
 import { OutageLog } from './platform/postgres/outage-log.ts';
 import { writeBuiltInTools } from './tools/tools/built-in-tools.ts';
 import { customActionSchemas } from './tools/tools/custom-action-schemas.ts';
+import { Retention } from './wiring/retention.ts';
 import { retentionOrder } from './wiring/retention-order.ts';
-import { createServices, type Runtime, type Services } from './wiring/services.ts';
+import { schema } from './wiring/schema.ts';
+import { createServices, type Runtime } from './wiring/services.ts';
 
 export interface AppDeps {
   config: Config;
@@ -101,7 +102,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const outages = new OutageLog(logger);
   const logFault = (error: unknown, what: string) => outages.fault(error, what);
   const outbound = new Outbound({ config, logger });
-  const services = createServices({
+  const { services, open } = createServices({
     ...deps,
     outbound,
     keys,
@@ -121,16 +122,16 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   registerErrorShapes(server, faults);
   addAnswerHeaders(server);
   addUploadDiscovery(server, config);
-  await addPlugins(server, config, services);
+  await addPlugins(server, config, open);
   addRequestContext(server, config);
   addAdmission(server, admission);
   addIdempotency(server, {
     sql: services.sql,
     seal: new Seal(secret, 'idempotency'),
-    mayReplay: replayGate(schema, services),
+    mayReplay: replayGate(schema, open),
   });
   addRequestLog(server, logger);
-  addFailureRecords(server, services, schema);
+  addFailureRecords(server, open, schema);
   addHealth(server, { database, keys, eventLag });
   addAccountPages(server);
   addCallbackPage(server, config);
@@ -142,7 +143,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     linkCaller: services.linkCaller,
     maxUploadBytes: config.maxUploadBytes,
   });
-  addSsoRoutes(server, services, acceptFields);
+  addSsoRoutes(server, open, acceptFields);
   addSchemaDocuments(server, { recipe: recipeSchema, ...customActionSchemas.jsonSchemas });
   addAsyncApi(server, asyncApi(TITLE));
   addStartPage(server, {
@@ -154,12 +155,12 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     logger.error({ err: error, trace_id: traceId }, 'a resolver failed');
   const operations = new Operations({ schema, limit, config, onFault: onResolverFault });
   const persisted = new PersistedDocuments(operations.documents);
-  const endpoint = createEndpoint({ schema, services, operations, persisted, onFault: onResolverFault });
-  const socket = socketHandler({ ...config, endpoint, services, admission, limit, onFault: onResolverFault });
-  const plain = plainPost({ services, operations, persisted });
-  const live = plainStream({ schema, services, operations, persisted });
+  const endpoint = createEndpoint({ schema, services: open, operations, persisted, onFault: onResolverFault });
+  const socket = socketHandler({ ...config, endpoint, services: open, admission, limit, onFault: onResolverFault });
+  const plain = plainPost({ services: open, operations, persisted });
+  const live = plainStream({ schema, services: open, operations, persisted });
   addGraphQL(server, { ...config, endpoint, plain, live, socket });
-  await server.register(restPlugin, restOptions(deps, services));
+  await server.register(restPlugin, restOptions(deps, open));
   const byName: Record<string, object & Owner> = { ...services, storedAnswers };
   const owners = Object.values(byName);
   const retention = new Retention({ sql: services.sql, owners: byName, order: retentionOrder, onFault: logFault });

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import type { z } from 'zod';
-import { isRedirectTarget } from './identity/sso/redirect-targets.ts';
+import { isRedirectTarget } from './kernel/redirect-targets.ts';
 import { allowedTargets, isServerAddress } from './platform/outbound/allowed-targets.ts';
 import {
   choice,

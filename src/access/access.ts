@@ -1,17 +1,17 @@
 import DataLoader from 'dataloader';
 import type { Config } from '../config.ts';
 import type { Sql } from '../data/sql.ts';
+import type { Actor } from '../kernel/caller.ts';
+import type { PlacePart, WorkspacePlace } from '../kernel/checked-place.ts';
 import { isUnstorable } from '../kernel/constraints.ts';
 import { forbidden, notFound } from '../kernel/errors.ts';
 import { DEFAULT_NAMESPACE, type Place } from '../kernel/place.ts';
 import type { Permission, ResourceWord } from '../kernel/resources.ts';
-import { atLeast, higherRole, type Role } from '../kernel/roles.ts';
-import type { Actor } from './caller.ts';
-import type { PlacePart, WorkspacePlace } from './checked-place.ts';
+import { atLeast, type Grant, higherRole, type Role } from '../kernel/roles.ts';
+import { type Reach, reaches, restrictionsOf } from '../kernel/token-grant.ts';
 import { FreshCache } from './fresh-cache.ts';
 import type { KnownFacts } from './known-facts.ts';
-import { type Grant, granted, permissionTable, readPermissionOf } from './permissions.ts';
-import { type Reach, reaches, restrictionsOf } from './token-grant.ts';
+import { granted, permissionTable, readPermissionOf } from './permissions.ts';
 
 interface DefaultNamespace {
   id: string | null;

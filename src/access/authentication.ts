@@ -1,11 +1,11 @@
 import DataLoader from 'dataloader';
 import type { Sql } from '../data/sql.ts';
 import { lruOf } from '../kernel/lru.ts';
+import type { Principal, UserPrincipal } from '../kernel/principal.ts';
 import { TextArray } from '../platform/postgres/text-array.ts';
 import type { AccessTokens } from './access-tokens.ts';
 import { kindOfToken } from './api-token-format.ts';
 import { FreshCache } from './fresh-cache.ts';
-import type { Principal, UserPrincipal } from './principal.ts';
 import { tokenHash } from './random-token.ts';
 import { TokenLookup } from './token-lookup.ts';
 import type { TokenUses } from './token-uses.ts';

@@ -1,20 +1,9 @@
+import type { Browser } from '../kernel/caller.ts';
 import { randomToken } from './random-token.ts';
 
 const TOKEN = /^[\w-]{43}$/;
 /** Longer than a sign-in takes. */
 const MAX_AGE_SECONDS = 900;
-
-/** What ties a sign-in to the browser that began it. */
-export interface Browser {
-  /** What its cookie holds; `null` without one. */
-  token: string | null;
-  /** Whether a page asked, and not a program. */
-  isBrowser: boolean;
-  /** Whether the answer is shown to somebody, who can do nothing with JSON. */
-  wantsPage: boolean;
-  /** Gives it a cookie, or renews its own. @returns what the cookie holds */
-  mark(): string;
-}
 
 /** The parts of a request and its answer that are needed for it. */
 export interface CookieJar {

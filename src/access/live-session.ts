@@ -1,7 +1,7 @@
-import type { Asked } from '../data/find-row.ts';
+import type { QueryRunner } from '../data/find-row.ts';
 import { statement } from '../data/writes.ts';
+import type { Actor } from '../kernel/caller.ts';
 import { unauthenticated } from '../kernel/errors.ts';
-import type { Actor } from './caller.ts';
 
 /**
  * Demands that the session of a caller who has signed in still lives: for a change that would outlive the session, such
@@ -9,7 +9,7 @@ import type { Actor } from './caller.ts';
  * locks that row: a request that waited for it meanwhile comes too late.
  * @throws AUTHENTICATION_FAILED
  */
-export async function demandLiveSession(db: Asked, { principal }: Actor): Promise<void> {
+export async function demandLiveSession(db: QueryRunner, { principal }: Actor): Promise<void> {
   if (principal.token) return;
   const live = await db.query(
     statement`select 1 from sessions where id = ${principal.sessionId} and revoked_at is null`,

@@ -1,7 +1,5 @@
 import { declarationOf, type Permission, type ResourceWord, type Rule, resourceWords } from '../kernel/resources.ts';
-import { atLeast, type Role, roles } from '../kernel/roles.ts';
-
-export type Grant = 'all' | 'own' | 'none';
+import { atLeast, type Grant, type Role, roles } from '../kernel/roles.ts';
 
 /** Who may do what: each permission from the table of resources, with its rule. */
 export const permissionTable: Readonly<Record<Permission, Rule>> = Object.fromEntries(

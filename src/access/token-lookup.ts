@@ -1,10 +1,10 @@
 import DataLoader from 'dataloader';
 import type { Sql } from '../data/sql.ts';
-import { parseEndpointPattern } from './endpoint-paths.ts';
+import { parseEndpointPattern } from '../kernel/endpoint-paths.ts';
+import type { TokenPrincipal } from '../kernel/principal.ts';
+import type { TokenGrant } from '../kernel/token-grant.ts';
 import { FreshCache } from './fresh-cache.ts';
-import type { TokenPrincipal } from './principal.ts';
 import { expand } from './scopes.ts';
-import type { TokenGrant } from './token-grant.ts';
 import type { TokenUses } from './token-uses.ts';
 
 /** What is read about a token, its user and its organization. */

@@ -1,10 +1,10 @@
-import type { Caller } from '../access/caller.ts';
-import { TASK_METHOD } from '../access/system-caller.ts';
 import type { Action } from '../kernel/actions.ts';
+import type { Caller } from '../kernel/caller.ts';
 import { codeOf, type ErrorCode, errorCatalogue } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
 import { DEFAULT_NAMESPACE, type Place } from '../kernel/place.ts';
 import type { ResourceWord } from '../kernel/resources.ts';
+import { TASK_METHOD } from '../kernel/system-caller.ts';
 import { isDatabaseAway } from '../platform/postgres/faults.ts';
 import { bulkInsert } from './bulk-insert.ts';
 import { RESOURCE_IS_THERE } from './named-resources.ts';

@@ -2,13 +2,13 @@ import { type Columns, type Row, type TableName, tableOf } from './tables.ts';
 import { conditionOf, type Statement } from './writes.ts';
 
 /** Runs queries: a change, or the pool outside of one. */
-export interface Asked {
+export interface QueryRunner {
   query<R extends object>(statement: Statement): Promise<R[]>;
 }
 
 /** The row that has these values; `null` when there is none. */
 export async function findRow<Name extends TableName>(
-  db: Asked,
+  db: QueryRunner,
   name: Name,
   where: Columns<Name>,
 ): Promise<Row<Name> | null> {
@@ -18,7 +18,7 @@ export async function findRow<Name extends TableName>(
 
 /** The rows `t` that match a condition. */
 export async function findRows<Name extends TableName>(
-  db: Asked,
+  db: QueryRunner,
   name: Name,
   { text, values }: Statement,
 ): Promise<Row<Name>[]> {

@@ -1,7 +1,8 @@
-import { systemCaller } from '../access/system-caller.ts';
+import { systemCaller } from '../kernel/system-caller.ts';
 import { scheduled, type Task } from '../kernel/tasks.ts';
 import { inBatches } from './batches.ts';
-import type { Changes, Tx } from './changes.ts';
+import type { Changes } from './changes.ts';
+import type { Tx } from './tx.ts';
 
 const BATCH = 100;
 

@@ -1,8 +1,8 @@
-import type { Caller } from '../access/caller.ts';
+import type { Caller } from '../kernel/caller.ts';
 import type { Place } from '../kernel/place.ts';
 import type { ResourceWord } from '../kernel/resources.ts';
 import type { Task } from '../kernel/tasks.ts';
-import type { Asked } from './find-row.ts';
+import type { QueryRunner } from './find-row.ts';
 
 /** What notifications say beyond the ids of an occasion. Never stored in the outbox. */
 export interface Facts {
@@ -44,7 +44,7 @@ export interface Occasion extends Place {
 }
 
 /** The part of a transaction that makes notifications. */
-export interface Notifying extends Asked {
+export interface Notifying extends QueryRunner {
   enqueue<Payload extends object>(task: Task<Payload>, payload: Payload): void;
 }
 

@@ -1,11 +1,9 @@
-import type { Caller } from '../access/caller.ts';
+import type { Caller } from '../kernel/caller.ts';
 import type { Task } from '../kernel/tasks.ts';
 import type { Transaction } from '../platform/postgres/transaction.ts';
 import { type ActivityEntry, activityRow, writeActivity } from './activity.ts';
 import { Batch } from './batch.ts';
-import type { Tx } from './changes.ts';
 import { type Composed, compose } from './composed.ts';
-import { lockVersion, type VersionedRow, type VersionedTable } from './expectation.ts';
 import type { JobQueue, NewJob, NewJobOptions } from './job-queue.ts';
 import {
   demandOf,
@@ -20,6 +18,8 @@ import type { Notify, Occasion } from './occasions.ts';
 import { type EventEntry, eventRow, writeEvents } from './outbox.ts';
 import type { Sql } from './sql.ts';
 import type { Columns, NewRow, Row, TableName } from './tables.ts';
+import type { Tx } from './tx.ts';
+import { lockVersion, type VersionedRow, type VersionedTable } from './versioned-rows.ts';
 import { insert, remove, type Statement, update, type Write, Written, write } from './writes.ts';
 
 /** One attempt at a change: see {@link Tx}. */

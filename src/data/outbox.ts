@@ -1,4 +1,4 @@
-import type { Caller } from '../access/caller.ts';
+import type { Caller } from '../kernel/caller.ts';
 import { newId } from '../kernel/ids.ts';
 import type { EventType } from '../kernel/resources.ts';
 import { bulkInsert } from './bulk-insert.ts';

@@ -1,8 +1,9 @@
 import DataLoader from 'dataloader';
-import type { Checked } from '../access/checked-place.ts';
-import { restrictionsOf } from '../access/token-grant.ts';
+import type { Checked } from '../kernel/checked-place.ts';
 import { forbidden, notFound } from '../kernel/errors.ts';
 import { declarationOf, type IdKind } from '../kernel/resources.ts';
+import { restrictionsOf } from '../kernel/token-grant.ts';
+import type { Cursors } from './cursors.ts';
 import { type Page, type PageArgs, pageOf } from './page.ts';
 import {
   columnsOf,
@@ -21,7 +22,7 @@ import {
   type Slice,
 } from './pages.ts';
 import { type ReadContext, type RequestCache, unkept } from './request-cache.ts';
-import type { ServiceDeps } from './service-deps.ts';
+import type { Sql } from './sql.ts';
 
 interface Identified {
   id: string;
@@ -92,6 +93,12 @@ export interface ReadsOptions<Row extends Identified, Place, Args, Stored extend
   };
 }
 
+/** What reads stand on. */
+export interface ReadDeps {
+  sql: Sql;
+  cursors: Cursors;
+}
+
 /**
  * The reads of a resource: its lists below a parent and its rows, batched for each request and the same at every depth.
  * It always puts the tenant first in a statement, shows a restricted token only the contents of its places, and accepts
@@ -105,14 +112,14 @@ export class Reads<
 > {
   /** The statements. Test suites compare their rows with Prisma's. */
   readonly sources: Readonly<Record<'list' | 'one' | 'inTenant' | 'anywhere', PageSource<Stored>>>;
-  readonly #deps: ServiceDeps;
+  readonly #deps: ReadDeps;
   readonly #options: ReadsOptions<Row, Place, Args, Stored>;
   readonly #name: string;
   readonly #below: readonly (keyof Place & string)[];
   /** The condition on the token's places, by restriction. */
   readonly #visible: Readonly<Record<string, string>>;
 
-  constructor(deps: ServiceDeps, options: NoInfer<ReadsOptions<Row, Place, Args, Stored>>) {
+  constructor(deps: ReadDeps, options: NoInfer<ReadsOptions<Row, Place, Args, Stored>>) {
     const { below, from } = options;
     const columns = isList(below) ? columnsOf(below) : below;
     this.#deps = deps;

@@ -2,9 +2,9 @@ import { type ChangeVerb, eventNames } from '../kernel/actions.ts';
 import type { EventData } from '../kernel/event-details.ts';
 import { type Place, placeOf } from '../kernel/place.ts';
 import type { EventName, EventType, ResourceWord } from '../kernel/resources.ts';
-import type { Tx } from './changes.ts';
 import type { Facts } from './occasions.ts';
 import type { EventEntry } from './outbox.ts';
+import type { Tx } from './tx.ts';
 
 /** The part of a transaction that records what was done. */
 type Recorder = Pick<Tx, 'audit' | 'emit'>;

@@ -1,4 +1,4 @@
-import type { Actor, Caller } from '../access/caller.ts';
+import type { Actor, Caller } from '../kernel/caller.ts';
 
 /** Keeps what a request needs once, such as a loader. */
 export interface RequestCache {

@@ -1,9 +1,13 @@
-import type { Actor, Caller } from '../access/caller.ts';
 import type { RequestCache } from '../data/request-cache.ts';
-import type { LiveStream } from '../engine/live/live-stream.ts';
-import type { UserReads } from '../identity/users/user.reads.ts';
+import type { Actor, Caller } from '../kernel/caller.ts';
 import { unauthenticated } from '../kernel/errors.ts';
-import type { Services } from '../wiring/services.ts';
+
+/**
+ * The services that resolvers may use. The wiring adds those that each group opens to them (`src/wiring`): what it does
+ * not add, no resolver reaches.
+ */
+// biome-ignore lint/suspicious/noEmptyInterface: it is filled by declaration merging
+export interface Services {}
 
 /**
  * The context of resolvers: the caller, and the services that they delegate to. One per request or socket operation.
@@ -13,8 +17,6 @@ export class Context implements RequestCache {
   readonly services: Services;
   /** The cursor from which an SSE stream resumes, which its client sent in `Last-Event-ID`. */
   lastEventId: string | undefined;
-  /** The stream of a started subscription, for transports that send its frames themselves. */
-  live: LiveStream | undefined;
   readonly #kept = new Map<string, unknown>();
 
   constructor(caller: Caller, services: Services) {
@@ -26,16 +28,6 @@ export class Context implements RequestCache {
   get actor(): Actor {
     if (!this.caller.principal) throw unauthenticated();
     return this.caller as Actor;
-  }
-
-  /** Roles of users within organizations, loaded in batches. */
-  get roles(): ReturnType<UserReads['roleLoader']> {
-    return this.once('roles', () => this.services.users.reads.roleLoader());
-  }
-
-  /** What the `settings` of users show of their organizations, loaded in batches. */
-  get ownOrganizations(): ReturnType<UserReads['organizationsLoader']> {
-    return this.once('ownOrganizations', () => this.services.users.reads.organizationsLoader());
   }
 
   /** The same without a caller: everything that reads the caller fails. */

@@ -1,4 +1,4 @@
-import type { Checked, PlacePart, RootPlace, WorkspacePlace } from '../access/checked-place.ts';
+import type { Checked, PlacePart, RootPlace, WorkspacePlace } from '../kernel/checked-place.ts';
 import { type Place, placeOfRow } from '../kernel/place.ts';
 import type { Permission } from '../kernel/resources.ts';
 import type { Context } from './context.ts';

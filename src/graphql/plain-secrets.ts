@@ -1,4 +1,4 @@
-import type { WorkspacePlace } from '../access/checked-place.ts';
+import type { WorkspacePlace } from '../kernel/checked-place.ts';
 import { atLeast } from '../kernel/roles.ts';
 import type { Context } from './context.ts';
 

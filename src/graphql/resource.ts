@@ -1,7 +1,7 @@
 import type { InputFieldMap, ObjectRef } from '@pothos/core';
-import type { Checked } from '../access/checked-place.ts';
 import type { Page, PageArgs } from '../data/page.ts';
 import type { ReadContext, RequestCache } from '../data/request-cache.ts';
+import type { Checked } from '../kernel/checked-place.ts';
 import type { IdKind, Permission } from '../kernel/resources.ts';
 import { startingNoun } from '../kernel/wording.ts';
 import { builder } from './builder.ts';

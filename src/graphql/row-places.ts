@@ -5,8 +5,8 @@ import type {
   NamespacePlace,
   OrganizationPlace,
   WorkspacePlace,
-} from '../access/checked-place.ts';
-import { markChecked } from '../access/mark-checked.ts';
+} from '../kernel/checked-place.ts';
+import { markChecked } from '../kernel/mark-checked.ts';
 
 interface Identified {
   id: string;

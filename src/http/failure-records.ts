@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLFieldMap, GraphQLSchema } from 'graphql';
-import { type ActivityLabel, entryOf } from '../graphql/plugins/activity-plugin.ts';
-import type { Services } from '../wiring/services.ts';
+import type { Services } from '../graphql/context.ts';
+import { type ActivityLabel, entryOf } from '../graphql/plugins/activity-label.ts';
 import { rootArgumentsOf } from './root-arguments.ts';
 
 /**

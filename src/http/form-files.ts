@@ -1,11 +1,11 @@
 import type { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
+import type { Services } from '../graphql/context.ts';
 import { Context } from '../graphql/context.ts';
 import type { Gate, PlaceReader } from '../graphql/plugins/access-plugin.ts';
 import type { ClaimedDigest } from '../kernel/digests.ts';
 import { callerError } from '../platform/postgres/faults.ts';
-import type { Services } from '../wiring/services.ts';
 import { rootArgumentsOf } from './root-arguments.ts';
 
 /** Stores the files of the façade's forms. */

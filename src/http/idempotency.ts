@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { callbackify } from 'node:util';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { principalId } from '../access/principal.ts';
 import type { Sql } from '../data/sql.ts';
 import { ApiError } from '../kernel/errors.ts';
 import type { Owner } from '../kernel/owner.ts';
+import { principalId } from '../kernel/principal.ts';
 import type { Seal } from '../platform/keys/seal.ts';
 import { callerError } from '../platform/postgres/faults.ts';
 import type { ReplayGate } from './replay-gate.ts';

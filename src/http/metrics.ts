@@ -3,10 +3,19 @@ import type pg from 'pg';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { EventLag } from '../live/events/event-lag.ts';
 import type { Jobs } from '../platform/jobs/jobs.ts';
-import type { Runtime } from '../wiring/services.ts';
+import type { Outbound } from '../platform/outbound/outbound.ts';
+
+/** What is counted of services. */
+interface Counted {
+  activity: { readonly depth: number; readonly lost: number };
+  passwords: { readonly queueDepth: number };
+  samlChecks: { readonly pending: number };
+  tail: { readonly size: number };
+  outbound: Pick<Outbound, 'running' | 'waiting' | 'outcomes'>;
+}
 
 interface MetricsDeps {
-  services: Runtime;
+  services: Counted;
   pool: pg.Pool;
   eventLag: EventLag;
   jobs: Jobs;

@@ -1,15 +1,15 @@
 import type { FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
-import type { Actor } from '../access/caller.ts';
 import { unkept } from '../data/request-cache.ts';
+import type { Services } from '../graphql/context.ts';
 import { Context } from '../graphql/context.ts';
 import { type Gate, permissionOf, type Requirement } from '../graphql/plugins/access-plugin.ts';
 import { inside } from '../graphql/row-places.ts';
+import type { Actor } from '../kernel/caller.ts';
 import { forbidden, notFound } from '../kernel/errors.ts';
 import { kindOfId } from '../kernel/ids.ts';
 import type { Place } from '../kernel/place.ts';
 import type { FreeWord, Permission, PlaceKind } from '../kernel/resources.ts';
-import type { Services } from '../wiring/services.ts';
 import { rootArgumentsOf } from './root-arguments.ts';
 
 /**

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type Browser, browserOf } from '../access/browser.ts';
-import type { Caller, RequestInfo } from '../access/caller.ts';
-import { canonicalPath } from '../access/endpoint-paths.ts';
+import { browserOf } from '../access/browser.ts';
+import type { Browser, Caller, RequestInfo } from '../kernel/caller.ts';
+import { canonicalPath } from '../kernel/endpoint-paths.ts';
 import { ClientAddress } from './client-address.ts';
 
 declare module 'fastify' {

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, preValidationAsyncHookHandler } from 'fastify';
+import type { Services } from '../graphql/context.ts';
 import type { LogoutInput } from '../identity/sso/saml/logout-profile.ts';
 import { callerError } from '../platform/postgres/faults.ts';
-import type { Services } from '../wiring/services.ts';
 
 /** Bytes of a form: a message of 1 MiB in base64, whose signs are encoded once more, and the rest. */
 const MAX_FORM = 2_097_152;

@@ -12,10 +12,11 @@ export interface SecretReference {
 /**
  * What the owner of tables declares. The wiring collects it from all services.
  *
- * Retention runs every hour: the owners in the order of `src/wiring/retention-order.ts`, and of each owner `endElsewhere`,
- * `removeFiles`, `removeParts` and the statements of `retention`, in this order. Only the rows know what they have
- * elsewhere and in files, so a method that throws ends the turn of its owner: the rows stay, and the next run repeats
- * the methods from the start. The rows of owners that need this one stay as well. All other owners have their turn.
+ * Retention runs every hour: the owners in the order of `src/wiring/retention-order.ts`, and of each owner
+ * `endElsewhere`, `removeFiles`, `removeParts` and the statements of `retention`, in this order. Only the rows know
+ * what they have elsewhere and in files, so a method that throws ends the turn of its owner: the rows stay, and the
+ * next run repeats the methods from the start. The rows of owners that need this one stay as well. All other owners
+ * have their turn.
  */
 export interface Owner {
   /** Its background work. */

@@ -19,3 +19,6 @@ export function higherRole(a: Role | null, b: Role | null): Role | null {
   if (!a || !b) return a ?? b;
   return rank[a] >= rank[b] ? a : b;
 }
+
+/** The extent of a grant: everything, content that the caller created, or nothing. */
+export type Grant = 'all' | 'own' | 'none';

@@ -1,4 +1,4 @@
-import type { Turn } from '../platform/jobs/retention.ts';
+import type { Turn } from './retention.ts';
 import type { Runtime } from './services.ts';
 
 /** What must be over before the row of a workspace or an organization goes: nothing else knows of it afterwards. */

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { Access, effectiveRole, reachesEveryWorkspace } from '../../src/access/access.ts';
-import type { Actor } from '../../src/access/caller.ts';
 import { KnownFacts } from '../../src/access/known-facts.ts';
 import { expand } from '../../src/access/scopes.ts';
-import { systemCaller } from '../../src/access/system-caller.ts';
-import type { TokenGrant } from '../../src/access/token-grant.ts';
+import type { Actor } from '../../src/kernel/caller.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { type Role, roles } from '../../src/kernel/roles.ts';
+import { systemCaller } from '../../src/kernel/system-caller.ts';
+import type { TokenGrant } from '../../src/kernel/token-grant.ts';
 import {
   addOrganization,
   addUser,

@@ -5,12 +5,12 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { AccessTokens } from '../../src/access/access-tokens.ts';
 import { formatToken } from '../../src/access/api-token-format.ts';
 import { Authentication, credentialOf } from '../../src/access/authentication.ts';
-import type { TokenPrincipal } from '../../src/access/principal.ts';
 import { tokenHash } from '../../src/access/random-token.ts';
 import { SigningKeys } from '../../src/access/signing-keys.ts';
 import { TokenUses } from '../../src/access/token-uses.ts';
 import type { NewRow } from '../../src/data/tables.ts';
 import { newId } from '../../src/kernel/ids.ts';
+import type { TokenPrincipal } from '../../src/kernel/principal.ts';
 import { addOrganization, addUser, type BareDatabase, openBareDatabase } from '../support/bare-database.ts';
 
 const keysDir = mkdtempSync(path.join(tmpdir(), 'keys-'));

@@ -1,13 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import {
-  type Grant,
-  granted,
-  isPermission,
-  permissionTable,
-  readPermissionOf,
-  rolesWith,
-} from '../../src/access/permissions.ts';
+import { granted, isPermission, permissionTable, readPermissionOf, rolesWith } from '../../src/access/permissions.ts';
 import { type Permission, type ResourceWord, resourceWords } from '../../src/kernel/resources.ts';
+import type { Grant } from '../../src/kernel/roles.ts';
 import { roles } from '../../src/kernel/roles.ts';
 
 /** What viewer, member, editor, admin and owner may: all, only their `o`wn, or nothing. */

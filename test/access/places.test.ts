@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { RootPlace } from '../../src/access/checked-place.ts';
 import { KnownFacts } from '../../src/access/known-facts.ts';
-import { markChecked } from '../../src/access/mark-checked.ts';
-import { type Principal, principalId, sessionOf } from '../../src/access/principal.ts';
-import { systemCaller, TASK_METHOD } from '../../src/access/system-caller.ts';
-import type { TokenGrant } from '../../src/access/token-grant.ts';
 import { TokenUses } from '../../src/access/token-uses.ts';
 import type { Sql } from '../../src/data/sql.ts';
+import { RootPlace } from '../../src/kernel/checked-place.ts';
+import { markChecked } from '../../src/kernel/mark-checked.ts';
+import { type Principal, principalId, sessionOf } from '../../src/kernel/principal.ts';
+import { systemCaller, TASK_METHOD } from '../../src/kernel/system-caller.ts';
+import type { TokenGrant } from '../../src/kernel/token-grant.ts';
 import { waitFor } from '../support/wait.ts';
 
 const asked = { permission: 'secret:read', grant: 'own' } as const;

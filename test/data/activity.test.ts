@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { Caller } from '../../src/access/caller.ts';
 import type { Action } from '../../src/kernel/actions.ts';
+import type { Caller } from '../../src/kernel/caller.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Person, register } from '../support/person.ts';
 import { graphqlRequest } from '../support/requests.ts';

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Caller } from '../../src/access/caller.ts';
-import { systemCaller } from '../../src/access/system-caller.ts';
-import { brokenUnique, Changes, type Tx } from '../../src/data/changes.ts';
+import { brokenUnique, Changes } from '../../src/data/changes.ts';
+import type { Tx } from '../../src/data/tx.ts';
 import { statement } from '../../src/data/writes.ts';
 import { tables } from '../../src/generated/tables.ts';
+import type { Caller } from '../../src/kernel/caller.ts';
 import { newId } from '../../src/kernel/ids.ts';
+import { systemCaller } from '../../src/kernel/system-caller.ts';
 import type { Task } from '../../src/kernel/tasks.ts';
 
 import { startTestApp, type TestApp } from '../support/app.ts';

@@ -1,8 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { systemCaller } from '../../src/access/system-caller.ts';
-import { Changes, type Tx } from '../../src/data/changes.ts';
+import { Changes } from '../../src/data/changes.ts';
+import type { Tx } from '../../src/data/tx.ts';
 import { statement } from '../../src/data/writes.ts';
+import { systemCaller } from '../../src/kernel/system-caller.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Person, register } from '../support/person.ts';
 import { fromOutside } from '../support/single-connection.ts';

@@ -4,7 +4,6 @@ import { Batch } from '../../src/data/batch.ts';
 import { inBatches } from '../../src/data/batches.ts';
 import { bulkInsert, bulkInsertOf } from '../../src/data/bulk-insert.ts';
 import { compose } from '../../src/data/composed.ts';
-import { Expectation } from '../../src/data/expectation.ts';
 import { withoutNull } from '../../src/data/given.ts';
 import { LockOrder } from '../../src/data/locks.ts';
 import { RESOURCE_IS_THERE } from '../../src/data/named-resources.ts';
@@ -12,6 +11,7 @@ import { unkept } from '../../src/data/request-cache.ts';
 import { Sql } from '../../src/data/sql.ts';
 import { tableOf } from '../../src/data/tables.ts';
 import { insert, remove, statement, update, type Write, Written, write } from '../../src/data/writes.ts';
+import { Expectation } from '../../src/kernel/expectation.ts';
 
 const missing = () => new Error('missing');
 

@@ -4,7 +4,7 @@ import { WebSocket } from 'ws';
 import { showsEventOnly } from '../../src/engine/live/event-selection.ts';
 import { LiveStream, subscribeLive } from '../../src/engine/live/live-stream.ts';
 import { Context } from '../../src/graphql/context.ts';
-import { schema as product } from '../../src/graphql/schema.ts';
+import { schema as product } from '../../src/wiring/schema.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Person, register } from '../support/person.ts';
 import { waitFor } from '../support/wait.ts';

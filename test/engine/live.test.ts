@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { showsEventOnly } from '../../src/engine/live/event-selection.ts';
 import { Frame } from '../../src/engine/live/frames.ts';
 import { LiveStream, subscribeLive } from '../../src/engine/live/live-stream.ts';
-import { StateStream } from '../../src/engine/live/state-stream.ts';
+import { StateStream } from '../../src/kernel/state-stream.ts';
 
 const sdl = /* GraphQL */ `
   type Query { unused: String }

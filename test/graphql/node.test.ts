@@ -1,7 +1,7 @@
 import { isObjectType } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { schema } from '../../src/graphql/schema.ts';
 import { kindOfId } from '../../src/kernel/ids.ts';
+import { schema } from '../../src/wiring/schema.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { colleague, type Person, register, registerProven } from '../support/person.ts';
 import { issueToken } from '../support/tokens.ts';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Documents } from '../../src/engine/transport/documents.ts';
 import { PersistedDocuments } from '../../src/engine/transport/persisted-documents.ts';
-import { schema } from '../../src/graphql/schema.ts';
+import { schema } from '../../src/wiring/schema.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { createWorld, type World } from '../support/world.ts';
 

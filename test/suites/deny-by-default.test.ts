@@ -15,8 +15,8 @@ import { describe, expect, test } from 'vitest';
 import { permissionTable } from '../../src/access/permissions.ts';
 import '../../src/graphql/plugins/access-plugin.ts';
 import type { Requirement } from '../../src/graphql/plugins/access-plugin.ts';
-import { schema } from '../../src/graphql/schema.ts';
 import { projectRoot } from '../../src/paths.ts';
+import { schema } from '../../src/wiring/schema.ts';
 
 // the Prisma plugin's types want their options of every builder; this one has only the plugin that is tried
 const newBuilder = () =>
@@ -166,7 +166,7 @@ test('every type, field, argument and input field is described', () => {
 test('every .graph.ts file is part of the schema', () => {
   const src = path.join(projectRoot, 'src');
   const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.graph.ts'));
-  const list = readFileSync(path.join(src, 'graphql', 'schema.ts'), 'utf8');
+  const list = readFileSync(path.join(src, 'wiring', 'schema.ts'), 'utf8');
   expect(files.length).toBeGreaterThan(3);
   expect(files.filter((file) => !list.includes(`'../${file.split(path.sep).join('/')}'`))).toEqual([]);
 });

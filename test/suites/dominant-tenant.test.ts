@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import type { Actor } from '../../src/access/caller.ts';
-import { markChecked } from '../../src/access/mark-checked.ts';
 import { Context } from '../../src/graphql/context.ts';
+import type { Actor } from '../../src/kernel/caller.ts';
+import { markChecked } from '../../src/kernel/mark-checked.ts';
 import { startTestApp } from '../support/app.ts';
 import { addRows, listRoutes } from '../support/lists.ts';
 import type { Plan } from '../support/query-plan.ts';

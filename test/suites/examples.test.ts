@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildOpenApi } from '../../rest/openapi.ts';
 import type { CompiledOperation } from '../../rest/operation.ts';
 import { readReference } from '../../rest/reference.ts';
-import { systemCaller } from '../../src/access/system-caller.ts';
+import { systemCaller } from '../../src/kernel/system-caller.ts';
 import { operationsDir } from '../../src/paths.ts';
 import { samlAnswer, samlCompany } from '../identity/sso/companies.ts';
 import { newIdpKey } from '../identity/sso/saml-idp.ts';

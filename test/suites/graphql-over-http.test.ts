@@ -1,7 +1,7 @@
 import { type GraphQLObjectType, getNamedType, isLeafType } from 'graphql';
 import { serverAudits } from 'graphql-http';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { schema } from '../../src/graphql/schema.ts';
+import { schema } from '../../src/wiring/schema.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { PASSWORD } from '../support/person.ts';
 import { graphqlRequest } from '../support/requests.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { ActivityLabel } from '../../src/graphql/plugins/activity-plugin.ts';
+import type { ActivityLabel } from '../../src/graphql/plugins/activity-label.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { PASSWORD, register } from '../support/person.ts';
 import { graphqlRequest } from '../support/requests.ts';

@@ -1,6 +1,6 @@
 import { isInputObjectType } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { schema } from '../../src/graphql/schema.ts';
+import { schema } from '../../src/wiring/schema.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { snakeCase } from '../support/names.ts';
 import { gentlestFirst, routeOf } from '../support/operations.ts';

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { ActivityLabel } from '../../src/graphql/plugins/activity-plugin.ts';
+import type { ActivityLabel } from '../../src/graphql/plugins/activity-label.ts';
 import type { DeclaredEvents } from '../../src/graphql/plugins/events-plugin.ts';
 import { describedEvents } from '../../src/kernel/event-details.ts';
+import { isOn, wordOf } from '../../src/kernel/event-types.ts';
 import type { EventType, ResourceWord } from '../../src/kernel/resources.ts';
-import { isOn, wordOf } from '../../src/live/events/event-types.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { eventCases, withoutCase } from '../support/event-cases.ts';
 import type { EventCase } from '../support/event-scenes.ts';

@@ -1,7 +1,7 @@
 import { type GraphQLObjectType, getNamedType, isCompositeType, isObjectType, isScalarType } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { schema } from '../../src/graphql/schema.ts';
 import { kindOfId } from '../../src/kernel/ids.ts';
+import { schema } from '../../src/wiring/schema.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { expectOk, graphqlRequest } from '../support/requests.ts';
 import { argumentsOf, documentOf, rootFields } from '../support/root-fields.ts';

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { tables } from '../../src/generated/tables.ts';
-import { schema } from '../../src/graphql/schema.ts';
+import { schema } from '../../src/wiring/schema.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { readsIn } from '../support/reads.ts';
 

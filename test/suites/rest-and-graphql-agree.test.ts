@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import type { CompiledOperation } from '../../rest/operation.ts';
 import { granted } from '../../src/access/permissions.ts';
 import { permissionOf, type Requirement } from '../../src/graphql/plugins/access-plugin.ts';
-import { schema } from '../../src/graphql/schema.ts';
 import type { Role } from '../../src/kernel/roles.ts';
+import { schema } from '../../src/wiring/schema.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { addRows, listRoutes } from '../support/lists.ts';
 import { snakeCase } from '../support/names.ts';

@@ -11,8 +11,8 @@ import {
 } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { words } from '../../src/data/pages.ts';
-import { schema } from '../../src/graphql/schema.ts';
 import { type PlaceKind, placeKinds } from '../../src/kernel/resources.ts';
+import { schema } from '../../src/wiring/schema.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import type { AnyReads } from '../support/reads.ts';
 import { graphqlRequest } from '../support/requests.ts';
@@ -140,7 +140,7 @@ function readTypes(): Set<GraphQLObjectType> {
   return found;
 }
 
-/** It leads back to the type that it comes from, which no document here does: test/knowledge/entities/walk.test.ts follows it. */
+/** It leads back to the type that it comes from, which no document here does: `entities/walk.test.ts` follows it. */
 const leadsBack = ['EntityRelation.target'];
 
 test('every nested field is asked for', () => {

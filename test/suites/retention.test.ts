@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { storedAnswers } from '../../src/http/idempotency.ts';
 import type { Owner } from '../../src/kernel/owner.ts';
-import { Retention, type Turn } from '../../src/platform/jobs/retention.ts';
+import { Retention, type Turn } from '../../src/wiring/retention.ts';
 import { retentionOrder } from '../../src/wiring/retention-order.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { keptLog } from '../support/log-lines.ts';

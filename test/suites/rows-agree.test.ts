@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { credentialOf } from '../../src/access/authentication.ts';
-import type { Actor } from '../../src/access/caller.ts';
-import { markChecked } from '../../src/access/mark-checked.ts';
-import { systemCaller } from '../../src/access/system-caller.ts';
 import type { ReadContext } from '../../src/data/request-cache.ts';
 import { Context } from '../../src/graphql/context.ts';
+import type { Actor } from '../../src/kernel/caller.ts';
+import { markChecked } from '../../src/kernel/mark-checked.ts';
+import { systemCaller } from '../../src/kernel/system-caller.ts';
 import { readRoutedModels } from '../../src/models/models/model-routing.reads.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { addRows, listRoutes } from '../support/lists.ts';
@@ -475,9 +475,9 @@ async function owner(): Promise<Actor> {
 
 /** Whole rows that are read by a statement of their own. THE place to add one. */
 const statements: Record<string, () => Promise<void>> = {
-  'users/user.reads.ts': async () => {
+  'tenancy/users/user.reads.ts': async () => {
     const [wanted] = await usersOf({ id: ids.editor });
-    expect(await app.services.users.reads.find(ids.editor!, org())).toStrictEqual(wanted);
+    expect(await app.services.userReads.find(ids.editor!, org())).toStrictEqual(wanted);
   },
   'vault/secrets/reveal.service.ts': async () => {
     const { value, ...shown } = await app.services.reveals.get(

@@ -9,7 +9,7 @@ import {
 } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CompiledOperation } from '../../rest/operation.ts';
-import { schema } from '../../src/graphql/schema.ts';
+import { schema } from '../../src/wiring/schema.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { gentlestFirst, operationAt, operations, routeOf } from '../support/operations.ts';
 import { expectOk, graphqlRequest, injectable, partsOf } from '../support/requests.ts';

@@ -1,9 +1,9 @@
 import { Kind } from 'graphql';
 import { Facade } from '../../rest/facade.ts';
 import type { CompiledOperation } from '../../rest/operation.ts';
-import { schema } from '../../src/graphql/schema.ts';
 import { operationsDir } from '../../src/paths.ts';
 import { wereChecked } from '../../src/platform/build-checks.ts';
+import { schema } from '../../src/wiring/schema.ts';
 
 /** The documents of the REST API, compiled once for all apps of the process. */
 export const facade = new Facade(schema, operationsDir, (digest) => wereChecked('operations', digest));

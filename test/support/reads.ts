@@ -1,6 +1,6 @@
 import type { PageArgs } from '../../src/data/page.ts';
 import { Reads } from '../../src/data/reads.ts';
-import type { Services } from '../../src/wiring/services.ts';
+import type { Services } from '../../src/graphql/context.ts';
 import { writtenIn } from './source-files.ts';
 
 export type AnyReads = Reads<{ id: string }, object, PageArgs>;

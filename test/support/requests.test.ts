@@ -12,7 +12,7 @@ import {
   visit,
 } from 'graphql';
 import { describe, expect, it } from 'vitest';
-import { schema } from '../../src/graphql/schema.ts';
+import { schema } from '../../src/wiring/schema.ts';
 import { operationAt, operations, pathVariables, routeOf } from './operations.ts';
 import { injectable, type Parts, partsOf, toGraphQL, toRest } from './requests.ts';
 import { type SampleSource, sampleInput } from './samples.ts';

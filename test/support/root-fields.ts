@@ -13,7 +13,7 @@ import {
   parse,
 } from 'graphql';
 import { measureDocument } from '../../src/engine/transport/document-size.ts';
-import { schema } from '../../src/graphql/schema.ts';
+import { schema } from '../../src/wiring/schema.ts';
 import { snakeCase } from './names.ts';
 import { constraintsOf, type SampleSource, sampleArgument, sampleInput, sharedIds } from './samples.ts';
 

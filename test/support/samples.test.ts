@@ -15,8 +15,8 @@ import {
   isNonNullType,
 } from 'graphql';
 import { describe, expect, it } from 'vitest';
-import { schema } from '../../src/graphql/schema.ts';
 import { type Constraints, checkConstraints } from '../../src/kernel/constraints.ts';
+import { schema } from '../../src/wiring/schema.ts';
 import { operations, pathVariables } from './operations.ts';
 import { constraintsOf, idNamed, type SampleSource, sampleArgument, sampleInput } from './samples.ts';
 

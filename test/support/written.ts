@@ -19,8 +19,8 @@ import {
 } from 'graphql';
 import { expect } from 'vitest';
 import type { CompiledOperation } from '../../rest/operation.ts';
-import { schema } from '../../src/graphql/schema.ts';
 import { operationsDir } from '../../src/paths.ts';
+import { schema } from '../../src/wiring/schema.ts';
 import type { TestApp } from './app.ts';
 import { snakeCase } from './names.ts';
 import { graphqlRequest, type Parts, toGraphQL } from './requests.ts';

@@ -1,10 +1,10 @@
-import type { Actor } from '../../access/caller.ts';
-import type { WorkspacePlace } from '../../access/checked-place.ts';
 import { bulkInsertOf } from '../../data/bulk-insert.ts';
-import type { Tx } from '../../data/changes.ts';
 import { emitChange } from '../../data/record-change.ts';
+import type { Tx } from '../../data/tx.ts';
 import type { Deployment } from '../../generated/prisma/client.ts';
 import type { Action } from '../../kernel/actions.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { WorkspacePlace } from '../../kernel/checked-place.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { EventName } from '../../kernel/resources.ts';
 import type { FilledSlot, Slot } from './slots.ts';

@@ -1,19 +1,20 @@
-import type { Actor } from '../../access/caller.ts';
-import type { AppPlace, Checked, EnvironmentPlace, WorkspacePlace } from '../../access/checked-place.ts';
-import type { Tx } from '../../data/changes.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
 import { findRow } from '../../data/find-row.ts';
 import type { Page, PageArgs } from '../../data/page.ts';
 import { columnsOf } from '../../data/pages.ts';
 import { Reads } from '../../data/reads.ts';
 import type { ActorContext } from '../../data/request-cache.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import { type Deployment, Prisma } from '../../generated/prisma/client.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { AppPlace, Checked, EnvironmentPlace, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { invalidInput, notFound } from '../../kernel/errors.ts';
 import type { Place } from '../../kernel/place.ts';
 import type { Permission } from '../../kernel/resources.ts';
-import { fillSlot } from './deployment.records.ts';
-import { lockEnvironment, lockOrMakeSlot, lockSlot, passesLocks } from './slots.ts';
+import type { ContentOwner, PlaceRemoval, RemovedPlace } from '../../tenancy/removals.ts';
+import { fillSlot, recordRemovals } from './deployment.records.ts';
+import { lockEnvironment, lockOrMakeSlot, lockSlot, lockSlotsOfApp, passesLocks } from './slots.ts';
 
 /** The arguments of a list of deployment records. */
 interface DeploymentListArgs extends PageArgs {
@@ -39,7 +40,7 @@ const inWorkspace = { orgId: 't.org_id', workspaceId: 't.workspace_id' };
  * from 1 without gaps, each with the previous release, written under one row lock together with the pointer to the
  * deployed release. They are kept when the environment, the app or the release is deleted.
  */
-export class DeploymentService {
+export class DeploymentService implements ContentOwner {
   /** Single records of a workspace. */
   readonly reads: Reads<Deployment, WorkspacePlace>;
   /** The records of an environment, newest first. */
@@ -75,6 +76,18 @@ export class DeploymentService {
       name: 'deployed of app',
       below: { ...inWorkspace, appId: 's.app_id' },
     });
+  }
+
+  /**
+   * Undeploys an app everywhere when it is removed. @throws RESOURCE_CONFLICT `environment_locked` for callers who may
+   * not undeploy it from a locked environment
+   */
+  async placeRemoved(actor: Actor, { kind, id, ...place }: RemovedPlace): Promise<PlaceRemoval> {
+    if (kind !== 'app') return {};
+    const passes = await passesLocks(this.#deps.access, actor, { ...place, appId: id });
+    return {
+      before: async (tx) => recordRemovals(tx, actor, place, await lockSlotsOfApp(tx, id, passes)),
+    };
   }
 
   /** @throws RESOURCE_NOT_FOUND; FORBIDDEN for tokens that are restricted to other environments or apps */

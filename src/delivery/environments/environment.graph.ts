@@ -1,4 +1,3 @@
-import { restrictionsOf } from '../../access/token-grant.ts';
 import { builder } from '../../graphql/builder.ts';
 import { inWorkspace, tracked } from '../../graphql/common-fields.ts';
 import { bounds, inputArg } from '../../graphql/inputs.ts';
@@ -8,6 +7,7 @@ import { refersTo } from '../../graphql/references.ts';
 import { readable } from '../../graphql/resource.ts';
 import { MessageResult } from '../../graphql/results.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
+import { restrictionsOf } from '../../kernel/token-grant.ts';
 import { Workspace } from '../../tenancy/workspaces/workspace.graph.ts';
 import type { Environment as EnvironmentView } from './environment.reads.ts';
 

@@ -1,10 +1,10 @@
-import type { WorkspacePlace } from '../../access/checked-place.ts';
-import type { VersionedRow } from '../../data/expectation.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { PageArgs } from '../../data/page.ts';
 import { columnsOf } from '../../data/pages.ts';
 import { Reads } from '../../data/reads.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
+import type { VersionedRow } from '../../data/versioned-rows.ts';
 import { type Environment as EnvironmentRow, Prisma } from '../../generated/prisma/client.ts';
+import type { WorkspacePlace } from '../../kernel/checked-place.ts';
 
 /** An environment with its deployed releases, by app id. */
 export interface Environment extends EnvironmentRow {

@@ -1,8 +1,8 @@
 import type { Access } from '../../access/access.ts';
-import type { Actor } from '../../access/caller.ts';
-import type { EnvironmentPlace, WorkspacePlace } from '../../access/checked-place.ts';
-import type { Tx } from '../../data/changes.ts';
+import type { Tx } from '../../data/tx.ts';
 import { type Statement, statement } from '../../data/writes.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { EnvironmentPlace, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { ApiError, conflict, notFound } from '../../kernel/errors.ts';
 import type { Place } from '../../kernel/place.ts';
 import { versionedEnvironment } from './environment.reads.ts';

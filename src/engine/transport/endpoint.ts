@@ -8,11 +8,12 @@ import {
   type Source,
 } from 'graphql';
 import { createYoga, type Plugin } from 'graphql-yoga';
-import { Context } from '../../graphql/context.ts';
-import type { Services } from '../../wiring/services.ts';
+import { Context, type Services } from '../../graphql/context.ts';
 import { LiveStream, subscribeLive } from '../live/live-stream.ts';
 import { withoutValue } from './coercion-errors.ts';
-import type { Asked, Operations } from './operations.ts';
+import { liveStreams } from './live-streams.ts';
+import type { OperationRequest } from './operation-request.ts';
+import type { Operations } from './operations.ts';
 import type { PersistedDocuments } from './persisted-documents.ts';
 import { resumableStreams } from './server-sent-events.ts';
 
@@ -73,7 +74,7 @@ function withPersisted(persisted: PersistedDocuments): Plugin<object, { req: Fas
 /** What is known of a request before its document is valid. A socket makes the context of each operation. */
 interface Unvalidated {
   req: FastifyRequest;
-  params: Omit<Asked, 'document'>;
+  params: Omit<OperationRequest, 'document'>;
   context?: Context;
 }
 
@@ -106,8 +107,8 @@ function bounded(operations: Operations, services: Services): Plugin<Unvalidated
 }
 
 /**
- * Resolvers get the product's context, not yoga's, and queries run by their plans. Streams are stored in the context
- * for the transports, which send them themselves.
+ * Resolvers get the product's context, not yoga's, and queries run by their plans. Streams are kept in
+ * `liveStreams` for the transports, which send them themselves.
  */
 function executed(operations: Operations): Plugin {
   return {
@@ -118,7 +119,7 @@ function executed(operations: Operations): Plugin {
         const result = await subscribeLive({ ...args, contextValue }, (shown) =>
           operations.masked(askedBy(args), shown, contextValue),
         );
-        if (result instanceof LiveStream) contextValue.live = result;
+        if (result instanceof LiveStream) liveStreams.set(contextValue, result);
         return result;
       }),
   };

@@ -1,5 +1,4 @@
 import {
-  type DocumentNode,
   type ExecutionResult,
   execute,
   GraphQLError,
@@ -7,14 +6,15 @@ import {
   getOperationAST,
   getVariableValues,
 } from 'graphql';
+import type { CallerLimit } from '../../access/caller-limit.ts';
 import type { Config } from '../../config.ts';
 import type { Context } from '../../graphql/context.ts';
-import type { CallerLimit } from '../../http/rate-limit.ts';
 import { ApiError, errorCatalogue } from '../../kernel/errors.ts';
 import { callerErrorOfAny } from '../../platform/postgres/faults.ts';
 import { clippedVariables, withoutValue } from './coercion-errors.ts';
 import { Documents } from './documents.ts';
 import { measureOperation } from './limits.ts';
+import type { OperationRequest } from './operation-request.ts';
 import { isOfArguments, recordRefused } from './refused-operations.ts';
 
 /** The first few errors in variables are enough: each contains the value before it is removed. */
@@ -28,13 +28,6 @@ interface Options {
     'graphqlIntrospection' | 'graphqlMaxAliases' | 'graphqlMaxCost' | 'graphqlMaxDepth' | 'graphqlMaxTokens'
   >;
   onFault: (error: unknown, traceId: string) => void;
-}
-
-/** An operation of a validated document. */
-export interface Asked {
-  document: DocumentNode;
-  operationName?: string | null | undefined;
-  variables?: Record<string, unknown> | null | undefined;
 }
 
 /** The checks before an operation runs, its execution and the masking of its errors, the same for every transport. */
@@ -58,18 +51,18 @@ export class Operations {
    * except the first, which was counted when the request or the socket's message arrived, even if it contained no
    * operation. A refused operation of a known caller is recorded.
    */
-  refusals(asked: Asked, context: Context): readonly GraphQLError[] {
+  refusals(asked: OperationRequest, context: Context): readonly GraphQLError[] {
     const errors = this.#refusals(asked, context);
     if (errors[0]) recordRefused(this.#schema, asked, context, { error: errors[0], code: 'VALIDATION_ERROR' });
     return errors;
   }
 
   /** Records an operation of an invalid document, as far as it names one. */
-  recordInvalid(asked: Asked, context: Context, error: GraphQLError): void {
+  recordInvalid(asked: OperationRequest, context: Context, error: GraphQLError): void {
     recordRefused(this.#schema, asked, context, { error, code: 'INVALID_REQUEST' });
   }
 
-  #refusals({ document, operationName, variables }: Asked, { caller }: Context): readonly GraphQLError[] {
+  #refusals({ document, operationName, variables }: OperationRequest, { caller }: Context): readonly GraphQLError[] {
     const definitions = getOperationAST(document, operationName)?.variableDefinitions ?? [];
     const given = variables ?? {};
     try {
@@ -86,7 +79,7 @@ export class Operations {
   }
 
   /** Runs a query or a mutation, by its plan if it has one. */
-  async run({ document, operationName, variables }: Asked, context: Context): Promise<ExecutionResult> {
+  async run({ document, operationName, variables }: OperationRequest, context: Context): Promise<ExecutionResult> {
     const plan = this.documents.planOf(document, operationName);
     if (!plan)
       return execute({
@@ -102,7 +95,7 @@ export class Operations {
   }
 
   /** Errors outside the catalogue are bugs: logged with their trace id, shown as an internal error. */
-  masked(asked: Asked, result: ExecutionResult, context: Context): ExecutionResult {
+  masked(asked: OperationRequest, result: ExecutionResult, context: Context): ExecutionResult {
     if (!result.errors) return result;
     for (const error of result.errors.filter(isOfArguments))
       recordRefused(this.#schema, asked, context, { error, code: 'VALIDATION_ERROR', alias: error.path![0]! });

@@ -1,9 +1,9 @@
 import type { FastifyRequest } from 'fastify';
 import type { ExecutionResult } from 'graphql';
+import type { Services } from '../../graphql/context.ts';
 import { Context } from '../../graphql/context.ts';
-import type { Services } from '../../wiring/services.ts';
 import { answerTypeOf, statusOf } from './answer-type.ts';
-import type { Asked } from './operations.ts';
+import type { OperationRequest } from './operation-request.ts';
 import { type PlainOptions, plainReader } from './plain-request.ts';
 
 interface Options extends PlainOptions {
@@ -27,7 +27,7 @@ export type PlainPost = (request: FastifyRequest) => Promise<PlainAnswer | null>
 export function plainPost({ services, ...options }: Options): PlainPost {
   const { operations } = options;
   const read = plainReader(options);
-  const answer = async (asked: Asked, context: Context): Promise<ExecutionResult> => {
+  const answer = async (asked: OperationRequest, context: Context): Promise<ExecutionResult> => {
     const errors = operations.refusals(asked, context);
     return errors.length > 0 ? { errors } : operations.masked(asked, await operations.run(asked, context), context);
   };

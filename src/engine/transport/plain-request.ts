@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import { GraphQLError, getOperationAST } from 'graphql';
-import type { Asked, Operations } from './operations.ts';
+import type { OperationRequest } from './operation-request.ts';
+import type { Operations } from './operations.ts';
 import type { PersistedDocuments } from './persisted-documents.ts';
 
 export interface PlainOptions {
@@ -9,7 +10,7 @@ export interface PlainOptions {
 }
 
 /** The operation of a request; `null`, without any effect, if yoga must read it. */
-export type PlainReader = (request: FastifyRequest, kind: 'value' | 'stream') => Asked | null;
+export type PlainReader = (request: FastifyRequest, kind: 'value' | 'stream') => OperationRequest | null;
 
 /**
  * Reads the usual request, JSON with one valid operation of the kind, without a web `Request`. Yoga reads all others,
@@ -20,7 +21,7 @@ export function plainReader({ operations: { documents }, persisted }: PlainOptio
     { query, extensions, operationName, variables }: Params,
     kind: 'value' | 'stream',
     isKnownCaller: boolean,
-  ): Asked | null => {
+  ): OperationRequest | null => {
     const text = persisted.textOf({ query, extensions }, isKnownCaller);
     if (text === undefined) return null;
     const document = documents.parse(text);

@@ -1,10 +1,10 @@
 import type { FastifyRequest } from 'fastify';
 import { GraphQLError, type GraphQLSchema } from 'graphql';
+import type { Services } from '../../graphql/context.ts';
 import { Context } from '../../graphql/context.ts';
-import type { Services } from '../../wiring/services.ts';
 import { Frame, type Frames } from '../live/frames.ts';
 import { LiveStream, subscribeLive } from '../live/live-stream.ts';
-import type { Asked } from './operations.ts';
+import type { OperationRequest } from './operation-request.ts';
 import { type PlainOptions, plainReader } from './plain-request.ts';
 
 interface Options extends PlainOptions {
@@ -22,7 +22,7 @@ export type PlainStream = (request: FastifyRequest) => Promise<Frames | null>;
 export function plainStream({ schema, services, ...options }: Options): PlainStream {
   const { operations } = options;
   const read = plainReader(options);
-  const start = async (asked: Asked, contextValue: Context) => {
+  const start = async (asked: OperationRequest, contextValue: Context) => {
     const { document, operationName, variables } = asked;
     const errors = operations.refusals(asked, contextValue);
     if (errors.length > 0) return { errors };

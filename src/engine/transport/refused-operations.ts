@@ -11,11 +11,11 @@ import {
 } from 'graphql';
 import type { Outcome } from '../../data/activity.ts';
 import type { Context } from '../../graphql/context.ts';
-import { type ActivityLabel, entryOf } from '../../graphql/plugins/activity-plugin.ts';
+import { type ActivityLabel, entryOf } from '../../graphql/plugins/activity-label.ts';
 import { ApiError, codeOf, type ErrorCode, errorCatalogue, InputError } from '../../kernel/errors.ts';
 import { isId } from '../../kernel/ids.ts';
 import { DEFAULT_NAMESPACE } from '../../kernel/place.ts';
-import type { Asked } from './operations.ts';
+import type { OperationRequest } from './operation-request.ts';
 
 type Variables = Readonly<Record<string, unknown>>;
 
@@ -28,7 +28,7 @@ type Variables = Readonly<Record<string, unknown>>;
  */
 export function recordRefused(
   schema: GraphQLSchema,
-  { document, operationName, variables }: Asked,
+  { document, operationName, variables }: OperationRequest,
   { caller, services }: Context,
   { error, code, alias }: { error: GraphQLError; code: ErrorCode; alias?: string | number },
 ): void {

@@ -4,6 +4,7 @@ import type { Plugin } from 'graphql-yoga';
 import type { Context } from '../../graphql/context.ts';
 import type { Frames } from '../live/frames.ts';
 import { sendFrames } from '../live/send-frames.ts';
+import { liveStreams } from './live-streams.ts';
 
 const PING = Buffer.from(':\n\n');
 const COMPLETE = Buffer.from('event: complete\ndata:\n\n');
@@ -37,7 +38,8 @@ export function resumableStreams(): Plugin {
     },
     async onResultProcess(hook) {
       const { request, serverContext } = hook;
-      const live = contexts.get(request)?.live;
+      const context = contexts.get(request);
+      const live = context && liveStreams.get(context);
       if (!live) return;
       // it has started, and nobody would read it
       if (!accepts(request.headers.get('accept'))) return void (await live.return());

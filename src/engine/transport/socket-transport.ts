@@ -1,8 +1,8 @@
 import type { FastifyRequest } from 'fastify';
 import { CloseCode, type Server } from 'graphql-ws';
 import type { WebSocket } from 'ws';
-import type { Caller } from '../../access/caller.ts';
 import { TokenBuckets } from '../../access/throttle.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import { ApiError } from '../../kernel/errors.ts';
 import { overloadOf } from '../../kernel/json-shape.ts';
 import { Wheel } from '../../kernel/wheel.ts';

@@ -2,16 +2,17 @@ import { randomUUID } from 'node:crypto';
 import type { WebsocketHandler } from '@fastify/websocket';
 import { type DocumentNode, type ExecutionArgs, type ExecutionResult, GraphQLError, type GraphQLSchema } from 'graphql';
 import { CloseCode, makeServer, type SubscribePayload } from 'graphql-ws';
-import { type Caller, SOCKET_METHOD } from '../../access/caller.ts';
-import type { Principal } from '../../access/principal.ts';
+import type { Admission } from '../../access/admission.ts';
+import type { CallerLimit } from '../../access/caller-limit.ts';
+import type { Services } from '../../graphql/context.ts';
 import { Context } from '../../graphql/context.ts';
-import type { Admission } from '../../http/admission.ts';
-import type { CallerLimit } from '../../http/rate-limit.ts';
+import { type Caller, SOCKET_METHOD } from '../../kernel/caller.ts';
 import { rateLimited, unauthenticated } from '../../kernel/errors.ts';
+import type { Principal } from '../../kernel/principal.ts';
 import { Wheel } from '../../kernel/wheel.ts';
 import { callerError } from '../../platform/postgres/faults.ts';
-import type { Services } from '../../wiring/services.ts';
 import type { GraphQLEndpoint } from './endpoint.ts';
+import { liveStreams } from './live-streams.ts';
 import { sentBy } from './socket-frames.ts';
 import { SocketSlots } from './socket-slots.ts';
 import { type SocketOrigin, send, TRY_AGAIN_LATER, transportOf } from './socket-transport.ts';
@@ -142,7 +143,7 @@ export function socketHandler({
     execute: (args) => (args as OperationArgs).execute(args),
     subscribe: (args) => (args as OperationArgs).subscribe(args),
     onOperation: ({ extra }, id, _payload, { contextValue }) => {
-      const { live } = (contextValue as { context: Context }).context;
+      const live = liveStreams.get((contextValue as { context: Context }).context);
       return live && sentBy(live, id, (text) => send(extra.socket, text));
     },
     onComplete: ({ extra }, id) => {

@@ -5,16 +5,16 @@ import SchemaBuilder, {
   type SchemaTypes,
 } from '@pothos/core';
 import type { GraphQLFieldResolver } from 'graphql';
-import type { Actor } from '../../access/caller.ts';
-import { type PlacePart, RootPlace } from '../../access/checked-place.ts';
-import type { Grant } from '../../access/permissions.ts';
-import { sessionOf } from '../../access/principal.ts';
-import { grants, mayEnter, type TokenGrant } from '../../access/token-grant.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import { type PlacePart, RootPlace } from '../../kernel/checked-place.ts';
 import { type ErrorCode, forbidden, unauthenticated } from '../../kernel/errors.ts';
 import { type Place, placeOfArgs, placeOfRow } from '../../kernel/place.ts';
+import { sessionOf } from '../../kernel/principal.ts';
 import type { Permission } from '../../kernel/resources.ts';
+import type { Grant } from '../../kernel/roles.ts';
+import { grants, mayEnter, type TokenGrant } from '../../kernel/token-grant.ts';
 import type { Context } from '../context.ts';
-import type { ActivityLabel } from './activity-plugin.ts';
+import type { ActivityLabel } from './activity-label.ts';
 
 /**
  * What a field requires of its caller:

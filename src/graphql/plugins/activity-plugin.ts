@@ -1,19 +1,12 @@
 import SchemaBuilder, { BasePlugin, type PothosOutputFieldConfig, type SchemaTypes } from '@pothos/core';
 import type { GraphQLFieldResolver } from 'graphql';
-import { type ActivityEntry, outcomeOf } from '../../data/activity.ts';
+import { outcomeOf } from '../../data/activity.ts';
 import { isAction } from '../../kernel/actions.ts';
-import { declarationOf, type PlaceKind, type ResourceWord } from '../../kernel/resources.ts';
+import type { ResourceWord } from '../../kernel/resources.ts';
 import { callerError, hasTimedOut } from '../../platform/postgres/faults.ts';
 import type { Context } from '../context.ts';
 import { permissionOf, type Requirement } from './access-plugin.ts';
-
-/** How a root field appears in the audit trail. */
-export interface ActivityLabel extends Pick<ActivityEntry, 'action' | 'resourceType' | 'field'> {
-  /** The resolver records successes itself, because only it knows what it read. */
-  byResolver?: boolean;
-  /** The service records both successes and failures: until it has looked at the input, nobody is known. */
-  byService?: boolean;
-}
+import { type ActivityLabel, entryOf } from './activity-label.ts';
 
 declare global {
   export namespace PothosSchemaTypes {
@@ -84,29 +77,6 @@ function recorded<ContextType>(
 
 const ROOTS = new Set(['Query', 'Mutation', 'Subscription']);
 const isRecorded = (parentType: string) => ROOTS.has(parentType);
-
-/** The ids in the arguments of a root field, for the record of the operation. */
-export function entryOf(label: ActivityLabel, caller: Context['caller'], args: object): ActivityEntry {
-  const ids = args as Partial<Record<string, string>>;
-  const { orgId, workspaceId, namespaceId, environmentId, appId, id } = ids;
-  const { action, resourceType, field } = label;
-  // resources that are places themselves
-  const own = (kind: PlaceKind) => (resourceType === kind ? id : undefined);
-  // a part of a workspace that is no resource, such as its storage
-  const placeItself = resourceType === 'workspace' ? workspaceId : undefined;
-  // no spread on the way of each request: Node 20 takes microseconds for a property after one
-  return {
-    action,
-    resourceType,
-    field,
-    resourceId: id ?? ids[declarationOf(resourceType).knownBy ?? 'id'] ?? placeItself ?? null,
-    orgId: orgId ?? own('organization') ?? caller.principal?.orgId ?? null,
-    workspaceId: workspaceId ?? own('workspace') ?? null,
-    namespaceId: namespaceId ?? own('namespace') ?? null,
-    environmentId: environmentId ?? own('environment') ?? null,
-    appId: appId ?? own('app') ?? null,
-  };
-}
 
 /** The label by which requests of a field are recorded here; `null` if its service records them, or nobody does. */
 function labelOf<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldConfig<Types>): ActivityLabel | null {

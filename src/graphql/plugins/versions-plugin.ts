@@ -1,6 +1,6 @@
 import SchemaBuilder, { BasePlugin, type PothosOutputFieldConfig, type SchemaTypes } from '@pothos/core';
 import type { GraphQLFieldResolver } from 'graphql';
-import { Expectation } from '../../data/expectation.ts';
+import { Expectation } from '../../kernel/expectation.ts';
 import type { Context } from '../context.ts';
 
 declare global {

@@ -1,5 +1,5 @@
 import type { Config } from '../../config.ts';
-import type { Tx } from '../../data/changes.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import { conflict } from '../../kernel/errors.ts';
 import type { ResourceWord } from '../../kernel/resources.ts';

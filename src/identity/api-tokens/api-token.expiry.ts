@@ -1,4 +1,4 @@
-import type { Actor } from '../../access/caller.ts';
+import type { Actor } from '../../kernel/caller.ts';
 import { InputError, type InputIssue, invalidInput, valueIssue } from '../../kernel/errors.ts';
 import type { TokenInput } from './api-token.rules.ts';
 

@@ -1,7 +1,7 @@
-import type { Actor } from '../../access/caller.ts';
 import { demandLiveSession } from '../../access/live-session.ts';
-import type { Tx } from '../../data/changes.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
+import type { Actor } from '../../kernel/caller.ts';
 import { forbidden, notFound, unauthenticated } from '../../kernel/errors.ts';
 
 /** The owner of a token and where the token works. */

@@ -1,6 +1,6 @@
 import type { Authentication } from '../../access/authentication.ts';
-import type { Tx } from '../../data/changes.ts';
 import { recordChange } from '../../data/record-change.ts';
+import type { Tx } from '../../data/tx.ts';
 import { Prisma } from '../../generated/prisma/client.ts';
 
 /** Why a token was revoked, as its audit record says. */

@@ -1,13 +1,13 @@
-import type { Actor } from '../../access/caller.ts';
-import { coversPattern, parseEndpointPattern } from '../../access/endpoint-paths.ts';
 import { isPermission } from '../../access/permissions.ts';
 import { expandPermission, expandScope, isWord } from '../../access/scopes.ts';
-import type { TokenGrant } from '../../access/token-grant.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Given } from '../../data/given.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
 import type { ApiToken } from '../../generated/prisma/client.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import { coversPattern, parseEndpointPattern } from '../../kernel/endpoint-paths.ts';
 import { InputError, type InputIssue, valueIssue } from '../../kernel/errors.ts';
 import type { Permission } from '../../kernel/resources.ts';
+import type { TokenGrant } from '../../kernel/token-grant.ts';
 
 const LISTS = ['scopes', 'permissions', 'workspaceIds', 'namespaceIds', 'environmentIds', 'endpointPaths'] as const;
 type ListName = (typeof LISTS)[number];

@@ -1,22 +1,25 @@
 import { formatToken, prefixOf } from '../../access/api-token-format.ts';
 import type { Authentication } from '../../access/authentication.ts';
-import type { Actor } from '../../access/caller.ts';
-import type { AppPlace, Checked, OrganizationPlace } from '../../access/checked-place.ts';
 import { granted } from '../../access/permissions.ts';
 import { tokenHash } from '../../access/random-token.ts';
-import { isRestricted, type TokenGrant } from '../../access/token-grant.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Config } from '../../config.ts';
 import { findRow } from '../../data/find-row.ts';
 import type { Page, PageArgs } from '../../data/page.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
 import { type ActorContext, unkept } from '../../data/request-cache.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
+import type { Tx } from '../../data/tx.ts';
+import { statement } from '../../data/writes.ts';
 import type { ApiToken as ApiTokenRow, App } from '../../generated/prisma/client.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { AppPlace, Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { forbidden, notFound, unauthenticated } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { Permission } from '../../kernel/resources.ts';
+import { isRestricted, type TokenGrant } from '../../kernel/token-grant.ts';
 import type { AppService } from '../../tenancy/apps/app.service.ts';
+import type { ContentOwner, PlaceRemoval, RemovedMember, RemovedPlace } from '../../tenancy/removals.ts';
 import { lockTokenCaps, type TokenCaps } from './api-token.caps.ts';
 import { checkRates, expiryOf, type ParentLimits, refreshExpiryOf } from './api-token.expiry.ts';
 import { lockForMinting } from './api-token.locks.ts';
@@ -43,7 +46,7 @@ export interface ApiTokenDeps extends ServiceDeps {
 }
 
 /** API tokens of users and app tokens (spec, API tokens and app tokens). */
-export class ApiTokenService {
+export class ApiTokenService implements ContentOwner {
   /** Revoked tokens stay listed for 90 days. Expired ones can be refreshed for 30 days. */
   readonly retention = [
     `delete from api_tokens where revoked_at < now() - interval '90 days'
@@ -81,6 +84,22 @@ export class ApiTokenService {
       name: 'own_app_tokens',
       filters: ({ appId }) => ({ 't.app_id = ?': appId }),
     });
+  }
+
+  /** The tokens of an app go with it, and this node refuses them at once. */
+  placeRemoved(_actor: Actor, { kind, id }: RemovedPlace): PlaceRemoval {
+    if (kind !== 'app') return {};
+    return {
+      before: async (tx) => {
+        await tx.lockAll('api_tokens', statement`t.app_id = ${id}`, 'update');
+        tx.afterCommit(() => this.#deps.authentication.appDeleted());
+      },
+    };
+  }
+
+  /** Revokes what a member created in the organization. */
+  async memberRemoved(tx: Tx, { orgId, userId }: RemovedMember): Promise<void> {
+    if (userId !== null) await revokeTokens(tx, this.#deps.authentication, { orgId, userId }, 'owner_left');
   }
 
   /**

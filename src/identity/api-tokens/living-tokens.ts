@@ -1,21 +1,6 @@
-import type { Tx } from '../../data/changes.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
-
-/** A token as its owner recognises it. */
-export interface LivingToken {
-  name: string;
-  prefix: string;
-  organization: string;
-  lastUsedAt: Date | null;
-  /** The token can still be refreshed for some time afterwards. */
-  expiresAt: Date | null;
-}
-
-/** The newest tokens and the total number. */
-export interface LivingTokens {
-  tokens: readonly LivingToken[];
-  total: number;
-}
+import type { LivingToken, LivingTokens } from '../../platform/mail/account-mail.ts';
 
 export const NO_TOKENS: LivingTokens = { tokens: [], total: 0 };
 

@@ -1,7 +1,8 @@
 import { builder } from '../../graphql/builder.ts';
 import { bounds } from '../../graphql/inputs.ts';
 import { refersTo } from '../../graphql/references.ts';
-import { emailBounds, newAccount, User } from '../users/user.graph.ts';
+import { emailBounds, User } from '../../tenancy/users/user.graph.ts';
+import { newAccount } from '../users/account.graph.ts';
 import type { SignIn } from './auth.service.ts';
 import { passwordBounds } from './password-policy.ts';
 import type { TokenPair } from './sessions.ts';

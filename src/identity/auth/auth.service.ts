@@ -1,9 +1,8 @@
 import type { Access } from '../../access/access.ts';
 import type { AccessTokens } from '../../access/access-tokens.ts';
 import type { Authentication } from '../../access/authentication.ts';
-import type { Actor, Caller } from '../../access/caller.ts';
+import type { MailBudgets } from '../../access/mail-budgets.ts';
 import type { Passwords } from '../../access/passwords.ts';
-import { sessionOf } from '../../access/principal.ts';
 import { tokenHash } from '../../access/random-token.ts';
 import { Budget } from '../../access/throttle.ts';
 import type { Config } from '../../config.ts';
@@ -12,12 +11,13 @@ import type { Changes } from '../../data/changes.ts';
 import type { Sql } from '../../data/sql.ts';
 import { statement } from '../../data/writes.ts';
 import type { PrismaClient, User } from '../../generated/prisma/client.ts';
+import type { Actor, Caller } from '../../kernel/caller.ts';
 import { ApiError, forbidden, unauthenticated } from '../../kernel/errors.ts';
-import type { AccountMail } from './account-mail.ts';
+import { sessionOf } from '../../kernel/principal.ts';
+import type { AccountMail } from '../../platform/mail/account-mail.ts';
 import type { CurrentPassword } from './current-password.ts';
 import { LockedAttempts } from './locked-attempts.ts';
 import { Lockout, lockedOut, lockoutRetention } from './lockout.ts';
-import type { MailBudgets } from './mail-budgets.ts';
 import type { SessionFacts, Sessions, TokenPair } from './sessions.ts';
 
 export interface AuthDeps {

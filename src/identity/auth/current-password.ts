@@ -1,8 +1,8 @@
-import type { Actor } from '../../access/caller.ts';
 import type { Passwords } from '../../access/passwords.ts';
-import { sessionOf } from '../../access/principal.ts';
 import type { PrismaClient } from '../../generated/prisma/client.ts';
+import type { Actor } from '../../kernel/caller.ts';
 import { invalidInput, unauthenticated } from '../../kernel/errors.ts';
+import { sessionOf } from '../../kernel/principal.ts';
 import { Lockout, lockedOut } from './lockout.ts';
 
 /** For this long after a sign-in, nobody is asked for the password again. */

@@ -1,12 +1,12 @@
-import type { Actor } from '../../access/caller.ts';
+import type { MailBudgets } from '../../access/mail-budgets.ts';
 import { Budget } from '../../access/throttle.ts';
-import type { Tx } from '../../data/changes.ts';
+import type { Tx } from '../../data/tx.ts';
 import type { PrismaClient } from '../../generated/prisma/client.ts';
+import type { Actor } from '../../kernel/caller.ts';
 import { alreadyExists } from '../../kernel/errors.ts';
-import type { AccountMail } from './account-mail.ts';
+import type { AccountMail } from '../../platform/mail/account-mail.ts';
 import type { CurrentPassword } from './current-password.ts';
 import { issueEmailToken } from './email-tokens.ts';
-import type { MailBudgets } from './mail-budgets.ts';
 
 interface Account {
   id: string;

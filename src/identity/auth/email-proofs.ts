@@ -1,5 +1,6 @@
-import type { Caller } from '../../access/caller.ts';
-import { brokenUnique, type Tx } from '../../data/changes.ts';
+import { brokenUnique } from '../../data/changes.ts';
+import type { Tx } from '../../data/tx.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import { alreadyExists, unauthenticated } from '../../kernel/errors.ts';
 import { revokeTokens } from '../api-tokens/api-token.revocation.ts';
 import type { AuthDeps } from './auth.service.ts';

@@ -1,6 +1,6 @@
 import { randomToken, tokenHash } from '../../access/random-token.ts';
-import type { Tx } from '../../data/changes.ts';
-import type { Asked } from '../../data/find-row.ts';
+import type { QueryRunner } from '../../data/find-row.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 
 export type EmailPurpose = 'verify_email' | 'reset_password' | 'change_email';
@@ -25,7 +25,7 @@ export function issueEmailToken(tx: Tx, user: { id: string; email: string }, pur
 }
 
 /** Whether a link for a purpose was mailed to a user that still works. */
-export async function hasLiveEmailToken(db: Asked, userId: string, purpose: EmailPurpose): Promise<boolean> {
+export async function hasLiveEmailToken(db: QueryRunner, userId: string, purpose: EmailPurpose): Promise<boolean> {
   const live = await db.query(statement`
     select 1 from email_tokens t join users u on u.id = t.user_id and u.email = t.email
     where t.user_id = ${userId} and t.purpose = ${purpose} and t.used_at is null and t.expires_at > now() limit 1`);
@@ -42,7 +42,7 @@ export interface UsedEmailToken {
 
 /** Finds the user of a token without using it up, for work that pays only when the token is valid. `null` as below. */
 export async function findEmailToken(
-  db: Asked,
+  db: QueryRunner,
   token: string,
   purpose: EmailPurpose,
 ): Promise<{ userId: string } | null> {

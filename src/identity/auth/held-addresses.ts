@@ -1,5 +1,5 @@
 import type { Authentication } from '../../access/authentication.ts';
-import { brokenUnique, type Tx } from '../../data/changes.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import { revokeTokens } from '../api-tokens/api-token.revocation.ts';
 import type { Sessions } from './sessions.ts';
@@ -102,17 +102,4 @@ export async function endLinks(tx: Tx, orgId: string, userId: string | null = nu
     where org_id = ${orgId} and user_id = coalesce(${userId}, user_id) and ended_at is null
     returning user_id as "userId"`);
   if (ended.length > 0) returnAddresses(tx, [...new Set(ended.map((link) => link.userId))]);
-}
-
-const ATTEMPTS = 3;
-
-/** Repeats a change that gives addresses back, if somebody takes one of them at the same moment. */
-export async function whileTaken<Result>(change: () => Promise<Result>): Promise<Result> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await change();
-    } catch (error) {
-      if (!brokenUnique(error) || attempt === ATTEMPTS) throw error;
-    }
-  }
 }

@@ -1,8 +1,8 @@
-import type { Actor, Caller } from '../../access/caller.ts';
-import { sessionOf } from '../../access/principal.ts';
-import type { Tx } from '../../data/changes.ts';
+import type { Tx } from '../../data/tx.ts';
 import type { User } from '../../generated/prisma/client.ts';
+import type { Actor, Caller } from '../../kernel/caller.ts';
 import { unauthenticated } from '../../kernel/errors.ts';
+import { sessionOf } from '../../kernel/principal.ts';
 import { type RevocationReason, revokeTokens } from '../api-tokens/api-token.revocation.ts';
 import { livingTokensOf } from '../api-tokens/living-tokens.ts';
 import type { AuthDeps } from './auth.service.ts';

@@ -1,9 +1,10 @@
-import type { Caller } from '../../access/caller.ts';
 import { tokenHash } from '../../access/random-token.ts';
 import { Budget } from '../../access/throttle.ts';
-import { brokenUnique, type Tx } from '../../data/changes.ts';
+import { brokenUnique } from '../../data/changes.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Invitation, User } from '../../generated/prisma/client.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import { alreadyExists, forbidden, invalidInput } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { Role } from '../../kernel/roles.ts';

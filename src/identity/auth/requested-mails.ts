@@ -1,14 +1,14 @@
-import type { Caller } from '../../access/caller.ts';
-import { systemCaller } from '../../access/system-caller.ts';
+import type { MailBudgets } from '../../access/mail-budgets.ts';
 import { Budget } from '../../access/throttle.ts';
 import type { Changes } from '../../data/changes.ts';
 import { findRow } from '../../data/find-row.ts';
 import type { PrismaClient } from '../../generated/prisma/client.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import { systemCaller } from '../../kernel/system-caller.ts';
 import type { Task } from '../../kernel/tasks.ts';
+import type { AccountMail } from '../../platform/mail/account-mail.ts';
 import { livingTokensOf, NO_TOKENS } from '../api-tokens/living-tokens.ts';
-import type { AccountMail } from './account-mail.ts';
 import { issueEmailToken } from './email-tokens.ts';
-import type { MailBudgets } from './mail-budgets.ts';
 
 /** A mail that somebody asked for without being signed in. */
 interface Request {

@@ -1,13 +1,14 @@
 import type { AccessTokens } from '../../access/access-tokens.ts';
 import type { Authentication } from '../../access/authentication.ts';
 import { randomToken, successorOf, tokenHash } from '../../access/random-token.ts';
-import { systemCaller } from '../../access/system-caller.ts';
 import type { Config } from '../../config.ts';
-import type { Changes, Tx } from '../../data/changes.ts';
+import type { Changes } from '../../data/changes.ts';
+import type { Tx } from '../../data/tx.ts';
 import { type Statement, statement } from '../../data/writes.ts';
 import type { PrismaClient } from '../../generated/prisma/client.ts';
 import { unauthenticated } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
+import { systemCaller } from '../../kernel/system-caller.ts';
 
 /** The result of a sign-in or a refresh. */
 export interface TokenPair {

@@ -1,4 +1,4 @@
-import { type Asked, findRow } from '../../data/find-row.ts';
+import { findRow, type QueryRunner } from '../../data/find-row.ts';
 import { statement } from '../../data/writes.ts';
 import type { IdentityProvider as ProviderRow } from '../../generated/prisma/client.ts';
 import { checkConstraints } from '../../kernel/constraints.ts';
@@ -67,7 +67,11 @@ export const ACCOUNT_BY_ID = account('u.id = $3');
  * Decides whom a verified identity is (docs/decisions/0023). It only reads.
  * @param provider as it is now
  */
-export async function admissionOf(db: Asked, provider: ProviderRow, identity: VerifiedIdentity): Promise<Admission> {
+export async function admissionOf(
+  db: QueryRunner,
+  provider: ProviderRow,
+  identity: VerifiedIdentity,
+): Promise<Admission> {
   const { id, orgId } = provider;
   if (!provider.isActive) return refused('provider_disabled');
   const { email } = identity;
@@ -94,7 +98,7 @@ export async function admissionOf(db: Asked, provider: ProviderRow, identity: Ve
  * and the domain is proven, or if the organization manages it. Any other neither blocks the sign-in, nor gets it.
  */
 async function accountOf(
-  db: Asked,
+  db: QueryRunner,
   provider: ProviderRow,
   { email, isProven }: { email: string; isProven: boolean },
 ): Promise<KnownAccount | null> {
@@ -108,7 +112,7 @@ async function accountOf(
 }
 
 async function admissionAs(
-  db: Asked,
+  db: QueryRunner,
   provider: ProviderRow,
   identity: VerifiedIdentity,
   known: KnownAccount,
@@ -129,7 +133,7 @@ async function admissionAs(
 }
 
 /** Whether an account is an organization's alone: it manages the account, which belongs to no other organization. */
-const isManaged = async (db: Asked, account: KnownAccount, orgId: string): Promise<boolean> =>
+const isManaged = async (db: QueryRunner, account: KnownAccount, orgId: string): Promise<boolean> =>
   account.homeOrgId === orgId && !(await belongsElsewhere(db, account, orgId));
 
 const refused = (reason: RefusalReason, of: KnownAccount | null = null): Admission => ({
@@ -147,7 +151,7 @@ function refusalOf({ authority }: ProviderRow, of: KnownAccount): Admission | nu
 
 /** Whether an account is another organization's too: a member there, or managed by it. */
 export async function belongsElsewhere(
-  db: Asked,
+  db: QueryRunner,
   { id, homeOrgId }: Pick<KnownAccount, 'id' | 'homeOrgId'>,
   orgId: string,
 ): Promise<boolean> {

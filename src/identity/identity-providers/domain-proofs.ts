@@ -1,21 +1,22 @@
-import type { Actor } from '../../access/caller.ts';
-import type { Checked, OrganizationPlace } from '../../access/checked-place.ts';
+import type { MailBudgets } from '../../access/mail-budgets.ts';
 import { randomToken, tokenHash } from '../../access/random-token.ts';
 import { Budget } from '../../access/throttle.ts';
 import type { Config } from '../../config.ts';
-import type { Changes, Tx } from '../../data/changes.ts';
+import type { Changes } from '../../data/changes.ts';
 import { findRow } from '../../data/find-row.ts';
 import { loaderOf } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
 import type { RequestCache } from '../../data/request-cache.ts';
 import type { Sql } from '../../data/sql.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { IdentityProviderDomain } from '../../generated/prisma/client.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { ApiError, conflict, invalidInput, notFound } from '../../kernel/errors.ts';
+import type { AccountMail } from '../../platform/mail/account-mail.ts';
 import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import { textsOf } from '../../platform/outbound/texts.ts';
-import type { AccountMail } from '../auth/account-mail.ts';
-import type { MailBudgets } from '../auth/mail-budgets.ts';
 import { domainKey } from './domain-name.ts';
 
 /** How an organization shows that a domain is its own. */

@@ -1,17 +1,20 @@
 import type { Authentication } from '../../access/authentication.ts';
-import type { Actor } from '../../access/caller.ts';
-import type { Checked, OrganizationPlace } from '../../access/checked-place.ts';
-import { brokenUnique, type Changes, type Tx } from '../../data/changes.ts';
+import { brokenUnique, type Changes } from '../../data/changes.ts';
 import { findRow } from '../../data/find-row.ts';
 import { recordChange } from '../../data/record-change.ts';
 import type { Sql } from '../../data/sql.ts';
+import type { Tx } from '../../data/tx.ts';
+import { whileTaken } from '../../data/while-taken.ts';
 import { statement } from '../../data/writes.ts';
 import type { IdentityLink, IdentityProvider as ProviderRow } from '../../generated/prisma/client.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, forbidden, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import { asRole, atLeast } from '../../kernel/roles.ts';
 import { demandMember } from '../../tenancy/organizations/membership.ts';
-import { returnAddresses, settleAddress, whileTaken } from '../auth/held-addresses.ts';
+import type { ContentOwner, RemovedMember } from '../../tenancy/removals.ts';
+import { endLinks, returnAddresses, settleAddress } from '../auth/held-addresses.ts';
 import type { Sessions } from '../auth/sessions.ts';
 import { ACCOUNT_BY_ID, belongsElsewhere, type KnownAccount } from './admission.ts';
 import { domainOfEmail } from './domain-name.ts';
@@ -27,11 +30,16 @@ interface Deps {
 const BY_HAND = 'administrator';
 
 /** Which accounts identities at providers are, as administrators decide it. */
-export class IdentityLinks {
+export class IdentityLinks implements ContentOwner {
   readonly #deps: Deps;
 
   constructor(deps: Deps) {
     this.#deps = deps;
+  }
+
+  /** Ends the links of members who leave, and gives them their addresses back. */
+  async memberRemoved(tx: Tx, { orgId, userId }: RemovedMember): Promise<void> {
+    await endLinks(tx, orgId, userId);
   }
 
   /** The link of a member at a provider; `null` if there is none. @throws RESOURCE_NOT_FOUND */

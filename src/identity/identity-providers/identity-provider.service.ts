@@ -1,23 +1,25 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Authentication } from '../../access/authentication.ts';
-import type { Actor } from '../../access/caller.ts';
-import type { Checked, OrganizationPlace } from '../../access/checked-place.ts';
-import { brokenUnique, type Tx } from '../../data/changes.ts';
-import type { Asked } from '../../data/find-row.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
+import { brokenUnique } from '../../data/changes.ts';
+import type { QueryRunner } from '../../data/find-row.ts';
 import type { PageArgs } from '../../data/page.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
 import { unkept } from '../../data/request-cache.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
 import type { Columns } from '../../data/tables.ts';
+import type { Tx } from '../../data/tx.ts';
+import { whileTaken } from '../../data/while-taken.ts';
 import { statement } from '../../data/writes.ts';
 import type { IdentityProvider as ProviderRow } from '../../generated/prisma/client.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, forbidden, InputError, invalidInput, notFound, valueIssue } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { Permission } from '../../kernel/resources.ts';
 import { asRole, atLeast, higherRole, type Role } from '../../kernel/roles.ts';
 import type { Vault } from '../../vault/secrets/vault.ts';
-import { returnAddresses, whileTaken } from '../auth/held-addresses.ts';
+import { returnAddresses } from '../auth/held-addresses.ts';
 import type { Sessions } from '../auth/sessions.ts';
 import {
   type GroupMapping,
@@ -318,7 +320,7 @@ async function claim(tx: Tx, provider: ProviderKey, domains: readonly string[]):
  * Whose provider it is is told only to its own organization.
  * @throws RESOURCE_ALREADY_EXISTS for the first domain that another provider has
  */
-async function refuseTaken(db: Asked, { id, orgId }: ProviderKey, domains: readonly string[]): Promise<void> {
+async function refuseTaken(db: QueryRunner, { id, orgId }: ProviderKey, domains: readonly string[]): Promise<void> {
   const [taken] = await db.query<{ domain: string; owner: string | null }>(statement`
     select domain, case when org_id = ${orgId} then identity_provider_id end as owner from identity_provider_domains
     where domain = any(${domains}::text[]) and identity_provider_id <> ${id} order by domain limit 1`);

@@ -1,8 +1,8 @@
-import type { OrganizationPlace } from '../../access/checked-place.ts';
 import type { PageArgs } from '../../data/page.ts';
 import { columnsOf } from '../../data/pages.ts';
 import type { ReadsOptions } from '../../data/reads.ts';
 import { Prisma, type IdentityProvider as ProviderRow } from '../../generated/prisma/client.ts';
+import type { OrganizationPlace } from '../../kernel/checked-place.ts';
 import type { Role } from '../../kernel/roles.ts';
 
 export const protocols = ['saml', 'oidc'] as const;

@@ -1,11 +1,11 @@
-import { systemCaller } from '../../access/system-caller.ts';
 import { findRows } from '../../data/find-row.ts';
 import type { Sql } from '../../data/sql.ts';
 import { type Statement, statement } from '../../data/writes.ts';
 import type { IdentityProvider } from '../../generated/prisma/client.ts';
 import { ApiError } from '../../kernel/errors.ts';
 import type { Owner } from '../../kernel/owner.ts';
-import { clientSecretIn } from '../../tools/connections/connection-target.ts';
+import { systemCaller } from '../../kernel/system-caller.ts';
+import { clientSecretIn } from '../../platform/outbound/client-secret.ts';
 import { VaultFault } from '../../vault/secrets/envelope.ts';
 import type { Vault } from '../../vault/secrets/vault.ts';
 

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { type Asked, findRow } from '../../data/find-row.ts';
+import { findRow, type QueryRunner } from '../../data/find-row.ts';
 import type { Columns } from '../../data/tables.ts';
 import { checkConstraints } from '../../kernel/constraints.ts';
 import type { VerifiedIdentity } from '../sso/verified-identity.ts';
@@ -33,7 +33,7 @@ export const newProfile = (identity: VerifiedIdentity): Columns<'users'> => prof
  * A user name for a new account: what the provider calls the user, or the address up to its `@`; with an ending if
  * somebody has it.
  */
-export async function freeUsername(db: Asked, { username }: VerifiedIdentity, email: string): Promise<string> {
+export async function freeUsername(db: QueryRunner, { username }: VerifiedIdentity, email: string): Promise<string> {
   const given = (username ?? email)
     .split('@')[0]!
     .normalize('NFKC')

@@ -1,6 +1,6 @@
 import type { Access } from '../../access/access.ts';
-import type { Tx } from '../../data/changes.ts';
 import { recordChange } from '../../data/record-change.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { IdentityProvider as ProviderRow } from '../../generated/prisma/client.ts';
 import { ApiError } from '../../kernel/errors.ts';

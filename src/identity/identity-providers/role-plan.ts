@@ -1,4 +1,4 @@
-import { type Asked, findRows } from '../../data/find-row.ts';
+import { findRows, type QueryRunner } from '../../data/find-row.ts';
 import { statement } from '../../data/writes.ts';
 import type { IdentityGrant, IdentityProvider as ProviderRow } from '../../generated/prisma/client.ts';
 import { asRole, atLeast, higherRole, type Role } from '../../kernel/roles.ts';
@@ -28,7 +28,7 @@ type Member = { userId: string } | { newAs: Role };
  * @returns the places whose role or grant changes, the organization first
  */
 export async function planRoles(
-  db: Asked,
+  db: QueryRunner,
   provider: ProviderRow,
   groups: readonly string[],
   member: Member,
@@ -85,7 +85,7 @@ const hasEffect = ({ workspaceId, before, after, grant, isOverruled }: RolePlan,
 
 /** The roles of a user in the workspaces of these that are there, and in the organization. */
 async function rolesIn(
-  db: Asked,
+  db: QueryRunner,
   orgId: string,
   userId: string | null,
   places: readonly (string | null)[],

@@ -1,6 +1,6 @@
-import type { Caller } from '../../access/caller.ts';
 import { Budget } from '../../access/throttle.ts';
 import type { Config } from '../../config.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Logger } from '../../platform/logger.ts';
 
 /** What was not accepted. */

@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import type { Authentication } from '../../access/authentication.ts';
-import type { Actor, Caller } from '../../access/caller.ts';
-import { sessionOf } from '../../access/principal.ts';
 import type { Changes } from '../../data/changes.ts';
 import { findRow } from '../../data/find-row.ts';
 import type { Sql } from '../../data/sql.ts';
 import { statement } from '../../data/writes.ts';
 import type { IdentityProvider } from '../../generated/prisma/client.ts';
+import type { Actor, Caller } from '../../kernel/caller.ts';
 import { ApiError } from '../../kernel/errors.ts';
+import { sessionOf } from '../../kernel/principal.ts';
 import type { Seal } from '../../platform/keys/seal.ts';
 import type { AuthService } from '../auth/auth.service.ts';
 import type { Sessions } from '../auth/sessions.ts';

@@ -1,8 +1,9 @@
-import type { Caller } from '../../access/caller.ts';
 import { randomToken, tokenHash } from '../../access/random-token.ts';
-import type { Changes, Tx } from '../../data/changes.ts';
+import type { Changes } from '../../data/changes.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { SsoState } from '../../generated/prisma/client.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Seal } from '../../platform/keys/seal.ts';
 import { SsoRefusal } from './sso-refusal.ts';
 

@@ -1,6 +1,6 @@
 import { builder } from '../../graphql/builder.ts';
+import { emailBounds, User } from '../../tenancy/users/user.graph.ts';
 import { SignInResult } from '../auth/auth.graph.ts';
-import { emailBounds, User } from '../users/user.graph.ts';
 import type { Discovered, Finished, Initiated } from './sso.service.ts';
 
 const SsoDiscovery = builder.objectRef<Discovered>('SsoDiscovery').implement({

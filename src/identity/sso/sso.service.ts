@@ -1,12 +1,14 @@
 import { randomBytes } from 'node:crypto';
-import type { Caller } from '../../access/caller.ts';
 import { Budget } from '../../access/throttle.ts';
 import type { Config } from '../../config.ts';
-import type { Changes, Tx } from '../../data/changes.ts';
+import type { Changes } from '../../data/changes.ts';
 import type { Sql } from '../../data/sql.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { IdentityProvider } from '../../generated/prisma/client.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import { ApiError, invalidInput, notFound } from '../../kernel/errors.ts';
+import { mayRedirectTo, withParameter } from '../../kernel/redirect-targets.ts';
 import type { Seal } from '../../platform/keys/seal.ts';
 import type { Outbound } from '../../platform/outbound/outbound.ts';
 import { OutboundError } from '../../platform/outbound/outbound-error.ts';
@@ -16,7 +18,6 @@ import type { FederatedSignIn } from '../identity-providers/federated-sign-in.ts
 import { ClientSecretUnusable, type IdentityProviders } from '../identity-providers/identity-providers.ts';
 import { OidcClient } from './oidc/oidc-client.ts';
 import { oidcView, samlView } from './provider-views.ts';
-import { mayRedirectTo, withParameter } from './redirect-targets.ts';
 import type { Refusals } from './refusals.ts';
 import type { ServiceProvider } from './saml/service-provider.ts';
 import { SsoRefusal } from './sso-refusal.ts';

@@ -1,26 +1,33 @@
 import { reachesEveryWorkspace } from '../../access/access.ts';
 import type { Authentication } from '../../access/authentication.ts';
-import type { Actor } from '../../access/caller.ts';
-import type { OrganizationPlace, WorkspacePlace } from '../../access/checked-place.ts';
 import { demandLiveSession } from '../../access/live-session.ts';
-import { sessionOf } from '../../access/principal.ts';
-import { brokenUnique, TryAgain, type Tx } from '../../data/changes.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
+import { brokenUnique, TryAgain } from '../../data/changes.ts';
 import { findRow } from '../../data/find-row.ts';
 import type { Given } from '../../data/given.ts';
 import { Reads } from '../../data/reads.ts';
 import { emitChange } from '../../data/record-change.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { User } from '../../generated/prisma/client.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { OrganizationPlace, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, forbidden, invalidInput, notFound, unauthenticated } from '../../kernel/errors.ts';
+import { sessionOf } from '../../kernel/principal.ts';
 import type { Permission } from '../../kernel/resources.ts';
 import { atLeast, type Role, roles } from '../../kernel/roles.ts';
 import { ensureMayDeactivate } from '../../tenancy/organizations/last-owner.ts';
+import {
+  colleagues,
+  type UserListArgs,
+  type UserReads,
+  type UserView,
+  workspaceUsers,
+} from '../../tenancy/users/user.reads.ts';
 import { revokeTokens } from '../api-tokens/api-token.revocation.ts';
 import type { EmailChange } from '../auth/email-change.ts';
 import type { NewAccount, RegistrationService } from '../auth/registration.service.ts';
 import type { Sessions } from '../auth/sessions.ts';
-import { colleagues, type UserListArgs, UserReads, type UserView, workspaceUsers } from './user.reads.ts';
 
 type Profile = 'username' | 'fullName' | 'avatarUrl' | 'bio' | 'timezone' | 'locale' | 'defaultWorkspaceId';
 
@@ -30,6 +37,7 @@ interface UpdateUser extends Given<User, Profile | 'email' | 'isActive'> {
 }
 
 export interface UserDeps extends ServiceDeps {
+  reads: UserReads;
   registration: RegistrationService;
   sessions: Sessions;
   authentication: Authentication;
@@ -45,7 +53,6 @@ export class UserService {
        locale = null, preferences = '{}', password_hash = null, purged_at = now()
      where deactivated_at < now() - interval '30 days' and purged_at is null`,
   ];
-  readonly reads: UserReads;
   /** The active members of an organization. */
   readonly colleagues: Reads<UserView, OrganizationPlace>;
   /** The members of a workspace, newest accounts first. */
@@ -54,14 +61,13 @@ export class UserService {
 
   constructor(deps: UserDeps) {
     this.#deps = deps;
-    this.reads = new UserReads(deps);
     this.colleagues = new Reads(deps, colleagues);
     this.inWorkspace = new Reads(deps, workspaceUsers);
   }
 
   /** The caller. */
   async me(actor: Actor): Promise<UserView> {
-    const user = await this.reads.find(actor.principal.userId, actor.principal.orgId);
+    const user = await this.#deps.reads.find(actor.principal.userId, actor.principal.orgId);
     // deleted on another node a moment ago: the session is no longer valid
     if (!user) throw unauthenticated();
     return user;
@@ -72,7 +78,7 @@ export class UserService {
    * @throws RESOURCE_NOT_FOUND
    */
   async view(id: string, contextOrgId: string | null): Promise<UserView> {
-    const user = await this.reads.find(id, contextOrgId);
+    const user = await this.#deps.reads.find(id, contextOrgId);
     if (!user) throw notFound('user', id);
     return user;
   }
@@ -82,7 +88,7 @@ export class UserService {
    * @throws FORBIDDEN `user:read`, whether or not the workspace exists
    */
   async contextOf(actor: Actor, workspaceId: string): Promise<string> {
-    const orgId = await this.reads.organizationOf(workspaceId);
+    const orgId = await this.#deps.reads.organizationOf(workspaceId);
     const role = orgId ? await this.#deps.access.workspaceRole(actor, orgId, workspaceId) : null;
     // the same answer for a missing workspace, one of another organization, and one without a membership
     if (!orgId || !role) throw forbidden('user:read');
@@ -104,7 +110,7 @@ export class UserService {
       if (!(await this.#roleIn(orgId, id))) throw notFound('user', id);
       return this.view(id, orgId);
     }
-    const shared = await this.reads.sharedOrganization(actor, id);
+    const shared = await this.#deps.reads.sharedOrganization(actor, id);
     if (!shared || !(await this.#deps.access.organizationRole(actor, shared))) throw notFound('user', id);
     return this.view(id, shared);
   }
@@ -192,7 +198,7 @@ export class UserService {
   }
 
   async #roleIn(orgId: string, userId: string): Promise<Role | null> {
-    return this.reads.roleLoader().load({ orgId, userId });
+    return this.#deps.reads.roleLoader().load({ orgId, userId });
   }
 
   /**
@@ -208,7 +214,7 @@ export class UserService {
         where id = $1 and deactivated_at is null`,
       [id],
     );
-    const shared = target ? await this.reads.sharedOrganization(actor, id) : null;
+    const shared = target ? await this.#deps.reads.sharedOrganization(actor, id) : null;
     if (!target || !shared) throw notFound('user', id);
     const { homeOrgId } = target;
     const own = homeOrgId ? await this.#deps.access.organizationRole(actor, homeOrgId) : null;
@@ -219,7 +225,7 @@ export class UserService {
     // no organization manages the account of a member who left
     if (!theirs || !atLeast(own, theirs))
       throw forbidden(permission, 'You cannot change an account whose role is above your own.');
-    if (await this.reads.belongsElsewhere(id, homeOrgId))
+    if (await this.#deps.reads.belongsElsewhere(id, homeOrgId))
       throw forbidden(permission, 'The account belongs to other organizations too: only its owner may change it.');
     if (target.isPlatformAdmin && !actor.principal.isPlatformAdmin)
       throw forbidden(permission, 'Only administrators of the platform may change this account.');

@@ -1,18 +1,18 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Actor } from '../../access/caller.ts';
-import type { Checked, OrganizationPlace } from '../../access/checked-place.ts';
-import type { Grant } from '../../access/permissions.ts';
-import { restrictionsOf } from '../../access/token-grant.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
 import { emptyPage, type Page, type PageArgs, pageOf } from '../../data/page.ts';
 import { countPages, type Filter, filtersOf, narrowed, type ParentKey, readPages } from '../../data/pages.ts';
 import { loaderOf } from '../../data/reads.ts';
 import type { ActorContext } from '../../data/request-cache.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
 import type { Sql } from '../../data/sql.ts';
 import type { Activity } from '../../generated/prisma/client.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { isUnstorable } from '../../kernel/constraints.ts';
 import { forbidden, invalidInput, notFound } from '../../kernel/errors.ts';
+import type { Grant } from '../../kernel/roles.ts';
 import { scheduled, type Task } from '../../kernel/tasks.ts';
+import { restrictionsOf } from '../../kernel/token-grant.ts';
 import {
   type ActivityScope,
   columnOf,

@@ -1,14 +1,15 @@
 import DataLoader from 'dataloader';
-import type { Actor } from '../../access/caller.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
+import { administers, demandAll, demandWhole, isPart } from '../../access/whole-place.ts';
+import type { ActorContext, RequestCache } from '../../data/request-cache.ts';
+import type { Actor } from '../../kernel/caller.ts';
 import type {
   AppPlace,
   Checked,
   NamespacePlace,
   OrganizationPlace,
   WorkspacePlace,
-} from '../../access/checked-place.ts';
-import type { ActorContext, RequestCache } from '../../data/request-cache.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
+} from '../../kernel/checked-place.ts';
 import { type CountedKind, type CountedPlace, type KeptCounts, readAllCounts, readCounts } from './kept-counts.ts';
 import {
   type ActionAnalytics,
@@ -25,7 +26,6 @@ import {
   type WorkspaceAnalytics,
   workspaceOf,
 } from './place-numbers.ts';
-import { administers, demandAll, demandWhole, isPart } from './whole-place.ts';
 
 /**
  * The numbers of places. All are kept by triggers with the rows themselves: no read costs more because there is more

@@ -1,4 +1,4 @@
-import type { AppPlace, NamespacePlace } from '../../access/checked-place.ts';
+import type { AppPlace, NamespacePlace } from '../../kernel/checked-place.ts';
 import { type KeptCounts, type ResourceCounts, resourcesOf, storageOf } from './kept-counts.ts';
 import { type ExecutionMetrics, executionsOf } from './runs.ts';
 

@@ -1,6 +1,7 @@
-import type { Actor } from '../../access/caller.ts';
-import type { Checked, WorkspacePlace } from '../../access/checked-place.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
+import { demandAll, demandWhole } from '../../access/whole-place.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { Checked, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { isUnstorable } from '../../kernel/constraints.ts';
 import { invalidInput, notFound } from '../../kernel/errors.ts';
 import type { Step } from '../../kernel/time-zone.ts';
@@ -19,7 +20,6 @@ import {
   spansBetween,
 } from './points.ts';
 import { type RunMetric, readRuns } from './runs.ts';
-import { demandAll, demandWhole } from './whole-place.ts';
 
 /** Spec, Time series. */
 export interface ExecutionSeries {

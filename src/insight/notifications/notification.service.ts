@@ -1,21 +1,21 @@
-import type { Actor } from '../../access/caller.ts';
-import type { Checked } from '../../access/checked-place.ts';
-import type { Principal } from '../../access/principal.ts';
-import { restrictionsOf } from '../../access/token-grant.ts';
-import type { Tx } from '../../data/changes.ts';
-import type { Asked } from '../../data/find-row.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
+import type { QueryRunner } from '../../data/find-row.ts';
 import type { StreamEvent } from '../../data/outbox.ts';
 import type { Page, PageArgs } from '../../data/page.ts';
 import { columnsOf, filtersOf, selectList } from '../../data/pages.ts';
 import { Reads } from '../../data/reads.ts';
 import type { ActorContext } from '../../data/request-cache.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
-import { StateStream } from '../../engine/live/state-stream.ts';
 import { type Notification, Prisma } from '../../generated/prisma/client.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { Checked } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
 import type { Place } from '../../kernel/place.ts';
+import type { Principal } from '../../kernel/principal.ts';
 import type { EventName } from '../../kernel/resources.ts';
+import { StateStream } from '../../kernel/state-stream.ts';
+import { restrictionsOf } from '../../kernel/token-grant.ts';
 import { type Category, mutableCategories, type NotificationStatus } from './notification.words.ts';
 
 /** The filters of a list. Without a status: everything that is not archived. */
@@ -116,7 +116,7 @@ export class NotificationService {
   }
 
   /** How many unread notifications the caller has: as many as the list of the unread ones. */
-  async unread({ principal }: Actor, db: Asked = this.#deps.sql): Promise<UnreadCounts> {
+  async unread({ principal }: Actor, db: QueryRunner = this.#deps.sql): Promise<UnreadCounts> {
     const { where, values } = shownTo(principal);
     const rows = await db.query<{ category: string; n: number }>({
       text: `select t.category, count(*)::int as n from notifications t where ${where} and t.status = 'unread'

@@ -1,10 +1,10 @@
-import type { Caller } from '../../access/caller.ts';
 import { granted } from '../../access/permissions.ts';
 import type { Notifying, Occasion } from '../../data/occasions.ts';
 import { eventActor } from '../../data/outbox.ts';
-import type { AccountMail } from '../../identity/auth/account-mail.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import { newId } from '../../kernel/ids.ts';
 import { roles } from '../../kernel/roles.ts';
+import type { AccountMail } from '../../platform/mail/account-mail.ts';
 import type { Category, NotificationType, Priority, Scope, SourceService } from './notification.words.ts';
 import { RETENTION_DAYS } from './notification.words.ts';
 import { type Audience, named, type Rule, rules, type Told } from './rules.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { Tx } from '../../data/changes.ts';
 import type { Columns } from '../../data/tables.ts';
+import type { Tx } from '../../data/tx.ts';
 import type { Artifact as ArtifactRow } from '../../generated/prisma/client.ts';
 import { mimeOfText, typeOfMime } from './artifact-types.ts';
 

@@ -1,7 +1,7 @@
-import { systemCaller } from '../../access/system-caller.ts';
 import { inBatches } from '../../data/batches.ts';
 import type { Changes } from '../../data/changes.ts';
 import { emitChange } from '../../data/record-change.ts';
+import { systemCaller } from '../../kernel/system-caller.ts';
 import { scheduled, type Task } from '../../kernel/tasks.ts';
 import { DAYS_AFTER_EXPIRY } from './artifact.reads.ts';
 

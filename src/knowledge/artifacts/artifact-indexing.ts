@@ -1,5 +1,5 @@
-import type { Tx } from '../../data/changes.ts';
 import type { Columns } from '../../data/tables.ts';
+import type { Tx } from '../../data/tx.ts';
 
 /** The head of a chain that has new content or a new file. */
 export interface ChangedContent {

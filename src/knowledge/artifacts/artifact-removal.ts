@@ -1,10 +1,11 @@
 import { inBatches } from '../../data/batches.ts';
-import type { Tx } from '../../data/changes.ts';
 import { emitChange } from '../../data/record-change.ts';
 import type { Sql } from '../../data/sql.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
-import type { Namespace } from '../../generated/prisma/client.ts';
+import type { Actor } from '../../kernel/caller.ts';
 import type { Owner } from '../../kernel/owner.ts';
+import type { ContentOwner, PlaceRemoval, RemovedPlace } from '../../tenancy/removals.ts';
 import { LONG_DELETED } from '../../tenancy/workspaces/long-deleted.ts';
 
 /** Heads that are removed together, and the most of each of their parts that one statement removes. */
@@ -32,7 +33,7 @@ const wordsOf = (namespaces: string): string => `delete from artifact_words wher
  * longer than PostgreSQL lets it run, and then nothing could be deleted. The rows of their files are marked with them,
  * and the bytes are removed by a job.
  */
-export class ArtifactRemoval implements Owner {
+export class ArtifactRemoval implements Owner, ContentOwner {
   readonly #sql: Sql;
 
   constructor(sql: Sql) {
@@ -41,10 +42,13 @@ export class ArtifactRemoval implements Owner {
 
   /**
    * Removes the artifacts of a namespace, with the sources that they were promoted to: `artifact.deleted` and
-   * `source.deleted` for each that could be seen. Call it before the namespace is removed, which the caller has locked
-   * exclusively.
+   * `source.deleted` for each that could be seen.
    */
-  async ofNamespace(tx: Tx, { id: namespaceId, orgId, workspaceId }: Namespace): Promise<void> {
+  placeRemoved(_actor: Actor, place: RemovedPlace): PlaceRemoval {
+    return place.kind === 'namespace' ? { before: (tx) => this.#ofNamespace(tx, place) } : {};
+  }
+
+  async #ofNamespace(tx: Tx, { id: namespaceId, orgId, workspaceId }: RemovedPlace): Promise<void> {
     const place = { orgId, workspaceId };
     await inBatches(HEADS, async () => {
       const next = await tx.query<{ id: string }>(statement`select t.id from artifacts t

@@ -1,5 +1,5 @@
-import type { Tx } from '../../data/changes.ts';
 import { tableOf } from '../../data/tables.ts';
+import type { Tx } from '../../data/tx.ts';
 import type { Statement } from '../../data/writes.ts';
 import type { Artifact as ArtifactRow } from '../../generated/prisma/client.ts';
 import { type ApiError, conflict, notFound } from '../../kernel/errors.ts';

@@ -1,4 +1,3 @@
-import type { Checked, NamespacePlace } from '../../access/checked-place.ts';
 import type { Page, PageArgs } from '../../data/page.ts';
 import type { ReadContext, RequestCache } from '../../data/request-cache.ts';
 import { builder } from '../../graphql/builder.ts';
@@ -12,6 +11,7 @@ import { refersTo } from '../../graphql/references.ts';
 import { readable } from '../../graphql/resource.ts';
 import { inside } from '../../graphql/row-places.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
+import type { Checked, NamespacePlace } from '../../kernel/checked-place.ts';
 import { Namespace } from '../../tenancy/namespaces/namespace.graph.ts';
 import { Thread } from '../threads/thread.graph.ts';
 import {

@@ -1,9 +1,9 @@
-import type { NamespacePlace } from '../../access/checked-place.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { PageArgs } from '../../data/page.ts';
 import { columnsOf, words } from '../../data/pages.ts';
 import { Reads } from '../../data/reads.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
 import type { Artifact as ArtifactRow } from '../../generated/prisma/client.ts';
+import type { NamespacePlace } from '../../kernel/checked-place.ts';
 
 /** Texts up to this size, in bytes, are part of lists and of references (docs/decisions/0017). */
 export const LISTED_TEXT_BYTES = 8 * 1024;

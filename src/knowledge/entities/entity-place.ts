@@ -1,5 +1,5 @@
-import type { AppNamespacePlace } from '../../access/checked-place.ts';
-import type { Tx } from '../../data/changes.ts';
+import type { Tx } from '../../data/tx.ts';
+import type { AppNamespacePlace } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
 
 /**

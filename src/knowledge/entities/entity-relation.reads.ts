@@ -1,8 +1,8 @@
-import type { OrganizationPlace } from '../../access/checked-place.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
 import { columnsOf, words } from '../../data/pages.ts';
 import { Reads } from '../../data/reads.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
 import type { EntityRelation as RelationRow } from '../../generated/prisma/client.ts';
+import type { OrganizationPlace } from '../../kernel/checked-place.ts';
 
 /** Most relations that an entity shows at once. */
 export const MAX_NEWEST = 200;

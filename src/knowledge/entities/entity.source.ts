@@ -1,9 +1,9 @@
-import type { AppNamespacePlace, AppPlace, NamespacePlace } from '../../access/checked-place.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { PageArgs } from '../../data/page.ts';
 import { columnsOf } from '../../data/pages.ts';
 import { Reads } from '../../data/reads.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
 import { type Entity as EntityRow, Prisma } from '../../generated/prisma/client.ts';
+import type { AppNamespacePlace, AppPlace, NamespacePlace } from '../../kernel/checked-place.ts';
 
 /** Most memories that an entity shows. */
 export const MAX_MEMORIES = 100;

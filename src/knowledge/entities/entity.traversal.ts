@@ -1,6 +1,6 @@
-import type { AppNamespacePlace, Checked } from '../../access/checked-place.ts';
 import { selectList } from '../../data/pages.ts';
 import type { Reads } from '../../data/sql.ts';
+import type { AppNamespacePlace, Checked } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
 import { type Entity, entityColumns } from './entity.source.ts';
 

@@ -1,8 +1,10 @@
 import { inBatches } from '../../data/batches.ts';
-import type { Tx } from '../../data/changes.ts';
 import type { Sql } from '../../data/sql.ts';
+import type { Tx } from '../../data/tx.ts';
 import { type Statement, statement } from '../../data/writes.ts';
+import type { Actor } from '../../kernel/caller.ts';
 import type { Owner } from '../../kernel/owner.ts';
+import type { ContentOwner, PlaceRemoval, RemovedPlace } from '../../tenancy/removals.ts';
 import { LONG_DELETED } from '../../tenancy/workspaces/long-deleted.ts';
 
 /** Entities, or memories, that one statement removes. Their relations and links go with them, row by row. */
@@ -14,21 +16,17 @@ const TABLES = ['entities', 'memories'] as const;
  * Removes the knowledge graph of what is deleted, in parts. By itself it would go with its app, namespace or workspace,
  * but in one statement, which PostgreSQL ends after 30 seconds when there is a lot: then nothing could be deleted.
  */
-export class GraphRemoval implements Owner {
+export class GraphRemoval implements Owner, ContentOwner {
   readonly #sql: Sql;
 
   constructor(sql: Sql) {
     this.#sql = sql;
   }
 
-  /** Call it before the app is removed, which the caller has locked exclusively. */
-  async ofApp(tx: Tx, appId: string): Promise<void> {
-    await removeAll(tx, statement`t.app_id = ${appId}`);
-  }
-
-  /** The same for a namespace. */
-  async ofNamespace(tx: Tx, namespaceId: string): Promise<void> {
-    await removeAll(tx, statement`t.namespace_id = ${namespaceId}`);
+  /** Removes the graph of an app or a namespace. */
+  placeRemoved(_actor: Actor, { kind, id }: RemovedPlace): PlaceRemoval {
+    const isIn = kind === 'app' ? statement`t.app_id = ${id}` : statement`t.namespace_id = ${id}`;
+    return { before: (tx) => removeAll(tx, isIn) };
   }
 
   /** Removes the graphs of workspaces and organizations that end for good. @returns how many entities and memories */

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
-import type { Actor, Caller } from '../../access/caller.ts';
-import type { NamespacePlace } from '../../access/checked-place.ts';
 import type { Sql } from '../../data/sql.ts';
+import type { Actor, Caller } from '../../kernel/caller.ts';
+import type { NamespacePlace } from '../../kernel/checked-place.ts';
 import { forbidden, notFound } from '../../kernel/errors.ts';
 import type { Storage } from '../../platform/storage/storage.ts';
 import type { ByteRange } from '../../platform/storage/store.ts';

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
-import type { RequestInfo } from '../../access/caller.ts';
 import { inBatches } from '../../data/batches.ts';
 import type { Sql } from '../../data/sql.ts';
+import type { RequestInfo } from '../../kernel/caller.ts';
 import type { ClaimedDigest } from '../../kernel/digests.ts';
 import { ApiError, invalidInput } from '../../kernel/errors.ts';
 import { newIdWith } from '../../kernel/ids.ts';

@@ -1,6 +1,6 @@
 import type { Access } from '../../access/access.ts';
-import type { Actor, Caller } from '../../access/caller.ts';
 import type { Sql } from '../../data/sql.ts';
+import type { Actor, Caller } from '../../kernel/caller.ts';
 import { forbidden } from '../../kernel/errors.ts';
 import type { Permission } from '../../kernel/resources.ts';
 

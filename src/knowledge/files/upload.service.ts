@@ -1,5 +1,5 @@
-import type { Actor } from '../../access/caller.ts';
-import type { Checked, NamespacePlace } from '../../access/checked-place.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { Checked, NamespacePlace } from '../../kernel/checked-place.ts';
 import { invalidInput } from '../../kernel/errors.ts';
 import type { Artifact } from '../artifacts/artifact.reads.ts';
 import type { ArtifactService, CreateArtifact } from '../artifacts/artifact.service.ts';

@@ -1,10 +1,11 @@
-import { systemCaller } from '../../access/system-caller.ts';
-import type { Changes, Tx } from '../../data/changes.ts';
+import type { Changes } from '../../data/changes.ts';
 import { emitChange } from '../../data/record-change.ts';
 import type { Sql } from '../../data/sql.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Artifact } from '../../generated/prisma/client.ts';
 import type { Owner } from '../../kernel/owner.ts';
+import { systemCaller } from '../../kernel/system-caller.ts';
 import { type Attempt, GiveUp, type Task } from '../../kernel/tasks.ts';
 import type { Storage } from '../../platform/storage/storage.ts';
 import { previewOf } from '../artifacts/artifact-content.ts';

@@ -1,4 +1,4 @@
-import type { NamespacePlace } from '../../access/checked-place.ts';
+import type { NamespacePlace } from '../../kernel/checked-place.ts';
 
 /** What artifacts are searched for. */
 export interface RankingQuery {

@@ -1,5 +1,5 @@
-import type { Checked, NamespacePlace } from '../../access/checked-place.ts';
 import type { ReadContext } from '../../data/request-cache.ts';
+import type { Checked, NamespacePlace } from '../../kernel/checked-place.ts';
 import type { Artifact } from '../artifacts/artifact.reads.ts';
 import type { ArtifactService } from '../artifacts/artifact.service.ts';
 import { startOf } from '../artifacts/artifact-content.ts';

@@ -1,5 +1,5 @@
-import type { NamespacePlace } from '../../access/checked-place.ts';
 import type { SlowReads } from '../../data/slow-reads.ts';
+import type { NamespacePlace } from '../../kernel/checked-place.ts';
 import { DAYS_AFTER_EXPIRY } from '../artifacts/artifact.reads.ts';
 import type { ArtifactRanking, RankedArtifact, RankedList, RankingQuery } from './artifact-ranking.ts';
 

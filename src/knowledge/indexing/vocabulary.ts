@@ -1,7 +1,7 @@
-import { systemCaller } from '../../access/system-caller.ts';
 import type { Changes } from '../../data/changes.ts';
 import type { Sql } from '../../data/sql.ts';
 import { type Statement, statement } from '../../data/writes.ts';
+import { systemCaller } from '../../kernel/system-caller.ts';
 import { scheduled, type Task } from '../../kernel/tasks.ts';
 
 /** Words of one piece of content that are kept. */

@@ -1,6 +1,6 @@
-import type { AppNamespacePlace } from '../../access/checked-place.ts';
-import type { Tx } from '../../data/changes.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
+import type { AppNamespacePlace } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
 
 /**

@@ -1,9 +1,9 @@
-import type { Actor } from '../../access/caller.ts';
-import type { Tx } from '../../data/changes.ts';
 import { emitChange } from '../../data/record-change.ts';
 import type { Columns } from '../../data/tables.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Artifact as ArtifactRow } from '../../generated/prisma/client.ts';
+import type { Actor } from '../../kernel/caller.ts';
 import { newId } from '../../kernel/ids.ts';
 
 /**

@@ -1,11 +1,11 @@
-import type { Actor } from '../../access/caller.ts';
-import type { Checked, NamespacePlace } from '../../access/checked-place.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Given } from '../../data/given.ts';
 import { columnsOf } from '../../data/pages.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
 import { Prisma, type Thread } from '../../generated/prisma/client.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { Checked, NamespacePlace } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 

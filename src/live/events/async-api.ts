@@ -5,8 +5,8 @@ import {
   type NoticeType,
   noticeDetails,
 } from '../../kernel/event-details.ts';
+import { type Channel, isOn } from '../../kernel/event-types.ts';
 import { declarationOf, type ResourceWord } from '../../kernel/resources.ts';
-import { type Channel, isOn } from './event-types.ts';
 
 type Json = Record<string, unknown>;
 type Details = DescribedEvent['details'];

@@ -1,11 +1,11 @@
 import type { Access } from '../../access/access.ts';
-import type { Actor } from '../../access/caller.ts';
-import { isRestricted, type TokenGrant } from '../../access/token-grant.ts';
 import type { StreamEvent } from '../../data/outbox.ts';
 import type { Sql } from '../../data/sql.ts';
+import type { Actor } from '../../kernel/caller.ts';
 import { isRefusal } from '../../kernel/errors.ts';
+import { isOn, wordOf } from '../../kernel/event-types.ts';
 import { type PlaceKind, placesOf, type ResourceWord } from '../../kernel/resources.ts';
-import { isOn, wordOf } from './event-types.ts';
+import { isRestricted, type TokenGrant } from '../../kernel/token-grant.ts';
 
 /** The property of an event that names a place of each kind. */
 const PLACE_IDS = {

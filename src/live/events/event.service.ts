@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Access } from '../../access/access.ts';
 import type { Authentication } from '../../access/authentication.ts';
-import type { Actor } from '../../access/caller.ts';
 import type { Config } from '../../config.ts';
 import type { StreamEvent } from '../../data/outbox.ts';
 import type { Sql } from '../../data/sql.ts';
+import type { Actor } from '../../kernel/caller.ts';
 import { ApiError } from '../../kernel/errors.ts';
 import { newIdWith } from '../../kernel/ids.ts';
 import type { PresentUser } from '../presence/presence.service.ts';

@@ -1,7 +1,7 @@
 import type { Access } from '../../access/access.ts';
 import type { Authentication } from '../../access/authentication.ts';
-import type { Actor } from '../../access/caller.ts';
 import { KnownFacts } from '../../access/known-facts.ts';
+import type { Actor } from '../../kernel/caller.ts';
 import { TextArray } from '../../platform/postgres/text-array.ts';
 import type { CloseReason } from './close-reason.ts';
 

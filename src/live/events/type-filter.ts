@@ -1,5 +1,5 @@
 import { InputError, valueIssue } from '../../kernel/errors.ts';
-import { isEventName } from './event-types.ts';
+import { isEventName } from '../../kernel/event-types.ts';
 
 /** Whether a reader selected the events of a type. */
 export type TypeFilter = (type: string) => boolean;

@@ -1,5 +1,5 @@
-import type { Actor } from '../../access/caller.ts';
 import type { Sql } from '../../data/sql.ts';
+import type { Actor } from '../../kernel/caller.ts';
 import { credentialOf, GRACE_SECONDS, type PresenceService, type PresentUser } from './presence.service.ts';
 import type { PresentPlace } from './present-place.ts';
 

@@ -1,5 +1,5 @@
-import type { Tx } from '../../data/changes.ts';
 import { emitChange } from '../../data/record-change.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import { MODELS, STATUS } from './logical-model.source.ts';
 

@@ -1,8 +1,8 @@
-import type { OrganizationPlace } from '../../access/checked-place.ts';
 import type { PageArgs } from '../../data/page.ts';
 import { columnsOf, jsonOf, words } from '../../data/pages.ts';
 import type { ReadsOptions } from '../../data/reads.ts';
 import type { LogicalModel as ModelRow, ModelTarget as TargetRow } from '../../generated/prisma/client.ts';
+import type { OrganizationPlace } from '../../kernel/checked-place.ts';
 
 const ofTarget = columnsOf(
   words(

@@ -1,4 +1,3 @@
-import type { WorkspacePlace } from '../../access/checked-place.ts';
 import { columnsOf, jsonOf, selectList, words } from '../../data/pages.ts';
 import type { Sql } from '../../data/sql.ts';
 import type {
@@ -7,6 +6,7 @@ import type {
   LogicalModel as ModelRow,
   ModelTarget as TargetRow,
 } from '../../generated/prisma/client.ts';
+import type { WorkspacePlace } from '../../kernel/checked-place.ts';
 import type { WorkspaceLimits } from '../model-entitlements/workspace-limits.ts';
 import { ofThisMonth, type QuotaPolicy } from '../provider-accounts/provider-account.source.ts';
 import type { ModelConstraints } from './logical-model.source.ts';

@@ -1,4 +1,4 @@
-import type { TokenGrant } from '../../access/token-grant.ts';
+import type { TokenGrant } from '../../kernel/token-grant.ts';
 import { FAILURES_ALLOWED } from './logical-model.source.ts';
 import type { RoutedEntitlement, RoutedModel, RoutedTarget } from './model-routing.reads.ts';
 

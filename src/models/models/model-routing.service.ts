@@ -1,7 +1,7 @@
-import type { Actor } from '../../access/caller.ts';
-import type { WorkspacePlace } from '../../access/checked-place.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { ActivityRecorder } from '../../data/activity.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { WorkspacePlace } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
 import { type RandomSource, routingOrder, seededRandom } from './model-routing.order.ts';
 import { type RoutedModel, type RoutedTarget, readRoutedModels } from './model-routing.reads.ts';

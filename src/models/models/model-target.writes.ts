@@ -1,4 +1,4 @@
-import type { Tx } from '../../data/changes.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import { InputError, type InputIssue } from '../../kernel/errors.ts';
 

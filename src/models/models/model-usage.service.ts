@@ -1,11 +1,11 @@
-import type { Actor } from '../../access/caller.ts';
-import type { Tx } from '../../data/changes.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
 import { findRow } from '../../data/find-row.ts';
 import { emitChange } from '../../data/record-change.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
 import type { Columns } from '../../data/tables.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { ProviderAccount } from '../../generated/prisma/client.ts';
+import type { Actor } from '../../kernel/caller.ts';
 import { invalidInput, notFound } from '../../kernel/errors.ts';
 import { atLeast } from '../../kernel/roles.ts';
 import {

@@ -1,15 +1,15 @@
-import type { Actor } from '../../access/caller.ts';
-import type { Checked, OrganizationPlace } from '../../access/checked-place.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
 import { type Given, withoutNull } from '../../data/given.ts';
 import type { PageArgs } from '../../data/page.ts';
 import type { Words } from '../../data/pages.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
 import { unkept } from '../../data/request-cache.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
 import type { Columns } from '../../data/tables.ts';
 import { statement } from '../../data/writes.ts';
 import type { ProviderAccount as AccountRow } from '../../generated/prisma/client.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { conflict, invalidInput, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { Vault } from '../../vault/secrets/vault.ts';

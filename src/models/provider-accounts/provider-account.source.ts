@@ -1,8 +1,8 @@
-import type { OrganizationPlace } from '../../access/checked-place.ts';
 import type { PageArgs } from '../../data/page.ts';
 import { columnsOf, words } from '../../data/pages.ts';
 import type { ReadsOptions } from '../../data/reads.ts';
 import type { ProviderAccount as AccountRow } from '../../generated/prisma/client.ts';
+import type { OrganizationPlace } from '../../kernel/checked-place.ts';
 
 /** Default pace of requests to an account: the numbers that the spec shows. */
 export const defaultRateLimits = {

@@ -1,8 +1,8 @@
-import { systemCaller } from '../../access/system-caller.ts';
 import { inBatches } from '../../data/batches.ts';
 import type { Changes } from '../../data/changes.ts';
 import { emitChange } from '../../data/record-change.ts';
 import { statement } from '../../data/writes.ts';
+import { systemCaller } from '../../kernel/system-caller.ts';
 import { scheduled, type Task } from '../../kernel/tasks.ts';
 import { nextTime } from './next-time.ts';
 

@@ -1,7 +1,7 @@
 import type { Action } from '../../generated/prisma/client.ts';
 import { InputError, type InputIssue, valueIssue } from '../../kernel/errors.ts';
+import { isEventName } from '../../kernel/event-types.ts';
 import { isTimezone } from '../../kernel/time-zone.ts';
-import { isEventName } from '../../live/events/event-types.ts';
 import { nextTime } from './next-time.ts';
 
 /** What starts an action. */

@@ -1,12 +1,12 @@
-import type { Actor } from '../../access/caller.ts';
-import type { AppPlace, Checked } from '../../access/checked-place.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Given } from '../../data/given.ts';
 import { columnsOf } from '../../data/pages.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
 import type { NewRow } from '../../data/tables.ts';
 import { type Action, Prisma } from '../../generated/prisma/client.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { AppPlace, Checked } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { Owner } from '../../kernel/owner.ts';

@@ -1,6 +1,6 @@
-import type { AppPlace } from '../../access/checked-place.ts';
-import type { Tx } from '../../data/changes.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
+import type { AppPlace } from '../../kernel/checked-place.ts';
 import { InputError, type InputIssue, valueIssue } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 

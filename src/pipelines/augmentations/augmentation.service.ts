@@ -1,13 +1,13 @@
-import type { Actor } from '../../access/caller.ts';
-import type { AppPlace, Checked } from '../../access/checked-place.ts';
-import type { Tx } from '../../data/changes.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Given } from '../../data/given.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
 import { unkept } from '../../data/request-cache.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Augmentation as AugmentationRow } from '../../generated/prisma/client.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { AppPlace, Checked } from '../../kernel/checked-place.ts';
 import { conflict, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import { type Augmentation, augmentations } from './augmentation.source.ts';

@@ -1,4 +1,3 @@
-import type { AppPlace } from '../../access/checked-place.ts';
 import { columnsOf, jsonOf, words } from '../../data/pages.ts';
 import type { ReadsOptions } from '../../data/reads.ts';
 import {
@@ -7,6 +6,7 @@ import {
   type AugmentationStage as StageRow,
   type AugmentationStep as StepRow,
 } from '../../generated/prisma/client.ts';
+import type { AppPlace } from '../../kernel/checked-place.ts';
 
 /** A step as callers see it. */
 export interface Step extends Omit<StepRow, 'stageId'> {

@@ -1,7 +1,7 @@
-import type { AppPlace } from '../../access/checked-place.ts';
-import type { Tx } from '../../data/changes.ts';
 import { emitChange } from '../../data/record-change.ts';
+import type { Tx } from '../../data/tx.ts';
 import type { Execution } from '../../generated/prisma/client.ts';
+import type { AppPlace } from '../../kernel/checked-place.ts';
 import type { EventName } from '../../kernel/resources.ts';
 import { isOver, type Progress, usedSince } from './execution.progress.ts';
 

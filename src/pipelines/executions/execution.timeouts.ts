@@ -1,8 +1,8 @@
-import { systemCaller } from '../../access/system-caller.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
 import { inBatches } from '../../data/batches.ts';
 import type { Changes } from '../../data/changes.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
 import type { Execution } from '../../generated/prisma/client.ts';
+import { systemCaller } from '../../kernel/system-caller.ts';
 import { scheduled, type Task } from '../../kernel/tasks.ts';
 import { recordReport, storable } from './execution.changes.ts';
 import { progressOf, timedOut } from './execution.progress.ts';

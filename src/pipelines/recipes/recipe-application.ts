@@ -1,9 +1,9 @@
-import type { Actor } from '../../access/caller.ts';
-import type { AppPlace, WorkspacePlace } from '../../access/checked-place.ts';
 import { bulkInsertOf } from '../../data/bulk-insert.ts';
-import type { Tx } from '../../data/changes.ts';
 import { emitChange, recordChange } from '../../data/record-change.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { AppPlace, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { DEFAULT_NAMESPACE } from '../../kernel/place.ts';
 import { newApp } from '../../tenancy/apps/app.service.ts';
 import { newNamespace, slugOf } from '../../tenancy/namespaces/namespace.service.ts';

@@ -1,8 +1,8 @@
 import type { Access } from '../../access/access.ts';
-import type { Actor } from '../../access/caller.ts';
-import type { AppPlace } from '../../access/checked-place.ts';
 import { selectList } from '../../data/pages.ts';
 import type { Reads } from '../../data/sql.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { AppPlace } from '../../kernel/checked-place.ts';
 import { conflict, InputError, notFound } from '../../kernel/errors.ts';
 import { ID_FORM, kindOfId } from '../../kernel/ids.ts';
 import { SECRET_REFERENCE, withoutPlainSecrets } from '../../kernel/plain-secrets.ts';

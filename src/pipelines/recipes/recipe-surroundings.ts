@@ -1,7 +1,7 @@
 import type { Access } from '../../access/access.ts';
-import type { Actor } from '../../access/caller.ts';
-import type { WorkspacePlace } from '../../access/checked-place.ts';
 import type { Sql } from '../../data/sql.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { WorkspacePlace } from '../../kernel/checked-place.ts';
 import { isRefusal } from '../../kernel/errors.ts';
 import type { RecipeDefinition, RecipeStep } from './recipe-document.ts';
 import { requirementsOf } from './recipe-requirements.ts';

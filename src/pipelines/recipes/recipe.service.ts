@@ -1,7 +1,7 @@
-import type { Actor } from '../../access/caller.ts';
-import type { AppPlace, Checked, WorkspacePlace } from '../../access/checked-place.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
 import { brokenUnique } from '../../data/changes.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { AppPlace, Checked, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, invalidInput, notFound } from '../../kernel/errors.ts';
 import { type Recipe, readBuiltInRecipes } from './built-in-recipes.ts';
 import { type Category, categories } from './recipe.words.ts';

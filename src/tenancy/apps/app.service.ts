@@ -1,18 +1,14 @@
-import type { Authentication } from '../../access/authentication.ts';
-import type { Actor } from '../../access/caller.ts';
-import type { Checked, OrganizationPlace, WorkspacePlace } from '../../access/checked-place.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
 import { columnsOf } from '../../data/pages.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
 import type { NewRow } from '../../data/tables.ts';
-import { statement } from '../../data/writes.ts';
-import { recordRemovals } from '../../delivery/environments/deployment.records.ts';
-import { lockSlotsOfApp, passesLocks } from '../../delivery/environments/slots.ts';
 import { type App, Prisma } from '../../generated/prisma/client.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { Checked, OrganizationPlace, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
-import type { GraphRemoval } from '../../knowledge/entities/graph-removal.ts';
+import type { Removals } from '../removals.ts';
 
 export interface CreateApp {
   name: string;
@@ -33,8 +29,7 @@ const apps = {
 } as const;
 
 interface AppDeps extends ServiceDeps {
-  authentication: Authentication;
-  graphs: GraphRemoval;
+  removals: Removals;
 }
 
 /** Apps of a workspace. */
@@ -84,16 +79,14 @@ export class AppService {
    */
   async delete(actor: Actor, place: Checked<WorkspacePlace>, id: string): Promise<void> {
     const { orgId, workspaceId } = place;
-    const passes = await passesLocks(this.#deps.access, actor, { ...place, appId: id });
+    const contents = await this.#deps.removals.ofPlace(actor, { kind: 'app', id, orgId, workspaceId });
     await this.#deps.changes.run(actor, async (tx) => {
       await tx.lock('apps', { id, orgId, workspaceId }, 'update', () => notFound('app', id));
       await tx.expectVersion({ table: 'apps', key: { id } });
-      await this.#deps.graphs.ofApp(tx, id);
-      recordRemovals(tx, actor, place, await lockSlotsOfApp(tx, id, passes));
-      await tx.lockAll('api_tokens', statement`t.app_id = ${id}`, 'update');
+      await contents.before(tx);
       tx.remove('apps', { id });
+      await contents.after(tx);
       recordChange(tx, 'delete', 'app', { id, orgId, workspaceId, appId: id });
-      tx.afterCommit(() => this.#deps.authentication.appDeleted());
     });
   }
 }

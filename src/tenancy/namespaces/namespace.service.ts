@@ -1,21 +1,18 @@
-import type { Actor } from '../../access/caller.ts';
-import type { Checked, WorkspacePlace } from '../../access/checked-place.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
 import { brokenUnique } from '../../data/changes.ts';
 import { columnsOf } from '../../data/pages.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
 import { unkept } from '../../data/request-cache.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
 import type { NewRow } from '../../data/tables.ts';
 import { type Namespace, Prisma } from '../../generated/prisma/client.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { Checked, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, conflict, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import { DEFAULT_NAMESPACE } from '../../kernel/place.ts';
 import { slugged } from '../../kernel/slug.ts';
-import type { ArtifactRemoval } from '../../knowledge/artifacts/artifact-removal.ts';
-import type { GraphRemoval } from '../../knowledge/entities/graph-removal.ts';
-import type { ConnectionRemoval } from '../../tools/connections/connection-removal.ts';
-import type { SecretService } from '../../vault/secrets/secret.service.ts';
+import type { Removals } from '../removals.ts';
 
 export interface CreateNamespace {
   name: string;
@@ -30,10 +27,7 @@ export interface UpdateNamespace {
 }
 
 interface NamespaceDeps extends ServiceDeps {
-  secrets: SecretService;
-  connections: ConnectionRemoval;
-  artifacts: ArtifactRemoval;
-  graphs: GraphRemoval;
+  removals: Removals;
 }
 
 /** Namespaces: the parts of a workspace. */
@@ -88,14 +82,19 @@ export class NamespaceService {
   async delete(actor: Actor, place: Checked<WorkspacePlace>, id: string): Promise<void> {
     const namespace = await this.reads.get(unkept, place, id);
     ensureNotDefault(namespace, 'cannot be deleted');
+    const { orgId, workspaceId } = namespace;
+    const contents = await this.#deps.removals.ofPlace(actor, {
+      kind: 'namespace',
+      id: namespace.id,
+      orgId,
+      workspaceId,
+    });
     await this.#deps.changes.run(actor, async (tx) => {
       await tx.lock('namespaces', { id: namespace.id }, 'update', () => notFound('namespace', id));
       await tx.expectVersion({ table: 'namespaces', key: { id: namespace.id } });
-      await this.#deps.artifacts.ofNamespace(tx, namespace);
-      await this.#deps.graphs.ofNamespace(tx, namespace.id);
-      await this.#deps.connections.ofNamespace(tx, namespace);
+      await contents.before(tx);
       tx.remove('namespaces', { id: namespace.id }, () => notFound('namespace', id));
-      await this.#deps.secrets.placeDeleted(tx, { namespaceId: namespace.id });
+      await contents.after(tx);
       recordChange(tx, 'delete', 'namespace', namespace, { slug: namespace.slug });
     });
   }

@@ -1,6 +1,6 @@
 import type { Access } from '../../access/access.ts';
-import type { Tx } from '../../data/changes.ts';
 import { emitChange } from '../../data/record-change.ts';
+import type { Tx } from '../../data/tx.ts';
 import type { Organization } from '../../generated/prisma/client.ts';
 import { newId } from '../../kernel/ids.ts';
 import { insertWorkspace } from '../workspaces/workspace.service.ts';

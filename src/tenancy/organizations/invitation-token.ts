@@ -1,8 +1,8 @@
 import { type Access, effectiveRole } from '../../access/access.ts';
 import { granted } from '../../access/permissions.ts';
-import type { Tx } from '../../data/changes.ts';
-import { type Asked, findRow } from '../../data/find-row.ts';
+import { findRow, type QueryRunner } from '../../data/find-row.ts';
 import { emitChange } from '../../data/record-change.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Invitation, User } from '../../generated/prisma/client.ts';
 import { type ApiError, type InputError, invalidInput } from '../../kernel/errors.ts';
@@ -14,14 +14,14 @@ import { joinOrganization } from './membership.ts';
  * Finds an invitation that can still be accepted, by the hash of its token. It is no longer valid once its author may
  * not grant its roles any more.
  */
-export async function findPendingInvitation(db: Asked, hash: string): Promise<Invitation | null> {
+export async function findPendingInvitation(db: QueryRunner, hash: string): Promise<Invitation | null> {
   const invitation = await findRow(db, 'invitations', { tokenHash: hash, status: 'pending' });
   if (!invitation || invitation.expiresAt <= new Date()) return null;
   const organization = await findRow(db, 'organizations', { id: invitation.orgId, deletedAt: null });
   return organization && (await isStillBacked(db, invitation)) ? invitation : null;
 }
 
-async function isStillBacked(db: Asked, invitation: Invitation): Promise<boolean> {
+async function isStillBacked(db: QueryRunner, invitation: Invitation): Promise<boolean> {
   const { orgId, workspaceId, role, workspaceRole } = invitation;
   const userId = invitation.invitedBy ?? '';
   const author = await findRow(db, 'organization_members', { orgId, userId });

@@ -7,7 +7,7 @@ import { refersTo } from '../../graphql/references.ts';
 import { readable } from '../../graphql/resource.ts';
 import { inside } from '../../graphql/row-places.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
-import { emailBounds } from '../../identity/users/user.graph.ts';
+import { emailBounds } from '../users/user.graph.ts';
 import type { Invitation as InvitationRow } from './invitation.service.ts';
 import { Organization } from './organization.graph.ts';
 

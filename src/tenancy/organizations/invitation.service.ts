@@ -1,24 +1,24 @@
-import type { Actor } from '../../access/caller.ts';
-import type { Checked, OrganizationPlace } from '../../access/checked-place.ts';
+import type { MailBudgets } from '../../access/mail-budgets.ts';
 import { randomToken, tokenHash } from '../../access/random-token.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
 import { Budget } from '../../access/throttle.ts';
-import type { Tx } from '../../data/changes.ts';
-import { type Asked, findRow } from '../../data/find-row.ts';
+import { findRow, type QueryRunner } from '../../data/find-row.ts';
 import type { PageArgs } from '../../data/page.ts';
 import { columnsOf, words } from '../../data/pages.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
 import { unkept } from '../../data/request-cache.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
 import type { Columns } from '../../data/tables.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Invitation as InvitationRow } from '../../generated/prisma/client.ts';
-import type { AccountMail } from '../../identity/auth/account-mail.ts';
-import type { MailBudgets } from '../../identity/auth/mail-budgets.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, conflict, forbidden, invalidInput, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { Permission } from '../../kernel/resources.ts';
 import { asRole, atLeast, type Role } from '../../kernel/roles.ts';
+import type { AccountMail } from '../../platform/mail/account-mail.ts';
 import { acceptInvitation, deadInvitation, findPendingInvitation } from './invitation-token.ts';
 import { lockOrganization } from './membership.ts';
 import { addressShown, domainIsProven } from './shown-addresses.ts';
@@ -216,7 +216,7 @@ export class InvitationService {
  * Whether a provider of another organization signs in to an account without a proof that the address is its to speak
  * for: the provider would reach whatever the account joins (docs/decisions/0023).
  */
-async function isSpokenFor(db: Asked, userId: string, orgId: string): Promise<boolean> {
+async function isSpokenFor(db: QueryRunner, userId: string, orgId: string): Promise<boolean> {
   return (await db.query({ text: SPEAKING_LINK, values: [userId, orgId] })).length > 0;
 }
 
@@ -242,7 +242,7 @@ function notPending({ id, status }: Pick<Invitation, 'id' | 'status'>) {
  * A member whose address the organization does not see is no known one: the refusal would confirm the address.
  * @throws RESOURCE_ALREADY_EXISTS for members and for addresses that are already invited
  */
-async function refuseKnown(db: Asked, orgId: string, email: string): Promise<void> {
+async function refuseKnown(db: QueryRunner, orgId: string, email: string): Promise<void> {
   const emailKey = email.toLowerCase();
   const [member] = await db.query<{ id: string }>({ text: SHOWN_MEMBER, values: [orgId, emailKey] });
   if (member) throw alreadyExists('organization_member', 'email', email, member.id);

@@ -1,4 +1,5 @@
-import { TryAgain, type Tx } from '../../data/changes.ts';
+import { TryAgain } from '../../data/changes.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import { Prisma } from '../../generated/prisma/client.ts';
 import { conflict } from '../../kernel/errors.ts';

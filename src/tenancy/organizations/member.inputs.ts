@@ -2,7 +2,7 @@ import type { ObjectRef } from '@pothos/core';
 import { builder } from '../../graphql/builder.ts';
 import { aRole, bounds } from '../../graphql/inputs.ts';
 import { refersTo } from '../../graphql/references.ts';
-import { shownAddress } from '../../identity/users/user.graph.ts';
+import { shownAddress } from '../users/user.graph.ts';
 import type { ShownUser } from './memberships.ts';
 
 interface MemberRow extends ShownUser {

@@ -1,7 +1,7 @@
 import type { Access } from '../../access/access.ts';
-import type { Tx } from '../../data/changes.ts';
 import type { LockStrength } from '../../data/locks.ts';
 import { emitChange } from '../../data/record-change.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Organization, User } from '../../generated/prisma/client.ts';
 import { notFound } from '../../kernel/errors.ts';

@@ -1,13 +1,13 @@
 import { effectiveRole } from '../../access/access.ts';
-import type { Actor } from '../../access/caller.ts';
-import type { OrganizationPlace } from '../../access/checked-place.ts';
-import type { Tx } from '../../data/changes.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Facts } from '../../data/occasions.ts';
 import { columnsOf } from '../../data/pages.ts';
 import { recordChange } from '../../data/record-change.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { User } from '../../generated/prisma/client.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { OrganizationPlace } from '../../kernel/checked-place.ts';
 import { forbidden, notFound } from '../../kernel/errors.ts';
 import { atLeast, type Role } from '../../kernel/roles.ts';
 import { lockWorkspace } from '../workspaces/workspace.service.ts';

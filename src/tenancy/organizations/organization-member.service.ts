@@ -1,17 +1,16 @@
-import type { Authentication } from '../../access/authentication.ts';
-import type { Actor } from '../../access/caller.ts';
-import type { Checked, OrganizationPlace } from '../../access/checked-place.ts';
-import type { Tx } from '../../data/changes.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
 import { Reads } from '../../data/reads.ts';
 import { emitChange } from '../../data/record-change.ts';
 import { unkept } from '../../data/request-cache.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
+import type { Tx } from '../../data/tx.ts';
+import { whileTaken } from '../../data/while-taken.ts';
 import { statement } from '../../data/writes.ts';
 import { type OrganizationMember as MemberRow, Prisma } from '../../generated/prisma/client.ts';
-import { revokeTokens } from '../../identity/api-tokens/api-token.revocation.ts';
-import { endLinks, whileTaken } from '../../identity/auth/held-addresses.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { alreadyExists } from '../../kernel/errors.ts';
 import type { Role } from '../../kernel/roles.ts';
+import type { Removals } from '../removals.ts';
 import { joinOrganization } from './membership.ts';
 import { Memberships, type ShownUser, shownMembers } from './memberships.ts';
 
@@ -21,10 +20,10 @@ export type OrganizationMember = MemberRow & ShownUser;
 /** The members of an organization and their roles. */
 export class OrganizationMemberService {
   readonly reads: Reads<OrganizationMember, OrganizationPlace>;
-  readonly #deps: ServiceDeps & { authentication: Authentication };
+  readonly #deps: ServiceDeps & { removals: Removals };
   readonly #members: Memberships;
 
-  constructor(deps: ServiceDeps & { authentication: Authentication }) {
+  constructor(deps: ServiceDeps & { removals: Removals }) {
     this.#deps = deps;
     this.#members = new Memberships(deps, 'organization_member');
     this.reads = new Reads(deps, {
@@ -82,8 +81,7 @@ export class OrganizationMemberService {
       this.#members.remove(actor, place, userId, async (tx, record) => {
         // no organization manages the account of a member who left, also after they come back
         tx.update('users', { id: userId, homeOrgId: orgId }, { homeOrgId: null });
-        await endLinks(tx, orgId, userId);
-        await revokeTokens(tx, this.#deps.authentication, { orgId, userId }, 'owner_left');
+        await this.#deps.removals.ofMember(tx, { orgId, userId });
         const left = await this.#leaveWorkspaces(tx, orgId, userId);
         // the last record is that of the request; the first event is that of the cause
         record();

@@ -7,8 +7,8 @@ import { idArg } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { anywhere, inside } from '../../graphql/row-places.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
-import { isSelf, User } from '../../identity/users/user.graph.ts';
 import { forbidden } from '../../kernel/errors.ts';
+import { isSelf, rolesOf, User } from '../users/user.graph.ts';
 import { WorkspaceConnection } from '../workspaces/workspace.graph.ts';
 
 export const Organization = builder.prismaObject('Organization', {
@@ -21,9 +21,10 @@ export const Organization = builder.prismaObject('Organization', {
     role: t.string({
       authorize: 'inherited',
       description: "The caller's role in the organization: `owner`, `admin`, `editor`, `member` or `viewer`.",
-      resolve: async ({ id }, _args, { caller, roles }) => {
+      resolve: async ({ id }, _args, context) => {
+        const { caller } = context;
         const userId = caller.principal?.userId ?? caller.signedInAs?.userId;
-        const role = userId ? await roles.load({ userId, orgId: id }) : null;
+        const role = userId ? await rolesOf(context).load({ userId, orgId: id }) : null;
         if (!role) throw forbidden('organization:access'); // removed while the request was running
         return role;
       },

@@ -1,16 +1,17 @@
-import type { Actor } from '../../access/caller.ts';
-import type { OrganizationPlace } from '../../access/checked-place.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Config } from '../../config.ts';
-import type { Tx } from '../../data/changes.ts';
 import type { Given } from '../../data/given.ts';
 import { columnsOf } from '../../data/pages.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
+import type { Tx } from '../../data/tx.ts';
+import { whileTaken } from '../../data/while-taken.ts';
 import { statement } from '../../data/writes.ts';
 import { type Organization, Prisma } from '../../generated/prisma/client.ts';
-import { endLinks, whileTaken } from '../../identity/auth/held-addresses.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { OrganizationPlace } from '../../kernel/checked-place.ts';
 import { conflict, notFound } from '../../kernel/errors.ts';
+import type { Removals } from '../removals.ts';
 import { ROWS_AFTER } from '../workspaces/long-deleted.ts';
 import { foundOrganization } from './founding.ts';
 import { lockOrganization } from './membership.ts';
@@ -27,6 +28,7 @@ const organizations = {
 } as const;
 
 export interface OrganizationDeps extends ServiceDeps {
+  removals: Removals;
   config: Pick<Config, 'maxOrganizationsPerUser'>;
 }
 
@@ -106,7 +108,7 @@ export class OrganizationService {
     const remove = async (tx: Tx) => {
       await lockOrganization(tx, id, 'no key update');
       await tx.expectVersion({ table: 'organizations', key: { id } });
-      await endLinks(tx, id);
+      await this.#deps.removals.ofMember(tx, { orgId: id, userId: null });
       tx.write(statement`update users u set default_workspace_id = null from workspaces w
         where w.org_id = ${id} and u.default_workspace_id = w.id`);
       tx.update('organizations', { id }, { deletedAt: new Date() });

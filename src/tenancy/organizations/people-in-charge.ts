@@ -1,6 +1,6 @@
 import { effectiveRole } from '../../access/access.ts';
 import { granted } from '../../access/permissions.ts';
-import type { Asked } from '../../data/find-row.ts';
+import type { QueryRunner } from '../../data/find-row.ts';
 import { statement } from '../../data/writes.ts';
 import type { Permission } from '../../kernel/resources.ts';
 import type { Role } from '../../kernel/roles.ts';
@@ -14,7 +14,7 @@ export interface MadeRow {
 
 /** The users to tell about a row: its creator, if still active and allowed to read it; else the owners. */
 export async function peopleInCharge(
-  db: Asked,
+  db: QueryRunner,
   { orgId, workspaceId, createdBy }: MadeRow,
   permission: Permission,
 ): Promise<string[]> {

@@ -1,12 +1,12 @@
 import DataLoader from 'dataloader';
 import type { Access } from '../../access/access.ts';
-import type { Actor } from '../../access/caller.ts';
-import type { Checked, OrganizationPlace, WorkspacePlace } from '../../access/checked-place.ts';
+import { administers, demandAll, demandWhole, isPart } from '../../access/whole-place.ts';
 import type { Changes } from '../../data/changes.ts';
 import { recordChange } from '../../data/record-change.ts';
 import type { ActorContext } from '../../data/request-cache.ts';
 import type { Sql } from '../../data/sql.ts';
-import { administers, demandAll, demandWhole, isPart } from '../../insight/analytics/whole-place.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { Checked, OrganizationPlace, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { forbidden, invalidInput, notFound } from '../../kernel/errors.ts';
 import { lockOrganization } from '../organizations/membership.ts';
 import type { StorageSettings } from './storage-limits.ts';

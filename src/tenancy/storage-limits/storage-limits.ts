@@ -1,5 +1,5 @@
 import type { Config } from '../../config.ts';
-import type { Tx } from '../../data/changes.ts';
+import type { Tx } from '../../data/tx.ts';
 import { type ApiError, conflict } from '../../kernel/errors.ts';
 
 /** Whose artifacts hold bytes. */

@@ -1,9 +1,10 @@
-import { systemCaller } from '../../access/system-caller.ts';
 import { inBatches } from '../../data/batches.ts';
-import type { Changes, Tx } from '../../data/changes.ts';
+import type { Changes } from '../../data/changes.ts';
 import { emitChange } from '../../data/record-change.ts';
 import type { Sql } from '../../data/sql.ts';
+import type { Tx } from '../../data/tx.ts';
 import type { Workspace } from '../../generated/prisma/client.ts';
+import { systemCaller } from '../../kernel/system-caller.ts';
 import { scheduled } from '../../kernel/tasks.ts';
 import type { Storage } from '../../platform/storage/storage.ts';
 import { LONG_DELETED } from './long-deleted.ts';

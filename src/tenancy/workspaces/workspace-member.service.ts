@@ -1,10 +1,10 @@
-import type { Actor } from '../../access/caller.ts';
-import type { Checked, WorkspacePlace } from '../../access/checked-place.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
 import { brokenUnique } from '../../data/changes.ts';
 import { Reads } from '../../data/reads.ts';
 import { unkept } from '../../data/request-cache.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
 import { type WorkspaceMember as MemberRow, Prisma } from '../../generated/prisma/client.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { Checked, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { alreadyExists } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { Role } from '../../kernel/roles.ts';

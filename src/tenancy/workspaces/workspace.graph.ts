@@ -7,7 +7,7 @@ import { refersTo } from '../../graphql/references.ts';
 import { MessageResult } from '../../graphql/results.ts';
 import { inside } from '../../graphql/row-places.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
-import { isSelf, User } from '../../identity/users/user.graph.ts';
+import { isSelf, User } from '../users/user.graph.ts';
 
 export const Workspace = builder.prismaObject('Workspace', {
   description: 'A part of an organization. Contains namespaces, apps and everything in them.',

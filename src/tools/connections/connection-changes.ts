@@ -1,4 +1,4 @@
-import type { Tx } from '../../data/changes.ts';
+import type { Tx } from '../../data/tx.ts';
 import type { Connection } from '../../generated/prisma/client.ts';
 import { type AuthType, lifetimeOf } from './connection-state.ts';
 import type { Grant } from './oauth-provider.ts';

@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { systemCaller } from '../../access/system-caller.ts';
-import type { Changes, Tx } from '../../data/changes.ts';
+import type { Changes } from '../../data/changes.ts';
 import { emitChange } from '../../data/record-change.ts';
 import type { Sql } from '../../data/sql.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Connection } from '../../generated/prisma/client.ts';
 import { ApiError } from '../../kernel/errors.ts';
 import type { Owner } from '../../kernel/owner.ts';
+import { systemCaller } from '../../kernel/system-caller.ts';
 import { type Attempt, scheduled, type Task } from '../../kernel/tasks.ts';
 import { isDatabaseAway } from '../../platform/postgres/faults.ts';
 import { peopleInCharge } from '../../tenancy/organizations/people-in-charge.ts';

@@ -1,10 +1,13 @@
-import { systemCaller } from '../../access/system-caller.ts';
 import { inBatches } from '../../data/batches.ts';
-import type { Changes, Tx } from '../../data/changes.ts';
+import type { Changes } from '../../data/changes.ts';
 import { emitChange } from '../../data/record-change.ts';
+import type { Tx } from '../../data/tx.ts';
 import { type Statement, statement } from '../../data/writes.ts';
 import type { Connection } from '../../generated/prisma/client.ts';
+import type { Actor } from '../../kernel/caller.ts';
 import type { Owner } from '../../kernel/owner.ts';
+import { systemCaller } from '../../kernel/system-caller.ts';
+import type { ContentOwner, PlaceRemoval, RemovedPlace } from '../../tenancy/removals.ts';
 import { LONG_DELETED } from '../../tenancy/workspaces/long-deleted.ts';
 import type { Revocations } from './revocations.ts';
 
@@ -12,7 +15,7 @@ import type { Revocations } from './revocations.ts';
 const BATCH = 500;
 
 /** Ends connections, alone or with the place that they belong to (docs/decisions/0018). */
-export class ConnectionRemoval implements Owner {
+export class ConnectionRemoval implements Owner, ContentOwner {
   readonly #deps: { changes: Changes; revocations: Revocations };
 
   constructor(deps: { changes: Changes; revocations: Revocations }) {
@@ -36,11 +39,12 @@ export class ConnectionRemoval implements Owner {
     recordRemoved(tx, ids, { orgId, workspaceId, metadata: { tool_instance_id: id } });
   }
 
-  /**
-   * Removes the connections of a namespace and of its instances. Call it before the namespace is removed, which the
-   * caller has locked exclusively: a connection that is made concurrently is found, or finds no namespace.
-   */
-  async ofNamespace(tx: Tx, { id, orgId, workspaceId }: Ended): Promise<void> {
+  /** Removes the connections of a namespace and of its instances. */
+  placeRemoved(_actor: Actor, place: RemovedPlace): PlaceRemoval {
+    return place.kind === 'namespace' ? { before: (tx) => this.#ofNamespace(tx, place) } : {};
+  }
+
+  async #ofNamespace(tx: Tx, { id, orgId, workspaceId }: Ended): Promise<void> {
     // whoever changes a connection locks its instance first
     const instances = statement`t.namespace_id = ${id}
       or t.id in (select c.tool_instance_id from connections c where c.namespace_id = ${id})`;

@@ -1,6 +1,6 @@
-import type { Checked, NamespacePlace } from '../../access/checked-place.ts';
 import type { Sql } from '../../data/sql.ts';
 import type { Tool } from '../../generated/prisma/client.ts';
+import type { Checked, NamespacePlace } from '../../kernel/checked-place.ts';
 import type { AuthType } from './connection-state.ts';
 import { serviceOf } from './connection-target.ts';
 import { missingScopes } from './missing-scopes.ts';

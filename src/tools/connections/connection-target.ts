@@ -1,9 +1,10 @@
-import { systemCaller } from '../../access/system-caller.ts';
-import { type Asked, findRow, findRows } from '../../data/find-row.ts';
+import { findRow, findRows, type QueryRunner } from '../../data/find-row.ts';
 import { statement } from '../../data/writes.ts';
 import type { Tool, ToolInstance } from '../../generated/prisma/client.ts';
 import { ApiError, conflict } from '../../kernel/errors.ts';
-import { type SecretValue, VaultFault } from '../../vault/secrets/envelope.ts';
+import { systemCaller } from '../../kernel/system-caller.ts';
+import { clientSecretIn } from '../../platform/outbound/client-secret.ts';
+import { VaultFault } from '../../vault/secrets/envelope.ts';
 import type { Vault } from '../../vault/secrets/vault.ts';
 import { type OAuthService, oauthServiceOf } from '../tools/tool-shapes.ts';
 import type { OAuthClient } from './oauth-provider.ts';
@@ -15,14 +16,14 @@ export interface Target {
 }
 
 /** An instance of an organization with its tool; `null` if there is none. */
-export async function findTarget(db: Asked, orgId: string, instanceId: string): Promise<Target | null> {
+export async function findTarget(db: QueryRunner, orgId: string, instanceId: string): Promise<Target | null> {
   const instance = await findRow(db, 'tool_instances', { orgId, id: instanceId });
   const tool = instance && (await findRow(db, 'tools', { id: instance.toolId }));
   return instance && tool && { instance, tool };
 }
 
 /** The same for instances of any organization, by their identifiers. Not scoped: the caller has found them in rows. */
-export async function findTargets(db: Asked, instanceIds: readonly string[]): Promise<Map<string, Target>> {
+export async function findTargets(db: QueryRunner, instanceIds: readonly string[]): Promise<Map<string, Target>> {
   const instances = await findRows(db, 'tool_instances', statement`t.id = any(${[...new Set(instanceIds)]}::text[])`);
   const toolIds = [...new Set(instances.map(({ toolId }) => toolId))];
   const tools = await findRows(db, 'tools', statement`t.id = any(${toolIds}::text[])`);
@@ -92,11 +93,4 @@ export async function clientOf(vault: Vault, reference: ClientReference): Promis
     if (error instanceof VaultFault || error instanceof ApiError) throw unusable();
     throw error;
   }
-}
-
-/** `client_secret`, or the only value that a secret has; `null` for a secret without either. */
-export function clientSecretIn(value: SecretValue): string | null {
-  const [only, ...others] = Object.values(value);
-  const secret = value.client_secret ?? (others.length === 0 ? only : undefined);
-  return typeof secret === 'string' && secret !== '' ? secret : null;
 }

@@ -1,13 +1,13 @@
-import type { Actor } from '../../access/caller.ts';
-import type { Checked, NamespacePlace, WorkspacePlace } from '../../access/checked-place.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
 import { Budget } from '../../access/throttle.ts';
-import type { Tx } from '../../data/changes.ts';
 import { findRow } from '../../data/find-row.ts';
 import { columnsOf } from '../../data/pages.ts';
 import { Reads } from '../../data/reads.ts';
 import { emitChange } from '../../data/record-change.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
+import type { Tx } from '../../data/tx.ts';
 import { type Connection, Prisma, type Tool, type ToolInstance } from '../../generated/prisma/client.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { Checked, NamespacePlace, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { conflict, invalidInput, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { Credentials } from '../../vault/secrets/credentials.ts';

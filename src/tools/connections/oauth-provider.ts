@@ -1,5 +1,6 @@
 import * as oauth from 'openid-client';
 import { ApiError } from '../../kernel/errors.ts';
+import { clientSecretBasic } from '../../platform/outbound/client-secret.ts';
 import type { Outbound } from '../../platform/outbound/outbound.ts';
 import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import type { OAuthService } from '../tools/tool-shapes.ts';
@@ -217,17 +218,6 @@ function requestAs(
   const { token_type_hint: _hint, ...fields } = Object.fromEntries(body);
   return { headers, body: JSON.stringify(fields) };
 }
-
-/** As a form has it. The library's own encoding also changes `-`, `_` and `.`, and some providers decode nothing. */
-const formEncoded = (text: string): string => new URLSearchParams([['', text]]).toString().slice(1);
-
-/** RFC 6749, 2.3.1. */
-export const clientSecretBasic =
-  (secret: string): oauth.ClientAuth =>
-  (_server, { client_id: id }, _body, headers) => {
-    const credentials = Buffer.from(`${formEncoded(id)}:${formEncoded(secret)}`).toString('base64');
-    headers.set('authorization', `Basic ${credentials}`);
-  };
 
 function authenticationOf({ token_endpoint_auth_method: method }: OAuthService, secret: string | null) {
   if (secret === null || method === 'none') return oauth.None();

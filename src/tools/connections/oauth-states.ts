@@ -1,6 +1,6 @@
 import { randomToken, tokenHash } from '../../access/random-token.ts';
-import type { Tx } from '../../data/changes.ts';
-import { type Asked, findRow } from '../../data/find-row.ts';
+import { findRow, type QueryRunner } from '../../data/find-row.ts';
+import type { Tx } from '../../data/tx.ts';
 import type { OAuthState } from '../../generated/prisma/client.ts';
 import { invalidInput } from '../../kernel/errors.ts';
 import type { Owner } from '../../kernel/owner.ts';
@@ -45,7 +45,7 @@ export class OAuthStates implements Owner {
    * What a state of this user stands for, which is not used up by this. @throws InputError at `state`, the same for a
    * state that is unknown, used, expired or somebody else's
    */
-  async find(db: Asked, state: string, userId: string): Promise<OAuthState> {
+  async find(db: QueryRunner, state: string, userId: string): Promise<OAuthState> {
     const found = await findRow(db, 'oauth_states', { hash: tokenHash(state) });
     if (!found || found.userId !== userId || !isOpen(found)) throw invalidState();
     return found;

@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import type { Tx } from '../../data/changes.ts';
+import type { Tx } from '../../data/tx.ts';
 import type { Connection } from '../../generated/prisma/client.ts';
 import type { Owner } from '../../kernel/owner.ts';
 import type { Task } from '../../kernel/tasks.ts';
 import type { Seal } from '../../platform/keys/seal.ts';
+import { clientSecretIn } from '../../platform/outbound/client-secret.ts';
 import type { Credentials } from '../../vault/secrets/credentials.ts';
 import { referenceKey, type Vault } from '../../vault/secrets/vault.ts';
-import { type ClientReference, clientReferenceIn, clientSecretIn, findTargets } from './connection-target.ts';
+import { type ClientReference, clientReferenceIn, findTargets } from './connection-target.ts';
 import { type OAuthClient, type OAuthProvider, ProviderRefusal } from './oauth-provider.ts';
 import { credentialIn } from './stored-credential.ts';
 

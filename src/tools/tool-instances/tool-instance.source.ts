@@ -1,12 +1,12 @@
-import type { OrganizationPlace, WorkspacePlace } from '../../access/checked-place.ts';
 import { rolesWith } from '../../access/permissions.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
 import { findRow } from '../../data/find-row.ts';
 import type { PageArgs } from '../../data/page.ts';
 import { columnsOf, words } from '../../data/pages.ts';
 import { Reads } from '../../data/reads.ts';
 import type { RequestCache } from '../../data/request-cache.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
 import type { ToolInstance as InstanceRow } from '../../generated/prisma/client.ts';
+import type { OrganizationPlace, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
 import type { ConfigFieldDescriptor } from './config-field.ts';
 import { type Action, type ActionChanges, effectiveActions } from './effective-actions.ts';

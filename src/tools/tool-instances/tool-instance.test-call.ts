@@ -1,12 +1,12 @@
-import type { Actor } from '../../access/caller.ts';
-import type { Checked, WorkspacePlace } from '../../access/checked-place.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
 import { Budget } from '../../access/throttle.ts';
 import type { ActivityRecorder } from '../../data/activity.ts';
 import { findRow } from '../../data/find-row.ts';
 import { unkept } from '../../data/request-cache.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
 import { statement } from '../../data/writes.ts';
 import type { Tool as ToolRow } from '../../generated/prisma/client.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { Checked, WorkspacePlace } from '../../kernel/checked-place.ts';
 import type { Answer } from '../../platform/outbound/answer.ts';
 import type { Outbound } from '../../platform/outbound/outbound.ts';
 import { OutboundError } from '../../platform/outbound/outbound-error.ts';

@@ -1,5 +1,4 @@
-import type { Actor } from '../../access/caller.ts';
-import type { Checked, OrganizationPlace } from '../../access/checked-place.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
 import { brokenUnique } from '../../data/changes.ts';
 import type { Given } from '../../data/given.ts';
 import type { Page, PageArgs } from '../../data/page.ts';
@@ -7,8 +6,9 @@ import type { Words } from '../../data/pages.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
 import { type ActorContext, type RequestCache, unkept } from '../../data/request-cache.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
 import type { Tool as ToolRow } from '../../generated/prisma/client.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, conflict, InputError, invalidInput, notFound, valueIssue } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import { entryNames, foreignNames, strayPlaceholders } from './placeholders.ts';

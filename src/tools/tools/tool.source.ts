@@ -1,8 +1,8 @@
-import type { OrganizationPlace } from '../../access/checked-place.ts';
 import type { PageArgs } from '../../data/page.ts';
 import { columnsOf, words } from '../../data/pages.ts';
 import type { ReadsOptions } from '../../data/reads.ts';
 import type { Tool as ToolRow } from '../../generated/prisma/client.ts';
+import type { OrganizationPlace } from '../../kernel/checked-place.ts';
 
 const columns = {
   ...columnsOf(

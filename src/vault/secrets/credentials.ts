@@ -1,5 +1,5 @@
-import type { Tx } from '../../data/changes.ts';
-import { type Asked, findRow, findRows } from '../../data/find-row.ts';
+import { findRow, findRows, type QueryRunner } from '../../data/find-row.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { RootKeys } from '../../platform/keys/root-keys.ts';
@@ -48,13 +48,13 @@ export class Credentials {
   }
 
   /** The object of an owner; `null` if it has none. @throws VaultFault if it does not open */
-  async open(db: Asked, orgId: string, owner: CredentialOwner): Promise<SecretValue | null> {
+  async open(db: QueryRunner, orgId: string, owner: CredentialOwner): Promise<SecretValue | null> {
     const stored = await findRow(db, 'credentials', { orgId, ...owner });
     return stored && openValue(unwrapKey(this.#rootKeys, stored), stored, stored);
   }
 
   /** The objects of connections by their identifier, without those that do not open any more. */
-  async openOfConnections(db: Asked, connectionIds: readonly string[]): Promise<Map<string, SecretValue>> {
+  async openOfConnections(db: QueryRunner, connectionIds: readonly string[]): Promise<Map<string, SecretValue>> {
     const stored = await findRows(db, 'credentials', statement`t.connection_id = any(${connectionIds}::text[])`);
     return new Map(
       stored.flatMap((row): [string, SecretValue][] => {

@@ -1,9 +1,9 @@
-import type { Actor } from '../../access/caller.ts';
-import type { Checked, OrganizationPlace } from '../../access/checked-place.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
 import { selectList } from '../../data/pages.ts';
 import type { ActorContext } from '../../data/request-cache.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
 import type { PrismaClient } from '../../generated/prisma/client.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
 import type { RootKeys } from '../../platform/keys/root-keys.ts';
 import {

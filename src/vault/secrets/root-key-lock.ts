@@ -1,4 +1,5 @@
-import { TryAgain, type Tx } from '../../data/changes.ts';
+import { TryAgain } from '../../data/changes.ts';
+import type { Tx } from '../../data/tx.ts';
 import type { RootKeys } from '../../platform/keys/root-keys.ts';
 
 /** Locks the newest root key. A key that was verified before is locked together with the other writes of the change. */

@@ -1,8 +1,8 @@
-import type { Actor } from '../../access/caller.ts';
-import type { Tx } from '../../data/changes.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Given } from '../../data/given.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
+import type { Tx } from '../../data/tx.ts';
 import type { Secret } from '../../generated/prisma/client.ts';
+import type { Actor } from '../../kernel/caller.ts';
 import { invalidInput, notFound } from '../../kernel/errors.ts';
 import { DEFAULT_NAMESPACE } from '../../kernel/place.ts';
 import type { Permission } from '../../kernel/resources.ts';

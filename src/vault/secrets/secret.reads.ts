@@ -1,13 +1,13 @@
 import { type Access, reachesEveryWorkspace } from '../../access/access.ts';
-import type { Actor } from '../../access/caller.ts';
-import type { Checked, OrganizationPlace, WorkspacePlace } from '../../access/checked-place.ts';
 import { granted, rolesWith } from '../../access/permissions.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Page, PageArgs } from '../../data/page.ts';
 import { columnsOf, words } from '../../data/pages.ts';
 import { Reads } from '../../data/reads.ts';
 import { type ActorContext, unkept } from '../../data/request-cache.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
 import type { Secret as SecretRow } from '../../generated/prisma/client.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { Checked, OrganizationPlace, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { type ApiError, conflict, forbidden, isRefusal, notFound } from '../../kernel/errors.ts';
 import type { Permission } from '../../kernel/resources.ts';
 import type { SecretValue } from './envelope.ts';

@@ -1,16 +1,18 @@
-import type { Actor } from '../../access/caller.ts';
-import type { Checked, OrganizationPlace } from '../../access/checked-place.ts';
-import { brokenUnique, type Tx } from '../../data/changes.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
+import { brokenUnique } from '../../data/changes.ts';
 import type { Given } from '../../data/given.ts';
 import type { LockStrength } from '../../data/locks.ts';
 import { emitChange, recordChange } from '../../data/record-change.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
 import type { Columns } from '../../data/tables.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Secret as SecretRow } from '../../generated/prisma/client.ts';
+import type { Actor } from '../../kernel/caller.ts';
+import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { ApiError, alreadyExists, conflict, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { RootKeys } from '../../platform/keys/root-keys.ts';
+import type { ContentOwner, PlaceRemoval, RemovedPlace } from '../../tenancy/removals.ts';
 import { newDataKey, type SecretValue, sealValue, unwrapKey, wrapKey } from './envelope.ts';
 import { lockRootKey } from './root-key-lock.ts';
 import { type Secret, type SecretReads, withoutKeys } from './secret.reads.ts';
@@ -41,7 +43,7 @@ export interface SecretDeps extends ServiceDeps {
 const KEPT_VERSIONS = 20;
 
 /** Changes of secrets. Audit records and events never contain a value. */
-export class SecretService {
+export class SecretService implements ContentOwner {
   readonly retention = [`delete from secrets where status = 'deleted' and deleted_at < now() - interval '30 days'`];
   readonly reads: SecretReads;
   readonly #deps: SecretDeps;
@@ -49,6 +51,11 @@ export class SecretService {
   constructor(deps: SecretDeps) {
     this.#deps = deps;
     this.reads = deps.reads;
+  }
+
+  /** Deletes the secrets of a namespace with it. */
+  placeRemoved(_actor: Actor, { kind, id }: RemovedPlace): PlaceRemoval {
+    return kind === 'namespace' ? { after: (tx) => this.placeDeleted(tx, { namespaceId: id }) } : {};
   }
 
   /**

@@ -1,9 +1,10 @@
-import type { Caller } from '../../access/caller.ts';
-import type { Changes, Tx } from '../../data/changes.ts';
-import { type Asked, findRow, findRows } from '../../data/find-row.ts';
+import type { Changes } from '../../data/changes.ts';
+import { findRow, findRows, type QueryRunner } from '../../data/find-row.ts';
 import type { Sql } from '../../data/sql.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import { Prisma, type Secret } from '../../generated/prisma/client.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import { conflict, invalidInput, notFound } from '../../kernel/errors.ts';
 import type { SecretReference } from '../../kernel/owner.ts';
 import type { RootKeys } from '../../platform/keys/root-keys.ts';
@@ -73,7 +74,7 @@ export class Vault {
   }
 
   /** What a reference means in an organization. Deleted secrets, and those of deleted workspaces, count as missing. */
-  async resolve(db: Asked, orgId: string, reference: string): Promise<Resolution> {
+  async resolve(db: QueryRunner, orgId: string, reference: string): Promise<Resolution> {
     const wanted = wantedBy(reference);
     if (!wanted) return { kind: 'external' };
     const [found] = await db.query<{ id: string }>(Prisma.sql`
@@ -100,12 +101,12 @@ export class Vault {
   }
 
   /** Everything that refers to a secret. The caller must have locked it. */
-  async usesOf(db: Asked, secret: Referable): Promise<SecretUse[]> {
+  async usesOf(db: QueryRunner, secret: Referable): Promise<SecretUse[]> {
     return this.#find(db, secret.orgId, [secret.id, ...namesOf(secret)]);
   }
 
   /** Everything that refers to a secret by its name. The caller must have locked it. */
-  async usesOfName(db: Asked, secret: Referable): Promise<SecretUse[]> {
+  async usesOfName(db: QueryRunner, secret: Referable): Promise<SecretUse[]> {
     return this.#find(db, secret.orgId, namesOf(secret));
   }
 
@@ -183,7 +184,7 @@ export class Vault {
     );
   }
 
-  async #find(db: Asked, orgId: string, references: readonly string[]): Promise<SecretUse[]> {
+  async #find(db: QueryRunner, orgId: string, references: readonly string[]): Promise<SecretUse[]> {
     if (references.length === 0) return [];
     return db.query({ text: this.#uses, values: [orgId, references] });
   }
@@ -211,7 +212,7 @@ const unusable = (id: string, state: string) =>
   conflict('secret', id, `secret_${state}`, `The secret '${id}' is ${state}: its value is not used.`);
 
 /** The sealed value of a version; null if it was destroyed or does not exist. */
-export async function ciphertextOf(db: Asked, secretId: string, version: number): Promise<Uint8Array | null> {
+export async function ciphertextOf(db: QueryRunner, secretId: string, version: number): Promise<Uint8Array | null> {
   const row = await findRow(db, 'secret_versions', { secretId, version });
   return row?.ciphertext ?? null;
 }

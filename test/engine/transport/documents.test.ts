@@ -1,7 +1,7 @@
 import { GraphQLError } from 'graphql';
 import { expect, test } from 'vitest';
 import { Documents } from '../../../src/engine/transport/documents.ts';
-import { schema } from '../../../src/graphql/schema.ts';
+import { schema } from '../../../src/wiring/schema.ts';
 
 const DOCUMENTS = 250;
 const MIB = 1024 * 1024;

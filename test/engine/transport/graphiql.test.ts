@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
 import { parse, validate } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { schema } from '../../../src/graphql/schema.ts';
+import { schema } from '../../../src/wiring/schema.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 
 let app: TestApp;

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { formatToken, kindOfToken, prefixOf, successorPair } from '../../../src/access/api-token-format.ts';
-import { canonicalPath, coversPattern, matchesPath, parseEndpointPattern } from '../../../src/access/endpoint-paths.ts';
 import { permissionTable } from '../../../src/access/permissions.ts';
 import { expand, expandPermission, expandScope } from '../../../src/access/scopes.ts';
+import { canonicalPath, coversPattern, matchesPath, parseEndpointPattern } from '../../../src/kernel/endpoint-paths.ts';
 import type { Permission } from '../../../src/kernel/resources.ts';
 
 describe('the text of a token', () => {

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Caller } from '../../../src/access/caller.ts';
-import type { Asked } from '../../../src/data/find-row.ts';
+import type { QueryRunner } from '../../../src/data/find-row.ts';
 import type { Statement } from '../../../src/data/writes.ts';
 import type { IdentityProvider } from '../../../src/generated/prisma/client.ts';
 import { admissionOf } from '../../../src/identity/identity-providers/admission.ts';
 import type { VerifiedIdentity } from '../../../src/identity/sso/verified-identity.ts';
+import type { Caller } from '../../../src/kernel/caller.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { stopAges } from '../../support/passing-time.ts';
 import { addToWorkspace, caller, createUser, type Person, register } from '../../support/person.ts';
@@ -471,7 +471,7 @@ test('who was linked by another sign-in a moment ago is no one who is linked to 
   const { sql } = app.services;
   let meanwhile: Promise<{ userId: string }> | null = null;
   // between the look for the subject, which finds nothing, and the look for the address
-  const db: Asked = {
+  const db: QueryRunner = {
     async query<Row extends object>(statement: Statement) {
       const rows = await sql.query<Row>(statement);
       await (meanwhile ??= signIn(provider, identity));

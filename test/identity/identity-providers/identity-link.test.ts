@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Caller } from '../../../src/access/caller.ts';
+import type { Caller } from '../../../src/kernel/caller.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { certificate } from '../../support/certificate.ts';
 import { colleague, createUser, type Person, prove, register } from '../../support/person.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { markChecked } from '../../../src/access/mark-checked.ts';
 import { newId } from '../../../src/kernel/ids.ts';
+import { markChecked } from '../../../src/kernel/mark-checked.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { createGraph, type Entity, type Graph, graphAt } from './graph.ts';
 

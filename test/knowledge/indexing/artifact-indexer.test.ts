@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ArtifactFragment } from '../../../rest/generated/documents.ts';
-import { systemCaller } from '../../../src/access/system-caller.ts';
 import { Changes } from '../../../src/data/changes.ts';
 import { newId } from '../../../src/kernel/ids.ts';
+import { systemCaller } from '../../../src/kernel/system-caller.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { whileJobsWait } from '../../support/held-jobs.ts';
 import { docxOf, pdfOf } from '../../support/made-files.ts';

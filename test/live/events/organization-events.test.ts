@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { eventTypes } from '../../../src/kernel/event-types.ts';
 import { type Role, roles } from '../../../src/kernel/roles.ts';
-import { eventTypes } from '../../../src/live/events/event-types.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { colleague, type Person, register } from '../../support/person.ts';
 import { openAcknowledged, openEvents, type RawSocket } from '../../support/sockets.ts';

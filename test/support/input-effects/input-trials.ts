@@ -1,5 +1,5 @@
 import { type GraphQLOutputType, getNamedType, isInterfaceType, isObjectType } from 'graphql';
-import { schema } from '../../../src/graphql/schema.ts';
+import { schema } from '../../../src/wiring/schema.ts';
 import type { TestApp } from '../app.ts';
 import { expendable } from '../expendable.ts';
 import { operations } from '../operations.ts';

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { systemCaller } from '../../../src/access/system-caller.ts';
-import { Changes, type Tx } from '../../../src/data/changes.ts';
+import { Changes } from '../../../src/data/changes.ts';
+import type { Tx } from '../../../src/data/tx.ts';
 import { newId } from '../../../src/kernel/ids.ts';
+import { systemCaller } from '../../../src/kernel/system-caller.ts';
 import { RootKeys } from '../../../src/platform/keys/root-keys.ts';
 import { Credentials } from '../../../src/vault/secrets/credentials.ts';
 import { examine, type Finding } from '../../../src/vault/secrets/doctor.ts';

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { systemCaller } from '../../../src/access/system-caller.ts';
-import type { Tx } from '../../../src/data/changes.ts';
 import { LockOrder } from '../../../src/data/locks.ts';
 import { OpenChange } from '../../../src/data/open-change.ts';
+import type { Tx } from '../../../src/data/tx.ts';
 import { ApiError, InputError } from '../../../src/kernel/errors.ts';
+import { systemCaller } from '../../../src/kernel/system-caller.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { type Person, register } from '../../support/person.ts';
 import { fromOutside } from '../../support/single-connection.ts';

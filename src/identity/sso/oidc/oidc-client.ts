@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import * as oauth from 'openid-client';
+import { clientSecretBasic } from '../../../platform/outbound/client-secret.ts';
 import type { Outbound } from '../../../platform/outbound/outbound.ts';
 import { OutboundError } from '../../../platform/outbound/outbound-error.ts';
-import { clientSecretBasic } from '../../../tools/connections/oauth-provider.ts';
 import { SsoRefusal } from '../sso-refusal.ts';
 import type { VerifiedIdentity } from '../verified-identity.ts';
 import { Discovery, type ProviderMetadata } from './discovery.ts';

@@ -1,5 +1,4 @@
-import { ApiError } from '../kernel/errors.ts';
-import type { Asked } from './find-row.ts';
+import type { QueryRunner } from './find-row.ts';
 import type { LockableTable, RowLocks } from './locks.ts';
 import { type Columns, type Row, tableOf } from './tables.ts';
 import { conditionOf } from './writes.ts';
@@ -18,39 +17,9 @@ export interface VersionedRow<Name extends VersionedTable> {
   version?: string;
 }
 
-/** The versions that a caller accepts for the resource to be changed. */
-export class Expectation {
-  readonly #versions: readonly number[];
-  #isMet = false;
-
-  constructor(versions: readonly number[]) {
-    this.#versions = versions;
-  }
-
-  /** Whether a change has checked it against a row and was committed, or is about to be. */
-  get isMet(): boolean {
-    return this.#isMet;
-  }
-
-  /**
-   * @throws ApiError PRECONDITION_FAILED unless the change found an expected version; Error when it never looked for
-   * one
-   */
-  demand(found: number | null): void {
-    if (found === null) throw new Error('A change did not look at the version that its caller expects.');
-    if (!this.#versions.includes(found))
-      throw new ApiError(
-        'PRECONDITION_FAILED',
-        { current_version: found },
-        `The resource is at version ${found}, which is not the expected one: read it again.`,
-      );
-    this.#isMet = true;
-  }
-}
-
 /** The version of a row, which is locked until the transaction ends; `null` when there is no such row. */
 export async function lockVersion<Name extends VersionedTable>(
-  tx: Asked & RowLocks,
+  tx: QueryRunner & RowLocks,
   { table, key, version }: VersionedRow<Name>,
 ): Promise<number | null> {
   const row: { resourceVersion: number } | null = await tx.lock(table, key, 'no key update');

@@ -1,4 +1,4 @@
-import './scalars.ts';
+import '../graphql/scalars.ts';
 import '../pipelines/actions/action.graph.ts';
 import '../insight/activity/activity.graph.ts';
 import '../insight/analytics/analytics.graph.ts';
@@ -45,12 +45,13 @@ import '../tools/tool-instances/tool-instance.graph.ts';
 import '../tools/tools/tool.graph.ts';
 import '../identity/api-tokens/api-token.graph.ts';
 import '../identity/api-tokens/app-token.graph.ts';
-import '../identity/users/user.graph.ts';
+import '../identity/users/account.graph.ts';
+import '../tenancy/users/user.graph.ts';
 import '../tenancy/workspaces/workspace.graph.ts';
 import '../tenancy/workspaces/workspace-member.graph.ts';
 // adds to all types above
 import '../insight/activity/resource-activity.graph.ts';
-import { builder } from './builder.ts';
+import { builder } from '../graphql/builder.ts';
 
 /** The schema: the product. Each resource's `.graph.ts` is named above; a test fails when one is forgotten. */
 export const schema = builder.toSchema({ sortSchema: false });

@@ -1,11 +1,11 @@
 import DataLoader from 'dataloader';
-import type { Actor } from '../../access/caller.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { PageArgs } from '../../data/page.ts';
 import { columnsOf, selectList, words } from '../../data/pages.ts';
-import type { ServiceDeps } from '../../data/service-deps.ts';
 import type { User as UserRow } from '../../generated/prisma/client.ts';
+import type { Actor } from '../../kernel/caller.ts';
 import type { Role } from '../../kernel/roles.ts';
-import { addressShown } from '../../tenancy/organizations/shown-addresses.ts';
+import { addressShown } from '../organizations/shown-addresses.ts';
 
 const shownNames = words(
   'id email username fullName authProvider avatarUrl bio timezone locale defaultWorkspaceId homeOrgId isActive',

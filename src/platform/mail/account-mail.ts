@@ -1,10 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import type { Tx } from '../../data/changes.ts';
 import type { Task } from '../../kernel/tasks.ts';
 import { minuteOf, nameInMail, oneLine, withoutAddresses } from '../../kernel/wording.ts';
-import type { Seal } from '../../platform/keys/seal.ts';
-import type { Mail, Mailer } from '../../platform/mail/mail.ts';
-import type { LivingToken, LivingTokens } from '../api-tokens/living-tokens.ts';
+import type { Seal } from '../keys/seal.ts';
+import type { Mail, Mailer } from './mail.ts';
 
 interface Recipient {
   email: string;
@@ -17,8 +15,26 @@ interface SealedMail {
   sealed: string;
 }
 
-/** The part of a transaction that mails need. */
-export type Mailing = Pick<Tx, 'enqueue'>;
+/** The part of a transaction that mails need: it promises a job. */
+export interface Mailing {
+  enqueue<Payload extends object>(task: Task<Payload>, payload: Payload): void;
+}
+
+/** A token as its owner recognises it. */
+export interface LivingToken {
+  name: string;
+  prefix: string;
+  organization: string;
+  lastUsedAt: Date | null;
+  /** The token can still be refreshed for some time afterwards. */
+  expiresAt: Date | null;
+}
+
+/** The newest tokens and the total number. */
+export interface LivingTokens {
+  tokens: readonly LivingToken[];
+  total: number;
+}
 
 // the waits add up to 16 hours: longer than a mail server is down, and than most links work
 const TRIES = 12;

@@ -1,5 +1,5 @@
-import { describedEvents } from '../../kernel/event-details.ts';
-import { declarationOf, isResourceWord, placesOf, type ResourceWord } from '../../kernel/resources.ts';
+import { describedEvents } from './event-details.ts';
+import { declarationOf, isResourceWord, placesOf, type ResourceWord } from './resources.ts';
 
 /** The types of all events, except those about a stream itself. */
 export const eventTypes: ReadonlySet<string> = new Set(describedEvents.map(({ type }) => type));

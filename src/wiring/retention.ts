@@ -1,5 +1,5 @@
-import type { Sql } from '../../data/sql.ts';
-import type { Owner } from '../../kernel/owner.ts';
+import type { Sql } from '../data/sql.ts';
+import type { Owner } from '../kernel/owner.ts';
 
 /** When an owner has its turn. */
 export interface Turn<Name extends string = string> {

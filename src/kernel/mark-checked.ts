@@ -1,17 +1,17 @@
-import type { Permission } from '../kernel/resources.ts';
-import type { Grant } from './permissions.ts';
+import type { Permission } from './resources.ts';
+import type { Grant } from './roles.ts';
 
 /** The permission that was checked for a caller, and the extent of the grant. */
-export interface Asked {
+export interface Permit {
   permission: Permission;
   grant: Grant;
 }
 
 /** Marks a place as checked. A spread of a marked place loses the mark. */
 class Mark {
-  readonly #asked: Asked | null;
+  readonly #asked: Permit | null;
 
-  constructor(asked: Asked | null) {
+  constructor(asked: Permit | null) {
     this.#asked = asked;
   }
 
@@ -19,7 +19,7 @@ class Mark {
    * The permission that was checked in this place.
    * @throws Error if the place was reached through an object and had no check of its own
    */
-  get asked(): Asked {
+  get asked(): Permit {
     if (!this.#asked) throw new Error('Nothing was asked for in this place.');
     return this.#asked;
   }
@@ -28,5 +28,5 @@ class Mark {
 export type Marked<Place> = Mark & Readonly<Place>;
 
 /** Marks a place as checked. Only for the gate: `npm run arrows` restricts who imports this. */
-export const markChecked = <Place extends object>(place: Place, asked: Asked | null = null): Marked<Place> =>
+export const markChecked = <Place extends object>(place: Place, asked: Permit | null = null): Marked<Place> =>
   Object.assign(new Mark(asked), place);

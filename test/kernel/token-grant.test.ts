@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { parseEndpointPattern } from '../../src/access/endpoint-paths.ts';
 import { expand, isWord } from '../../src/access/scopes.ts';
+import { parseEndpointPattern } from '../../src/kernel/endpoint-paths.ts';
+import type { Permission } from '../../src/kernel/resources.ts';
 import {
   grants,
   isRestricted,
@@ -9,8 +10,7 @@ import {
   reaches,
   restrictionsOf,
   type TokenGrant,
-} from '../../src/access/token-grant.ts';
-import type { Permission } from '../../src/kernel/resources.ts';
+} from '../../src/kernel/token-grant.ts';
 
 const everything = new Set([...expand(['admin'], []), 'api_token:create', 'app_token:create'] as Permission[]);
 const tokenWith = (given: Partial<TokenGrant> = {}): TokenGrant => ({

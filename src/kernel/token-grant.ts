@@ -1,6 +1,6 @@
-import type { Place } from '../kernel/place.ts';
-import type { Permission } from '../kernel/resources.ts';
 import { type EndpointPattern, matchesPath } from './endpoint-paths.ts';
+import type { Place } from './place.ts';
+import type { Permission } from './resources.ts';
 
 /**
  * What an API token or app token narrows the rights of its user to (spec, Authentication 6). Empty lists restrict

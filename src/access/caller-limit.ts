@@ -1,9 +1,9 @@
-import type { Caller } from '../access/caller.ts';
-import type { Principal } from '../access/principal.ts';
-import { type BucketState, type RateLine, TokenBuckets } from '../access/throttle.ts';
-import type { TokenGrant } from '../access/token-grant.ts';
 import type { Config } from '../config.ts';
+import type { Caller } from '../kernel/caller.ts';
 import { rateLimited } from '../kernel/errors.ts';
+import type { Principal } from '../kernel/principal.ts';
+import type { TokenGrant } from '../kernel/token-grant.ts';
+import { type BucketState, type RateLine, TokenBuckets } from './throttle.ts';
 
 /** The rate of a token that sets only its burst, if the service itself has no limit. */
 const USUAL_RPS = 500;

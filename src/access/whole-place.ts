@@ -1,9 +1,9 @@
-import type { Access } from '../../access/access.ts';
-import type { Actor } from '../../access/caller.ts';
-import type { PlacePart } from '../../access/checked-place.ts';
-import { restrictionsOf } from '../../access/token-grant.ts';
-import { forbidden } from '../../kernel/errors.ts';
-import { atLeast } from '../../kernel/roles.ts';
+import type { Actor } from '../kernel/caller.ts';
+import type { PlacePart } from '../kernel/checked-place.ts';
+import { forbidden } from '../kernel/errors.ts';
+import { atLeast } from '../kernel/roles.ts';
+import { restrictionsOf } from '../kernel/token-grant.ts';
+import type { Access } from './access.ts';
 
 type NamedPlace = 'workspace' | PlacePart;
 

@@ -1,5 +1,5 @@
-import { forbidden } from '../kernel/errors.ts';
-import type { Permission } from '../kernel/resources.ts';
+import { forbidden } from './errors.ts';
+import type { Permission } from './resources.ts';
 import type { TokenGrant } from './token-grant.ts';
 
 interface Known {

@@ -1,9 +1,20 @@
-import type { Expectation } from '../data/expectation.ts';
-import type { Browser } from './browser.ts';
+import type { Expectation } from './expectation.ts';
 import type { Principal } from './principal.ts';
 
 /** Stands in for the HTTP method of operations over a WebSocket. */
 export const SOCKET_METHOD = 'WS';
+
+/** What ties a sign-in to the browser that began it. */
+export interface Browser {
+  /** What its cookie holds; `null` without one. */
+  token: string | null;
+  /** Whether a page asked, and not a program. */
+  isBrowser: boolean;
+  /** Whether the answer is shown to somebody, who can do nothing with JSON. */
+  wantsPage: boolean;
+  /** Gives it a cookie, or renews its own. @returns what the cookie holds */
+  mark(): string;
+}
 
 /** What is known about a request before it is parsed. Activity records and logs contain it. */
 export interface RequestInfo {

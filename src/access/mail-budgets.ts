@@ -1,6 +1,6 @@
-import type { Caller } from '../../access/caller.ts';
-import { Budget } from '../../access/throttle.ts';
-import type { Config } from '../../config.ts';
+import type { Config } from '../config.ts';
+import type { Caller } from '../kernel/caller.ts';
+import { Budget } from './throttle.ts';
 
 const HOUR = 3_600;
 /** Of all kinds together, whoever asks for them. Single kinds have smaller limits of their own. */

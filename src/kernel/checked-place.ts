@@ -1,4 +1,4 @@
-import { type Asked, type Marked, markChecked } from './mark-checked.ts';
+import { type Marked, markChecked, type Permit } from './mark-checked.ts';
 
 export interface OrganizationPlace {
   orgId: string;
@@ -40,9 +40,9 @@ type Parts = Partial<NamespacePlace & AppPlace & EnvironmentPlace>;
  */
 export class RootPlace {
   readonly #parts: Parts;
-  readonly #asked: Asked | null;
+  readonly #asked: Permit | null;
 
-  constructor(parts: Parts, asked: Asked | null) {
+  constructor(parts: Parts, asked: Permit | null) {
     this.#parts = parts;
     this.#asked = asked;
   }

@@ -1,0 +1,14 @@
+import type { Changes } from '../data/changes.ts';
+import type { Cursors } from '../data/cursors.ts';
+import type { SlowReads } from '../data/slow-reads.ts';
+import type { Sql } from '../data/sql.ts';
+import type { Access } from './access.ts';
+
+/** The dependencies of every resource's service. */
+export interface ServiceDeps {
+  sql: Sql;
+  slowReads: SlowReads;
+  changes: Changes;
+  access: Access;
+  cursors: Cursors;
+}

@@ -1,0 +1,108 @@
+import { apiTokenNotices } from '../identity/api-tokens/api-token.notices.ts';
+import { ApiTokenRefresh } from '../identity/api-tokens/api-token.refresh.ts';
+import { ApiTokenService } from '../identity/api-tokens/api-token.service.ts';
+import { AuthService } from '../identity/auth/auth.service.ts';
+import { CurrentPassword } from '../identity/auth/current-password.ts';
+import { EmailChange } from '../identity/auth/email-change.ts';
+import { EmailProofs } from '../identity/auth/email-proofs.ts';
+import { PasswordChanges } from '../identity/auth/password-changes.ts';
+import { RegistrationService } from '../identity/auth/registration.service.ts';
+import { RequestedMails } from '../identity/auth/requested-mails.ts';
+import { Sessions } from '../identity/auth/sessions.ts';
+import { DomainProofs } from '../identity/identity-providers/domain-proofs.ts';
+import { FederatedSignIn } from '../identity/identity-providers/federated-sign-in.ts';
+import { IdentityLinks } from '../identity/identity-providers/identity-links.ts';
+import { identityProviderNotices } from '../identity/identity-providers/identity-provider.notices.ts';
+import { IdentityProviderService } from '../identity/identity-providers/identity-provider.service.ts';
+import { IdentityProviderTests } from '../identity/identity-providers/identity-provider-tests.ts';
+import { IdentityProviders } from '../identity/identity-providers/identity-providers.ts';
+import { Refusals } from '../identity/sso/refusals.ts';
+import { LogoutProfile } from '../identity/sso/saml/logout-profile.ts';
+import { MessageChecks } from '../identity/sso/saml/message-checks.ts';
+import { ServiceKey } from '../identity/sso/saml/service-key.ts';
+import { ServiceProvider } from '../identity/sso/saml/service-provider.ts';
+import { SingleLogout } from '../identity/sso/single-logout.ts';
+import { SsoService } from '../identity/sso/sso.service.ts';
+import { UserService } from '../identity/users/user.service.ts';
+import type { Ground } from './ground.ts';
+import type { Tenancy } from './tenancy.ts';
+import type { VaultGroup } from './vault.ts';
+
+/** What sign-in by password and by providers have in common. */
+type SignIn = ReturnType<typeof signInOf>;
+
+function signInOf({ config, deps, prisma, appSecret, tokens, mailBudgets, open, closed }: Ground) {
+  const { authentication, activity } = open;
+  const { passwords, mail } = closed;
+  const sessions = new Sessions({ prisma, changes: deps.changes, tokens, authentication, secret: appSecret, config });
+  const currentPassword = new CurrentPassword({ prisma, passwords });
+  const { sql, changes, access } = deps;
+  const own = { passwords, currentPassword, sessions, mail, mailBudgets, activity };
+  return { config, prisma, sql, changes, access, authentication, tokens, ...own };
+}
+
+/** Users, sign-in, API tokens and identity providers. */
+export function createIdentity(ground: Ground, tenancy: Tenancy, { closed: { vault } }: VaultGroup) {
+  const { config, prisma, deps, appSecret, open } = ground;
+  const { authentication, activity } = open;
+  const { apps, userReads } = tenancy.open;
+  const { changes } = deps;
+  const signIn = signInOf(ground);
+  const { sessions, mail, mailBudgets, currentPassword } = signIn;
+  const registration = new RegistrationService(signIn);
+  const auth = new AuthService(signIn);
+  const emailChange = new EmailChange({ prisma, mail, mailBudgets, currentPassword });
+  const single = createSingleSignOn(ground, signIn, { vault, auth });
+  return {
+    open: {
+      auth,
+      requestedMails: new RequestedMails({ prisma, changes, mail, mailBudgets }),
+      emailProofs: new EmailProofs(signIn),
+      passwordChanges: new PasswordChanges(signIn),
+      registration,
+      users: new UserService({ ...deps, reads: userReads, registration, sessions, authentication, emailChange }),
+      identityProviders: new IdentityProviderService({ ...deps, vault, sessions, authentication }),
+      domainProofs: new DomainProofs(signIn),
+      identityLinks: new IdentityLinks(signIn),
+      identityProviderTests: new IdentityProviderTests(signIn),
+      apiTokens: new ApiTokenService({ ...deps, authentication, apps, config }),
+      apiTokenRefresh: new ApiTokenRefresh({ prisma, changes, authentication, activity, secret: appSecret }),
+      ...single.open,
+    },
+    closed: {
+      sessions,
+      apiTokenNotices: apiTokenNotices({ changes }),
+      identityProviderNotices: identityProviderNotices({ changes }),
+      ...single.closed,
+    },
+  };
+}
+
+function createSingleSignOn(
+  { config, deps: { sql, changes }, logger, publicUrl, sealFor, closed: { outbound } }: Ground,
+  signIn: SignIn,
+  { vault, auth }: { vault: VaultGroup['closed']['vault']; auth: AuthService },
+) {
+  const { sessions, authentication } = signIn;
+  const federatedSignIn = new FederatedSignIn(signIn);
+  const signInProviders = new IdentityProviders({ sql, vault });
+  const samlChecks = new MessageChecks();
+  const key = new ServiceKey(config);
+  const saml = new ServiceProvider({ publicUrl, key, checks: samlChecks });
+  const refusals = new Refusals({ config, logger });
+  const common = { sql, changes, refusals, publicUrl, identityProviders: signInProviders };
+  return {
+    open: {
+      sso: new SsoService({ ...common, config, outbound, seal: sealFor('sso state'), saml, federatedSignIn }),
+      singleLogout: new SingleLogout({
+        ...common,
+        seal: sealFor('single logout'),
+        profile: new LogoutProfile({ service: saml, key, checks: samlChecks }),
+        sessions,
+        authentication,
+        auth,
+      }),
+    },
+    closed: { federatedSignIn, signInProviders, samlChecks, saml },
+  };
+}

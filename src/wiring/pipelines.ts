@@ -1,0 +1,20 @@
+import { ActionService } from '../pipelines/actions/action.service.ts';
+import { AugmentationService } from '../pipelines/augmentations/augmentation.service.ts';
+import { EndpointService } from '../pipelines/endpoints/endpoint.service.ts';
+import { ExecutionService } from '../pipelines/executions/execution.service.ts';
+import { RecipeService } from '../pipelines/recipes/recipe.service.ts';
+import type { Ground } from './ground.ts';
+
+/** Augmentations, endpoints, actions, executions and recipes. */
+export function createPipelines({ deps, config }: Ground) {
+  return {
+    open: {
+      augmentations: new AugmentationService(deps),
+      endpoints: new EndpointService(deps),
+      actions: new ActionService(deps),
+      executions: new ExecutionService({ ...deps, config }),
+      recipes: new RecipeService(deps),
+    },
+    closed: {},
+  };
+}

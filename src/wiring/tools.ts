@@ -1,0 +1,44 @@
+import { ConnectionService } from '../tools/connections/connection.service.ts';
+import { ConnectionCredentials } from '../tools/connections/connection-credentials.ts';
+import { ConnectionRefresh } from '../tools/connections/connection-refresh.ts';
+import { ConnectionRemoval } from '../tools/connections/connection-removal.ts';
+import { ConnectionRequirementsReader } from '../tools/connections/connection-requirements.ts';
+import { OAuthProvider } from '../tools/connections/oauth-provider.ts';
+import { OAuthStates } from '../tools/connections/oauth-states.ts';
+import { Revocations } from '../tools/connections/revocations.ts';
+import { ToolInstanceService } from '../tools/tool-instances/tool-instance.service.ts';
+import { ToolInstanceTest } from '../tools/tool-instances/tool-instance.test-call.ts';
+import { ToolService } from '../tools/tools/tool.service.ts';
+import type { Ground } from './ground.ts';
+import type { VaultGroup } from './vault.ts';
+
+/** The catalogue of tools, their instances and connections. */
+export function createTools({ deps, publicUrl, sealFor, open, closed: { outbound } }: Ground, vaultGroup: VaultGroup) {
+  const { sql, changes } = deps;
+  const { vault, credentials } = vaultGroup.closed;
+  const { secretReads } = vaultGroup.open;
+  const { onFault, activity } = open;
+  const provider = new OAuthProvider(outbound);
+  const states = new OAuthStates(sealFor('oauth state'));
+  const revocations = new Revocations({ credentials, vault, provider, seal: sealFor('revocation') });
+  const removal = new ConnectionRemoval({ changes, revocations });
+  const refresh = new ConnectionRefresh({ sql, changes, credentials, vault, provider, onFault });
+  const connections = new ConnectionCredentials({ sql, credentials, refresh });
+  const toolInstances = new ToolInstanceService({ ...deps, vault, credentials, secretReads, connections: removal });
+  return {
+    open: {
+      tools: new ToolService(deps),
+      toolInstances,
+      toolInstanceTests: new ToolInstanceTest({ ...deps, toolInstances, credentials, outbound, connections, activity }),
+      connections: new ConnectionService({ ...deps, credentials, vault, provider, removal, publicUrl, states }),
+      connectionRequirements: new ConnectionRequirementsReader(sql),
+    },
+    closed: {
+      oauthStates: states,
+      connectionCredentials: connections,
+      connectionRefresh: refresh,
+      connectionRemoval: removal,
+      revocations,
+    },
+  };
+}
