@@ -27,7 +27,7 @@ const LEVELS = [
   ['wiring', 'http'],
 ];
 /** The folders of resources. */
-const GROUPS = LEVELS.slice(6, 11).flat();
+export const GROUPS = LEVELS.slice(6, 11).flat();
 const RESOURCES = `^src/(${GROUPS.join('|')})/`;
 
 /** @type {import('dependency-cruiser').IForbiddenRuleType[]} */

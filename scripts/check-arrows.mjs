@@ -1,10 +1,13 @@
-// Fails when a module imports what `.dependency-cruiser.mjs` forbids, or reaches other machines past the outbound
-// client (`ways-out.mjs`), or when the check did not read all modules.
+// Fails when a module imports what `.dependency-cruiser.mjs` forbids, reaches other machines past the outbound client
+// (`ways-out.mjs`), or names a table that its group does not own and none lends it (`sql-reach.mjs`), or when the check
+// did not read all modules.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { cruise } from 'dependency-cruiser';
-import { imports, options, runtime } from '../.dependency-cruiser.mjs';
+import { GROUPS, imports, options, runtime } from '../.dependency-cruiser.mjs';
 import { buildIfChanged } from './build.mjs';
+import { forbiddenReach } from './sql-reach.mjs';
 import { filesBelow, root } from './stamp.mjs';
 import { forbiddenWaysOut } from './ways-out.mjs';
 
@@ -41,21 +44,50 @@ async function check(folders, extension, forbidden) {
   ];
 }
 
-/** @returns {string[]} the ways out of the built modules that are not allowed */
-function checkWaysOut() {
+/**
+ * The built modules that the checks of their code read.
+ * @returns {{ path: string, code: string }[]}
+ */
+function builtModules() {
   const built = path.join(root, 'dist');
   const modules = [...filesBelow(path.join(built, 'src')), ...filesBelow(path.join(built, 'rest'))]
     .filter((file) => file.endsWith('.js') && !file.includes(`${path.sep}generated${path.sep}`))
     .map((file) => ({ path: path.relative(built, file).replaceAll(path.sep, '/'), code: readFileSync(file, 'utf8') }));
-  console.log(`${modules.length} modules read for ways out.`);
-  return [...forbiddenWaysOut(modules), ...(modules.length === 0 ? ['no module was read for ways out'] : [])];
+  console.log(`${modules.length} modules read for ways out and tables.`);
+  if (modules.length === 0) throw new Error('No module was read for ways out and tables.');
+  return modules;
+}
+
+/** The tables behind the properties of Prisma Client. */
+function modelsOfPrisma() {
+  const schema = filesBelow(path.join(root, 'prisma', 'schema'))
+    .map((file) => readFileSync(file, 'utf8'))
+    .join('\n');
+  const models = [...schema.matchAll(/^model (\w)(\w*) \{.*?@@map\("(\w+)"\)/gms)];
+  return Object.fromEntries(models.map(([, first = '', more, table]) => [first.toLowerCase() + more, table ?? '']));
+}
+
+/** @returns {Promise<string[]>} the tables of other groups that modules name, and that are not lent */
+async function checkReach(/** @type {ReturnType<typeof builtModules>} */ modules) {
+  const groups = await Promise.all(
+    GROUPS.map(async (group) => {
+      const file = path.join(root, 'dist', 'src', group, 'tables.js');
+      const { tables } = /** @type {typeof import('../src/vault/tables.ts')} */ (
+        await import(pathToFileURL(file).href)
+      );
+      return /** @type {const} */ ([group, tables]);
+    }),
+  );
+  return forbiddenReach(modules, Object.fromEntries(groups), modelsOfPrisma());
 }
 
 buildIfChanged();
+const modules = builtModules();
 const problems = [
   ...(await check(['src', 'rest'], '.ts', imports)),
   ...(await check(['dist/src', 'dist/rest'], '.js', runtime)),
-  ...checkWaysOut(),
+  ...forbiddenWaysOut(modules),
+  ...(await checkReach(modules)),
 ];
 for (const problem of problems) console.error(problem);
 process.exitCode = problems.length > 0 ? 1 : 0;

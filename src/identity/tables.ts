@@ -1,0 +1,49 @@
+import type { GroupTables } from '../data/lent-tables.ts';
+
+/** Accounts and all ways in. */
+export const tables: GroupTables = {
+  owns: [
+    'users',
+    'email_tokens',
+    'login_failures',
+    'sessions',
+    'refresh_tokens',
+    'api_tokens',
+    'identity_providers',
+    'identity_provider_domains',
+    'identity_provider_tests',
+    'identity_links',
+    'identity_grants',
+    'sso_states',
+    'sso_assertions',
+    'sso_codes',
+  ],
+  lends: {
+    users: {
+      access: 'whether the account behind a credential is active',
+      data: 'a record of a failed sign-in is for organizations that made the account',
+      tenancy: 'members are shown with their names, and joined while the account is locked',
+      'tenancy (writes)': 'where a user starts, and which organization manages the account',
+      knowledge: 'a link works while the account of its maker is active',
+      live: 'who is present is shown with a name',
+      insight: 'who is told, in which language and where',
+    },
+    sessions: {
+      access: 'a session is looked up with each credential',
+      insight: 'nobody is told who is not signed in',
+    },
+    api_tokens: {
+      access: 'a token is looked up with each credential',
+      'access (writes)': 'when it was last used',
+      knowledge: 'a link works while the token of its maker does',
+      live: 'a stream ends with its token',
+      insight: 'series of tokens',
+    },
+    identity_links: {
+      tenancy: 'an invitation to who signs in by a provider',
+    },
+    identity_provider_domains: {
+      tenancy: 'addresses of proven domains are shown',
+    },
+  },
+};

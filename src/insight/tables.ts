@@ -1,0 +1,14 @@
+import type { GroupTables } from '../data/lent-tables.ts';
+
+/** What happened: sums of activity and of runs, and notifications. */
+export const tables: GroupTables = {
+  owns: [
+    'activity_divided',
+    'activity_fold',
+    'activity_sums',
+    'execution_sums',
+    'notifications',
+    'notification_preferences',
+  ],
+  lends: {},
+};

@@ -1,0 +1,18 @@
+import type { GroupTables } from '../data/lent-tables.ts';
+
+/** Threads, artifacts with their files and search, sources, and the knowledge graph. */
+export const tables: GroupTables = {
+  owns: [
+    'threads',
+    'artifacts',
+    'artifact_chunks',
+    'artifact_words',
+    'files',
+    'sources',
+    'entities',
+    'entity_relations',
+    'memories',
+    'memory_entities',
+  ],
+  lends: {},
+};

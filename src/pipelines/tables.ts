@@ -1,0 +1,7 @@
+import type { GroupTables } from '../data/lent-tables.ts';
+
+/** What apps do: augmentations, endpoints, actions, and their runs. */
+export const tables: GroupTables = {
+  owns: ['augmentations', 'augmentation_stages', 'augmentation_steps', 'endpoints', 'actions', 'executions'],
+  lends: {},
+};

@@ -1,0 +1,73 @@
+import type { GroupTables } from '../data/lent-tables.ts';
+
+/** Organizations, workspaces and their parts are what everything else is in. */
+export const tables: GroupTables = {
+  owns: [
+    'organizations',
+    'organization_members',
+    'invitations',
+    'workspaces',
+    'workspace_members',
+    'namespaces',
+    'apps',
+  ],
+  lends: {
+    organizations: {
+      access: 'the gate asks whether it exists, with the role',
+      data: 'a record names it only while it exists',
+      vault: 'notices of secrets go to organizations that exist',
+      identity: 'what works in it ends with it',
+      tools: 'connections of deleted ones are not refreshed',
+      pipelines: 'actions of deleted ones do not fire',
+      insight: 'names in notifications, counts, and what ends with it',
+    },
+    organization_members: {
+      access: 'the role of a caller in the gate',
+      'access (writes)': 'when a member first uses the organization',
+      data: 'a record may be listed to members',
+      vault: 'who may see a secret',
+      identity: 'tokens, sessions and links are of members',
+      'identity (writes)': 'roles that an identity provider gives',
+      insight: 'who is told, and what somebody may see',
+      live: 'what a reader missed, as a member of then and now',
+    },
+    workspaces: {
+      access: 'the gate asks whether it exists, with the role',
+      vault: 'secrets of deleted ones are not opened',
+      identity: 'where a token works, and where a user starts',
+      tools: 'connections of deleted ones are not refreshed',
+      knowledge: 'a download ends with its workspace',
+      pipelines: 'actions of deleted ones do not fire',
+      insight: 'names in notifications, and counts',
+    },
+    workspace_members: {
+      access: 'the role of a caller in the gate',
+      vault: 'who may see a secret',
+      identity: 'roles that an identity provider gives',
+      'identity (writes)': 'roles that an identity provider gives',
+      tools: 'which instances a list shows',
+      insight: 'who is told, and counts',
+      live: 'what a reader missed, as a member of then and now',
+    },
+    namespaces: {
+      access: 'the id behind `default`, and the workspace of a token',
+      data: 'the id behind `default` in a record',
+      vault: 'a secret is made while its namespace is locked',
+      tools: 'an instance is made while its namespace is locked',
+      knowledge: 'content is made while its namespace is locked',
+      pipelines: 'the namespace that a recipe makes is locked',
+      'pipelines (writes)': 'a recipe makes one with everything in it, in one change',
+      insight: 'counts',
+    },
+    apps: {
+      identity: 'a token is made while its app is locked',
+      tools: 'what an app requires',
+      knowledge: 'a graph is changed while its app is locked',
+      delivery: 'a deployment locks its app',
+      'delivery (writes)': 'the number of the last release is counted at the app',
+      pipelines: 'parts are made while their app is locked',
+      'pipelines (writes)': 'a recipe makes one with everything in it, in one change',
+      insight: 'names in notifications, and counts',
+    },
+  },
+};
