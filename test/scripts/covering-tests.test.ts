@@ -11,6 +11,6 @@ describe('the tests that judge a source file', () => {
 
   it('are none that start processes', () => {
     const { light, whole } = coveringTests('src/access/signing-keys.ts');
-    expect([...light, ...whole]).not.toContain('test/access/signing-keys.test.ts');
+    expect([...light, ...whole]).not.toContain('test/access/key-rotation.test.ts');
   });
 });
