@@ -1,19 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { Access, effectiveRole, reachesEveryWorkspace } from '../../src/access/access.ts';
-import type { Actor } from '../../src/access/caller.ts';
 import { KnownFacts } from '../../src/access/known-facts.ts';
 import { expand } from '../../src/access/scopes.ts';
-import { systemCaller } from '../../src/access/system-caller.ts';
-import type { TokenGrant } from '../../src/access/token-grant.ts';
 import { newId } from '../../src/core/ids.ts';
 import { type Role, roles } from '../../src/core/roles.ts';
-import {
-  addOrganization,
-  addUser,
-  addWorkspace,
-  type BareDatabase,
-  openBareDatabase,
-} from '../support/bare-database.ts';
+import { actorOf, addOrganizationOfAll, checked, forbidden, missing, tokenOf } from '../support/actors.ts';
+import { addOrganization, addWorkspace, type BareDatabase, openBareDatabase } from '../support/bare-database.ts';
 
 const lenient = { requireVerifiedEmail: false, allowMemberWorkspaces: false };
 let database: BareDatabase;
@@ -26,70 +18,9 @@ beforeEach(() => {
 });
 afterAll(() => database.close());
 
-const { request } = systemCaller('test');
-const actorOf = (userId: string, isVerified = true): Actor => ({
-  request,
-  principal: {
-    type: 'user',
-    userId,
-    username: 'u',
-    isPlatformAdmin: false,
-    isVerified,
-    sessionId: 'ses_1',
-    orgId: null,
-    token: null,
-  },
-});
-const tokenOf = (userId: string, orgId: string, given: Partial<TokenGrant> = {}): Actor => ({
-  request,
-  principal: {
-    type: 'api_token',
-    userId,
-    username: 'u',
-    isPlatformAdmin: false,
-    isVerified: true,
-    orgId,
-    token: {
-      id: 'tok_1',
-      type: 'pat',
-      familyId: 'tok_1',
-      hash: 'h',
-      orgId,
-      appId: null,
-      permissions: expand([], []),
-      workspaceIds: [],
-      namespaceIds: [],
-      environmentIds: [],
-      impliedWorkspaceIds: null,
-      endpoints: null,
-      rateLimitRps: null,
-      rateLimitBurst: null,
-      root: null,
-      ...given,
-    },
-  },
-});
-const forbidden = (permission: string) =>
-  expect.objectContaining({ code: 'FORBIDDEN', details: { required_permission: permission } });
-const missing = (resource_type: string, resource_id: string) =>
-  expect.objectContaining({ code: 'RESOURCE_NOT_FOUND', details: { resource_type, resource_id } });
-/** Checks throw at once where everything is cached, and reject otherwise. */
-const checked = async <T>(check: () => T | Promise<T>): Promise<T> => check();
 const forget = (table: 'organizations' | 'workspaces', id: string) =>
   database.pool.query(`update ${table} set deleted_at = now() where id = $1`, [id]);
-
-/** An organization with a user of each role, and one with none. */
-async function organizationOfAll() {
-  const users = await Promise.all(roles.map(() => addUser(database)));
-  const [viewer, member, editor, admin, owner] = users.map(({ id }) => id) as [string, string, string, string, string];
-  const { id: stranger } = await addUser(database);
-  const people = { viewer, member, editor, admin, owner };
-  const orgId = await addOrganization(
-    database,
-    Object.fromEntries(roles.map((role) => [people[role], role])) as Record<string, Role>,
-  );
-  return { ...people, stranger, orgId };
-}
+const organizationOfAll = () => addOrganizationOfAll(database);
 
 describe('in an organization', () => {
   it('everybody has a role or none', async () => {
